@@ -1,0 +1,101 @@
+//! Flags that every command has, and those of commands that look for JIT names.
+
+use crate::commands::{Job, Outcome};
+use crate::error::Result;
+use crate::model::{Addr, Pid};
+use crate::parallel::Pool;
+use crate::sources::SourceOptions;
+use clap::Args;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Number of worker threads [default: one for each processor]
+    #[arg(long, value_name = "N", global = true)]
+    threads: Option<NonZeroUsize>,
+    /// Exit with status 1 if there was any warning
+    #[arg(long, global = true)]
+    strict: bool,
+    /// Say nothing but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more: every warning in full, every source that was looked at
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+impl Common {
+    pub(super) fn job(&self) -> Result<Job> {
+        Ok(Job { pool: Pool::new(self.threads)?, quiet: self.quiet, verbose: self.verbose > 0 })
+    }
+
+    /// Prints summary and warnings; any warning fails a `--strict` run.
+    pub(super) fn finish(&self, job: &Job, outcome: &Outcome) -> ExitCode {
+        if !job.quiet {
+            for warning in outcome.warnings.iter() {
+                eprintln!("warning: {warning}");
+            }
+            for line in &outcome.summary {
+                eprintln!("{line}");
+            }
+        }
+        if self.strict && !outcome.warnings.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+}
+
+/// Flags of commands that look for jitdumps and perf maps.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where names come from")]
+pub struct SourceArgs {
+    /// A jitdump, or a directory of them, looked at before the usual places (repeatable)
+    #[arg(long, value_name = "PATH|DIR")]
+    jitdump: Vec<PathBuf>,
+    /// A perf map, or a directory of them, looked at before the usual places (repeatable)
+    #[arg(long, value_name = "PATH|DIR")]
+    perf_map: Vec<PathBuf>,
+    /// An ELF object that was placed at an address (hexadecimal) at run time (repeatable)
+    #[arg(long, value_name = "FILE@ADDR", value_parser = placed_elf)]
+    elf: Vec<(PathBuf, Addr)>,
+    /// Process INNER of a dump or map is process OUTER of the recording (repeatable)
+    #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair)]
+    map_pid: Vec<(Pid, Pid)>,
+    /// Use files that belong to other users, too
+    #[arg(short, long)]
+    force: bool,
+}
+
+impl From<SourceArgs> for SourceOptions {
+    fn from(args: SourceArgs) -> Self {
+        let SourceArgs { jitdump, perf_map, elf, map_pid, force } = args;
+        Self { jitdump, perf_map, elf, map_pid, force }
+    }
+}
+
+fn placed_elf(text: &str) -> Result<(PathBuf, Addr), String> {
+    let (file, addr) = text.rsplit_once('@').ok_or("expected FILE@ADDR")?;
+    let digits = addr.strip_prefix("0x").unwrap_or(addr);
+    let addr = u64::from_str_radix(digits, 16).map_err(|error| format!("address {addr}: {error}"))?;
+    Ok((file.into(), Addr(addr)))
+}
+
+fn pid_pair(text: &str) -> Result<(Pid, Pid), String> {
+    let (inner, outer) = text.split_once('=').ok_or("expected INNER=OUTER")?;
+    let pid = |text: &str| text.parse().map(Pid).map_err(|error| format!("pid {text}: {error}"));
+    Ok((pid(inner)?, pid(outer)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_with_two_parts() {
+        assert_eq!(placed_elf("a@b.so@0x1f"), Ok(("a@b.so".into(), Addr(0x1f))));
+        assert!(placed_elf("a.so").is_err());
+        assert_eq!(pid_pair("1=4711"), Ok((Pid(1), Pid(4711))));
+        assert!(pid_pair("1=x").is_err());
+    }
+}

@@ -1,0 +1,14 @@
+//! `jitgraft formats`
+
+use crate::commands::{Job, Outcome, formats};
+use crate::error::Result;
+use clap::Args;
+
+#[derive(Debug, Args)]
+pub(super) struct FormatsArgs {}
+
+impl FormatsArgs {
+    pub(super) fn run(self, _job: &Job) -> Result<Outcome> {
+        formats::run(&mut std::io::stdout().lock())
+    }
+}

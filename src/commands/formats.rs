@@ -1,0 +1,17 @@
+//! `formats`: what is read and written, from the one table.
+
+use super::Outcome;
+use crate::error::Result;
+use crate::formats::FORMATS;
+use crate::formats::format::Read;
+use std::io::Write;
+
+/// Writes the table as text.
+pub fn run(out: &mut dyn Write) -> Result<Outcome> {
+    for format in FORMATS {
+        let reads = if matches!(format.read, Read::No) { "-" } else { "read" };
+        let writes = if format.write.is_some() { "write" } else { "-" };
+        writeln!(out, "{:<14} {reads:<5} {writes:<6} {}", format.name, format.about)?;
+    }
+    Ok(Outcome::default())
+}

@@ -1,0 +1,241 @@
+//! What went wrong, where, and what to do: one error type, and warnings for damage that is survived.
+//!
+//! An [`Error`] stops the job. A [`Warning`] says what was skipped while everything good was kept; it is counted
+//! and shown once, and `--strict` turns any of them into exit status 1.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The result of anything that can stop a job.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A failure: the file and the byte where it was seen (as far as known), what was wrong, and its cause.
+#[derive(Debug)]
+pub struct Error {
+    file: Option<PathBuf>,
+    offset: Option<u64>,
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    usage: bool,
+}
+
+impl Error {
+    /// A failure that names the field, both values and the remedy, as far as there are any.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { file: None, offset: None, message: message.into(), source: None, usage: false }
+    }
+
+    /// A failure of the caller's wording: reported with exit status 2.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { usage: true, ..Self::new(message) }
+    }
+
+    /// The byte offset in the file where the failing thing starts. The first one given stays.
+    #[must_use]
+    pub fn at(mut self, offset: u64) -> Self {
+        self.offset.get_or_insert(offset);
+        self
+    }
+
+    /// The file that was being read or written. The first one given stays.
+    #[must_use]
+    pub fn in_file(mut self, file: &Path) -> Self {
+        self.file.get_or_insert_with(|| file.to_owned());
+        self
+    }
+
+    /// The error that caused this one.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Whether the user's words, not the input, are at fault (exit status 2).
+    pub fn is_usage(&self) -> bool {
+        self.usage
+    }
+
+    /// Whether the reader of our output has gone: a quiet success for a filter.
+    pub fn is_closed_pipe(&self) -> bool {
+        let io = self.source.as_deref().and_then(|source| source.downcast_ref::<std::io::Error>());
+        io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+
+    /// The same finding as something survived.
+    pub fn into_warning(self) -> Warning {
+        Warning { file: self.file.clone(), offset: self.offset, message: Chain(&self).to_string() }
+    }
+}
+
+/// Only the message and its causes, without the place.
+struct Chain<'a>(&'a Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        let mut cause = std::error::Error::source(self.0);
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_place(f, self.file.as_deref(), self.offset)?;
+        Chain(self).fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        let verb = if error.kind() == std::io::ErrorKind::BrokenPipe { "the output was closed" } else { "I/O error" };
+        Self::new(verb).because(error)
+    }
+}
+
+/// Something skipped, estimated or found odd, after which the job went on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The file it was seen in.
+    pub file: Option<PathBuf>,
+    /// The byte offset of the first occurrence.
+    pub offset: Option<u64>,
+    /// What it was, how often, and what to do about it.
+    pub message: String,
+}
+
+impl Warning {
+    /// A warning without a place.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { file: None, offset: None, message: message.into() }
+    }
+
+    /// Where it was seen first.
+    #[must_use]
+    pub fn in_file(mut self, file: &Path, offset: Option<u64>) -> Self {
+        self.file = Some(file.to_owned());
+        self.offset = offset;
+        self
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_place(f, self.file.as_deref(), self.offset)?;
+        f.write_str(&self.message)
+    }
+}
+
+fn write_place(f: &mut fmt::Formatter<'_>, file: Option<&Path>, offset: Option<u64>) -> fmt::Result {
+    if let Some(file) = file {
+        write!(f, "{}: ", file.display())?;
+    }
+    if let Some(offset) = offset {
+        write!(f, "at byte {offset:#x}: ")?;
+    }
+    Ok(())
+}
+
+/// The warnings of a job, in the order in which they were found. Parts that run in parallel fill their own and
+/// are appended in input order.
+#[derive(Debug, Default)]
+pub struct Warnings {
+    list: Vec<Warning>,
+}
+
+impl Warnings {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one, unless the very same was said before.
+    pub fn push(&mut self, warning: Warning) {
+        if !self.list.contains(&warning) {
+            self.list.push(warning);
+        }
+    }
+
+    /// Appends those of a part.
+    pub fn append(&mut self, other: Self) {
+        for warning in other.list {
+            self.push(warning);
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, Warning> {
+        self.list.iter()
+    }
+}
+
+/// Records that could not be used: how many, and the first one's place and reason.
+///
+/// ```
+/// # use jitgraft::error::{Error, Skipped, Warnings};
+/// let mut skipped = Skipped::new("jitdump record");
+/// skipped.add(Error::new("total_size is 8, less than its 16-byte header").at(0x1a40));
+/// let mut warnings = Warnings::new();
+/// skipped.report(std::path::Path::new("jit-77.dump"), &mut warnings);
+/// let said = warnings.iter().next().unwrap().to_string();
+/// assert_eq!(said, "jit-77.dump: at byte 0x1a40: 1 jitdump record skipped: total_size is 8, less than its 16-byte header");
+/// ```
+#[derive(Debug)]
+pub struct Skipped {
+    what: &'static str,
+    count: u64,
+    first: Option<Error>,
+}
+
+impl Skipped {
+    /// Nothing skipped yet; `what` is the singular noun of the thing.
+    pub fn new(what: &'static str) -> Self {
+        Self { what, count: 0, first: None }
+    }
+
+    /// Counts one; the first one's reason is kept.
+    pub fn add(&mut self, error: Error) {
+        self.count += 1;
+        self.first.get_or_insert(error);
+    }
+
+    /// How many so far.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds those of a later part of the same file.
+    pub fn append(&mut self, other: Self) {
+        self.count += other.count;
+        if self.first.is_none() {
+            self.first = other.first;
+        }
+    }
+
+    /// Says it once, if there is anything to say.
+    pub fn report(self, file: &Path, warnings: &mut Warnings) {
+        let Some(first) = self.first else { return };
+        let (offset, reason) = (first.offset, Chain(&first).to_string());
+        let what = self.what;
+        let message = match self.count {
+            1 => format!("1 {what} skipped: {reason}"),
+            n => format!("{n} {what}s skipped, the first here: {reason}"),
+        };
+        warnings.push(Warning { file: Some(file.to_owned()), offset, message });
+    }
+}

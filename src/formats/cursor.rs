@@ -1,0 +1,129 @@
+//! Bounds-checked reading of binary data in either byte order; every error carries the offset and the field.
+
+use crate::error::{Error, Result};
+
+/// The byte order of whoever wrote the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Endian {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+macro_rules! number {
+    ($($name:ident: $type:ty),*) => {$(
+        /// Reads a number of this width; `field` names it in an error.
+        pub fn $name(&mut self, field: &str) -> Result<$type> {
+            let bytes = self.array(field)?;
+            Ok(match self.endian {
+                Endian::Little => <$type>::from_le_bytes(bytes),
+                Endian::Big => <$type>::from_be_bytes(bytes),
+            })
+        }
+    )*};
+}
+
+/// A position in a slice of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Cursor<'data> {
+    bytes: &'data [u8],
+    at: usize,
+    base: u64,
+    endian: Endian,
+}
+
+impl<'data> Cursor<'data> {
+    /// The start of `bytes`, which stand at byte `base` of their file.
+    pub fn new(bytes: &'data [u8], base: u64, endian: Endian) -> Self {
+        Self { bytes, at: 0, base, endian }
+    }
+
+    /// The offset in the file of the next byte.
+    pub fn offset(&self) -> u64 {
+        self.base + self.at as u64
+    }
+
+    /// How many bytes are left. Cap every allocation by this.
+    pub fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.left() == 0
+    }
+
+    /// The byte order in use.
+    pub fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    /// All that is left, without moving.
+    pub fn rest(&self) -> &'data [u8] {
+        &self.bytes[self.at..]
+    }
+
+    /// The next `len` bytes.
+    pub fn bytes(&mut self, len: u64, field: &str) -> Result<&'data [u8]> {
+        match usize::try_from(len).ok().filter(|&len| len <= self.left()) {
+            Some(len) => {
+                let bytes = &self.bytes[self.at..self.at + len];
+                self.at += len;
+                Ok(bytes)
+            }
+            None => Err(self.error(format!("{field} needs {len} bytes, {} are left", self.left()))),
+        }
+    }
+
+    /// The next `len` bytes as a cursor of their own.
+    pub fn part(&mut self, len: u64, field: &str) -> Result<Self> {
+        let base = self.offset();
+        Ok(Self::new(self.bytes(len, field)?, base, self.endian))
+    }
+
+    /// Bytes up to a NUL, which is consumed and not returned.
+    pub fn cstr(&mut self, field: &str) -> Result<&'data [u8]> {
+        let Some(len) = memchr::memchr(0, self.rest()) else {
+            return Err(self.error(format!("{field} has no terminating NUL in the {} bytes left", self.left())));
+        };
+        let bytes = &self.bytes[self.at..self.at + len];
+        self.at += len + 1;
+        Ok(bytes)
+    }
+
+    /// An error at this place.
+    pub fn error(&self, message: impl Into<String>) -> Error {
+        Error::new(message).at(self.offset())
+    }
+
+    fn array<const N: usize>(&mut self, field: &str) -> Result<[u8; N]> {
+        match self.bytes[self.at..].first_chunk::<N>() {
+            Some(bytes) => {
+                self.at += N;
+                Ok(*bytes)
+            }
+            None => Err(self.error(format!("{field} needs {N} bytes, {} are left", self.left()))),
+        }
+    }
+
+    number!(u8: u8, u16: u16, u32: u32, u64: u64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_both_orders_and_the_offset_of_a_short_one() {
+        let bytes = [1, 0, 0, 0, 2, b'x', 0, 9];
+        let mut little = Cursor::new(&bytes, 100, Endian::Little);
+        assert_eq!(little.u32("a").unwrap(), 1);
+        assert_eq!(little.u8("b").unwrap(), 2);
+        assert_eq!(little.cstr("name").unwrap(), b"x");
+        let error = little.u16("size").unwrap_err();
+        assert_eq!(error.to_string(), "at byte 0x6b: size needs 2 bytes, 1 are left");
+        assert_eq!(Cursor::new(&bytes, 0, Endian::Big).u32("a").unwrap(), 0x0100_0000);
+        assert!(little.bytes(u64::MAX, "code").is_err());
+    }
+}

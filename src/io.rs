@@ -1,0 +1,245 @@
+//! Opens inputs and replaces outputs; the place for memory maps.
+//!
+//! An input is never touched. An output is written under a temporary name in its own directory and renamed when it
+//! is whole: it appears complete or not at all.
+
+use crate::error::{Error, Result};
+use memmap2::Mmap;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::ops::Deref;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Where to read from: `-` is standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InPath {
+    /// Standard input.
+    Stdin,
+    /// A file (or, for perf.data, a directory).
+    Path(PathBuf),
+}
+
+/// Where to write to: `-` is standard output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutPath {
+    /// Standard output.
+    Stdout,
+    /// A file.
+    Path(PathBuf),
+}
+
+impl From<PathBuf> for InPath {
+    fn from(path: PathBuf) -> Self {
+        if path.as_os_str() == "-" { Self::Stdin } else { Self::Path(path) }
+    }
+}
+
+impl From<PathBuf> for OutPath {
+    fn from(path: PathBuf) -> Self {
+        if path.as_os_str() == "-" { Self::Stdout } else { Self::Path(path) }
+    }
+}
+
+/// The whole of an input: mapped, or in memory where it cannot be mapped.
+#[derive(Debug)]
+pub enum Bytes {
+    /// A memory-mapped file.
+    Mapped(Mmap),
+    /// Read into memory.
+    Owned(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// Maps a file. Things that cannot be mapped (pipes, /proc) are spooled to an unlinked temporary file.
+pub fn map_file(path: &Path) -> Result<Bytes> {
+    let file = File::open(path).map_err(|error| Error::new("cannot open").because(error).in_file(path))?;
+    map_open_file(file).map_err(|error| error.in_file(path))
+}
+
+/// Maps an open file from its start.
+pub fn map_open_file(file: File) -> Result<Bytes> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        return spool(file);
+    }
+    map_regular(&file)
+}
+
+/// Copies a stream to an unlinked temporary file and maps that: memory stays bounded, and it can be walked twice.
+pub fn spool(mut stream: impl Read) -> Result<Bytes> {
+    let mut file = tempfile::tempfile().map_err(|error| Error::new("cannot make a temporary file").because(error))?;
+    let len = io::copy(&mut stream, &mut file)?;
+    if len == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(&file) }
+}
+
+/// Maps an unlinked temporary file that a reader filled itself.
+pub fn map_spool(file: &File) -> Result<Bytes> {
+    if file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(file) }
+}
+
+#[expect(unsafe_code, reason = "the only memory map")]
+fn map_regular(file: &File) -> Result<Bytes> {
+    // SAFETY: the map is read-only and private to this process's view; the contract that memmap2 cannot check is
+    // that nobody shortens the file meanwhile. Recordings are finished when we read them; dumps and maps of other
+    // owners are refused before they get here (`sources::trust`). A file cut under us ends the process by SIGBUS:
+    // the output, still under its temporary name, then never appears.
+    let map = unsafe { Mmap::map(file) }.map_err(|error| Error::new("cannot map into memory").because(error))?;
+    Ok(Bytes::Mapped(map))
+}
+
+/// Opens an input wherever it is, whole. Standard input that is a regular file is mapped, else spooled.
+pub fn open(input: &InPath) -> Result<Bytes> {
+    match input {
+        InPath::Path(path) => map_file(path),
+        InPath::Stdin => {
+            use std::os::fd::AsFd;
+            let stdin = io::stdin();
+            let file = File::from(stdin.as_fd().try_clone_to_owned()?);
+            map_stdin(file).map_err(|error| error.in_file(Path::new("(standard input)")))
+        }
+    }
+}
+
+fn map_stdin(mut file: File) -> Result<Bytes> {
+    use std::io::Seek;
+    // A redirected file may already have been read from: map only if it stands at its start.
+    let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
+    if at_start { map_open_file(file) } else { spool(file) }
+}
+
+/// Whether two paths name one existing file.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    match (std::fs::metadata(a), std::fs::metadata(b)) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}
+
+/// An output under way. Dropped without [`Output::commit`], nothing appears.
+#[derive(Debug)]
+pub struct Output {
+    inner: Inner,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Stdout(BufWriter<io::Stdout>),
+    File {
+        temporary: BufWriter<NamedTempFile>,
+        path: PathBuf,
+    },
+    /// A device or pipe that cannot be replaced (`/dev/null`, a named pipe) is written to directly.
+    Special(BufWriter<File>),
+}
+
+const BUFFER: usize = 1 << 18;
+
+impl Output {
+    /// Tries the output path before the long work: the temporary file is made now.
+    pub fn create(path: &OutPath) -> Result<Self> {
+        let inner = match path {
+            OutPath::Stdout => Inner::Stdout(BufWriter::with_capacity(BUFFER, io::stdout())),
+            OutPath::Path(path) => Self::create_file(path).map_err(|error| error.in_file(path))?,
+        };
+        Ok(Self { inner })
+    }
+
+    fn create_file(path: &Path) -> Result<Inner> {
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+            let file = File::options().write(true).open(path)?;
+            return Ok(Inner::Special(BufWriter::with_capacity(BUFFER, file)));
+        }
+        if path.is_dir() {
+            return Err(Error::new("is a directory"));
+        }
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        let temporary = tempfile::Builder::new()
+            .prefix(".jitgraft-")
+            .permissions(permissions)
+            .tempfile_in(directory)
+            .map_err(|error| Error::new("cannot write beside it").because(error))?;
+        Ok(Inner::File { temporary: BufWriter::with_capacity(BUFFER, temporary), path: path.to_owned() })
+    }
+
+    /// The file behind it where there is a plain one, for copying in the kernel and for writing at offsets.
+    /// Flushes what was written so far.
+    pub fn as_file(&mut self) -> Result<Option<&mut File>> {
+        self.flush()?;
+        Ok(match &mut self.inner {
+            Inner::Stdout(_) | Inner::Special(_) => None,
+            Inner::File { temporary, .. } => Some(temporary.get_mut().as_file_mut()),
+        })
+    }
+
+    /// Makes the output appear.
+    pub fn commit(mut self) -> Result<()> {
+        self.flush()?;
+        match self.inner {
+            Inner::Stdout(_) | Inner::Special(_) => Ok(()),
+            Inner::File { temporary, path } => {
+                let temporary = temporary.into_inner().map_err(|error| Error::from(error.into_error()))?;
+                let renamed = temporary.persist(&path);
+                renamed.map_err(|error| Error::new("cannot rename into place").because(error.error).in_file(&path))?;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.inner {
+            Inner::Stdout(out) => out.write(bytes),
+            Inner::File { temporary, .. } => temporary.write(bytes),
+            Inner::Special(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.inner {
+            Inner::Stdout(out) => out.flush(),
+            Inner::File { temporary, .. } => temporary.flush(),
+            Inner::Special(file) => file.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_appears_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let out = OutPath::Path(path.clone());
+        let mut dropped = Output::create(&out).unwrap();
+        dropped.write_all(b"half").unwrap();
+        drop(dropped);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        let mut whole = Output::create(&out).unwrap();
+        whole.write_all(b"whole").unwrap();
+        assert!(!path.exists());
+        whole.commit().unwrap();
+        assert_eq!(&map_file(&path).unwrap()[..], b"whole");
+    }
+
+    #[test]
+    fn a_stream_is_spooled_and_mapped() {
+        assert_eq!(&spool(&b"stream"[..]).unwrap()[..], b"stream");
+        assert!(spool(io::empty()).unwrap().is_empty());
+    }
+}

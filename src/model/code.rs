@@ -1,0 +1,100 @@
+//! JIT code as neutral events: what a jitdump, a perf map or a placed ELF object say, without their layouts.
+
+use super::units::{Addr, Nanos, Pid, Tid};
+
+/// One piece of code that a runtime wrote into memory. Everything borrows from the mapped dump.
+#[derive(Debug, Clone, Copy)]
+pub struct Code<'data> {
+    /// The name as the runtime gave it; need not be UTF-8.
+    pub name: &'data [u8],
+    /// Where the code was when it was logged. A moved piece lives elsewhere later.
+    pub addr: Addr,
+    /// Length in bytes; can be 0.
+    pub size: u64,
+    /// The machine code, `size` bytes; `None` where the source has only names (perf map).
+    pub bytes: Option<&'data [u8]>,
+    /// Source lines, sorted by offset from the start of the code; empty if unknown.
+    pub lines: Lines<'data>,
+    /// Unwinding information; `None` if the dump has none, or an empty one.
+    pub unwind: Option<Unwind<'data>>,
+    /// The source that said so: an index into the code map's list of origins.
+    pub origin: OriginId,
+}
+
+/// Which dump or map a piece of code comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OriginId(pub u32);
+
+/// Line entries of one piece of code, decoded when asked for: a dump may hold millions that no sample touches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lines<'data> {
+    /// The entries as they stand in the dump; empty if there are none.
+    pub raw: &'data [u8],
+    /// Decodes them. A format puts its own decoder here, so that the model knows no layout.
+    pub decode: Option<fn(&Self) -> Vec<Line<'data>>>,
+    /// How many entries the dump claims.
+    pub count: u64,
+    /// The address to subtract from an entry's to get the offset from the start of the code: the code's address,
+    /// plus the producer's bias (V8: 0x40).
+    pub base: u64,
+    /// Whether the producer's byte order is big endian.
+    pub big_endian: bool,
+}
+
+impl<'data> Lines<'data> {
+    /// The entries, sorted by offset; those outside the code are left out.
+    pub fn entries(&self) -> Vec<Line<'data>> {
+        self.decode.map_or_else(Vec::new, |decode| decode(self))
+    }
+}
+
+/// A source position from `offset` on, up to the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line<'data> {
+    /// Bytes from the start of the code.
+    pub offset: u64,
+    /// The file as the runtime named it.
+    pub file: &'data [u8],
+    /// Counted from 1; 0 is unknown.
+    pub line: u32,
+    /// The jitdump's `discrim`: a column in some producers (V8), a discriminator in others.
+    pub discriminator: u32,
+}
+
+/// Unwinding information as the dump has it: `.eh_frame`, then `.eh_frame_hdr`, as perf and V8 lay them out.
+#[derive(Debug, Clone, Copy)]
+pub struct Unwind<'data> {
+    /// The `.eh_frame` bytes: CIEs and FDEs relative to their place directly behind the code, aligned to 8.
+    pub eh_frame: &'data [u8],
+    /// The `.eh_frame_hdr` bytes.
+    pub eh_frame_hdr: &'data [u8],
+    /// How many bytes of it are mapped in the process behind the code; 0 if it is only in the dump.
+    pub mapped_size: u64,
+}
+
+/// Something that happened to JIT code in one process.
+#[derive(Debug, Clone, Copy)]
+pub struct CodeEvent<'data> {
+    /// The process, by the recording's own number (pid namespaces are already undone).
+    pub pid: Pid,
+    /// The thread that did it, as the dump says; 0 if unknown.
+    pub tid: Tid,
+    /// When, on the recording's clock; `None` for sources without times, which then hold for the whole run.
+    pub time: Option<Nanos>,
+    /// What happened.
+    pub kind: CodeEventKind<'data>,
+}
+
+/// What a [`CodeEvent`] did.
+#[derive(Debug, Clone, Copy)]
+pub enum CodeEventKind<'data> {
+    /// Code was written to `code.addr`.
+    Load(Code<'data>),
+    /// The code that was loaded with index `load` of the same event list moved to `to`.
+    Move {
+        /// Position in the event list of the load (never a code_index, which producers repeat).
+        load: usize,
+        /// The new address; name, bytes, lines and unwinding information stay.
+        to: Addr,
+    },
+}

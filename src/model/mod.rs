@@ -1,0 +1,8 @@
+//! The neutral middle: what readers fill and writers get. No I/O, no formats, no threads.
+
+pub mod code;
+pub mod process;
+pub mod stacks;
+pub mod units;
+
+pub use units::{Addr, FrameAddr, Nanos, Pid, Tid};

@@ -1,0 +1,148 @@
+//! What a recording tells about its processes: who was forked from whom, who replaced its image, who named a
+//! jitdump, and on which clock. Every reader fills what its format knows; `sources` and `resolve` ask.
+
+use super::units::{Addr, Nanos, Pid, Tid};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Everything that is known about the processes of a recording. All lists are in time order.
+#[derive(Debug, Default, Clone)]
+pub struct Processes {
+    /// One entry a process seen in any record.
+    pub by_pid: BTreeMap<Pid, Process>,
+    /// The places where a process mapped something that is named like a jitdump.
+    pub markers: Vec<Marker>,
+    /// How times of the recording relate to other clocks.
+    pub clock: Clock,
+    /// e_machine of the recorded program, if the recording says (its ARCH feature).
+    pub machine: Option<u16>,
+}
+
+/// One process.
+#[derive(Debug, Default, Clone)]
+pub struct Process {
+    /// The name from its last COMM record.
+    pub comm: Option<Vec<u8>>,
+    /// Parent and time of the fork, if it was seen.
+    pub forked: Option<(Pid, Nanos)>,
+    /// When it replaced its image (exec); its former code is gone then.
+    pub execs: Vec<Nanos>,
+    /// When it ended.
+    pub exited: Option<Nanos>,
+    /// The pid as the process itself saw it, from a NAMESPACES record or a marker's file name.
+    pub inner_pid: Option<Pid>,
+    /// What it mapped, in time order (equal times in file order). Kernel and module maps stand under pid -1.
+    pub mappings: Vec<Mapping>,
+    /// Whether it mapped executable memory that no file backs (`//anon`, `[anon:…]`, memfd): a place for JIT code.
+    pub has_jit_memory: bool,
+}
+
+/// A mapping of a file named `jit-PID.dump` (Bun: `jit-TID-PID.dump`), by which a runtime tells perf of its dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marker {
+    /// The process that mapped it.
+    pub pid: Pid,
+    /// The thread that mapped it.
+    pub tid: Tid,
+    /// The path as recorded.
+    pub path: PathBuf,
+    /// When; 0 if it was mapped before the recording began.
+    pub time: Nanos,
+    /// Where it was mapped.
+    pub addr: Addr,
+    /// The offset in the recording of the record that says so.
+    pub offset: u64,
+}
+
+/// The recording's clock.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Clock {
+    /// `attr.clockid` if every event uses one and the same (`perf record -k`): 1 is CLOCK_MONOTONIC.
+    pub clockid: Option<i32>,
+    /// Reference times of the CLOCK_DATA feature: (wall clock, recording's clock), in nanoseconds.
+    pub reference: Option<(Nanos, Nanos)>,
+    /// How to convert the CPU's time-stamp counter, from the TIME_CONV record.
+    pub tsc: Option<TscConversion>,
+}
+
+/// The fields of `struct perf_record_time_conv` (tools/lib/perf/include/perf/event.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TscConversion {
+    /// `time_shift`
+    pub shift: u64,
+    /// `time_mult`
+    pub mult: u64,
+    /// `time_zero`
+    pub zero: u64,
+    /// `time_cycles`; 0 in the short form.
+    pub cycles: u64,
+    /// `time_mask`; 0 in the short form.
+    pub mask: u64,
+    /// `cap_user_time_zero`; true in the short form.
+    pub cap_zero: bool,
+    /// `cap_user_time_short`
+    pub cap_short: bool,
+}
+
+/// An MMAP or MMAP2 record: from `time` on, the range shows this file (or anonymous memory).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// When; 0 if it was there before the recording began.
+    pub time: Nanos,
+    /// First address.
+    pub addr: Addr,
+    /// Length in bytes.
+    pub len: u64,
+    /// Offset in the file of the first byte.
+    pub pgoff: u64,
+    /// The file as recorded: a path, `[vdso]`, `//anon`, `[kernel.kallsyms]_text`, …
+    pub path: Vec<u8>,
+    /// The file's build ID, if the record or the recording's BUILD_ID feature has one.
+    pub build_id: Option<BuildId>,
+    /// Whether it is executable code (no PERF_RECORD_MISC_MMAP_DATA, and PROT_EXEC where recorded).
+    pub executable: bool,
+    /// Privilege of the code in it: the record's `misc & PERF_RECORD_MISC_CPUMODE_MASK`.
+    pub cpumode: CpuMode,
+    /// The offset in the recording of the record that says so.
+    pub offset: u64,
+}
+
+/// A GNU build ID: at most 20 bytes are kept by perf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BuildId {
+    bytes: [u8; 20],
+    len: u8,
+}
+
+impl BuildId {
+    /// From its bytes; those beyond the 20th are dropped, as perf does. `None` if there are none, or all are 0.
+    pub fn new(id: &[u8]) -> Option<Self> {
+        let len = id.len().min(20);
+        let mut bytes = [0; 20];
+        bytes[..len].copy_from_slice(&id[..len]);
+        (bytes != [0; 20]).then_some(Self { bytes, len: len as u8 })
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+/// Who was running, or whose code it is (`PERF_RECORD_MISC_*` in include/uapi/linux/perf_event.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum CpuMode {
+    /// Not said.
+    #[default]
+    Unknown,
+    /// The kernel.
+    Kernel,
+    /// A program.
+    User,
+    /// The hypervisor.
+    Hypervisor,
+    /// A guest's kernel.
+    GuestKernel,
+    /// A program in a guest.
+    GuestUser,
+}

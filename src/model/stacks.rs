@@ -1,0 +1,325 @@
+//! Profiles as weighted stacks: what every converter reads into and every writer writes from.
+//!
+//! Names, frames and stacks are interned: a stack is a node of a prefix tree and its identity is one number.
+//! A [`Profile`] keeps the order of first appearance, so that merging parts in input order gives the same numbers
+//! for any number of threads.
+
+use super::units::{Nanos, Pid, Tid};
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+
+macro_rules! id {
+    ($($(#[$doc:meta])* $name:ident),*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+        impl From<usize> for $name {
+            fn from(index: usize) -> Self {
+                Self(u32::try_from(index).expect("fewer than 2^32 distinct things fit into memory"))
+            }
+        }
+        impl $name {
+            /// As an index into the table of its kind.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+id! {
+    /// An interned byte string.
+    NameId,
+    /// An interned [`Frame`].
+    FrameId,
+    /// A node of the prefix tree: the stack from the root to here.
+    StackId,
+    /// A [`Track`]: the thread (or merged group) to which a row belongs.
+    TrackId
+}
+
+/// Things numbered by first appearance.
+#[derive(Debug, Clone)]
+struct Interner<T, Id> {
+    items: Vec<T>,
+    ids: FxHashMap<T, Id>,
+}
+
+impl<T, Id> Default for Interner<T, Id> {
+    fn default() -> Self {
+        Self { items: Vec::new(), ids: FxHashMap::default() }
+    }
+}
+
+impl<T: Hash + Eq + Clone, Id: Copy + From<usize>> Interner<T, Id> {
+    fn intern(&mut self, item: T) -> Id {
+        *self.ids.entry(item).or_insert_with_key(|item| {
+            self.items.push(item.clone());
+            Id::from(self.items.len() - 1)
+        })
+    }
+}
+
+/// One function (or inlined call, or raw address) in a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The function, as it shall be shown; raw addresses are written out as names too.
+    pub name: NameId,
+    /// The DSO or category it belongs to.
+    pub module: Option<NameId>,
+    /// Source file.
+    pub file: Option<NameId>,
+    /// Source line, 0 if unknown.
+    pub line: u32,
+    /// The address inside the module (or absolute for code without one), where a format wants it.
+    pub addr: Option<u64>,
+    /// What sort of code it is: decides annotation and colour.
+    pub kind: FrameKind,
+}
+
+/// What sort of code a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameKind {
+    /// Native code of a program or library.
+    User,
+    /// The kernel or a module of it.
+    Kernel,
+    /// Code from a JIT compiler, or interpreted.
+    Jit,
+    /// A call that the compiler expanded into its caller.
+    Inlined,
+    /// Neither a name nor a module is known.
+    Unknown,
+}
+
+/// The thread or group that a row belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Track {
+    /// The process's or group's name.
+    pub comm: Vec<u8>,
+    /// The process.
+    pub pid: Option<Pid>,
+    /// The thread.
+    pub tid: Option<Tid>,
+}
+
+/// What the weights of a [`Series`] count.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Unit {
+    /// Samples, or anything else without a unit.
+    #[default]
+    Samples,
+    /// Nanoseconds.
+    Nanos,
+    /// Something named, such as instructions or bytes.
+    Named(String),
+}
+
+/// The samples of one event.
+#[derive(Debug, Clone, Default)]
+pub struct Series {
+    /// The event's name (`cpu-clock`, `Ir`), unique in its profile.
+    pub name: String,
+    /// What `weight` counts.
+    pub unit: Unit,
+    /// Samples in the order read, or sums after [`Profile::aggregate`].
+    pub rows: Vec<Row>,
+}
+
+/// One sample, or the sum of several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Who.
+    pub track: TrackId,
+    /// Where; `None` is an empty stack.
+    pub stack: Option<StackId>,
+    /// How much, in the series' unit.
+    pub weight: u64,
+    /// How many samples it stands for.
+    pub count: u64,
+    /// When; `None` for sums.
+    pub time: Option<Nanos>,
+}
+
+/// Stacks with weights, for any number of events.
+#[derive(Debug, Clone, Default)]
+pub struct Profile {
+    names: Interner<Box<[u8]>, NameId>,
+    frames: Interner<Frame, FrameId>,
+    stacks: Interner<(Option<StackId>, FrameId), StackId>,
+    tracks: Interner<Track, TrackId>,
+    /// One for each event, in the input's order.
+    pub series: Vec<Series>,
+}
+
+impl Profile {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The number of a name.
+    pub fn name(&mut self, name: &[u8]) -> NameId {
+        if let Some(&id) = self.names.ids.get(name) {
+            return id;
+        }
+        self.names.intern(name.into())
+    }
+
+    /// The number of a frame.
+    pub fn frame(&mut self, frame: Frame) -> FrameId {
+        self.frames.intern(frame)
+    }
+
+    /// The stack that continues `parent` (`None`: the root) with a callee.
+    pub fn stack(&mut self, parent: Option<StackId>, frame: FrameId) -> StackId {
+        self.stacks.intern((parent, frame))
+    }
+
+    /// The number of a track.
+    pub fn track(&mut self, track: Track) -> TrackId {
+        self.tracks.intern(track)
+    }
+
+    /// The bytes of a name.
+    pub fn name_of(&self, id: NameId) -> &[u8] {
+        &self.names.items[id.index()]
+    }
+
+    /// The frame of that number.
+    pub fn frame_of(&self, id: FrameId) -> &Frame {
+        &self.frames.items[id.index()]
+    }
+
+    /// Parent and last frame of a stack. A parent's number is always smaller than its child's.
+    pub fn stack_of(&self, id: StackId) -> (Option<StackId>, FrameId) {
+        self.stacks.items[id.index()]
+    }
+
+    /// The track of that number.
+    pub fn track_of(&self, id: TrackId) -> &Track {
+        &self.tracks.items[id.index()]
+    }
+
+    /// How many stacks there are; their numbers run from 0.
+    pub fn stack_count(&self) -> usize {
+        self.stacks.items.len()
+    }
+
+    /// How many frames there are; their numbers run from 0.
+    pub fn frame_count(&self) -> usize {
+        self.frames.items.len()
+    }
+
+    /// How many tracks there are; their numbers run from 0.
+    pub fn track_count(&self) -> usize {
+        self.tracks.items.len()
+    }
+
+    /// The frames of a stack, leaf first.
+    pub fn frames_up(&self, stack: Option<StackId>) -> impl Iterator<Item = FrameId> + '_ {
+        let mut next = stack;
+        std::iter::from_fn(move || {
+            let (parent, frame) = self.stack_of(next?);
+            next = parent;
+            Some(frame)
+        })
+    }
+
+    /// The series of that name, made if it is new.
+    pub fn series_named(&mut self, name: &str, unit: Unit) -> &mut Series {
+        let at = self.series.iter().position(|series| series.name == name).unwrap_or_else(|| {
+            self.series.push(Series { name: name.to_owned(), unit, rows: Vec::new() });
+            self.series.len() - 1
+        });
+        &mut self.series[at]
+    }
+
+    /// Sums rows of equal track and stack, keeping the order of first appearance; times are dropped.
+    pub fn aggregate(&mut self) {
+        for series in &mut self.series {
+            let mut sums: Vec<Row> = Vec::new();
+            let mut places = FxHashMap::default();
+            for row in &series.rows {
+                let at = *places.entry((row.track, row.stack)).or_insert(sums.len());
+                match sums.get_mut(at) {
+                    Some(sum) => {
+                        sum.weight = sum.weight.saturating_add(row.weight);
+                        sum.count += row.count;
+                    }
+                    None => sums.push(Row { time: None, ..*row }),
+                }
+            }
+            series.rows = sums;
+        }
+    }
+
+    /// Appends another profile: equal names, frames, stacks, tracks and series become one.
+    pub fn merge(&mut self, other: &Self) {
+        let names: Vec<_> = other.names.items.iter().map(|name| self.name(name)).collect();
+        let name = |id: NameId| names[id.index()];
+        let renamed = other.frames.items.iter().map(|frame| Frame {
+            name: name(frame.name),
+            module: frame.module.map(name),
+            file: frame.file.map(name),
+            ..*frame
+        });
+        let frames: Vec<_> = renamed.map(|frame| self.frames.intern(frame)).collect();
+        let mut stacks: Vec<StackId> = Vec::with_capacity(other.stack_count());
+        for &(parent, frame) in &other.stacks.items {
+            let parent = parent.map(|parent| stacks[parent.index()]);
+            stacks.push(self.stack(parent, frames[frame.index()]));
+        }
+        let tracks: Vec<_> = other.tracks.items.iter().map(|track| self.track(track.clone())).collect();
+        for series in &other.series {
+            let rows = series.rows.iter().map(|row| Row {
+                track: tracks[row.track.index()],
+                stack: row.stack.map(|stack| stacks[stack.index()]),
+                ..*row
+            });
+            self.series_named(&series.name, series.unit.clone()).rows.extend(rows);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(stacks: &[(&str, u64)]) -> Profile {
+        let mut profile = Profile::new();
+        let track = profile.track(Track::default());
+        for &(names, weight) in stacks {
+            let mut stack = None;
+            for name in names.split(';') {
+                let name = profile.name(name.as_bytes());
+                let frame = Frame { name, module: None, file: None, line: 0, addr: None, kind: FrameKind::User };
+                let frame = profile.frame(frame);
+                stack = Some(profile.stack(stack, frame));
+            }
+            let row = Row { track, stack, weight, count: 1, time: Some(Nanos(weight)) };
+            profile.series_named("cycles", Unit::Samples).rows.push(row);
+        }
+        profile
+    }
+
+    fn lines(profile: &Profile) -> Vec<String> {
+        let line = |row: &Row| {
+            let up = profile.frames_up(row.stack);
+            let names = up.map(|frame| String::from_utf8_lossy(profile.name_of(profile.frame_of(frame).name)));
+            let mut names: Vec<_> = names.collect();
+            names.reverse();
+            format!("{} {}", names.join(";"), row.weight)
+        };
+        profile.series[0].rows.iter().map(line).collect()
+    }
+
+    #[test]
+    fn equal_stacks_are_one_and_sums_keep_their_order() {
+        let mut both = profile(&[("a;b", 1), ("a;c", 2), ("a;b", 4)]);
+        both.merge(&profile(&[("a;c", 8), ("z", 16)]));
+        both.aggregate();
+        assert_eq!(lines(&both), ["a;b 5", "a;c 10", "z 16"]);
+        assert_eq!(both.stack_count(), 4);
+    }
+}

@@ -1,0 +1,124 @@
+//! The only threads: an ordered map over things in memory, and one over a stream.
+//!
+//! Results come back in input order, so that output bytes do not depend on the number of threads.
+
+use crate::error::{Error, Result};
+use rayon::prelude::*;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, mpsc};
+
+/// The threads of one job.
+#[derive(Debug)]
+pub struct Pool {
+    rayon: rayon::ThreadPool,
+    threads: NonZeroUsize,
+}
+
+impl Pool {
+    /// `threads` workers; `None` means one for each processor that this process may use.
+    pub fn new(threads: Option<NonZeroUsize>) -> Result<Self> {
+        let threads = threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+        let built = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build();
+        let rayon = built.map_err(|error| Error::new("cannot start worker threads").because(error))?;
+        Ok(Self { rayon, threads })
+    }
+
+    /// How many workers there are.
+    pub fn threads(&self) -> usize {
+        self.threads.get()
+    }
+
+    /// `f` of every item, in the items' order.
+    pub fn map<T: Send, O: Send>(&self, items: Vec<T>, f: impl Fn(T) -> O + Sync + Send) -> Vec<O> {
+        if self.threads() == 1 || items.len() < 2 {
+            return items.into_iter().map(f).collect();
+        }
+        self.rayon.install(|| items.into_par_iter().map(f).collect())
+    }
+
+    /// Runs `f` inside the pool, so that rayon's own parallel sorts and joins use these threads.
+    pub fn install<O: Send>(&self, f: impl FnOnce() -> O + Send) -> O {
+        self.rayon.install(f)
+    }
+
+    /// Streams: takes items one by one, runs `f` on the workers, and gives each result to `sink` in the items'
+    /// order as soon as it and all before it are there. At most twice the number of workers are under way.
+    /// The first error of `sink` ends it: no further item is taken.
+    pub fn stream<T: Send, O: Send>(
+        &self,
+        items: impl Iterator<Item = T> + Send,
+        f: impl Fn(T) -> O + Sync,
+        mut sink: impl FnMut(O) -> Result<()>,
+    ) -> Result<()> {
+        if self.threads() == 1 {
+            return items.map(f).try_for_each(sink);
+        }
+        let (orders, ordered) = mpsc::sync_channel::<mpsc::Receiver<O>>(self.threads());
+        let (work, jobs) = mpsc::sync_channel::<(T, mpsc::SyncSender<O>)>(self.threads());
+        let jobs = Mutex::new(jobs);
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads() {
+                scope.spawn(|| {
+                    loop {
+                        // A poisoned lock means that another worker panicked: the scope will say so.
+                        let Ok(job) = jobs.lock().map(|jobs| jobs.recv()) else { break };
+                        let Ok((item, reply)) = job else { break };
+                        // The receiver is gone only when the sink failed.
+                        let _ = reply.send(f(item));
+                    }
+                });
+            }
+            scope.spawn(move || {
+                for item in items {
+                    let (reply, result) = mpsc::sync_channel(1);
+                    if orders.send(result).is_err() || work.send((item, reply)).is_err() {
+                        break;
+                    }
+                }
+            });
+            ordered.into_iter().filter_map(|result| result.recv().ok()).try_for_each(&mut sink)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(threads: usize) -> Pool {
+        Pool::new(NonZeroUsize::new(threads)).unwrap()
+    }
+
+    #[test]
+    fn results_keep_the_order_of_the_items() {
+        for threads in [1, 2, 7] {
+            let mut seen = Vec::new();
+            let slow_first = |n: u64| {
+                std::thread::sleep(std::time::Duration::from_micros((100 - n) * 10));
+                n * n
+            };
+            pool(threads)
+                .stream(0..100, slow_first, |n| {
+                    seen.push(n);
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(seen, (0..100).map(|n| n * n).collect::<Vec<_>>());
+            assert_eq!(pool(threads).map((0..100).collect(), |n: u64| n + 1), (1..101).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_failing_sink_ends_an_endless_stream() {
+        let mut left = 10;
+        let result = pool(3).stream(
+            0..,
+            |n: u64| n,
+            |_| {
+                left -= 1;
+                if left == 0 { Err(Error::new("full")) } else { Ok(()) }
+            },
+        );
+        assert_eq!(result.unwrap_err().to_string(), "full");
+    }
+}

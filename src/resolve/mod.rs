@@ -1,0 +1,3 @@
+//! Addresses to frames: what was mapped, what JIT code was there, which function and line that is.
+
+pub mod code_map;
