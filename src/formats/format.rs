@@ -1,7 +1,8 @@
 //! What a format is: one entry of the table.
 
 use crate::error::{Result, Warnings};
-use crate::model::stacks::Profile;
+use crate::model::label::{Annotate, By};
+use crate::model::stacks::{Profile, Weight};
 use std::io::Write;
 
 /// One thing that jitgraft reads or writes.
@@ -16,7 +17,7 @@ pub struct Format {
     /// How it becomes stacks.
     pub read: Read,
     /// Writes a profile; `None` for formats only read.
-    pub write: Option<WriteFn>,
+    pub write: Option<Writer>,
 }
 
 /// How an input becomes stacks.
@@ -34,9 +35,49 @@ pub enum Read {
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {}
 
+/// How a profile becomes an output of this format.
+#[derive(Debug, Clone, Copy)]
+pub struct Writer {
+    /// Writes it.
+    pub run: WriteFn,
+    /// How many events one output holds.
+    pub events: Events,
+    /// How much it tells of a frame: the less, the fewer stacks are kept apart.
+    pub detail: Detail,
+}
+
+/// How many events ([`Profile::series`]) one output of a format can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Events {
+    /// The one of [`WriteOptions::series`]: a recording of several becomes several outputs.
+    One,
+    /// All of them.
+    All,
+}
+
+/// How much a format tells of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Function and module.
+    Names,
+    /// Source file and line, too.
+    Lines,
+    /// The address, too.
+    Addresses,
+}
+
 /// What writing may depend on, from the command line.
 #[derive(Debug, Clone, Default)]
-pub struct WriteOptions {}
+pub struct WriteOptions {
+    /// Which event to write, where the format holds only one.
+    pub series: usize,
+    /// What to sum.
+    pub weight: Weight,
+    /// What gets a root of its own.
+    pub by: By,
+    /// What is appended to names.
+    pub annotate: Annotate,
+}
 
 /// Writes a profile in one format.
 pub type WriteFn = fn(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()>;

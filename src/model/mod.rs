@@ -1,6 +1,8 @@
 //! The neutral middle: what readers fill and writers get. No I/O, no formats, no threads.
 
+pub mod call_tree;
 pub mod code;
+pub mod label;
 pub mod process;
 pub mod stacks;
 pub mod units;

@@ -6,7 +6,11 @@
 
 use super::units::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::hash::Hash;
+
+/// The name of a frame whose function is not known; its module, if known, says more.
+pub const UNKNOWN: &[u8] = b"[unknown]";
 
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident),*) => {$(
@@ -101,6 +105,8 @@ pub struct Track {
     pub pid: Option<Pid>,
     /// The thread.
     pub tid: Option<Tid>,
+    /// The processor, where rows are kept apart by it.
+    pub cpu: Option<u32>,
 }
 
 /// What the weights of a [`Series`] count.
@@ -113,6 +119,26 @@ pub enum Unit {
     Nanos,
     /// Something named, such as instructions or bytes.
     Named(String),
+}
+
+/// What of a [`Row`] is summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Weight {
+    /// Its weight, in the series' unit (perf's period).
+    #[default]
+    Period,
+    /// The number of samples.
+    Samples,
+}
+
+impl Weight {
+    /// The weight of a row.
+    pub fn of(self, row: &Row) -> u64 {
+        match self {
+            Self::Period => row.weight,
+            Self::Samples => row.count,
+        }
+    }
 }
 
 /// The samples of one event.
@@ -148,6 +174,9 @@ pub struct Profile {
     frames: Interner<Frame, FrameId>,
     stacks: Interner<(Option<StackId>, FrameId), StackId>,
     tracks: Interner<Track, TrackId>,
+    /// Whether names are spelled as perf spells them: where a writer follows inferno-collapse-perf, it then drops
+    /// argument lists as that does. Other formats' names are written as they are.
+    pub perf_names: bool,
     /// One for each event, in the input's order.
     pub series: Vec<Series>,
 }
@@ -256,15 +285,20 @@ impl Profile {
 
     /// Appends another profile: equal names, frames, stacks, tracks and series become one.
     pub fn merge(&mut self, other: &Self) {
+        self.merge_renamed(other, |_, name| Cow::Borrowed(name));
+    }
+
+    /// [`Profile::merge`], with every frame's function called what `rename` says.
+    pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
         let names: Vec<_> = other.names.items.iter().map(|name| self.name(name)).collect();
         let name = |id: NameId| names[id.index()];
-        let renamed = other.frames.items.iter().map(|frame| Frame {
-            name: name(frame.name),
-            module: frame.module.map(name),
-            file: frame.file.map(name),
-            ..*frame
-        });
-        let frames: Vec<_> = renamed.map(|frame| self.frames.intern(frame)).collect();
+        let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
+        for frame in &other.frames.items {
+            let function = self.name(&rename(frame, other.name_of(frame.name)));
+            let (module, file) = (frame.module.map(name), frame.file.map(name));
+            frames.push(self.frame(Frame { name: function, module, file, ..*frame }));
+        }
+        self.perf_names |= other.perf_names;
         let mut stacks: Vec<StackId> = Vec::with_capacity(other.stack_count());
         for &(parent, frame) in &other.stacks.items {
             let parent = parent.map(|parent| stacks[parent.index()]);

@@ -1,0 +1,222 @@
+//! How a frame is spelled where a writer has one string for it: folded stacks, flame graphs.
+//!
+//! For names from perf the spelling is that of inferno-collapse-perf, so that either's output can be compared and
+//! merged with the other's:
+//!
+//! * a function that is not known is called after its module, `[libc.so.6]`, or `[unknown]` without one;
+//! * argument lists are dropped (`f(int)` is `f`), but not Go's receivers or C++'s anonymous namespaces;
+//! * in processes whose name begins with `java`, the `L` of a class name is dropped;
+//! * the functions that a Java agent joined with `->` become frames of their own, all but the first `_[i]`;
+//! * `;` separates frames, so in a name it becomes `:`; line breaks become blanks.
+//!
+//! It differs where inferno loses names: a name that begins with `(` is kept (MoarVM's blocks, C++'s anonymous
+//! namespaces), and `->` splits names of JIT code only (elsewhere it is a return type).
+
+use super::stacks::{Frame, FrameKind, Profile, Track, UNKNOWN};
+use std::borrow::Cow;
+
+/// What is appended to names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Annotate {
+    /// The process's number at the root: `comm-pid`.
+    pub pid: bool,
+    /// The process's and thread's numbers at the root: `comm-pid/tid`.
+    pub tid: bool,
+    /// `_[k]` on kernel functions.
+    pub kernel: bool,
+    /// `_[j]` on JIT code.
+    pub jit: bool,
+    /// `_[i]` on inlined calls.
+    pub inline: bool,
+    /// The address of functions that are not known.
+    pub addrs: bool,
+}
+
+/// What gets a root of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum By {
+    /// The process's name.
+    #[default]
+    Comm,
+    /// The process.
+    Pid,
+    /// The thread.
+    Tid,
+    /// The processor, then the process's name.
+    Cpu,
+}
+
+/// The frames above all others that say whose stack it is, root first; none for a track without a name or number.
+pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
+    let mut roots = Vec::new();
+    if let (By::Cpu, Some(cpu)) = (by, track.cpu) {
+        roots.push(format!("cpu {cpu}"));
+    }
+    let mut root = String::from_utf8_lossy(&track.comm).replace(' ', "_");
+    let number = |id: Option<i32>| id.map_or_else(|| "?".to_owned(), |id| id.to_string());
+    let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
+    let with_tid = (annotate.tid || by == By::Tid) && tid.is_some();
+    if with_tid {
+        root += &format!("-{}/{}", number(pid), number(tid));
+    } else if (annotate.pid || annotate.tid || by == By::Pid) && pid.is_some() {
+        root += &format!("-{}", number(pid));
+    }
+    if !root.is_empty() {
+        roots.push(printable(root));
+    }
+    roots
+}
+
+/// Whether Java's spelling rules hold for a process of this name.
+pub fn is_java(comm: &[u8]) -> bool {
+    comm.starts_with(b"java")
+}
+
+/// How a frame is spelled, outermost first; more than one where the name itself tells of inlined calls.
+pub fn labels(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate) -> Vec<String> {
+    let name = profile.name_of(frame.name);
+    if name == UNKNOWN {
+        return vec![annotated(unknown(profile, frame, annotate.addrs), frame.kind, annotate)];
+    }
+    let name = String::from_utf8_lossy(name);
+    if !profile.perf_names {
+        return vec![annotated(printable(name.into_owned()), frame.kind, annotate)];
+    }
+    let parts = if frame.kind == FrameKind::Jit { name.split("->").collect() } else { vec![&*name] };
+    let tidied = parts.iter().enumerate().map(|(depth, part)| match depth {
+        0 => annotated(tidy(part, java), frame.kind, annotate),
+        _ => tidy(part, java) + INLINED,
+    });
+    tidied.collect()
+}
+
+const INLINED: &str = "_[i]";
+
+fn annotated(label: String, kind: FrameKind, annotate: Annotate) -> String {
+    let suffix = match kind {
+        FrameKind::Kernel if annotate.kernel => "_[k]",
+        FrameKind::Jit if annotate.jit => "_[j]",
+        FrameKind::Inlined if annotate.inline => INLINED,
+        _ => return label,
+    };
+    // A name that already says so is not told twice.
+    if label.ends_with(suffix) { label } else { label + suffix }
+}
+
+fn unknown(profile: &Profile, frame: &Frame, addrs: bool) -> String {
+    let module = frame.module.map(|module| String::from_utf8_lossy(profile.name_of(module)));
+    let addr = frame.addr.filter(|_| addrs);
+    let base = module.as_deref().map(|module| module.rsplit('/').next().unwrap_or(module));
+    let label = match (base.filter(|base| *base != "[unknown]"), addr) {
+        (None, None) => "[unknown]".to_owned(),
+        (base, Some(addr)) => format!("[{} <{addr:x}>]", base.unwrap_or("unknown")),
+        (Some(base), None) => format!("[{base}]"),
+    };
+    printable(label)
+}
+
+fn tidy(name: &str, java: bool) -> String {
+    let name = without_arguments(name);
+    let class = name.strip_prefix('L').filter(|rest| java && rest.contains('/'));
+    printable(class.unwrap_or(name).to_owned())
+}
+
+/// What separates frames, or lines, must not stand in one.
+fn printable(label: String) -> String {
+    if label.contains([';', '\n', '\r']) { label.replace(';', ":").replace(['\n', '\r'], " ") } else { label }
+}
+
+/// The name up to its argument list, which begins at the first parenthesis outside all brackets.
+fn without_arguments(name: &str) -> &str {
+    let mut depth = 0i32;
+    let bytes = name.as_bytes();
+    for (at, &byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' | b'{' | b'[' => depth += 1,
+            b'>' | b'}' | b']' | b')' => depth -= 1,
+            b'(' => {
+                let receiver = at > 0 && bytes[at - 1] == b'.';
+                let namespace = name[at..].starts_with("(anonymous namespace)");
+                if depth == 0 && at > 0 && !receiver && !namespace {
+                    return &name[..at];
+                }
+                depth += 1;
+            }
+            _ => {}
+        }
+    }
+    name
+}
+
+/// A name for a function that is not known, for writers that show module and address apart: `0x1f`, or
+/// `[unknown]` without one.
+pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
+    let name = profile.name_of(frame.name);
+    match frame.addr {
+        Some(addr) if name == UNKNOWN => Cow::Owned(format!("{addr:#x}")),
+        _ => String::from_utf8_lossy(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Pid, Tid};
+
+    fn labels_of(name: &[u8], module: &[u8], kind: FrameKind, java: bool, annotate: Annotate) -> Vec<String> {
+        let mut profile = Profile::new();
+        profile.perf_names = true;
+        let name = profile.name(name);
+        let module = (!module.is_empty()).then(|| profile.name(module));
+        let frame = Frame { name, module, file: None, line: 0, addr: Some(0x1f), kind };
+        labels(&profile, &frame, java, annotate)
+    }
+
+    fn plain(name: &str) -> String {
+        labels_of(name.as_bytes(), b"/bin/x", FrameKind::User, false, Annotate::default()).join("|")
+    }
+
+    #[test]
+    fn arguments_go_and_names_stay() {
+        assert_eq!(plain("f(int, char)"), "f");
+        assert_eq!(plain("std::function<void (int)>::operator()(int) const"), "std::function<void (int)>::operator");
+        assert_eq!(plain("net/http.(*Client).Do"), "net/http.(*Client).Do");
+        assert_eq!(plain("(anonymous namespace)::run(int)"), "(anonymous namespace)::run");
+        assert_eq!(plain("{lambda(int)#2}::operator()"), "{lambda(int)#2}::operator");
+        assert_eq!(plain("[u8; 8]::f"), "[u8: 8]::f");
+        assert_eq!(plain("call<fn() -> u8>"), "call<fn() -> u8>");
+        assert_eq!(plain("(block)"), "(block)");
+    }
+
+    #[test]
+    fn an_unknown_function_is_called_after_its_module() {
+        let addrs = Annotate { addrs: true, ..Annotate::default() };
+        let unknown = |module: &[u8], annotate| labels_of(UNKNOWN, module, FrameKind::User, false, annotate).join("|");
+        assert_eq!(unknown(b"/usr/lib/libc.so.6", Annotate::default()), "[libc.so.6]");
+        assert_eq!(unknown(b"", Annotate::default()), "[unknown]");
+        assert_eq!(unknown(b"/usr/lib/libc.so.6", addrs), "[libc.so.6 <1f>]");
+        assert_eq!(unknown(b"", addrs), "[unknown <1f>]");
+    }
+
+    #[test]
+    fn java_and_annotations() {
+        let all = Annotate { jit: true, kernel: true, inline: true, ..Annotate::default() };
+        let jit = |name: &[u8]| labels_of(name, b"", FrameKind::Jit, true, all).join("|");
+        assert_eq!(jit(b"Lorg/a/B;::call(I)V"), "org/a/B:::call_[j]");
+        assert_eq!(jit(b"La/B;::f->La/C;::g"), "a/B:::f_[j]|a/C:::g_[i]");
+        assert_eq!(jit(b"f_[j]"), "f_[j]");
+        assert_eq!(labels_of(b"read", b"", FrameKind::Kernel, false, all), ["read_[k]"]);
+        assert_eq!(labels_of(b"get", b"", FrameKind::Inlined, false, all), ["get_[i]"]);
+    }
+
+    #[test]
+    fn roots_say_whose_stack_it_is() {
+        let track = Track { comm: b"V8 Worker".to_vec(), pid: Some(Pid(7)), tid: Some(Tid(9)), cpu: Some(1) };
+        let tid = Annotate { tid: true, ..Annotate::default() };
+        assert_eq!(roots(&track, By::Comm, Annotate::default()), ["V8_Worker"]);
+        assert_eq!(roots(&track, By::Comm, tid), ["V8_Worker-7/9"]);
+        assert_eq!(roots(&track, By::Pid, Annotate::default()), ["V8_Worker-7"]);
+        assert_eq!(roots(&track, By::Cpu, Annotate::default()), ["cpu 1", "V8_Worker"]);
+        assert!(roots(&Track::default(), By::Tid, tid).is_empty());
+    }
+}
