@@ -2,8 +2,13 @@
 //!
 //! One file a command; flags that several commands share are in [`common`].
 
+mod collapse;
 pub mod common;
+mod export;
+mod flamegraph;
 mod formats;
+mod input;
+mod report;
 
 use crate::error::Result;
 use clap::{Parser, Subcommand};
@@ -23,6 +28,14 @@ pub struct Cli {
 /// Each command's arguments know how to run: `run(self, job) -> Result<Outcome>`.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Folds stacks: any profile → one line a stack, as inferno-collapse-perf writes them
+    Collapse(Box<collapse::CollapseArgs>),
+    /// Draws a flame graph (SVG) of any profile
+    Flamegraph(Box<flamegraph::FlamegraphArgs>),
+    /// Lists the hottest functions of any profile
+    Report(Box<report::ReportArgs>),
+    /// Writes any profile in another format
+    Export(Box<export::ExportArgs>),
     /// Lists the formats that are read and written
     Formats(formats::FormatsArgs),
 }
@@ -32,6 +45,10 @@ impl Cli {
     pub fn run(self) -> Result<ExitCode> {
         let job = self.common.job()?;
         let outcome = match self.command {
+            Command::Collapse(args) => args.run(&job)?,
+            Command::Flamegraph(args) => args.run(&job)?,
+            Command::Report(args) => args.run(&job)?,
+            Command::Export(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,
         };
         Ok(self.common.finish(&job, &outcome))

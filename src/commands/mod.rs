@@ -1,6 +1,12 @@
 //! One file a job, the whole run of it on one screen.
 
+pub mod collapse;
+pub mod export;
+pub mod flamegraph;
 pub mod formats;
+pub mod load;
+pub mod outputs;
+pub mod report;
 
 use crate::error::Warnings;
 use crate::parallel::Pool;

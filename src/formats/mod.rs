@@ -4,12 +4,67 @@
 //! is its own file or folder, one `mod` line and one entry here.
 
 pub mod cursor;
+pub mod firefox;
+pub mod flamegraph;
+pub mod folded;
 pub mod format;
+pub mod json;
+pub mod pprof;
+pub mod speedscope;
+pub mod table;
 
-use format::Format;
+use format::{Detail, Events, Format, Read, Writer};
 
 /// Every format, in the order in which detection asks them.
-pub const FORMATS: &[Format] = &[];
+pub const FORMATS: &[Format] = &[
+    Format {
+        name: "folded",
+        about: "folded stacks, as inferno-collapse-perf and stackcollapse-*.pl write them",
+        sniff: Some(folded::sniff),
+        read: Read::Stacks(folded::read),
+        write: Some(Writer { run: folded::write, events: Events::One, detail: Detail::Names }),
+    },
+    Format {
+        name: "flamegraph",
+        about: "flame graph (SVG)",
+        sniff: None,
+        read: Read::No,
+        write: Some(Writer { run: flamegraph::write, events: Events::One, detail: Detail::Names }),
+    },
+    Format {
+        name: "firefox",
+        about: "Firefox Profiler's processed profile (JSON)",
+        sniff: None,
+        read: Read::No,
+        write: Some(Writer { run: firefox::write, events: Events::One, detail: Detail::Lines }),
+    },
+    Format {
+        name: "speedscope",
+        about: "speedscope's own file format (JSON)",
+        sniff: None,
+        read: Read::No,
+        write: Some(Writer { run: speedscope::write, events: Events::All, detail: Detail::Lines }),
+    },
+    Format {
+        name: "pprof",
+        about: "pprof's protocol buffer, gzipped",
+        sniff: None,
+        read: Read::No,
+        write: Some(Writer { run: pprof::write, events: Events::All, detail: Detail::Addresses }),
+    },
+    Format {
+        name: "json",
+        about: "stacks with all that is known of them (plain JSON)",
+        sniff: None,
+        read: Read::No,
+        write: Some(Writer { run: json::write, events: Events::All, detail: Detail::Addresses }),
+    },
+];
+
+/// The format of that name.
+pub fn named(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}
 
 /// The format of an input, by its first bytes (give at least 4 KiB, or all there are).
 pub fn detect(head: &[u8]) -> Option<&'static Format> {

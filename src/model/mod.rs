@@ -2,6 +2,9 @@
 
 pub mod call_tree;
 pub mod code;
+pub mod filter;
+pub mod functions;
+pub mod jit_names;
 pub mod label;
 pub mod process;
 pub mod stacks;

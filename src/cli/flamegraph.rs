@@ -1,0 +1,200 @@
+//! `jitgraft flamegraph`
+
+use super::input::{InputArgs, SpellingArgs, WeightArgs};
+use crate::commands::flamegraph::{self, FlamegraphOptions};
+use crate::commands::{Job, Outcome};
+use crate::error::Result;
+use crate::formats::flamegraph::{Difference, Look};
+use crate::formats::format::{Detail, WriteOptions};
+use crate::model::label::By;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use inferno::flamegraph::Palette;
+use inferno::flamegraph::color::{BackgroundColor, Color, SearchColor, StrokeColor, parse_hex_color};
+use std::path::PathBuf;
+
+/// Flags of `flamegraph`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  jitgraft flamegraph perf.data -o flame.svg\n  \
+    jitgraft flamegraph --colors js --annotate jit,kernel --title 'tsc' perf.data -o flame.svg\n  \
+    jitgraft flamegraph --diff before.data after.data -o diff.svg")]
+pub(super) struct FlamegraphArgs {
+    /// Where to write; with several events, one file each, named after the event [default: standard output]
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    output: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    weight: WeightArgs,
+    #[command(flatten)]
+    spelling: SpellingArgs,
+    #[command(flatten)]
+    look: LookArgs,
+    /// Colour by the difference from this profile: red is more, blue is less
+    #[arg(long, value_name = "BEFORE", help_heading = "Differences")]
+    diff: Option<PathBuf>,
+    /// Scale the profile before to the sum of the one after
+    #[arg(long, requires = "diff", help_heading = "Differences")]
+    normalize: bool,
+    /// Take hexadecimal numbers in names for equal
+    #[arg(long, requires = "diff", help_heading = "Differences")]
+    strip_hex: bool,
+    /// Swap the colours: blue is more, red is less
+    #[arg(long, requires = "diff", help_heading = "Differences")]
+    negate: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What it looks like")]
+struct LookArgs {
+    /// The title
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// A second line below the title
+    #[arg(long, value_name = "TEXT")]
+    subtitle: Option<String>,
+    /// Notes kept in the file
+    #[arg(long, value_name = "TEXT")]
+    notes: Option<String>,
+    /// The palette; java, js, perl, python and rust go by what a name tells of its code (see --annotate)
+    #[arg(short, long, value_name = "NAME", default_value = "hot", value_parser = palette(),
+        conflicts_with = "color_diffusion")]
+    colors: Palette,
+    /// The background: yellow, blue, green, grey, or `#rrggbb`
+    #[arg(long, value_name = "COLOR")]
+    bgcolors: Option<BackgroundColor>,
+    /// Give similar names similar colours
+    #[arg(long)]
+    hash: bool,
+    /// The wider, the redder
+    #[arg(long, alias = "colordiffusion")]
+    color_diffusion: bool,
+    /// Keep the colours of names in this file, from picture to picture
+    #[arg(long, value_name = "FILE")]
+    palette: Option<PathBuf>,
+    /// Colour of what a search finds (`#rrggbb`)
+    #[arg(long, value_name = "COLOR")]
+    search_color: Option<SearchColor>,
+    /// Outline frames (`#rrggbb` or none)
+    #[arg(long, value_name = "COLOR")]
+    stroke_color: Option<StrokeColor>,
+    /// Colour of the texts outside the graph (`#rrggbb`)
+    #[arg(long, value_name = "COLOR", value_parser = hex_color, alias = "uicolor")]
+    ui_color: Option<Color>,
+    /// Roots at the top: an icicle graph
+    #[arg(short, long, visible_alias = "icicle")]
+    inverted: bool,
+    /// What ran at the bottom, its callers above it
+    #[arg(long, conflicts_with = "flamechart")]
+    reverse: bool,
+    /// Time from left to right instead of merged stacks
+    #[arg(long)]
+    flamechart: bool,
+    /// Begin stacks at this function, leave out those without it (repeatable)
+    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["flamechart", "reverse"])]
+    base: Vec<String>,
+    /// Width in pixels [default: that of the window]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..))]
+    width: Option<u32>,
+    /// Height of a frame in pixels
+    #[arg(long, value_name = "N")]
+    height: Option<usize>,
+    /// Omit frames narrower than this percentage of the whole [default: 0.01]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
+    minwidth: Option<f64>,
+    /// The font
+    #[arg(long, value_name = "NAME", alias = "fonttype")]
+    font_type: Option<String>,
+    /// The font's size in pixels
+    #[arg(long, value_name = "N", alias = "fontsize")]
+    font_size: Option<usize>,
+    /// Average width of a letter, relative to the font's size
+    #[arg(long, value_name = "X", alias = "fontwidth")]
+    font_width: Option<f64>,
+    /// What the weights count [default: the event's unit]
+    #[arg(long, value_name = "TEXT", alias = "countname")]
+    count_name: Option<String>,
+    /// What the frames are
+    #[arg(long, value_name = "TEXT", alias = "nametype")]
+    name_type: Option<String>,
+    /// Show weights multiplied by this
+    #[arg(long, value_name = "X")]
+    factor: Option<f64>,
+    /// Cut long names at their right end
+    #[arg(long)]
+    truncate_text_right: bool,
+    /// Break lines in the SVG
+    #[arg(long)]
+    pretty_xml: bool,
+    /// Only the picture: no zoom, no search
+    #[arg(long)]
+    no_javascript: bool,
+}
+
+fn palette() -> impl TypedValueParser<Value = Palette> {
+    PossibleValuesParser::new(Palette::VARIANTS).try_map(|name| name.parse::<Palette>())
+}
+
+fn hex_color(text: &str) -> Result<Color, String> {
+    parse_hex_color(text).ok_or_else(|| format!("expected #rrggbb, got {text}"))
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err("expected 0 to 100".to_owned()) }
+}
+
+impl FlamegraphArgs {
+    pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let (by, annotate) = (self.spelling.by(), self.spelling.annotate());
+        let detail = if annotate.addrs { Detail::Addresses } else { Detail::Names };
+        let (inputs, load) = self.input.checked(detail, by == By::Cpu);
+        let write = WriteOptions { weight: self.weight.weight(), by, annotate, ..WriteOptions::default() };
+        let difference = Difference { normalize: self.normalize, strip_hex: self.strip_hex };
+        let options = FlamegraphOptions {
+            inputs,
+            output: self.output.into(),
+            load,
+            write,
+            palette: self.look.palette.clone(),
+            look: Look { negate: self.negate, ..self.look.into() },
+            before: self.diff.map(|before| (before.into(), difference)),
+        };
+        flamegraph::run(&options, job)
+    }
+}
+
+impl From<LookArgs> for Look {
+    fn from(args: LookArgs) -> Self {
+        Self {
+            title: args.title,
+            subtitle: args.subtitle,
+            notes: args.notes,
+            colors: args.colors,
+            bgcolors: args.bgcolors,
+            hash: args.hash,
+            color_diffusion: args.color_diffusion,
+            palette: None,
+            search_color: args.search_color,
+            stroke_color: args.stroke_color,
+            ui_color: args.ui_color,
+            inverted: args.inverted,
+            reversed: args.reverse,
+            flame_chart: args.flamechart,
+            base: args.base,
+            width: args.width.map(|width| width as usize),
+            height: args.height,
+            min_width: args.minwidth,
+            font_type: args.font_type,
+            font_size: args.font_size,
+            font_width: args.font_width,
+            count_name: args.count_name,
+            name_type: args.name_type,
+            factor: args.factor,
+            truncate_right: args.truncate_text_right,
+            negate: false,
+            pretty_xml: args.pretty_xml,
+            no_javascript: args.no_javascript,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Flags of every command that turns an input into stacks.
+
+use super::common::SourceArgs;
+use crate::commands::load::{LoadOptions, default_input};
+use crate::formats::format::{Detail, ReadOptions};
+use crate::io::InPath;
+use crate::model::filter::{Bound, Filter, TimeRange};
+use crate::model::label::{Annotate, By};
+use crate::model::stacks::Weight;
+use crate::model::{Nanos, Pid, Tid};
+use crate::sources::SourceOptions;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// What to read, and what of it.
+#[derive(Debug, Args)]
+pub(super) struct InputArgs {
+    /// Profiles of any format that `jitgraft formats` lists, plain or packed (gzip, zstd); several are merged;
+    /// `-` is standard input [default: standard input if it is a pipe, else perf.data]
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Only this event, by name with or without its modifiers (repeatable) [default: all]
+    #[arg(long, value_name = "NAME", help_heading = "What counts")]
+    event: Vec<String>,
+    /// Only processes or threads of these names
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "What counts")]
+    comm: Vec<String>,
+    /// Only these processes
+    #[arg(long, value_name = "PID,…", value_delimiter = ',', help_heading = "What counts")]
+    pid: Vec<i32>,
+    /// Only these threads
+    #[arg(long, value_name = "TID,…", value_delimiter = ',', help_heading = "What counts")]
+    tid: Vec<i32>,
+    /// Only these processors
+    #[arg(long, value_name = "CPU,…", value_delimiter = ',', help_heading = "What counts")]
+    cpu: Vec<u32>,
+    /// Only from A to B, in seconds of the recording's clock (either may be left out), or `10%-20%` of the way from
+    /// the first to the last sample (repeatable)
+    #[arg(long, value_name = "A,B|A%-B%", value_parser = time_range, help_heading = "What counts")]
+    time: Vec<TimeRange>,
+    /// How names of JIT code are written
+    #[arg(long, value_enum, default_value_t = JitNames::Raw, value_name = "HOW")]
+    jit_names: JitNames,
+    #[command(flatten)]
+    sources: SourceArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum JitNames {
+    /// As the runtime wrote them
+    Raw,
+    /// As people do: Java signatures, V8's tiers, CPython's and Wasm's prefixes
+    Pretty,
+}
+
+/// What is summed.
+#[derive(Debug, Args)]
+pub(super) struct WeightArgs {
+    /// What to sum: each sample's period (or the input's own weight), or 1
+    #[arg(long, value_enum, default_value_t = WeightName::Period, value_name = "WHAT")]
+    weight: WeightName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WeightName {
+    Period,
+    Samples,
+}
+
+/// How stacks are spelled.
+#[derive(Debug, Args)]
+pub(super) struct SpellingArgs {
+    /// What gets a root of its own
+    #[arg(long, value_enum, default_value_t = ByName::Comm, value_name = "WHAT")]
+    by: ByName,
+    /// Append to names: the root's pid or tid, `_[k]` to kernel, `_[j]` to JIT and `_[i]` to inlined functions, the
+    /// address to unknown ones
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
+    annotate: Vec<Annotation>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ByName {
+    Comm,
+    Pid,
+    Tid,
+    Cpu,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Annotation {
+    Pid,
+    Tid,
+    Kernel,
+    Jit,
+    Inline,
+    Addrs,
+}
+
+impl WeightArgs {
+    pub(super) fn weight(&self) -> Weight {
+        match self.weight {
+            WeightName::Period => Weight::Period,
+            WeightName::Samples => Weight::Samples,
+        }
+    }
+}
+
+impl SpellingArgs {
+    pub(super) fn by(&self) -> By {
+        match self.by {
+            ByName::Comm => By::Comm,
+            ByName::Pid => By::Pid,
+            ByName::Tid => By::Tid,
+            ByName::Cpu => By::Cpu,
+        }
+    }
+
+    pub(super) fn annotate(&self) -> Annotate {
+        let has = |annotation| self.annotate.contains(&annotation);
+        Annotate {
+            pid: has(Annotation::Pid),
+            tid: has(Annotation::Tid),
+            kernel: has(Annotation::Kernel),
+            jit: has(Annotation::Jit),
+            inline: has(Annotation::Inline),
+            addrs: has(Annotation::Addrs),
+        }
+    }
+}
+
+impl InputArgs {
+    /// The inputs, and how to read them for writers that need so much of a frame.
+    pub(super) fn checked(self, detail: Detail, by_cpu: bool) -> (Vec<InPath>, LoadOptions) {
+        let inputs = match self.inputs.len() {
+            0 => vec![default_input()],
+            _ => self.inputs.into_iter().map(InPath::from).collect(),
+        };
+        let filter = Filter {
+            comm: self.comm.into_iter().map(String::into_bytes).collect(),
+            pid: self.pid.into_iter().map(Pid).collect(),
+            tid: self.tid.into_iter().map(Tid).collect(),
+            cpu: self.cpu,
+            time: self.time,
+        };
+        let options = LoadOptions {
+            event: self.event,
+            by_cpu: by_cpu || !filter.cpu.is_empty(),
+            filter,
+            detail,
+            pretty_jit_names: self.jit_names == JitNames::Pretty,
+            sources: SourceOptions::from(self.sources),
+            read: ReadOptions::default(),
+        };
+        (inputs, options)
+    }
+}
+
+fn time_range(text: &str) -> Result<TimeRange, String> {
+    let (from, to) = match text.split_once(',') {
+        Some((from, to)) => (bound(from)?, bound(to)?),
+        None => {
+            let (from, to) = text.split_once('-').ok_or("expected A,B in seconds, or A%-B%")?;
+            (bound(from)?, bound(to)?)
+        }
+    };
+    Ok(TimeRange { from, to })
+}
+
+fn bound(text: &str) -> Result<Option<Bound>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if let Some(percent) = text.strip_suffix('%') {
+        let percent: f64 = percent.parse().map_err(|error| format!("{text}: {error}"))?;
+        let possible = (0.0..=100.0).contains(&percent);
+        return if possible {
+            Ok(Some(Bound::Percent(percent)))
+        } else {
+            Err(format!("{text} is not within 0% to 100%"))
+        };
+    }
+    seconds(text).map(|time| Some(Bound::At(time))).ok_or_else(|| format!("{text} is not a time in seconds"))
+}
+
+/// Whole and decimal part apart: a floating-point number cannot hold nanoseconds since boot.
+fn seconds(text: &str) -> Option<Nanos> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > 9 || (whole.is_empty() && part.is_empty()) {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let part: u64 = format!("{part:0<9}").parse().ok()?;
+    whole.checked_mul(1_000_000_000)?.checked_add(part).map(Nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_of_time() {
+        let range = |from, to| Ok(TimeRange { from, to });
+        let at = |nanos| Some(Bound::At(Nanos(nanos)));
+        assert_eq!(time_range("466.578564,467"), range(at(466_578_564_000), at(467_000_000_000)));
+        assert_eq!(time_range(",.5"), range(None, at(500_000_000)));
+        assert_eq!(time_range("10%-20%"), range(Some(Bound::Percent(10.0)), Some(Bound::Percent(20.0))));
+        for wrong in ["1", "a,b", "10%-200%", "1.0000000001,"] {
+            assert!(time_range(wrong).is_err(), "{wrong}");
+        }
+    }
+}

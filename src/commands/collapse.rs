@@ -1,0 +1,32 @@
+//! `collapse`: any input → folded stacks.
+
+use super::load::{LoadOptions, load};
+use super::outputs::each_event;
+use super::{Job, Outcome};
+use crate::error::Result;
+use crate::formats::folded;
+use crate::formats::format::WriteOptions;
+use crate::io::{InPath, OutPath};
+
+/// What to fold, and where to.
+#[derive(Debug)]
+pub struct CollapseOptions {
+    /// What to read; several are merged.
+    pub inputs: Vec<InPath>,
+    /// Where to write.
+    pub output: OutPath,
+    /// How to read.
+    pub load: LoadOptions,
+    /// How to write.
+    pub write: WriteOptions,
+}
+
+/// Folds.
+pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let profile = load(&options.inputs, &options.load, job, &mut outcome)?;
+    each_event(&profile, &options.output, &mut outcome, |series, out| {
+        folded::write(&profile, &WriteOptions { series, ..options.write.clone() }, out)
+    })?;
+    Ok(outcome)
+}

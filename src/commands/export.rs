@@ -1,0 +1,54 @@
+//! `export --to FORMAT`: any input → any format that can be written.
+
+use super::load::{LoadOptions, load};
+use super::outputs::each_event;
+use super::{Job, Outcome};
+use crate::error::{Error, Result};
+use crate::formats::format::{Detail, Events, WriteOptions, Writer};
+use crate::formats::{FORMATS, named};
+use crate::io::{InPath, OutPath, Output};
+
+/// What to export, where to, and in which format.
+#[derive(Debug)]
+pub struct ExportOptions {
+    /// What to read; several are merged.
+    pub inputs: Vec<InPath>,
+    /// Where to write.
+    pub output: OutPath,
+    /// The name of the format.
+    pub to: String,
+    /// How to read; how much of a frame is needed is the format's to say.
+    pub load: LoadOptions,
+    /// How to write.
+    pub write: WriteOptions,
+}
+
+/// Exports.
+pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
+    let writer = writer(&options.to)?;
+    let mut outcome = Outcome::default();
+    let detail = Detail::max(writer.detail, options.load.detail);
+    let load_options = LoadOptions { detail, ..options.load.clone() };
+    let profile = load(&options.inputs, &load_options, job, &mut outcome)?;
+    match writer.events {
+        Events::One => each_event(&profile, &options.output, &mut outcome, |series, out| {
+            (writer.run)(&profile, &WriteOptions { series, ..options.write.clone() }, out)
+        })?,
+        Events::All => {
+            let mut output = Output::create(&options.output)?;
+            (writer.run)(&profile, &options.write, &mut output)?;
+            output.commit()?;
+        }
+    }
+    Ok(outcome)
+}
+
+fn writer(name: &str) -> Result<Writer> {
+    let writer = named(name).and_then(|format| format.write);
+    writer.ok_or_else(|| Error::usage(format!("no format called {name} can be written; there are: {}", writable())))
+}
+
+fn writable() -> String {
+    let writable = FORMATS.iter().filter(|format| format.write.is_some());
+    writable.map(|format| format.name).collect::<Vec<_>>().join(", ")
+}

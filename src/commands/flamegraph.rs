@@ -1,0 +1,95 @@
+//! `flamegraph`: any input → SVG.
+
+use super::load::{LoadOptions, load};
+use super::outputs::each_event;
+use super::{Job, Outcome};
+use crate::error::{Error, Result};
+use crate::formats::flamegraph::{self, Difference, Look};
+use crate::formats::folded;
+use crate::formats::format::WriteOptions;
+use crate::io::{self, InPath, OutPath, Output};
+use crate::model::stacks::Profile;
+use inferno::flamegraph::color::PaletteMap;
+use std::path::{Path, PathBuf};
+
+/// What to draw, where to, and what it shall look like.
+#[derive(Debug)]
+pub struct FlamegraphOptions {
+    /// What to read; several are merged.
+    pub inputs: Vec<InPath>,
+    /// Where to write.
+    pub output: OutPath,
+    /// How to read.
+    pub load: LoadOptions,
+    /// How to spell stacks.
+    pub write: WriteOptions,
+    /// What it looks like.
+    pub look: Look,
+    /// A file that keeps the colours of names from picture to picture.
+    pub palette: Option<PathBuf>,
+    /// Colour by the difference from this input.
+    pub before: Option<(InPath, Difference)>,
+}
+
+/// Draws.
+pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let mut look = options.look.clone();
+    if let Some(file) = &options.palette {
+        look.palette = Some(read_palette(file)?);
+    }
+    let profile = load(&options.inputs, &options.load, job, &mut outcome)?;
+    let before = match &options.before {
+        Some((before, difference)) => {
+            Some((load(std::slice::from_ref(before), &options.load, job, &mut outcome)?, *difference))
+        }
+        None => None,
+    };
+    each_event(&profile, &options.output, &mut outcome, |series, out| {
+        let write = WriteOptions { series, ..options.write.clone() };
+        match &before {
+            Some((before, difference)) => draw_difference(before, &profile, *difference, &write, &mut look, out),
+            None => flamegraph::draw(&profile, &write, &mut look, out),
+        }
+    })?;
+    if let (Some(file), Some(palette)) = (&options.palette, &look.palette) {
+        write_palette(file, palette)?;
+    }
+    Ok(outcome)
+}
+
+/// The event of the same name before; where there is none, the difference is the whole.
+fn draw_difference(
+    before: &Profile,
+    after: &Profile,
+    difference: Difference,
+    write: &WriteOptions,
+    look: &mut Look,
+    out: &mut Output,
+) -> Result<()> {
+    let name = after.series.get(write.series).map(|series| &series.name);
+    let series = before.series.iter().position(|series| Some(&series.name) == name);
+    let series = series.ok_or_else(|| {
+        let name = name.map_or("the only one", String::as_str);
+        Error::new(format!("the input to compare with has no event {name}: choose one that both have with --event"))
+    })?;
+    let (mut old, mut new) = (Vec::new(), Vec::new());
+    folded::write(before, &WriteOptions { series, ..write.clone() }, &mut old)?;
+    folded::write(after, write, &mut new)?;
+    flamegraph::draw_difference(&old, &new, difference, look, out)
+}
+
+fn read_palette(file: &Path) -> Result<PaletteMap> {
+    if !file.exists() {
+        return Ok(PaletteMap::default());
+    }
+    let bytes = io::map_file(file)?;
+    let palette = PaletteMap::from_reader(&mut &bytes[..]);
+    palette.map_err(|error| Error::new("cannot read the palette").because(error).in_file(file))
+}
+
+fn write_palette(file: &Path, palette: &PaletteMap) -> Result<()> {
+    let mut output = Output::create(&OutPath::Path(file.to_owned()))?;
+    palette.to_writer(&mut output)?;
+    output.commit()
+}

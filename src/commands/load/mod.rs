@@ -1,0 +1,92 @@
+//! Any input → one [`Profile`]: open, decompress, find the format, read or resolve, filter, merge.
+
+mod input;
+
+pub use input::{Input, default_input};
+
+use super::{Job, Outcome};
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::formats::FORMATS;
+use crate::formats::format::{Detail, Format, Read, ReadOptions};
+use crate::io::InPath;
+use crate::model::filter::Filter;
+use crate::model::jit_names;
+use crate::model::stacks::{FrameKind, Profile};
+use crate::sources::SourceOptions;
+use std::borrow::Cow;
+
+/// What to load, and how.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// The events to keep, by name with or without modifiers; empty: all.
+    pub event: Vec<String>,
+    /// Which samples count.
+    pub filter: Filter,
+    /// How much of a frame is needed.
+    pub detail: Detail,
+    /// Whether the names of JIT code are made readable.
+    pub pretty_jit_names: bool,
+    /// Whether samples of different processors are kept apart.
+    pub by_cpu: bool,
+    /// Where the names of JIT code come from.
+    pub sources: SourceOptions,
+    /// What reading depends on.
+    pub read: ReadOptions,
+}
+
+/// Loads and merges all inputs.
+pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
+    let mut whole = Profile::new();
+    for path in inputs {
+        let mut profile = load_one(path, options, job, outcome).map_err(|error| error.in_file(&input::shown(path)))?;
+        options.filter.apply(&mut profile);
+        whole.merge_renamed(&profile, |frame, name| match frame.kind {
+            FrameKind::Jit if options.pretty_jit_names => jit_names::pretty(name),
+            _ => Cow::Borrowed(name),
+        });
+    }
+    keep_events(&mut whole, &options.event)?;
+    if whole.series.iter().all(|series| series.rows.is_empty()) {
+        outcome.warnings.push(Warning::new("no samples: none was recorded, or the filters leave none"));
+    }
+    Ok(whole)
+}
+
+fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
+    let input = Input::open(path)?;
+    match input.format.read {
+        Read::Stacks(read) => {
+            let mut warnings = Warnings::new();
+            let profile = read(&input.bytes, &options.read, &mut warnings)?;
+            outcome.warnings.append(warnings);
+            Ok(profile)
+        }
+        Read::Addresses => Err(unreadable(input.format, job)),
+        Read::No => Err(unreadable(input.format, job)),
+    }
+}
+
+fn unreadable(format: &Format, _job: &Job) -> Error {
+    Error::new(format!("{} cannot be read as stacks", format.name))
+}
+
+/// Keeps the events asked for, in the order of the recording.
+fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = profile.series.iter().map(|series| series.name.clone()).collect();
+    let is = |name: &str, wanted: &str| name == wanted || name.split(':').next() == Some(wanted);
+    if let Some(missing) = wanted.iter().find(|wanted| !names.iter().any(|name| is(name, wanted))) {
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(Error::usage(format!("no event is called {missing}; the input has: {known}")));
+    }
+    profile.series.retain(|series| wanted.iter().any(|wanted| is(&series.name, wanted)));
+    Ok(())
+}
+
+/// The names of all formats that can be read, for a message.
+fn readable() -> String {
+    let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No));
+    readable.map(|format| format.name).collect::<Vec<_>>().join(", ")
+}

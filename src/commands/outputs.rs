@@ -1,0 +1,69 @@
+//! Where results go when a profile has several events and a format holds one: each to an output of its own.
+
+use super::Outcome;
+use crate::error::{Result, Warning};
+use crate::io::{OutPath, Output};
+use crate::model::stacks::Profile;
+use std::path::{Path, PathBuf};
+
+/// Runs `write` for every event that has samples: the only one goes to `to`; of several, each to a file beside it
+/// that carries the event's name (`out.svg`: `out.cycles.svg`), or, on standard output, the first alone.
+pub fn each_event(
+    profile: &Profile,
+    to: &OutPath,
+    outcome: &mut Outcome,
+    mut write: impl FnMut(usize, &mut Output) -> Result<()>,
+) -> Result<()> {
+    let sampled = (0..profile.series.len()).filter(|&at| !profile.series[at].rows.is_empty());
+    let mut events: Vec<usize> = sampled.collect();
+    if let (OutPath::Stdout, [first, others @ ..]) = (to, &events[..])
+        && !others.is_empty()
+    {
+        let name = |at: &usize| profile.series[*at].name.as_str();
+        let others = others.iter().map(name).collect::<Vec<_>>().join(", ");
+        let message = format!("only {} is written; --event NAME or -o FILE gives the others: {others}", name(first));
+        outcome.warnings.push(Warning::new(message));
+        events.truncate(1);
+    }
+    // Without samples the writer says so, or writes what an empty profile is in its format.
+    if events.is_empty() {
+        events.push(0);
+    }
+    for &at in &events {
+        let path = match to {
+            OutPath::Path(path) if events.len() > 1 => OutPath::Path(of_event(path, &profile.series[at].name)),
+            _ => to.clone(),
+        };
+        let mut output = Output::create(&path)?;
+        write(at, &mut output)?;
+        output.commit()?;
+        if let (OutPath::Path(path), true) = (&path, events.len() > 1) {
+            outcome.summary.push(format!("{}: event {}", path.display(), profile.series[at].name));
+        }
+    }
+    Ok(())
+}
+
+fn of_event(path: &Path, event: &str) -> PathBuf {
+    let word: String =
+        event.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(".");
+    name.push(word);
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_event_goes_before_the_extension() {
+        assert_eq!(of_event(Path::new("d/out.svg"), "cpu-clock:u"), Path::new("d/out.cpu-clock_u.svg"));
+        assert_eq!(of_event(Path::new("out"), "a/b/"), Path::new("out.a_b_"));
+    }
+}

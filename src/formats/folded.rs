@@ -1,0 +1,115 @@
+//! Folded stacks: `frame;frame;frame WEIGHT`, root first, one line a stack, sorted.
+//!
+//! Written as inferno-collapse-perf writes them; how frames are spelled is in [`crate::model::label`]. A name can't
+//! hold the separator: `;` in it is written as `:`. Read back, a frame is just its label; the suffixes `_[k]`,
+//! `_[j]` and `_[i]` say what sort of code it is.
+//!
+//! See <https://github.com/brendangregg/FlameGraph#2-fold-stacks>.
+
+use super::format::{ReadOptions, WriteOptions};
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::model::call_tree::{CallTree, Spelling};
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Series, Track, Unit};
+use std::io::Write;
+use std::path::Path;
+
+/// Whether every whole line of the beginning of an input is a folded stack.
+pub fn sniff(head: &[u8]) -> bool {
+    let mut lines: Vec<_> = head.split(|&byte| byte == b'\n').collect();
+    // What is behind the last line break may be cut off.
+    if lines.len() > 1 {
+        lines.pop();
+    }
+    let mut stacks = lines.iter().filter(|line| !line.trim_ascii().is_empty()).peekable();
+    let several_frames = lines.iter().any(|line| line.contains(&b';'));
+    let begins_a_stack = |line: &[u8]| line.first().is_some_and(|byte| !byte.is_ascii_whitespace() && *byte != b'#');
+    several_frames && stacks.peek().is_some() && stacks.all(|line| begins_a_stack(line) && parse(line).is_some())
+}
+
+/// The stack and the weight of a line.
+fn parse(line: &[u8]) -> Option<(&[u8], u64)> {
+    let line = line.trim_ascii_end();
+    let blank = memchr::memrchr(b' ', line)?;
+    let weight = std::str::from_utf8(&line[blank + 1..]).ok()?.parse().ok()?;
+    let stack = line[..blank].trim_ascii_end();
+    (!stack.is_empty()).then_some((stack, weight))
+}
+
+/// Reads folded stacks.
+pub fn read(bytes: &[u8], _options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut profile = Profile::new();
+    let track = profile.track(Track::default());
+    let mut rows = Vec::new();
+    let mut skipped = Skipped::new("line");
+    let mut at = 0;
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        match parse(line) {
+            Some((names, weight)) => {
+                let mut stack = None;
+                for name in names.split(|&byte| byte == b';') {
+                    let frame = frame(&mut profile, name);
+                    stack = Some(profile.stack(stack, frame));
+                }
+                rows.push(Row { track, stack, weight, count: weight, time: None });
+            }
+            None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
+            None => skipped.add(Error::new("a folded stack ends with a blank and a whole number").at(at)),
+        }
+        at += line.len() as u64;
+    }
+    skipped.report(Path::new("folded stacks"), warnings);
+    profile.series.push(Series { name: "samples".to_owned(), unit: Unit::Samples, rows });
+    Ok(profile)
+}
+
+fn frame(profile: &mut Profile, label: &[u8]) -> FrameId {
+    let kind = match label.strip_suffix(b"]").and_then(|label| label.last_chunk()) {
+        Some(b"_[k") => FrameKind::Kernel,
+        Some(b"_[j") => FrameKind::Jit,
+        Some(b"_[i") => FrameKind::Inlined,
+        _ => FrameKind::User,
+    };
+    let name = profile.name(label);
+    profile.frame(Frame { name, module: None, file: None, line: 0, addr: None, kind })
+}
+
+/// Writes one event.
+pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    let Some(series) = profile.series.get(options.series) else { return Ok(()) };
+    let spelling = Spelling { by: options.by, annotate: options.annotate, reversed: false };
+    let tree = CallTree::new(profile, series, options.weight, spelling);
+    tree.stacks(0, |stack, weight| Ok(writeln!(out, "{stack} {weight}")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let text = b"main;f (x);g_[j] 12\nmain;read_[k] 3\n";
+        assert!(sniff(text));
+        let mut warnings = Warnings::new();
+        let profile = read(text, &ReadOptions::default(), &mut warnings).unwrap();
+        assert!(warnings.is_empty());
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(text));
+    }
+
+    #[test]
+    fn lines_without_a_weight_are_counted() {
+        let mut warnings = Warnings::new();
+        read(b"a;b 1\nnonsense\n\n# x\na;b x\n", &ReadOptions::default(), &mut warnings).unwrap();
+        let said = warnings.iter().next().unwrap().to_string();
+        assert!(said.contains("at byte 0x6: 2 lines skipped"), "{said}");
+    }
+
+    #[test]
+    fn other_texts_are_not_folded_stacks() {
+        for other in [&b"version: 1\ncreator: x;y\n"[..], b"node 1 2.3: 4 cpu-clock: \n\t1 a;b (x)\n", b"", b"a 1\n"] {
+            assert!(!sniff(other), "{}", String::from_utf8_lossy(other));
+        }
+        assert!(sniff(b"a;b 1\na;b;cut of"));
+    }
+}

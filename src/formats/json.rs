@@ -1,0 +1,132 @@
+//! Stacks as plain JSON, for programs of one's own: every row with all that is known of it.
+//!
+//! ```text
+//! {"frames":[{"name":…,"module":…,"file":…,"line":…,"address":"0x…","kind":"jit"},…],
+//!  "events":[{"name":"cycles","unit":"cycles","stacks":[{"comm":…,"pid":…,"tid":…,"time":…,"weight":…,"count":…,
+//!   "frames":[root, …, leaf]},…]},…]}
+//! ```
+//!
+//! `frames` of a stack are positions in the list of frames; `time` is in nanoseconds of the recording's clock; what
+//! is not known is left out.
+
+use super::format::WriteOptions;
+use crate::error::Result;
+use crate::model::stacks::{FrameKind, NameId, Profile, Row, Series, Unit};
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use std::io::Write;
+
+/// Writes all events.
+pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    let mut serializer = serde_json::Serializer::new(&mut *out);
+    document(profile, &mut serializer).map_err(std::io::Error::from)?;
+    Ok(writeln!(out)?)
+}
+
+fn document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(2))?;
+    map.serialize_entry("frames", &Frames(profile))?;
+    map.serialize_entry("events", &Events(profile))?;
+    map.end()
+}
+
+struct Frames<'a>(&'a Profile);
+struct FrameAt<'a>(&'a Profile, usize);
+struct Events<'a>(&'a Profile);
+struct Event<'a>(&'a Profile, &'a Series);
+struct Rows<'a>(&'a Profile, &'a [Row]);
+struct OneRow<'a>(&'a Profile, &'a Row);
+
+impl Serialize for Frames<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((0..self.0.frame_count()).map(|at| FrameAt(self.0, at)))
+    }
+}
+
+impl Serialize for FrameAt<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(profile, at) = *self;
+        let frame = profile.frame_of(at.into());
+        let text = |id: NameId| String::from_utf8_lossy(profile.name_of(id));
+        let kind = match frame.kind {
+            FrameKind::User => "user",
+            FrameKind::Kernel => "kernel",
+            FrameKind::Jit => "jit",
+            FrameKind::Inlined => "inlined",
+            FrameKind::Unknown => "unknown",
+        };
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &text(frame.name))?;
+        if let Some(module) = frame.module {
+            map.serialize_entry("module", &text(module))?;
+        }
+        if let Some(file) = frame.file {
+            map.serialize_entry("file", &text(file))?;
+        }
+        if frame.line > 0 {
+            map.serialize_entry("line", &frame.line)?;
+        }
+        if let Some(addr) = frame.addr {
+            map.serialize_entry("address", &format_args!("{addr:#x}"))?;
+        }
+        map.serialize_entry("kind", kind)?;
+        map.end()
+    }
+}
+
+impl Serialize for Events<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.series.iter().map(|series| Event(self.0, series)))
+    }
+}
+
+impl Serialize for Event<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let unit = match &self.1.unit {
+            Unit::Samples => "samples",
+            Unit::Nanos => "nanoseconds",
+            Unit::Named(name) => name,
+        };
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("name", &self.1.name)?;
+        map.serialize_entry("unit", unit)?;
+        map.serialize_entry("stacks", &Rows(self.0, &self.1.rows))?;
+        map.end()
+    }
+}
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.1.len()))?;
+        for row in self.1 {
+            list.serialize_element(&OneRow(self.0, row))?;
+        }
+        list.end()
+    }
+}
+
+impl Serialize for OneRow<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(profile, row) = *self;
+        let track = profile.track_of(row.track);
+        let mut map = serializer.serialize_map(None)?;
+        if !track.comm.is_empty() {
+            map.serialize_entry("comm", &String::from_utf8_lossy(&track.comm))?;
+        }
+        if let Some(pid) = track.pid {
+            map.serialize_entry("pid", &pid.0)?;
+        }
+        if let Some(tid) = track.tid {
+            map.serialize_entry("tid", &tid.0)?;
+        }
+        if let Some(time) = row.time {
+            map.serialize_entry("time", &time.0)?;
+        }
+        map.serialize_entry("weight", &row.weight)?;
+        map.serialize_entry("count", &row.count)?;
+        let mut frames: Vec<u32> = profile.frames_up(row.stack).map(|frame| frame.0).collect();
+        frames.reverse();
+        map.serialize_entry("frames", &frames)?;
+        map.end()
+    }
+}

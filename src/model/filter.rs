@@ -1,0 +1,146 @@
+//! Which samples count: by process, thread, name, processor, time.
+
+use super::stacks::{Profile, Row, Track};
+use super::{Nanos, Pid, Tid};
+
+/// What must hold for a sample. Empty lists hold for all.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter {
+    /// Names of processes or threads.
+    pub comm: Vec<Vec<u8>>,
+    /// Processes.
+    pub pid: Vec<Pid>,
+    /// Threads.
+    pub tid: Vec<Tid>,
+    /// Processors.
+    pub cpu: Vec<u32>,
+    /// Stretches of time; a sample in any of them counts.
+    pub time: Vec<TimeRange>,
+}
+
+/// A stretch of a recording. Both ends belong to it, as with perf.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TimeRange {
+    /// From here; `None`: from the first sample.
+    pub from: Option<Bound>,
+    /// To here; `None`: to the last sample.
+    pub to: Option<Bound>,
+}
+
+/// One end of a stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bound {
+    /// On the recording's clock.
+    At(Nanos),
+    /// Per cent of the way from the first to the last sample.
+    Percent(f64),
+}
+
+/// A [`Filter`] whose times are those of a certain recording.
+#[derive(Debug, Clone)]
+pub struct Placed<'a> {
+    filter: &'a Filter,
+    times: Vec<(Nanos, Nanos)>,
+}
+
+impl Filter {
+    /// The filter for a recording whose samples stand between these times.
+    pub fn placed(&self, first: Nanos, last: Nanos) -> Placed<'_> {
+        let place = |bound: Bound| match bound {
+            Bound::At(time) => time,
+            Bound::Percent(percent) => {
+                let span = last.0.saturating_sub(first.0) as f64;
+                Nanos(first.0.saturating_add((span * percent / 100.0) as u64))
+            }
+        };
+        let range = |range: &TimeRange| (range.from.map_or(Nanos(0), place), range.to.map_or(Nanos(u64::MAX), place));
+        Placed { filter: self, times: self.time.iter().map(range).collect() }
+    }
+
+    /// Whether it needs to know when samples were taken.
+    pub fn asks_time(&self) -> bool {
+        !self.time.is_empty()
+    }
+
+    /// Drops the rows of a profile that do not count.
+    pub fn apply(&self, profile: &mut Profile) {
+        if *self == Self::default() {
+            return;
+        }
+        let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
+        let (first, last) = times.fold((Nanos(u64::MAX), Nanos(0)), |(a, b), time| (a.min(time), b.max(time)));
+        let placed = self.placed(first, last);
+        let tracks: Vec<bool> =
+            (0..profile.track_count()).map(|at| placed.track(profile.track_of(at.into()))).collect();
+        let keeps = |row: &Row| tracks[row.track.index()] && placed.time(row.time);
+        for series in &mut profile.series {
+            series.rows.retain(keeps);
+        }
+    }
+}
+
+impl Placed<'_> {
+    /// Whether the thread's samples can count.
+    pub fn track(&self, track: &Track) -> bool {
+        self.comm(&track.comm) && self.pid(track.pid) && self.tid(track.tid) && self.cpu(track.cpu)
+    }
+
+    /// Whether samples of threads of this name can count.
+    pub fn comm(&self, comm: &[u8]) -> bool {
+        self.filter.comm.is_empty() || self.filter.comm.iter().any(|wanted| wanted == comm)
+    }
+
+    /// Whether samples of this process can count.
+    pub fn pid(&self, pid: Option<Pid>) -> bool {
+        one_of(&self.filter.pid, pid)
+    }
+
+    /// Whether samples of this thread can count.
+    pub fn tid(&self, tid: Option<Tid>) -> bool {
+        one_of(&self.filter.tid, tid)
+    }
+
+    /// Whether samples of this processor can count.
+    pub fn cpu(&self, cpu: Option<u32>) -> bool {
+        one_of(&self.filter.cpu, cpu)
+    }
+
+    /// Whether samples of this time can count.
+    pub fn time(&self, time: Option<Nanos>) -> bool {
+        self.times.is_empty() || time.is_some_and(|time| self.times.iter().any(|&(a, b)| a <= time && time <= b))
+    }
+}
+
+fn one_of<T: PartialEq>(wanted: &[T], value: Option<T>) -> bool {
+    wanted.is_empty() || value.is_some_and(|value| wanted.contains(&value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_in_seconds_and_per_cent() {
+        let range = |from, to| Filter { time: vec![TimeRange { from, to }], ..Filter::default() };
+        let (first, last) = (Nanos(1000), Nanos(2000));
+        let half = range(Some(Bound::Percent(50.0)), None);
+        assert!(!half.placed(first, last).time(Some(Nanos(1499))));
+        assert!(half.placed(first, last).time(Some(Nanos(1500))));
+        let early = range(None, Some(Bound::At(Nanos(1200))));
+        assert!(early.placed(first, last).time(Some(Nanos(1200))));
+        assert!(!early.placed(first, last).time(Some(Nanos(1201))));
+        assert!(!early.placed(first, last).time(None));
+        assert!(Filter::default().placed(first, last).time(None));
+    }
+
+    #[test]
+    fn every_condition_must_hold() {
+        let filter = Filter { comm: vec![b"node".to_vec()], pid: vec![Pid(1), Pid(2)], ..Filter::default() };
+        let placed = filter.placed(Nanos(0), Nanos(0));
+        let track = |comm: &[u8], pid| Track { comm: comm.to_vec(), pid: Some(Pid(pid)), tid: None, cpu: None };
+        assert!(placed.track(&track(b"node", 2)));
+        assert!(!placed.track(&track(b"node", 3)));
+        assert!(!placed.track(&track(b"nod", 1)));
+        assert!(!placed.pid(None));
+    }
+}
