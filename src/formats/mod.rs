@@ -9,6 +9,7 @@ pub mod flamegraph;
 pub mod folded;
 pub mod format;
 pub mod json;
+pub mod perf_script;
 pub mod pprof;
 pub mod speedscope;
 pub mod table;

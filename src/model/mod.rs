@@ -1,6 +1,7 @@
 //! The neutral middle: what readers fill and writers get. No I/O, no formats, no threads.
 
 pub mod call_tree;
+pub mod chains;
 pub mod code;
 pub mod filter;
 pub mod functions;
@@ -8,6 +9,7 @@ pub mod jit_names;
 pub mod label;
 pub mod process;
 pub mod stacks;
+pub mod threads;
 pub mod units;
 
 pub use units::{Addr, FrameAddr, Nanos, Pid, Tid};

@@ -1,0 +1,3 @@
+//! The text that `perf script` prints: written from samples.
+
+pub mod write;

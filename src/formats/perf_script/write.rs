@@ -1,0 +1,321 @@
+//! Writes samples in perf script's own layout (tools/perf/builtin-script.c, `process_event`).
+//!
+//! ```text
+//! node 15670 [001]   466.577591:    1001001 cpu-clock:␣
+//! ␉    7f600a1d69d1 do_lookup_x+0xca (/usr/lib/ld.so)
+//! ```
+//!
+//! Without a call chain a sample is one line, and its name is padded to 16. Addresses are those of the process, as
+//! perf has printed them since 6.17 or so; older ones print those of files relative to the file.
+
+use crate::error::Error;
+use crate::model::{Nanos, Pid, Tid};
+use std::io::Write;
+use std::str::FromStr;
+
+/// Which fields are printed (`-F`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fields {
+    /// Name of the thread.
+    pub comm: bool,
+    /// Process.
+    pub pid: bool,
+    /// Thread.
+    pub tid: bool,
+    /// Processor, where recorded.
+    pub cpu: bool,
+    /// Seconds.
+    pub time: bool,
+    /// How much the sample counts for.
+    pub period: bool,
+    /// The event's name.
+    pub event: bool,
+    /// Addresses; without them no frames are printed.
+    pub ip: bool,
+    /// Functions.
+    pub sym: bool,
+    /// How far in the function.
+    pub symoff: bool,
+    /// Files.
+    pub dso: bool,
+    /// Source lines, each on a line of its own.
+    pub srcline: bool,
+}
+
+impl Default for Fields {
+    /// perf's own for samples.
+    fn default() -> Self {
+        Self { pid: false, srcline: false, ..Self::ALL }
+    }
+}
+
+impl Fields {
+    const ALL: Self = Self {
+        comm: true,
+        pid: true,
+        tid: true,
+        cpu: true,
+        time: true,
+        period: true,
+        event: true,
+        ip: true,
+        sym: true,
+        symoff: true,
+        dso: true,
+        srcline: true,
+    };
+
+    const NONE: Self = Self {
+        comm: false,
+        pid: false,
+        tid: false,
+        cpu: false,
+        time: false,
+        period: false,
+        event: false,
+        ip: false,
+        sym: false,
+        symoff: false,
+        dso: false,
+        srcline: false,
+    };
+
+    fn field(&mut self, name: &str) -> Option<&mut bool> {
+        Some(match name {
+            "comm" => &mut self.comm,
+            "pid" => &mut self.pid,
+            "tid" => &mut self.tid,
+            "cpu" => &mut self.cpu,
+            "time" => &mut self.time,
+            "period" => &mut self.period,
+            "event" => &mut self.event,
+            "ip" => &mut self.ip,
+            "sym" => &mut self.sym,
+            "symoff" => &mut self.symoff,
+            "dso" => &mut self.dso,
+            "srcline" => &mut self.srcline,
+            _ => return None,
+        })
+    }
+}
+
+impl FromStr for Fields {
+    type Err = Error;
+
+    /// `comm,ip,sym`: these only; `+srcline,-period`: the default with changes.
+    fn from_str(list: &str) -> Result<Self, Error> {
+        let changes = list.starts_with(['+', '-']);
+        let mut fields = if changes { Self::default() } else { Self::NONE };
+        for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let (on, name) = match word.as_bytes() {
+                [b'+', ..] => (true, &word[1..]),
+                [b'-', ..] => (false, &word[1..]),
+                _ => (true, word),
+            };
+            let field = fields.field(name).ok_or_else(|| {
+                Error::new(format!(
+                    "no field is called {name}; there are comm, pid, tid, cpu, time, period, event, ip, sym, symoff, \
+                     dso and srcline"
+                ))
+            })?;
+            *field = on;
+        }
+        Ok(fields)
+    }
+}
+
+/// What stands before the frames of a sample.
+#[derive(Debug, Clone, Copy)]
+pub struct Header<'a> {
+    /// Name of the thread.
+    pub comm: &'a [u8],
+    /// Process and thread.
+    pub pid: Option<Pid>,
+    /// Thread.
+    pub tid: Option<Tid>,
+    /// Processor.
+    pub cpu: Option<u32>,
+    /// When.
+    pub time: Option<Nanos>,
+    /// How much it counts for, where the event's samples have it.
+    pub period: Option<u64>,
+    /// Its event.
+    pub event: &'a str,
+    /// The longest name of an event of the recording.
+    pub event_width: usize,
+    /// Whether frames follow on lines of their own.
+    pub chain: bool,
+}
+
+/// One frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// The address in the process.
+    pub addr: u64,
+    /// The function; `None` is printed as `[unknown]`.
+    pub symbol: Option<&'a [u8]>,
+    /// How far into the function the address is.
+    pub offset: u64,
+    /// The file; `None` is printed as `[unknown]`.
+    pub dso: Option<&'a [u8]>,
+    /// A call that was expanded into the next frame.
+    pub inlined: bool,
+    /// File and line.
+    pub source: Option<(&'a [u8], u32)>,
+}
+
+/// Appends what stands before the frames, with the line break that a call chain wants.
+pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
+    if fields.comm && header.chain && fields.ip {
+        out.extend_from_slice(header.comm);
+        out.push(b' ');
+    } else if fields.comm {
+        out.resize(out.len() + 16usize.saturating_sub(header.comm.len()), b' ');
+        out.extend_from_slice(header.comm);
+        out.push(b' ');
+    }
+    let (pid, tid) = (header.pid.map_or(-1, |pid| pid.0), header.tid.map_or(-1, |tid| tid.0));
+    match (fields.pid && header.pid.is_some(), fields.tid && header.tid.is_some()) {
+        (true, true) => put(out, format_args!("{pid:5}/{tid:<5} ")),
+        (true, false) => put(out, format_args!("{pid:5} ")),
+        (false, true) => put(out, format_args!("{tid:5} ")),
+        (false, false) => {}
+    }
+    if let (true, Some(cpu)) = (fields.cpu, header.cpu) {
+        put(out, format_args!("[{cpu:03}] "));
+    }
+    if let (true, Some(Nanos(time))) = (fields.time, header.time) {
+        put(out, format_args!("{:5}.{:06}: ", time / 1_000_000_000, time % 1_000_000_000 / 1000));
+    }
+    if let (true, Some(period)) = (fields.period, header.period) {
+        put(out, format_args!("{period:10} "));
+    }
+    if fields.event {
+        put(out, format_args!("{:>1$}: ", header.event, header.event_width));
+    }
+    if fields.ip && header.chain {
+        out.push(b'\n');
+    } else if fields.ip {
+        out.push(b' ');
+    }
+}
+
+/// Appends a frame of a call chain, a line of its own; or of a sample without one, behind the header.
+pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
+    if !fields.ip {
+        return;
+    }
+    if chain {
+        out.push(b'\t');
+    }
+    put(out, format_args!("{:16x}", line.addr));
+    if fields.sym {
+        out.push(b' ');
+        match line.symbol {
+            Some(symbol) => {
+                // A name with a line break must not make two lines.
+                out.extend(symbol.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte }));
+                if fields.symoff && !line.inlined {
+                    put(out, format_args!("+{:#x}", line.offset));
+                }
+            }
+            None => out.extend_from_slice(b"[unknown]"),
+        }
+    }
+    if line.inlined {
+        out.extend_from_slice(b" (inlined)");
+    } else if fields.dso {
+        out.extend_from_slice(b" (");
+        out.extend_from_slice(line.dso.unwrap_or(b"[unknown]"));
+        out.push(b')');
+    }
+    if fields.srcline {
+        source(out, line);
+    }
+    if chain {
+        out.push(b'\n');
+    }
+}
+
+fn source(out: &mut Vec<u8>, line: &Line<'_>) {
+    out.extend_from_slice(b"\n  ");
+    match (line.source, line.dso) {
+        (Some((file, number)), _) => {
+            out.extend_from_slice(file.rsplit(|&byte| byte == b'/').next().unwrap_or(file));
+            put(out, format_args!(":{number}"));
+        }
+        (None, Some(dso)) => {
+            out.extend_from_slice(dso.rsplit(|&byte| byte == b'/').next().unwrap_or(dso));
+            put(out, format_args!("[{:x}]", line.addr));
+        }
+        (None, None) => put(out, format_args!("[unknown][{:x}]", line.addr)),
+    }
+}
+
+/// Appends the end of a sample.
+pub fn end(out: &mut Vec<u8>, _fields: Fields) {
+    out.push(b'\n');
+}
+
+fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to memory does not fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: Header<'_> = Header {
+        comm: b"node",
+        pid: Some(Pid(7)),
+        tid: Some(Tid(15670)),
+        cpu: Some(1),
+        time: Some(Nanos(466_577_591_999)),
+        period: Some(1_001_001),
+        event: "cpu-clock",
+        event_width: 10,
+        chain: true,
+    };
+
+    fn sample(fields: &str, chain: bool) -> String {
+        let fields: Fields = if fields.is_empty() { Fields::default() } else { fields.parse().unwrap() };
+        let mut out = Vec::new();
+        header(&mut out, fields, &Header { chain, ..HEADER });
+        let source = Some((&b"/src/ld.c"[..], 9));
+        let leaf =
+            Line { addr: 0x8e2a, symbol: Some(b"look"), offset: 0xca, dso: Some(b"/ld.so"), inlined: false, source };
+        frame(&mut out, fields, chain, &leaf);
+        if chain {
+            let (symbol, dso) = (None, None);
+            frame(&mut out, fields, chain, &Line { addr: 0, symbol, offset: 0, dso, inlined: false, source: None });
+        }
+        end(&mut out, fields);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn perfs_layout() {
+        assert_eq!(
+            sample("", true),
+            "node 15670 [001]   466.577591:    1001001  cpu-clock: \n\t            8e2a look+0xca (/ld.so)\n\
+             \t               0 [unknown] ([unknown])\n\n"
+        );
+        assert_eq!(
+            sample("", false),
+            "            node 15670 [001]   466.577591:    1001001  cpu-clock:              8e2a look+0xca (/ld.so)\n"
+        );
+        assert_eq!(
+            sample("comm,pid,tid,ip,sym", true),
+            "node     7/15670 \n\t            8e2a look\n\t               0 [unknown]\n\n"
+        );
+        assert_eq!(sample("comm,event", true), "            node  cpu-clock: \n");
+        let lines = sample("+srcline,-period,-cpu,-event", true);
+        assert!(lines.contains("look+0xca (/ld.so)\n  ld.c:9\n"), "{lines}");
+    }
+
+    #[test]
+    fn fields_that_do_not_exist() {
+        assert!("comm,nosuch".parse::<Fields>().unwrap_err().to_string().contains("no field is called nosuch"));
+        assert_eq!("+srcline".parse::<Fields>().unwrap(), Fields { srcline: true, ..Fields::default() });
+    }
+}

@@ -1,0 +1,113 @@
+//! Call chains before they have names: prefix trees of places, outermost first.
+//!
+//! A sample costs one look at each frame that differs from the sample before; everything that is dear (symbols,
+//! lines, spelling) is done later, once for each distinct place.
+
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+
+/// A chain: a node of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainId(pub u32);
+
+/// A distinct place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlaceId(pub u32);
+
+/// Chains of places, both numbered by first appearance.
+#[derive(Debug, Clone)]
+pub struct Chains<P> {
+    places: Vec<P>,
+    place_ids: FxHashMap<P, PlaceId>,
+    nodes: Vec<(Option<ChainId>, PlaceId)>,
+    node_ids: FxHashMap<(Option<ChainId>, PlaceId), ChainId>,
+}
+
+impl<P> Default for Chains<P> {
+    fn default() -> Self {
+        Self { places: Vec::new(), place_ids: FxHashMap::default(), nodes: Vec::new(), node_ids: FxHashMap::default() }
+    }
+}
+
+fn number(len: usize) -> u32 {
+    u32::try_from(len).expect("fewer than 2^32 distinct things fit into memory")
+}
+
+impl<P: Copy + Eq + Hash> Chains<P> {
+    /// The number of a place.
+    pub fn place(&mut self, place: P) -> PlaceId {
+        let next = PlaceId(number(self.places.len()));
+        let id = *self.place_ids.entry(place).or_insert(next);
+        if id == next {
+            self.places.push(place);
+        }
+        id
+    }
+
+    /// The chain that continues `caller` (`None`: the outermost frame) with a callee.
+    pub fn chain(&mut self, caller: Option<ChainId>, callee: PlaceId) -> ChainId {
+        let next = ChainId(number(self.nodes.len()));
+        let id = *self.node_ids.entry((caller, callee)).or_insert(next);
+        if id == next {
+            self.nodes.push((caller, callee));
+        }
+        id
+    }
+
+    /// All places; the position is the number.
+    pub fn places(&self) -> &[P] {
+        &self.places
+    }
+
+    /// All chains: caller's chain (always a smaller number) and innermost place; the position is the number.
+    pub fn nodes(&self) -> &[(Option<ChainId>, PlaceId)] {
+        &self.nodes
+    }
+
+    /// The places of a chain, innermost first.
+    pub fn up(&self, chain: Option<ChainId>) -> impl Iterator<Item = PlaceId> + '_ {
+        let mut next = chain;
+        std::iter::from_fn(move || {
+            let (caller, place) = self.nodes[next?.0 as usize];
+            next = caller;
+            Some(place)
+        })
+    }
+
+    /// Takes over all chains of another; gives the numbers that they have here.
+    pub fn merge(&mut self, other: &Self) -> Vec<ChainId> {
+        let places: Vec<PlaceId> = other.places.iter().map(|&place| self.place(place)).collect();
+        let mut chains: Vec<ChainId> = Vec::with_capacity(other.nodes.len());
+        for &(caller, place) in &other.nodes {
+            let caller = caller.map(|caller| chains[caller.0 as usize]);
+            chains.push(self.chain(caller, places[place.0 as usize]));
+        }
+        chains
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(chains: &mut Chains<char>, outermost_first: &str) -> ChainId {
+        let mut chain = None;
+        for place in outermost_first.chars() {
+            let place = chains.place(place);
+            chain = Some(chains.chain(chain, place));
+        }
+        chain.unwrap()
+    }
+
+    #[test]
+    fn merging_renumbers() {
+        let (mut a, mut b) = (Chains::default(), Chains::default());
+        push(&mut a, "abc");
+        let abd = push(&mut b, "abd");
+        push(&mut b, "abc");
+        let moved = a.merge(&b);
+        assert_eq!(a.nodes().len(), 4);
+        let names: String = a.up(Some(moved[abd.0 as usize])).map(|place| a.places()[place.0 as usize]).collect();
+        assert_eq!(names, "dba");
+    }
+}

@@ -1,0 +1,107 @@
+//! Threads over time: whose they are, and what they are called when.
+//!
+//! A thread has the name of its last COMM record before; a new one has its parent's at the fork, until it gets one
+//! of its own; a process that execs names all anew. What perf shows for a thread without any is `:TID`.
+
+use super::{Nanos, Pid, Tid};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+/// What is known of a recording's threads. Fill it, then [`Threads::settle`], then ask.
+#[derive(Debug, Default, Clone)]
+pub struct Threads {
+    events: Vec<Event>,
+    /// By thread, in time order: (from when, name).
+    names: FxHashMap<Tid, Vec<(Nanos, Vec<u8>)>>,
+}
+
+#[derive(Debug, Clone)]
+struct Event {
+    time: Nanos,
+    tid: Tid,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Named(Vec<u8>),
+    ForkedFrom(Tid),
+}
+
+impl Threads {
+    /// A COMM record.
+    pub fn named(&mut self, time: Nanos, tid: Tid, name: &[u8]) {
+        self.events.push(Event { time, tid, kind: Kind::Named(name.to_vec()) });
+    }
+
+    /// A FORK record.
+    pub fn forked(&mut self, time: Nanos, tid: Tid, parent: Tid) {
+        self.events.push(Event { time, tid, kind: Kind::ForkedFrom(parent) });
+    }
+
+    /// Puts what was told into the order of time (equal times in the order told).
+    pub fn settle(&mut self) {
+        let mut events = std::mem::take(&mut self.events);
+        events.sort_by_key(|event| event.time);
+        for Event { time, tid, kind } in events {
+            let name = match kind {
+                Kind::Named(name) => name,
+                Kind::ForkedFrom(parent) => match self.names.get(&parent).and_then(|names| names.last()) {
+                    Some((_, name)) => name.clone(),
+                    // Numbers are used again: what the former thread was called holds no longer.
+                    None => Vec::new(),
+                },
+            };
+            self.names.entry(tid).or_default().push((time, name));
+        }
+    }
+
+    /// What a thread was called at a time (without one: at the end). A thread that was named only later is called
+    /// that before, too: recorders may write down late who was there.
+    pub fn name(&self, pid: Option<Pid>, tid: Option<Tid>, time: Option<Nanos>) -> Cow<'_, [u8]> {
+        if tid == Some(Tid(0)) && pid.is_none_or(|pid| pid.0 == 0) {
+            return Cow::Borrowed(b"swapper");
+        }
+        let Some(tid) = tid.or(pid.map(|pid| Tid(pid.0))) else { return Cow::Borrowed(b"") };
+        let named = self.names.get(&tid).or_else(|| self.names.get(&Tid(pid?.0)));
+        let name = named.and_then(|names| {
+            let until = names.partition_point(|(from, _)| time.is_none_or(|time| *from <= time));
+            names.get(until.saturating_sub(1)).map(|(_, name)| name.as_slice())
+        });
+        match name {
+            Some(name) if !name.is_empty() => Cow::Borrowed(name),
+            _ => Cow::Owned(format!(":{tid}").into_bytes()),
+        }
+    }
+
+    /// For how long the answer of [`Threads::name`] at `time` holds: until this time, exclusive.
+    pub fn holds_until(&self, pid: Option<Pid>, tid: Option<Tid>, time: Nanos) -> Nanos {
+        let tid = tid.or(pid.map(|pid| Tid(pid.0)));
+        let names = tid.and_then(|tid| self.names.get(&tid)).or_else(|| self.names.get(&Tid(pid?.0)));
+        let next = names.and_then(|names| names.get(names.partition_point(|(from, _)| *from <= time)));
+        next.map_or(Nanos(u64::MAX), |(from, _)| *from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_hold_from_their_time_and_are_inherited() {
+        let mut threads = Threads::default();
+        threads.forked(Nanos(20), Tid(8), Tid(7));
+        threads.named(Nanos(10), Tid(7), b"bash");
+        threads.named(Nanos(30), Tid(8), b"node");
+        threads.named(Nanos(40), Tid(7), b"sh");
+        threads.settle();
+        let name = |tid, time| threads.name(Some(Pid(7)), Some(Tid(tid)), Some(Nanos(time))).into_owned();
+        assert_eq!(name(8, 25), b"bash");
+        assert_eq!(name(8, 30), b"node");
+        assert_eq!(name(7, 39), b"bash");
+        assert_eq!(name(7, 5), b"bash");
+        assert_eq!(threads.holds_until(None, Some(Tid(7)), Nanos(10)), Nanos(40));
+        assert_eq!(threads.name(None, Some(Tid(9)), None).into_owned(), b":9");
+        assert_eq!(threads.name(Some(Pid(0)), Some(Tid(0)), None).into_owned(), b"swapper");
+    }
+}
