@@ -16,6 +16,25 @@ pub struct Processes {
     pub clock: Clock,
     /// e_machine of the recorded program, if the recording says (its ARCH feature).
     pub machine: Option<u16>,
+    /// The kernel's release (its OSRELEASE feature), as `uname -r` says it.
+    pub os_release: Option<Vec<u8>>,
+    /// Pieces of kernel code with names of their own, from KSYMBOL records, in time order.
+    pub kernel_symbols: Vec<KernelSymbol>,
+}
+
+/// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelSymbol {
+    /// When.
+    pub time: Nanos,
+    /// First address.
+    pub addr: Addr,
+    /// Length in bytes.
+    pub len: u64,
+    /// Its name, such as `bpf_prog_6deef7357e7b4530_sd_devices`.
+    pub name: Vec<u8>,
+    /// Whether it went (`PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`).
+    pub unregistered: bool,
 }
 
 /// One process.

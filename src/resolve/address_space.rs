@@ -1,0 +1,448 @@
+//! What was mapped where, in each process, over time. Built once from a recording's mappings, then only read, by
+//! any number of threads.
+//!
+//! A recording tells of mappings, not of their end: a mapping lasts until a later one covers it (the overlap only)
+//! or until the process replaces its image. So the life of an address space is a set of disjoint rectangles,
+//! address × time:
+//!
+//! ```text
+//! address ↑  ┌─────────────┬─────────────
+//!            │ libc        │ node (exec)
+//!            ├──────┬──────┤
+//!            │ anon │ JIT  │
+//!            └──────┴──────┴─────────────→ time
+//! ```
+//!
+//! A forked child keeps only what it mapped itself; for anything else it asks its parent, as of the fork.
+
+use super::dso::{Dso, DsoId, DsoKind, Dsos};
+use crate::model::process::{CpuMode, Mapping, Process, Processes};
+use crate::model::{Addr, Nanos, Pid};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// The pid under which perf records kernel maps.
+const KERNEL_PID: Pid = Pid(-1);
+/// How many forks back a lookup goes: more generations than this without an exec are a loop in a damaged file.
+const MAX_GENERATIONS: usize = 256;
+
+/// Where an address belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The thing that was mapped there.
+    pub dso: DsoId,
+    /// The address relative to the file: address − start of the mapping + its page offset.
+    pub offset: u64,
+    /// When it was mapped.
+    pub mapped: Nanos,
+}
+
+/// The mappings of all processes and of the kernel.
+#[derive(Debug, Default)]
+pub struct AddressSpaces {
+    dsos: Dsos,
+    spaces: FxHashMap<(Pid, Realm), Space>,
+}
+
+/// Addresses mean something else in each of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Realm {
+    User,
+    Kernel,
+    GuestUser,
+    GuestKernel,
+}
+
+/// The life of one address space.
+#[derive(Debug, Default)]
+struct Space {
+    /// Disjoint rectangles, sorted by first address.
+    regions: Vec<Region>,
+    /// The highest end in the subtree of each region, of the balanced tree that binary search walks.
+    tops: Vec<u64>,
+    /// Whom to ask for what was never mapped here.
+    parent: Option<(Pid, Nanos)>,
+    /// When the image was replaced: nothing is inherited from then on.
+    first_exec: Option<Nanos>,
+}
+
+/// One rectangle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Region {
+    start: u64,
+    /// Exclusive; a mapping never reaches the last byte of the address space.
+    end: u64,
+    from: Nanos,
+    until: Nanos,
+    mapped: Nanos,
+    dso: DsoId,
+    /// The file-relative address of `start`.
+    offset: u64,
+}
+
+impl AddressSpaces {
+    /// Builds them from what a recording tells.
+    pub fn new(processes: &Processes) -> Self {
+        let mut spaces = Self::default();
+        let mut builders: BTreeMap<(Pid, Realm), Builder> = BTreeMap::new();
+        for (&pid, process) in &processes.by_pid {
+            // A process that mapped nothing itself may still have inherited everything.
+            builders.entry((pid, Realm::User)).or_default();
+            let mut last: Option<(&Mapping, DsoId)> = None;
+            for mapping in &process.mappings {
+                let realm = Realm::of(pid, mapping);
+                let same = last.filter(|(last, _)| last.path == mapping.path && last.build_id == mapping.build_id);
+                let dso = match same {
+                    Some((last, dso)) if Realm::of(pid, last) == realm => dso,
+                    _ => spaces.dsos.intern(dso_of(mapping, realm)),
+                };
+                last = Some((mapping, dso));
+                let builder = builders.entry((realm.pid(pid), realm)).or_default();
+                builder.exec_before(mapping.time, process, realm);
+                builder.map(mapping, dso, spaces.dsos.get(dso).kind);
+            }
+        }
+        spaces.kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
+        for ((pid, realm), mut builder) in builders {
+            let mut space = Space::default();
+            if realm == Realm::User
+                && let Some(process) = processes.by_pid.get(&pid)
+            {
+                builder.exec_before(Nanos(u64::MAX), process, realm);
+                space.parent = process.forked.filter(|&(parent, _)| parent != pid);
+                space.first_exec = process.execs.first().copied();
+            }
+            space.index(builder.finish());
+            spaces.spaces.insert((pid, realm), space);
+        }
+        spaces
+    }
+
+    /// What was at `addr` at `time`. `None` if nothing is known to have been mapped there.
+    pub fn lookup(&self, pid: Pid, addr: Addr, time: Nanos, mode: CpuMode) -> Option<Place> {
+        match mode {
+            CpuMode::User => self.user(pid, addr, time),
+            CpuMode::Kernel => self.in_realm(KERNEL_PID, Realm::Kernel, addr, time),
+            CpuMode::GuestKernel => self.in_realm(KERNEL_PID, Realm::GuestKernel, addr, time),
+            CpuMode::GuestUser => self.in_realm(pid, Realm::GuestUser, addr, time),
+            CpuMode::Hypervisor => None,
+            CpuMode::Unknown => {
+                self.user(pid, addr, time).or_else(|| self.in_realm(KERNEL_PID, Realm::Kernel, addr, time))
+            }
+        }
+    }
+
+    /// Everything that is mapped anywhere.
+    pub fn dsos(&self) -> &Dsos {
+        &self.dsos
+    }
+
+    fn in_realm(&self, pid: Pid, realm: Realm, addr: Addr, time: Nanos) -> Option<Place> {
+        self.spaces.get(&(pid, realm))?.find(addr, time)
+    }
+
+    fn user(&self, mut pid: Pid, addr: Addr, mut time: Nanos) -> Option<Place> {
+        for _ in 0..MAX_GENERATIONS {
+            let space = self.spaces.get(&(pid, Realm::User))?;
+            if let Some(place) = space.find(addr, time) {
+                return Some(place);
+            }
+            let (parent, forked) = space.parent?;
+            if forked > time || space.first_exec.is_some_and(|exec| exec <= time) {
+                return None;
+            }
+            (pid, time) = (parent, forked);
+        }
+        None
+    }
+
+    /// BPF programs and the like come and go inside the kernel's range.
+    fn kernel_symbols(&mut self, processes: &Processes, builder: &mut Builder) {
+        for symbol in &processes.kernel_symbols {
+            let end = symbol.addr.0.saturating_add(symbol.len);
+            builder.cut(symbol.addr.0, end, symbol.time);
+            if !symbol.unregistered {
+                let kind = DsoKind::KernelSymbol;
+                let dso = self.dsos.intern(Dso { path: symbol.name.clone(), build_id: None, kind });
+                builder.insert(symbol.addr.0, end, symbol.time, dso, 0);
+            }
+        }
+    }
+}
+
+impl Realm {
+    fn of(pid: Pid, mapping: &Mapping) -> Self {
+        match mapping.cpumode {
+            CpuMode::Kernel => Self::Kernel,
+            CpuMode::GuestKernel => Self::GuestKernel,
+            CpuMode::GuestUser => Self::GuestUser,
+            _ if pid == KERNEL_PID => Self::Kernel,
+            _ => Self::User,
+        }
+    }
+
+    /// All processes share one kernel.
+    fn pid(self, pid: Pid) -> Pid {
+        match self {
+            Self::User | Self::GuestUser => pid,
+            Self::Kernel | Self::GuestKernel => KERNEL_PID,
+        }
+    }
+}
+
+fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
+    let kind = match realm {
+        Realm::User => Dso::kind_of_user_path(&mapping.path),
+        Realm::Kernel if mapping.path.starts_with(b"[kernel") => DsoKind::Kernel,
+        Realm::Kernel => DsoKind::Module,
+        Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
+    };
+    // Memory without a file has no versions: one number for all of it.
+    let build_id = mapping.build_id.filter(|_| kind != DsoKind::Anonymous);
+    Dso { path: mapping.path.clone(), build_id, kind }
+}
+
+/// Follows one process through its events, in time order.
+#[derive(Debug, Default)]
+struct Builder {
+    /// What is mapped now, by first address.
+    live: BTreeMap<u64, Region>,
+    /// What has ended.
+    done: Vec<Region>,
+    /// How many of the process's execs have been seen to.
+    execs: usize,
+}
+
+impl Builder {
+    /// Ends everything at each exec up to `time`.
+    fn exec_before(&mut self, time: Nanos, process: &Process, realm: Realm) {
+        if realm != Realm::User {
+            return;
+        }
+        while let Some(&exec) = process.execs.get(self.execs).filter(|&&exec| exec <= time) {
+            self.execs += 1;
+            let ended = std::mem::take(&mut self.live);
+            self.done.extend(ended.into_values().map(|region| Region { until: exec, ..region }));
+        }
+    }
+
+    fn map(&mut self, mapping: &Mapping, dso: DsoId, kind: DsoKind) {
+        let (start, end) = (mapping.addr.0, mapping.addr.0.saturating_add(mapping.len));
+        if start >= end {
+            return;
+        }
+        // Anonymous memory is recorded again each time it grows or its protection changes. It is the same all
+        // along, so what is there already stays: else a thousand such records would cut each other to pieces.
+        if kind == DsoKind::Anonymous && self.already(start, end, dso) {
+            return;
+        }
+        self.cut(start, end, mapping.time);
+        self.insert(start, end, mapping.time, dso, mapping.pgoff);
+    }
+
+    /// Whether `dso` already covers all of it.
+    fn already(&self, start: u64, end: u64, dso: DsoId) -> bool {
+        let mut at = start;
+        while at < end {
+            match self.live.range(..=at).next_back() {
+                Some((_, region)) if region.end > at && region.dso == dso => at = region.end,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    fn insert(&mut self, start: u64, end: u64, time: Nanos, dso: DsoId, offset: u64) {
+        let region = Region { start, end, from: time, until: Nanos(u64::MAX), mapped: time, dso, offset };
+        self.live.insert(start, region);
+    }
+
+    /// Ends what is live in the range; what sticks out on either side lives on.
+    fn cut(&mut self, start: u64, end: u64, time: Nanos) {
+        let first = self.live.range(..=start).next_back().filter(|(_, region)| region.end > start);
+        let first = first.map_or(start, |(&first, _)| first);
+        let hit: Vec<u64> = self.live.range(first..end).map(|(&start, _)| start).collect();
+        for key in hit {
+            let Some(old) = self.live.remove(&key) else { continue };
+            if old.from < time {
+                self.done.push(Region { until: time, ..old });
+            }
+            if old.start < start {
+                self.live.insert(old.start, Region { end: start, from: time.max(old.from), ..old });
+            }
+            if old.end > end {
+                let offset = old.offset.wrapping_add(end - old.start);
+                self.live.insert(end, Region { start: end, offset, from: time.max(old.from), ..old });
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Region> {
+        self.done.extend(self.live.into_values());
+        self.done
+    }
+}
+
+impl Space {
+    fn index(&mut self, mut regions: Vec<Region>) {
+        regions.sort_unstable_by_key(|region| (region.start, region.from));
+        self.tops = vec![0; regions.len()];
+        fill_tops(&regions, &mut self.tops);
+        self.regions = regions;
+    }
+
+    fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {
+        let region = self.search(0, self.regions.len(), addr.0, time)?;
+        let offset = region.offset.wrapping_add(addr.0 - region.start);
+        Some(Place { dso: region.dso, offset, mapped: region.mapped })
+    }
+
+    /// Binary search in `low..high` that skips subtrees ending below the address. Depth is the logarithm.
+    fn search(&self, low: usize, high: usize, addr: u64, time: Nanos) -> Option<&Region> {
+        if low >= high {
+            return None;
+        }
+        let middle = low + (high - low) / 2;
+        if self.tops[middle] <= addr {
+            return None;
+        }
+        let region = &self.regions[middle];
+        if region.start <= addr {
+            if addr < region.end && region.from <= time && time < region.until {
+                return Some(region);
+            }
+            if let Some(found) = self.search(middle + 1, high, addr, time) {
+                return Some(found);
+            }
+        }
+        self.search(low, middle, addr, time)
+    }
+}
+
+/// The highest end of each subtree, at the index of its root; returns that of the whole.
+fn fill_tops(regions: &[Region], tops: &mut [u64]) -> u64 {
+    if regions.is_empty() {
+        return 0;
+    }
+    let middle = regions.len() / 2;
+    let (left, right) = tops.split_at_mut(middle);
+    let (own, right) = right.split_first_mut().expect("the middle is inside");
+    let below = fill_tops(&regions[..middle], left);
+    let above = fill_tops(&regions[middle + 1..], right);
+    *own = regions[middle].end.max(below).max(above);
+    *own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::process::KernelSymbol;
+
+    fn mapping(time: u64, addr: u64, len: u64, path: &str) -> Mapping {
+        Mapping {
+            time: Nanos(time),
+            addr: Addr(addr),
+            len,
+            pgoff: 0x1000,
+            path: path.into(),
+            build_id: None,
+            executable: true,
+            cpumode: CpuMode::User,
+            offset: 0,
+        }
+    }
+
+    fn processes(list: Vec<(i32, Process)>) -> Processes {
+        let by_pid = list.into_iter().map(|(pid, process)| (Pid(pid), process)).collect();
+        Processes { by_pid, ..Processes::default() }
+    }
+
+    fn at(spaces: &AddressSpaces, pid: i32, addr: u64, time: u64) -> Option<(String, u64)> {
+        let place = spaces.lookup(Pid(pid), Addr(addr), Nanos(time), CpuMode::User)?;
+        let path = String::from_utf8_lossy(&spaces.dsos().get(place.dso).path).into_owned();
+        Some((path, place.offset))
+    }
+
+    fn hit(path: &str, offset: u64) -> Option<(String, u64)> {
+        Some((path.to_owned(), offset))
+    }
+
+    #[test]
+    fn a_later_mapping_cuts_an_older_one() {
+        let mappings = vec![mapping(0, 0x1000, 0x9000, "/a"), mapping(5, 0x3000, 0x1000, "/b")];
+        let spaces = AddressSpaces::new(&processes(vec![(7, Process { mappings, ..Process::default() })]));
+        assert_eq!(at(&spaces, 7, 0x3000, 4), hit("/a", 0x3000));
+        assert_eq!(at(&spaces, 7, 0x3000, 5), hit("/b", 0x1000));
+        assert_eq!(at(&spaces, 7, 0x2fff, 9), hit("/a", 0x2fff));
+        assert_eq!(at(&spaces, 7, 0x4001, 9), hit("/a", 0x4001));
+        assert_eq!(at(&spaces, 7, 0xa000, 9), None);
+        assert_eq!(at(&spaces, 8, 0x3000, 9), None);
+    }
+
+    #[test]
+    fn a_child_has_its_parents_maps_until_it_execs() {
+        let parent = Process {
+            mappings: vec![mapping(0, 0x1000, 0x1000, "/old"), mapping(20, 0x1000, 0x1000, "/new")],
+            ..Process::default()
+        };
+        let child = Process {
+            forked: Some((Pid(1), Nanos(10))),
+            execs: vec![Nanos(30)],
+            mappings: vec![mapping(15, 0x5000, 0x1000, "/own"), mapping(31, 0x8000, 0x1000, "/sh")],
+            ..Process::default()
+        };
+        let spaces = AddressSpaces::new(&processes(vec![(1, parent), (2, child)]));
+        assert_eq!(at(&spaces, 1, 0x1000, 25), hit("/new", 0x1000));
+        assert_eq!(at(&spaces, 2, 0x1000, 25), hit("/old", 0x1000));
+        assert_eq!(at(&spaces, 2, 0x5000, 25), hit("/own", 0x1000));
+        assert_eq!(at(&spaces, 2, 0x5000, 35), None);
+        assert_eq!(at(&spaces, 2, 0x1000, 35), None);
+        assert_eq!(at(&spaces, 2, 0x8000, 35), hit("/sh", 0x1000));
+    }
+
+    #[test]
+    fn processes_that_fork_each_other_end() {
+        let of = |parent| Process { forked: Some((Pid(parent), Nanos(3))), ..Process::default() };
+        let spaces = AddressSpaces::new(&processes(vec![(1, of(2)), (2, of(1))]));
+        assert_eq!(at(&spaces, 1, 0x1000, 25), None);
+    }
+
+    #[test]
+    fn growing_anonymous_memory_is_one_region_and_jit_files_lie_in_it() {
+        let mut mappings = vec![mapping(0, 0x10_0000, 0x10_0000, "//anon")];
+        for n in 0..100 {
+            mappings.push(mapping(n, 0x10_0000 + n * 0x100, 0x100, "/tmp/jitted-1.so"));
+        }
+        mappings.push(mapping(200, 0x18_0000, 0x8_0000, "//anon"));
+        let spaces = AddressSpaces::new(&processes(vec![(1, Process { mappings, ..Process::default() })]));
+        assert_eq!(at(&spaces, 1, 0x10_0101, 300), hit("/tmp/jitted-1.so", 0x1001));
+        assert_eq!(at(&spaces, 1, 0x10_6400, 300).map(|hit| hit.0), Some("//anon".into()));
+        assert_eq!(spaces.spaces[&(Pid(1), Realm::User)].regions.iter().filter(|r| r.mapped.0 == 200).count(), 0);
+    }
+
+    #[test]
+    fn the_kernel_is_everybodys_and_its_programs_come_and_go() {
+        let kernel = Mapping {
+            pgoff: 0xffff_0000,
+            cpumode: CpuMode::Kernel,
+            ..mapping(0, 0xffff_0000, 0x8000, "[kernel.kallsyms]_text")
+        };
+        let mut all = processes(vec![(-1, Process { mappings: vec![kernel], ..Process::default() })]);
+        let symbol = |time, unregistered| KernelSymbol {
+            time: Nanos(time),
+            addr: Addr(0xffff_1000),
+            len: 0x100,
+            name: b"bpf_prog_1".into(),
+            unregistered,
+        };
+        all.kernel_symbols = vec![symbol(5, false), symbol(9, true)];
+        let spaces = AddressSpaces::new(&all);
+        let kind = |time| {
+            let place = spaces.lookup(Pid(77), Addr(0xffff_1001), Nanos(time), CpuMode::Kernel)?;
+            Some((spaces.dsos().get(place.dso).kind, place.offset))
+        };
+        assert_eq!(kind(1), Some((DsoKind::Kernel, 0xffff_1001)));
+        assert_eq!(kind(5), Some((DsoKind::KernelSymbol, 1)));
+        assert_eq!(kind(9), None);
+    }
+}

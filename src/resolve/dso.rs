@@ -1,0 +1,126 @@
+//! The files and other things that addresses can belong to, numbered.
+
+use crate::model::process::BuildId;
+use rustc_hash::FxHashMap;
+
+/// One [`Dso`] of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DsoId(pub u32);
+
+/// Something that was mapped: a file in one version, or what stands for one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Dso {
+    /// The path as recorded.
+    pub path: Vec<u8>,
+    /// Which version of the file it was, if the recording says.
+    pub build_id: Option<BuildId>,
+    /// What it is.
+    pub kind: DsoKind,
+}
+
+/// What a mapping shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DsoKind {
+    /// A file of a program.
+    File,
+    /// The kernel's page of functions for programs.
+    Vdso,
+    /// Memory without a file, where a JIT compiler may have put code; also huge pages, memfd and shared memory.
+    Anonymous,
+    /// The kernel itself; its file-relative addresses are absolute.
+    Kernel,
+    /// A kernel module.
+    Module,
+    /// A piece of kernel code that has its own name (BPF programs, trampolines): the path is the name.
+    KernelSymbol,
+    /// The kernel or a program of a guest: its files are not here.
+    Guest,
+}
+
+impl Dso {
+    /// How listings name it: the path, but the kernel without the reference symbol that perf appends.
+    pub fn label(&self) -> &[u8] {
+        match self.kind {
+            DsoKind::Kernel | DsoKind::Guest => match self.path.iter().position(|&byte| byte == b']') {
+                Some(end) if self.path.starts_with(b"[") => &self.path[..=end],
+                _ => &self.path,
+            },
+            _ => &self.path,
+        }
+    }
+
+    /// What the path of a program's mapping says about it, as perf tells them apart (`is_anon_memory`,
+    /// `is_no_dso_memory`); memfd, too, is a place for JIT code.
+    pub fn kind_of_user_path(path: &[u8]) -> DsoKind {
+        const ANONYMOUS: [&[u8]; 9] = [
+            b"//anon",
+            b"/anon_hugepage",
+            b"/dev/zero",
+            b"/memfd:",
+            b"/SYSV",
+            b"[anon",
+            b"[heap",
+            b"[stack",
+            b"anon_inode:",
+        ];
+        match path {
+            b"[vdso]" | b"[vdso32]" | b"[vdsox32]" => DsoKind::Vdso,
+            _ if path.is_empty() || ANONYMOUS.iter().any(|start| path.starts_with(start)) => DsoKind::Anonymous,
+            _ => DsoKind::File,
+        }
+    }
+}
+
+/// All of a recording, each once, by first appearance.
+#[derive(Debug, Default)]
+pub struct Dsos {
+    list: Vec<Dso>,
+    ids: FxHashMap<Dso, DsoId>,
+}
+
+impl Dsos {
+    /// The number of one.
+    pub fn intern(&mut self, dso: Dso) -> DsoId {
+        *self.ids.entry(dso).or_insert_with_key(|dso| {
+            self.list.push(dso.clone());
+            DsoId((self.list.len() - 1) as u32)
+        })
+    }
+
+    /// The one with this number.
+    pub fn get(&self, id: DsoId) -> &Dso {
+        &self.list[id.0 as usize]
+    }
+
+    /// All of them, in the order of their numbers.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (DsoId, &Dso)> {
+        self.list.iter().enumerate().map(|(index, dso)| (DsoId(index as u32), dso))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_tell_what_is_mapped() {
+        let kind = Dso::kind_of_user_path;
+        assert_eq!(kind(b"/usr/bin/node"), DsoKind::File);
+        assert_eq!(kind(b"[vdso]"), DsoKind::Vdso);
+        for path in [&b"//anon"[..], b"/memfd:doublemapper (deleted)", b"[anon:v8]", b"[heap]", b""] {
+            assert_eq!(kind(path), DsoKind::Anonymous);
+        }
+        let kernel = Dso { path: b"[kernel.kallsyms]_text".into(), build_id: None, kind: DsoKind::Kernel };
+        assert_eq!(kernel.label(), b"[kernel.kallsyms]");
+    }
+}
