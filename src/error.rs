@@ -166,11 +166,25 @@ impl Warnings {
         }
     }
 
+    /// Adds some more.
+    pub fn extend(&mut self, more: impl IntoIterator<Item = Warning>) {
+        more.into_iter().for_each(|warning| self.push(warning));
+    }
+
     /// Appends those of a part.
     pub fn append(&mut self, other: Self) {
         for warning in other.list {
             self.push(warning);
         }
+    }
+
+    /// The same ones, of this file where they name none: a reader of bytes knows no file.
+    #[must_use]
+    pub fn in_file(mut self, file: &Path) -> Self {
+        for warning in &mut self.list {
+            warning.file.get_or_insert_with(|| file.to_owned());
+        }
+        self
     }
 
     /// Whether there are none.
@@ -229,13 +243,21 @@ impl Skipped {
 
     /// Says it once, if there is anything to say.
     pub fn report(self, file: &Path, warnings: &mut Warnings) {
-        let Some(first) = self.first else { return };
+        if let Some(warning) = self.into_warning() {
+            let offset = warning.offset;
+            warnings.push(warning.in_file(file, offset));
+        }
+    }
+
+    /// The one warning for all of them, without a file; `None` if nothing was skipped.
+    pub fn into_warning(self) -> Option<Warning> {
+        let first = self.first?;
         let (offset, reason) = (first.offset, Chain(&first).to_string());
         let what = self.what;
         let message = match self.count {
             1 => format!("1 {what} skipped: {reason}"),
             n => format!("{n} {what}s skipped, the first here: {reason}"),
         };
-        warnings.push(Warning { file: Some(file.to_owned()), offset, message });
+        Some(Warning { file: None, offset, message })
     }
 }

@@ -4,12 +4,13 @@
 //! is whole: it appears complete or not at all.
 
 use crate::error::{Error, Result};
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::NamedTempFile;
 
 /// Where to read from: `-` is standard input.
@@ -46,7 +47,7 @@ impl From<PathBuf> for OutPath {
 #[derive(Debug)]
 pub enum Bytes {
     /// A memory-mapped file.
-    Mapped(Mmap),
+    Mapped(Arc<Mmap>),
     /// Read into memory.
     Owned(Vec<u8>),
 }
@@ -59,6 +60,33 @@ impl Deref for Bytes {
             Self::Mapped(map) => map,
             Self::Owned(bytes) => bytes,
         }
+    }
+}
+
+impl Bytes {
+    /// Something to call with each range of the bytes that will not be looked at again: a mapped file's pages then
+    /// leave this process's memory. They come back from the file if they are looked at all the same.
+    pub fn releaser(&self) -> impl Fn(Range<usize>) + Send + Sync + 'static {
+        let map = match self {
+            Self::Mapped(map) => Some(Arc::clone(map)),
+            Self::Owned(_) => None,
+        };
+        move |range| {
+            if let Some(map) = &map {
+                release(map, range);
+            }
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "the kernel is told to forget pages of a map")]
+fn release(map: &Mmap, range: Range<usize>) {
+    let page = rustix::param::page_size();
+    let (start, end) = (range.start.next_multiple_of(page), range.end.min(map.len()) / page * page);
+    if start < end {
+        // SAFETY: MADV_DONTNEED destroys what was written to private or anonymous memory; this map is read-only and
+        // backed by a file, whose pages are read again when touched. A refusal costs memory, nothing else.
+        let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
     }
 }
 
@@ -96,7 +124,7 @@ fn map_regular(file: &File) -> Result<Bytes> {
     // owners are refused before they get here (`sources::trust`). A file cut under us ends the process by SIGBUS:
     // the output, still under its temporary name, then never appears.
     let map = unsafe { Mmap::map(file) }.map_err(|error| Error::new("cannot map into memory").because(error))?;
-    Ok(Bytes::Mapped(map))
+    Ok(Bytes::Mapped(Arc::new(map)))
 }
 
 /// Opens an input wherever it is, whole. Standard input that is a regular file is mapped, else spooled.

@@ -1,8 +1,9 @@
 //! Flags of every command that turns an input into stacks.
 
 use super::common::SourceArgs;
+use super::intervals::IntervalArgs;
 use crate::commands::load::{LoadOptions, default_input};
-use crate::formats::format::{Detail, ReadOptions};
+use crate::formats::format::Detail;
 use crate::io::InPath;
 use crate::model::filter::{Bound, Filter, TimeRange};
 use crate::model::label::{Annotate, By};
@@ -41,6 +42,8 @@ pub(super) struct InputArgs {
     /// How names of JIT code are written
     #[arg(long, value_enum, default_value_t = JitNames::Raw, value_name = "HOW")]
     jit_names: JitNames,
+    #[command(flatten)]
+    intervals: IntervalArgs,
     #[command(flatten)]
     sources: SourceArgs,
 }
@@ -150,7 +153,7 @@ impl InputArgs {
             detail,
             pretty_jit_names: self.jit_names == JitNames::Pretty,
             sources: SourceOptions::from(self.sources),
-            read: ReadOptions::default(),
+            read: self.intervals.into(),
         };
         (inputs, options)
     }

@@ -8,6 +8,7 @@ mod export;
 mod flamegraph;
 mod formats;
 mod input;
+mod intervals;
 mod report;
 
 use crate::error::Result;

@@ -3,7 +3,11 @@
 use crate::error::{Result, Warnings};
 use crate::model::label::{Annotate, By};
 use crate::model::stacks::{Profile, Weight};
+use crate::model::timeline::CallOptions;
+use std::fmt;
 use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// One thing that jitgraft reads or writes.
 #[derive(Debug)]
@@ -33,7 +37,36 @@ pub enum Read {
 
 /// What reading may depend on, from the command line.
 #[derive(Debug, Clone, Default)]
-pub struct ReadOptions {}
+pub struct ReadOptions {
+    /// How the intervals of formats that hold intervals become stacks.
+    pub calls: CallOptions,
+    /// Whom to tell which bytes are done with.
+    pub done: Done,
+}
+
+/// Hears which bytes a reader will not look at again, so that a mapped file need not stay in memory.
+#[derive(Clone, Default)]
+pub struct Done(Option<Arc<dyn Fn(Range<usize>) + Send + Sync>>);
+
+impl Done {
+    /// Calls `hear` with each range of the bytes given to the reader.
+    pub fn new(hear: impl Fn(Range<usize>) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(hear)))
+    }
+
+    /// These bytes are done with.
+    pub fn with(&self, range: Range<usize>) {
+        if let Some(hear) = &self.0 {
+            hear(range);
+        }
+    }
+}
+
+impl fmt::Debug for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Done(heard)" } else { "Done(unheard)" })
+    }
+}
 
 /// How a profile becomes an output of this format.
 #[derive(Debug, Clone, Copy)]

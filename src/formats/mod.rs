@@ -9,6 +9,7 @@ pub mod flamegraph;
 pub mod folded;
 pub mod format;
 pub mod json;
+pub mod measureme;
 pub mod perf_script;
 pub mod pprof;
 pub mod speedscope;
@@ -18,6 +19,13 @@ use format::{Detail, Events, Format, Read, Writer};
 
 /// Every format, in the order in which detection asks them.
 pub const FORMATS: &[Format] = &[
+    Format {
+        name: "measureme",
+        about: "measureme profile (rustc -Zself-profile, Miri -Zmiri-measureme), versions 7 to 9",
+        sniff: Some(measureme::sniff),
+        read: Read::Stacks(measureme::read),
+        write: None,
+    },
     Format {
         name: "folded",
         about: "folded stacks, as inferno-collapse-perf and stackcollapse-*.pl write them",

@@ -10,6 +10,7 @@ pub mod label;
 pub mod process;
 pub mod stacks;
 pub mod threads;
+pub mod timeline;
 pub mod units;
 
 pub use units::{Addr, FrameAddr, Nanos, Pid, Tid};

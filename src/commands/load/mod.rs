@@ -7,7 +7,7 @@ pub use input::{Input, default_input};
 use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::FORMATS;
-use crate::formats::format::{Detail, Format, Read, ReadOptions};
+use crate::formats::format::{Detail, Done, Format, Read, ReadOptions};
 use crate::io::InPath;
 use crate::model::filter::Filter;
 use crate::model::jit_names;
@@ -40,6 +40,10 @@ pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut O
     for path in inputs {
         let mut profile = load_one(path, options, job, outcome).map_err(|error| error.in_file(&input::shown(path)))?;
         options.filter.apply(&mut profile);
+        if inputs.len() == 1 && !options.pretty_jit_names {
+            whole = profile;
+            break;
+        }
         whole.merge_renamed(&profile, |frame, name| match frame.kind {
             FrameKind::Jit if options.pretty_jit_names => jit_names::pretty(name),
             _ => Cow::Borrowed(name),
@@ -57,8 +61,9 @@ fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outco
     match input.format.read {
         Read::Stacks(read) => {
             let mut warnings = Warnings::new();
-            let profile = read(&input.bytes, &options.read, &mut warnings)?;
-            outcome.warnings.append(warnings);
+            let read_options = ReadOptions { done: Done::new(input.bytes.releaser()), ..options.read.clone() };
+            let profile = read(&input.bytes, &read_options, &mut warnings)?;
+            outcome.warnings.append(warnings.in_file(&input::shown(path)));
             Ok(profile)
         }
         Read::Addresses => Err(unreadable(input.format, job)),

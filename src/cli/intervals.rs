@@ -1,0 +1,94 @@
+//! Flags for inputs that hold intervals of time: measureme profiles and trace events.
+
+use crate::formats::format::ReadOptions;
+use crate::model::timeline::{CallOptions, Clock, Owner, Sampling};
+use clap::{Args, ValueEnum};
+
+/// How intervals become stacks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Profiles and traces of intervals (measureme, trace events)")]
+pub(super) struct IntervalArgs {
+    /// Which time is summed: from begin to end on each thread by itself, or only while the thread was the one that
+    /// ran (virtual threads that take turns, as Miri's; an estimate where they switch within a call)
+    #[arg(long, value_enum, default_value_t = ClockName::Wall, value_name = "CLOCK")]
+    clock: ClockName,
+    /// Whose the time between two neighbouring begins or ends is, for `--clock active`: the thread's of the next or of
+    /// the previous one
+    #[arg(long, value_enum, default_value_t = OwnerName::Next, value_name = "EDGE")]
+    owner: OwnerName,
+    /// Calls shorter than this are their caller's time: a number and ns, us, ms or s
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    min_duration: Option<u64>,
+    /// Keep one of N calls of a thread, with the time of the others since the last one kept
+    #[arg(long, value_name = "N", conflicts_with = "sample_time", value_parser = clap::value_parser!(u64).range(1..))]
+    sample_calls: Option<u64>,
+    /// Keep a call whenever a thread has summed up so much time since the last one kept, with all of that time
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    sample_time: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ClockName {
+    Wall,
+    Active,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OwnerName {
+    Next,
+    Previous,
+}
+
+impl From<IntervalArgs> for ReadOptions {
+    fn from(args: IntervalArgs) -> Self {
+        let owner = match args.owner {
+            OwnerName::Next => Owner::Next,
+            OwnerName::Previous => Owner::Previous,
+        };
+        let clock = match args.clock {
+            ClockName::Wall => Clock::Wall,
+            ClockName::Active => Clock::Active(owner),
+        };
+        let sampling = match (args.sample_calls, args.sample_time) {
+            (Some(calls), _) => Sampling::Calls(calls),
+            (_, Some(time)) => Sampling::Time(time),
+            _ => Sampling::All,
+        };
+        let calls = CallOptions { clock, sampling, min_duration: args.min_duration.unwrap_or(0) };
+        Self { calls, ..Self::default() }
+    }
+}
+
+/// `1us`, `2.5ms`, `300ns`, `1s`; without a unit, nanoseconds.
+pub(super) fn duration(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let digits = match unit.trim() {
+        "" | "ns" => 0,
+        "us" | "µs" => 3,
+        "ms" => 6,
+        "s" => 9,
+        unit => return Err(format!("{unit} is none of ns, us, ms, s")),
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if part.len() > digits {
+        return Err(format!("{text} is finer than a nanosecond"));
+    }
+    format!("{whole}{part:0<digits$}").parse().map_err(|_| format!("{text} is not a time such as 2.5us"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        let cases = [("7", 7), ("300ns", 300), ("2.5us", 2_500), ("1ms", 1_000_000), ("0.5 s", 500_000_000)];
+        for (text, nanos) in cases {
+            assert_eq!(duration(text), Ok(nanos), "{text}");
+        }
+        for wrong in ["", "us", "1.5", "1h", "1.2.3ms", "99999999999s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

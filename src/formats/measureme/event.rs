@@ -1,0 +1,57 @@
+//! One event, as it stands in the file.
+
+use super::Layout;
+
+/// An end of 2^48 - 1 marks an instant.
+const INSTANT: u64 = 0xFFFF_FFFF_FFFF;
+/// An end of 2^48 - 2 marks a number.
+const INTEGER: u64 = INSTANT - 1;
+
+/// A `RawEvent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// `event_kind`: the string id of the category.
+    pub kind: u64,
+    /// `event_id`: the string id of the label and its arguments.
+    pub id: u64,
+    /// `thread_id`: rustc's thread, Miri's *virtual* thread.
+    pub thread: u32,
+    /// What happened, and when.
+    pub payload: Payload,
+}
+
+/// The 96 bits of payload. Times are in the counter's unit (mostly nanoseconds) since the recording began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Payload {
+    /// Something that took time.
+    Interval {
+        /// Its begin.
+        start: u64,
+        /// Its end; not before the start (a damaged record gets an end equal to its start).
+        end: u64,
+    },
+    /// Something that happened at a time.
+    Instant(u64),
+    /// A number, without a time.
+    Integer(u64),
+}
+
+impl Layout {
+    /// Decodes a record of [`Layout::event`] bytes.
+    #[inline]
+    pub(super) fn decode(self, bytes: &[u8]) -> Event {
+        let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+        let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        let (kind, id) = if self.id == 8 { (wide(0), wide(8)) } else { (word(0).into(), word(4).into()) };
+        let rest = 2 * self.id;
+        let upper = u64::from(word(rest + 12));
+        let start = u64::from(word(rest + 4)) | (upper & 0xFFFF_0000) << 16;
+        let end = u64::from(word(rest + 8)) | (upper & 0xFFFF) << 32;
+        let payload = match end {
+            INSTANT => Payload::Instant(start),
+            INTEGER if self.integers => Payload::Integer(start),
+            _ => Payload::Interval { start, end: end.max(start) },
+        };
+        Event { kind, id, thread: word(rest), payload }
+    }
+}

@@ -1,0 +1,74 @@
+//! The labels of events, numbered: one number for each different text.
+
+use super::Strings;
+use rustc_hash::FxHashMap;
+
+/// How many ids the small table in front remembers. Interpreters repeat a few thousand functions.
+const RECENT: usize = 1 << 13;
+
+/// Numbers the labels that are asked for, in the order in which they are first seen.
+#[derive(Debug)]
+pub struct Labels<'s, 'data> {
+    strings: &'s Strings<'data>,
+    recent: Vec<(u64, u32)>,
+    by_id: FxHashMap<u64, u32>,
+    by_text: FxHashMap<Box<[u8]>, u32>,
+    texts: Vec<Box<[u8]>>,
+}
+
+impl<'s, 'data> Labels<'s, 'data> {
+    /// No label yet.
+    pub fn new(strings: &'s Strings<'data>) -> Self {
+        let recent = vec![(u64::MAX, 0); RECENT];
+        Self { strings, recent, by_id: FxHashMap::default(), by_text: FxHashMap::default(), texts: Vec::new() }
+    }
+
+    /// The number of an event's label, arguments left out. The label of an id that leads nowhere is `fn#` and the id.
+    #[inline]
+    pub fn of(&mut self, id: u64) -> u32 {
+        // Addresses of strings lie a text apart: the low bits alone would collide less well than a product's high ones.
+        let place = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
+        if self.recent[place].0 == id {
+            return self.recent[place].1;
+        }
+        let label = self.look_up(id);
+        self.recent[place] = (id, label);
+        label
+    }
+
+    fn look_up(&mut self, id: u64) -> u32 {
+        let id = self.strings.label_id(id);
+        if let Some(&label) = self.by_id.get(&id) {
+            return label;
+        }
+        let text = match self.strings.event(id) {
+            Some((label, _)) if label.is_empty() => b"<unnamed>".to_vec(),
+            Some((label, _)) => label,
+            None => self.strings.unknown(id),
+        };
+        let label = self.named(&text);
+        self.by_id.insert(id, label);
+        label
+    }
+
+    /// The number of a text.
+    pub fn named(&mut self, text: &[u8]) -> u32 {
+        if let Some(&label) = self.by_text.get(text) {
+            return label;
+        }
+        let label = self.texts.len() as u32;
+        self.texts.push(text.into());
+        self.by_text.insert(text.into(), label);
+        label
+    }
+
+    /// The text of a number.
+    pub fn text(&self, label: u32) -> &[u8] {
+        &self.texts[label as usize]
+    }
+
+    /// All texts, by number.
+    pub fn into_texts(self) -> Vec<Box<[u8]>> {
+        self.texts
+    }
+}

@@ -1,0 +1,112 @@
+//! The JSON text about the recording.
+
+use super::Strings;
+use super::strings::METADATA;
+use crate::model::stacks::Unit;
+use serde_json::Value;
+
+/// What was recorded, and with which counter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// `cmd`: the command line, words joined by spaces; empty if unknown.
+    pub cmd: String,
+    /// `process_id`; `None` if unknown.
+    pub process_id: Option<u32>,
+    /// `start_time` in nanoseconds since 1970; `None` if unknown. Times of events count from here.
+    pub start_time: Option<u64>,
+    /// `counter.name`, where it is not time: `instructions:u` and the like.
+    pub counter: Option<String>,
+}
+
+impl Metadata {
+    pub(super) fn read(strings: &Strings<'_>) -> Self {
+        let text = strings.text(METADATA).unwrap_or_default();
+        Self::parse(&String::from_utf8_lossy(&text))
+    }
+
+    fn parse(text: &str) -> Self {
+        let json: Value = serde_json::from_str(&rust_escapes_to_json(text)).unwrap_or_default();
+        let counter = json["counter"]["name"].as_str().or(json["counter"].as_str());
+        Self {
+            cmd: json["cmd"].as_str().unwrap_or_default().to_owned(),
+            process_id: json["process_id"].as_u64().and_then(|pid| pid.try_into().ok()),
+            start_time: json["start_time"].as_u64(),
+            counter: counter.filter(|name| *name != "wall-time").map(str::to_owned),
+        }
+    }
+
+    /// The program: the first word of the command line, without its directory.
+    pub fn program(&self) -> &str {
+        let first = self.cmd.split(' ').next().unwrap_or_default();
+        match first.rsplit('/').next() {
+            None | Some("") => "measureme",
+            Some(name) => name,
+        }
+    }
+
+    /// The crate, where the command line names it.
+    pub fn crate_name(&self) -> Option<&str> {
+        self.cmd
+            .split_once(" --crate-name ")
+            .and_then(|(_, rest)| rest.split(' ').next())
+            .filter(|name| !name.is_empty())
+    }
+
+    /// The name of what times count, and its unit.
+    pub fn unit(&self) -> (&str, Unit) {
+        match &self.counter {
+            None => ("wall-time", Unit::Nanos),
+            Some(name) => (name, Unit::Named(name.clone())),
+        }
+    }
+}
+
+/// `cmd` is written with Rust's `escape_default`, whose `\'` and `\u{e9}` JSON does not have.
+fn rust_escapes_to_json(text: &str) -> String {
+    let mut json = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        json.push_str(&rest[..at]);
+        let escape = &rest[at..];
+        if let Some(after) = escape.strip_prefix(r"\'") {
+            json.push('\'');
+            rest = after;
+        } else if let Some((c, after)) = escape.strip_prefix(r"\u{").and_then(unicode_escape) {
+            json.push(c);
+            rest = after;
+        } else {
+            // Any other escape is the same in both; its second character may be a backslash and is passed with it.
+            let len = escape.char_indices().nth(2).map_or(escape.len(), |(at, _)| at);
+            json.push_str(&escape[..len]);
+            rest = &escape[len..];
+        }
+    }
+    json + rest
+}
+
+fn unicode_escape(text: &str) -> Option<(char, &str)> {
+    let (digits, after) = text.split_once('}')?;
+    Some((char::from_u32(u32::from_str_radix(digits, 16).ok()?)?, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_that_are_rust_not_json() {
+        let text = r#"{ "start_time": 17, "process_id": 4242, "cmd": "/opt/it\'s caf\u{e9}/rustc \"a\\b\" ", "counter": { "name": "instructions:u", "units": [["ns", 1]] } }"#;
+        let metadata = Metadata::parse(text);
+        assert_eq!(metadata.cmd, "/opt/it's café/rustc \"a\\b\" ");
+        assert_eq!((metadata.process_id, metadata.start_time), (Some(4242), Some(17)));
+        assert_eq!(metadata.unit(), ("instructions:u", Unit::Named("instructions:u".into())));
+    }
+
+    #[test]
+    fn the_program_and_its_crate() {
+        let metadata = Metadata::parse(r#"{"cmd":"/bin/rustc --crate-name syn src/lib.rs","counter":"wall-time"}"#);
+        assert_eq!((metadata.program(), metadata.crate_name()), ("rustc", Some("syn")));
+        assert_eq!(metadata.unit().1, Unit::Nanos);
+        assert_eq!(Metadata::parse("not JSON").program(), "measureme");
+    }
+}

@@ -1,0 +1,150 @@
+//! The pages of the file, and the three streams that they make up.
+
+use crate::error::{Error, Skipped};
+use std::ops::Range;
+
+/// Magic and version at the start of each stream.
+pub(super) const STREAM_HEADER: u64 = 8;
+
+const FILE_HEADER: usize = 8;
+const PAGE_HEADER: usize = 5;
+
+/// The streams of a file.
+#[derive(Debug)]
+pub(super) struct Pages<'data> {
+    /// Tag 0.
+    pub(super) events: Stream<'data>,
+    /// Tag 1.
+    pub(super) data: Stream<'data>,
+    /// Tag 2.
+    pub(super) index: Stream<'data>,
+}
+
+/// The pages of one tag, joined. Positions count from the stream's header on.
+#[derive(Debug, Clone)]
+pub(super) struct Stream<'data> {
+    bytes: &'data [u8],
+    pub(super) pages: Vec<Page>,
+}
+
+/// One page of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page {
+    /// Position in the stream of its first byte.
+    pub(super) start: u64,
+    offset: usize,
+    len: usize,
+}
+
+impl<'data> Pages<'data> {
+    /// Walks the page headers. A cut last page gives what is left of it; behind a damaged header nothing can be found.
+    pub(super) fn scan(bytes: &'data [u8], skipped: &mut Skipped) -> Self {
+        let stream = || Stream { bytes, pages: Vec::new() };
+        let mut pages = Self { events: stream(), data: stream(), index: stream() };
+        let mut at = FILE_HEADER;
+        while at < bytes.len() {
+            let Some(header) = bytes[at..].first_chunk::<PAGE_HEADER>() else {
+                skipped.add(Error::new(format!("a page header has {} of its 5 bytes", bytes.len() - at)).at(at as u64));
+                break;
+            };
+            let [tag, size @ ..] = *header;
+            let size = u32::from_le_bytes(size) as usize;
+            let offset = at + PAGE_HEADER;
+            let len = size.min(bytes.len() - offset);
+            match tag {
+                0 => pages.events.push(offset, len),
+                1 => pages.data.push(offset, len),
+                2 => pages.index.push(offset, len),
+                _ => {
+                    skipped.add(Error::new(format!("page tag {tag} is none of 0, 1, 2")).at(at as u64));
+                    if len < size {
+                        break;
+                    }
+                }
+            }
+            if len < size {
+                skipped.add(Error::new(format!("a page has {len} of its {size} bytes")).at(at as u64));
+            }
+            at = offset + len;
+        }
+        pages
+    }
+}
+
+impl<'data> Stream<'data> {
+    fn push(&mut self, offset: usize, len: usize) {
+        if len > 0 {
+            self.pages.push(Page { start: self.len(), offset, len });
+        }
+    }
+
+    /// Bytes in all pages.
+    pub(super) fn len(&self) -> u64 {
+        self.pages.last().map_or(0, |page| page.start + page.len as u64)
+    }
+
+    /// The bytes of a page.
+    pub(super) fn payload(&self, page: usize) -> &'data [u8] {
+        &self.bytes[self.file_range(page)]
+    }
+
+    /// Where a page's bytes lie in the file.
+    pub(super) fn file_range(&self, page: usize) -> Range<usize> {
+        let Page { offset, len, .. } = self.pages[page];
+        offset..offset + len
+    }
+
+    /// Where in the file a position of the stream lies.
+    pub(super) fn file_offset(&self, position: u64) -> u64 {
+        let page = self.page_at(position).map(|page| self.pages[page]);
+        page.map_or(self.bytes.len() as u64, |page| page.offset as u64 + (position - page.start))
+    }
+
+    /// What lies at a position, up to the end of its page; empty behind the end.
+    pub(super) fn at(&self, position: u64) -> &'data [u8] {
+        match self.page_at(position) {
+            Some(page) => &self.payload(page)[(position - self.pages[page].start) as usize..],
+            None => &[],
+        }
+    }
+
+    /// Fills `to` from a position on, over page borders. False if the stream is too short.
+    pub(super) fn copy(&self, mut position: u64, mut to: &mut [u8]) -> bool {
+        while !to.is_empty() {
+            let from = self.at(position);
+            let len = from.len().min(to.len());
+            if len == 0 {
+                return false;
+            }
+            let (now, later) = to.split_at_mut(len);
+            now.copy_from_slice(&from[..len]);
+            to = later;
+            position += len as u64;
+        }
+        true
+    }
+
+    /// The records of `size` bytes (32 at most) that start in a page: those that lie whole in it, joined, and the one
+    /// that runs on into the next.
+    pub(super) fn records(&self, page: usize, size: usize) -> (&'data [u8], Option<[u8; 32]>) {
+        let bytes = self.payload(page);
+        let start = self.pages[page].start;
+        let skip = match start.checked_sub(STREAM_HEADER) {
+            None => STREAM_HEADER - start,
+            Some(before) => before.next_multiple_of(size as u64) - before,
+        };
+        let bytes = &bytes[bytes.len().min(skip as usize)..];
+        let (records, rest) = bytes.split_at(bytes.len() / size * size);
+        let mut straddling = [0; 32];
+        let runs_on = !rest.is_empty() && self.copy(start + skip + records.len() as u64, &mut straddling[..size]);
+        (records, runs_on.then_some(straddling))
+    }
+
+    fn page_at(&self, position: u64) -> Option<usize> {
+        if position >= self.len() {
+            return None;
+        }
+        // The first page starts at 0: there is always one at or before the position.
+        self.pages.partition_point(|page| page.start <= position).checked_sub(1)
+    }
+}

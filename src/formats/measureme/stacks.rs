@@ -1,0 +1,89 @@
+//! The events as stacks: one pass backwards.
+
+use super::{Labels, Payload, Profile};
+use crate::error::{Result, Warning, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::model::stacks::{Profile as Stacks, Track, Unit};
+use crate::model::timeline::{CallSums, Clock, Span};
+use crate::model::{Pid, Tid};
+use rustc_hash::FxHashMap;
+
+/// Sums the intervals of each (virtual) thread by call path. Instants and numbers take no time and are left out.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
+    let profile = Profile::open(bytes)?;
+    let mut sums = CallSums::new(options.calls);
+    let mut labels = Labels::new(profile.strings());
+    let mut threads = Threads::default();
+    profile.backwards(
+        |event| {
+            if let Payload::Interval { start, end } = event.payload {
+                let track = threads.number(event.thread, || sums.track());
+                sums.call(track, labels.of(event.id), Span { start, end });
+            }
+        },
+        |range| options.done.with(range),
+    );
+    warn(&profile, &sums, options, warnings);
+    let tracks = threads.tracks(&profile);
+    let (series, unit) = profile.metadata().unit();
+    let series = match options.calls.clock {
+        Clock::Active(_) if unit == Unit::Nanos => "active-time",
+        _ => series,
+    };
+    let stacks = sums.into_profile(&tracks, &labels.into_texts(), series, unit);
+    warnings.extend(profile.into_skipped().into_warning());
+    Ok(stacks)
+}
+
+/// The threads in the order in which they are first seen.
+#[derive(Debug, Default)]
+struct Threads {
+    numbers: FxHashMap<u32, usize>,
+    ids: Vec<u32>,
+    last: Option<(u32, usize)>,
+}
+
+impl Threads {
+    #[inline]
+    fn number(&mut self, id: u32, new: impl FnOnce() -> usize) -> usize {
+        match self.last {
+            Some((last, number)) if last == id => number,
+            _ => {
+                let number = *self.numbers.entry(id).or_insert_with(|| {
+                    self.ids.push(id);
+                    new()
+                });
+                self.last = Some((id, number));
+                number
+            }
+        }
+    }
+
+    fn tracks(&self, profile: &Profile<'_>) -> Vec<Track> {
+        let metadata = profile.metadata();
+        let comm = metadata.program().as_bytes();
+        let pid = metadata.process_id.map(|pid| Pid(pid as i32));
+        self.ids
+            .iter()
+            .map(|&id| Track { comm: comm.to_vec(), pid, tid: Some(Tid(id as i32)), ..Track::default() })
+            .collect()
+    }
+}
+
+fn warn(profile: &Profile<'_>, sums: &CallSums, options: &ReadOptions, warnings: &mut Warnings) {
+    if profile.names_are_lost() {
+        warnings.push(Warning::new(
+            "there is no string table (the recorded process was killed?): functions are shown as fn# and a number",
+        ));
+    }
+    let overlaps = sums.overlaps();
+    if overlaps > 0 {
+        let what = match options.calls.clock {
+            Clock::Wall => "their wall times are not each thread's own",
+            Clock::Active(_) => "active times are an estimate",
+        };
+        warnings.push(Warning::new(format!(
+            "{overlaps} calls overlap another call of their thread id without lying inside it (several threads recorded under one id?): they begin stacks of their own, and {what}"
+        )));
+    }
+}

@@ -1,0 +1,175 @@
+//! The string table: ids to text.
+//!
+//! An id up to 100,000,001 is virtual and looked up in the index; a higher one is an address in the string data. The
+//! text there is made of UTF-8 runs, references to other strings (`0xFE` and an id), and a closing `0xFF`.
+
+use super::Layout;
+use super::pages::{STREAM_HEADER, Stream};
+use crate::error::{Error, Skipped};
+use rustc_hash::FxHashMap;
+
+const REFERENCE: u8 = 0xFE;
+const END: u8 = 0xFF;
+/// Between the label of an event and each of its arguments.
+const SEPARATOR: u8 = 0x1E;
+
+/// The id of the JSON text about the recording.
+pub(super) const METADATA: u64 = 100_000_001;
+const FIRST_ADDRESS: u64 = METADATA + 2;
+
+/// References in references: a text nests a handful deep, a damaged table endlessly.
+const MAX_DEPTH: u32 = 32;
+/// More text, or more references, are the work of a damaged table whose strings refer to each other in bulk.
+const MAX_LEN: usize = 1 << 20;
+const MAX_REFERENCES: u32 = 1 << 12;
+
+/// The names of a profile.
+#[derive(Debug)]
+pub struct Strings<'data> {
+    data: Stream<'data>,
+    index: Index,
+    id_size: usize,
+}
+
+/// Virtual id → address + 1.
+#[derive(Debug)]
+struct Index {
+    /// rustc numbers its strings from 0 on: a table without keys takes half the memory. 0 is a hole.
+    dense: Vec<u64>,
+    /// The metadata's, and all if they are scattered.
+    sparse: FxHashMap<u64, u64>,
+}
+
+impl<'data> Strings<'data> {
+    pub(super) fn open(data: Stream<'data>, index: &Stream<'data>, layout: Layout, skipped: &mut Skipped) -> Self {
+        let index = Index::read(index, layout.id, skipped);
+        Self { data, index, id_size: layout.id }
+    }
+
+    /// What is shown for an id that leads nowhere: its number, unless the table is whole. Then the program never named
+    /// it, and all such ids are one.
+    pub(super) fn unknown(&self, id: u64) -> Vec<u8> {
+        if id <= METADATA && !self.index.is_empty() { b"<unknown>".to_vec() } else { format!("fn#{id}").into_bytes() }
+    }
+
+    /// Whether not a single name can be looked up.
+    pub(super) fn is_empty(&self) -> bool {
+        self.data.len() <= STREAM_HEADER
+    }
+
+    /// The text of a string, references expanded. `None` if the id leads nowhere (the table was cut off or never
+    /// written).
+    pub fn text(&self, id: u64) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        let mut references = MAX_REFERENCES;
+        self.expand(id, MAX_DEPTH, &mut references, &mut text).then_some(text)
+    }
+
+    /// The label of an event and its arguments.
+    pub fn event(&self, id: u64) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+        let text = self.text(id)?;
+        let mut parts = text.split(|&byte| byte == SEPARATOR);
+        let label = parts.next().unwrap_or_default().to_vec();
+        Some((label, parts.map(<[u8]>::to_vec).collect()))
+    }
+
+    /// A shorter id for the same label, if the event's text starts with a reference that is its whole label. Millions
+    /// of events of one query have texts of their own, and all refer to the query's name.
+    #[inline]
+    pub(super) fn label_id(&self, id: u64) -> u64 {
+        let Some(address) = self.address(id) else { return id };
+        let mut start = [0; 10];
+        let start = &mut start[..self.id_size + 2];
+        match self.data.at(address).get(..start.len()) {
+            Some(bytes) => start.copy_from_slice(bytes),
+            None if self.data.copy(address, start) => {}
+            None => return id,
+        }
+        match *start {
+            [REFERENCE, ref reference @ .., END | SEPARATOR] => little_endian(reference),
+            _ => id,
+        }
+    }
+
+    fn address(&self, id: u64) -> Option<u64> {
+        let address = if id <= METADATA { self.index.get(id)? } else { id.checked_sub(FIRST_ADDRESS)? };
+        (address < self.data.len()).then_some(address)
+    }
+
+    fn expand(&self, id: u64, depth: u32, references: &mut u32, text: &mut Vec<u8>) -> bool {
+        let Some(mut address) = self.address(id) else { return false };
+        loop {
+            let bytes = self.data.at(address);
+            let run = memchr::memchr2(REFERENCE, END, bytes).unwrap_or(bytes.len());
+            text.extend_from_slice(&bytes[..run]);
+            address += run as u64;
+            match bytes.get(run) {
+                Some(&END) => return text.len() <= MAX_LEN,
+                Some(_) => {
+                    let mut reference = [0; 8];
+                    let reference = &mut reference[..self.id_size];
+                    if !self.data.copy(address + 1, reference) {
+                        return false;
+                    }
+                    let reference = little_endian(reference);
+                    let known = text.len();
+                    let deeper = depth > 0 && *references > 0;
+                    *references = references.saturating_sub(1);
+                    if !deeper || !self.expand(reference, depth - 1, references, text) {
+                        // A reference that leads nowhere, or in circles, stands in the middle of what is known.
+                        text.truncate(known);
+                        text.extend_from_slice(&self.unknown(reference));
+                    }
+                    address += 1 + self.id_size as u64;
+                }
+                None if bytes.is_empty() || text.len() > MAX_LEN => return false,
+                None => {}
+            }
+        }
+    }
+}
+
+impl Index {
+    fn read(stream: &Stream<'_>, id_size: usize, skipped: &mut Skipped) -> Self {
+        let size = 2 * id_size;
+        let len = stream.len().saturating_sub(STREAM_HEADER);
+        let mut entries = Vec::with_capacity((len / size as u64) as usize);
+        let mut push =
+            |entry: &[u8]| entries.push((little_endian(&entry[..id_size]), little_endian(&entry[id_size..size])));
+        for page in 0..stream.pages.len() {
+            let (records, straddling) = stream.records(page, size);
+            records.chunks_exact(size).for_each(&mut push);
+            straddling.iter().for_each(|entry| push(entry));
+        }
+        let tail = len % size as u64;
+        if tail != 0 {
+            let message = format!("an entry of the string index has {tail} of its {size} bytes");
+            skipped.add(Error::new(message).at(stream.file_offset(stream.len() - tail)));
+        }
+        // An id beyond the number of entries would make the file choose our memory.
+        let bound = (4 * entries.len() as u64 + 1024).min(METADATA);
+        let highest = entries.iter().map(|&(id, _)| id).filter(|id| *id < bound).max();
+        let mut dense = vec![0; highest.map_or(0, |id| id as usize + 1)];
+        let mut sparse = FxHashMap::default();
+        for (id, address) in entries {
+            match dense.get_mut(id as usize) {
+                Some(place) => *place = address.saturating_add(1),
+                None => _ = sparse.insert(id, address.saturating_add(1)),
+            }
+        }
+        Self { dense, sparse }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.dense.is_empty() && self.sparse.is_empty()
+    }
+
+    fn get(&self, id: u64) -> Option<u64> {
+        let place = self.dense.get(usize::try_from(id).ok()?).filter(|place| **place > 0);
+        place.or_else(|| self.sparse.get(&id))?.checked_sub(1)
+    }
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}

@@ -1,0 +1,175 @@
+use super::*;
+use crate::error::Warnings;
+use crate::formats::format::ReadOptions;
+
+/// A file of any version, its streams cut into pages of `page` bytes, one tag after the other in turn.
+struct Builder {
+    version: u32,
+    page: usize,
+    streams: [Vec<u8>; 3],
+}
+
+impl Builder {
+    fn new(version: u32, page: usize) -> Self {
+        let stream = |magic: &[u8]| [magic, &version.to_le_bytes()].concat();
+        Self { version, page, streams: [stream(b"MMES"), stream(b"MMSD"), stream(b"MMSI")] }
+    }
+
+    fn number(&self, value: u64) -> Vec<u8> {
+        value.to_le_bytes()[..if self.version == 9 { 8 } else { 4 }].to_vec()
+    }
+
+    fn event(&mut self, kind: u64, id: u64, thread: u32, start: u64, end: u64) {
+        let upper = (start >> 32 << 16) as u32 | (end >> 32) as u32;
+        let mut bytes = [self.number(kind), self.number(id)].concat();
+        [thread, start as u32, end as u32, upper].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        self.streams[0].extend(bytes);
+    }
+
+    /// The id of a text of literal runs and references.
+    fn string(&mut self, parts: &[Result<&str, u64>]) -> u64 {
+        let address = self.streams[1].len() as u64;
+        for part in parts {
+            let bytes = match part {
+                Ok(text) => text.as_bytes().to_vec(),
+                Err(id) => [vec![0xFE], self.number(*id)].concat(),
+            };
+            self.streams[1].extend(bytes);
+        }
+        self.streams[1].push(0xFF);
+        address + 100_000_003
+    }
+
+    fn index(&mut self, virtual_id: u64, id: u64) {
+        let entry = [self.number(virtual_id), self.number(id - 100_000_003)].concat();
+        self.streams[2].extend(entry);
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = [b"MMPD", &self.version.to_le_bytes()[..]].concat();
+        let mut pages = self.streams.each_ref().map(|stream| stream.chunks(self.page));
+        loop {
+            let before = bytes.len();
+            for (tag, pages) in pages.iter_mut().enumerate() {
+                if let Some(page) = pages.next() {
+                    bytes.push(tag as u8);
+                    bytes.extend((page.len() as u32).to_le_bytes());
+                    bytes.extend(page);
+                }
+            }
+            if bytes.len() == before {
+                return bytes;
+            }
+        }
+    }
+}
+
+/// A query with an argument, twice nested in `main`, beside an instant and a number.
+fn small(version: u32, page: usize) -> Vec<u8> {
+    let mut file = Builder::new(version, page);
+    let metadata = file.string(&[Ok(r#"{"cmd":"/bin/rustc it\'s","process_id":7}"#)]);
+    let query = file.string(&[Ok("type_of")]);
+    let argument = file.string(&[Ok("crate::é")]);
+    let event = file.string(&[Err(query), Ok("\x1E"), Err(argument)]);
+    let main = file.string(&[Ok("main")]);
+    file.index(100_000_001, metadata);
+    file.index(5, event);
+    file.event(query, 5, 2, 0x1_0000_0001, 0x1_0000_0005);
+    file.event(query, 5, 2, 0x1_0000_0007, 0xFFFF_FFFF_FFFF);
+    file.event(query, event, 2, 0x1_0000_0006, 0x1_0000_0009);
+    file.event(query, main, 2, 0x1_0000_0000, 0x1_0000_000A);
+    file.event(query, 5, 2, 42, 0xFFFF_FFFF_FFFE);
+    file.bytes()
+}
+
+fn folded(bytes: &[u8]) -> (Vec<String>, Warnings) {
+    let mut warnings = Warnings::new();
+    let profile = read(bytes, &ReadOptions::default(), &mut warnings).unwrap();
+    let name = |frame| String::from_utf8_lossy(profile.name_of(profile.frame_of(frame).name)).into_owned();
+    let line = |row: &crate::model::stacks::Row| {
+        let mut names: Vec<_> = profile.frames_up(row.stack).map(name).collect();
+        names.reverse();
+        format!("{} {}", names.join(";"), row.weight)
+    };
+    (profile.series[0].rows.iter().map(line).collect(), warnings)
+}
+
+#[test]
+fn every_version_and_records_across_pages() {
+    for version in [8, 9] {
+        for page in [1, 3, 7, 24, 31, 40, 1 << 18] {
+            let bytes = small(version, page);
+            let (lines, warnings) = folded(&bytes);
+            assert_eq!(lines, ["main 3", "main;type_of 7"], "version {version}, pages of {page}");
+            assert!(warnings.is_empty());
+            let profile = Profile::open(&bytes).unwrap();
+            assert_eq!(profile.metadata().cmd, "/bin/rustc it's");
+            let mut events = Vec::new();
+            profile.forwards(|event| events.push(event));
+            assert_eq!(events.len(), 5);
+            assert_eq!(events[1].payload, Payload::Instant(0x1_0000_0007));
+            assert_eq!(events[4].payload, Payload::Integer(42));
+            let argument = vec!["crate::é".as_bytes().to_vec()];
+            assert_eq!(profile.strings().event(events[0].id), Some((b"type_of".to_vec(), argument)));
+            let mut backwards = Vec::new();
+            profile.backwards(|event| backwards.push(event), |_| {});
+            backwards.reverse();
+            assert_eq!(backwards, events);
+        }
+    }
+    // Version 7 had no numbers: what marks one later was the latest possible end.
+    let bytes = small(7, 40);
+    let mut last = None;
+    Profile::open(&bytes).unwrap().forwards(|event| last = Some(event.payload));
+    assert_eq!(last, Some(Payload::Interval { start: 42, end: 0xFFFF_FFFF_FFFE }));
+}
+
+#[test]
+fn other_versions_are_refused_by_name() {
+    let error = |version| Profile::open(&Builder::new(version, 10).bytes()).unwrap_err().to_string();
+    assert!(error(6).contains("version 6 is older than supported (7 to 9)"), "{}", error(6));
+    assert!(error(10).contains("version 10 is newer"), "{}", error(10));
+    let three_files = Profile::open(b"MMES\x05\0\0\0").unwrap_err().to_string();
+    assert!(three_files.contains("older than supported"), "{three_files}");
+}
+
+#[test]
+fn a_killed_process_leaves_events_without_names() {
+    let mut file = Builder::new(9, 1 << 18);
+    file.streams[1].clear();
+    file.streams[2].clear();
+    file.event(1, 100_000_099, 0, 1, 5);
+    let (lines, warnings) = folded(&file.bytes());
+    assert_eq!(lines, ["fn#100000099 4"]);
+    assert!(warnings.iter().any(|warning| warning.message.contains("string table")));
+}
+
+#[test]
+fn strings_that_refer_to_themselves_end() {
+    let mut file = Builder::new(9, 1 << 18);
+    let own = 100_000_003 + file.streams[1].len() as u64;
+    let id = file.string(&[Ok("a"), Err(own), Err(own), Ok("b")]);
+    assert_eq!(id, own);
+    file.event(id, id, 0, 1, 5);
+    let bytes = file.bytes();
+    let profile = Profile::open(&bytes).unwrap();
+    assert!(profile.strings().text(id).is_some_and(|text| text.starts_with(b"aaaa")));
+}
+
+#[test]
+fn cut_and_flipped_files_never_panic_and_keep_the_events() {
+    let bytes = small(9, 40);
+    for len in 8..bytes.len() {
+        let mut warnings = Warnings::new();
+        let profile = read(&bytes[..len], &ReadOptions::default(), &mut warnings).unwrap();
+        let sum: u64 = profile.series[0].rows.iter().map(|row| row.weight).sum();
+        assert!([0, 4, 7, 10].contains(&sum), "cut at {len}: {sum}");
+    }
+    for at in 0..bytes.len() {
+        for flip in [1, 0x80, 0xFF] {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= flip;
+            let _ = read(&bytes, &ReadOptions::default(), &mut Warnings::new());
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Sums of self time for each call path of each track.
+
+use super::active::Edges;
+use super::lanes::{Lanes, Span};
+use super::sampling::{Carry, Sampling};
+use super::{CallOptions, Clock};
+use crate::model::stacks::{Frame, FrameKind, Profile, Row, StackId, Track, Unit};
+use rustc_hash::FxHashMap;
+
+/// The number of a function's name, as the reader counts them.
+pub type Label = u32;
+
+/// Stands for top-level calls that were shorter than [`CallOptions::min_duration`]: they have no caller to take their
+/// time.
+pub const SHORTER: &[u8] = b"[shorter]";
+
+const SHORTER_LABEL: Label = Label::MAX;
+const NONE: u32 = u32::MAX;
+
+/// Adds up calls that come by descending ends, callers before what they called.
+#[derive(Debug)]
+pub struct CallSums {
+    options: CallOptions,
+    tracks: Vec<OneTrack>,
+    edges: Option<Edges>,
+    tree: Tree,
+}
+
+#[derive(Debug)]
+struct OneTrack {
+    lanes: Lanes<Open>,
+    root: u32,
+    carry: Carry,
+}
+
+/// An open call: its node, and the time of its own that is known so far.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    node: u32,
+    own: u64,
+    /// Whether it is a call by itself, not one that was folded into its caller.
+    counts: bool,
+}
+
+#[derive(Debug, Default)]
+struct Tree {
+    nodes: Vec<Node>,
+    children: FxHashMap<(u32, Label), u32>,
+}
+
+/// A call path. A parent's number is smaller than its child's; a track's root has none.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    parent: u32,
+    label: Label,
+    weight: u64,
+    calls: u64,
+}
+
+impl Tree {
+    fn push(&mut self, parent: u32, label: Label) -> u32 {
+        self.nodes.push(Node { parent, label, weight: 0, calls: 0 });
+        (self.nodes.len() - 1) as u32
+    }
+
+    #[inline]
+    fn child(&mut self, parent: u32, label: Label) -> u32 {
+        if let Some(&node) = self.children.get(&(parent, label)) {
+            return node;
+        }
+        let node = self.push(parent, label);
+        self.children.insert((parent, label), node);
+        node
+    }
+
+    fn add(&mut self, node: u32, weight: u64, calls: u64) {
+        let node = &mut self.nodes[node as usize];
+        node.weight += weight;
+        node.calls += calls;
+    }
+
+    #[inline]
+    fn close(&mut self, open: Open, sampling: Sampling, carry: &mut Carry) {
+        if !open.counts {
+            // Folded into its caller, or the root's [shorter]: never sampled away, it is no call of its own.
+            self.add(open.node, open.own, 0);
+        } else if sampling == Sampling::All {
+            self.add(open.node, open.own, 1);
+        } else if let Some((weight, calls)) = sampling.take(carry, open.node, open.own) {
+            self.add(open.node, weight, calls);
+        }
+    }
+}
+
+impl CallSums {
+    /// No call yet.
+    pub fn new(options: CallOptions) -> Self {
+        let edges = match options.clock {
+            Clock::Wall => None,
+            Clock::Active(owner) => Some(Edges::new(owner)),
+        };
+        Self { options, tracks: Vec::new(), edges, tree: Tree::default() }
+    }
+
+    /// A new track; they are numbered from 0.
+    pub fn track(&mut self) -> usize {
+        let root = self.tree.push(NONE, self.tracks.len() as u32);
+        self.tracks.push(OneTrack { lanes: Lanes::default(), root, carry: Carry::default() });
+        self.tracks.len() - 1
+    }
+
+    /// Adds a call that ended no later than the one before it.
+    #[inline]
+    pub fn call(&mut self, track: usize, label: Label, span: Span) {
+        if self.edges.is_some() {
+            self.pass_begins(track, span);
+        }
+        let Self { options, tracks, edges, tree } = self;
+        let OneTrack { lanes, root, carry } = &mut tracks[track];
+        let lane = lanes.place(span, |over| tree.close(over, options.sampling, carry));
+        let duration = span.duration();
+        let root = *root;
+        let short = duration < options.min_duration;
+        let node = match lanes.top(lane) {
+            Some((_, caller)) if short => caller.node,
+            Some((_, caller)) => tree.child(caller.node, label),
+            None if short => tree.child(root, SHORTER_LABEL),
+            None => tree.child(root, label),
+        };
+        let own = match edges {
+            None => {
+                if let Some((_, caller)) = lanes.top(lane) {
+                    caller.own = caller.own.saturating_sub(duration);
+                }
+                duration
+            }
+            Some(edges) => {
+                let stretch = edges.pass_end(span.end, (track, lane));
+                charge(tracks, stretch);
+                edges.open(span.start, (track, lane));
+                0
+            }
+        };
+        tracks[track].lanes.open(lane, span, Open { node, own, counts: !short });
+    }
+
+    /// Walks back over the begins behind the end of `next`.
+    fn pass_begins(&mut self, track: usize, next: Span) {
+        let Self { options, tracks, edges, tree } = self;
+        let Some(edges) = edges else { return };
+        while let Some((begin, (at, lane))) = edges.begin_from(next.end) {
+            // An empty call at the very begin of its caller: the caller is still open.
+            let caller = at == track && begin == next.start;
+            if caller {
+                break;
+            }
+            let stretch = edges.pass_begin();
+            charge(tracks, stretch);
+            let OneTrack { lanes, carry, .. } = &mut tracks[at];
+            if let Some(over) = lanes.close(lane) {
+                tree.close(over, options.sampling, carry);
+            }
+        }
+    }
+
+    /// How many calls overlapped another one of their track without lying inside it.
+    pub fn overlaps(&self) -> u64 {
+        self.tracks.iter().map(|track| track.lanes.overlaps()).sum()
+    }
+
+    /// The stacks. `tracks` describes the tracks and `labels` the names, both by their numbers; `series` is what the
+    /// weights are called.
+    pub fn into_profile(mut self, tracks: &[Track], labels: &[impl AsRef<[u8]>], series: &str, unit: Unit) -> Profile {
+        // Every time is at or after 0: all begins are walked over, then nothing is open but what has no edges.
+        self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
+        for OneTrack { lanes, carry, .. } in &mut self.tracks {
+            lanes.finish(|over| self.tree.close(over, self.options.sampling, carry));
+            if let Some((node, weight, calls)) = carry.rest() {
+                self.tree.add(node, weight, calls);
+            }
+        }
+        self.tree.into_profile(tracks, labels, series, unit)
+    }
+}
+
+fn charge(tracks: &mut [OneTrack], stretch: Option<(u64, super::active::Place)>) {
+    let Some((time, (track, lane))) = stretch else { return };
+    if let Some((_, open)) = tracks[track].lanes.top(lane) {
+        open.own += time;
+    }
+}
+
+impl Tree {
+    fn into_profile(self, tracks: &[Track], labels: &[impl AsRef<[u8]>], series: &str, unit: Unit) -> Profile {
+        drop(self.children);
+        let mut profile = Profile::new();
+        let mut frames = FxHashMap::default();
+        let mut stacks: Vec<(Option<StackId>, u32)> = Vec::with_capacity(self.nodes.len());
+        let mut rows = Vec::new();
+        for node in self.nodes {
+            let Some(&(parent, track)) = stacks.get(node.parent as usize) else {
+                stacks.push((None, node.label));
+                continue;
+            };
+            let frame = *frames.entry(node.label).or_insert_with(|| {
+                let name = labels.get(node.label as usize).map_or(SHORTER, AsRef::as_ref);
+                let name = profile.name(name);
+                profile.frame(Frame { name, module: None, file: None, line: 0, addr: None, kind: FrameKind::User })
+            });
+            let stack = profile.stack(parent, frame);
+            stacks.push((Some(stack), track));
+            if node.weight > 0 || node.calls > 0 {
+                let track = profile.track(tracks.get(track as usize).cloned().unwrap_or_default());
+                rows.push(Row { track, stack: Some(stack), weight: node.weight, count: node.calls, time: None });
+            }
+        }
+        profile.series_named(series, unit).rows = rows;
+        profile
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Owner;
+    use super::*;
+
+    /// Sums calls given as (track, label, start, end) in file order; lines are sorted.
+    fn sums(options: CallOptions, calls: &[(usize, u32, u64, u64)]) -> Vec<String> {
+        let mut sums = CallSums::new(options);
+        for _ in 0..=calls.iter().map(|call| call.0).max().unwrap() {
+            sums.track();
+        }
+        for &(track, label, start, end) in calls.iter().rev() {
+            sums.call(track, label, Span { start, end });
+        }
+        let tracks: Vec<_> = (0..3).map(|n| Track { comm: vec![b'0' + n], ..Track::default() }).collect();
+        let profile = sums.into_profile(&tracks, &["a", "b", "c", "d"], "wall", Unit::Nanos);
+        let mut lines: Vec<_> = profile.series[0]
+            .rows
+            .iter()
+            .map(|row| {
+                let mut names: Vec<_> = profile.frames_up(row.stack).collect();
+                names.reverse();
+                let names = names
+                    .iter()
+                    .map(|frame| String::from_utf8_lossy(profile.name_of(profile.frame_of(*frame).name)).into_owned());
+                let comm = String::from_utf8_lossy(&profile.track_of(row.track).comm).into_owned();
+                format!("{comm}:{} {} {}", names.collect::<Vec<_>>().join(";"), row.weight, row.count)
+            })
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    const NESTED: &[(usize, u32, u64, u64)] = &[(0, 2, 3, 4), (0, 1, 2, 6), (0, 1, 7, 8), (0, 0, 0, 10)];
+
+    #[test]
+    fn wall_time_is_each_tracks_own() {
+        assert_eq!(sums(CallOptions::default(), NESTED), ["0:a 5 1", "0:a;b 4 2", "0:a;b;c 1 1"]);
+    }
+
+    #[test]
+    fn short_calls_are_their_callers_time() {
+        let options = CallOptions { min_duration: 2, ..CallOptions::default() };
+        assert_eq!(sums(options, NESTED), ["0:a 6 1", "0:a;b 4 1"]);
+        assert_eq!(sums(options, &[(0, 0, 5, 6), (0, 1, 7, 9)]), ["0:[shorter] 1 0", "0:b 2 1"]);
+        let active = CallOptions { clock: Clock::Active(Owner::Next), ..options };
+        assert_eq!(sums(active, NESTED), ["0:a 6 1", "0:a;b 4 1"]);
+    }
+
+    #[test]
+    fn active_time_belongs_to_one_track_at_a_time() {
+        let calls = [(1, 1, 4, 8), (0, 0, 0, 20), (1, 2, 22, 24)];
+        let next = CallOptions { clock: Clock::Active(Owner::Next), ..CallOptions::default() };
+        // 0-4 ends in a begin on track 1, whose stack is empty then; so does 20-22.
+        assert_eq!(sums(next, &calls), ["0:a 12 1", "1:b 4 1", "1:c 2 1"]);
+        let previous = CallOptions { clock: Clock::Active(Owner::Previous), ..CallOptions::default() };
+        assert_eq!(sums(previous, &calls), ["0:a 4 1", "1:b 4 1", "1:c 2 1"]);
+    }
+
+    #[test]
+    fn overlaps_on_one_track_never_wrap() {
+        let overlapping = [(0, 0, 0, 10), (0, 1, 5, 15)];
+        assert_eq!(sums(CallOptions::default(), &overlapping), ["0:a 10 1", "0:b 10 1"]);
+        let active = CallOptions { clock: Clock::Active(Owner::Next), ..CallOptions::default() };
+        assert_eq!(sums(active, &overlapping), ["0:a 5 1", "0:b 5 1"]);
+    }
+
+    #[test]
+    fn sampling_keeps_the_total() {
+        let options = CallOptions { sampling: Sampling::Calls(3), ..CallOptions::default() };
+        assert_eq!(sums(options, NESTED), ["0:a 5 1", "0:a;b 5 3"]);
+    }
+}

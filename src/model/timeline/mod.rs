@@ -1,0 +1,45 @@
+//! Intervals of time on tracks (threads): nesting rebuilt from the times alone, self and active time, gaps.
+//!
+//! Readers of interval formats push what the file said; whatever asks about time asks here. Times are plain numbers in
+//! the recording's unit (nanoseconds, mostly), because a track may count instructions instead.
+
+mod active;
+mod calls;
+mod lanes;
+mod sampling;
+
+pub use calls::{CallSums, Label, SHORTER};
+pub use lanes::{Lanes, Span};
+pub use sampling::Sampling;
+
+/// What is measured of each call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Clock {
+    /// From begin to end, on each track by itself.
+    #[default]
+    Wall,
+    /// Only while the track was the one that ran: for tracks that take turns on one processor. Each stretch between
+    /// two neighbouring begins or ends, over all tracks, belongs to one track alone.
+    Active(Owner),
+}
+
+/// Whose a stretch of time between two edges is. Where the switch happened inside it nobody recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Owner {
+    /// The track of the edge at its end: it must have run to get there.
+    #[default]
+    Next,
+    /// The track of the edge at its begin: it ran then.
+    Previous,
+}
+
+/// How intervals become stacks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallOptions {
+    /// Which time is summed.
+    pub clock: Clock,
+    /// Which calls stand for the others.
+    pub sampling: Sampling,
+    /// Calls that took less are their caller's time.
+    pub min_duration: u64,
+}

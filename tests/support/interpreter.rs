@@ -1,0 +1,145 @@
+//! A simulated interpreter with virtual threads that take turns on one processor, recorded by crate measureme as Miri
+//! does it: a detached interval for each frame, written when the frame returns. The clock is simulated, so that wall
+//! and active time of every stack are known exactly.
+//!
+//! Threads switch only at a begin or end: the stretch between two edges then belongs to the thread of the next one.
+
+use measureme::{
+    EventId, PageTag, RawEvent, SerializationSink, SerializationSinkBuilder, StringId, StringTableBuilder,
+};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What to simulate.
+#[derive(Clone, Copy)]
+pub struct Program {
+    /// How many frames are recorded, roughly.
+    pub frames: u64,
+    /// How many virtual threads.
+    pub threads: u32,
+    /// How many functions.
+    pub functions: u64,
+    /// Whether all threads are recorded under id 0, as Miri first did.
+    pub one_id: bool,
+}
+
+/// Wall and active self time, in nanoseconds, of each thread's stacks (root first).
+pub type Truth = BTreeMap<(u32, Vec<u64>), (u64, u64)>;
+
+/// The name of a function.
+pub fn name(function: u64) -> String {
+    match function % 4 {
+        0 => format!("demo::f{function}"),
+        1 => format!("<[u8; {function}] as std::fmt::Debug>::fmt"),
+        2 => format!("demo::g{function}::{{closure#0}}"),
+        _ => format!("core::ptr::drop_in_place::<T{function}> - shim(Some(T{function}))"),
+    }
+}
+
+struct Frame {
+    function: u64,
+    start: u64,
+    active: u64,
+    children: u64,
+}
+
+/// Xorshift: the same numbers every time.
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// The sinks of one profile.
+pub struct Recorder {
+    events: SerializationSink,
+    strings: StringTableBuilder,
+    kind: StringId,
+}
+
+impl Recorder {
+    /// Starts a profile, with a command line as rustc writes it.
+    pub fn create(path: &Path, cmd: &str) -> Self {
+        let mut file = File::create(path).unwrap();
+        file.write_all(b"MMPD\x09\0\0\0").unwrap();
+        let sinks = SerializationSinkBuilder::new_from_file(file).unwrap();
+        let events = sinks.new_sink(PageTag::Events);
+        events.write_bytes_atomic(b"MMES\x09\0\0\0");
+        let (data, index) = (sinks.new_sink(PageTag::StringData), sinks.new_sink(PageTag::StringIndex));
+        let strings = StringTableBuilder::new(Arc::new(data), Arc::new(index)).unwrap();
+        let cmd = cmd.escape_default();
+        let counter = r#"{ "name": "wall-time", "units": [["ns", 1]] }"#;
+        strings.alloc_metadata(&*format!(
+            r#"{{ "start_time": 1700000000000000000, "process_id": 4242, "cmd": "{cmd}", "counter": {counter} }}"#
+        ));
+        let kind = strings.alloc("frame");
+        Self { events, strings, kind }
+    }
+
+    /// A name's id.
+    pub fn string(&self, text: &str) -> StringId {
+        self.strings.alloc(text)
+    }
+
+    /// Writes an event.
+    pub fn record(&self, event: &RawEvent) {
+        self.events.write_atomic(32, |bytes| event.serialize(bytes));
+    }
+}
+
+/// Runs the program. The truth is only kept if asked for: it is large.
+pub fn run(program: Program, recorder: &Recorder, mut truth: Option<&mut Truth>) {
+    let names: Vec<_> = (0..program.functions).map(|f| EventId::from_label(recorder.string(&name(f)))).collect();
+    let mut random = Random(0x1234_5678_9ABC_DEF1);
+    let mut stacks: Vec<Vec<Frame>> = (0..program.threads).map(|_| Vec::new()).collect();
+    let (mut now, mut thread, mut left) = (1000, 0usize, program.frames);
+    let mut finish = |thread: usize, stack: &mut Vec<Frame>, now: u64| {
+        let path: Vec<u64> = if truth.is_some() { stack.iter().map(|frame| frame.function).collect() } else { vec![] };
+        let frame = stack.pop().unwrap();
+        let wall = now - frame.start;
+        if let Some(caller) = stack.last_mut() {
+            caller.children += wall;
+        }
+        if let Some(truth) = &mut truth {
+            let sums = truth.entry((thread as u32, path)).or_default();
+            *sums = (sums.0 + wall - frame.children, sums.1 + frame.active);
+        }
+        let id = if program.one_id { 0 } else { thread as u32 };
+        recorder.record(&RawEvent::new_interval(recorder.kind, names[frame.function as usize], id, frame.start, now));
+    };
+    while left > 0 || stacks.iter().any(|stack| !stack.is_empty()) {
+        if random.below(50) == 0 || (left == 0 && stacks[thread].is_empty()) {
+            thread = random.below(stacks.len() as u64) as usize;
+        }
+        let stack = &mut stacks[thread];
+        let depth = stack.len() as u64;
+        let call = left > 0 && (stack.is_empty() || random.below(16) > depth);
+        if stack.is_empty() && !call {
+            continue;
+        }
+        let step = 1 + random.below(400);
+        now += step;
+        if let Some(top) = stack.last_mut() {
+            top.active += step;
+        }
+        if call {
+            left -= 1;
+            // A function calls few others, and one of them mostly, as programs do: stacks repeat.
+            let from = stack.last().map_or(thread as u64, |top| top.function);
+            let other = if random.below(4) == 0 { random.below(3) } else { 0 };
+            let function = (from * 3 + 1 + other) % program.functions;
+            stack.push(Frame { function, start: now, active: 0, children: 0 });
+        } else {
+            finish(thread, stack, now);
+        }
+    }
+}
