@@ -71,6 +71,9 @@ pub(super) fn duration(text: &str) -> Result<u64, String> {
         unit => return Err(format!("{unit} is none of ns, us, ms, s")),
     };
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if number.is_empty() {
+        return Err(format!("{text} does not start with a number"));
+    }
     if part.len() > digits {
         return Err(format!("{text} is finer than a nanosecond"));
     }
