@@ -1,0 +1,177 @@
+//! Runs the program: messages, exit codes, packed inputs, several inputs and events.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+struct Dir(tempfile::TempDir);
+
+impl Dir {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+fn jitgraft(args: &[&str], inputs: &[&Path]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.args(args).args(inputs).stdin(Stdio::null()).output().unwrap()
+}
+
+fn piped(args: &[&str], input: &[u8]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", stderr(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+const STACKS: &str = "main;f 3\nmain;f;g 4\n";
+
+#[test]
+fn every_command_has_help() {
+    for command in ["collapse", "flamegraph", "report", "export", "formats"] {
+        let help = stdout(&jitgraft(&[command, "--help"], &[]));
+        assert!(help.contains("Usage: jitgraft"), "{help}");
+    }
+    assert!(stdout(&jitgraft(&["formats"], &[])).contains("folded"));
+}
+
+#[test]
+fn packed_inputs_are_unpacked_wherever_they_come_from() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(STACKS.as_bytes()).unwrap();
+    let packed = zstd::bulk::compress(&gzip.finish().unwrap(), 1).unwrap();
+    let dir = Dir::new();
+    let file = dir.write("stacks.gz.zst", &packed);
+    assert_eq!(stdout(&jitgraft(&["collapse"], &[&file])), STACKS);
+    assert_eq!(stdout(&piped(&["collapse"], &packed)), STACKS);
+    assert_eq!(stdout(&piped(&["collapse", "-"], STACKS.as_bytes())), STACKS);
+    let cut = dir.write("cut.zst", &packed[..packed.len() - 4]);
+    let output = jitgraft(&["collapse"], &[&cut]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("cut.zst: cannot decompress (zstd)"), "{}", stderr(&output));
+}
+
+#[test]
+fn inputs_are_merged() {
+    let dir = Dir::new();
+    let (a, b) = (dir.write("a", STACKS), dir.write("b", "main;f;g 1\nother;x 2\n"));
+    assert_eq!(stdout(&jitgraft(&["collapse"], &[&a, &b])), "main;f 3\nmain;f;g 5\nother;x 2\n");
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_that_says_why() {
+    let dir = Dir::new();
+    let cases = [(dir.write("text", "hello\n"), "is none of the formats"), (dir.write("empty", ""), "is empty")];
+    for (file, reason) in &cases {
+        let output = jitgraft(&["report"], &[file]);
+        assert_eq!(output.status.code(), Some(1));
+        let said = stderr(&output);
+        assert!(said.starts_with(&format!("error: {}: ", file.display())) && said.contains(reason), "{said}");
+    }
+    let missing = jitgraft(&["flamegraph"], &[&dir.path("missing")]);
+    assert!(stderr(&missing).contains("missing: cannot open: No such file"), "{}", stderr(&missing));
+}
+
+#[test]
+fn wrong_words_are_status_2() {
+    let dir = Dir::new();
+    let file = dir.write("stacks", STACKS);
+    for args in [&["collapse", "--time", "x"][..], &["export", "--to", "nothing"], &["collapse", "--event", "cycles"]] {
+        let output = jitgraft(args, &[&file]);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn an_output_that_fails_is_not_left_behind() {
+    let dir = Dir::new();
+    let nothing = dir.write("nothing", "a;b 0\n");
+    let svg = dir.path("out.svg");
+    let output = jitgraft(&["flamegraph", "-o", svg.to_str().unwrap()], &[&nothing]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("no samples to draw"), "{}", stderr(&output));
+    assert_eq!(fs::read_dir(dir.0.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn damage_is_counted_and_strict_makes_it_a_failure() {
+    let dir = Dir::new();
+    let file = dir.write("damaged", format!("{STACKS}main;f;g x\n"));
+    // The format is found by its beginning only where that is whole.
+    let long = format!("{}main;f;g x\n", STACKS.repeat(4000));
+    let long = dir.write("long", long);
+    assert_eq!(jitgraft(&["collapse"], &[&file]).status.code(), Some(1));
+    let output = jitgraft(&["collapse", "--strict"], &[&long]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("1 line skipped"), "{}", stderr(&output));
+    assert_eq!(stdout(&jitgraft(&["collapse", "--quiet"], &[&long])), "main;f 12000\nmain;f;g 16000\n");
+}
+
+#[test]
+fn the_report_in_three_layouts() {
+    let dir = Dir::new();
+    let file = dir.write("stacks", STACKS);
+    let text = stdout(&jitgraft(&["report", "--sort", "total", "--limit", "2"], &[&file]));
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[1], ["42.86%", "100.00%", "3", "7", "3", "user", "f"]);
+    assert_eq!(rows.len(), 3);
+    let csv = stdout(&jitgraft(&["report", "--format", "csv"], &[&file]));
+    assert!(csv.contains("57.1429,57.1429,4,4,4,user,,g,\n"), "{csv}");
+    let json = stdout(&jitgraft(&["report", "--format", "json"], &[&file]));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[0]["symbol"], "g");
+}
+
+#[test]
+fn a_difference_is_drawn_against_another_input() {
+    let dir = Dir::new();
+    let (before, after) = (dir.write("before", STACKS), dir.write("after", "main;f 3\nmain;f;g 1\n"));
+    let svg = stdout(&jitgraft(&["flamegraph", "--diff", before.to_str().unwrap()], &[&after]));
+    assert!(svg.contains("g (1 samples, 25.00%; -75.00%)"), "{svg}");
+}
+
+#[test]
+fn a_closed_pipe_is_a_quiet_success() {
+    let dir = Dir::new();
+    let lines: String = (0..200_000).map(|n| format!("main;f{n} 1\n")).collect();
+    let file = dir.write("stacks", lines);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.arg("collapse").arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn pictures_are_the_same_every_time() {
+    let dir = Dir::new();
+    let file = dir.write("stacks", STACKS);
+    let draw = |threads| stdout(&jitgraft(&["flamegraph", "--threads", threads, "--title", "T & T"], &[&file]));
+    let svg = draw("1");
+    assert_eq!(svg, draw("4"));
+    assert!(svg.contains("T &amp; T"));
+}
