@@ -3,3 +3,5 @@
 pub mod address_space;
 pub mod code_map;
 pub mod dso;
+pub mod frames;
+pub mod symbols;

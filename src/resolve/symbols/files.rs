@@ -1,0 +1,266 @@
+//! Finds the file that was running, and the files that hold its symbols and debugging information.
+//!
+//! | wanted | looked for, in this order |
+//! |---|---|
+//! | the file that ran | its path (below `--symfs`) · `~/.debug/.build-id/…/elf` (perf's cache) · `DIR/.build-id/…` |
+//! | its debugging information | itself · `DIR/.build-id/….debug` · `~/.debug/.build-id/…/debug` · `.gnu_debuglink` beside it, in `.debug/` beside it, and below `DIR` |
+//! | shared parts of that (dwz) | `.gnu_debugaltlink`: its path, relative to the file · `DIR/.build-id/….debug` |
+//! | split parts of that | `FILE.dwp` beside the file or its debugging information |
+//!
+//! DIR is each `--debug-dir`, then `/usr/lib/debug`. Every file is checked by build ID; a debug link of a file without
+//! one by its checksum. What does not match is reported once and not used.
+
+use super::image::Image;
+use crate::error::{Warning, Warnings};
+use crate::io;
+use crate::model::process::BuildId;
+use crate::resolve::dso::{Dso, DsoKind};
+use object::{Object, elf};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Where files of other versions and debugging information are looked for.
+#[derive(Debug, Clone)]
+pub struct SearchOptions {
+    /// `--symfs DIR`: recorded paths are below it; the root of the recorded machine.
+    pub symfs: Option<PathBuf>,
+    /// `--debug-dir DIR`: like `/usr/lib/debug`, which is looked at last.
+    pub debug_dirs: Vec<PathBuf>,
+    /// perf's cache of recorded files: `~/.debug`.
+    pub cache: Option<PathBuf>,
+    /// `e_machine` of the recorded machine: files of others are not the ones that ran.
+    pub machine: Option<u16>,
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        let cache = std::env::var_os("HOME").map(|home| Path::new(&home).join(".debug"));
+        Self { symfs: None, debug_dirs: Vec::new(), cache, machine: None }
+    }
+}
+
+impl SearchOptions {
+    /// The file that was running. `None` if it is not here, or only in another version.
+    pub fn running(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
+        let own = (dso.kind == DsoKind::File).then(|| self.recorded_path(&dso.path));
+        let deleted = dso.path.strip_suffix(b" (deleted)").map(|path| self.recorded_path(path));
+        // A deleted file's path may by now be another file's: only a build ID can tell.
+        let deleted = deleted.filter(|_| dso.build_id.is_some());
+        let name = if dso.kind == DsoKind::Vdso { "vdso" } else { "elf" };
+        let by_id = dso.build_id.into_iter().flat_map(|id| {
+            let cached = self.cache.iter().map(move |cache| id_path(cache, id).join(name));
+            cached.chain(self.debug_dirs().map(move |dir| id_path(dir, id)))
+        });
+        let found = own.into_iter().chain(deleted).chain(by_id).find_map(|path| self.matching(&path, dso, warnings));
+        found.or_else(|| own_vdso(dso))
+    }
+
+    /// The file that holds the debugging information of `image`, if it does not itself.
+    pub fn debugging(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
+        if let Some(id) = image.build_id() {
+            let debug = |dir: &Path| id_path(dir, id).into_os_string();
+            let packaged = self.debug_dirs().map(|dir| {
+                let mut path = debug(dir);
+                path.push(".debug");
+                PathBuf::from(path)
+            });
+            let cached = self.cache.iter().map(|cache| id_path(cache, id).join("debug"));
+            let found = packaged.chain(cached).filter_map(|path| open(&path)).find(|found| found.is(Some(id)));
+            if found.is_some() {
+                return found;
+            }
+        }
+        self.by_link(image, warnings)
+    }
+
+    /// `.gnu_debuglink`: a file name and a checksum.
+    fn by_link(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
+        let object = image.object().ok()?;
+        let (name, crc) = object.gnu_debuglink().ok().flatten()?;
+        let name = Path::new(OsStr::from_bytes(name));
+        let dir = image.path().parent()?;
+        let below = dir.strip_prefix("/").unwrap_or(dir);
+        let near = [dir.join(name), dir.join(".debug").join(name)];
+        let far = self.debug_dirs().map(|debug| debug.join(below).join(name));
+        for path in near.into_iter().chain(far) {
+            let Ok(bytes) = io::map_file(&path) else { continue };
+            let checksum = image.build_id().is_none().then(|| crc32(&bytes));
+            let Ok(found) = Image::new(&path, bytes) else { continue };
+            let same = checksum.map_or_else(|| found.is(image.build_id()), |checksum| checksum == crc);
+            if same {
+                return Some(found);
+            }
+            let message = format!("is not the debugging information of {}: not used", image.path().display());
+            warnings.push(Warning::new(message).in_file(&path, None));
+        }
+        None
+    }
+
+    /// The file with the shared parts of `debugging`'s information, where dwz has taken them out.
+    pub fn shared(&self, debugging: &Image) -> Option<Image> {
+        let object = debugging.object().ok()?;
+        let (name, id) = object.gnu_debugaltlink().ok().flatten()?;
+        let id = BuildId::new(id);
+        let beside = debugging.path().parent()?.join(OsStr::from_bytes(name));
+        let by_id = id.into_iter().flat_map(|id| {
+            self.debug_dirs().map(move |dir| {
+                let mut path = id_path(dir, id).into_os_string();
+                path.push(".debug");
+                PathBuf::from(path)
+            })
+        });
+        std::iter::once(beside).chain(by_id).filter_map(|path| open(&path)).find(|found| found.is(id))
+    }
+
+    /// The package of the split parts of an image's debugging information: its path and `.dwp`.
+    pub fn package(&self, images: &[&Image]) -> Option<Image> {
+        let path = |image: &&Image| {
+            let mut path = image.path().as_os_str().to_owned();
+            path.push(".dwp");
+            open(Path::new(&path))
+        };
+        images.iter().find_map(path)
+    }
+
+    /// A recorded path on this machine.
+    pub fn recorded_path(&self, path: &[u8]) -> PathBuf {
+        let path = Path::new(OsStr::from_bytes(path));
+        match &self.symfs {
+            Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
+            None => path.to_owned(),
+        }
+    }
+
+    fn debug_dirs(&self) -> impl Iterator<Item = &Path> {
+        self.debug_dirs.iter().map(PathBuf::as_path).chain([Path::new("/usr/lib/debug")])
+    }
+
+    fn matching(&self, path: &Path, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
+        let image = open(path)?;
+        let reason = if !image.is(dso.build_id) {
+            let ids = (dso.build_id.map(hex), image.build_id().map(hex));
+            let (Some(wanted), Some(found)) = ids else { return None };
+            format!("is another version than the recorded one: build ID {found}, recorded {wanted}; not used")
+        } else if !self.of_recorded_machine(&image) {
+            format!("is for machine {}, not for the recorded one; not used", image.machine())
+        } else {
+            return Some(image);
+        };
+        warnings.push(Warning::new(reason).in_file(path, None));
+        None
+    }
+
+    /// 64-bit machines run programs of their 32-bit forerunners, too.
+    fn of_recorded_machine(&self, image: &Image) -> bool {
+        match self.machine.map(elf::Machine) {
+            None => true,
+            Some(elf::EM_X86_64) => [elf::EM_X86_64.0, elf::EM_386.0].contains(&image.machine()),
+            Some(elf::EM_AARCH64) => [elf::EM_AARCH64.0, elf::EM_ARM.0].contains(&image.machine()),
+            Some(machine) => machine.0 == image.machine(),
+        }
+    }
+}
+
+/// A file that may well not be there.
+pub fn open(path: &Path) -> Option<Image> {
+    // Devices and pipes are no ELF files, and reading them may block.
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    Image::new(path, io::map_file(path).ok()?).ok()
+}
+
+/// `DIR/.build-id/ab/cdef…`
+fn id_path(dir: &Path, id: BuildId) -> PathBuf {
+    let hex = hex(id);
+    let (first, rest) = hex.split_at(2);
+    dir.join(".build-id").join(first).join(rest)
+}
+
+/// A build ID as paths and listings spell it; zeros that pad it in a recording are left off.
+pub fn hex(id: BuildId) -> String {
+    let bytes = id.as_bytes();
+    // Real IDs have 8, 16 or 20 bytes; the odd one that ends in zeros is found by its path only.
+    let len = [8, 16].into_iter().find(|&len| bytes.len() > len && bytes[len..].iter().all(|&byte| byte == 0));
+    bytes[..len.unwrap_or(bytes.len())].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The kernel gives every process the same vdso: ours is the recorded one if its build ID says so.
+fn own_vdso(dso: &Dso) -> Option<Image> {
+    if dso.kind != DsoKind::Vdso || dso.build_id.is_none() {
+        return None;
+    }
+    use std::os::unix::fs::FileExt;
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+    let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
+    std::fs::File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
+    let image = Image::new(Path::new("[vdso]"), io::Bytes::Owned(bytes)).ok()?;
+    image.is(dso.build_id).then_some(image)
+}
+
+/// The checksum of `.gnu_debuglink`: CRC-32 as zlib has it.
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn this_binary() -> (PathBuf, Image) {
+        let path = std::env::current_exe().unwrap();
+        let image = open(&path).unwrap();
+        (path, image)
+    }
+
+    #[test]
+    fn another_version_is_reported_and_not_used() {
+        let (path, image) = this_binary();
+        let options = SearchOptions { cache: None, ..SearchOptions::default() };
+        let dso = |build_id| Dso { path: path.as_os_str().as_bytes().into(), build_id, kind: DsoKind::File };
+        let mut warnings = Warnings::new();
+        assert!(options.running(&dso(image.build_id()), &mut warnings).is_some());
+        assert!(options.running(&dso(None), &mut warnings).is_some());
+        assert!(warnings.is_empty());
+        let other = BuildId::new(&[7; 20]);
+        assert!(image.build_id().is_some(), "the linker gives test binaries no build ID");
+        assert!(options.running(&dso(other), &mut warnings).is_none());
+        let said = warnings.iter().next().unwrap().to_string();
+        assert!(said.contains("recorded 07070707"), "{said}");
+        let foreign = SearchOptions { machine: Some(elf::EM_S390.0), ..options };
+        assert!(foreign.running(&dso(None), &mut Warnings::new()).is_none());
+    }
+
+    #[test]
+    fn symfs_and_the_cache_are_looked_at() {
+        let (path, image) = this_binary();
+        let dir = tempfile::tempdir().unwrap();
+        let id = image.build_id().unwrap();
+        let cached = id_path(dir.path(), id);
+        std::fs::create_dir_all(&cached).unwrap();
+        std::os::unix::fs::symlink(&path, cached.join("elf")).unwrap();
+        std::os::unix::fs::symlink(&path, dir.path().join("prog")).unwrap();
+        let mut options = SearchOptions { cache: Some(dir.path().into()), ..SearchOptions::default() };
+        let gone = Dso { path: b"/gone/prog".into(), build_id: Some(id), kind: DsoKind::File };
+        assert!(options.running(&gone, &mut Warnings::new()).is_some());
+        options.cache = None;
+        assert!(options.running(&gone, &mut Warnings::new()).is_none());
+        options.symfs = Some(dir.path().into());
+        let below = Dso { path: b"/prog".into(), ..gone };
+        assert!(options.running(&below, &mut Warnings::new()).is_some());
+    }
+
+    #[test]
+    fn padded_build_ids_are_spelled_without_their_padding() {
+        let mut padded = [1; 20];
+        padded[16..].fill(0);
+        assert_eq!(hex(BuildId::new(&padded).unwrap()), "01".repeat(16));
+        assert_eq!(hex(BuildId::new(&[0xab; 20]).unwrap()), "ab".repeat(20));
+    }
+}

@@ -1,0 +1,142 @@
+//! One ELF file, mapped: its build ID, where its bytes go in memory, its sections.
+//!
+//! perf speaks of addresses as offsets in the file (address − start of the mapping + page offset); symbols, DWARF
+//! and unwinding information speak of the addresses the file was linked for. The loadable segments connect the two.
+
+use crate::error::{Error, Result};
+use crate::io::Bytes;
+use crate::model::process::BuildId;
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, Object, ObjectSection, elf};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// An opened ELF file.
+#[derive(Debug)]
+pub struct Image {
+    path: PathBuf,
+    bytes: Bytes,
+    segments: Vec<Segment>,
+    build_id: Option<BuildId>,
+    machine: u16,
+}
+
+/// A loadable segment that has bytes in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Segment {
+    offset: u64,
+    vaddr: u64,
+    size: u64,
+}
+
+impl Image {
+    /// Takes the bytes of a file that may be one. Errors name what is damaged.
+    pub fn new(path: &Path, bytes: Bytes) -> Result<Self> {
+        let parsed = parse(&bytes).map_err(|error| error.in_file(path))?;
+        let build_id = parsed.build_id().ok().flatten().and_then(BuildId::new);
+        let (machine, segments) = match &parsed {
+            object::File::Elf32(file) => headers(file.elf_header(), file.endian(), &bytes),
+            object::File::Elf64(file) => headers(file.elf_header(), file.endian(), &bytes),
+            _ => return Err(Error::new("not an ELF file").in_file(path)),
+        };
+        Ok(Self { path: path.to_owned(), bytes, segments, build_id, machine })
+    }
+
+    /// Its path here.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which version of the file it is.
+    pub fn build_id(&self) -> Option<BuildId> {
+        self.build_id
+    }
+
+    /// Its `e_machine`.
+    pub fn machine(&self) -> u16 {
+        self.machine
+    }
+
+    /// The link-time address of the byte at `offset` in the file. `None` if no segment loads it.
+    pub fn vaddr(&self, offset: u64) -> Option<u64> {
+        let segment = self.segments.iter().find(|segment| offset.wrapping_sub(segment.offset) < segment.size)?;
+        Some(segment.vaddr.wrapping_add(offset - segment.offset))
+    }
+
+    /// The sections and symbols. Cheap: only headers are looked at.
+    pub fn object(&self) -> Result<object::File<'_>> {
+        parse(&self.bytes).map_err(|error| error.in_file(&self.path))
+    }
+
+    /// The bytes of a section, decompressed; empty if it is missing or damaged.
+    pub fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Cow<'a, [u8]> {
+        let section = object.section_by_name(name);
+        section.and_then(|section| section.uncompressed_data().ok()).unwrap_or(Cow::Borrowed(&[]))
+    }
+
+    /// Whether it holds debugging information (itself, not by a link to another file).
+    pub fn has_dwarf(&self) -> bool {
+        self.object().is_ok_and(|object| object.section_by_name(".debug_info").is_some())
+    }
+
+    /// Whether it holds a full symbol table.
+    pub fn has_symtab(&self) -> bool {
+        self.object().is_ok_and(|object| object.section_by_name(".symtab").is_some())
+    }
+
+    /// Whether it is the file that the recording means. A recording pads short IDs with zeros.
+    pub fn is(&self, wanted: Option<BuildId>) -> bool {
+        let (Some(wanted), Some(own)) = (wanted, self.build_id) else { return true };
+        let (wanted, own) = (wanted.as_bytes(), own.as_bytes());
+        let common = wanted.len().min(own.len());
+        let zeros = |rest: &[u8]| rest.iter().all(|&byte| byte == 0);
+        wanted[..common] == own[..common] && zeros(&wanted[common..]) && zeros(&own[common..])
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
+    if !bytes.starts_with(&elf::ELFMAG) {
+        return Err(Error::new("not an ELF file").at(0));
+    }
+    object::File::parse(bytes).map_err(|error| Error::new("damaged ELF file").because(error))
+}
+
+fn headers<Elf: FileHeader<Endian = Endianness>>(
+    header: &Elf,
+    endian: Endianness,
+    bytes: &[u8],
+) -> (u16, Vec<Segment>) {
+    let all = header.program_headers(endian, bytes).unwrap_or_default();
+    let loaded = all.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+    let segments = loaded.map(|segment| Segment {
+        offset: segment.p_offset(endian).into(),
+        vaddr: segment.p_vaddr(endian).into(),
+        size: segment.p_filesz(endian).into(),
+    });
+    (header.e_machine(endian).0, segments.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_test_binary_itself() {
+        let path = std::env::current_exe().unwrap();
+        let image = Image::new(&path, crate::io::map_file(&path).unwrap()).unwrap();
+        assert!(image.has_symtab() && image.has_dwarf());
+        let object = image.object().unwrap();
+        let text = object.section_by_name(".text").unwrap();
+        let (offset, _) = text.file_range().unwrap();
+        assert_eq!(image.vaddr(offset + 5), Some(text.address() + 5));
+        assert_eq!(image.vaddr(u64::MAX), None);
+        assert!(image.is(None));
+    }
+
+    #[test]
+    fn no_elf_and_damaged_ones_are_errors() {
+        let image = |bytes: &[u8]| Image::new(Path::new("x"), Bytes::Owned(bytes.to_vec()));
+        assert_eq!(image(b"#!/bin/sh").unwrap_err().to_string(), "x: at byte 0x0: not an ELF file");
+        assert!(image(b"\x7fELF\x02\x01\x01").is_err());
+    }
+}

@@ -1,0 +1,182 @@
+//! Inlined calls and source lines, from DWARF: `addr2line` over sections that we find, decompress and connect.
+//!
+//! A context is built once for each shard of addresses (it caches without locks); the decompressed sections are
+//! shared by all shards of a file. Split units (`.dwo`, `.dwp`) that the wanted addresses need are opened before.
+
+use super::files::{self, SearchOptions};
+use super::image::Image;
+use addr2line::{Context, FrameIter, LookupContinuation, LookupResult, SplitDwarfLoad};
+use gimli::{DwarfPackage, DwarfPackageSections, DwarfSections, DwoId, EndianSlice, RunTimeEndian, SectionId};
+use object::Object;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How DWARF is read.
+pub type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
+type Sections<'data> = DwarfSections<Cow<'data, [u8]>>;
+
+/// The files with the debugging information of one image.
+#[derive(Debug, Default)]
+pub struct DebugFiles {
+    shared: Option<Image>,
+    package: Option<Image>,
+    units: Vec<(DwoId, Image)>,
+}
+
+/// Their sections.
+#[derive(Debug)]
+pub struct DebugSections<'data> {
+    endian: RunTimeEndian,
+    /// A unit that was split has left its addresses behind.
+    may_be_split: bool,
+    main: Sections<'data>,
+    shared: Option<Sections<'data>>,
+    package: Option<DwarfPackageSections<Cow<'data, [u8]>>>,
+    units: FxHashMap<u64, Sections<'data>>,
+}
+
+/// Answers for addresses of one file. Not shared between threads.
+pub struct Inlines<'a> {
+    sections: &'a DebugSections<'a>,
+    context: Context<Reader<'a>>,
+    package: Option<DwarfPackage<Reader<'a>>>,
+}
+
+impl DebugFiles {
+    /// Opens what `main` needs besides itself to answer for these link-time addresses.
+    pub fn open(main: &Image, running: &Image, options: &SearchOptions, addresses: &[u64]) -> Self {
+        let mut files = Self { shared: options.shared(main), ..Self::default() };
+        let wanted = DebugSections::load(main, &files).map(|sections| sections.split_units(addresses));
+        let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return files };
+        files.package = options.package(&[running, main]);
+        if files.package.is_none() {
+            let open = |(id, path): (DwoId, PathBuf)| Some((id, files::open(&path)?));
+            files.units = wanted.into_iter().filter_map(open).collect();
+        }
+        files
+    }
+}
+
+impl<'data> DebugSections<'data> {
+    /// Finds and decompresses the sections. `None` if `main` is damaged.
+    pub fn load(main: &'data Image, files: &'data DebugFiles) -> Option<Self> {
+        let object = main.object().ok()?;
+        let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let sections = |image: &'data Image, name: fn(SectionId) -> Option<&'static str>| {
+            let object = image.object().ok()?;
+            let section = |id| name(id).map_or(Cow::Borrowed(&[][..]), |name| image.section(&object, name));
+            DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
+        };
+        let package = files.package.as_ref().and_then(|image| {
+            let object = image.object().ok()?;
+            let section =
+                |id: SectionId| id.dwo_name().map_or(Cow::Borrowed(&[][..]), |name| image.section(&object, name));
+            DwarfPackageSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
+        });
+        let units = files.units.iter().filter_map(|(id, image)| Some((id.0, sections(image, |id| id.dwo_name())?)));
+        Some(Self {
+            endian,
+            may_be_split: object.section_by_name(".debug_addr").is_some(),
+            main: sections(main, |id| Some(id.name()))?,
+            shared: files.shared.as_ref().and_then(|image| sections(image, |id| Some(id.name()))),
+            package,
+            units: units.collect(),
+        })
+    }
+
+    fn reader<'a>(&self, bytes: &'a [u8]) -> Reader<'a> {
+        EndianSlice::new(bytes, self.endian)
+    }
+
+    fn context(&self) -> Option<Context<Reader<'_>>> {
+        let dwarf = self.main.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
+        Context::from_dwarf(dwarf).ok()
+    }
+
+    /// The split units of these addresses, with the paths where their compiler put them.
+    fn split_units(&self, addresses: &[u64]) -> Vec<(DwoId, PathBuf)> {
+        let mut units = Vec::new();
+        let mut seen = FxHashSet::default();
+        if !self.may_be_split {
+            return units;
+        }
+        let Some(context) = self.context() else { return units };
+        for &addr in addresses {
+            for (load, _) in context.preload_units(addr) {
+                if seen.insert(load.dwo_id.0) {
+                    units.extend(dwo_path(&load).map(|path| (load.dwo_id, path)));
+                }
+            }
+        }
+        units
+    }
+}
+
+fn dwo_path(load: &SplitDwarfLoad<Reader<'_>>) -> Option<PathBuf> {
+    let path = |reader: &Reader<'_>| PathBuf::from(OsStr::from_bytes(reader.slice()));
+    let dir = load.comp_dir.as_ref().map(path).unwrap_or_default();
+    Some(Path::new(&dir).join(path(load.path.as_ref()?)))
+}
+
+impl<'a> Inlines<'a> {
+    /// Reads the table of units. `None` if it is damaged.
+    pub fn new(sections: &'a DebugSections<'a>) -> Option<Self> {
+        let empty = EndianSlice::new(&[], sections.endian);
+        let package = sections.package.as_ref();
+        let package = package.and_then(|package| package.borrow(|bytes| sections.reader(bytes), empty).ok());
+        Some(Self { sections, context: sections.context()?, package })
+    }
+
+    /// The calls at a link-time address, innermost first. Empty if nothing is known.
+    pub fn find(&self, addr: u64) -> Option<FrameIter<'_, Reader<'a>>> {
+        let mut lookup = self.context.find_frames(addr);
+        loop {
+            match lookup {
+                LookupResult::Output(frames) => return frames.ok(),
+                LookupResult::Load { load, continuation } => lookup = continuation.resume(self.split(&load)),
+            }
+        }
+    }
+
+    fn split(&self, load: &SplitDwarfLoad<Reader<'a>>) -> Option<Arc<gimli::Dwarf<Reader<'a>>>> {
+        if let Some(package) = &self.package {
+            return package.find_cu(load.dwo_id, &load.parent).ok().flatten().map(Arc::new);
+        }
+        let unit = self.sections.units.get(&load.dwo_id.0)?;
+        let mut dwarf = unit.borrow(|bytes| self.sections.reader(bytes));
+        dwarf.make_dwo(&load.parent);
+        Some(Arc::new(dwarf))
+    }
+}
+
+impl std::fmt::Debug for Inlines<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inlines").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_of_the_test_binary() {
+        let image = files::open(&std::env::current_exe().unwrap()).unwrap();
+        let object = image.object().unwrap();
+        use object::ObjectSymbol;
+        let own = object.symbols().find(|symbol| {
+            symbol.name().is_ok_and(|name| name.contains("a_function_of_the_test_binary")) && symbol.size() > 0
+        });
+        let addr = own.unwrap().address();
+        let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[addr]);
+        let sections = DebugSections::load(&image, &files).unwrap();
+        let inlines = Inlines::new(&sections).unwrap();
+        let mut frames = inlines.find(addr).unwrap();
+        let location = frames.next().unwrap().unwrap().location.unwrap();
+        assert!(location.file.unwrap().ends_with("inlines.rs"), "{:?}", location.file);
+    }
+}
