@@ -31,10 +31,22 @@ const MAX_GENERATIONS: usize = 256;
 pub struct Place {
     /// The thing that was mapped there.
     pub dso: DsoId,
-    /// The address relative to the file: address − start of the mapping + its page offset.
+    /// The address relative to the file: address − start of the mapping + its page offset. In memory without a
+    /// file and in the kernel and its modules, the address itself.
     pub offset: u64,
     /// When it was mapped.
     pub mapped: Nanos,
+    /// Until when the answer holds, exclusive; the time asked for, if that is not known.
+    pub until: Nanos,
+}
+
+/// Where a symbol of the kernel was in the recorded boot: kernels start at random addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelReference {
+    /// `_text` or `_stext`.
+    pub symbol: Vec<u8>,
+    /// Its address.
+    pub addr: Addr,
 }
 
 /// The mappings of all processes and of the kernel.
@@ -42,6 +54,7 @@ pub struct Place {
 pub struct AddressSpaces {
     dsos: Dsos,
     spaces: FxHashMap<(Pid, Realm), Space>,
+    kernel_reference: Option<KernelReference>,
 }
 
 /// Addresses mean something else in each of these.
@@ -97,6 +110,9 @@ impl AddressSpaces {
                     _ => spaces.dsos.intern(dso_of(mapping, realm)),
                 };
                 last = Some((mapping, dso));
+                if spaces.kernel_reference.is_none() && realm == Realm::Kernel {
+                    spaces.kernel_reference = kernel_reference(mapping);
+                }
                 let builder = builders.entry((realm.pid(pid), realm)).or_default();
                 builder.exec_before(mapping.time, process, realm);
                 builder.map(mapping, dso, spaces.dsos.get(dso).kind);
@@ -137,15 +153,21 @@ impl AddressSpaces {
         &self.dsos
     }
 
+    /// Where the kernel was, if the recording says.
+    pub fn kernel_reference(&self) -> Option<&KernelReference> {
+        self.kernel_reference.as_ref()
+    }
+
     fn in_realm(&self, pid: Pid, realm: Realm, addr: Addr, time: Nanos) -> Option<Place> {
         self.spaces.get(&(pid, realm))?.find(addr, time)
     }
 
     fn user(&self, mut pid: Pid, addr: Addr, mut time: Nanos) -> Option<Place> {
-        for _ in 0..MAX_GENERATIONS {
+        let asked = time;
+        for generation in 0..MAX_GENERATIONS {
             let space = self.spaces.get(&(pid, Realm::User))?;
             if let Some(place) = space.find(addr, time) {
-                return Some(place);
+                return Some(if generation == 0 { place } else { Place { until: asked, ..place } });
             }
             let (parent, forked) = space.parent?;
             if forked > time || space.first_exec.is_some_and(|exec| exec <= time) {
@@ -188,6 +210,14 @@ impl Realm {
             Self::Kernel | Self::GuestKernel => KERNEL_PID,
         }
     }
+}
+
+/// perf records the kernel's mapping as `[kernel.kallsyms]_text`, with the address of `_text` as page offset.
+fn kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
+    let end = mapping.path.iter().position(|&byte| byte == b']')?;
+    let symbol = mapping.path[end + 1..].to_vec();
+    (mapping.path.starts_with(b"[kernel") && !symbol.is_empty())
+        .then_some(KernelReference { symbol, addr: Addr(mapping.pgoff) })
 }
 
 fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
@@ -237,7 +267,8 @@ impl Builder {
             return;
         }
         self.cut(start, end, mapping.time);
-        self.insert(start, end, mapping.time, dso, mapping.pgoff);
+        let absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module);
+        self.insert(start, end, mapping.time, dso, if absolute { start } else { mapping.pgoff });
     }
 
     /// Whether `dso` already covers all of it.
@@ -294,7 +325,7 @@ impl Space {
     fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {
         let region = self.search(0, self.regions.len(), addr.0, time)?;
         let offset = region.offset.wrapping_add(addr.0 - region.start);
-        Some(Place { dso: region.dso, offset, mapped: region.mapped })
+        Some(Place { dso: region.dso, offset, mapped: region.mapped, until: region.until })
     }
 
     /// Binary search in `low..high` that skips subtrees ending below the address. Depth is the logarithm.

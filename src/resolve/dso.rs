@@ -27,7 +27,7 @@ pub enum DsoKind {
     Vdso,
     /// Memory without a file, where a JIT compiler may have put code; also huge pages, memfd and shared memory.
     Anonymous,
-    /// The kernel itself; its file-relative addresses are absolute.
+    /// The kernel itself.
     Kernel,
     /// A kernel module.
     Module,

@@ -91,6 +91,13 @@ impl Frames {
         self.spans.push((start, self.frames.len() as u32));
     }
 
+    /// Answers for an address that has one function.
+    pub(super) fn set(&mut self, place: usize, frame: Frame) {
+        let start = self.frames.len() as u32;
+        self.frames.push(frame);
+        self.spans[place] = (start, start + 1);
+    }
+
     /// Takes over the answers of a part; its `n`th address is number `places[n]` here.
     pub(super) fn absorb(&mut self, part: &Self, places: impl Iterator<Item = usize>) {
         let texts: Vec<TextId> = part.texts.list.iter().map(|text| self.texts.intern(text)).collect();

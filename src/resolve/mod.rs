@@ -4,4 +4,124 @@ pub mod address_space;
 pub mod code_map;
 pub mod dso;
 pub mod frames;
+pub mod kernel;
 pub mod symbols;
+
+use crate::error::Warnings;
+use crate::model::Addr;
+use crate::parallel::Pool;
+use address_space::AddressSpaces;
+use code_map::{CodeId, CodeMap};
+use dso::{DsoId, DsoKind};
+use frames::{Frame, Frames};
+use kernel::{KernelOptions, KernelSymbols};
+use symbols::images::Images;
+use symbols::{Request, SymbolOptions};
+
+/// What an address belongs to. Offsets are those to look up: of a return address, one less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Location {
+    /// So far into a piece of JIT code.
+    Code(CodeId, u64),
+    /// At this file-relative address ([`address_space::Place::offset`]).
+    File(DsoId, u64),
+    /// Nothing is known to have been there.
+    Nothing(Addr),
+}
+
+/// Names everything that can be named.
+#[derive(Debug)]
+pub struct Resolver<'a> {
+    /// What was mapped.
+    pub spaces: &'a AddressSpaces,
+    /// The JIT code.
+    pub codes: &'a CodeMap<'a>,
+    /// The files, opened as needed; may be shared with an unwinder.
+    pub images: &'a Images<'a>,
+    /// What to find out.
+    pub options: &'a SymbolOptions,
+    /// Where kernel symbols come from.
+    pub kernel: &'a KernelOptions,
+}
+
+impl Resolver<'_> {
+    /// The functions at each location, in the order asked. Ask for each only once: they are resolved in batches,
+    /// on all threads.
+    pub fn resolve(&self, locations: &[Location], pool: &Pool, warnings: &mut Warnings) -> Frames {
+        let mut frames = Frames::with_addresses(locations.len());
+        let (mut in_code, mut in_kernel, mut in_files) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, &location) in locations.iter().enumerate() {
+            match location {
+                Location::Code(code, offset) => in_code.push((code, offset, place)),
+                Location::File(dso, offset) => match self.spaces.dsos().get(dso).kind {
+                    DsoKind::File | DsoKind::Vdso => in_files.push((dso, offset, place)),
+                    DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol => in_kernel.push((dso, offset, place)),
+                    DsoKind::Anonymous | DsoKind::Guest => {}
+                },
+                Location::Nothing(_) => {}
+            }
+        }
+        self.in_files(in_files, &mut frames, pool, warnings);
+        self.in_kernel(&in_kernel, &mut frames, warnings);
+        self.in_code(in_code, &mut frames);
+        frames
+    }
+
+    fn in_files(
+        &self,
+        mut wanted: Vec<(DsoId, u64, usize)>,
+        frames: &mut Frames,
+        pool: &Pool,
+        warnings: &mut Warnings,
+    ) {
+        wanted.sort_unstable();
+        let mut requests: Vec<Request> = Vec::new();
+        for file in wanted.chunk_by(|a, b| a.0 == b.0) {
+            requests.extend(file.first().map(|&(dso, ..)| {
+                let offsets = file.iter().map(|&(_, offset, _)| offset).collect();
+                Request { dso, offsets }
+            }));
+        }
+        let mut places = wanted.iter().map(|&(.., place)| place);
+        for part in symbols::resolve(&requests, self.images, self.options, pool, warnings) {
+            frames.absorb(&part, places.by_ref().take(part.len()));
+        }
+    }
+
+    fn in_kernel(&self, wanted: &[(DsoId, u64, usize)], frames: &mut Frames, warnings: &mut Warnings) {
+        let named = |dso| self.spaces.dsos().get(dso).kind == DsoKind::KernelSymbol;
+        let symbols = if wanted.iter().all(|&(dso, ..)| named(dso)) {
+            KernelSymbols::default()
+        } else {
+            let reference = self.spaces.kernel_reference();
+            KernelSymbols::find(self.spaces.dsos(), reference, self.kernel, &self.options.search, warnings)
+        };
+        for &(dso, at, place) in wanted {
+            let found = if named(dso) {
+                Some((&self.spaces.dsos().get(dso).path[..], at))
+            } else {
+                symbols.lookup(at).map(|symbol| (symbol.name, symbol.offset))
+            };
+            if let Some((name, offset)) = found {
+                let name = Some(frames.intern(name));
+                frames.set(place, Frame { name, offset: Some(offset), file: None, line: 0, inlined: false });
+            }
+        }
+    }
+
+    fn in_code(&self, mut wanted: Vec<(CodeId, u64, usize)>, frames: &mut Frames) {
+        wanted.sort_unstable();
+        for code in wanted.chunk_by(|a, b| a.0 == b.0) {
+            let Some(&(id, ..)) = code.first() else { continue };
+            let piece = self.codes.code(id);
+            let lines = if self.options.lines { piece.lines.entries() } else { Vec::new() };
+            let name = Some(frames.intern(piece.name));
+            for &(_, offset, place) in code {
+                let line = lines[..lines.partition_point(|line| line.offset <= offset)].last();
+                let file = line.map(|line| frames.intern(line.file));
+                let line = line.map_or(0, |line| line.line);
+                frames.set(place, Frame { name, offset: Some(offset), file, line, inlined: false });
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Functions of the kernel and its modules, from a `kallsyms` list of the very kernel that was recorded.
+//!
+//! Lists are looked at in this order: `--kallsyms FILE`; the one in the recording's own `kcore_dir`; the one that
+//! perf put into its cache under the kernel's build ID; `/proc/kallsyms`, if the running kernel is the recorded one.
+//! One kernel starts at another address at each boot: addresses are moved by the difference between where the
+//! recording and the list have the same reference symbol. An uncompressed kernel image (`vmlinux`) is needed only
+//! for inlined calls and is not looked for.
+//!
+//! Lines are `ADDRESS TYPE NAME [MODULE]`; see scripts/kallsyms.c and kernel/kallsyms.c (`s_show`) in Linux.
+
+use super::address_space::KernelReference;
+use super::dso::{Dso, DsoKind, Dsos};
+use super::symbols::files::{self, SearchOptions};
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::io;
+use crate::model::process::BuildId;
+use std::path::{Path, PathBuf};
+
+/// Where kernel symbols may come from.
+#[derive(Debug, Clone, Default)]
+pub struct KernelOptions {
+    /// `--kallsyms FILE`: taken as it is.
+    pub kallsyms: Option<PathBuf>,
+    /// `kcore_dir/kallsyms` of a directory recording.
+    pub recorded: Option<PathBuf>,
+    /// The release of the recorded kernel, as `uname -r` says it.
+    pub os_release: Option<Vec<u8>>,
+}
+
+/// Functions of the kernel by address.
+#[derive(Debug, Default)]
+pub struct KernelSymbols {
+    text: Option<io::Bytes>,
+    /// Sorted by address: address, place of the name in the text.
+    symbols: Vec<(u64, u32, u32)>,
+    /// To add to a recorded address to get the list's.
+    shift: u64,
+}
+
+/// A kernel function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelSymbol<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// How far the address is into it.
+    pub offset: u64,
+}
+
+/// A function is not longer than this: an address further from the last symbol before it is in none (a gap between
+/// modules). The kernel's longest function has about 100 KiB.
+const LONGEST: u64 = 1 << 20;
+
+impl KernelSymbols {
+    /// Finds the list of the recorded kernel. Empty, with a warning, if there is none that is surely right.
+    pub fn find(
+        dsos: &Dsos,
+        reference: Option<&KernelReference>,
+        options: &KernelOptions,
+        search: &SearchOptions,
+        warnings: &mut Warnings,
+    ) -> Self {
+        let kernel = dsos.iter().map(|(_, dso)| dso).find(|dso| dso.kind == DsoKind::Kernel);
+        let given = options.kallsyms.iter().chain(&options.recorded).map(PathBuf::clone);
+        let build_id = kernel.and_then(|dso: &Dso| dso.build_id);
+        let cached = build_id.and_then(|id| cached(search, id));
+        let running = is_running(build_id, options).then(|| PathBuf::from("/proc/kallsyms"));
+        for path in given.chain(cached).chain(running) {
+            if !path.exists() && options.kallsyms.as_ref() != Some(&path) {
+                continue;
+            }
+            match Self::read(&path, reference) {
+                Ok(symbols) => return symbols,
+                Err(error) => warnings.push(error.into_warning()),
+            }
+        }
+        warnings.push(Warning::new(
+            "no symbols of the recorded kernel: this is another one. Its functions stay without names; give its list \
+             with --kallsyms FILE (a copy of /proc/kallsyms, read as root)",
+        ));
+        Self::default()
+    }
+
+    fn read(path: &Path, reference: Option<&KernelReference>) -> Result<Self> {
+        // /proc/kallsyms says that it has no length: it is spooled.
+        let text = io::map_file(path)?;
+        Self::parse(text, reference).map_err(|error| error.in_file(path))
+    }
+
+    fn parse(text: io::Bytes, reference: Option<&KernelReference>) -> Result<Self> {
+        let mut symbols = Vec::with_capacity(text.len() / 40);
+        let mut reference_addr = None;
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', &text).chain([text.len()]) {
+            let line = &text[start..end];
+            if let Some((addr, kind, name)) = fields(line) {
+                if reference.is_some_and(|reference| reference.symbol == *name) {
+                    reference_addr.get_or_insert(addr);
+                }
+                let at = start + (name.as_ptr().addr() - line.as_ptr().addr());
+                if let (b't' | b'T' | b'w' | b'W', Ok(at)) = (kind, u32::try_from(at)) {
+                    symbols.push((addr, at, name.len() as u32));
+                }
+            }
+            start = end + 1;
+        }
+        if symbols.iter().all(|&(addr, ..)| addr == 0) {
+            return Err(Error::new(
+                "shows no addresses: kernel functions stay without names. Run as root, or set \
+                 kernel.kptr_restrict to 0",
+            ));
+        }
+        // Stable: of several symbols at one address the last one in the list is shown, as perf does.
+        symbols.sort_by_key(|&(addr, ..)| addr);
+        let shift = match (reference, reference_addr) {
+            (Some(reference), Some(here)) => here.wrapping_sub(reference.addr.0),
+            _ => 0,
+        };
+        Ok(Self { text: Some(text), symbols, shift })
+    }
+
+    /// The function at an address of the recording.
+    pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
+        let addr = addr.wrapping_add(self.shift);
+        let after = self.symbols.partition_point(|&(start, ..)| start <= addr);
+        let &(start, at, len) = self.symbols[..after].last()?;
+        let offset = addr - start;
+        let name = self.text.as_ref()?.get(at as usize..(at + len) as usize)?;
+        (offset < LONGEST).then_some(KernelSymbol { name, offset })
+    }
+}
+
+/// `ffffffff81000000 T _text`, and for modules a tab and `[ext4]` behind it.
+fn fields(line: &[u8]) -> Option<(u64, u8, &[u8])> {
+    let space = memchr::memchr(b' ', line)?;
+    let addr = line[..space].iter().try_fold(0_u64, |addr, &digit| {
+        let digit = (digit as char).to_digit(16)?;
+        (addr >> 60 == 0).then_some(addr << 4 | u64::from(digit))
+    })?;
+    let [kind, b' ', name @ ..] = &line[space + 1..] else { return None };
+    let end = name.iter().position(|&byte| byte == b'\t' || byte == b' ').unwrap_or(name.len());
+    (end > 0).then_some((addr, *kind, &name[..end]))
+}
+
+/// perf keeps the list of each kernel it recorded.
+fn cached(search: &SearchOptions, id: BuildId) -> Option<PathBuf> {
+    let cache = search.cache.as_ref()?;
+    Some(cache.join("[kernel.kallsyms]").join(files::hex(id)).join("kallsyms"))
+}
+
+/// Whether the running kernel is the recorded one: by build ID, else by release.
+fn is_running(build_id: Option<BuildId>, options: &KernelOptions) -> bool {
+    let own = std::fs::read("/sys/kernel/notes").ok().and_then(|notes| note_build_id(&notes));
+    if let (Some(recorded), Some(own)) = (build_id, own) {
+        return files::hex(recorded) == files::hex(own);
+    }
+    let release = std::fs::read("/proc/sys/kernel/osrelease").ok();
+    match (&options.os_release, release) {
+        (Some(recorded), Some(own)) => own.trim_ascii_end() == recorded.trim_ascii_end(),
+        _ => false,
+    }
+}
+
+/// The NT_GNU_BUILD_ID (3) note of a list of ELF notes.
+fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
+    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
+    while !notes.is_empty() {
+        let (name_len, id_len, kind) = (word(notes, 0)?, word(notes, 4)?, word(notes, 8)?);
+        let id_at = 12_usize.checked_add(name_len.checked_next_multiple_of(4)?)?;
+        let end = id_at.checked_add(id_len)?;
+        let (name, id) = (notes.get(12..12_usize.checked_add(name_len)?)?, notes.get(id_at..end)?);
+        if kind == 3 && name == b"GNU\0" {
+            return BuildId::new(id);
+        }
+        notes = notes.get(end.checked_next_multiple_of(4)?..).unwrap_or_default();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Addr;
+
+    const LIST: &str = "ffffffff81000000 T _text\nffffffff81000000 T _stext\nffffffff81000100 t do_one\n\
+                        ffffffff81000180 d data\nffffffffc0000000 t ext4_map\t[ext4]\nbad line\n";
+
+    fn parse(list: &str, reference: Option<&KernelReference>) -> Result<KernelSymbols> {
+        KernelSymbols::parse(io::Bytes::Owned(list.into()), reference)
+    }
+
+    fn name(symbols: &KernelSymbols, addr: u64) -> Option<(String, u64)> {
+        let found = symbols.lookup(addr)?;
+        Some((String::from_utf8_lossy(found.name).into_owned(), found.offset))
+    }
+
+    #[test]
+    fn functions_by_address_also_after_another_boot() {
+        let symbols = parse(LIST, None).unwrap();
+        assert_eq!(name(&symbols, 0xffff_ffff_8100_0004), Some(("_stext".into(), 4)));
+        assert_eq!(name(&symbols, 0xffff_ffff_8100_0190), Some(("do_one".into(), 0x90)));
+        assert_eq!(name(&symbols, 0xffff_ffff_c000_0010), Some(("ext4_map".into(), 0x10)));
+        assert_eq!(name(&symbols, 0xffff_ffff_9000_0000), None);
+        assert_eq!(name(&symbols, 5), None);
+        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(0xffff_ffff_a200_0000) };
+        let moved = parse(LIST, Some(&reference)).unwrap();
+        assert_eq!(name(&moved, 0xffff_ffff_a200_0104), Some(("do_one".into(), 4)));
+    }
+
+    #[test]
+    fn a_list_without_addresses_is_refused() {
+        let error = parse("0000000000000000 T _text\n", None).unwrap_err().to_string();
+        assert!(error.contains("kptr_restrict"), "{error}");
+    }
+
+    #[test]
+    fn the_build_id_among_the_kernels_notes() {
+        let note = |name: &[u8], kind: u32, desc: &[u8]| {
+            let mut note = Vec::new();
+            for word in [name.len() as u32, desc.len() as u32, kind] {
+                note.extend(word.to_ne_bytes());
+            }
+            note.extend(name);
+            note.extend(vec![0; name.len().next_multiple_of(4) - name.len()]);
+            note.extend(desc);
+            note
+        };
+        let notes = [note(b"Linux\0", 257, &[1; 4]), note(b"GNU\0", 3, &[9; 20])].concat();
+        assert_eq!(note_build_id(&notes), BuildId::new(&[9; 20]));
+        assert_eq!(note_build_id(&notes[..40]), None);
+    }
+}
