@@ -127,12 +127,24 @@ mod tests {
         let cases: [(&str, (u64, &str, Option<u64>, Option<&str>, bool)); 8] = [
             ("\t    7f1 main+0x1a (/usr/bin/x)", (0x7f1, "main", Some(0x1a), Some("/usr/bin/x"), false)),
             ("\t    7f1 [unknown] ([unknown])", (0x7f1, "[unknown]", None, Some("[unknown]"), false)),
-            ("\t 7f1 f(int, (a)) (/memfd:jit (deleted))", (0x7f1, "f(int, (a))", None, Some("/memfd:jit (deleted)"), false)),
-            ("7f1 void W.quick(java.util.List, int)+0x379 (/tmp/perf-1.map)", (0x7f1, "void W.quick(java.util.List, int)", Some(0x379), Some("/tmp/perf-1.map"), false)),
+            (
+                "\t 7f1 f(int, (a)) (/memfd:jit (deleted))",
+                (0x7f1, "f(int, (a))", None, Some("/memfd:jit (deleted)"), false),
+            ),
+            (
+                "7f1 void W.quick(java.util.List, int)+0x379 (/tmp/perf-1.map)",
+                (0x7f1, "void W.quick(java.util.List, int)", Some(0x379), Some("/tmp/perf-1.map"), false),
+            ),
             ("\t 7f1 std::vec (inlined)", (0x7f1, "std::vec", None, None, true)),
             ("\t 7f1 a+0x1", (0x7f1, "a", Some(1), None, false)),
-            ("\t ffffffff8168bb05 mod+0x85 ([kernel.kallsyms])", (0xffff_ffff_8168_bb05, "mod", Some(0x85), Some("[kernel.kallsyms]"), false)),
-            ("\t 7f1 C::operator()(int) const (/lib/x.so)", (0x7f1, "C::operator()(int) const", None, Some("/lib/x.so"), false)),
+            (
+                "\t ffffffff8168bb05 mod+0x85 ([kernel.kallsyms])",
+                (0xffff_ffff_8168_bb05, "mod", Some(0x85), Some("[kernel.kallsyms]"), false),
+            ),
+            (
+                "\t 7f1 C::operator()(int) const (/lib/x.so)",
+                (0x7f1, "C::operator()(int) const", None, Some("/lib/x.so"), false),
+            ),
         ];
         for (line, (addr, symbol, offset, dso, inlined)) in cases {
             assert_eq!(frame(line), (addr, symbol.into(), offset, dso.map(str::to_owned), inlined), "{line}");

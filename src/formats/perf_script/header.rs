@@ -185,9 +185,18 @@ mod tests {
         let us = Some(477_666_805_000);
         let cases = [
             ("node 16014   477.666805:    1001001 cpu-clock: ", ("node", None, Some(16014), us, Some("cpu-clock"))),
-            ("  wörk er 717 18337   477.666805:    1001001 cpu-clock:u:  7f1 a+0x1 (b)", ("wörk er 717", None, Some(18337), us, Some("cpu-clock:u"))),
-            ("java 18314/18337 [001]   477.666805: 1 cycles:ppp: ", ("java", Some(18314), Some(18337), us, Some("cycles:ppp"))),
-            ("java 18314/18337 [001] d..1.  477.666805: sched:sched_switch: prev", ("java", Some(18314), Some(18337), us, Some("sched:sched_switch"))),
+            (
+                "  wörk er 717 18337   477.666805:    1001001 cpu-clock:u:  7f1 a+0x1 (b)",
+                ("wörk er 717", None, Some(18337), us, Some("cpu-clock:u")),
+            ),
+            (
+                "java 18314/18337 [001]   477.666805: 1 cycles:ppp: ",
+                ("java", Some(18314), Some(18337), us, Some("cycles:ppp")),
+            ),
+            (
+                "java 18314/18337 [001] d..1.  477.666805: sched:sched_switch: prev",
+                ("java", Some(18314), Some(18337), us, Some("sched:sched_switch")),
+            ),
             ("16014   477.666805:    1001001 cpu-clock: ", ("", None, Some(16014), us, Some("cpu-clock"))),
             ("  477.666805:    1001001 cpu-clock: ", ("", None, None, us, Some("cpu-clock"))),
             ("a 1 2 3 477.666805123: cpu-clock: ", ("a 1 2", None, Some(3), Some(477_666_805_123), Some("cpu-clock"))),

@@ -147,7 +147,9 @@ impl Known {
         let Some(((pid, tid), (parent, _))) = parse() else { return };
         let facts = Arc::make_mut(&mut self.facts);
         facts.threads.insert(Tid(tid), Pid(pid));
-        if pid != parent && let Some(maps) = facts.maps.get(&Pid(parent)).cloned() {
+        if pid != parent
+            && let Some(maps) = facts.maps.get(&Pid(parent)).cloned()
+        {
             facts.maps.insert(Pid(pid), maps);
         }
     }
@@ -190,7 +192,8 @@ mod tests {
 
     #[test]
     fn relative_addresses_need_a_base() {
-        let text = "n 5 1.000002: PERF_RECORD_MMAP2 5/5: [0x7f0000(0x1000) @ 0x2000 fe:00 31 0]: r-xp /memfd:x (deleted)";
+        let text =
+            "n 5 1.000002: PERF_RECORD_MMAP2 5/5: [0x7f0000(0x1000) @ 0x2000 fe:00 31 0]: r-xp /memfd:x (deleted)";
         let forked = "n 5 1.000002: PERF_RECORD_FORK(7:7):(5:5)";
         let known = known(&[text, forked]);
         let dso = b"/memfd:x (deleted)";
@@ -203,7 +206,13 @@ mod tests {
 
     #[test]
     fn broken_record_lines_change_nothing() {
-        for line in ["PERF_RECORD_MMAP2 5/5: [0x", "PERF_RECORD_MMAP2 x", "PERF_RECORD_FORK(1:2)", "PERF_RECORD_COMM: a", "PERF_RECORD_"] {
+        for line in [
+            "PERF_RECORD_MMAP2 5/5: [0x",
+            "PERF_RECORD_MMAP2 x",
+            "PERF_RECORD_FORK(1:2)",
+            "PERF_RECORD_COMM: a",
+            "PERF_RECORD_",
+        ] {
             let known = known(&[line]);
             assert!(known.facts.threads.is_empty() && known.facts.maps.is_empty(), "{line}");
         }

@@ -1,10 +1,10 @@
 //! The text that `perf script` prints, and simpleperf's `report_sample.py`: read, and rewritten frame by frame.
 //!
 //! ```text
-//! node 15670   477.666805:    1001001 cpu-clock: 
+//! node 15670   477.666805:    1001001 cpu-clock:
 //! 	    7f710cede099 [unknown] (/tmp/perf-15670.map)
 //! 	           2724a __libc_start_call_main+0x7a (/usr/lib/x86_64-linux-gnu/libc.so.6)
-//! 
+//!
 //! ```
 //!
 //! What the reader must know:
@@ -32,7 +32,9 @@ pub fn sniff(head: &[u8]) -> bool {
         .split(|&byte| byte == b'\n')
         .filter(|line| !line.starts_with(b"#") && !line.trim_ascii().is_empty())
         .take(64)
-        .any(|line| known::is_record_line(line) || header::Header::parse(line).is_some_and(|header| header.time.is_some()))
+        .any(|line| {
+            known::is_record_line(line) || header::Header::parse(line).is_some_and(|header| header.time.is_some())
+        })
 }
 
 #[cfg(test)]

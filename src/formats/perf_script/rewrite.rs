@@ -175,8 +175,23 @@ impl From<&Header<'_>> for Sample {
 }
 
 /// Rewrites one block.
-pub fn rewrite<'n>(block: &[u8], state: &State, style: Style, namer: &(dyn Fn(Wanted) -> Answer<'n> + Sync)) -> Rewritten {
-    let mut job = Job { block, style, namer, state: state.clone(), seen: 0, out: Vec::new(), copied: 0, counts: Counts::default(), needs: BTreeSet::new() };
+pub fn rewrite<'n>(
+    block: &[u8],
+    state: &State,
+    style: Style,
+    namer: &(dyn Fn(Wanted) -> Answer<'n> + Sync),
+) -> Rewritten {
+    let mut job = Job {
+        block,
+        style,
+        namer,
+        state: state.clone(),
+        seen: 0,
+        out: Vec::new(),
+        copied: 0,
+        counts: Counts::default(),
+        needs: BTreeSet::new(),
+    };
     let mut from = 0;
     for record in record_lines(block) {
         job.stretch(from..record.start);
@@ -225,7 +240,8 @@ impl Job<'_, '_, '_> {
         let end = line.end - usize::from(self.block[line.clone()].ends_with(b"\r"));
         let text = &self.block[line.start..end];
         let in_stack = text.first() == Some(&b'\t');
-        let frame_at = if in_stack { first_word(text) } else { unknown.and_then(|at| word_before(text, at - line.start)) };
+        let frame_at =
+            if in_stack { first_word(text) } else { unknown.and_then(|at| word_before(text, at - line.start)) };
         let Some(frame_at) = frame_at else { return };
         let Some(frame) = Frame::parse(&text[frame_at..]) else { return };
         if (frame.symbol != UNKNOWN && !self.style.rename) || frame.inlined || frame.addr >> 63 != 0 {
@@ -405,7 +421,9 @@ mod tests {
             source: Some((Cow::Borrowed(b"a b.js"), 7)),
         };
         match wanted.pid {
-            Pid(5) if (0x1000..0x2000).contains(&at) && wanted.time <= Some(Nanos(9_000_000_000)) => Answer::Named(named),
+            Pid(5) if (0x1000..0x2000).contains(&at) && wanted.time <= Some(Nanos(9_000_000_000)) => {
+                Answer::Named(named)
+            }
             Pid(77) => Answer::NotLoaded,
             _ => Answer::Unknown,
         }
@@ -488,14 +506,18 @@ mod tests {
         let (same, counts) = rewritten(text, Style::default());
         assert_eq!(same, text);
         assert_eq!(counts, Counts { unresolved: 2, relative: 1, nobodys: 1, named: 0 });
-        let base = "app 5 8.000001: PERF_RECORD_MMAP2 5/5: [0x1000(0x1000) @ 0x7000 fe:00 1 0]: r-xp /memfd:x (deleted)\n";
+        let base =
+            "app 5 8.000001: PERF_RECORD_MMAP2 5/5: [0x1000(0x1000) @ 0x7000 fe:00 1 0]: r-xp /memfd:x (deleted)\n";
         let named = rewritten(&(base.to_owned() + text), Style::default());
         assert!(named.0.contains("\t 719e jit fn (a)+0x19e (/d/jitted-5.so)"), "{}", named.0);
     }
 
     #[test]
     fn names_that_are_not_loaded_are_asked_for() {
-        assert_eq!(rewritten("app 77 8.000002:  1 c: \n\t 1 [unknown] (//anon)\n", Style::default()).0, "needs {Pid(77)}");
+        assert_eq!(
+            rewritten("app 77 8.000002:  1 c: \n\t 1 [unknown] (//anon)\n", Style::default()).0,
+            "needs {Pid(77)}"
+        );
     }
 
     #[test]
