@@ -116,7 +116,9 @@ fn pid(digits: &[u8]) -> Option<i32> {
 mod tests {
     use super::*;
 
-    fn frame(line: &str) -> (u64, String, Option<u64>, Option<String>, bool) {
+    type Parts<S> = (u64, S, Option<u64>, Option<S>, bool);
+
+    fn frame(line: &str) -> Parts<String> {
         let frame = Frame::parse(line.as_bytes()).unwrap_or_else(|| panic!("no frame: {line}"));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (frame.addr, text(frame.symbol), frame.offset, frame.dso.map(text), frame.inlined)
@@ -124,7 +126,7 @@ mod tests {
 
     #[test]
     fn frames_of_every_shape() {
-        let cases: [(&str, (u64, &str, Option<u64>, Option<&str>, bool)); 8] = [
+        let cases: [(&str, Parts<&str>); 8] = [
             ("\t    7f1 main+0x1a (/usr/bin/x)", (0x7f1, "main", Some(0x1a), Some("/usr/bin/x"), false)),
             ("\t    7f1 [unknown] ([unknown])", (0x7f1, "[unknown]", None, Some("[unknown]"), false)),
             (

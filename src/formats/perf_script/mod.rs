@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! node 15670   477.666805:    1001001 cpu-clock:
-//! 	    7f710cede099 [unknown] (/tmp/perf-15670.map)
-//! 	           2724a __libc_start_call_main+0x7a (/usr/lib/x86_64-linux-gnu/libc.so.6)
+//! ⇥    7f710cede099 [unknown] (/tmp/perf-15670.map)
+//! ⇥           2724a __libc_start_call_main+0x7a (/usr/lib/x86_64-linux-gnu/libc.so.6)
 //!
 //! ```
 //!
