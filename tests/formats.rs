@@ -39,9 +39,12 @@ fn inputs() -> Vec<(String, Vec<u8>)> {
 
 /// Reads whatever it is, as far as it can be read without files; a damaged input may be an error, never a panic.
 fn read(bytes: &[u8]) {
-    if let Some(Read::Stacks(read)) = detect(bytes).map(|format| format.read) {
-        let _ = read(bytes, &ReadOptions::default(), &mut Warnings::new());
-    }
+    let (options, warnings) = (ReadOptions::default(), &mut Warnings::new());
+    let _ = match detect(bytes).map(|format| format.read) {
+        Some(Read::Stacks(read)) => read(bytes, &options, warnings).map(|_| ()),
+        Some(Read::Stream(read)) => read(&mut &bytes[..], &options, warnings).map(|_| ()),
+        _ => Ok(()),
+    };
 }
 
 #[test]

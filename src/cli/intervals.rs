@@ -16,6 +16,10 @@ pub(super) struct IntervalArgs {
     /// the previous one
     #[arg(long, value_enum, default_value_t = OwnerName::Next, value_name = "EDGE")]
     owner: OwnerName,
+    /// Only spans of these names in traces (repeatable); those that say what they did, such as Miri's `frame`, are
+    /// shown by that [default: all spans]
+    #[arg(long, value_name = "NAME")]
+    name: Vec<String>,
     /// Calls shorter than this are their caller's time: a number and ns, us, ms or s
     #[arg(long, value_name = "TIME", value_parser = duration)]
     min_duration: Option<u64>,
@@ -55,7 +59,7 @@ impl From<IntervalArgs> for ReadOptions {
             _ => Sampling::All,
         };
         let calls = CallOptions { clock, sampling, min_duration: args.min_duration.unwrap_or(0) };
-        Self { calls, ..Self::default() }
+        Self { calls, only: args.name, ..Self::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::model::label::{Annotate, By};
 use crate::model::stacks::{Profile, Weight};
 use crate::model::timeline::CallOptions;
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub struct Format {
 pub enum Read {
     /// It names its own functions: bytes in, stacks out.
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
+    /// It names its own functions and may be larger than memory: a stream in, stacks out.
+    Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It holds addresses, which `commands` must resolve with `sources` and `resolve`.
     Addresses,
     /// It is only written, or is not a profile.
@@ -40,6 +42,8 @@ pub enum Read {
 pub struct ReadOptions {
     /// How the intervals of formats that hold intervals become stacks.
     pub calls: CallOptions,
+    /// The names of the spans that become stacks; empty: all.
+    pub only: Vec<String>,
     /// Whom to tell which bytes are done with.
     pub done: Done,
 }

@@ -4,7 +4,6 @@
 //! is its own file or folder, one `mod` line and one entry here.
 
 pub mod cursor;
-pub mod elf_image;
 pub mod firefox;
 pub mod flamegraph;
 pub mod folded;
@@ -15,6 +14,7 @@ pub mod perf_script;
 pub mod pprof;
 pub mod speedscope;
 pub mod table;
+pub mod trace_event;
 
 use format::{Detail, Events, Format, Read, Writer};
 
@@ -25,6 +25,13 @@ pub const FORMATS: &[Format] = &[
         about: "measureme profile (rustc -Zself-profile, Miri -Zmiri-measureme), versions 7 to 9",
         sniff: Some(measureme::sniff),
         read: Read::Stacks(measureme::read),
+        write: None,
+    },
+    Format {
+        name: "trace",
+        about: "trace events (JSON), as Chromium, node, clang, tracing-chrome and Miri's tracing write them",
+        sniff: Some(trace_event::sniff),
+        read: Read::Stream(trace_event::read),
         write: None,
     },
     Format {

@@ -2,9 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::formats::detect;
-use crate::formats::format::Format;
+use crate::formats::format::{Format, Read as How};
 use crate::io::{self, Bytes, InPath};
 use flate2::read::MultiGzDecoder;
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
 /// An input, unpacked.
@@ -25,10 +26,89 @@ const MAX_WRAPPINGS: usize = 4;
 impl Input {
     /// Opens it.
     pub fn open(path: &InPath) -> Result<Self> {
-        let bytes = unpack(io::open(path)?)?;
+        Self::of(io::open(path)?)
+    }
+
+    fn of(bytes: Bytes) -> Result<Self> {
+        let bytes = unpack(bytes)?;
         let format = detect(&bytes[..bytes.len().min(HEAD)]).ok_or_else(|| unknown(&bytes))?;
         Ok(Self { bytes, format })
     }
+}
+
+/// An input as its format wants it.
+pub(in crate::commands) enum Opened {
+    /// All of it.
+    Whole(Input),
+    /// One piece after the other: it may be larger than memory.
+    Stream {
+        /// The rest of it, unpacked.
+        reader: Box<dyn Read>,
+        /// What it is.
+        format: &'static Format,
+    },
+}
+
+impl Opened {
+    /// Looks at an input's first bytes, and opens it whole only if its format needs that.
+    pub(in crate::commands) fn open(path: &InPath) -> Result<Self> {
+        let Some(mut raw) = io::open_stream(path)? else { return Input::open(path).map(Self::Whole) };
+        let mut head = Vec::new();
+        raw.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
+        let (wrappings, start) = look_inside(&head);
+        let whole = Cursor::new(head).chain(raw);
+        match detect(&start) {
+            Some(format) if matches!(format.read, How::Stream(_)) => {
+                Ok(Self::Stream { reader: unwrap(Box::new(whole), &wrappings)?, format })
+            }
+            _ if *path == InPath::Stdin => Input::of(io::spool(whole)?).map(Self::Whole),
+            _ => Input::open(path).map(Self::Whole),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Wrapping {
+    Gzip,
+    Zstd,
+}
+
+fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
+    match bytes {
+        [0x1f, 0x8b, ..] => Some(Wrapping::Gzip),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Wrapping::Zstd),
+        _ => None,
+    }
+}
+
+/// What an input's first bytes are packed in, and the first bytes inside.
+fn look_inside(head: &[u8]) -> (Vec<Wrapping>, Vec<u8>) {
+    let (mut wrappings, mut start) = (Vec::new(), head.to_vec());
+    while let Some(one) = wrapping(&start)
+        && wrappings.len() < MAX_WRAPPINGS
+    {
+        let mut inside = Vec::new();
+        let packed = std::mem::take(&mut start);
+        // It ends somewhere inside, which is an error to the decoder and none to us.
+        let _ = unwrap(Box::new(Cursor::new(packed)), &[one])
+            .map(|reader| reader.take(HEAD as u64).read_to_end(&mut inside));
+        wrappings.push(one);
+        start = inside;
+    }
+    (wrappings, start)
+}
+
+fn unwrap(mut reader: Box<dyn Read>, wrappings: &[Wrapping]) -> Result<Box<dyn Read>> {
+    for wrapping in wrappings {
+        reader = match wrapping {
+            Wrapping::Gzip => Box::new(MultiGzDecoder::new(reader)),
+            Wrapping::Zstd => {
+                let decoder = zstd::stream::read::Decoder::new(reader);
+                Box::new(decoder.map_err(|error| Error::new("cannot decompress (zstd)").because(error))?)
+            }
+        };
+    }
+    Ok(reader)
 }
 
 fn unknown(bytes: &[u8]) -> Error {
@@ -57,7 +137,7 @@ fn unpack_zstd(bytes: &[u8]) -> Result<Bytes> {
 }
 
 /// How an input is called in messages.
-pub(super) fn shown(path: &InPath) -> PathBuf {
+pub fn shown(path: &InPath) -> PathBuf {
     match path {
         InPath::Stdin => PathBuf::from("(standard input)"),
         InPath::Path(path) => path.clone(),

@@ -2,7 +2,8 @@
 
 mod input;
 
-pub use input::{Input, default_input};
+pub(super) use input::Opened;
+pub use input::{Input, default_input, shown};
 
 use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning, Warnings};
@@ -57,7 +58,16 @@ pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut O
 }
 
 fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
-    let input = Input::open(path)?;
+    let input = match Opened::open(path)? {
+        Opened::Whole(input) => input,
+        Opened::Stream { mut reader, format } => {
+            let Read::Stream(read) = format.read else { return Err(unreadable(format, job)) };
+            let mut warnings = Warnings::new();
+            let profile = read(&mut reader, &options.read, &mut warnings)?;
+            outcome.warnings.append(warnings.in_file(&input::shown(path)));
+            return Ok(profile);
+        }
+    };
     match input.format.read {
         Read::Stacks(read) => {
             let mut warnings = Warnings::new();
@@ -67,7 +77,7 @@ fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outco
             Ok(profile)
         }
         Read::Addresses => Err(unreadable(input.format, job)),
-        Read::No => Err(unreadable(input.format, job)),
+        Read::Stream(_) | Read::No => Err(unreadable(input.format, job)),
     }
 }
 

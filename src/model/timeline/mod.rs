@@ -7,10 +7,12 @@ mod active;
 mod calls;
 mod lanes;
 mod sampling;
+mod slices;
 
 pub use calls::{CallSums, Label, SHORTER};
 pub use lanes::{Lanes, Span};
 pub use sampling::Sampling;
+pub use slices::{NO_NAME, NameNo, Names, Oddities, Slice, SliceKind, Stacked, Timeline, UNFINISHED};
 
 /// What is measured of each call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

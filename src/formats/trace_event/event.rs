@@ -1,0 +1,200 @@
+//! One event, as it stands in the file.
+
+use super::json::{Scanner, Stop, Text, Value};
+use std::borrow::Cow;
+
+/// The members that time depends on; the others are only found when asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Event<'a> {
+    /// `name`
+    pub name: Text<'a>,
+    /// `cat`; `None` matches any category.
+    pub cat: Option<Text<'a>>,
+    /// The first byte of `ph`; 0 if there is none.
+    pub phase: u8,
+    /// `ts` in nanoseconds.
+    pub time: Option<i64>,
+    /// `dur` in nanoseconds.
+    pub duration: Option<i64>,
+    /// `pid`
+    pub pid: Who<'a>,
+    /// `tid`
+    pub tid: Who<'a>,
+    /// `id`, or the one in `id2`, as written: `1`, `-2`, `0x10`. Empty if there is none.
+    pub id: &'a [u8],
+    /// Whether the id holds within the process only (`id2.local`).
+    pub id_is_local: bool,
+    /// `args` with its braces; empty if there are none.
+    pub args: &'a [u8],
+    /// The whole object.
+    pub raw: &'a [u8],
+}
+
+/// A process or thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who<'a> {
+    /// By number; 0 if the event does not say.
+    Number(i64),
+    /// By name: some writers have no numbers.
+    Named(Text<'a>),
+}
+
+impl Default for Who<'_> {
+    fn default() -> Self {
+        Self::Number(0)
+    }
+}
+
+impl<'a> Event<'a> {
+    /// Finds the members of the object at `at`; gives the place behind it, too.
+    #[inline]
+    pub(super) fn scan(bytes: &'a [u8], at: usize) -> Result<(Self, usize), Stop> {
+        let mut event = Self::default();
+        let mut scanner = Scanner::new(bytes, at);
+        scanner.members(|key, value| event.take(key, value))?;
+        event.raw = &bytes[at..scanner.at];
+        Ok((event, scanner.at))
+    }
+
+    #[inline]
+    fn take(&mut self, key: Text<'a>, value: Value<'a>) {
+        match &*key.text() {
+            b"name" => self.name = plain(value),
+            b"cat" => self.cat = Some(plain(value)),
+            b"ph" => self.phase = plain(value).raw().first().copied().unwrap_or(0),
+            b"ts" => self.time = nanoseconds(plain(value).raw()),
+            b"dur" => self.duration = nanoseconds(plain(value).raw()),
+            b"pid" => self.pid = who(value),
+            b"tid" => self.tid = who(value),
+            b"id" => self.id = plain(value).raw(),
+            b"id2" => self.take_id2(value),
+            b"args" => self.args = if let Value::Nested(args) = value { args } else { b"" },
+            _ => {}
+        }
+    }
+
+    fn take_id2(&mut self, value: Value<'a>) {
+        let Value::Nested(object) = value else { return };
+        // Found whole before: it can only be an array, which has no members.
+        let _ = Scanner::new(object, 0).members(|key, value| {
+            self.id_is_local = key.is(b"local");
+            self.id = plain(value).raw();
+        });
+    }
+
+    /// The text of an argument: strings without quotes, of which one pair may stand inside, too (Rust's debug form).
+    pub fn argument(&self, name: &[u8]) -> Option<Cow<'a, [u8]>> {
+        let mut found = None;
+        if !self.args.is_empty() {
+            let _ = Scanner::new(self.args, 0).members(|key, value| {
+                if key.is(name) {
+                    found = Some(value);
+                }
+            });
+        }
+        Some(match found? {
+            Value::Text(text) => unquoted(text.text()),
+            Value::Word(raw) | Value::Nested(raw) => Cow::Borrowed(raw),
+        })
+    }
+}
+
+fn unquoted(text: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    match &*text {
+        [b'"', inner @ .., b'"'] => Cow::Owned(inner.to_vec()),
+        _ => text,
+    }
+}
+
+fn plain(value: Value<'_>) -> Text<'_> {
+    match value {
+        Value::Text(text) => text,
+        Value::Word(raw) | Value::Nested(raw) => Text::plain(raw),
+    }
+}
+
+fn who(value: Value<'_>) -> Who<'_> {
+    let text = plain(value);
+    match std::str::from_utf8(text.raw()).ok().and_then(|text| text.parse().ok()) {
+        Some(number) => Who::Number(number),
+        None if text.raw() == b"null" => Who::Number(0),
+        None => Who::Named(text),
+    }
+}
+
+/// Microseconds, with any number of decimals, to the nearest nanosecond. Decimal digits are taken as they are: a
+/// floating-point number of microseconds since 1970 could not hold them.
+fn nanoseconds(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let (mut nanos, mut decimals, mut point) = (0i64, 0, false);
+    for &byte in digits {
+        match byte {
+            b'0'..=b'9' if decimals < 3 => {
+                nanos = nanos.checked_mul(10)?.checked_add(i64::from(byte - b'0'))?;
+                decimals += u32::from(point);
+            }
+            b'0'..=b'9' if decimals == 3 => {
+                nanos += i64::from(byte >= b'5');
+                decimals += 1;
+            }
+            b'0'..=b'9' => {}
+            b'.' if !point => point = true,
+            _ => return floating(text),
+        }
+    }
+    if digits.len() == usize::from(point) {
+        return None;
+    }
+    for _ in decimals..3 {
+        nanos = nanos.checked_mul(10)?;
+    }
+    Some(if negative { -nanos } else { nanos })
+}
+
+/// `1.5e3` and the like.
+fn floating(text: &[u8]) -> Option<i64> {
+    let micros: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    let nanos = (micros * 1000.0).round();
+    (nanos.abs() < 9.2e18).then_some(nanos as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_decimal() {
+        let cases = [
+            ("2", 2_000),
+            ("2.013", 2_013),
+            ("5.0004", 5_000),
+            ("5.0005", 5_001),
+            ("-1.5", -1_500),
+            ("1795223170240880.123", 1_795_223_170_240_880_123),
+            ("1.5e3", 1_500_000),
+            (".5", 500),
+        ];
+        for (text, nanos) in cases {
+            assert_eq!(nanoseconds(text.as_bytes()), Some(nanos), "{text}");
+        }
+        for wrong in ["", ".", "x", "NaN", "1e99", "99999999999999999999"] {
+            assert_eq!(nanoseconds(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn members_in_any_order_numbers_as_strings() {
+        let json = br#"{"args":{"message":"\"f\"","n":3},"tid":"main","ts":"40.25","id2":{"local":"0x1"},"pid":7,"ph":"b","n\u0061me":"frame"}"#;
+        let (event, end) = Event::scan(json, 0).unwrap();
+        assert_eq!(end, json.len());
+        assert_eq!((event.time, event.phase, event.id, event.id_is_local), (Some(40_250), b'b', &b"0x1"[..], true));
+        assert!(event.name.is(b"frame") && matches!(event.tid, Who::Named(tid) if tid.is(b"main")));
+        assert_eq!(event.argument(b"message").as_deref(), Some(&b"f"[..]));
+        assert_eq!(event.argument(b"n").as_deref(), Some(&b"3"[..]));
+        assert_eq!(event.argument(b"x"), None);
+    }
+}

@@ -1,0 +1,269 @@
+//! Just as much JSON as an event takes: values are found, not built. Strings stay as they stand in the file until
+//! somebody wants their text.
+
+use std::borrow::Cow;
+
+/// Why a value could not be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The bytes end inside it: there may be more to come.
+    Short,
+    /// It is no JSON, at this place.
+    Wrong(usize, &'static str),
+}
+
+/// A string between its quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Text<'a> {
+    raw: &'a [u8],
+    escaped: bool,
+}
+
+/// A value, found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value<'a> {
+    /// A string.
+    Text(Text<'a>),
+    /// A number as written, or `true`, `false`, `null`.
+    Word(&'a [u8]),
+    /// An object or array with its brackets.
+    Nested(&'a [u8]),
+}
+
+/// A place in some bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scanner<'a> {
+    bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> Text<'a> {
+    /// Of bytes that hold neither quote nor backslash.
+    pub(super) fn plain(raw: &'a [u8]) -> Self {
+        Self { raw, escaped: false }
+    }
+
+    /// As it stands in the file, escapes and all.
+    pub fn raw(self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// The text. A surrogate without its other half becomes U+FFFD.
+    pub fn text(self) -> Cow<'a, [u8]> {
+        if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
+    }
+
+    /// Whether it is this text.
+    pub fn is(self, text: &[u8]) -> bool {
+        if self.escaped { *self.text() == *text } else { self.raw == text }
+    }
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
+    /// The next byte that is no blank, without taking it.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Result<u8, Stop> {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Ok(byte);
+            }
+            self.at += 1;
+        }
+        Err(Stop::Short)
+    }
+
+    /// Takes the next byte that is no blank, which must be this one.
+    #[inline]
+    pub(super) fn expect(&mut self, byte: u8, otherwise: &'static str) -> Result<(), Stop> {
+        if self.peek()? != byte {
+            return Err(self.wrong(otherwise));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    pub(super) fn wrong(&self, message: &'static str) -> Stop {
+        Stop::Wrong(self.at, message)
+    }
+
+    /// A string.
+    #[inline]
+    pub(super) fn string(&mut self) -> Result<Text<'a>, Stop> {
+        self.expect(b'"', "a string is expected here")?;
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            // Keys and numbers are a few bytes: looking at the first ones by hand is faster than a call.
+            let near = rest.iter().take(16).position(|byte| matches!(byte, b'"' | b'\\'));
+            let found = near.or_else(|| memchr::memchr2(b'"', b'\\', rest.get(16..)?).map(|at| at + 16));
+            let Some(found) = found else { return Err(Stop::Short) };
+            self.at += found + 1;
+            if rest[found] == b'"' {
+                return Ok(Text { raw: &self.bytes[start..self.at - 1], escaped });
+            }
+            escaped = true;
+            self.at += 1;
+        }
+    }
+
+    /// Any value.
+    #[inline]
+    pub(super) fn value(&mut self) -> Result<Value<'a>, Stop> {
+        match self.peek()? {
+            b'"' => self.string().map(Value::Text),
+            b'{' | b'[' => self.nested().map(Value::Nested),
+            b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => self.word().map(Value::Word),
+            _ => Err(self.wrong("a value is expected here")),
+        }
+    }
+
+    fn word(&mut self) -> Result<&'a [u8], Stop> {
+        let rest = &self.bytes[self.at..];
+        let len =
+            rest.iter().position(|byte| !matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'));
+        let word = &rest[..len.ok_or(Stop::Short)?];
+        self.at += word.len();
+        Ok(word)
+    }
+
+    fn nested(&mut self) -> Result<&'a [u8], Stop> {
+        let start = self.at;
+        let mut depth = 0u32;
+        while let Some(&byte) = self.bytes.get(self.at) {
+            match byte {
+                b'"' => {
+                    self.string()?;
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return Ok(&self.bytes[start..self.at]);
+            }
+        }
+        Err(Stop::Short)
+    }
+
+    /// The members of an object, in the file's order.
+    #[inline]
+    pub(super) fn members(&mut self, mut each: impl FnMut(Text<'a>, Value<'a>)) -> Result<(), Stop> {
+        self.expect(b'{', "an object is expected here")?;
+        if self.peek()? == b'}' {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            let key = self.string()?;
+            self.expect(b':', "a colon is expected here")?;
+            each(key, self.value()?);
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                _ => return Err(self.wrong("a comma or closing brace is expected here")),
+            }
+        }
+    }
+}
+
+fn unescape(raw: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        text.extend_from_slice(&rest[..at]);
+        let (c, len) = escape(&rest[at + 1..]);
+        text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+        rest = rest.get(at + 1 + len..).unwrap_or_default();
+    }
+    text.extend_from_slice(rest);
+    text
+}
+
+/// What stands behind a backslash, and how many bytes it takes.
+fn escape(rest: &[u8]) -> (char, usize) {
+    let c = match rest.first() {
+        Some(b'n') => '\n',
+        Some(b't') => '\t',
+        Some(b'r') => '\r',
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'u') => return unicode(rest),
+        Some(&byte) if byte.is_ascii() => char::from(byte),
+        // Half of a character cannot be escaped; the byte before it goes.
+        Some(_) => return (char::REPLACEMENT_CHARACTER, 0),
+        None => char::REPLACEMENT_CHARACTER,
+    };
+    (c, 1)
+}
+
+fn unicode(rest: &[u8]) -> (char, usize) {
+    let unit = |at: usize| {
+        let digits = std::str::from_utf8(rest.get(at..at + 4)?).ok()?;
+        digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
+    };
+    let Some(first) = unit(1) else { return (char::REPLACEMENT_CHARACTER, 1) };
+    if let Some(c) = char::from_u32(first) {
+        return (c, 5);
+    }
+    let second = rest.get(5..7).filter(|next| next == b"\\u").and_then(|_| unit(7));
+    match (first, second) {
+        (0xD800..0xDC00, Some(second @ 0xDC00..0xE000)) => {
+            let c = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+            (char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER), 11)
+        }
+        _ => (char::REPLACEMENT_CHARACTER, 5),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(json: &str) -> String {
+        let text = Scanner::new(json.as_bytes(), 0).string().unwrap();
+        String::from_utf8(text.text().into_owned()).unwrap()
+    }
+
+    #[test]
+    fn escapes_and_surrogates() {
+        assert_eq!(text(r#""a\"b\\c\/\n\u00e9""#), "a\"b\\c/\n\u{e9}");
+        assert_eq!(text(r#""\ud83d\ude00!""#), "😀!");
+        assert_eq!(text(r#""\ud83d!\ude00""#), "\u{fffd}!\u{fffd}");
+        assert_eq!(text(r#""\ud83d\u0041\uzz""#), "\u{fffd}A\u{fffd}zz");
+        assert_eq!(text(r#""a long text without any escape in it, é""#), "a long text without any escape in it, é");
+    }
+
+    #[test]
+    fn members_of_any_shape() {
+        let json = r#" { "a" : 1.5e3 , "b":{"x":[1,"]}"]},"c":"t\"", "d":null,"e":[]} rest"#;
+        let mut scanner = Scanner::new(json.as_bytes(), 0);
+        let mut seen = Vec::new();
+        let shown = |value: Value<'_>| match value {
+            Value::Text(text) => String::from_utf8(text.text().into_owned()).unwrap(),
+            Value::Word(raw) | Value::Nested(raw) => String::from_utf8(raw.to_vec()).unwrap(),
+        };
+        scanner
+            .members(|key, value| {
+                seen.push(format!("{}={}", text(&format!("\"{}\"", String::from_utf8_lossy(key.raw()))), shown(value)))
+            })
+            .unwrap();
+        assert_eq!(seen, ["a=1.5e3", r#"b={"x":[1,"]}"]}"#, "c=t\"", "d=null", "e=[]"]);
+        assert_eq!(&json[scanner.at..], " rest");
+        for (json, stop) in [(r#"{"a":1"#, Stop::Short), (r#"{"a" 1}"#, Stop::Wrong(5, "a colon is expected here"))] {
+            assert_eq!(Scanner::new(json.as_bytes(), 0).members(|_, _| {}), Err(stop));
+        }
+        for len in 0..json.len() - 5 {
+            assert_eq!(Scanner::new(&json.as_bytes()[..len], 0).members(|_, _| {}), Err(Stop::Short), "{len}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Trace events (JSON): what Chromium, node, clang, crate tracing-chrome, Miri's tracing and many others write.
+//!
+//! An array of events, or an object whose `traceEvents` is one. The array's end may be missing after a crash. Times are
+//! microseconds, with decimals. What an event means is the business of its phase, `ph`:
+//!
+//! | phase | |
+//! |---|---|
+//! | `B` `E` | begin and end of a span on a thread |
+//! | `X` | a whole span, with its duration |
+//! | `b` `e` `n` | begin, end, instant on a track of its own, by category and `id` |
+//! | `i` `I` | an instant |
+//! | `M` | metadata: names of processes and threads |
+//! | `C` and others | counters, flows, samples, memory dumps: they take no time and are left out |
+//!
+//! The document is streamed: memory is taken by the spans, not by the text.
+//! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
+
+mod event;
+mod json;
+mod reader;
+mod spans;
+mod stack;
+mod stacks;
+
+pub use event::{Event, Who};
+pub use json::Text;
+pub use reader::Reader;
+pub use spans::read_spans;
+pub use stacks::{read, warn};
+
+/// Whether an input starts as one of ours.
+pub fn sniff(head: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
+    let has = |key: &str| memchr::memmem::find(head, key.as_bytes()).is_some();
+    match head {
+        [b'[', rest @ ..] => has("\"ph\"") || matches!(rest.trim_ascii_start(), b"" | b"]"),
+        [b'{', ..] => {
+            ["traceEvents", "displayTimeUnit", "beginningOfTime"].iter().any(|key| has(&format!("\"{key}\"")))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,317 @@
+//! Events → spans: begins find their ends.
+//!
+//! The rules are those of Perfetto's trace processor: an end closes the innermost open span of its name and category;
+//! spans that are still open inside it end with it once time has passed. Where its answers depend on chance they are
+//! not followed unless asked for: it gives thread 0 of a process the track of the thread whose number is the
+//! process's, and drops whole spans that overlap others.
+
+use super::Reader;
+use super::event::{Event, Who};
+use super::stack::{Open, Stack};
+use crate::error::{Result, Skipped};
+use crate::model::stacks::Track;
+use crate::model::timeline::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED};
+use crate::model::{Pid, Tid};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::collections::VecDeque;
+use std::hash::Hasher;
+use std::io::Read;
+
+/// How many events of a thread wait for one that was written late. Writers are a few events out of order where an end
+/// and a begin fall together, not thousands.
+const WINDOW: usize = 64;
+
+/// How many ends on tracks by id wait for a begin that was written later.
+const EARLY_ENDS: usize = 1 << 16;
+
+/// Miri's spans of interpreted calls: what they do stands in their message.
+pub(super) const FRAME: &[u8] = b"frame";
+
+/// Reads a trace whole; memory is taken by the spans only. `compat` counts exactly as Perfetto's trace processor does,
+/// for which all events of the threads are kept and sorted.
+pub fn read_spans(input: impl Read, compat: bool) -> Result<(Timeline, Skipped)> {
+    let mut builder = Builder { compat, ..Builder::default() };
+    let skipped = Reader::new(input).for_each(|event| {
+        builder.event(event);
+        Ok(())
+    })?;
+    Ok((builder.finish(), skipped))
+}
+
+#[derive(Debug, Default)]
+struct Builder {
+    compat: bool,
+    timeline: Timeline,
+    threads: Vec<Thread>,
+    numbers: FxHashMap<(i64, i64), u32>,
+    last: Option<((i64, i64), u32)>,
+    processes: FxHashMap<i64, Box<[u8]>>,
+    by_id: FxHashMap<Id, Stack>,
+    early_ends: FxHashMap<Id, Vec<(NameNo, i64)>>,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    who: (i64, i64),
+    name: Option<Box<[u8]>>,
+    waiting: VecDeque<Waiting>,
+    passed: Option<i64>,
+    stack: Stack,
+    /// Whether it has whole spans: their place among the others is only known at the end.
+    has_whole: bool,
+}
+
+/// An event of a thread's own track, until it is its turn.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    time: i64,
+    duration: i64,
+    name: NameNo,
+    cat: NameNo,
+    sub: NameNo,
+    phase: u8,
+}
+
+/// A track by category and id, within a process or all over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Id {
+    cat: NameNo,
+    pid: Option<i64>,
+    id: i128,
+}
+
+impl Builder {
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) {
+        match event.phase {
+            b'M' => return self.metadata(event),
+            b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F' => {}
+            _ => return,
+        }
+        let Some(time) = event.time else {
+            self.timeline.oddities.timeless += 1;
+            return;
+        };
+        let name = if event.name.raw().is_empty() { NO_NAME } else { self.timeline.names.number(&event.name.text()) };
+        let cat = event.cat.map_or(NO_NAME, |cat| self.timeline.names.number(&cat.text()));
+        let sub = self.sub(event);
+        let thread = self.thread(event);
+        match event.phase {
+            b'b' | b'e' | b'n' | b'S' | b'F' => {
+                let pid = event.id_is_local.then(|| self.who(event.pid));
+                self.by_id(event.phase, Id { cat, pid, id: number(event.id) }, (thread, name, sub, time));
+            }
+            phase => {
+                let duration = event.duration.unwrap_or(0).max(0);
+                self.wait(thread, Waiting { time, duration, name, cat, sub, phase });
+            }
+        }
+    }
+
+    /// What the event did, by the argument that is called like the event itself.
+    #[inline]
+    fn sub(&mut self, event: &Event<'_>) -> NameNo {
+        let message = || {
+            let frame = !self.compat && event.name.is(FRAME) && matches!(event.phase, b'B' | b'b' | b'X' | b'S');
+            frame.then(|| event.argument(b"message"))?
+        };
+        let sub = event.argument(&event.name.text()).or_else(message);
+        sub.map_or(NO_NAME, |sub| self.timeline.names.number(&sub))
+    }
+
+    fn who(&mut self, who: Who<'_>) -> i64 {
+        match who {
+            Who::Number(number) => number,
+            // Far from any number that a system gives.
+            Who::Named(name) => i64::MIN + i64::from(self.timeline.names.number(&name.text())),
+        }
+    }
+
+    #[inline]
+    fn thread(&mut self, event: &Event<'_>) -> u32 {
+        let (pid, mut tid) = (self.who(event.pid), self.who(event.tid));
+        if self.compat && tid == 0 && pid != 0 {
+            tid = pid;
+        }
+        if let Some((last, number)) = self.last
+            && last == (pid, tid)
+        {
+            return number;
+        }
+        let number = *self.numbers.entry((pid, tid)).or_insert_with(|| {
+            self.threads.push(Thread { who: (pid, tid), ..Thread::default() });
+            (self.threads.len() - 1) as u32
+        });
+        self.last = Some(((pid, tid), number));
+        number
+    }
+
+    fn metadata(&mut self, event: &Event<'_>) {
+        let Some(name) = event.argument(b"name") else { return };
+        if event.name.is(b"thread_name") {
+            let thread = self.thread(event);
+            self.threads[thread as usize].name = Some((*name).into());
+        } else if event.name.is(b"process_name") {
+            let pid = self.who(event.pid);
+            self.processes.insert(pid, (*name).into());
+        }
+    }
+
+    /// Puts an event in its place among the last ones of its thread, and takes the first of them.
+    #[inline]
+    fn wait(&mut self, number: u32, event: Waiting) {
+        let thread = &mut self.threads[number as usize];
+        if event.phase == b'X' && !self.compat {
+            thread.has_whole = true;
+            let Waiting { time: start, duration, name, sub, .. } = event;
+            let whole = Slice { start, duration, name, sub, track: number, depth: 0, kind: SliceKind::Span };
+            return self.timeline.slices.push(whole);
+        }
+        thread.waiting.push_back(event);
+        if self.compat {
+            return;
+        }
+        let mut at = thread.waiting.len() - 1;
+        while at > 0 && thread.waiting[at - 1].time > thread.waiting[at].time {
+            thread.waiting.swap(at - 1, at);
+            at -= 1;
+        }
+        if thread.waiting.len() > WINDOW
+            && let Some(first) = thread.waiting.pop_front()
+        {
+            self.take(number, first);
+        }
+    }
+
+    fn take(&mut self, number: u32, event: Waiting) {
+        let Waiting { time, name, cat, sub, .. } = event;
+        let thread = &mut self.threads[number as usize];
+        if thread.passed.is_some_and(|passed| passed > time) {
+            self.timeline.oddities.late += 1;
+        }
+        thread.passed = thread.passed.max(Some(time));
+        let Timeline { slices, oddities, .. } = &mut self.timeline;
+        oddities.misplaced_ends += thread.stack.pass(time, slices);
+        if event.phase == b'E' {
+            match thread.stack.end(time, name, cat, slices) {
+                Some(slice) if slices[slice].sub == NO_NAME => slices[slice].sub = sub,
+                Some(_) => {}
+                None => oddities.unmatched_ends += 1,
+            }
+            return;
+        }
+        let depth = thread.stack.depth();
+        if self.compat && depth >= COMPAT_DEPTH {
+            return;
+        }
+        let (kind, duration) = match event.phase {
+            b'B' => (SliceKind::Span, UNFINISHED),
+            b'X' => (SliceKind::Span, event.duration),
+            _ => (SliceKind::Instant, 0),
+        };
+        if event.phase == b'X' && thread.stack.top_ends_before(time.saturating_add(duration)) {
+            oddities.overlaps += 1;
+            return;
+        }
+        thread.stack.begin(Open::new(slices.len(), name, cat, time, duration));
+        slices.push(Slice { start: time, duration, name, sub, track: number, depth, kind });
+    }
+
+    fn by_id(&mut self, phase: u8, id: Id, (thread, name, sub, time): (u32, NameNo, NameNo, i64)) {
+        let Timeline { slices, oddities, .. } = &mut self.timeline;
+        if matches!(phase, b'e' | b'F') {
+            let Some(stack) = self.by_id.get_mut(&id) else { return self.end_too_early(id, name, time) };
+            oddities.misplaced_ends += stack.pass(time, slices);
+            let ended = stack.end(time, name, id.cat, slices);
+            if stack.depth() == 0 {
+                self.by_id.remove(&id);
+            }
+            return match ended {
+                Some(slice) if slices[slice].sub == NO_NAME => slices[slice].sub = sub,
+                Some(_) => {}
+                None => self.end_too_early(id, name, time),
+            };
+        }
+        let stack = self.by_id.entry(id).or_default();
+        oddities.misplaced_ends += stack.pass(time, slices);
+        let depth = stack.depth();
+        let (mut duration, kind) = if phase == b'n' { (0, SliceKind::Instant) } else { (UNFINISHED, SliceKind::Async) };
+        if kind == SliceKind::Async
+            && let Some(end) = take_early(&mut self.early_ends, id, name, time)
+        {
+            duration = end - time;
+            oddities.unmatched_ends -= 1;
+        } else {
+            stack.begin(Open::new(slices.len(), name, id.cat, time, duration));
+        }
+        if stack.depth() == 0 {
+            self.by_id.remove(&id);
+        }
+        slices.push(Slice { start: time, duration, name, sub, track: thread, depth, kind });
+    }
+
+    fn end_too_early(&mut self, id: Id, name: NameNo, time: i64) {
+        self.timeline.oddities.unmatched_ends += 1;
+        if self.early_ends.len() < EARLY_ENDS {
+            self.early_ends.entry(id).or_default().push((name, time));
+        }
+    }
+
+    fn finish(mut self) -> Timeline {
+        for number in 0..self.threads.len() {
+            let mut waiting = std::mem::take(&mut self.threads[number].waiting);
+            waiting.make_contiguous().sort_by_key(|event| event.time);
+            for event in waiting {
+                self.take(number as u32, event);
+            }
+        }
+        let Timeline { slices, oddities, .. } = &mut self.timeline;
+        let whole: Vec<bool> = self.threads.iter().map(|thread| thread.has_whole).collect();
+        oddities.overlaps += super::stack::nest(slices, &whole);
+        self.timeline.tracks = self.threads.iter().map(|thread| self.track(thread)).collect();
+        self.timeline.sort();
+        self.timeline
+    }
+
+    fn track(&self, thread: &Thread) -> Track {
+        let text = |number: i64| {
+            let name = NameNo::try_from(number.wrapping_sub(i64::MIN)).ok();
+            name.filter(|_| number < 0).map(|name| self.timeline.names.text(name).to_vec())
+        };
+        let (pid, tid) = thread.who;
+        let named = thread.name.as_deref().or_else(|| self.processes.get(&pid).map(|name| &**name));
+        let comm = named.map(<[u8]>::to_vec).or_else(|| text(tid)).or_else(|| text(pid));
+        let comm = comm.unwrap_or_else(|| b"thread".to_vec());
+        Track { comm, pid: Some(Pid(pid as i32)), tid: Some(Tid(tid as i32)), ..Track::default() }
+    }
+}
+
+/// Perfetto keeps no more spans in each other.
+const COMPAT_DEPTH: u16 = 512;
+
+fn take_early(ends: &mut FxHashMap<Id, Vec<(NameNo, i64)>>, id: Id, name: NameNo, from: i64) -> Option<i64> {
+    if ends.is_empty() {
+        return None;
+    }
+    let early = ends.get_mut(&id)?;
+    let at = early.iter().position(|&(ended, time)| ended == name && time >= from)?;
+    let (_, time) = early.swap_remove(at);
+    if early.is_empty() {
+        ends.remove(&id);
+    }
+    Some(time)
+}
+
+/// An id as a number: decimal, maybe negative, or hexadecimal; anything else by its hash, beyond all numbers.
+fn number(id: &[u8]) -> i128 {
+    let text = std::str::from_utf8(id).unwrap_or_default();
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok().map(i128::from),
+        None => text.parse::<i64>().ok().map(i128::from).or_else(|| text.parse::<u64>().ok().map(i128::from)),
+    };
+    parsed.unwrap_or_else(|| {
+        let mut hasher = FxHasher::default();
+        hasher.write(id);
+        i128::from(hasher.finish()) + (1 << 64)
+    })
+}

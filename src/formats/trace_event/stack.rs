@@ -1,0 +1,141 @@
+//! The open spans of one track.
+
+use crate::model::timeline::{NO_NAME, NameNo, Slice, SliceKind, UNFINISHED};
+use std::cmp::Reverse;
+
+/// A span on the stack: still open, or closed while others in it were open.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Open {
+    slice: usize,
+    name: NameNo,
+    cat: NameNo,
+    start: i64,
+    duration: i64,
+}
+
+impl Open {
+    pub(super) fn new(slice: usize, name: NameNo, cat: NameNo, start: i64, duration: i64) -> Self {
+        Self { slice, name, cat, start, duration }
+    }
+
+    fn end(&self) -> i64 {
+        self.start.saturating_add(self.duration)
+    }
+
+    /// Whether it is over for an event at `time`. Instants of one time lie in each other.
+    fn over(&self, time: i64) -> bool {
+        self.end() < time || (self.end() == time && self.duration > 0)
+    }
+}
+
+/// Spans, outermost first.
+#[derive(Debug, Default)]
+pub(super) struct Stack {
+    open: Vec<Open>,
+    /// How many of them are closed: mostly none is, and nothing has to be looked for.
+    closed: usize,
+}
+
+impl Stack {
+    pub(super) fn depth(&self) -> u16 {
+        self.open.len().min(usize::from(u16::MAX)) as u16
+    }
+
+    pub(super) fn begin(&mut self, span: Open) {
+        self.closed += usize::from(span.duration != UNFINISHED);
+        self.open.push(span);
+    }
+
+    /// Whether the innermost span is closed and ends before `end`.
+    pub(super) fn top_ends_before(&self, end: i64) -> bool {
+        self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
+    }
+
+    /// Takes away what is over at `time`. Spans still open in one that is over end with it; gives how often.
+    #[inline]
+    pub(super) fn pass(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
+        let mut misplaced = 0;
+        let mut open_inside = false;
+        for at in (0..self.open.len()).rev() {
+            if self.closed == 0 {
+                break;
+            }
+            let span = self.open[at];
+            if span.duration == UNFINISHED {
+                open_inside = true;
+            } else if open_inside {
+                if span.end() < time {
+                    misplaced += 1;
+                    self.cut(at, span.end(), slices);
+                    open_inside = false;
+                }
+            } else if span.over(time) {
+                self.open.pop();
+                self.closed -= 1;
+            } else if span.duration > 0 {
+                // It lasts beyond this time, and so does everything around it.
+                break;
+            }
+        }
+        misplaced
+    }
+
+    /// Ends everything inside the span at a place, and takes it all away.
+    fn cut(&mut self, at: usize, end: i64, slices: &mut [Slice]) {
+        self.closed -= 1;
+        for inner in self.open.drain(at..).skip(1).filter(|inner| inner.duration == UNFINISHED) {
+            slices[inner.slice].duration = end.saturating_sub(inner.start);
+        }
+    }
+
+    /// Ends the innermost open span of that name and category; without either, of any. Gives the slice's place.
+    #[inline]
+    pub(super) fn end(&mut self, time: i64, name: NameNo, cat: NameNo, slices: &mut [Slice]) -> Option<usize> {
+        let same = |one: NameNo, other: NameNo| one == other || one == NO_NAME || other == NO_NAME;
+        let wanted = |span: &Open| span.duration == UNFINISHED && same(span.name, name) && same(span.cat, cat);
+        let at = self.open.iter().rposition(wanted)?;
+        let span = &mut self.open[at];
+        // An end before its begin comes from events that are out of order: no time passed.
+        span.duration = time.saturating_sub(span.start).max(0);
+        slices[span.slice].duration = span.duration;
+        let slice = span.slice;
+        if at + 1 == self.open.len() {
+            self.open.pop();
+        } else {
+            self.closed += 1;
+        }
+        Some(slice)
+    }
+}
+
+/// Gives the slices of some threads (by their numbers) the depths that their times say. Spans that overlap another
+/// without lying in it stand beside it, at depth 0; gives how many.
+pub(super) fn nest(slices: &mut [Slice], threads: &[bool]) -> u64 {
+    let wanted = |slice: &Slice| threads[slice.track as usize] && slice.kind != SliceKind::Async;
+    let mut order: Vec<u32> = (0..slices.len() as u32).filter(|&at| wanted(&slices[at as usize])).collect();
+    let length = |slice: &Slice| if slice.duration == UNFINISHED { i64::MAX } else { slice.duration };
+    order.sort_by_key(|&at| {
+        let slice = &slices[at as usize];
+        (slice.track, slice.start, Reverse(length(slice)))
+    });
+    let (mut overlaps, mut track, mut stack) = (0, None, Vec::<Open>::new());
+    for at in order {
+        let slice = &mut slices[at as usize];
+        if track != Some(slice.track) {
+            track = Some(slice.track);
+            stack.clear();
+        }
+        let span = Open::new(at as usize, slice.name, NO_NAME, slice.start, length(slice));
+        while stack.last().is_some_and(|top| top.over(span.start)) {
+            stack.pop();
+        }
+        if stack.last().is_some_and(|top| top.end() < span.end()) {
+            overlaps += 1;
+            slice.depth = 0;
+            continue;
+        }
+        slice.depth = stack.len().min(usize::from(u16::MAX)) as u16;
+        stack.push(span);
+    }
+    overlaps
+}

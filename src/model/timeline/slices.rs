@@ -1,0 +1,187 @@
+//! Spans and instants with their depth, as a trace viewer keeps them: what the questions about a trace are asked of.
+
+use super::calls::CallSums;
+use super::lanes::{Lanes, Span};
+use super::{CallOptions, Clock};
+use crate::model::stacks::{Profile, Track, Unit};
+use rustc_hash::FxHashMap;
+
+/// The number of a text in [`Names`].
+pub type NameNo = u32;
+
+/// Stands for no name.
+pub const NO_NAME: NameNo = NameNo::MAX;
+
+/// The duration of a span that never ended.
+pub const UNFINISHED: i64 = -1;
+
+/// Texts, numbered by first appearance.
+#[derive(Debug, Default, Clone)]
+pub struct Names {
+    numbers: FxHashMap<Box<[u8]>, NameNo>,
+    texts: Vec<Box<[u8]>>,
+}
+
+impl Names {
+    /// The number of a text.
+    #[inline]
+    pub fn number(&mut self, text: &[u8]) -> NameNo {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        let number = self.texts.len() as NameNo;
+        self.texts.push(text.into());
+        self.numbers.insert(text.into(), number);
+        number
+    }
+
+    /// The number of a text, if it was seen.
+    pub fn find(&self, text: &[u8]) -> Option<NameNo> {
+        self.numbers.get(text).copied()
+    }
+
+    /// The text of a number; empty for [`NO_NAME`].
+    pub fn text(&self, number: NameNo) -> &[u8] {
+        self.texts.get(number as usize).map_or(b"", |text| text)
+    }
+}
+
+/// A span or an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// When it begins, in nanoseconds of its thread's clock; may be negative.
+    pub start: i64,
+    /// How long it took; 0 for an instant, [`UNFINISHED`] if it never ended.
+    pub duration: i64,
+    /// Its name.
+    pub name: NameNo,
+    /// The name of what it did, where its arguments say; [`NO_NAME`] if not.
+    pub sub: NameNo,
+    /// Position in [`Timeline::tracks`] of the thread that it began on.
+    pub track: u32,
+    /// How many spans enclose it on its track.
+    pub depth: u16,
+    /// What it is.
+    pub kind: SliceKind,
+}
+
+/// What a slice is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SliceKind {
+    /// On its thread's own track.
+    Span,
+    /// On a track of its own, by id.
+    Async,
+    /// Something that took no time.
+    Instant,
+}
+
+impl Slice {
+    /// When it ended; an unfinished one just before it began, as viewers count it.
+    pub fn end(&self) -> i64 {
+        self.start.saturating_add(self.duration)
+    }
+}
+
+/// Everything that a trace says of time.
+#[derive(Debug, Default, Clone)]
+pub struct Timeline {
+    /// Names and sub-names.
+    pub names: Names,
+    /// The threads.
+    pub tracks: Vec<Track>,
+    /// In the order of their begins in the file; [`Timeline::sort`] orders them by time.
+    pub slices: Vec<Slice>,
+    /// What did not fit.
+    pub oddities: Oddities,
+}
+
+/// What a trace has that nests badly, and how often.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Oddities {
+    /// Ends that closed a span with others still open in it: these end there, too.
+    pub misplaced_ends: u64,
+    /// Ends of nothing that is open.
+    pub unmatched_ends: u64,
+    /// Whole spans that overlap another of their thread without lying in it.
+    pub overlaps: u64,
+    /// Events written so much later than others of their thread that they could not be put in order.
+    pub late: u64,
+    /// Events without a time.
+    pub timeless: u64,
+}
+
+impl Timeline {
+    /// Orders the slices by time; equal ones stay as the file has them.
+    pub fn sort(&mut self) {
+        if !self.slices.is_sorted_by_key(|slice| slice.start) {
+            self.slices.sort_by_key(|slice| slice.start);
+        }
+    }
+
+    /// Spans that never ended.
+    pub fn unfinished(&self) -> u64 {
+        self.slices.iter().filter(|slice| slice.duration == UNFINISHED).count() as u64
+    }
+
+    /// The spans as stacks, nested by time on each thread, whatever track they were written for: what an
+    /// interpreter did while it ran a function is written on the thread's track, the function on one of its own.
+    /// Spans of other names than `only` are left out, if there are any; `label` gives what a span is called.
+    pub fn stacks(&self, options: CallOptions, only: &[NameNo], label: impl Fn(&Slice) -> NameNo) -> Stacked {
+        let spans = self.by_end(|slice| only.is_empty() || only.contains(&slice.name));
+        let own = self.mixed_up(&spans);
+        let mut sums = CallSums::new(options);
+        let mut tracks = Vec::new();
+        let mut numbers = FxHashMap::default();
+        for &(span, at) in &spans {
+            let slice = &self.slices[at as usize];
+            let apart = slice.kind == SliceKind::Async && own[slice.track as usize];
+            let track = *numbers.entry((slice.track, apart)).or_insert_with(|| {
+                tracks.push(self.tracks[slice.track as usize].clone());
+                sums.track()
+            });
+            sums.call(track, label(slice), span);
+        }
+        let overlaps = sums.overlaps();
+        let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
+        Stacked { profile: sums.into_profile(&tracks, &self.names.texts, series, Unit::Nanos), overlaps }
+    }
+
+    /// Spans by descending ends, the outer one of equal ones first. Unfinished ones end with their thread.
+    fn by_end(&self, wanted: impl Fn(&Slice) -> bool) -> Vec<(Span, u32)> {
+        let first = self.slices.iter().map(|slice| slice.start).min().unwrap_or(0);
+        let mut last = vec![first; self.tracks.len()];
+        for slice in &self.slices {
+            let last = &mut last[slice.track as usize];
+            *last = slice.end().max(slice.start).max(*last);
+        }
+        let wanted = |slice: &Slice| slice.kind != SliceKind::Instant && wanted(slice);
+        let spans = self.slices.iter().enumerate().filter(|(_, slice)| wanted(slice)).map(|(at, slice)| {
+            let end = if slice.duration == UNFINISHED { last[slice.track as usize] } else { slice.end() };
+            (Span { start: slice.start.abs_diff(first), end: end.max(slice.start).abs_diff(first) }, at as u32)
+        });
+        let mut spans: Vec<_> = spans.collect();
+        spans.sort_unstable_by_key(|&(span, at)| (std::cmp::Reverse(span.end), span.start, at));
+        spans
+    }
+
+    /// For each thread, whether spans with tracks of their own overlap others: they are then no part of its stack.
+    fn mixed_up(&self, spans: &[(Span, u32)]) -> Vec<bool> {
+        let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
+        for &(span, at) in spans {
+            let lanes = &mut lanes[self.slices[at as usize].track as usize];
+            let lane = lanes.place(span, |()| {});
+            lanes.open(lane, span, ());
+        }
+        lanes.iter().map(|lanes| lanes.overlaps() > 0).collect()
+    }
+}
+
+/// Spans as stacks.
+#[derive(Debug)]
+pub struct Stacked {
+    /// The stacks.
+    pub profile: Profile,
+    /// How many spans overlapped another of their thread without lying in it.
+    pub overlaps: u64,
+}
