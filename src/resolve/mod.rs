@@ -6,6 +6,7 @@ pub mod dso;
 pub mod frames;
 pub mod kernel;
 pub mod symbols;
+pub mod unwind;
 
 use crate::error::Warnings;
 use crate::model::Addr;

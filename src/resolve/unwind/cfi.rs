@@ -1,0 +1,351 @@
+//! Call frame information: from an address to the rules that recover the caller's registers.
+//!
+//! Rules are looked up once for each address and kept ([`Row`]), so that a stack of the same functions costs a hash
+//! look-up a frame. All registers are followed, not only stack and frame pointer: code that keeps its frame in
+//! another register (realigned stacks, assembly) is unwound, too.
+//!
+//! Spec: DWARF 5 section 6.4; LSB core, `.eh_frame` and `.eh_frame_hdr`.
+
+use super::registers::{Machine, Registers, aarch64};
+use crate::resolve::symbols::image::Image;
+use gimli::{
+    BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, Encoding, EndianSlice, EvaluationResult, Expression,
+    Format, FrameDescriptionEntry, LittleEndian, Location, RegisterRule, UnwindContext, UnwindSection, Value, Vendor,
+};
+use object::{Object, ObjectSection};
+use std::borrow::Cow;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+/// What gimli needs while it runs through a frame description; kept, since it is large.
+pub type Scratch = UnwindContext<usize>;
+
+/// The call frame information of one file or piece of JIT code.
+#[derive(Debug)]
+pub struct FrameTable<'a> {
+    machine: Machine,
+    eh_frame: Cow<'a, [u8]>,
+    header: Cow<'a, [u8]>,
+    debug_frame: Cow<'a, [u8]>,
+    bases: BaseAddresses,
+    /// Frame descriptions by address where no `.eh_frame_hdr` lists them: start, end, place, in `.debug_frame`?
+    index: Vec<(u64, u64, usize, bool)>,
+}
+
+/// How to get from a frame at one address to its caller.
+#[derive(Debug, Clone)]
+pub struct Row {
+    cfa: Cfa,
+    rules: Box<[(u16, Rule)]>,
+    return_register: u16,
+    /// Whether the frame was pushed by the kernel to call a signal handler: its caller was interrupted, it has not
+    /// called.
+    pub is_signal: bool,
+    encoding: Encoding,
+}
+
+#[derive(Debug, Clone)]
+enum Cfa {
+    Register(u16, i64),
+    Expression(Box<[u8]>),
+}
+
+#[derive(Debug, Clone)]
+enum Rule {
+    Undefined,
+    At(i64),
+    Value(i64),
+    Register(u16),
+    AtExpression(Box<[u8]>),
+    ValueExpression(Box<[u8]>),
+}
+
+impl<'a> FrameTable<'a> {
+    /// Of a file. `None` if it has no call frame information, or is for another machine.
+    pub fn of_image(image: &'a Image) -> Option<Self> {
+        let object = image.object().ok()?;
+        let machine = Machine::new(image.machine()).filter(|_| object.is_little_endian() && object.is_64())?;
+        let addr = |name: &str| object.section_by_name(name).map_or(0, |section| section.address());
+        let bases = BaseAddresses::default()
+            .set_eh_frame(addr(".eh_frame"))
+            .set_eh_frame_hdr(addr(".eh_frame_hdr"))
+            .set_text(addr(".text"))
+            .set_got(addr(".got"));
+        let section = |name: &str| image.section(&object, name);
+        let (eh_frame, header, debug_frame) = (section(".eh_frame"), section(".eh_frame_hdr"), section(".debug_frame"));
+        Self::new(machine, eh_frame, header, debug_frame, bases)
+    }
+
+    /// Of a piece of JIT code that starts at `start` (in any address space): its `.eh_frame` stands behind the code,
+    /// aligned to 8 bytes, and is relative to that place.
+    pub fn of_code(machine: Machine, eh_frame: &'a [u8], start: u64, size: u64) -> Option<Self> {
+        let at = start.checked_add(size)?.checked_next_multiple_of(8)?;
+        let bases = BaseAddresses::default().set_eh_frame(at).set_text(start);
+        Self::new(machine, eh_frame.into(), Cow::default(), Cow::default(), bases)
+    }
+
+    fn new(
+        machine: Machine,
+        eh_frame: Cow<'a, [u8]>,
+        header: Cow<'a, [u8]>,
+        debug_frame: Cow<'a, [u8]>,
+        bases: BaseAddresses,
+    ) -> Option<Self> {
+        let mut table = Self { machine, eh_frame, header, debug_frame, bases, index: Vec::new() };
+        let mut index = Vec::new();
+        if table.header().is_none() {
+            list(&table.eh_frame_section(), &table.bases, false, &mut index);
+        }
+        list(&table.debug_frame_section(), &table.bases, true, &mut index);
+        index.sort_unstable();
+        table.index = index;
+        (table.header().is_some() || !table.index.is_empty()).then_some(table)
+    }
+
+    /// For which machine it is.
+    pub fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    fn vendor(&self) -> Vendor {
+        match self.machine {
+            Machine::X86_64 => Vendor::Default,
+            Machine::Aarch64 => Vendor::AArch64,
+        }
+    }
+
+    fn eh_frame_section(&self) -> EhFrame<Slice<'_>> {
+        let mut section = EhFrame::new(&self.eh_frame, LittleEndian);
+        section.set_vendor(self.vendor());
+        section
+    }
+
+    fn debug_frame_section(&self) -> DebugFrame<Slice<'_>> {
+        let mut section = DebugFrame::new(&self.debug_frame, LittleEndian);
+        section.set_address_size(8);
+        section.set_vendor(self.vendor());
+        section
+    }
+
+    fn header(&self) -> Option<gimli::ParsedEhFrameHdr<Slice<'_>>> {
+        let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8).ok()?;
+        header.table().is_some().then_some(header)
+    }
+
+    /// The rules at a link-time address.
+    pub fn row(&self, addr: u64, scratch: &mut Scratch) -> Option<Row> {
+        if let Some(header) = self.header() {
+            let section = self.eh_frame_section();
+            let table = header.table()?;
+            if let Ok(entry) = table.fde_for_address(&section, &self.bases, addr, EhFrame::cie_from_offset) {
+                return self.row_of(&entry, &section, addr, scratch);
+            }
+        }
+        let after = self.index.partition_point(|&(start, ..)| start <= addr);
+        let &(_, end, place, in_debug_frame) = self.index[..after].last()?;
+        if addr >= end {
+            return None;
+        }
+        if in_debug_frame {
+            let section = self.debug_frame_section();
+            let entry = section.fde_from_offset(&self.bases, place.into(), DebugFrame::cie_from_offset).ok()?;
+            return self.row_of(&entry, &section, addr, scratch);
+        }
+        let section = self.eh_frame_section();
+        let entry = section.fde_from_offset(&self.bases, place.into(), EhFrame::cie_from_offset).ok()?;
+        self.row_of(&entry, &section, addr, scratch)
+    }
+
+    fn row_of<'s, S: UnwindSection<Slice<'s>>>(
+        &self,
+        entry: &FrameDescriptionEntry<Slice<'s>>,
+        section: &S,
+        addr: u64,
+        scratch: &mut Scratch,
+    ) -> Option<Row> {
+        let cie = entry.cie();
+        let row = entry.unwind_info_for_address(section, &self.bases, scratch, addr).ok()?;
+        let bytes = |expression: &gimli::UnwindExpression<usize>| {
+            let expression = expression.get(section).ok()?;
+            Some(expression.0.slice().into())
+        };
+        let cfa = match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => Cfa::Register(register.0, *offset),
+            CfaRule::Expression(expression) => Cfa::Expression(bytes(expression)?),
+        };
+        let mut rules = Vec::new();
+        for (register, rule) in row.registers() {
+            let rule = match rule {
+                RegisterRule::SameValue => continue,
+                RegisterRule::Offset(offset) => Rule::At(*offset),
+                RegisterRule::ValOffset(offset) => Rule::Value(*offset),
+                RegisterRule::Register(other) => Rule::Register(other.0),
+                RegisterRule::Expression(expression) => Rule::AtExpression(bytes(expression)?),
+                RegisterRule::ValExpression(expression) => Rule::ValueExpression(bytes(expression)?),
+                _ => Rule::Undefined,
+            };
+            rules.push((register.0, rule));
+        }
+        Some(Row {
+            cfa,
+            rules: rules.into(),
+            return_register: cie.return_address_register().0,
+            is_signal: cie.is_signal_trampoline(),
+            encoding: Encoding { address_size: 8, format: Format::Dwarf32, version: cie.encoding().version },
+        })
+    }
+}
+
+/// Adds the frame descriptions of a section that can be read; the first damaged one ends it.
+fn list<'s, S: UnwindSection<Slice<'s>>>(
+    section: &S,
+    bases: &BaseAddresses,
+    in_debug_frame: bool,
+    index: &mut Vec<(u64, u64, usize, bool)>,
+) {
+    let mut entries = section.entries(bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let gimli::CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
+        let start = entry.initial_address();
+        index.push((start, start.saturating_add(entry.len()), entry.offset(), in_debug_frame));
+    }
+}
+
+/// A register or a piece of memory that the rules need is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost;
+
+impl Row {
+    /// The caller's registers, by the rules. `None` if the return address is undefined: this is the outermost frame.
+    pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
+        let machine = callee.machine();
+        let cfa = match &self.cfa {
+            Cfa::Register(register, offset) => callee.get(*register).ok_or(Lost)?.wrapping_add_signed(*offset),
+            Cfa::Expression(bytes) => self.evaluate(bytes, None, callee, read).ok_or(Lost)?,
+        };
+        let mut caller = *callee;
+        caller.set(machine.sp(), cfa);
+        let mut returns = callee.get(self.return_register);
+        for (register, rule) in &self.rules {
+            let value = match rule {
+                Rule::Undefined => {
+                    if *register == self.return_register {
+                        return Ok(None);
+                    }
+                    None
+                }
+                Rule::At(offset) => read(cfa.wrapping_add_signed(*offset)),
+                Rule::Value(offset) => Some(cfa.wrapping_add_signed(*offset)),
+                Rule::Register(other) => callee.get(*other),
+                Rule::AtExpression(bytes) => self.evaluate(bytes, Some(cfa), callee, read).and_then(read),
+                Rule::ValueExpression(bytes) => self.evaluate(bytes, Some(cfa), callee, read),
+            };
+            if *register == self.return_register {
+                returns = value;
+            }
+            match value {
+                Some(value) => caller.set(*register, value),
+                None => caller.forget(*register),
+            }
+        }
+        caller.set(machine.pc(), machine.plain(returns.ok_or(Lost)?));
+        if machine == Machine::Aarch64 && !self.is_signal {
+            // A call has overwritten it; only a saved copy, which is the return address itself, was known.
+            caller.forget(aarch64::LR);
+        }
+        Ok(Some(caller))
+    }
+
+    fn evaluate(
+        &self,
+        bytes: &[u8],
+        initial: Option<u64>,
+        registers: &Registers,
+        read: &impl Fn(u64) -> Option<u64>,
+    ) -> Option<u64> {
+        let mut evaluation = Expression(Slice::new(bytes, LittleEndian)).evaluation(self.encoding);
+        // Real expressions have ten operations; a loop in a damaged one must end.
+        evaluation.set_max_iterations(1000);
+        if let Some(initial) = initial {
+            evaluation.set_initial_value(initial);
+        }
+        let mut state = evaluation.evaluate().ok()?;
+        loop {
+            state = match state {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    evaluation.resume_with_register(Value::Generic(registers.get(register.0)?)).ok()?
+                }
+                EvaluationResult::RequiresMemory { address, size, .. } => {
+                    let mask = u64::MAX >> (64 - u32::from(size.clamp(1, 8)) * 8);
+                    evaluation.resume_with_memory(Value::Generic(read(address)? & mask)).ok()?
+                }
+                _ => return None,
+            };
+        }
+        match evaluation.as_result().last()?.location {
+            Location::Address { address } => Some(address),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::unwind::registers::x86_64::{RBP, RIP, RSP};
+    use gimli::write::{
+        Address, CallFrameInstruction, CommonInformationEntry, EhFrame as Out, EndianVec, FrameTable as Writing,
+    };
+
+    /// A frame description like a compiler's: at entry the return address is on top, after `push rbp` one below.
+    fn eh_frame(start: u64, undefined: bool) -> Vec<u8> {
+        let encoding = Encoding { format: Format::Dwarf32, version: 1, address_size: 8 };
+        let mut cie = CommonInformationEntry::new(encoding, 1, -8, gimli::Register(RIP));
+        cie.add_instruction(CallFrameInstruction::Cfa(gimli::Register(RSP), 8));
+        cie.add_instruction(CallFrameInstruction::Offset(gimli::Register(RIP), -8));
+        let mut table = Writing::default();
+        let cie = table.add_cie(cie);
+        let mut fde = gimli::write::FrameDescriptionEntry::new(Address::Constant(start), 0x40);
+        fde.add_instruction(1, CallFrameInstruction::CfaOffset(16));
+        fde.add_instruction(1, CallFrameInstruction::Offset(gimli::Register(RBP), -16));
+        if undefined {
+            fde.add_instruction(8, CallFrameInstruction::Undefined(gimli::Register(RIP)));
+        }
+        table.add_fde(cie, fde);
+        let mut out = Out::from(EndianVec::new(LittleEndian));
+        table.write_eh_frame(&mut out).unwrap();
+        out.0.into_vec()
+    }
+
+    fn registers(pc: u64, sp: u64, bp: u64) -> Registers {
+        let mut registers = Registers::new(Machine::X86_64);
+        for (register, value) in [(RIP, pc), (RSP, sp), (RBP, bp)] {
+            registers.set(register, value);
+        }
+        registers
+    }
+
+    #[test]
+    fn rules_before_and_after_the_prologue() {
+        let bytes = eh_frame(0x1000, true);
+        let table = FrameTable::of_code(Machine::X86_64, &bytes, 0x1000, 0x40).unwrap();
+        let mut scratch = Scratch::new();
+        let read = |addr| Some(addr * 10);
+        let mut caller = |pc: u64| table.row(pc, &mut scratch)?.caller(&registers(pc, 800, 7), &read).ok();
+        assert_eq!(caller(0x1000), Some(Some(registers(8000, 808, 7))));
+        assert_eq!(caller(0x1004), Some(Some(registers(8080, 816, 8000))));
+        assert_eq!(caller(0x1010), Some(None));
+        assert_eq!(caller(0x1040), None);
+        assert_eq!(caller(0xfff), None);
+    }
+
+    #[test]
+    fn memory_that_is_not_there_makes_no_caller() {
+        let bytes = eh_frame(0x1000, false);
+        let table = FrameTable::of_code(Machine::X86_64, &bytes, 0x1000, 0x40).unwrap();
+        let row = table.row(0x1000, &mut Scratch::new()).unwrap();
+        assert_eq!(row.caller(&registers(0x1000, 800, 7), &|_| None), Err(Lost));
+        assert!(FrameTable::of_code(Machine::X86_64, &bytes[..10], 0x1000, 0x40).is_none());
+    }
+}

@@ -1,0 +1,97 @@
+//! Callers by frame pointer, for code without call frame information: JIT code, mostly.
+//!
+//! ```text
+//! x86-64   rbp → saved rbp, return address     after `push rbp; mov rbp, rsp`
+//! AArch64  x29 → saved x29, saved x30          after `stp x29, x30, [sp, #-N]!; mov x29, sp`
+//! ```
+//!
+//! The function that was running may not have got that far, or may be leaving: then its frame pointer is still, or
+//! again, its caller's, and would skip the caller. In JIT code whose bytes are known the instruction tells.
+
+use super::registers::{Machine, Registers};
+
+/// Where the function that was running stands in its prologue or epilogue, if its code is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The return address is on top of the stack.
+    NoFrame,
+    /// The caller's frame pointer is on top, then the return address.
+    Pushed,
+    /// The frame pointer is this function's.
+    Framed,
+}
+
+/// A prologue starts at most this far into JIT code: V8 checks before it whether the code was deoptimised.
+const PROLOGUE_WITHIN: usize = 64;
+
+/// The stage at `offset` of x86-64 code, by its bytes.
+pub fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
+    const PUSH: u8 = 0x55;
+    const RET: [u8; 2] = [0xc3, 0xc2];
+    let Some(offset) = usize::try_from(offset).ok().filter(|&offset| offset < code.len()) else {
+        return Stage::Framed;
+    };
+    if RET.contains(&code[offset]) {
+        return Stage::NoFrame;
+    }
+    let head = &code[..code.len().min(PROLOGUE_WITHIN)];
+    let prologue = head.windows(4).position(|four| matches!(four, [PUSH, 0x48, 0x89, 0xe5] | [PUSH, 0x48, 0x8b, 0xec]));
+    match prologue {
+        Some(push) if offset <= push => Stage::NoFrame,
+        Some(push) if offset == push + 1 => Stage::Pushed,
+        _ => Stage::Framed,
+    }
+}
+
+/// The caller's registers: those that a frame record holds; all others are unknown. `None` if there is no frame
+/// record in what is known of the stack.
+pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option<u64>) -> Option<Registers> {
+    let machine = registers.machine();
+    let sp = registers.sp()?;
+    let (fp, returns, frame_end) = match (machine, stage) {
+        (Machine::X86_64, Stage::NoFrame) => (registers.fp(), read(sp)?, sp.checked_add(8)?),
+        (Machine::X86_64, Stage::Pushed) => (read(sp), read(sp.checked_add(8)?)?, sp.checked_add(16)?),
+        _ => {
+            let fp = registers.fp().filter(|&fp| fp >= sp && fp % 8 == 0)?;
+            (read(fp), read(fp.checked_add(8)?)?, fp.checked_add(16)?)
+        }
+    };
+    let mut caller = Registers::new(machine);
+    caller.set(machine.pc(), machine.plain(returns));
+    caller.set(machine.sp(), frame_end);
+    if let Some(fp) = fp {
+        caller.set(machine.fp(), fp);
+    }
+    Some(caller)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::unwind::registers::x86_64::{RBP, RIP, RSP};
+
+    #[test]
+    fn the_code_tells_the_stage() {
+        // test cl,1; push rbp; mov rbp,rsp; nop; pop rbp; ret
+        let code = [0xf6, 0xc1, 1, 0x55, 0x48, 0x89, 0xe5, 0x90, 0x5d, 0xc3];
+        let stages: Vec<Stage> = [0, 3, 4, 7, 8, 9, 10].iter().map(|&offset| stage_x86_64(&code, offset)).collect();
+        use Stage::{Framed, NoFrame, Pushed};
+        assert_eq!(stages, [NoFrame, NoFrame, Pushed, Framed, Framed, NoFrame, Framed]);
+    }
+
+    #[test]
+    fn only_what_the_frame_record_holds_is_known_of_the_caller() {
+        let mut registers = Registers::new(Machine::X86_64);
+        for (register, value) in [(RIP, 1), (RSP, 0x100), (RBP, 0x120), (3, 5)] {
+            registers.set(register, value);
+        }
+        let read = |addr: u64| (addr < 0x200).then_some(addr + 1);
+        let framed = caller(&registers, Stage::Framed, &read).unwrap();
+        assert_eq!((framed.pc(), framed.sp(), framed.fp()), (Some(0x129), Some(0x130), Some(0x121)));
+        assert_eq!(framed.get(3), None);
+        let bare = caller(&registers, Stage::NoFrame, &read).unwrap();
+        assert_eq!((bare.pc(), bare.sp(), bare.fp()), (Some(0x101), Some(0x108), Some(0x120)));
+        registers.set(RBP, 0x80);
+        assert_eq!(caller(&registers, Stage::Framed, &read), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! User stack copies to call chains (`perf record --call-graph dwarf`), for x86-64 and AArch64.
+//!
+//! Each frame is left by what is known of its code:
+//!
+//! | code | by |
+//! |---|---|
+//! | of a file, or the vdso | its `.eh_frame` or `.debug_frame`; without either, the frame pointer |
+//! | from a JIT compiler | the dump's unwinding information; without it, the frame pointer |
+//!
+//! A frame pointer is believed only for the one frame whose code has nothing better: native code above JIT code is
+//! again unwound by its call frame information. Unwinding always ends: the stack pointer must grow, and there is a
+//! greatest depth.
+
+pub mod cfi;
+pub mod frame_pointer;
+pub mod registers;
+
+use super::address_space::{AddressSpaces, Place};
+use super::code_map::{CodeMap, Hit, How};
+use super::dso::{DsoId, DsoKind};
+use super::symbols::images::Images;
+use crate::model::process::CpuMode;
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
+use cfi::{FrameTable, Lost, Row, Scratch};
+use frame_pointer::Stage;
+use registers::{Machine, Registers};
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+/// perf's own greatest depth (`PERF_MAX_STACK_DEPTH`).
+pub const MAX_DEPTH: usize = 127;
+
+/// What a sample copied of a thread.
+#[derive(Debug, Clone, Copy)]
+pub struct UserStack<'s> {
+    /// The process.
+    pub pid: Pid,
+    /// When.
+    pub time: Nanos,
+    /// Its registers.
+    pub registers: &'s Registers,
+    /// The stack from the stack pointer on, as far as it was copied (`dyn_size`).
+    pub bytes: &'s [u8],
+}
+
+/// The frames of a stack, innermost first.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// Instruction pointer, then return addresses; an interrupted function's address above a signal handler.
+    pub frames: Vec<FrameAddr>,
+    /// Whether it ends before the thread's first function: the copy was too short, something was not known, or it
+    /// is too deep.
+    pub truncated: bool,
+}
+
+/// Unwinds stacks of one recording; shared by all threads.
+#[derive(Debug)]
+pub struct Unwinder<'a> {
+    spaces: &'a AddressSpaces,
+    codes: &'a CodeMap<'a>,
+    images: &'a Images<'a>,
+    tables: Vec<OnceLock<Option<FrameTable<'a>>>>,
+    max_depth: usize,
+}
+
+/// What one thread remembers of rules it has looked up.
+#[derive(Debug)]
+pub struct Cache {
+    in_files: FxHashMap<(DsoId, u64), Option<Rc<Row>>>,
+    in_code: FxHashMap<(u32, u64, u64), Option<Rc<Row>>>,
+    scratch: Scratch,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self { in_files: FxHashMap::default(), in_code: FxHashMap::default(), scratch: Scratch::new() }
+    }
+}
+
+/// What is known of the code of a frame.
+enum Rules {
+    Row(Rc<Row>),
+    FramePointer(Stage),
+    /// No code is known to be there.
+    Nowhere,
+}
+
+impl<'a> Unwinder<'a> {
+    /// `max_depth` frames at most, usually [`MAX_DEPTH`].
+    pub fn new(spaces: &'a AddressSpaces, codes: &'a CodeMap<'a>, images: &'a Images<'a>, max_depth: usize) -> Self {
+        let tables = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
+        Self { spaces, codes, images, tables, max_depth }
+    }
+
+    /// The chain of one stack, into `chain`, which is emptied first.
+    pub fn unwind(&self, stack: &UserStack<'_>, cache: &mut Cache, chain: &mut Chain) {
+        chain.frames.clear();
+        chain.truncated = true;
+        let (Some(pc), Some(base)) = (stack.registers.pc(), stack.registers.sp()) else { return };
+        let read = |addr: u64| {
+            let at = usize::try_from(addr.checked_sub(base)?).ok()?;
+            Some(u64::from_le_bytes(*stack.bytes.get(at..)?.first_chunk()?))
+        };
+        let mut registers = *stack.registers;
+        let mut frame = FrameAddr::Ip(Addr(pc));
+        loop {
+            chain.frames.push(frame);
+            if chain.frames.len() >= self.max_depth {
+                return;
+            }
+            let (caller, interrupted) = match self.rules(stack, frame, cache) {
+                Rules::Nowhere => return,
+                Rules::Row(row) => match row.caller(&registers, &read) {
+                    Ok(Some(caller)) => (caller, row.is_signal),
+                    Ok(None) => {
+                        chain.truncated = false;
+                        return;
+                    }
+                    Err(Lost) => return,
+                },
+                Rules::FramePointer(stage) => match frame_pointer::caller(&registers, stage, &read) {
+                    Some(caller) => (caller, false),
+                    None => return,
+                },
+            };
+            let Some(pc) = caller.pc() else { return };
+            if pc == 0 {
+                // Where nobody says that there is no caller, the return address does: it was never one.
+                chain.truncated = false;
+                return;
+            }
+            if !progresses(&registers, &caller, frame) {
+                return;
+            }
+            frame = if interrupted { FrameAddr::Ip(Addr(pc)) } else { FrameAddr::Return(Addr(pc)) };
+            if self.place(stack, frame).is_none() && self.code(stack, frame, None).is_none() {
+                return;
+            }
+            registers = caller;
+        }
+    }
+
+    fn place(&self, stack: &UserStack<'_>, frame: FrameAddr) -> Option<Place> {
+        self.spaces.lookup(stack.pid, frame.for_lookup(), stack.time, CpuMode::User)
+    }
+
+    /// The JIT code at a frame, unless a file that was mapped there hides it.
+    fn code(&self, stack: &UserStack<'_>, frame: FrameAddr, place: Option<Place>) -> Option<Hit> {
+        if self.codes.is_empty() {
+            return None;
+        }
+        let hit = self.codes.lookup(stack.pid, frame.for_lookup(), Some(stack.time))?;
+        let Some(place) = place else { return Some(hit) };
+        let anonymous = self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
+        let wins = anonymous || hit.how == How::Live && self.codes.segment(hit.segment).from >= place.mapped;
+        wins.then_some(hit)
+    }
+
+    fn rules(&self, stack: &UserStack<'_>, frame: FrameAddr, cache: &mut Cache) -> Rules {
+        let place = self.place(stack, frame);
+        let machine = stack.registers.machine();
+        if let Some(hit) = self.code(stack, frame, place) {
+            let row = self.code_row(&hit, frame, machine, cache);
+            return row.map_or_else(|| Rules::FramePointer(self.stage(&hit, frame, machine)), Rules::Row);
+        }
+        let Some(place) = place else { return Rules::Nowhere };
+        let row = self.file_row(place, machine, cache);
+        row.map_or(Rules::FramePointer(Stage::Framed), Rules::Row)
+    }
+
+    fn file_row(&self, place: Place, machine: Machine, cache: &mut Cache) -> Option<Rc<Row>> {
+        let Cache { in_files, scratch, .. } = cache;
+        let row = in_files.entry((place.dso, place.offset)).or_insert_with(|| {
+            let image = self.images.get(place.dso)?;
+            let slot = self.tables.get(place.dso.0 as usize)?;
+            let table = slot.get_or_init(|| FrameTable::of_image(image)).as_ref()?;
+            let row = (table.machine() == machine).then(|| table.row(image.vaddr(place.offset)?, scratch));
+            row.flatten().map(Rc::new)
+        });
+        row.clone()
+    }
+
+    fn code_row(&self, hit: &Hit, frame: FrameAddr, machine: Machine, cache: &mut Cache) -> Option<Rc<Row>> {
+        let code = self.codes.code(hit.code);
+        let unwind = code.unwind.as_ref()?;
+        let addr = frame.for_lookup().0;
+        let start = addr.checked_sub(hit.offset)?;
+        let Cache { in_code, scratch, .. } = cache;
+        let row = in_code.entry((hit.code.0, start, hit.offset)).or_insert_with(|| {
+            let table = FrameTable::of_code(machine, unwind.eh_frame, start, code.size)?;
+            table.row(addr, scratch).map(Rc::new)
+        });
+        row.clone()
+    }
+
+    /// Only the function that was running can be outside its frame: those above it stand behind a call.
+    fn stage(&self, hit: &Hit, frame: FrameAddr, machine: Machine) -> Stage {
+        match (frame, machine, self.codes.code(hit.code).bytes) {
+            (FrameAddr::Ip(_), Machine::X86_64, Some(bytes)) => frame_pointer::stage_x86_64(bytes, hit.offset),
+            _ => Stage::Framed,
+        }
+    }
+}
+
+/// Whether the caller's frame lies above: stacks grow down. A function of AArch64 that saves nothing has no frame,
+/// so the first step may leave the stack pointer alone.
+fn progresses(callee: &Registers, caller: &Registers, frame: FrameAddr) -> bool {
+    match (callee.sp(), caller.sp()) {
+        (Some(callee), Some(caller)) => caller > callee || caller == callee && matches!(frame, FrameAddr::Ip(_)),
+        _ => false,
+    }
+}
