@@ -161,6 +161,67 @@ fn map_stdin(mut file: File) -> Result<Bytes> {
     if at_start { map_open_file(file) } else { spool(file) }
 }
 
+/// An input that is read once from front to back, without ever being held whole. What it is packed in is the
+/// caller's business.
+pub struct Stream {
+    head: Vec<u8>,
+    /// How much of `head` was read.
+    at: usize,
+    rest: Box<dyn Read + Send>,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").field("head", &self.head.len()).field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    /// Opens an input for one pass.
+    pub fn open(input: &InPath) -> Result<Self> {
+        match input {
+            InPath::Stdin => Ok(Self::new(Box::new(io::stdin()))),
+            InPath::Path(path) => {
+                let file = File::open(path).map_err(|error| Error::new("cannot open").because(error).in_file(path))?;
+                Ok(Self::new(Box::new(file)))
+            }
+        }
+    }
+
+    /// A stream from any reader, such as a decompressor around another stream.
+    pub fn new(rest: Box<dyn Read + Send>) -> Self {
+        Self { head: Vec::new(), at: 0, rest }
+    }
+
+    /// The first bytes, which stay to be read: one read's worth, but at least 4 KiB unless the input is shorter; at
+    /// most `most`.
+    pub fn peek(&mut self, most: usize) -> Result<&[u8]> {
+        while self.head.len() < most.min(1 << 12) {
+            let old = self.head.len();
+            self.head.resize(most.max(old), 0);
+            let read = self.rest.read(&mut self.head[old..]);
+            self.head.truncate(old + *read.as_ref().unwrap_or(&0));
+            match read {
+                Ok(0) => break,
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.into()),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(&self.head[self.at..])
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.head.len() {
+            return self.rest.read(into);
+        }
+        let len = (&self.head[self.at..]).read(into)?;
+        self.at += len;
+        Ok(len)
+    }
+}
+
 /// Whether two paths name one existing file.
 pub fn same_file(a: &Path, b: &Path) -> bool {
     match (std::fs::metadata(a), std::fs::metadata(b)) {
@@ -277,6 +338,16 @@ mod tests {
         assert!(!path.exists());
         whole.commit().unwrap();
         assert_eq!(&map_file(&path).unwrap()[..], b"whole");
+    }
+
+    #[test]
+    fn what_was_peeked_at_is_read_again() {
+        let mut stream = Stream::new(Box::new(&b"head and rest"[..]));
+        assert_eq!(stream.peek(4).unwrap(), b"head");
+        let mut all = String::new();
+        stream.read_to_string(&mut all).unwrap();
+        assert_eq!(all, "head and rest");
+        assert_eq!(Stream::new(Box::new(io::empty())).peek(100).unwrap(), b"");
     }
 
     #[test]

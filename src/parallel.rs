@@ -81,6 +81,11 @@ impl Pool {
     }
 }
 
+/// Runs both, side by side if a worker of the pool that this runs in is free.
+pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+    rayon::join(a, b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

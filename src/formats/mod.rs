@@ -4,6 +4,7 @@
 //! is its own file or folder, one `mod` line and one entry here.
 
 pub mod cursor;
+pub mod elf_image;
 pub mod firefox;
 pub mod flamegraph;
 pub mod folded;

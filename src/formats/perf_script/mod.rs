@@ -1,3 +1,53 @@
-//! The text that `perf script` prints: written from samples.
+//! The text that `perf script` prints, and simpleperf's `report_sample.py`: read, and rewritten frame by frame.
+//!
+//! ```text
+//! node 15670   477.666805:    1001001 cpu-clock:
+//! ⇥    7f710cede099 [unknown] (/tmp/perf-15670.map)
+//! ⇥           2724a __libc_start_call_main+0x7a (/usr/lib/x86_64-linux-gnu/libc.so.6)
+//!
+//! ```
+//!
+//! What the reader must know:
+//! * The fields of the first line depend on `-F`; without `pid` the number is a *thread* id. Names of commands may
+//!   hold spaces and digits.
+//! * Times are cut to microseconds unless `--ns` was given.
+//! * perf up to at least 6.1 prints addresses of file-backed objects relative to the file, 7.x absolute; addresses
+//!   of anonymous memory and of nothing (`[unknown]`) are absolute in all.
+//! * There is no quoting: a symbol may hold anything, spaces and parentheses too.
+//!
+//! Printed by `tools/perf/builtin-script.c` and `tools/perf/util/evsel_fprintf.c`.
 
+pub mod frame;
+pub mod header;
+pub mod known;
+pub mod read;
+pub mod rewrite;
 pub mod write;
+
+/// Whether a text is perf script's: among its first lines is one that begins a sample, behind comments, record
+/// lines and blank ones.
+pub fn sniff(head: &[u8]) -> bool {
+    let complete = head.iter().rposition(|&byte| byte == b'\n').map_or(head, |end| &head[..end]);
+    complete
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.starts_with(b"#") && !line.trim_ascii().is_empty())
+        .take(64)
+        .any(|line| {
+            known::is_record_line(line) || header::Header::parse(line).is_some_and(|header| header.time.is_some())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sniff;
+
+    #[test]
+    fn perf_script_text_is_told_from_other_text() {
+        assert!(sniff(b"# ========\n# captured on\n#\nnode 1 2.000000: 100 cycles: \n\t1 a (b)\n"));
+        assert!(sniff(b"swapper 0 0.000000: PERF_RECORD_MMAP -1/0: [0x0(0x1) @ 0]: x [kernel]\n"));
+        assert!(sniff(b"app main 77/78 [001] 2.000000123: cpu-clock:u: \n"));
+        assert!(!sniff(b"main;work;more 17\nmain;idle 3\n"));
+        assert!(!sniff(b"PERFILE2 and then binary"));
+        assert!(!sniff(b""));
+    }
+}

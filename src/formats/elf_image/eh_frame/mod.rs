@@ -1,0 +1,112 @@
+//! `.eh_frame` and `.eh_frame_hdr`: the dumps' unwinding information, encoded anew for the image.
+//!
+//! A dump has one `.eh_frame` for each piece of code, whose pointers are relative to a place directly behind that
+//! code ([`Unwind`](crate::model::code::Unwind)). They cannot be put one behind the other: CIEs are referred to by
+//! distance and `pc_begin` is relative to its own place. So each CIE is written once for all FDEs that share it, and
+//! each FDE gets a new header; the call frame instructions, which are relative to `pc_begin`, are taken as they are.
+//!
+//! Language-specific data and personality routines are left out: they point into the process, and profilers only
+//! unwind.
+
+mod records;
+mod table;
+
+use super::Image;
+use super::file::Sections;
+use super::layout::Piece;
+use super::sink::Sink;
+use super::{Target, Written};
+use crate::error::Result;
+use crate::model::code::Code;
+use object::elf;
+use object::write::elf::SectionHeader;
+use records::{Cie, Fde};
+use rustc_hash::FxHashMap;
+use std::io::{Seek, Write};
+use std::ops::Range;
+
+/// Both sections' places, for the program headers.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    /// From the start of `.eh_frame` to the end of `.eh_frame_hdr`; empty if there is no unwinding information.
+    pub(super) all: Range<u64>,
+    /// `.eh_frame_hdr`
+    pub(super) header: Range<u64>,
+}
+
+/// Writes both sections, if any piece of code has unwinding information.
+pub(super) fn write<W: Write + Seek>(
+    image: &Image,
+    sink: &mut Sink<W>,
+    sections: &mut Sections,
+    written: &mut Written,
+) -> Result<Frames> {
+    let pieces = image.layout.pieces.iter().filter(|piece| piece.skip == 0);
+    let mut pieces = pieces.filter(|piece| image.slots[piece.slot as usize].code.unwind.is_some()).peekable();
+    if pieces.peek().is_none() {
+        return Ok(Frames::default());
+    }
+    sink.align(8)?;
+    let start = sink.offset();
+    let mut encoder = Encoder { target: image.target, cies: FxHashMap::default(), table: Vec::new(), out: Vec::new() };
+    for piece in pieces {
+        match encoder.piece(image.slots[piece.slot as usize].code, piece, sink.offset()) {
+            Some(count) => written.with_unwind += u64::from(count > 0),
+            None => written.bad_unwind += 1,
+        }
+        sink.bytes(&encoder.out)?;
+    }
+    sink.bytes(&[0; 4])?; // a CIE of length 0 ends the section
+    let eh_frame = start..sink.offset();
+    let header =
+        |sh_type| SectionHeader { sh_type, sh_flags: elf::SHF_ALLOC, sh_addralign: 8, ..SectionHeader::default() };
+    sections.push_loaded(b".eh_frame", header(elf::SHT_PROGBITS), eh_frame.clone());
+    sink.align(8)?;
+    let at = sink.offset();
+    sink.bytes(&table::encode(encoder.table, image.target.gimli_endian(), at, start))?;
+    sections.push_loaded(b".eh_frame_hdr", header(elf::SHT_PROGBITS), at..sink.offset());
+    Ok(Frames { all: start..sink.offset(), header: at..sink.offset() })
+}
+
+struct Encoder {
+    target: Target,
+    /// Encoded CIE → its address in the image.
+    cies: FxHashMap<Vec<u8>, u64>,
+    /// (first address of the code, address of the FDE)
+    table: Vec<(u32, u32)>,
+    /// What the last piece added.
+    out: Vec<u8>,
+}
+
+impl Encoder {
+    /// Encodes one piece's information into `out`, which will stand at `at`. Gives the number of FDEs, or `None` if
+    /// something was malformed: then the piece has none.
+    fn piece(&mut self, code: &Code, piece: &Piece, at: u64) -> Option<usize> {
+        self.out.clear();
+        let Some(unwind) = code.unwind else { return Some(0) };
+        let endian = self.target.gimli_endian();
+        let fdes = records::parse(unwind.eh_frame, code, endian, self.target.address_size())?;
+        for fde in &fdes {
+            let cie = self.cie(&fde.cie, at);
+            self.fde(fde, cie, piece, at);
+        }
+        Some(fdes.len())
+    }
+
+    fn cie(&mut self, cie: &Cie, at: u64) -> u64 {
+        let encoded = cie.encode(self.target);
+        let next = at + self.out.len() as u64;
+        *self.cies.entry(encoded).or_insert_with_key(|encoded| {
+            self.out.extend_from_slice(encoded);
+            next
+        })
+    }
+
+    fn fde(&mut self, fde: &Fde, cie: u64, piece: &Piece, at: u64) {
+        let start = at + self.out.len() as u64;
+        let pc = piece.addr + fde.start;
+        fde.encode(self.target, start, cie, pc, &mut self.out);
+        // The layout ends code below 2^31, and this follows it.
+        self.table.push((pc as u32, start as u32));
+    }
+}

@@ -1,0 +1,163 @@
+//! Line tables: `.debug_line`, `.debug_info` and what they need, in DWARF 4, which every reader of today knows.
+//!
+//! One unit holds the functions of one stretch of code. It has address ranges, without which addr2line and libdw do
+//! not find a unit, and a DW_TAG_subprogram for each function, from which viewers take its name.
+
+mod aranges;
+
+use super::Image;
+use super::file::Sections;
+use super::layout::Piece;
+use super::sink::Sink;
+use super::symtab::until_nul;
+use super::{Target, Written};
+use crate::error::{Error, Result};
+use crate::model::code::Line;
+use gimli::write::{Address, AttributeValue, DwarfUnit, EndianVec, LineProgram, LineString, Range, RangeList};
+use gimli::{Encoding, Format, LineEncoding, RunTimeEndian};
+use object::elf;
+use object::write::elf::SectionHeader;
+use std::io::{Seek, Write};
+
+/// A unit ends when it has this many rows: bounds the memory that rows take before they are encoded.
+const ROWS_IN_UNIT: usize = 1 << 14;
+
+type Dwarf = gimli::write::Sections<EndianVec<RunTimeEndian>>;
+
+/// Writes the debug sections, if any piece of code has lines.
+pub(super) fn write<W: Write + Seek>(
+    image: &Image,
+    sink: &mut Sink<W>,
+    sections: &mut Sections,
+    written: &mut Written,
+) -> Result<()> {
+    let mut dwarf = Dwarf::new(EndianVec::new(image.target.gimli_endian()));
+    let mut aranges = aranges::Aranges::new(image.target);
+    let mut unit = LineUnit::new(image.target);
+    let pieces = image.layout.pieces.iter().filter(|piece| piece.skip == 0 && piece.len > 0);
+    for piece in pieces {
+        let code = image.slots[piece.slot as usize].code;
+        let mut lines = code.lines.entries();
+        lines.retain(|line| line.offset < piece.len && !until_nul(line.file).is_empty());
+        if lines.is_empty() {
+            continue;
+        }
+        written.with_lines += 1;
+        unit.add(until_nul(code.name), piece, &lines);
+        if unit.rows >= ROWS_IN_UNIT {
+            unit.finish(&mut dwarf, &mut aranges)?;
+            unit = LineUnit::new(image.target);
+        }
+    }
+    unit.finish(&mut dwarf, &mut aranges)?;
+    let parts = [
+        (b".debug_abbrev".as_slice(), dwarf.debug_abbrev.0.slice()),
+        (b".debug_info", dwarf.debug_info.0.slice()),
+        (b".debug_aranges", aranges.bytes()),
+        (b".debug_ranges", dwarf.debug_ranges.0.slice()),
+        (b".debug_line", dwarf.debug_line.0.slice()),
+    ];
+    for (name, bytes) in parts.into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
+        sink.align(16)?; // an arange's tuples are aligned to twice the address size
+        let start = sink.offset();
+        sink.bytes(bytes)?;
+        let header = SectionHeader { sh_type: elf::SHT_PROGBITS, sh_addralign: 1, ..SectionHeader::default() };
+        sections.push(name, header, start..sink.offset());
+    }
+    Ok(())
+}
+
+/// A unit under way.
+struct LineUnit {
+    target: Target,
+    dwarf: DwarfUnit,
+    ranges: Vec<(u64, u64)>,
+    rows: usize,
+}
+
+impl LineUnit {
+    fn new(target: Target) -> Self {
+        let encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: target.address_size() };
+        Self { target, dwarf: DwarfUnit::new(encoding), ranges: Vec::new(), rows: 0 }
+    }
+
+    /// Adds a function with its lines, of which there is at least one.
+    fn add(&mut self, name: &[u8], piece: &Piece, lines: &[Line]) {
+        if self.rows == 0 {
+            self.start(lines[0].file);
+        }
+        self.add_rows(piece, lines);
+        self.add_subprogram(name, piece);
+        self.ranges.push((piece.addr, piece.len));
+        self.rows += lines.len();
+    }
+
+    fn start(&mut self, first_file: &[u8]) {
+        let file = string(first_file);
+        let encoding = self.dwarf.unit.encoding();
+        // Directory 0 is the compilation's, which stands in an attribute: there is none, file names are as given.
+        let directory = LineString::String(b".".to_vec());
+        self.dwarf.unit.line_program = LineProgram::new(
+            encoding,
+            LineEncoding::default(),
+            directory,
+            None,
+            LineString::String(file.clone()),
+            None,
+        );
+        let root = self.dwarf.unit.root();
+        let root = self.dwarf.unit.get_mut(root);
+        root.set(gimli::DW_AT_producer, AttributeValue::String(b"jitgraft".to_vec()));
+        root.set(gimli::DW_AT_name, AttributeValue::String(file));
+        root.set(gimli::DW_AT_low_pc, AttributeValue::Address(Address::Constant(0)));
+    }
+
+    fn add_rows(&mut self, piece: &Piece, lines: &[Line]) {
+        let program = &mut self.dwarf.unit.line_program;
+        let directory = program.default_directory();
+        program.begin_sequence(Some(Address::Constant(piece.addr)));
+        for line in lines {
+            let file = program.add_file(LineString::String(string(line.file)), directory, None);
+            let row = program.row();
+            // Entries are sorted; an offset is never less than the one before.
+            row.address_offset = line.offset.max(row.address_offset);
+            row.file = file;
+            row.line = u64::from(line.line);
+            row.column = u64::from(line.discriminator);
+            program.generate_row();
+        }
+        program.end_sequence(piece.len);
+    }
+
+    fn add_subprogram(&mut self, name: &[u8], piece: &Piece) {
+        let unit = &mut self.dwarf.unit;
+        let entry = unit.add(unit.root(), gimli::DW_TAG_subprogram);
+        let entry = unit.get_mut(entry);
+        entry.set(gimli::DW_AT_name, AttributeValue::String(name.to_vec()));
+        entry.set(gimli::DW_AT_low_pc, AttributeValue::Address(Address::Constant(piece.addr)));
+        entry.set(gimli::DW_AT_high_pc, AttributeValue::Udata(piece.len));
+    }
+
+    fn finish(mut self, dwarf: &mut Dwarf, aranges: &mut aranges::Aranges) -> Result<()> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        debug_assert_eq!(self.dwarf.unit.address_size(), self.target.address_size());
+        aranges.unit(dwarf.debug_info.offset().0, &self.ranges);
+        let ranges = self
+            .ranges
+            .iter()
+            .map(|&(begin, len)| Range::StartLength { begin: Address::Constant(begin), length: len })
+            .collect();
+        let ranges = self.dwarf.unit.ranges.add(RangeList(ranges));
+        let root = self.dwarf.unit.root();
+        self.dwarf.unit.get_mut(root).set(gimli::DW_AT_ranges, AttributeValue::RangeListRef(ranges));
+        self.dwarf.write(dwarf).map_err(|error| Error::new("cannot encode the line table of an image").because(error))
+    }
+}
+
+/// A file's name as viewers can open it: scripts loaded as ES modules are named by URL.
+fn string(file: &[u8]) -> Vec<u8> {
+    let file = until_nul(file);
+    file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/")).unwrap_or(file).to_vec()
+}

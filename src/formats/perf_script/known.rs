@@ -1,0 +1,220 @@
+//! What the record lines of a text tell (`perf script --show-mmap-events --show-task-events`): which thread belongs
+//! to which process, and what a process has mapped.
+//!
+//! ```text
+//! java 18314   551.186815: PERF_RECORD_MMAP2 18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java
+//! java 18314   551.191241: PERF_RECORD_FORK(18314:18315):(18314:18314)
+//! java 18315   551.191299: PERF_RECORD_COMM: java:18314/18315
+//! ```
+
+use super::frame::address;
+use super::header::{Header, digits};
+use crate::model::{Addr, Nanos, Pid, Tid};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const RECORD: &[u8] = b"PERF_RECORD_";
+
+/// Whether a line shows a record that is not a sample.
+pub fn is_record_line(line: &[u8]) -> bool {
+    // The name stands behind the sample_id's fields: far to the left. A symbol of that name would stand behind a tab.
+    !line.starts_with(b"\t") && memchr::memmem::find(line, RECORD).is_some()
+}
+
+/// Facts from record lines so far. Cloning is cheap.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    facts: Arc<Facts>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Facts {
+    threads: BTreeMap<Tid, Pid>,
+    maps: BTreeMap<Pid, Vec<Map>>,
+    markers: Vec<Marked>,
+}
+
+/// A mapping of a file whose name says that it is a jitdump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marked {
+    /// The process that mapped it.
+    pub pid: Pid,
+    /// The thread that mapped it.
+    pub tid: Tid,
+    /// The file, as printed.
+    pub path: Vec<u8>,
+    /// When.
+    pub time: Nanos,
+    /// Where.
+    pub addr: Addr,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Map {
+    start: u64,
+    len: u64,
+    pgoff: u64,
+    path: Vec<u8>,
+}
+
+impl Known {
+    /// The process of a thread, if a line said so.
+    pub fn process_of(&self, tid: Tid) -> Option<Pid> {
+        self.facts.threads.get(&tid).copied()
+    }
+
+    /// The jitdumps that were mapped.
+    pub fn markers(&self) -> &[Marked] {
+        &self.facts.markers
+    }
+
+    /// The absolute address of one printed for a file-backed object. `None` if neither the mappings nor the
+    /// number itself tell whether it is relative to the file.
+    pub fn absolute(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
+        let maps = pid.and_then(|pid| self.facts.maps.get(&pid)).map_or(&[][..], Vec::as_slice);
+        let of_file = || maps.iter().rev().filter(|map| map.path == dso);
+        let inside = |value: u64, from: u64, len: u64| value >= from && value - from < len;
+        let absolute = of_file().any(|map| inside(addr, map.start, map.len));
+        let relative = of_file().find(|map| inside(addr, map.pgoff, map.len));
+        match (absolute, relative) {
+            (true, None) => Some(addr),
+            (false, Some(map)) => map.start.checked_add(addr - map.pgoff),
+            (false, None) if addr >= BEYOND_ANY_FILE => Some(addr),
+            _ => None,
+        }
+    }
+
+    /// Takes in a record line; anything else changes nothing.
+    pub fn apply(&mut self, line: &[u8]) {
+        let Some(at) = memchr::memmem::find(line, RECORD) else { return };
+        let (head, record) = (&line[..at], &line[at + RECORD.len()..]);
+        if let Some(rest) = record.strip_prefix(b"MMAP2 ").or_else(|| record.strip_prefix(b"MMAP ")) {
+            let time = Header::parse(head).and_then(|header| header.time).unwrap_or_default();
+            self.apply_map(rest, time);
+        } else if let Some(rest) = record.strip_prefix(b"COMM") {
+            self.apply_comm(rest);
+        } else if let Some(rest) = record.strip_prefix(b"FORK") {
+            self.apply_fork(rest);
+        }
+    }
+
+    /// `18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java`
+    fn apply_map(&mut self, text: &[u8], time: Nanos) {
+        let parse = || {
+            let colon = memchr::memchr(b':', text)?;
+            let (pid, tid) = pair(&text[..colon], b'/')?;
+            let rest = text[colon + 1..].strip_prefix(b" [0x")?;
+            let (start, rest) = address(rest)?;
+            let (len, rest) = address(rest.strip_prefix(b"(0x")?)?;
+            let rest = rest.strip_prefix(b") @ ")?;
+            let (pgoff, rest) = address(rest.strip_prefix(b"0x").unwrap_or(rest))?;
+            let rest = &rest[memchr::memmem::find(rest, b"]: ")? + 3..];
+            let path = &rest[memchr::memchr(b' ', rest)? + 1..];
+            Some((pid, tid, Map { start, len, pgoff, path: path.trim_ascii_end().to_vec() }))
+        };
+        let Some((pid, tid, map)) = parse() else { return };
+        let facts = Arc::make_mut(&mut self.facts);
+        facts.threads.insert(Tid(tid), Pid(pid));
+        let base = map.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        if base.starts_with(b"jit-") && base.ends_with(b".dump") {
+            let (path, addr) = (map.path.clone(), Addr(map.start));
+            facts.markers.push(Marked { pid: Pid(pid), tid: Tid(tid), path, time, addr });
+        }
+        let maps = facts.maps.entry(Pid(pid)).or_default();
+        if !maps.contains(&map) {
+            maps.push(map);
+        }
+    }
+
+    /// `: java:18314/18315` and ` exec: java:18314/18315`; names may hold colons and slashes.
+    fn apply_comm(&mut self, text: &[u8]) {
+        let ids = text.trim_ascii_end().rsplit(|&byte| byte == b':').next().and_then(|ids| pair(ids, b'/'));
+        if let Some((pid, tid)) = ids {
+            let facts = Arc::make_mut(&mut self.facts);
+            facts.threads.insert(Tid(tid), Pid(pid));
+            if text.starts_with(b" exec") {
+                facts.maps.remove(&Pid(pid));
+            }
+        }
+    }
+
+    /// `(18314:18315):(18314:18314)`: child, then parent; a new process starts with its parent's mappings.
+    fn apply_fork(&mut self, text: &[u8]) {
+        let parse = || {
+            let mut parts = text.split(|&byte| byte == b'(' || byte == b')').filter_map(|part| pair(part, b':'));
+            Some((parts.next()?, parts.next()?))
+        };
+        let Some(((pid, tid), (parent, _))) = parse() else { return };
+        let facts = Arc::make_mut(&mut self.facts);
+        facts.threads.insert(Tid(tid), Pid(pid));
+        if pid != parent
+            && let Some(maps) = facts.maps.get(&Pid(parent)).cloned()
+        {
+            facts.maps.insert(Pid(pid), maps);
+        }
+    }
+}
+
+/// No file reaches this far (ext4 ends at 2^44): a larger number is an address in memory.
+const BEYOND_ANY_FILE: u64 = 1 << 44;
+
+fn pair(text: &[u8], between: u8) -> Option<(i32, i32)> {
+    let at = memchr::memchr(between, text)?;
+    let id = |text: &[u8]| i32::try_from(digits(text.trim_ascii())?).ok();
+    Some((id(&text[..at])?, id(&text[at + 1..])?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(lines: &[&str]) -> Known {
+        let mut known = Known::default();
+        for line in lines {
+            known.apply(line.as_bytes());
+        }
+        known
+    }
+
+    #[test]
+    fn threads_and_markers() {
+        let known = known(&[
+            "java 9 551.191241: PERF_RECORD_FORK(18314:18315):(18314:18314)",
+            "a:b 18316 551.191299: PERF_RECORD_COMM exec: a:b/c:18316/18316",
+            "n 5 1.000002: PERF_RECORD_MMAP2 5/6: [0x7f0000(0x1000) @ 0 fe:00 31 0]: r-xp /tmp/a b/jit-5.dump",
+        ]);
+        assert_eq!(known.process_of(Tid(18315)), Some(Pid(18314)));
+        assert_eq!(known.process_of(Tid(18316)), Some(Pid(18316)));
+        assert_eq!(known.process_of(Tid(6)), Some(Pid(5)));
+        let marker = &known.markers()[0];
+        assert_eq!((marker.path.as_slice(), marker.time), (&b"/tmp/a b/jit-5.dump"[..], Nanos(1_000_002_000)));
+    }
+
+    #[test]
+    fn relative_addresses_need_a_base() {
+        let text =
+            "n 5 1.000002: PERF_RECORD_MMAP2 5/5: [0x7f0000(0x1000) @ 0x2000 fe:00 31 0]: r-xp /memfd:x (deleted)";
+        let forked = "n 5 1.000002: PERF_RECORD_FORK(7:7):(5:5)";
+        let known = known(&[text, forked]);
+        let dso = b"/memfd:x (deleted)";
+        assert_eq!(known.absolute(Some(Pid(5)), dso, 0x2010), Some(0x7f0010));
+        assert_eq!(known.absolute(Some(Pid(7)), dso, 0x7f0010), Some(0x7f0010));
+        assert_eq!(known.absolute(Some(Pid(5)), dso, 0x10), None);
+        assert_eq!(known.absolute(Some(Pid(6)), dso, 0x2010), None);
+        assert_eq!(known.absolute(None, dso, 0x7f12_3456_7890), Some(0x7f12_3456_7890));
+    }
+
+    #[test]
+    fn broken_record_lines_change_nothing() {
+        for line in [
+            "PERF_RECORD_MMAP2 5/5: [0x",
+            "PERF_RECORD_MMAP2 x",
+            "PERF_RECORD_FORK(1:2)",
+            "PERF_RECORD_COMM: a",
+            "PERF_RECORD_",
+        ] {
+            let known = known(&[line]);
+            assert!(known.facts.threads.is_empty() && known.facts.maps.is_empty(), "{line}");
+        }
+    }
+}

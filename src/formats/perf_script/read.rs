@@ -1,0 +1,189 @@
+//! perf script's text as stacks.
+
+use super::frame::{Frame, Place, UNKNOWN};
+use super::header::Header;
+use super::known::{Known, is_record_line};
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::model::stacks::{self, FrameKind, Profile, Row, Track, Unit};
+use crate::model::{Nanos, Pid};
+use std::path::Path;
+
+/// Reads a text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
+pub fn read(bytes: &[u8], _options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut reader =
+        Reader { profile: Profile::new(), known: Known::default(), sample: None, skipped: Skipped::new("line") };
+    reader.profile.perf_names = true;
+    let mut at = 0;
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        reader.line(line.trim_ascii_end(), at);
+        at += line.len() as u64;
+    }
+    reader.end_sample();
+    reader.skipped.report(Path::new("perf script text"), warnings);
+    Ok(reader.profile)
+}
+
+struct Reader {
+    profile: Profile,
+    known: Known,
+    sample: Option<Sample>,
+    skipped: Skipped,
+}
+
+/// A sample whose frames are being read.
+struct Sample {
+    event: String,
+    track: Track,
+    weight: u64,
+    time: Option<Nanos>,
+    /// Leaf first, as printed.
+    frames: Vec<stacks::FrameId>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &[u8], at: u64) {
+        if line.is_empty() {
+            self.end_sample();
+        } else if line.starts_with(b"\t") {
+            self.frame_line(line, at);
+        } else if is_record_line(line) {
+            self.known.apply(line);
+        } else if let Some(header) = Header::parse(line).filter(|header| header.event().is_some()) {
+            self.end_sample();
+            self.begin_sample(&header);
+        } else if let Some(source) = line.strip_prefix(b"  ").filter(|_| self.sample.is_some()) {
+            self.source_line(source);
+        } else if !line.starts_with(b"#") {
+            self.skipped.add(Error::new("neither a sample's first line nor a frame").at(at));
+        }
+    }
+
+    fn begin_sample(&mut self, header: &Header<'_>) {
+        let of_thread = |tid| self.known.process_of(tid);
+        let pid = header.pid.or_else(|| header.tid.and_then(of_thread)).or(header.tid.map(|tid| Pid(tid.0)));
+        let track = Track { comm: header.comm.to_vec(), pid, tid: header.tid, cpu: None };
+        let event = String::from_utf8_lossy(header.event().unwrap_or_default()).into_owned();
+        let weight = header.period().unwrap_or(1);
+        let mut sample = Sample { event, track, weight, time: header.time, frames: Vec::new() };
+        // One-line samples have their frame behind the event.
+        let behind = header.event().and_then(|event| {
+            let start = memchr::memmem::find(header.rest, event)? + event.len() + 1;
+            Frame::parse(header.rest.get(start..)?)
+        });
+        if let Some(frame) = behind {
+            sample.frames.push(self.frame(&frame));
+        }
+        self.sample = Some(sample);
+    }
+
+    fn frame_line(&mut self, line: &[u8], at: u64) {
+        match (Frame::parse(line), self.sample.is_some()) {
+            (Some(frame), true) => {
+                let frame = self.frame(&frame);
+                self.sample.as_mut().into_iter().for_each(|sample| sample.frames.push(frame));
+            }
+            (Some(_), false) => self.skipped.add(Error::new("a frame without a sample above it").at(at)),
+            (None, _) => self.skipped.add(Error::new("a frame begins with a hexadecimal address").at(at)),
+        }
+    }
+
+    /// `  file.c:12` tells where the frame above is.
+    fn source_line(&mut self, text: &[u8]) {
+        let Some(colon) = memchr::memrchr(b':', text) else { return };
+        let line = std::str::from_utf8(&text[colon + 1..]).ok().and_then(|line| line.parse().ok());
+        let last = self.sample.as_mut().and_then(|sample| sample.frames.last_mut());
+        if let (Some(line), Some(last)) = (line, last) {
+            let file = self.profile.name(&text[..colon]);
+            let frame = stacks::Frame { file: Some(file), line, ..*self.profile.frame_of(*last) };
+            *last = self.profile.frame(frame);
+        }
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>) -> stacks::FrameId {
+        let name = self.profile.name(frame.symbol);
+        let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
+        let module = dso.map(|dso| self.profile.name(dso));
+        let kind = if frame.inlined { FrameKind::Inlined } else { kind(frame) };
+        // The address decides nothing once the function is known; kept, it would tell equal stacks apart.
+        let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
+        self.profile.frame(stacks::Frame { name, module, file: None, line: 0, addr, kind })
+    }
+
+    fn end_sample(&mut self) {
+        let Some(sample) = self.sample.take() else { return };
+        let track = self.profile.track(sample.track);
+        let mut stack = None;
+        for frame in sample.frames.into_iter().rev() {
+            stack = Some(self.profile.stack(stack, frame));
+        }
+        let row = Row { track, stack, weight: sample.weight, count: 1, time: sample.time };
+        self.profile.series_named(&sample.event, Unit::Samples).rows.push(row);
+    }
+}
+
+fn kind(frame: &Frame<'_>) -> FrameKind {
+    let Some(dso) = frame.dso.filter(|dso| *dso != UNKNOWN) else {
+        return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
+    };
+    let programs: [&[u8]; 4] = [b"[vdso]", b"[vsyscall]", b"[heap]", b"[stack]"];
+    let bracketed = dso.starts_with(b"[") && dso.ends_with(b"]") && !programs.contains(&dso);
+    let anonymous = matches!(Place::of(Some(dso)), Place::Anonymous(_) | Place::FileBacked);
+    match () {
+        () if anonymous && frame.symbol != UNKNOWN => FrameKind::Jit,
+        () if anonymous => FrameKind::Unknown,
+        () if bracketed || dso.ends_with(b".ko") || dso.ends_with(b"vmlinux") => FrameKind::Kernel,
+        () => FrameKind::User,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> (Profile, Vec<String>) {
+        let mut warnings = Warnings::new();
+        let profile = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
+        let said = warnings.iter().map(ToString::to_string).collect();
+        (profile, said)
+    }
+
+    fn folded(profile: &Profile, series: usize) -> Vec<String> {
+        let spelled = |row: &Row| {
+            let name = |id| String::from_utf8_lossy(profile.name_of(profile.frame_of(id).name)).into_owned();
+            let mut names: Vec<_> = profile.frames_up(row.stack).map(name).collect();
+            names.reverse();
+            format!("{} {}", names.join(";"), row.weight)
+        };
+        profile.series[series].rows.iter().map(spelled).collect()
+    }
+
+    #[test]
+    fn samples_of_two_events_with_and_without_stacks() {
+        let (profile, said) = read_text(
+            "# ========\nswapper 0 0.000000: PERF_RECORD_COMM: java:5/6\n\
+             java 6 1.000002:    10 cycles:u: \n\t 7f1 leaf+0x1 (/tmp/perf-5.map)\n\t 7f2 main+0x1 (/bin/x)\n  x.c:3\n\n\
+             java 6 1.000003: faults:  ffffffff8168bb05 fault+0x1 ([kernel.kallsyms])\n\
+             java 6 1.000004:    10 cycles:u: \r\n\t 7f2 main+0x1 (/bin/x)\r\n\r\n",
+        );
+        assert!(said.is_empty(), "{said:?}");
+        assert_eq!(folded(&profile, 0), ["main;leaf 10", "main 10"]);
+        assert_eq!(folded(&profile, 1), ["fault 1"]);
+        let row = profile.series[0].rows[0];
+        assert_eq!(profile.track_of(row.track).pid, Some(Pid(5)));
+        let frames: Vec<_> = profile.frames_up(row.stack).map(|id| *profile.frame_of(id)).collect();
+        assert_eq!((frames[0].kind, frames[1].line), (FrameKind::Jit, 3));
+        let kernel = profile.frames_up(profile.series[1].rows[0].stack).next().unwrap();
+        assert_eq!(profile.frame_of(kernel).kind, FrameKind::Kernel);
+    }
+
+    #[test]
+    fn noise_is_counted_with_its_first_place() {
+        let (profile, said) = read_text("\t 7f1 lost (x)\nj 6 1.000002: cycles: \n\t zzz\n\t 7f1 kept (x)\n");
+        assert_eq!(folded(&profile, 0), ["kept 1"]);
+        assert_eq!(
+            said,
+            ["perf script text: at byte 0x0: 2 lines skipped, the first here: a frame without a sample above it"]
+        );
+    }
+}

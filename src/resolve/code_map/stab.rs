@@ -1,0 +1,202 @@
+//! Finds the rectangle that holds a point among rectangles that do not overlap: a k-d tree without pointers.
+//!
+//! The segments are reordered so that each node of the tree is a stretch of the array, split in halves down to
+//! [`LEAF`]; the nodes' bounding boxes stand in an array like a heap's. Each split takes the axis that cuts fewer
+//! rectangles: addresses where code lies side by side, times where one place was used again and again.
+
+use super::Segment;
+use crate::model::{Addr, Nanos};
+use crate::parallel;
+
+/// How many segments a leaf may hold. 8 and 32 were slower in `benches/code_map.rs`.
+const LEAF: usize = 16;
+
+/// Below this many segments a half is built on the thread that is there.
+const PARALLEL: usize = 1 << 14;
+
+/// The tree over a stretch of the code map's segments.
+#[derive(Debug)]
+pub(super) struct Tree {
+    first: usize,
+    len: usize,
+    boxes: Vec<Extent>,
+}
+
+/// Smallest start, largest end, earliest from, latest until.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    start: Addr,
+    end: Addr,
+    from: Nanos,
+    until: Nanos,
+}
+
+const NOTHING: Extent = Extent { start: Addr(u64::MAX), end: Addr(0), from: Nanos(u64::MAX), until: Nanos(0) };
+
+impl Extent {
+    fn of(segments: &[Segment]) -> Self {
+        segments.iter().fold(NOTHING, |extent, segment| Self {
+            start: extent.start.min(segment.start),
+            end: extent.end.max(segment.end),
+            from: extent.from.min(segment.from),
+            until: extent.until.max(segment.until),
+        })
+    }
+
+    fn holds(&self, addr: Addr) -> bool {
+        self.start <= addr && addr < self.end
+    }
+}
+
+impl Tree {
+    /// Reorders the segments, which will stand from place `first` on, and builds the tree over them.
+    pub(super) fn build(segments: &mut [Segment], first: usize) -> Self {
+        let mut levels = 0;
+        while segments.len() >> levels > LEAF {
+            levels += 1;
+        }
+        let mut boxes = vec![NOTHING; (2 << levels) - 1];
+        // Breadth first, each level's boxes are a stretch of the array; the halves below a node are built apart.
+        arrange(segments, levels);
+        fill(segments, levels, &mut boxes);
+        Self { first, len: segments.len(), boxes }
+    }
+
+    /// The place of the segment that holds `addr` and is live at `time`; without a time, the last one there.
+    pub(super) fn live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
+        let at = time.unwrap_or(Nanos(u64::MAX - 1));
+        let mut found = None;
+        self.visit(
+            segments,
+            addr,
+            |extent| extent.from <= at && at < extent.until,
+            |place, segment| {
+                let hit = segment.from <= at && at < segment.until;
+                if hit {
+                    found = Some(place);
+                }
+                hit
+            },
+        );
+        if found.is_none() && time.is_none() {
+            let mut last: Option<(Nanos, usize)> = None;
+            self.visit(
+                segments,
+                addr,
+                |_| true,
+                |place, segment| {
+                    last = last.max(Some((segment.until, place)));
+                    false
+                },
+            );
+            found = last.map(|(_, place)| place);
+        }
+        found
+    }
+
+    /// The place of the first segment that holds `addr` after `time`, if all that do are of one code.
+    pub(super) fn only_later(&self, segments: &[Segment], addr: Addr, time: Nanos) -> Option<usize> {
+        let mut found: Option<(usize, Segment)> = None;
+        let mut several = false;
+        self.visit(
+            segments,
+            addr,
+            |extent| extent.until > time,
+            |place, segment| {
+                if segment.from > time {
+                    several |= found.is_some_and(|(_, other)| other.code != segment.code);
+                    if found.is_none_or(|(_, other)| segment.from < other.from) {
+                        found = Some((place, *segment));
+                    }
+                }
+                several
+            },
+        );
+        found.filter(|_| !several).map(|(place, _)| place)
+    }
+
+    /// Shows `each` the segments that hold `addr` in nodes that `enter`, until it says that it has enough.
+    fn visit(
+        &self,
+        segments: &[Segment],
+        addr: Addr,
+        enter: impl Fn(&Extent) -> bool,
+        mut each: impl FnMut(usize, &Segment) -> bool,
+    ) {
+        let own = &segments[self.first..self.first + self.len];
+        // At most one sibling a level waits.
+        let mut waiting = [(0usize, 0usize, 0usize); usize::BITS as usize];
+        waiting[0] = (0, 0, own.len());
+        let mut count = 1;
+        while count > 0 {
+            count -= 1;
+            let (node, low, high) = waiting[count];
+            if !self.boxes[node].holds(addr) || !enter(&self.boxes[node]) {
+                continue;
+            }
+            if 2 * node + 2 < self.boxes.len() {
+                let middle = low + (high - low) / 2;
+                waiting[count] = (2 * node + 2, middle, high);
+                waiting[count + 1] = (2 * node + 1, low, middle);
+                count += 2;
+                continue;
+            }
+            for (at, segment) in own[low..high].iter().enumerate() {
+                let holds = segment.start <= addr && addr < segment.end;
+                if holds && each(self.first + low + at, segment) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Puts the smaller half of the better axis first, and so on in both halves.
+fn arrange(segments: &mut [Segment], levels: usize) {
+    if levels == 0 {
+        return;
+    }
+    let middle = segments.len() / 2;
+    let by_start = |segment: &Segment| (segment.start, segment.from);
+    let by_time = |segment: &Segment| (segment.from, segment.start);
+    segments.select_nth_unstable_by_key(middle, by_time);
+    let time = segments[middle].from;
+    let cut_by_time = segments.iter().filter(|segment| segment.from < time && time < segment.until).count();
+    segments.select_nth_unstable_by_key(middle, by_start);
+    let start = segments[middle].start;
+    let cut_by_start = segments.iter().filter(|segment| segment.start < start && start < segment.end).count();
+    // Segments that begin where the halves meet may lie in both: they count as cut.
+    let same_start = segments[..middle].iter().filter(|segment| segment.start == start).count();
+    if cut_by_time < cut_by_start + same_start {
+        segments.select_nth_unstable_by_key(middle, by_time);
+    }
+    let (low, high) = segments.split_at_mut(middle);
+    if low.len() > PARALLEL {
+        parallel::join(|| arrange(low, levels - 1), || arrange(high, levels - 1));
+    } else {
+        arrange(low, levels - 1);
+        arrange(high, levels - 1);
+    }
+}
+
+/// Fills the boxes of all nodes, the leaves' first.
+fn fill(segments: &[Segment], levels: usize, boxes: &mut [Extent]) {
+    let leaves = 1usize << levels;
+    for leaf in 0..leaves {
+        let (mut low, mut high) = (0, segments.len());
+        for level in (0..levels).rev() {
+            let middle = low + (high - low) / 2;
+            if leaf >> level & 1 == 0 { high = middle } else { low = middle }
+        }
+        boxes[leaves - 1 + leaf] = Extent::of(&segments[low..high]);
+    }
+    for node in (0..leaves - 1).rev() {
+        let (a, b) = (boxes[2 * node + 1], boxes[2 * node + 2]);
+        boxes[node] = Extent {
+            start: a.start.min(b.start),
+            end: a.end.max(b.end),
+            from: a.from.min(b.from),
+            until: a.until.max(b.until),
+        };
+    }
+}

@@ -1,0 +1,242 @@
+//! The code map against a simulation that keeps, for every address, the list of what was put there.
+
+use super::*;
+use crate::model::Tid;
+use crate::model::code::Lines;
+use crate::model::process::{Mapping, Process};
+use std::num::NonZeroUsize;
+
+fn code(name: &'static str, addr: u64, size: u64) -> Code<'static> {
+    Code {
+        name: name.as_bytes(),
+        addr: Addr(addr),
+        size,
+        bytes: None,
+        lines: Lines::default(),
+        unwind: None,
+        origin: OriginId(0),
+    }
+}
+
+fn load(pid: i32, time: Option<u64>, code: Code<'static>) -> CodeEvent<'static> {
+    CodeEvent { pid: Pid(pid), tid: Tid(0), time: time.map(Nanos), kind: CodeEventKind::Load(code) }
+}
+
+fn moved(pid: i32, time: u64, load: usize, to: u64) -> CodeEvent<'static> {
+    CodeEvent { pid: Pid(pid), tid: Tid(0), time: Some(Nanos(time)), kind: CodeEventKind::Move { load, to: Addr(to) } }
+}
+
+fn build(events: Vec<CodeEvent<'static>>, processes: &Processes) -> CodeMap<'static> {
+    let pool = Pool::new(NonZeroUsize::new(2)).unwrap();
+    CodeMap::build(vec![(OriginId(0), events)], processes, &pool)
+}
+
+fn name_at(map: &CodeMap<'_>, pid: i32, addr: u64, time: Option<u64>) -> Option<(String, u64, How)> {
+    let hit = map.lookup(Pid(pid), Addr(addr), time.map(Nanos))?;
+    let segment = map.segment(hit.segment);
+    assert!(segment.start.0 <= addr && addr < segment.end.0 && segment.code == hit.code);
+    Some((String::from_utf8_lossy(map.code(hit.code).name).into_owned(), hit.offset, hit.how))
+}
+
+#[test]
+fn a_later_load_takes_only_what_it_overlaps() {
+    let map = build(
+        vec![load(1, Some(10), code("a", 0x100, 0x100)), load(1, Some(20), code("b", 0x140, 0x20))],
+        &Processes::default(),
+    );
+    let at = |addr, time| name_at(&map, 1, addr, Some(time));
+    assert_eq!(at(0x150, 15), Some(("a".into(), 0x50, How::Live)));
+    assert_eq!(at(0x150, 20), Some(("b".into(), 0x10, How::Live)));
+    assert_eq!(at(0x130, 25), Some(("a".into(), 0x30, How::Live)));
+    assert_eq!(at(0x1ff, 25), Some(("a".into(), 0xff, How::Live)));
+    assert_eq!(at(0x200, 25), None);
+    assert_eq!(name_at(&map, 1, 0x150, None), Some(("b".into(), 0x10, How::Live)));
+}
+
+#[test]
+fn a_sample_slightly_before_its_load_finds_it_if_no_other_could_be_meant() {
+    let one = build(vec![load(1, Some(10), code("a", 0x100, 0x10))], &Processes::default());
+    assert_eq!(name_at(&one, 1, 0x108, Some(9)), Some(("a".into(), 8, How::Later)));
+    let two = vec![load(1, Some(10), code("a", 0x100, 0x10)), load(1, Some(20), code("b", 0x100, 0x10))];
+    assert_eq!(name_at(&build(two, &Processes::default()), 1, 0x108, Some(9)), None);
+}
+
+#[test]
+fn moves_take_the_code_along_and_leave_nothing_behind() {
+    let events = vec![
+        load(1, Some(10), code("a", 0x100, 0x10)),
+        moved(1, 20, 0, 0x108),
+        load(1, Some(30), code("b", 0x10c, 0x4)),
+        moved(1, 40, 0, 0x900),
+    ];
+    let map = build(events, &Processes::default());
+    let at = |addr, time| name_at(&map, 1, addr, Some(time)).map(|(name, offset, _)| (name, offset));
+    assert_eq!(at(0x10c, 15), Some(("a".into(), 0xc)));
+    assert_eq!(at(0x10c, 25), Some(("a".into(), 0x4)));
+    assert_eq!(at(0x104, 25), None);
+    assert_eq!(at(0x10c, 35), Some(("b".into(), 0)));
+    assert_eq!(at(0x108, 45), None);
+    assert_eq!(at(0x10c, 45), Some(("b".into(), 0)));
+    assert_eq!(at(0x90f, 45), Some(("a".into(), 0xf)));
+}
+
+fn mapping(time: u64, addr: u64, len: u64, path: &str) -> Mapping {
+    Mapping {
+        time: Nanos(time),
+        addr: Addr(addr),
+        len,
+        pgoff: 0,
+        path: path.into(),
+        build_id: None,
+        executable: true,
+        cpumode: crate::model::process::CpuMode::User,
+        offset: 0,
+    }
+}
+
+#[test]
+fn files_and_execs_end_code_but_anonymous_memory_does_not() {
+    let mut processes = Processes::default();
+    let process = Process {
+        mappings: vec![
+            mapping(20, 0, 0x1000, "//anon"),
+            mapping(30, 0x100, 0x8, "/lib/x.so"),
+            mapping(31, 0x108, 8, "/run/jit-1.dump"),
+        ],
+        execs: vec![Nanos(40)],
+        ..Process::default()
+    };
+    processes.by_pid.insert(Pid(1), process);
+    let map = build(vec![load(1, Some(10), code("a", 0x100, 0x10))], &processes);
+    let at = |addr, time| name_at(&map, 1, addr, Some(time)).is_some();
+    assert!(at(0x104, 25) && !at(0x104, 30) && at(0x10c, 35) && !at(0x10c, 40));
+    assert_eq!(name_at(&map, 1, 0x10c, None), Some(("a".into(), 0xc, How::Live)));
+}
+
+#[test]
+fn children_run_their_parents_code_until_they_exec() {
+    let mut processes = Processes::default();
+    let fork = |parent, time, execs: &[u64]| Process {
+        forked: Some((Pid(parent), Nanos(time))),
+        execs: execs.iter().copied().map(Nanos).collect(),
+        ..Process::default()
+    };
+    processes.by_pid.insert(Pid(2), fork(1, 15, &[30]));
+    processes.by_pid.insert(Pid(3), fork(2, 20, &[]));
+    processes.by_pid.insert(Pid(8), fork(9, 20, &[]));
+    processes.by_pid.insert(Pid(9), fork(8, 20, &[]));
+    let events = vec![
+        load(1, Some(10), code("a", 0x100, 0x10)),
+        load(1, Some(17), code("after", 0x100, 0x10)),
+        load(3, Some(25), code("own", 0x100, 0x8)),
+    ];
+    let map = build(events, &processes);
+    let at = |pid, addr, time| name_at(&map, pid, addr, Some(time)).map(|(name, _, _)| name);
+    assert_eq!(at(2, 0x104, 25), Some("a".into()));
+    assert_eq!(at(2, 0x104, 30), None);
+    assert_eq!(at(3, 0x104, 26), Some("own".into()));
+    assert_eq!(at(3, 0x10c, 26), Some("a".into()));
+    assert_eq!(at(1, 0x104, 26), Some("after".into()));
+    assert_eq!(at(8, 0x104, 26), None);
+}
+
+#[test]
+fn untimed_entries_stand_behind_live_code_and_the_later_wins() {
+    let events = vec![
+        load(1, None, code("old", 0x100, 0x100)),
+        load(1, None, code("new", 0x180, 0x10)),
+        load(1, Some(10), code("dump", 0x100, 0x10)),
+        load(1, None, code("empty", 0x1c0, 0)),
+    ];
+    let map = build(events, &Processes::default());
+    let at = |addr, time| name_at(&map, 1, addr, time);
+    assert_eq!(at(0x108, Some(5)), Some(("old".into(), 8, How::Untimed)));
+    assert_eq!(at(0x108, Some(15)), Some(("dump".into(), 8, How::Live)));
+    assert_eq!(at(0x184, Some(15)), Some(("new".into(), 4, How::Untimed)));
+    assert_eq!(at(0x1c0, None), Some(("old".into(), 0xc0, How::Untimed)));
+    assert_eq!(map.overlaps(), 1);
+}
+
+/// Which load's which byte, if any.
+type Held = Option<(usize, u64)>;
+
+/// What was put at each address, with time, newest last.
+struct Simulation {
+    cells: Vec<Vec<(u64, Held)>>,
+}
+
+impl Simulation {
+    fn put(&mut self, time: u64, range: std::ops::Range<u64>, code: Option<(usize, u64)>) {
+        for (at, addr) in range.enumerate() {
+            let what = code.map(|(code, offset)| (code, offset + at as u64));
+            self.cells[addr as usize].push((time, what));
+        }
+    }
+
+    fn at(&self, addr: u64, time: u64) -> Option<(usize, u64)> {
+        self.cells[addr as usize].iter().rev().find(|(from, _)| *from <= time).and_then(|(_, what)| *what)
+    }
+}
+
+/// Numerical Recipes' generator: the same numbers on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[test]
+fn every_address_and_time_of_random_histories_is_as_simulated() {
+    const SPACE: u64 = 240;
+    for seed in 0..8 {
+        let mut random = Random(seed);
+        let mut simulation = Simulation { cells: vec![Vec::new(); SPACE as usize] };
+        let (mut events, mut places): (Vec<CodeEvent<'static>>, Vec<(usize, u64, u64)>) = (Vec::new(), Vec::new());
+        let mut covers = Vec::new();
+        let mut time = 0;
+        for _ in 0..300 {
+            time += 1 + random.below(3);
+            let (start, size) = (random.below(SPACE - 40), random.below(40));
+            match random.below(10) {
+                0 if !places.is_empty() => {
+                    let which = random.below(places.len() as u64) as usize;
+                    let (event, old, size) = places[which];
+                    for addr in old..old + size {
+                        if simulation.at(addr, time).is_some_and(|(code, _)| code == event) {
+                            simulation.put(time, addr..addr + 1, None);
+                        }
+                    }
+                    simulation.put(time, start..start + size, Some((event, 0)));
+                    places[which].1 = start;
+                    events.push(moved(1, time, event, start));
+                }
+                1 => {
+                    covers.push(mapping(time, start, size, "/lib/x.so"));
+                    simulation.put(time, start..start + size, None);
+                }
+                _ => {
+                    let event = events.len();
+                    simulation.put(time, start..start + size, Some((event, 0)));
+                    places.push((event, start, size));
+                    events.push(load(1, Some(time), code("x", start, size)));
+                }
+            }
+        }
+        // Loads are numbered without the moves between them.
+        let loads: Vec<usize> =
+            (0..events.len()).filter(|&at| matches!(events[at].kind, CodeEventKind::Load(_))).collect();
+        let mut processes = Processes::default();
+        processes.by_pid.insert(Pid(1), Process { mappings: covers, ..Process::default() });
+        let map = build(events, &processes);
+        for at in 0..time + 2 {
+            for addr in 0..SPACE {
+                let hit = map.lookup(Pid(1), Addr(addr), Some(Nanos(at))).filter(|hit| hit.how == How::Live);
+                let found = hit.map(|hit| (loads[hit.code.0 as usize], hit.offset));
+                assert_eq!(found, simulation.at(addr, at), "seed {seed}, address {addr}, time {at}");
+            }
+        }
+    }
+}
