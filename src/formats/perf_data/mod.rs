@@ -1,1 +1,70 @@
 //! perf.data: header, attrs, records, features; read in file, pipe and directory form, and rewritten.
+//!
+//! A [`Recording`] is what stands around the records: byte order, events ([`Event`]) and feature sections. It is
+//! owned and small. The records themselves are walked in slices of the data section ([`Records`]), so that a
+//! caller may map the whole file, or only a window of it at a time; each is parsed when asked for ([`Record`],
+//! [`Sample`]).
+//!
+//! * File form: header (104 bytes), attrs with the ids of each, data section, then one section for each feature bit.
+//! * Pipe form: header (16 bytes), then records only; attrs and features are records too.
+//! * Directory form (`perf record --threads`): the file `data` in file form, and `data.N` with records only.
+//!
+//! Specification: tools/perf/Documentation/perf.data-file-format.txt and include/uapi/linux/perf_event.h of Linux.
+
+mod attr;
+mod compressed;
+mod features;
+mod header;
+mod record;
+mod recording;
+mod sample;
+mod sample_id;
+mod survey;
+mod walk;
+
+pub use attr::{Event, EventAttr};
+pub use compressed::{Decompressor, is_compressed};
+pub use features::Feature;
+pub use header::{Form, Header, Section, sniff};
+pub use record::{BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};
+pub use recording::{ReadAt, Recording};
+pub use sample::{Branch, Branches, ReadValue, ReadValues, Registers, Sample, StackCopy, Words};
+pub use sample_id::SampleId;
+pub use survey::Survey;
+pub use walk::{RawRecord, Records, Stop};
+
+/// `PERF_RECORD_*` numbers: those of the kernel as named by linux-perf-event-reader, and perf's own
+/// (`enum perf_user_event_type`, tools/lib/perf/include/perf/event.h).
+pub mod kind {
+    pub use linux_perf_event_reader::constants::{
+        PERF_RECORD_AUX as AUX, PERF_RECORD_BPF_EVENT as BPF_EVENT, PERF_RECORD_COMM as COMM, PERF_RECORD_EXIT as EXIT,
+        PERF_RECORD_FORK as FORK, PERF_RECORD_KSYMBOL as KSYMBOL, PERF_RECORD_LOST as LOST, PERF_RECORD_MMAP as MMAP,
+        PERF_RECORD_MMAP2 as MMAP2, PERF_RECORD_NAMESPACES as NAMESPACES, PERF_RECORD_SAMPLE as SAMPLE,
+    };
+    /// The first number that perf gives, not the kernel.
+    pub const USER_START: u32 = linux_perf_event_reader::constants::PERF_RECORD_USER_TYPE_START;
+    /// Pipe form: a `perf_event_attr` and its ids.
+    pub const HEADER_ATTR: u32 = 64;
+    /// Pipe form: the TRACING_DATA feature; followed by its payload.
+    pub const HEADER_TRACING_DATA: u32 = 66;
+    /// The build ID of one file.
+    pub const HEADER_BUILD_ID: u32 = 67;
+    /// All records before the previous mark that are older than it can be given out.
+    pub const FINISHED_ROUND: u32 = 68;
+    /// Which id belongs to which event, CPU and thread.
+    pub const ID_INDEX: u32 = 69;
+    /// Followed by a payload: trace data of a CPU.
+    pub const AUXTRACE: u32 = 71;
+    /// An event's unit, scale, name or CPUs.
+    pub const EVENT_UPDATE: u32 = 78;
+    /// How to convert the CPU's time-stamp counter.
+    pub const TIME_CONV: u32 = 79;
+    /// Pipe form: a feature section.
+    pub const HEADER_FEATURE: u32 = 80;
+    /// zstd data up to the record's end.
+    pub const COMPRESSED: u32 = 81;
+    /// The end of what perf wrote down about processes that were there before.
+    pub const FINISHED_INIT: u32 = 82;
+    /// A length, zstd data of that length, padding to 8.
+    pub const COMPRESSED2: u32 = 83;
+}

@@ -1,0 +1,186 @@
+//! What the records beside the samples tell: processes, threads and their names, mappings, clocks.
+
+use super::kind;
+use super::record::{Mmap, Record, Task};
+use super::walk::RawRecord;
+use super::{Feature, Recording};
+use crate::error::Skipped;
+use crate::model::process::{BuildId, CpuMode, KernelSymbol, Mapping, Marker, Process, Processes, TscConversion};
+use crate::model::threads::Threads;
+use crate::model::{Nanos, Pid};
+use rustc_hash::FxHashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// Collects, record by record; [`Survey::finish`] puts it into the order of time.
+#[derive(Debug)]
+pub struct Survey {
+    processes: Processes,
+    threads: Threads,
+    tsc: Option<TscConversion>,
+    /// From HEADER_BUILD_ID records and the BUILD_ID feature, by path.
+    build_ids: FxHashMap<Vec<u8>, BuildId>,
+    skipped: Skipped,
+}
+
+impl Default for Survey {
+    fn default() -> Self {
+        Self {
+            processes: Processes::default(),
+            threads: Threads::default(),
+            tsc: None,
+            build_ids: FxHashMap::default(),
+            skipped: Skipped::new("record"),
+        }
+    }
+}
+
+impl Survey {
+    /// Takes what a record says. Samples say nothing here and are passed over.
+    pub fn add(&mut self, recording: &Recording, raw: &RawRecord<'_>) {
+        if raw.kind == kind::SAMPLE {
+            return;
+        }
+        let record = match recording.parse_record(raw) {
+            Ok(record) => record,
+            Err(error) => return self.skipped.add(error),
+        };
+        let time = || recording.time(raw).unwrap_or_default();
+        match record {
+            Record::Mmap(mmap) => self.mapped(&mmap, time(), raw.offset),
+            Record::Comm(comm) => {
+                let time = time();
+                self.threads.named(time, comm.tid, comm.name);
+                let process = self.process(comm.pid);
+                if comm.exec {
+                    process.execs.push(time);
+                }
+                if comm.tid.0 == comm.pid.0 {
+                    process.comm = Some(comm.name.to_vec());
+                }
+            }
+            Record::Fork(task) => self.forked(task),
+            Record::Exit(task) if task.tid.0 == task.pid.0 => self.process(task.pid).exited = Some(task.time),
+            Record::Ksymbol(symbol) => self.processes.kernel_symbols.push(KernelSymbol {
+                time: time(),
+                addr: symbol.addr,
+                len: symbol.len.into(),
+                name: symbol.name.to_vec(),
+                unregistered: symbol.unregister,
+            }),
+            Record::TimeConv(tsc) => self.tsc = Some(tsc),
+            Record::BuildId(record) => {
+                self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));
+            }
+            _ => {}
+        }
+    }
+
+    fn process(&mut self, pid: Pid) -> &mut Process {
+        self.processes.by_pid.entry(pid).or_default()
+    }
+
+    fn forked(&mut self, task: Task) {
+        self.threads.forked(task.time, task.tid, task.parent_tid);
+        if task.pid == task.parent {
+            return;
+        }
+        let process = self.process(task.pid);
+        // The same number once more is another process.
+        if process.exited.is_some_and(|exited| exited <= task.time) {
+            process.execs.push(task.time);
+        }
+        process.forked.get_or_insert((task.parent, task.time));
+    }
+
+    fn mapped(&mut self, mmap: &Mmap<'_>, time: Nanos, offset: u64) {
+        let executable = mmap.executable();
+        if let Some(number) = marker(mmap.path) {
+            let path = PathBuf::from(OsStr::from_bytes(mmap.path));
+            let marker = Marker { pid: mmap.pid, tid: mmap.tid, path, time, addr: mmap.addr, offset };
+            self.processes.markers.push(marker);
+            if number != mmap.pid {
+                self.process(mmap.pid).inner_pid.get_or_insert(number);
+            }
+        }
+        let process = self.process(mmap.pid);
+        process.has_jit_memory |= executable && no_file(mmap.path);
+        process.mappings.push(Mapping {
+            time,
+            addr: mmap.addr,
+            len: mmap.len,
+            pgoff: mmap.pgoff,
+            path: mmap.path.to_vec(),
+            build_id: mmap.build_id,
+            executable,
+            cpumode: mmap.cpumode,
+            offset,
+        });
+    }
+
+    /// All of it, in the order of time; records that could not be read, beside it.
+    pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, Skipped) {
+        let endian = recording.header.endian;
+        if let Some(feature) = recording.features.get(&Feature::BUILD_ID) {
+            for record in feature.build_ids(endian) {
+                self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));
+            }
+        }
+        for process in self.processes.by_pid.values_mut() {
+            process.mappings.sort_by_key(|mapping| mapping.time);
+            process.execs.sort_unstable();
+            for mapping in process.mappings.iter_mut().filter(|mapping| mapping.build_id.is_none()) {
+                mapping.build_id = self.build_ids.get(path_of_build_id(mapping)).copied();
+            }
+        }
+        self.processes.markers.sort_by_key(|marker| marker.time);
+        self.processes.kernel_symbols.sort_by_key(|symbol| symbol.time);
+        self.processes.clock = recording.clock(self.tsc);
+        self.processes.machine = recording.machine();
+        let release = recording.features.get(&Feature::OSRELEASE);
+        self.processes.os_release = release.and_then(|feature| feature.string(endian).ok()).map(<[u8]>::to_vec);
+        self.threads.settle();
+        (self.processes, self.threads, self.skipped)
+    }
+}
+
+/// Under which path the build ID of a mapping's file stands: the kernel's without the symbol behind it.
+fn path_of_build_id(mapping: &Mapping) -> &[u8] {
+    let kernel = matches!(mapping.cpumode, CpuMode::Kernel | CpuMode::GuestKernel) && mapping.path.starts_with(b"[");
+    let end = mapping.path.iter().position(|&byte| byte == b']').filter(|_| kernel);
+    end.map_or(&mapping.path[..], |end| &mapping.path[..=end])
+}
+
+/// The process that a jitdump's name tells: `jit-PID.dump`, or Bun's `jit-TID-PID.dump`.
+fn marker(path: &[u8]) -> Option<Pid> {
+    let name = path.rsplit(|&byte| byte == b'/').next()?;
+    let numbers = std::str::from_utf8(name.strip_prefix(b"jit-")?.strip_suffix(b".dump")?).ok()?;
+    let mut numbers = numbers.split('-').map(|number| number.parse::<i32>().ok().filter(|number| *number >= 0));
+    let (first, second) = (numbers.next()??, numbers.next());
+    if numbers.next().is_some() {
+        return None;
+    }
+    second.map_or(Some(first), |second| second).map(Pid)
+}
+
+/// Whether a mapping shows memory that no file backs.
+fn no_file(path: &[u8]) -> bool {
+    const PLACES: [&[u8]; 8] =
+        [b"//anon", b"[anon", b"/memfd:", b"/dev/zero", b"/anon_hugepage", b"[heap", b"[stack", b"/SYSV"];
+    path.is_empty() || PLACES.iter().any(|place| path.starts_with(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_jitdumps() {
+        assert_eq!(marker(b"/tmp/jit-4711.dump"), Some(Pid(4711)));
+        assert_eq!(marker(b"jit-12-4711.dump"), Some(Pid(4711)));
+        for other in [&b"/tmp/jit-.dump"[..], b"jit-1-2-3.dump", b"jit-x.dump", b"xjit-1.dump", b"jit-1.dump.gz"] {
+            assert_eq!(marker(other), None);
+        }
+    }
+}
