@@ -9,6 +9,9 @@ use crate::model::filter::{Bound, Filter, TimeRange};
 use crate::model::label::{Annotate, By};
 use crate::model::stacks::Weight;
 use crate::model::{Nanos, Pid, Tid};
+use crate::resolve::kernel::KernelOptions;
+use crate::resolve::symbols::SymbolOptions;
+use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::SourceOptions;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -44,8 +47,41 @@ pub(super) struct InputArgs {
     jit_names: JitNames,
     #[command(flatten)]
     intervals: IntervalArgs,
+    /// Tell the branches that the processor recorded, in place of callers
+    #[arg(long, help_heading = "What counts")]
+    branch_stack: bool,
+    #[command(flatten)]
+    symbols: SymbolArgs,
     #[command(flatten)]
     sources: SourceArgs,
+}
+
+/// Flags about the names of native code.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where names of native code come from")]
+struct SymbolArgs {
+    /// Do not tell calls that the compiler expanded into their callers
+    #[arg(long)]
+    no_inline: bool,
+    /// Write names as the linker has them
+    #[arg(long)]
+    no_demangle: bool,
+    /// Look for recorded files below this directory
+    #[arg(long, value_name = "DIR")]
+    symfs: Option<PathBuf>,
+    /// Look for debugging information here, before /usr/lib/debug (repeatable)
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
+    /// Take kernel symbols from this copy of the recorded machine's /proc/kallsyms
+    #[arg(long, value_name = "FILE")]
+    kallsyms: Option<PathBuf>,
+}
+
+impl From<SymbolArgs> for SymbolOptions {
+    fn from(args: SymbolArgs) -> Self {
+        let search = SearchOptions { symfs: args.symfs, debug_dirs: args.debug_dir, ..SearchOptions::default() };
+        Self { search, inlines: !args.no_inline, lines: false, demangle: !args.no_demangle }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -152,6 +188,9 @@ impl InputArgs {
             filter,
             detail,
             pretty_jit_names: self.jit_names == JitNames::Pretty,
+            branch_stack: self.branch_stack,
+            kernel: KernelOptions { kallsyms: self.symbols.kallsyms.clone(), ..KernelOptions::default() },
+            symbols: self.symbols.into(),
             sources: SourceOptions::from(self.sources),
             read: self.intervals.into(),
         };

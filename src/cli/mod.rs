@@ -10,6 +10,7 @@ mod formats;
 mod input;
 mod intervals;
 mod report;
+mod script;
 
 use crate::error::Result;
 use clap::{Parser, Subcommand};
@@ -35,6 +36,8 @@ enum Command {
     Flamegraph(Box<flamegraph::FlamegraphArgs>),
     /// Lists the hottest functions of any profile
     Report(Box<report::ReportArgs>),
+    /// Prints samples as perf script does, with the names of JIT code
+    Script(Box<script::ScriptArgs>),
     /// Writes any profile in another format
     Export(Box<export::ExportArgs>),
     /// Lists the formats that are read and written
@@ -49,6 +52,7 @@ impl Cli {
             Command::Collapse(args) => args.run(&job)?,
             Command::Flamegraph(args) => args.run(&job)?,
             Command::Report(args) => args.run(&job)?,
+            Command::Script(args) => args.run(&job)?,
             Command::Export(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,
         };

@@ -6,7 +6,9 @@ pub mod flamegraph;
 pub mod formats;
 pub mod load;
 pub mod outputs;
+pub mod recording;
 pub mod report;
+pub mod script;
 
 use crate::error::Warnings;
 use crate::parallel::Pool;

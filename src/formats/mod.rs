@@ -11,6 +11,7 @@ pub mod folded;
 pub mod format;
 pub mod json;
 pub mod measureme;
+pub mod perf_data;
 pub mod perf_script;
 pub mod pprof;
 pub mod speedscope;
@@ -21,6 +22,13 @@ use format::{Detail, Events, Format, Read, Writer};
 
 /// Every format, in the order in which detection asks them.
 pub const FORMATS: &[Format] = &[
+    Format {
+        name: "perf-data",
+        about: "perf.data in file, pipe or directory form, as perf record and simpleperf write it",
+        sniff: Some(perf_data::sniff),
+        read: Read::Addresses,
+        write: None,
+    },
     Format {
         name: "measureme",
         about: "measureme profile (rustc -Zself-profile, Miri -Zmiri-measureme), versions 7 to 9",

@@ -5,6 +5,7 @@ mod input;
 pub(super) use input::Opened;
 pub use input::{Input, default_input, shown};
 
+use super::recording::{self, RecordingOptions};
 use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::FORMATS;
@@ -13,8 +14,11 @@ use crate::io::InPath;
 use crate::model::filter::Filter;
 use crate::model::jit_names;
 use crate::model::stacks::{FrameKind, Profile};
+use crate::resolve::kernel::KernelOptions;
+use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::borrow::Cow;
+use std::path::Path;
 
 /// What to load, and how.
 #[derive(Debug, Clone)]
@@ -29,6 +33,12 @@ pub struct LoadOptions {
     pub pretty_jit_names: bool,
     /// Whether samples of different processors are kept apart.
     pub by_cpu: bool,
+    /// Whether the last branches are told in place of callers.
+    pub branch_stack: bool,
+    /// Where the names of native code come from, and what is wanted of it.
+    pub symbols: SymbolOptions,
+    /// Where kernel symbols come from.
+    pub kernel: KernelOptions,
     /// Where the names of JIT code come from.
     pub sources: SourceOptions,
     /// What reading depends on.
@@ -39,7 +49,7 @@ pub struct LoadOptions {
 pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
     let mut whole = Profile::new();
     for path in inputs {
-        let mut profile = load_one(path, options, job, outcome).map_err(|error| error.in_file(&input::shown(path)))?;
+        let mut profile = load_one(path, options, job, outcome).map_err(|error| error.in_file(&shown(path)))?;
         options.filter.apply(&mut profile);
         if inputs.len() == 1 && !options.pretty_jit_names {
             whole = profile;
@@ -61,10 +71,10 @@ fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outco
     let input = match Opened::open(path)? {
         Opened::Whole(input) => input,
         Opened::Stream { mut reader, format } => {
-            let Read::Stream(read) = format.read else { return Err(unreadable(format, job)) };
+            let Read::Stream(read) = format.read else { return Err(unreadable(format)) };
             let mut warnings = Warnings::new();
             let profile = read(&mut reader, &options.read, &mut warnings)?;
-            outcome.warnings.append(warnings.in_file(&input::shown(path)));
+            outcome.warnings.append(warnings.in_file(&shown(path)));
             return Ok(profile);
         }
     };
@@ -73,15 +83,36 @@ fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outco
             let mut warnings = Warnings::new();
             let read_options = ReadOptions { done: Done::new(input.bytes.releaser()), ..options.read.clone() };
             let profile = read(&input.bytes, &read_options, &mut warnings)?;
-            outcome.warnings.append(warnings.in_file(&input::shown(path)));
+            outcome.warnings.append(warnings.in_file(&shown(path)));
             Ok(profile)
         }
-        Read::Addresses => Err(unreadable(input.format, job)),
-        Read::Stream(_) | Read::No => Err(unreadable(input.format, job)),
+        Read::Addresses => recorded(&input, &shown(path), options, job, outcome),
+        Read::Stream(_) | Read::No => Err(unreadable(input.format)),
     }
 }
 
-fn unreadable(format: &Format, _job: &Job) -> Error {
+fn recorded(input: &Input, path: &Path, options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
+    let loaded = recording::load(&input.bytes, path, &options.recording(), job, outcome)?;
+    Ok(recording::profile(&loaded))
+}
+
+impl LoadOptions {
+    /// What of it concerns recordings of addresses.
+    pub fn recording(&self) -> RecordingOptions {
+        RecordingOptions {
+            event: self.event.clone(),
+            filter: self.filter.clone(),
+            keep_addr: self.detail >= Detail::Addresses,
+            symbols: SymbolOptions { lines: self.detail >= Detail::Lines, ..self.symbols.clone() },
+            kernel: self.kernel.clone(),
+            by_cpu: self.by_cpu,
+            branch_stack: self.branch_stack,
+            sources: self.sources.clone(),
+        }
+    }
+}
+
+fn unreadable(format: &Format) -> Error {
     Error::new(format!("{} cannot be read as stacks", format.name))
 }
 

@@ -40,6 +40,8 @@ pub struct Fields {
     pub dso: bool,
     /// Source lines, each on a line of its own.
     pub srcline: bool,
+    /// Whether times are to the nanosecond (`--ns`).
+    pub ns: bool,
 }
 
 impl Default for Fields {
@@ -63,6 +65,7 @@ impl Fields {
         symoff: true,
         dso: true,
         srcline: true,
+        ns: false,
     };
 
     const NONE: Self = Self {
@@ -78,6 +81,7 @@ impl Fields {
         symoff: false,
         dso: false,
         srcline: false,
+        ns: false,
     };
 
     fn field(&mut self, name: &str) -> Option<&mut bool> {
@@ -185,7 +189,11 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
         put(out, format_args!("[{cpu:03}] "));
     }
     if let (true, Some(Nanos(time))) = (fields.time, header.time) {
-        put(out, format_args!("{:5}.{:06}: ", time / 1_000_000_000, time % 1_000_000_000 / 1000));
+        let (seconds, nanos) = (time / 1_000_000_000, time % 1_000_000_000);
+        match fields.ns {
+            true => put(out, format_args!("{seconds:5}.{nanos:09}: ")),
+            false => put(out, format_args!("{seconds:5}.{:06}: ", nanos / 1000)),
+        }
     }
     if let (true, Some(period)) = (fields.period, header.period) {
         put(out, format_args!("{period:10} "));
@@ -253,7 +261,7 @@ fn source(out: &mut Vec<u8>, line: &Line<'_>) {
 }
 
 /// Appends the end of a sample.
-pub fn end(out: &mut Vec<u8>, _fields: Fields) {
+pub fn end(out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
@@ -289,7 +297,7 @@ mod tests {
             let (symbol, dso) = (None, None);
             frame(&mut out, fields, chain, &Line { addr: 0, symbol, offset: 0, dso, inlined: false, source: None });
         }
-        end(&mut out, fields);
+        end(&mut out);
         String::from_utf8(out).unwrap()
     }
 

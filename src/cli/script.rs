@@ -1,0 +1,53 @@
+//! `jitgraft script`
+
+use super::input::InputArgs;
+use crate::commands::recording::TextOptions;
+use crate::commands::script::{self, ScriptOptions};
+use crate::commands::{Job, Outcome};
+use crate::error::{Error, Result};
+use crate::formats::format::Detail;
+use crate::formats::perf_script::write::Fields;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Flags of `script`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  jitgraft script perf.data > named.txt\n  \
+    jitgraft script -F comm,tid,time,ip,sym perf.data | inferno-collapse-perf | inferno-flamegraph > flame.svg\n  \
+    jitgraft script -F +srcline --time 10%-20% perf.data")]
+pub(super) struct ScriptArgs {
+    /// Where to write [default: standard output]
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    output: PathBuf,
+    /// The fields to print: comm, pid, tid, cpu, time, period, event, ip, sym, symoff, dso, srcline; with + or - before
+    /// a name, the usual ones and it, or without it
+    #[arg(short = 'F', long, value_name = "FIELD,…", default_value = "", hide_default_value = true,
+        allow_hyphen_values = true, value_parser = fields)]
+    fields: Fields,
+    /// Print the innermost frame only, on the sample's own line
+    #[arg(short = 'G', long)]
+    hide_call_graph: bool,
+    /// Print times to the nanosecond
+    #[arg(long)]
+    ns: bool,
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+fn fields(list: &str) -> Result<Fields, Error> {
+    if list.is_empty() { Ok(Fields::default()) } else { list.parse() }
+}
+
+impl ScriptArgs {
+    pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let detail = if self.fields.srcline { Detail::Lines } else { Detail::Names };
+        let (mut inputs, load) = self.input.checked(detail, false);
+        let input = inputs.pop().filter(|_| inputs.is_empty());
+        let input = input.ok_or_else(|| Error::usage("script prints one recording: give one input"))?;
+        let mut recording = load.recording();
+        recording.keep_addr = true;
+        let fields = Fields { ns: self.ns, ..self.fields };
+        let text = TextOptions { fields, no_call_graph: self.hide_call_graph };
+        script::run(&ScriptOptions { input, output: self.output.into(), recording, text }, job)
+    }
+}

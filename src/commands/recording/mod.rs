@@ -1,0 +1,141 @@
+//! perf.data → samples with places → names: what `load` and `script` build on.
+//!
+//! Phases, each over what the one before left: the records beside the samples (processes, threads, mappings) → JIT
+//! code and address spaces → samples as chains of spots, in parallel → each distinct spot named once.
+
+mod named;
+mod profile;
+mod records;
+mod samples;
+mod spots;
+mod text;
+
+pub(super) use named::Named;
+pub(super) use profile::profile;
+pub(super) use samples::Samples;
+pub use text::TextOptions;
+pub(super) use text::write_text;
+
+use super::{Job, Outcome};
+use crate::error::{Result, Skipped, Warning, Warnings};
+use crate::formats::perf_data::{Recording, Survey};
+use crate::model::Nanos;
+use crate::model::filter::Filter;
+use crate::model::process::Processes;
+use crate::model::threads::Threads;
+use crate::resolve::Resolver;
+use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::code_map::CodeMap;
+use crate::resolve::kernel::KernelOptions;
+use crate::resolve::symbols::SymbolOptions;
+use crate::resolve::symbols::files::SearchOptions;
+use crate::resolve::symbols::images::Images;
+use crate::sources::SourceOptions;
+use records::Pieces;
+use samples::{Context, Reading};
+use spots::Spots;
+use std::path::Path;
+
+/// What to read of a recording, and how.
+#[derive(Debug, Clone)]
+pub struct RecordingOptions {
+    /// The events whose samples count, by name with or without modifiers; empty: all.
+    pub event: Vec<String>,
+    /// Which samples count.
+    pub filter: Filter,
+    /// Whether addresses are kept, or equal offsets of one file are one.
+    pub keep_addr: bool,
+    /// What is wanted of native code.
+    pub symbols: SymbolOptions,
+    /// Where kernel symbols come from.
+    pub kernel: KernelOptions,
+    /// Whether samples of different processors are kept apart.
+    pub by_cpu: bool,
+    /// Whether the last branches are told in place of callers.
+    pub branch_stack: bool,
+    /// Where the names of JIT code come from.
+    pub sources: SourceOptions,
+}
+
+/// A recording's samples, named.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    /// Events and features.
+    pub(super) recording: Recording,
+    /// Rows and stacks.
+    pub(super) samples: Samples,
+    /// What the spots of the stacks are called.
+    pub(super) named: Named,
+}
+
+/// Reads and names what the options ask for.
+pub(super) fn load(
+    bytes: &[u8],
+    path: &Path,
+    options: &RecordingOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<Loaded> {
+    let mut warnings = Warnings::new();
+    let recording = Recording::parse(bytes, &mut warnings)?;
+    outcome.warnings.append(warnings.in_file(path));
+    let plain = records::decompressed(&recording, bytes, &mut outcome.warnings)?;
+    let data = plain.as_deref().map_or_else(|| records::data(&recording, bytes), |plain| (plain, 0));
+    let (processes, threads, pieces) = survey(&recording, data, path, job, outcome);
+    let codes = CodeMap::default();
+    let spaces = AddressSpaces::new(&processes);
+    let spots = Spots { spaces: &spaces, codes: &codes, keep_addr: options.keep_addr };
+    let (first, last) = if options.filter.asks_time() { pieces.times(&recording) } else { (Nanos(0), Nanos(0)) };
+    let context = Context {
+        recording: &recording,
+        threads: &threads,
+        filter: &options.filter.placed(first, last),
+        spots: &spots,
+        events: &wanted(&recording, &options.event),
+        by_cpu: options.by_cpu,
+        branch_stack: options.branch_stack,
+    };
+    let mut samples = read(context, &pieces, job);
+    std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(path, &mut outcome.warnings);
+    let search = SearchOptions { machine: processes.machine, ..options.symbols.search.clone() };
+    let images = Images::new(spaces.dsos().iter(), search);
+    let kernel = KernelOptions { os_release: processes.os_release.clone(), ..options.kernel.clone() };
+    let resolver =
+        Resolver { spaces: &spaces, codes: &codes, images: &images, options: &options.symbols, kernel: &kernel };
+    let named = Named::new(&samples.chains, &spots, &[], &resolver, &job.pool, &mut outcome.warnings);
+    outcome.warnings.append(images.into_warnings());
+    Ok(Loaded { recording, samples, named })
+}
+
+fn survey<'data>(
+    recording: &Recording,
+    (data, base): (&'data [u8], u64),
+    path: &Path,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> (Processes, Threads, Pieces<'data>) {
+    let mut survey = Survey::default();
+    let pieces = Pieces::new(recording, data, base, job.pool.threads(), |record| survey.add(recording, record));
+    if let Some(damage) = &pieces.damage {
+        let message = format!("what follows cannot be read: {damage}");
+        outcome.warnings.push(Warning::new(message).in_file(path, None));
+    }
+    let (processes, threads, skipped) = survey.finish(recording);
+    skipped.report(path, &mut outcome.warnings);
+    (processes, threads, pieces)
+}
+
+fn read(context: Context<'_>, pieces: &Pieces<'_>, job: &Job) -> Samples {
+    let parts = job.pool.map(pieces.list(), |records| Reading::new(context).read(records));
+    let mut parts = parts.into_iter();
+    let mut all = parts.next().unwrap_or_default();
+    parts.for_each(|part| all.append(part));
+    all
+}
+
+/// Which events count.
+fn wanted(recording: &Recording, names: &[String]) -> Vec<bool> {
+    let is = |event: &str, name: &str| event == name || event.split(':').next() == Some(name);
+    let counts = |event: &str| names.is_empty() || names.iter().any(|name| is(event, name));
+    recording.events.iter().map(|event| counts(&event.name)).collect()
+}

@@ -1,0 +1,169 @@
+//! Names for spots, each distinct location looked up once.
+
+use super::spots::{Spot, Spots};
+use crate::error::Warnings;
+use crate::model::chains::{Chains, PlaceId};
+use crate::model::process::CpuMode;
+use crate::model::stacks::FrameKind;
+use crate::parallel::Pool;
+use crate::resolve::dso::{DsoId, DsoKind};
+use crate::resolve::frames::Frames;
+use crate::resolve::{Location, Resolver};
+use rustc_hash::FxHashMap;
+
+/// One frame as writers want it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::commands) struct Shown<'a> {
+    /// The function.
+    pub(in crate::commands) name: Option<&'a [u8]>,
+    /// How far into the function.
+    pub(in crate::commands) offset: u64,
+    /// The file, or what stands for one.
+    pub(in crate::commands) module: Option<&'a [u8]>,
+    /// Source file.
+    pub(in crate::commands) file: Option<&'a [u8]>,
+    /// Source line; 0 if unknown.
+    pub(in crate::commands) line: u32,
+    /// Whether the compiler expanded it into the next one outwards.
+    pub(in crate::commands) inlined: bool,
+    /// The address in its file, or in the process where there is none; where it was asked for.
+    pub(in crate::commands) addr: Option<u64>,
+    /// The address in the process, where it was asked for; else 0.
+    pub(in crate::commands) ip: u64,
+    /// What sort of code it is.
+    pub(in crate::commands) kind: FrameKind,
+}
+
+/// The frames of every spot.
+#[derive(Debug)]
+pub(in crate::commands) struct Named {
+    frames: Frames,
+    /// For each spot: which of the locations it is, and what else is to be told of it.
+    spots: Vec<(u32, Told)>,
+    modules: Vec<Vec<u8>>,
+}
+
+/// What a spot tells beside its functions.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    module: Option<u32>,
+    addr: Option<u64>,
+    ip: u64,
+    back: u64,
+    kind: FrameKind,
+}
+
+/// What naming depends on.
+struct Naming<'a> {
+    spots: &'a Spots<'a>,
+    origins: &'a [Vec<u8>],
+    modules: Vec<Vec<u8>>,
+    module_ids: FxHashMap<Vec<u8>, u32>,
+    of_dso: FxHashMap<DsoId, (u32, bool)>,
+}
+
+impl Named {
+    /// Names all spots of these chains. `origins` are the files that JIT code is said to be in.
+    pub(super) fn new<'a>(
+        chains: &Chains<Spot>,
+        spots: &'a Spots<'a>,
+        origins: &'a [Vec<u8>],
+        resolver: &Resolver<'_>,
+        pool: &Pool,
+        warnings: &mut Warnings,
+    ) -> Self {
+        let mut locations: Vec<Location> = Vec::new();
+        let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
+        let (modules, module_ids, of_dso) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
+        let mut naming = Naming { spots, origins, modules, module_ids, of_dso };
+        let mut told = Vec::with_capacity(chains.places().len());
+        for spot in chains.places() {
+            let next = locations.len() as u32;
+            let number = *numbers.entry(spot.location).or_insert(next);
+            if number == next {
+                locations.push(spot.location);
+            }
+            told.push((number, naming.tell(spot)));
+        }
+        let modules = naming.modules;
+        Self { frames: resolver.resolve(&locations, pool, warnings), spots: told, modules }
+    }
+
+    /// The frames of a spot, innermost first; at least one.
+    pub(in crate::commands) fn each(&self, place: PlaceId, mut each: impl FnMut(&Shown<'_>)) {
+        let (number, told) = self.spots[place.0 as usize];
+        let Told { addr, ip, back, kind, .. } = told;
+        let module = told.module.map(|module| &*self.modules[module as usize]);
+        let unknown = Shown { name: None, offset: 0, module, file: None, line: 0, inlined: false, addr, ip, kind };
+        let frames = self.frames.of(number as usize);
+        for frame in frames {
+            each(&Shown {
+                name: frame.name.map(|name| self.frames.text(name)),
+                offset: frame.offset.map_or(0, |offset| offset + back),
+                file: frame.file.map(|file| self.frames.text(file)),
+                line: frame.line,
+                inlined: frame.inlined,
+                ..unknown
+            });
+        }
+        if frames.is_empty() {
+            each(&unknown);
+        }
+    }
+}
+
+impl Naming<'_> {
+    fn tell(&mut self, spot: &Spot) -> Told {
+        let back = u64::from(spot.is_return);
+        let mut kind = match spot.mode {
+            CpuMode::Kernel | CpuMode::GuestKernel | CpuMode::Hypervisor => FrameKind::Kernel,
+            CpuMode::User | CpuMode::GuestUser | CpuMode::Unknown => FrameKind::User,
+        };
+        let (module, addr) = match spot.location {
+            Location::Code(id, offset) => {
+                kind = FrameKind::Jit;
+                let code = self.spots.codes.code(id);
+                let origin = self.origins.get(code.origin.0 as usize);
+                (origin.map(|origin| self.module(origin)), code.addr.0.wrapping_add(offset))
+            }
+            Location::File(dso, offset) => {
+                let (module, jit) = self.dso(dso, spot);
+                if jit {
+                    kind = FrameKind::Jit;
+                }
+                (Some(module), offset)
+            }
+            Location::Nothing(addr) => (None, addr.0),
+        };
+        let addr = self.spots.keep_addr.then(|| addr.wrapping_add(back));
+        Told { module, addr, ip: spot.addr.0, back, kind }
+    }
+
+    fn module(&mut self, name: &[u8]) -> u32 {
+        if let Some(&id) = self.module_ids.get(name) {
+            return id;
+        }
+        let id = self.modules.len() as u32;
+        self.modules.push(name.to_vec());
+        self.module_ids.insert(name.to_vec(), id);
+        id
+    }
+
+    /// What a thing that was mapped is called, and whether it is an image of JIT code (`perf inject --jit`).
+    fn dso(&mut self, id: DsoId, spot: &Spot) -> (u32, bool) {
+        let dso = self.spots.spaces.dsos().get(id);
+        let named = dso.path.starts_with(b"/memfd:") || dso.path.starts_with(b"anon_inode:");
+        if dso.kind == DsoKind::Anonymous && !named {
+            // perf calls such memory by the map that would tell of it.
+            return (self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes()), false);
+        }
+        if let Some(&known) = self.of_dso.get(&id) {
+            return known;
+        }
+        let label = if dso.kind == DsoKind::KernelSymbol { b"[bpf]" } else { dso.label() };
+        let jit = label.ends_with(b".so") && memchr::memmem::find(label, b"/jitted-").is_some();
+        let known = (self.module(label), jit);
+        self.of_dso.insert(id, known);
+        known
+    }
+}

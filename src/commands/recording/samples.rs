@@ -1,0 +1,241 @@
+//! Samples → rows and chains of spots, in parallel over pieces of the recording.
+//!
+//! Each piece numbers what it meets by itself; the pieces are merged in the order of the file, so the result does
+//! not depend on the number of threads. Frames that a sample shares with the one before are not looked at again.
+
+use super::spots::{Found, Spot, Spots};
+use crate::error::Skipped;
+use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
+use crate::model::chains::{ChainId, Chains, PlaceId};
+use crate::model::filter::Placed;
+use crate::model::process::CpuMode;
+use crate::model::stacks::Track;
+use crate::model::threads::Threads;
+use crate::model::{FrameAddr, Nanos, Pid, Tid};
+use rustc_hash::FxHashMap;
+
+/// One sample.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::commands) struct SampleRow {
+    /// Index of the event.
+    pub(in crate::commands) event: u32,
+    /// Index into [`Samples::tracks`].
+    pub(in crate::commands) track: u32,
+    /// When.
+    pub(in crate::commands) time: Option<Nanos>,
+    /// How much it counts for.
+    pub(in crate::commands) period: u64,
+    /// Its stack.
+    pub(in crate::commands) chain: Option<ChainId>,
+    /// The processor.
+    pub(in crate::commands) cpu: Option<u32>,
+}
+
+/// What a piece, or all, of a recording holds.
+#[derive(Debug)]
+pub(in crate::commands) struct Samples {
+    /// In the order of the file.
+    pub(in crate::commands) rows: Vec<SampleRow>,
+    /// The stacks of all rows.
+    pub(in crate::commands) chains: Chains<Spot>,
+    /// The threads of all rows.
+    pub(in crate::commands) tracks: Vec<Track>,
+    track_ids: FxHashMap<Track, u32>,
+    /// Samples that could not be read.
+    pub(super) skipped: Skipped,
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        let (rows, tracks, track_ids) = (Vec::new(), Vec::new(), FxHashMap::default());
+        Self { rows, chains: Chains::default(), tracks, track_ids, skipped: Skipped::new("sample") }
+    }
+}
+
+impl Samples {
+    fn track(&mut self, track: Track) -> u32 {
+        if let Some(&id) = self.track_ids.get(&track) {
+            return id;
+        }
+        let id = self.tracks.len() as u32;
+        self.tracks.push(track.clone());
+        self.track_ids.insert(track, id);
+        id
+    }
+
+    /// Takes over a later piece.
+    pub(super) fn append(&mut self, piece: Self) {
+        let chains = self.chains.merge(&piece.chains);
+        let tracks: Vec<u32> = piece.tracks.into_iter().map(|track| self.track(track)).collect();
+        self.rows.extend(piece.rows.into_iter().map(|row| SampleRow {
+            track: tracks[row.track as usize],
+            chain: row.chain.map(|chain| chains[chain.0 as usize]),
+            ..row
+        }));
+        self.skipped.append(piece.skipped);
+    }
+}
+
+/// What reading a sample depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) recording: &'a Recording,
+    pub(super) threads: &'a Threads,
+    pub(super) filter: &'a Placed<'a>,
+    pub(super) spots: &'a Spots<'a>,
+    /// Events whose samples count, by index.
+    pub(super) events: &'a [bool],
+    /// Whether samples of different processors are kept apart.
+    pub(super) by_cpu: bool,
+    /// Whether branches are told, not callers.
+    pub(super) branch_stack: bool,
+}
+
+/// Process, thread, and processor where they are kept apart.
+type Who = (Option<Pid>, Option<Tid>, Option<u32>);
+
+/// Reads the samples of one piece.
+#[derive(Debug)]
+pub(super) struct Reading<'a> {
+    context: Context<'a>,
+    samples: Samples,
+    /// The frames of the sample at hand, innermost first.
+    frames: Vec<(CpuMode, FrameAddr)>,
+    /// The stack of the sample before, outermost first.
+    before: Vec<Kept>,
+    before_of: Option<(Pid, Nanos)>,
+    /// What an address was found to be, from and until when.
+    seen: FxHashMap<(Pid, CpuMode, FrameAddr), (PlaceId, Nanos, Nanos)>,
+    /// The track of a thread, and until when it has that name.
+    named: FxHashMap<Who, (u32, Nanos, Nanos)>,
+}
+
+/// A frame of the sample before.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    frame: (CpuMode, FrameAddr),
+    chain: ChainId,
+    /// Until when this and all frames outside of it are what they were.
+    until: Nanos,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(context: Context<'a>) -> Self {
+        Self {
+            context,
+            samples: Samples::default(),
+            frames: Vec::new(),
+            before: Vec::new(),
+            before_of: None,
+            seen: FxHashMap::default(),
+            named: FxHashMap::default(),
+        }
+    }
+
+    /// Reads the samples among these records.
+    pub(super) fn read<'data>(mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Samples {
+        for record in records.filter(|record| record.kind == kind::SAMPLE) {
+            match self.context.recording.sample(&record) {
+                Ok(sample) => self.sample(&sample),
+                Err(error) => self.samples.skipped.add(error),
+            }
+        }
+        self.samples
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>) {
+        let Context { filter, events, by_cpu, .. } = self.context;
+        let (pid, tid) = sample.pid_tid.unzip();
+        let counts = events.get(sample.event).copied().unwrap_or(false)
+            && filter.pid(pid)
+            && filter.tid(tid)
+            && filter.cpu(sample.cpu)
+            && filter.time(sample.time);
+        if !counts {
+            return;
+        }
+        let track = self.track(pid, tid, sample.cpu.filter(|_| by_cpu), sample.time);
+        if !filter.comm(&self.samples.tracks[track as usize].comm) {
+            return;
+        }
+        let chain = self.chain(sample, pid.unwrap_or(Pid(-1)));
+        let attr = &self.context.recording.events[sample.event].attr;
+        let fixed = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
+        self.samples.rows.push(SampleRow {
+            event: sample.event as u32,
+            track,
+            time: sample.time,
+            period: sample.period.unwrap_or(fixed),
+            chain,
+            cpu: sample.cpu,
+        });
+    }
+
+    fn track(&mut self, pid: Option<Pid>, tid: Option<Tid>, cpu: Option<u32>, time: Option<Nanos>) -> u32 {
+        let now = time.unwrap_or(Nanos(u64::MAX - 1));
+        match self.named.get(&(pid, tid, cpu)) {
+            Some(&(track, from, until)) if from <= now && now < until => return track,
+            _ => {}
+        }
+        let threads = self.context.threads;
+        let comm = threads.name(pid, tid, time).into_owned();
+        let track = self.samples.track(Track { comm, pid, tid, cpu });
+        self.named.insert((pid, tid, cpu), (track, now, threads.holds_until(pid, tid, now)));
+        track
+    }
+
+    fn chain(&mut self, sample: &Sample<'_>, pid: Pid) -> Option<ChainId> {
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.clear();
+        self.context.frames(sample, &mut frames);
+        let time = sample.time.unwrap_or(Nanos(u64::MAX - 1));
+        let known = self.known(&frames, pid, time);
+        let mut last = known.checked_sub(1).map(|last| self.before[last]);
+        self.before.truncate(known);
+        for &frame in frames.iter().rev().skip(known) {
+            let (place, until) = self.place(pid, frame, time);
+            let until = last.map_or(until, |last| last.until.min(until));
+            let chain = self.samples.chains.chain(last.map(|last| last.chain), place);
+            let kept = Kept { frame, chain, until };
+            self.before.push(kept);
+            last = Some(kept);
+        }
+        self.before_of = Some((pid, time));
+        self.frames = frames;
+        last.map(|last| last.chain)
+    }
+
+    /// How many frames, outermost first, are those of the sample before.
+    fn known(&self, frames: &[(CpuMode, FrameAddr)], pid: Pid, time: Nanos) -> usize {
+        if !self.before_of.is_some_and(|(of, from)| of == pid && from <= time) {
+            return 0;
+        }
+        let same = |(kept, frame): &(&Kept, &(CpuMode, FrameAddr))| kept.frame == **frame && time < kept.until;
+        self.before.iter().zip(frames.iter().rev()).take_while(same).count()
+    }
+
+    fn place(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> (PlaceId, Nanos) {
+        let key = (pid, frame.0, frame.1);
+        match self.seen.get(&key) {
+            Some(&(place, from, until)) if from <= time && time < until => return (place, until),
+            _ => {}
+        }
+        let Found { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
+        let place = self.samples.chains.place(spot);
+        self.seen.insert(key, (place, time, until));
+        (place, until)
+    }
+}
+
+impl Context<'_> {
+    /// The frames of a sample, innermost first.
+    fn frames(&self, sample: &Sample<'_>, frames: &mut Vec<(CpuMode, FrameAddr)>) {
+        if let (true, Some(branches)) = (self.branch_stack, sample.branches) {
+            for branch in branches.iter() {
+                frames.push((CpuMode::User, FrameAddr::Ip(branch.to)));
+                frames.push((CpuMode::User, FrameAddr::Ip(branch.from)));
+            }
+        }
+        frames.extend(sample.frames());
+    }
+}

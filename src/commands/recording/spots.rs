@@ -1,0 +1,82 @@
+//! What an address of a recording is: JIT code, a place in a file, or not known.
+//!
+//! Who wins where several answer: code that was logged after the file was mapped there, the file, code that the
+//! map knows without a time. A file that is mapped over JIT code hides it from then on, but files do not hide the
+//! entries of perf maps in memory that no file backs.
+
+use crate::model::process::CpuMode;
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
+use crate::resolve::Location;
+use crate::resolve::address_space::{AddressSpaces, Place};
+use crate::resolve::code_map::{CodeMap, Hit, How};
+use crate::resolve::dso::DsoKind;
+
+/// Where an address belongs, in a form that is equal for all samples that hit it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::commands) struct Spot {
+    /// What is there.
+    pub(super) location: Location,
+    /// Whose memory it is, where no file backs it and no code is known in it; else 0.
+    pub(super) pid: Pid,
+    /// The address as recorded, where it is asked for, else 0: equal offsets of one file are one spot then.
+    pub(super) addr: Addr,
+    /// Whether it is a return address: `location` is that of the byte before.
+    pub(super) is_return: bool,
+    /// Whose code it is.
+    pub(super) mode: CpuMode,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) spot: Spot,
+    /// Until when it holds, exclusive; the time asked for, if that is not known.
+    pub(super) until: Nanos,
+}
+
+/// All that is known of addresses.
+#[derive(Debug)]
+pub(super) struct Spots<'a> {
+    pub(super) spaces: &'a AddressSpaces,
+    pub(super) codes: &'a CodeMap<'a>,
+    /// Whether addresses are kept.
+    pub(super) keep_addr: bool,
+}
+
+impl Spots<'_> {
+    /// What was there.
+    pub(super) fn find(&self, pid: Pid, mode: CpuMode, frame: FrameAddr, time: Nanos) -> Found {
+        let lookup = frame.for_lookup();
+        let place = self.spaces.lookup(pid, lookup, time, mode);
+        let in_user = matches!(mode, CpuMode::User | CpuMode::Unknown) && !self.codes.is_empty();
+        let hit = if in_user { self.codes.lookup(pid, lookup, Some(time)) } else { None };
+        let (location, until) = match (hit, place) {
+            (Some(hit), place) if self.code_wins(&hit, place) => {
+                let until = if hit.how == How::Live { self.codes.segment(hit.segment).until } else { time };
+                (Location::Code(hit.code, hit.offset), until)
+            }
+            (_, Some(place)) => {
+                // A place that no code was ever logged at stays what it is until something else is mapped there.
+                let steady = !in_user || self.codes.lookup(pid, lookup, None).is_none();
+                (Location::File(place.dso, place.offset), if steady { place.until } else { time })
+            }
+            (_, None) => (Location::Nothing(lookup), time),
+        };
+        let pid = match location {
+            Location::File(dso, _) if self.spaces.dsos().get(dso).kind == DsoKind::Anonymous => pid,
+            _ => Pid(0),
+        };
+        let addr = if self.keep_addr { frame.raw() } else { Addr(0) };
+        let is_return = matches!(frame, FrameAddr::Return(_));
+        Found { spot: Spot { location, pid, addr, is_return, mode }, until }
+    }
+
+    fn code_wins(&self, hit: &Hit, place: Option<Place>) -> bool {
+        let Some(place) = place else { return true };
+        let backed = self.spaces.dsos().get(place.dso).kind != DsoKind::Anonymous;
+        match hit.how {
+            How::Live => !backed || self.codes.segment(hit.segment).from >= place.mapped,
+            How::Untimed | How::Later => !backed,
+        }
+    }
+}

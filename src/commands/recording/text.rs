@@ -1,0 +1,110 @@
+//! Named samples → perf script's text, in the order of time.
+//!
+//! The lines of a place are made once; a sample is its header and the lines of its chain, copied.
+
+use super::samples::SampleRow;
+use super::{Job, Loaded};
+use crate::error::Result;
+use crate::formats::perf_script::write::{self, Fields, Header, Line};
+use crate::model::chains::PlaceId;
+use linux_perf_event_reader::constants as abi;
+use std::io::Write;
+
+/// What the text shall have.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TextOptions {
+    /// The fields.
+    pub fields: Fields,
+    /// Only the innermost frame, on the sample's own line.
+    pub no_call_graph: bool,
+}
+
+/// Samples a job: enough that a thread is busy for a while, few enough that little waits to be written.
+const ROWS_A_JOB: usize = 512;
+
+/// Writes all samples.
+pub(in crate::commands) fn write_text(
+    loaded: &Loaded,
+    options: TextOptions,
+    job: &Job,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut rows: Vec<&SampleRow> = loaded.samples.rows.iter().collect();
+    rows.sort_by_key(|row| row.time);
+    let writing = Writing::new(loaded, options);
+    let rows = rows.as_slice();
+    let text = |rows: &[&SampleRow]| {
+        let mut text = Vec::new();
+        rows.iter().for_each(|row| writing.sample(row, &mut text));
+        text
+    };
+    job.pool.stream(rows.chunks(ROWS_A_JOB), text, |text| Ok(out.write_all(&text)?))
+}
+
+struct Writing<'a> {
+    loaded: &'a Loaded,
+    options: TextOptions,
+    /// The lines of all places behind each other, and where those of each end.
+    lines: Vec<u8>,
+    ends: Vec<usize>,
+    event_width: usize,
+}
+
+impl<'a> Writing<'a> {
+    fn new(loaded: &'a Loaded, options: TextOptions) -> Self {
+        let mut lines = Vec::new();
+        let places = 0..loaded.samples.chains.places().len() as u32;
+        let ends = places.map(|place| {
+            loaded.named.each(PlaceId(place), |shown| {
+                let line = Line {
+                    addr: shown.ip,
+                    symbol: shown.name,
+                    offset: shown.offset,
+                    dso: shown.module,
+                    inlined: shown.inlined,
+                    source: shown.file.map(|file| (file, shown.line)),
+                };
+                write::frame(&mut lines, options.fields, !options.no_call_graph, &line);
+            });
+            lines.len()
+        });
+        let ends = ends.collect();
+        let event_width = loaded.recording.events.iter().map(|event| event.name.len()).max().unwrap_or(0);
+        Self { loaded, options, lines, ends, event_width }
+    }
+
+    fn sample(&self, row: &SampleRow, out: &mut Vec<u8>) {
+        let Loaded { recording, samples, .. } = self.loaded;
+        let event = &recording.events[row.event as usize];
+        let track = &samples.tracks[row.track as usize];
+        let chain = !self.options.no_call_graph && event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN);
+        let header = Header {
+            comm: &track.comm,
+            pid: track.pid,
+            tid: track.tid,
+            cpu: row.cpu,
+            time: row.time,
+            period: event.attr.samples(abi::PERF_SAMPLE_PERIOD).then_some(row.period),
+            event: &event.name,
+            event_width: self.event_width,
+            chain,
+        };
+        write::header(out, self.options.fields, &header);
+        if chain {
+            samples.chains.up(row.chain).for_each(|place| out.extend_from_slice(self.lines_of(place)));
+        } else if let Some(place) = samples.chains.up(row.chain).next() {
+            // Lines were made for chains, or, without call graphs, for this.
+            let line = self.lines_of(place);
+            let line = line.strip_prefix(b"\t").unwrap_or(line);
+            let end = memchr::memchr(b'\n', line).filter(|_| !self.options.fields.srcline);
+            out.extend_from_slice(&line[..end.unwrap_or(line.len())]);
+        }
+        write::end(out);
+    }
+
+    fn lines_of(&self, place: PlaceId) -> &[u8] {
+        let at = place.0 as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.lines[start..self.ends[at]]
+    }
+}
