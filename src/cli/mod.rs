@@ -11,6 +11,7 @@ mod input;
 mod intervals;
 mod report;
 mod script;
+mod stats;
 
 use crate::error::Result;
 use clap::{Parser, Subcommand};
@@ -38,6 +39,8 @@ enum Command {
     Report(Box<report::ReportArgs>),
     /// Prints samples as perf script does, with the names of JIT code
     Script(Box<script::ScriptArgs>),
+    /// Tells what took the time: measureme profiles by label, traces by span, gaps and what spans did
+    Stats(Box<stats::StatsArgs>),
     /// Writes any profile in another format
     Export(Box<export::ExportArgs>),
     /// Lists the formats that are read and written
@@ -53,6 +56,7 @@ impl Cli {
             Command::Flamegraph(args) => args.run(&job)?,
             Command::Report(args) => args.run(&job)?,
             Command::Script(args) => args.run(&job)?,
+            Command::Stats(args) => args.run(&job)?,
             Command::Export(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,
         };

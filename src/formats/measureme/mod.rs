@@ -16,14 +16,18 @@ mod event;
 mod labels;
 mod metadata;
 mod pages;
+mod slices;
 mod stacks;
 mod strings;
+mod summary;
 
 pub use event::{Event, Payload};
 pub use labels::Labels;
 pub use metadata::Metadata;
+pub use slices::read_timeline;
 pub use stacks::read;
 pub use strings::Strings;
+pub use summary::{Item, Summary, summarize};
 
 use crate::error::{Error, Result, Skipped};
 use pages::{Pages, Stream};

@@ -37,7 +37,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 
 /// The threads in the order in which they are first seen.
 #[derive(Debug, Default)]
-struct Threads {
+pub(super) struct Threads {
     numbers: FxHashMap<u32, usize>,
     ids: Vec<u32>,
     last: Option<(u32, usize)>,
@@ -45,7 +45,7 @@ struct Threads {
 
 impl Threads {
     #[inline]
-    fn number(&mut self, id: u32, new: impl FnOnce() -> usize) -> usize {
+    pub(super) fn number(&mut self, id: u32, new: impl FnOnce() -> usize) -> usize {
         match self.last {
             Some((last, number)) if last == id => number,
             _ => {
@@ -59,7 +59,7 @@ impl Threads {
         }
     }
 
-    fn tracks(&self, profile: &Profile<'_>) -> Vec<Track> {
+    pub(super) fn tracks(&self, profile: &Profile<'_>) -> Vec<Track> {
         let metadata = profile.metadata();
         let comm = metadata.program().as_bytes();
         let pid = metadata.process_id.map(|pid| Pid(pid as i32));

@@ -194,7 +194,7 @@ impl Builder {
         oddities.misplaced_ends += thread.stack.pass(time, slices);
         if event.phase == b'E' {
             match thread.stack.end(time, name, cat, slices) {
-                Some(slice) if slices[slice].sub == NO_NAME => slices[slice].sub = sub,
+                Some(slice) if sub != NO_NAME => slices[slice].sub = sub,
                 Some(_) => {}
                 None => oddities.unmatched_ends += 1,
             }
@@ -227,7 +227,7 @@ impl Builder {
                 self.by_id.remove(&id);
             }
             return match ended {
-                Some(slice) if slices[slice].sub == NO_NAME => slices[slice].sub = sub,
+                Some(slice) if sub != NO_NAME => slices[slice].sub = sub,
                 Some(_) => {}
                 None => self.end_too_early(id, name, time),
             };
@@ -265,10 +265,9 @@ impl Builder {
                 self.take(number as u32, event);
             }
         }
-        let Timeline { slices, oddities, .. } = &mut self.timeline;
         let whole: Vec<bool> = self.threads.iter().map(|thread| thread.has_whole).collect();
-        oddities.overlaps += super::stack::nest(slices, &whole);
         self.timeline.tracks = self.threads.iter().map(|thread| self.track(thread)).collect();
+        self.timeline.nest(&whole);
         self.timeline.sort();
         self.timeline
     }

@@ -1,7 +1,6 @@
 //! The open spans of one track.
 
-use crate::model::timeline::{NO_NAME, NameNo, Slice, SliceKind, UNFINISHED};
-use std::cmp::Reverse;
+use crate::model::timeline::{NO_NAME, NameNo, Slice, UNFINISHED};
 
 /// A span on the stack: still open, or closed while others in it were open.
 #[derive(Debug, Clone, Copy)]
@@ -106,36 +105,4 @@ impl Stack {
         }
         Some(slice)
     }
-}
-
-/// Gives the slices of some threads (by their numbers) the depths that their times say. Spans that overlap another
-/// without lying in it stand beside it, at depth 0; gives how many.
-pub(super) fn nest(slices: &mut [Slice], threads: &[bool]) -> u64 {
-    let wanted = |slice: &Slice| threads[slice.track as usize] && slice.kind != SliceKind::Async;
-    let mut order: Vec<u32> = (0..slices.len() as u32).filter(|&at| wanted(&slices[at as usize])).collect();
-    let length = |slice: &Slice| if slice.duration == UNFINISHED { i64::MAX } else { slice.duration };
-    order.sort_by_key(|&at| {
-        let slice = &slices[at as usize];
-        (slice.track, slice.start, Reverse(length(slice)))
-    });
-    let (mut overlaps, mut track, mut stack) = (0, None, Vec::<Open>::new());
-    for at in order {
-        let slice = &mut slices[at as usize];
-        if track != Some(slice.track) {
-            track = Some(slice.track);
-            stack.clear();
-        }
-        let span = Open::new(at as usize, slice.name, NO_NAME, slice.start, length(slice));
-        while stack.last().is_some_and(|top| top.over(span.start)) {
-            stack.pop();
-        }
-        if stack.last().is_some_and(|top| top.end() < span.end()) {
-            overlaps += 1;
-            slice.depth = 0;
-            continue;
-        }
-        slice.depth = stack.len().min(usize::from(u16::MAX)) as u16;
-        stack.push(span);
-    }
-    overlaps
 }

@@ -5,14 +5,18 @@
 
 mod active;
 mod calls;
+mod gaps;
 mod lanes;
 mod sampling;
 mod slices;
+mod tally;
 
 pub use calls::{CallSums, Label, SHORTER};
+pub use gaps::{Gap, Selection};
 pub use lanes::{Lanes, Span};
 pub use sampling::Sampling;
 pub use slices::{NO_NAME, NameNo, Names, Oddities, Slice, SliceKind, Stacked, Timeline, UNFINISHED};
+pub use tally::Tally;
 
 /// What is measured of each call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

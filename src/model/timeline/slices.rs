@@ -5,6 +5,7 @@ use super::lanes::{Lanes, Span};
 use super::{CallOptions, Clock};
 use crate::model::stacks::{Profile, Track, Unit};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 
 /// The number of a text in [`Names`].
 pub type NameNo = u32;
@@ -119,6 +120,42 @@ impl Timeline {
         }
     }
 
+    /// Gives the slices of some threads the depths that their times say; of slices with equal times the first is the
+    /// outer one. Spans that overlap another without lying in it stand beside it, at depth 0, and are counted.
+    pub fn nest(&mut self, threads: &[bool]) {
+        let slices = &mut self.slices;
+        let wanted = |slice: &Slice| threads[slice.track as usize] && slice.kind != SliceKind::Async;
+        let mut order: Vec<u32> = (0..slices.len() as u32).filter(|&at| wanted(&slices[at as usize])).collect();
+        let end = |slice: &Slice| if slice.duration == UNFINISHED { i64::MAX } else { slice.end() };
+        order.sort_by_key(|&at| {
+            let slice = &slices[at as usize];
+            (slice.track, slice.start, Reverse(end(slice)))
+        });
+        let (mut track, mut around) = (None, Vec::<(i64, i64)>::new());
+        for at in order {
+            let slice = &mut slices[at as usize];
+            if track != Some(slice.track) {
+                track = Some(slice.track);
+                around.clear();
+            }
+            let end = end(slice);
+            // Instants of one time lie in each other.
+            while around
+                .last()
+                .is_some_and(|&(begun, over)| over < slice.start || (over == slice.start && begun < over))
+            {
+                around.pop();
+            }
+            if around.last().is_some_and(|&(_, over)| over < end) {
+                self.oddities.overlaps += 1;
+                slice.depth = 0;
+            } else {
+                slice.depth = around.len().min(usize::from(u16::MAX)) as u16;
+                around.push((slice.start, end));
+            }
+        }
+    }
+
     /// Spans that never ended.
     pub fn unfinished(&self) -> u64 {
         self.slices.iter().filter(|slice| slice.duration == UNFINISHED).count() as u64
@@ -161,7 +198,7 @@ impl Timeline {
             (Span { start: slice.start.abs_diff(first), end: end.max(slice.start).abs_diff(first) }, at as u32)
         });
         let mut spans: Vec<_> = spans.collect();
-        spans.sort_unstable_by_key(|&(span, at)| (std::cmp::Reverse(span.end), span.start, at));
+        spans.sort_unstable_by_key(|&(span, at)| (Reverse(span.end), span.start, at));
         spans
     }
 

@@ -1,0 +1,112 @@
+//! `jitgraft stats`
+
+use super::intervals::duration;
+use super::report::LayoutName;
+use crate::commands::stats::{self, Compare, MIRI, Preset, Question, StatsOptions};
+use crate::commands::{Job, Outcome};
+use crate::error::{Error, Result};
+use crate::io::InPath;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Flags of `stats`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without a question, measureme profiles are summarized by label, and traces by their top-level \
+    spans.\n\nExamples:\n  jitgraft stats app-0000123.mm_profdata\n  jitgraft stats --diff old.mm_profdata \
+    new.mm_profdata\n  jitgraft stats --gaps --limit 20 trace.json\n  jitgraft stats --preset miri --format json *.json"
+)]
+pub(super) struct StatsArgs {
+    /// Measureme profiles or traces, plain or packed (gzip, zstd); several are merged
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<PathBuf>,
+    /// Where to write [default: standard output]
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    output: PathBuf,
+    /// How the tables are written
+    #[arg(long, value_enum, default_value_t = LayoutName::Text, value_name = "HOW")]
+    format: LayoutName,
+    /// How many rows of each table at most [default: all]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Ask for count, sum and spread of the top-level spans, by name
+    #[arg(long, help_heading = "Questions")]
+    spans: bool,
+    /// Ask for count and sum of all spans, by name
+    #[arg(long, help_heading = "Questions")]
+    all: bool,
+    /// Ask what the spans of a name did, by the argument that is called as they are (repeatable)
+    #[arg(long, value_name = "NAME", help_heading = "Questions")]
+    sub: Vec<String>,
+    /// Ask for the times without any span, the longest first
+    #[arg(long, help_heading = "Questions")]
+    gaps: bool,
+    /// Ask the questions of a file, one a line, or of Miri's documentation (`miri`)
+    #[arg(long, value_name = "miri|FILE", help_heading = "Questions")]
+    preset: Option<PathBuf>,
+    /// Ask what changed from the first to the second measureme profile
+    #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "gaps", "preset", "runs"])]
+    diff: bool,
+    /// Ask how much measureme profiles of the same thing vary
+    #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "gaps", "preset"])]
+    runs: bool,
+    /// Names of spans that are no top-level spans
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_values = ["frame", "step"])]
+    #[arg(help_heading = "What counts")]
+    exclude: Vec<String>,
+    /// Only spans that end after this time: a number and ns, us, ms or s
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "What counts")]
+    from: Option<u64>,
+    /// Only spans that begin before this time
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "What counts")]
+    to: Option<u64>,
+    /// Count as Perfetto does: thread 0 shares the track of the thread numbered as its process, overlapping spans are
+    /// dropped
+    #[arg(long, help_heading = "What counts")]
+    perfetto_compat: bool,
+}
+
+impl StatsArgs {
+    pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let compare = match (self.diff, self.runs) {
+            (true, _) => Compare::Diff,
+            (_, true) => Compare::Runs,
+            _ => Compare::Merge,
+        };
+        let preset = self.preset()?;
+        let options = StatsOptions {
+            inputs: self.inputs.into_iter().map(InPath::from).collect(),
+            output: self.output.into(),
+            preset,
+            compare,
+            limit: self.limit,
+            perfetto_compat: self.perfetto_compat,
+            layout: self.format.into(),
+        };
+        stats::run(&options, job)
+    }
+
+    /// The file's questions, then those of the flags; times of flags go before the file's.
+    fn preset(&self) -> Result<Preset> {
+        let mut preset = match &self.preset {
+            None => Preset::default(),
+            Some(path) if path.as_os_str() == "miri" => Preset::parse(MIRI, duration)?,
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                let text = text.map_err(|error| Error::new("cannot read the preset").because(error).in_file(path))?;
+                Preset::parse(&text, duration).map_err(|error| error.in_file(path))?
+            }
+        };
+        let asked = [(self.spans, Question::Spans), (self.all, Question::All)];
+        preset.questions.extend(asked.into_iter().filter(|(asked, _)| *asked).map(|(_, question)| question));
+        preset.questions.extend(self.sub.iter().cloned().map(Question::Sub));
+        preset.questions.extend(self.gaps.then_some(Question::Gaps));
+        if preset.exclude.is_empty() {
+            preset.exclude = self.exclude.iter().filter(|name| !name.is_empty()).cloned().collect();
+        }
+        let time = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
+        preset.from = self.from.map(time).or(preset.from);
+        preset.to = self.to.map(time).or(preset.to);
+        Ok(preset)
+    }
+}

@@ -1,0 +1,160 @@
+//! `stats`: tables of what took the time, of measureme profiles and trace events.
+//!
+//! Several inputs are merged: the same questions, asked of many traces, answered at once.
+
+mod preset;
+mod spans;
+mod summary;
+
+pub use preset::{MIRI, Preset, Question};
+
+use super::load::{Input, Opened, shown};
+use super::{Job, Outcome};
+use crate::error::{Error, Result, Warnings};
+use crate::formats::table::{Layout, Table};
+use crate::formats::{measureme, trace_event};
+use crate::io::{InPath, OutPath, Output};
+use crate::model::timeline::Timeline;
+use serde::Serializer;
+use spans::Answers;
+use std::io::Write;
+use std::path::Path;
+
+/// What to ask of what.
+#[derive(Debug)]
+pub struct StatsOptions {
+    /// What to read.
+    pub inputs: Vec<InPath>,
+    /// Where to write.
+    pub output: OutPath,
+    /// What to ask.
+    pub preset: Preset,
+    /// How inputs are compared; only for measureme profiles.
+    pub compare: Compare,
+    /// How many rows of each table at most.
+    pub limit: Option<usize>,
+    /// Count as Perfetto's trace processor does, thread 0 and all.
+    pub perfetto_compat: bool,
+    /// How the tables are written.
+    pub layout: Layout,
+}
+
+/// What becomes of several inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    /// Their sums.
+    Merge,
+    /// The second less the first.
+    Diff,
+    /// How much they vary.
+    Runs,
+}
+
+/// Asks.
+pub fn run(options: &StatsOptions, _job: &Job) -> Result<Outcome> {
+    if options.inputs.is_empty() {
+        return Err(Error::usage("no input is named"));
+    }
+    let mut outcome = Outcome::default();
+    let mut output = Output::create(&options.output)?;
+    let mut tables = match (options.compare, &options.preset.questions[..]) {
+        (Compare::Merge, []) => by_default(options, &mut outcome)?,
+        (Compare::Merge, _) => spans(options, &mut outcome)?,
+        (compare, _) => summary::compare(compare, &options.inputs, &mut outcome)?,
+    };
+    for (_, table) in &mut tables {
+        table.rows.truncate(options.limit.unwrap_or(usize::MAX));
+    }
+    write(&tables, options.layout, &mut output)?;
+    output.commit()?;
+    Ok(outcome)
+}
+
+/// Measureme profiles are summarized as `summarize` does it; traces are asked for their top-level spans.
+fn by_default(options: &StatsOptions, outcome: &mut Outcome) -> Result<Titled> {
+    let first = options.inputs.first().map(Opened::open).transpose().map_err(|error| match options.inputs.first() {
+        Some(path) => error.in_file(&shown(path)),
+        None => error,
+    })?;
+    match first {
+        Some(Opened::Whole(input)) if input.format.name == "measureme" => {
+            summary::merged(input, &options.inputs, outcome)
+        }
+        Some(first) => {
+            let preset = Preset { questions: vec![Question::Spans], ..options.preset.clone() };
+            spans_of(Some(first), &preset, options, outcome)
+        }
+        None => Ok(Vec::new()),
+    }
+}
+
+fn spans(options: &StatsOptions, outcome: &mut Outcome) -> Result<Titled> {
+    spans_of(None, &options.preset, options, outcome)
+}
+
+/// Asks one trace after the other; only the answers are kept. `first` is the first input, if it is open already.
+fn spans_of(
+    mut first: Option<Opened>,
+    preset: &Preset,
+    options: &StatsOptions,
+    outcome: &mut Outcome,
+) -> Result<Titled> {
+    let mut answers = Answers::new(preset, options.inputs.len() > 1);
+    for path in &options.inputs {
+        let opened = first.take().map_or_else(|| Opened::open(path), Ok);
+        let read = opened.and_then(|opened| timeline(opened, options.perfetto_compat));
+        let (timeline, warnings) = read.map_err(|error| error.in_file(&shown(path)))?;
+        outcome.warnings.append(warnings.in_file(&shown(path)));
+        answers.add(&shown(path), &timeline);
+    }
+    Ok(answers.into_tables())
+}
+
+fn timeline(opened: Opened, perfetto_compat: bool) -> Result<(Timeline, Warnings)> {
+    let mut warnings = Warnings::new();
+    let timeline = match opened {
+        Opened::Whole(Input { bytes, format }) if format.name == "measureme" => {
+            measureme::read_timeline(&bytes, &mut warnings)?
+        }
+        Opened::Stream { reader, format } if format.name == "trace" => {
+            let (timeline, skipped) = trace_event::read_spans(reader, perfetto_compat)?;
+            warnings.extend(skipped.into_warning());
+            trace_event::warn(&timeline, &mut warnings);
+            timeline
+        }
+        Opened::Whole(Input { format, .. }) | Opened::Stream { format, .. } => {
+            return Err(Error::new(format!(
+                "{} holds no spans of time: stats reads measureme profiles and trace events; see report",
+                format.name
+            )));
+        }
+    };
+    Ok((timeline, warnings))
+}
+
+/// Tables, each with its title.
+type Titled = Vec<(String, Table)>;
+
+/// One table is written plainly; several with their titles: as lines in text and CSV, as keys in JSON.
+fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Result<()> {
+    if let [(_, table)] = &tables[..] {
+        return table.write(layout, out);
+    }
+    if layout == Layout::Json {
+        let mut serializer = serde_json::Serializer::new(&mut *out);
+        let tables = tables.iter().map(|(title, table)| (title, table));
+        serializer.collect_map(tables).map_err(std::io::Error::from)?;
+        return Ok(writeln!(out)?);
+    }
+    for (at, (title, table)) in tables.iter().enumerate() {
+        let blank = if at == 0 { "" } else { "\n" };
+        writeln!(out, "{blank}# {title}")?;
+        table.write(layout, out)?;
+    }
+    Ok(())
+}
+
+/// How an input is called in a table.
+fn called(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

@@ -1,0 +1,106 @@
+//! Questions as a text, so that they can be kept in a file and asked of the next trace, too.
+//!
+//! ```text
+//! # one question or setting a line
+//! spans                    count, sum and spread of the top-level spans, by name
+//! all                      count and sum of all spans, by name
+//! sub borrow_tracker       what the spans of a name did
+//! gaps                     the times without any span, the longest first
+//! exclude frame step       names that are no top-level spans
+//! from 1ms                 only spans that end after this time
+//! to 2.5s                  only spans that begin before this time
+//! ```
+
+use crate::error::{Error, Result};
+
+/// What can be asked of spans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// The top-level spans by name.
+    Spans,
+    /// All spans by name.
+    All,
+    /// What the spans of a name did.
+    Sub(String),
+    /// The longest times without any span.
+    Gaps,
+}
+
+/// Several questions about the same spans.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preset {
+    /// What to ask, in this order.
+    pub questions: Vec<Question>,
+    /// Names of spans that enclose others on tracks of their own and are no top-level spans.
+    pub exclude: Vec<String>,
+    /// Only spans that end after this time, in nanoseconds.
+    pub from: Option<i64>,
+    /// Only spans that begin before this time, in nanoseconds.
+    pub to: Option<i64>,
+}
+
+/// The questions that Miri's documentation asks (`doc/tracing.md`).
+pub const MIRI: &str = "\
+exclude frame step
+spans
+all
+sub frame
+sub step
+sub borrow_tracker
+sub data_race
+sub layouting
+sub resolve
+sub validate_operand
+gaps
+";
+
+impl Preset {
+    /// From a text of questions; `time` reads times.
+    pub fn parse(text: &str, time: impl Fn(&str) -> Result<u64, String>) -> Result<Self> {
+        let mut preset = Self::default();
+        for (number, line) in text.lines().enumerate() {
+            let wrong = |message: String| Error::usage(format!("line {}: {message}", number + 1));
+            let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+            let Some(first) = words.next() else { continue };
+            let rest: Vec<&str> = words.collect();
+            let at = |text: &str| {
+                let time = time(text).map_err(wrong)?;
+                i64::try_from(time).map_err(|_| wrong(format!("{text} is too late")))
+            };
+            match (first, &rest[..]) {
+                ("spans", []) => preset.questions.push(Question::Spans),
+                ("all", []) => preset.questions.push(Question::All),
+                ("gaps", []) => preset.questions.push(Question::Gaps),
+                ("sub", [name]) => preset.questions.push(Question::Sub((*name).to_owned())),
+                ("exclude", names) => preset.exclude.extend(names.iter().map(|name| (*name).to_owned())),
+                ("from", [text]) => preset.from = Some(at(text)?),
+                ("to", [text]) => preset.to = Some(at(text)?),
+                _ => {
+                    let known = "spans, all, gaps, sub NAME, exclude NAME…, from TIME, to TIME";
+                    return Err(wrong(format!("{line:?} is none of: {known}")));
+                }
+            }
+        }
+        Ok(preset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Preset> {
+        Preset::parse(text, |text| text.parse().map_err(|_| format!("{text} is no time")))
+    }
+
+    #[test]
+    fn questions_line_by_line() {
+        let preset = parse("# of mine\nexclude frame step\n\nspans # all of them\nsub x\nfrom 5\n").unwrap();
+        assert_eq!(preset.questions, [Question::Spans, Question::Sub("x".into())]);
+        assert_eq!((preset.exclude.len(), preset.from, preset.to), (2, Some(5), None));
+        assert_eq!(parse(MIRI).unwrap().questions.len(), 10);
+        let error = parse("spans\nsub\n").unwrap_err();
+        assert!(error.is_usage() && error.to_string().starts_with("line 2: \"sub\" is none of"), "{error}");
+        assert_eq!(parse("from x").unwrap_err().to_string(), "line 1: x is no time");
+    }
+}

@@ -1,0 +1,234 @@
+//! The answers to questions about spans, summed over traces.
+//!
+//! The numbers are those that the queries of Miri's documentation get from Perfetto: of the spans on top of their
+//! tracks, without those of excluded names. Averages, deviations and percentages are cut, not rounded.
+
+use super::{Preset, Question, called};
+use crate::formats::table::{Cell, Table};
+use crate::model::timeline::{NO_NAME, Selection, Slice, SliceKind, Tally, Timeline};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Answers so far.
+pub(super) struct Answers<'p> {
+    preset: &'p Preset,
+    answers: Vec<Answer>,
+    several: bool,
+}
+
+enum Answer {
+    Spans(TopLevel),
+    ByName(BTreeMap<Vec<u8>, Tally>),
+    Gaps(Vec<GapRow>),
+}
+
+/// Of the spans on top.
+#[derive(Default)]
+struct TopLevel {
+    slices: u64,
+    time: i128,
+    spans: Tally,
+    names: BTreeMap<Vec<u8>, Tally>,
+}
+
+struct GapRow {
+    input: String,
+    start: i64,
+    duration: i64,
+    thread: String,
+    after: String,
+    before: String,
+}
+
+impl<'p> Answers<'p> {
+    /// No trace yet; if there will be several, gaps say in which they are.
+    pub(super) fn new(preset: &'p Preset, several: bool) -> Self {
+        let answers = preset.questions.iter().map(|question| match question {
+            Question::Spans => Answer::Spans(TopLevel::default()),
+            Question::All | Question::Sub(_) => Answer::ByName(BTreeMap::new()),
+            Question::Gaps => Answer::Gaps(Vec::new()),
+        });
+        Self { preset, answers: answers.collect(), several }
+    }
+
+    /// Asks one more trace.
+    pub(super) fn add(&mut self, path: &Path, timeline: &Timeline) {
+        let Preset { exclude, from, to, .. } = self.preset;
+        let exclude = exclude.iter().filter_map(|name| timeline.names.find(name.as_bytes())).collect();
+        let selection = Selection { exclude, from: *from, to: *to };
+        for (question, answer) in self.preset.questions.iter().zip(&mut self.answers) {
+            match (question, answer) {
+                (_, Answer::Spans(top)) => top.add(timeline, &selection),
+                (_, Answer::Gaps(rows)) => rows.extend(gaps(path, timeline, &selection)),
+                (Question::Sub(name), Answer::ByName(tallies)) => {
+                    let Some(name) = timeline.names.find(name.as_bytes()) else { continue };
+                    let wanted = |slice: &Slice| slice.name == name && slice.sub != NO_NAME && selection.within(slice);
+                    tally(timeline, tallies, wanted, |slice| slice.sub);
+                }
+                (_, Answer::ByName(tallies)) => {
+                    let wanted = |slice: &Slice| slice.duration > 0 && selection.within(slice);
+                    tally(timeline, tallies, wanted, |slice| slice.name);
+                }
+            }
+        }
+    }
+
+    /// The tables, titled by their questions.
+    pub(super) fn into_tables(self) -> super::Titled {
+        let titled = |(question, answer): (&Question, Answer)| match (question, answer) {
+            (_, Answer::Spans(top)) => ("top-level spans".to_owned(), top.into_table()),
+            (_, Answer::Gaps(rows)) => ("gaps".to_owned(), gap_table(rows, self.several)),
+            (Question::Sub(name), Answer::ByName(tallies)) => (format!("what {name} did"), sub_table(tallies)),
+            (_, Answer::ByName(tallies)) => ("all spans".to_owned(), all_table(tallies)),
+        };
+        self.preset.questions.iter().zip(self.answers).map(titled).collect()
+    }
+}
+
+/// Sums durations by a name of the slice: first by number, then by text, which traces have in common.
+fn tally(
+    timeline: &Timeline,
+    tallies: &mut BTreeMap<Vec<u8>, Tally>,
+    wanted: impl Fn(&Slice) -> bool,
+    name: impl Fn(&Slice) -> u32,
+) {
+    let mut by_number: Vec<Tally> = Vec::new();
+    for slice in timeline.slices.iter().filter(|slice| wanted(slice)) {
+        let at = name(slice) as usize;
+        if at >= by_number.len() {
+            by_number.resize(at + 1, Tally::default());
+        }
+        by_number[at].add(slice.duration);
+    }
+    for (number, tally) in by_number.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
+        tallies.entry(timeline.names.text(number as u32).to_vec()).or_default().merge(tally);
+    }
+}
+
+impl TopLevel {
+    fn add(&mut self, timeline: &Timeline, selection: &Selection) {
+        let slices = timeline.slices.iter().filter(|slice| selection.within(slice));
+        self.slices += slices.clone().count() as u64;
+        let end = slices.clone().map(Slice::end).max();
+        let start = slices.clone().map(|slice| slice.start).min();
+        if let (Some(start), Some(end)) = (start, end) {
+            // Miri counts from its start, and so does Perfetto. Times since boot or 1970 count from the first event.
+            let since_start = start <= end.saturating_sub(start);
+            self.time += i128::from(if since_start { end } else { end - start });
+        }
+        for slice in slices.filter(|slice| selection.top(slice) && slice.duration > 0) {
+            self.spans.add(slice.duration);
+        }
+        let top = |slice: &Slice| selection.top(slice) && slice.name != NO_NAME;
+        tally(timeline, &mut self.names, top, |slice| slice.name);
+    }
+
+    fn into_table(self) -> Table {
+        let mut table = Table::new(&["name", "count", "sum", "%", "min", "max", "avg", "stddev"]);
+        let total = |cell| if self.slices == 0 { Cell::None } else { cell };
+        table.rows.push(vec![
+            Cell::Text("TOTAL PROGRAM DURATION".to_owned()),
+            Cell::Count(self.slices),
+            total(signed(self.time)),
+            total(Cell::Count(100)),
+            Cell::None,
+            Cell::None,
+            Cell::None,
+            Cell::None,
+        ]);
+        table.rows.push(self.row("TOTAL OVER ALL SPANS (excluding events)", &self.spans));
+        let mut names: Vec<_> = self.names.iter().collect();
+        names.sort_by_key(|(_, tally)| (Reverse(tally.sum), Reverse(tally.count)));
+        table.rows.extend(names.iter().map(|(name, tally)| self.row(&String::from_utf8_lossy(name), tally)));
+        table
+    }
+
+    fn row(&self, name: &str, tally: &Tally) -> Vec<Cell> {
+        let tenths = (tally.sum * 1000).checked_div(self.time);
+        let percent =
+            tenths.filter(|_| tally.count > 0).map_or(Cell::None, |tenths| Cell::Number(tenths as f64 / 10.0, 1));
+        let mut row = spread(name, tally);
+        row.insert(3, percent);
+        row
+    }
+}
+
+fn signed(number: i128) -> Cell {
+    i64::try_from(number).map_or(Cell::Number(number as f64, 0), Cell::Signed)
+}
+
+/// Name, count, sum, min, max, avg, stddev.
+fn spread(name: &str, tally: &Tally) -> Vec<Cell> {
+    let known = |cell| if tally.count == 0 { Cell::None } else { cell };
+    let maybe = |number: Option<i64>| number.map_or(Cell::None, Cell::Signed);
+    vec![
+        Cell::Text(name.to_owned()),
+        Cell::Count(tally.count),
+        known(signed(tally.sum)),
+        known(Cell::Signed(tally.min)),
+        known(Cell::Signed(tally.max)),
+        maybe(tally.mean()),
+        maybe(tally.deviation()),
+    ]
+}
+
+fn sub_table(tallies: BTreeMap<Vec<u8>, Tally>) -> Table {
+    let mut table = Table::new(&["name", "count", "sum", "min", "max", "avg", "stddev"]);
+    let mut tallies: Vec<_> = tallies.iter().collect();
+    tallies.sort_by_key(|(_, tally)| (Reverse(tally.count), Reverse(tally.sum)));
+    table.rows.extend(tallies.iter().map(|(name, tally)| spread(&String::from_utf8_lossy(name), tally)));
+    table
+}
+
+fn all_table(tallies: BTreeMap<Vec<u8>, Tally>) -> Table {
+    let mut table = Table::new(&["name", "count", "sum", "min", "max", "avg", "stddev"]);
+    let mut tallies: Vec<_> = tallies.iter().collect();
+    tallies.sort_by_key(|(_, tally)| (Reverse(tally.sum), Reverse(tally.count)));
+    table.rows.extend(tallies.iter().map(|(name, tally)| spread(&String::from_utf8_lossy(name), tally)));
+    table
+}
+
+fn gaps(path: &Path, timeline: &Timeline, selection: &Selection) -> Vec<GapRow> {
+    let text = |at: usize| String::from_utf8_lossy(timeline.names.text(timeline.slices[at].name)).into_owned();
+    let thread = |at: usize| {
+        let slice = &timeline.slices[at];
+        let track = timeline.tracks.get(slice.track as usize);
+        let own = if slice.kind == SliceKind::Async { " (by id)" } else { "" };
+        let tid = track.and_then(|track| track.tid).map_or_else(|| "?".to_owned(), |tid| tid.to_string());
+        format!("{tid}{own}")
+    };
+    let input = called(path);
+    let row = |gap: &crate::model::timeline::Gap| GapRow {
+        input: input.clone(),
+        start: gap.start,
+        duration: gap.duration,
+        thread: thread(gap.after),
+        after: text(gap.after),
+        before: text(gap.before),
+    };
+    timeline.gaps(selection).iter().map(row).collect()
+}
+
+fn gap_table(mut rows: Vec<GapRow>, several: bool) -> Table {
+    rows.sort_by_key(|row| Reverse(row.duration));
+    let mut columns = vec!["ts", "dur", "thread", "after", "before"];
+    if several {
+        columns.push("input");
+    }
+    let mut table = Table::new(&columns);
+    table.rows.extend(rows.into_iter().map(|row| {
+        let mut cells = vec![
+            Cell::Signed(row.start),
+            Cell::Signed(row.duration),
+            Cell::Text(row.thread),
+            Cell::Text(row.after),
+            Cell::Text(row.before),
+        ];
+        if several {
+            cells.push(Cell::Text(row.input));
+        }
+        cells
+    }));
+    table
+}

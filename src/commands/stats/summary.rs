@@ -1,0 +1,205 @@
+//! Summaries of measureme profiles: one, the sum of several, the difference of two, the spread over runs.
+
+use super::{Compare, Input, Opened, Outcome, Titled, shown};
+use crate::error::{Error, Result, Warnings};
+use crate::formats::measureme::{Item, Summary, summarize};
+use crate::formats::table::{Cell, Table};
+use crate::io::InPath;
+use crate::model::timeline::Tally;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The sum of all inputs; the first is open already.
+pub(super) fn merged(first: Input, inputs: &[InPath], outcome: &mut Outcome) -> Result<Titled> {
+    let mut first = Some(Opened::Whole(first));
+    let mut whole = Summary::default();
+    for path in inputs {
+        let summary = one(path, first.take(), outcome)?;
+        for (label, item) in summary.items {
+            add(whole.items.entry(label).or_default(), &item);
+        }
+        for (name, size) in summary.artifacts {
+            *whole.artifacts.entry(name).or_default() += size;
+        }
+        whole.total = whole.total.saturating_add(summary.total);
+    }
+    Ok(tables(&whole))
+}
+
+/// Compares the inputs.
+pub(super) fn compare(compare: Compare, inputs: &[InPath], outcome: &mut Outcome) -> Result<Titled> {
+    if compare == Compare::Diff && inputs.len() != 2 {
+        return Err(Error::usage(format!("--diff compares two inputs, {} are named", inputs.len())));
+    }
+    let summaries: Vec<Summary> = inputs.iter().map(|path| one(path, None, outcome)).collect::<Result<_>>()?;
+    match &summaries[..] {
+        [base, changed] if compare == Compare::Diff => Ok(diff(base, changed)),
+        runs => Ok(variation(runs)),
+    }
+}
+
+fn one(path: &InPath, opened: Option<Opened>, outcome: &mut Outcome) -> Result<Summary> {
+    let mut warnings = Warnings::new();
+    let summary = opened.map_or_else(|| Opened::open(path), Ok).and_then(|opened| match opened {
+        Opened::Whole(input) if input.format.name == "measureme" => {
+            summarize(&input.bytes, input.bytes.releaser(), &mut warnings)
+        }
+        Opened::Whole(Input { format, .. }) | Opened::Stream { format, .. } => {
+            Err(Error::new(format!("{} is no measureme profile, which alone can be summarized", format.name)))
+        }
+    });
+    outcome.warnings.append(warnings.in_file(&shown(path)));
+    summary.map_err(|error| error.in_file(&shown(path)))
+}
+
+fn add(sum: &mut Item, item: &Item) {
+    sum.self_time += item.self_time;
+    sum.time += item.time;
+    sum.count += item.count;
+    sum.cache_hits += item.cache_hits;
+    sum.cache_misses += item.cache_misses;
+    sum.blocked += item.blocked;
+    sum.load += item.load;
+    sum.hash += item.hash;
+}
+
+const COLUMNS: &[&str] =
+    &["item", "self", "self%", "time", "count", "cache_hits", "cache_misses", "blocked", "incr_load", "incr_hash"];
+
+fn tables(summary: &Summary) -> Titled {
+    let percent = |part: i64| match summary.total {
+        0 => Cell::None,
+        total => Cell::Percent(part as f64 * 100.0 / total as f64),
+    };
+    let mut items: Vec<_> = summary.items.iter().collect();
+    items.sort_by_key(|(_, item)| Reverse(item.self_time));
+    let mut table = Table::new(COLUMNS);
+    let mut whole = Item::default();
+    for (label, item) in items {
+        add(&mut whole, item);
+        table.rows.push(row(label, item, percent(item.self_time)));
+    }
+    let total = i64::try_from(summary.total).unwrap_or(i64::MAX);
+    // From the first to the last event of each thread: what no event covers is in it, and so is self time.
+    let all = Item { time: total, ..whole };
+    table.rows.insert(0, row(b"TOTAL", &all, percent(all.self_time)));
+    let mut tables = vec![("summary".to_owned(), table)];
+    if !summary.artifacts.is_empty() {
+        let mut artifacts: Vec<_> = summary.artifacts.iter().collect();
+        artifacts.sort_by_key(|(_, size)| Reverse(**size));
+        let mut table = Table::new(&["artifact", "bytes"]);
+        table.rows.extend(artifacts.iter().map(|(name, size)| vec![text(name), Cell::Count(**size)]));
+        tables.push(("artifacts".to_owned(), table));
+    }
+    tables
+}
+
+fn text(label: &[u8]) -> Cell {
+    Cell::Text(String::from_utf8_lossy(label).into_owned())
+}
+
+fn row(label: &[u8], item: &Item, percent: Cell) -> Vec<Cell> {
+    vec![
+        text(label),
+        Cell::Signed(item.self_time),
+        percent,
+        Cell::Signed(item.time),
+        Cell::Count(item.count),
+        Cell::Count(item.cache_hits),
+        Cell::Count(item.cache_misses),
+        Cell::Signed(item.blocked),
+        Cell::Signed(item.load),
+        Cell::Signed(item.hash),
+    ]
+}
+
+/// What changed, the greatest change of self time first.
+fn diff(base: &Summary, changed: &Summary) -> Titled {
+    let labels: BTreeSet<_> = base.items.keys().chain(changed.items.keys()).collect();
+    let mut rows = Vec::new();
+    for label in labels {
+        let of = |summary: &Summary| summary.items.get(label).copied().unwrap_or_default();
+        let (old, new) = (of(base), of(changed));
+        if old != new {
+            rows.push((new.self_time - old.self_time, difference(label, &old, &new)));
+        }
+    }
+    rows.sort_by_key(|(change, _)| Reverse(change.unsigned_abs()));
+    let columns =
+        ["item", "self", "self%", "time", "count", "cache_hits", "cache_misses", "blocked", "incr_load", "incr_hash"];
+    let mut table = Table::new(&columns);
+    let self_time = |summary: &Summary| summary.items.values().map(|item| item.self_time).sum();
+    let total = |summary: &Summary| Item {
+        self_time: self_time(summary),
+        time: i64::try_from(summary.total).unwrap_or(i64::MAX),
+        ..Item::default()
+    };
+    table.rows.push(difference(b"TOTAL", &total(base), &total(changed)));
+    table.rows.extend(rows.into_iter().map(|(_, row)| row));
+    let mut tables = vec![("change".to_owned(), table)];
+    let artifacts: BTreeSet<_> = base.artifacts.keys().chain(changed.artifacts.keys()).collect();
+    if !artifacts.is_empty() {
+        let mut table = Table::new(&["artifact", "bytes"]);
+        for name in artifacts {
+            let size = |summary: &Summary| summary.artifacts.get(name).copied().unwrap_or(0);
+            table.rows.push(vec![text(name), change(size(base), size(changed))]);
+        }
+        tables.push(("artifacts".to_owned(), table));
+    }
+    tables
+}
+
+fn change(old: u64, new: u64) -> Cell {
+    Cell::Signed(new.wrapping_sub(old).cast_signed())
+}
+
+fn difference(label: &[u8], old: &Item, new: &Item) -> Vec<Cell> {
+    let percent = match old.self_time {
+        0 => Cell::None,
+        time => Cell::Percent((new.self_time - time) as f64 * 100.0 / time as f64),
+    };
+    vec![
+        text(label),
+        Cell::Signed(new.self_time - old.self_time),
+        percent,
+        Cell::Signed(new.time - old.time),
+        change(old.count, new.count),
+        change(old.cache_hits, new.cache_hits),
+        change(old.cache_misses, new.cache_misses),
+        Cell::Signed(new.blocked - old.blocked),
+        Cell::Signed(new.load - old.load),
+        Cell::Signed(new.hash - old.hash),
+    ]
+}
+
+/// Self time over runs of the same thing.
+fn variation(runs: &[Summary]) -> Titled {
+    let mut tallies = BTreeMap::<&[u8], (Tally, u64)>::new();
+    for (label, item) in runs.iter().flat_map(|run| &run.items) {
+        let (tally, count) = tallies.entry(label).or_default();
+        tally.add(item.self_time);
+        *count += item.count;
+    }
+    let mut tallies: Vec<_> = tallies.into_iter().collect();
+    tallies.sort_by_key(|(_, (tally, _))| Reverse(tally.sum));
+    let mut table =
+        Table::new(&["item", "runs", "count", "self_avg", "self_min", "self_max", "self_stddev", "spread%"]);
+    for (label, (tally, count)) in tallies {
+        let maybe = |number: Option<i64>| number.map_or(Cell::None, Cell::Signed);
+        let spread = tally
+            .mean()
+            .filter(|mean| *mean > 0)
+            .map_or(Cell::None, |mean| Cell::Percent((tally.max - tally.min) as f64 * 100.0 / mean as f64));
+        table.rows.push(vec![
+            text(label),
+            Cell::Count(tally.count),
+            Cell::Count(count),
+            maybe(tally.mean()),
+            Cell::Signed(tally.min),
+            Cell::Signed(tally.max),
+            maybe(tally.deviation()),
+            spread,
+        ]);
+    }
+    vec![("runs".to_owned(), table)]
+}

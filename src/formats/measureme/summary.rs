@@ -1,0 +1,197 @@
+//! What measureme's own `summarize` tells: time, invocations and cache hits of each label.
+//!
+//! The kinds of events are rustc's (measureme, `src/rustc.rs`); those of other programs count as activities.
+
+use super::stacks::Threads;
+use super::{Labels, Payload, Profile};
+use crate::error::{Result, Warning, Warnings};
+use crate::model::timeline::{Lanes, Span};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What is known of one label. Times are in the counter's unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Item {
+    /// Time in it and in nothing that it called.
+    pub self_time: i64,
+    /// Time from begin to end; a recursive call counts again.
+    pub time: i64,
+    /// How often it ran.
+    pub count: u64,
+    /// How often its result was known already.
+    pub cache_hits: u64,
+    /// How often it was not, of queries and activities.
+    pub cache_misses: u64,
+    /// Time waiting for another thread that computes the same.
+    pub blocked: i64,
+    /// Time loading its result from the incremental cache.
+    pub load: i64,
+    /// Time hashing its result for the incremental cache.
+    pub hash: i64,
+}
+
+/// The whole of a profile.
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    /// By label.
+    pub items: BTreeMap<Vec<u8>, Item>,
+    /// Sizes of artifacts, by name.
+    pub artifacts: BTreeMap<Vec<u8>, u64>,
+    /// From the first begin to the last end of each thread, summed.
+    pub total: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Activity,
+    Blocked,
+    Load,
+    Hash,
+    CacheHit,
+    CacheHitCount,
+    ArtifactSize,
+    Other,
+}
+
+impl Kind {
+    fn of(text: &[u8]) -> Self {
+        match text {
+            b"Query" | b"GenericActivity" => Self::Activity,
+            b"QueryBlocked" => Self::Blocked,
+            b"IncrementalLoadResult" => Self::Load,
+            b"IncrementalResultHashing" => Self::Hash,
+            b"QueryCacheHit" => Self::CacheHit,
+            b"QueryCacheHitCount" => Self::CacheHitCount,
+            b"ArtifactSize" => Self::ArtifactSize,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Sums a profile up, in one pass backwards.
+pub fn summarize(bytes: &[u8], done: impl Fn(Range<usize>), warnings: &mut Warnings) -> Result<Summary> {
+    let profile = Profile::open(bytes)?;
+    let mut sums = Sums::default();
+    let mut labels = Labels::new(profile.strings());
+    let mut kinds = Labels::new(profile.strings());
+    let mut known = Vec::new();
+    let mut threads = Threads::default();
+    profile.backwards(
+        |event| {
+            let kind = kinds.of(event.kind) as usize;
+            while known.len() <= kind {
+                known.push(Kind::of(kinds.text(known.len() as u32)));
+            }
+            let (kind, label) = (known[kind], labels.of(event.id));
+            match event.payload {
+                Payload::Interval { start, end } => {
+                    let thread = threads.number(event.thread, || sums.thread());
+                    sums.interval(thread, kind, label, Span { start, end });
+                }
+                Payload::Instant(_) if kind == Kind::CacheHit => sums.cache_hit(label),
+                Payload::Instant(_) => {}
+                Payload::Integer(value) => sums.number(kind, label, value),
+            }
+        },
+        done,
+    );
+    let overlaps: u64 = sums.threads.iter().map(|thread| thread.lanes.overlaps()).sum();
+    if overlaps > 0 {
+        warnings.push(Warning::new(format!(
+            "{overlaps} calls overlap another call of their thread id without lying inside it: their time counts twice"
+        )));
+    }
+    let summary = sums.finish(&labels.into_texts());
+    warnings.extend(profile.into_skipped().into_warning());
+    Ok(summary)
+}
+
+#[derive(Debug, Default)]
+struct Sums {
+    items: Vec<Item>,
+    /// Labels whose cache hits are summed up at the end of the file: single hits are not counted again.
+    counted: Vec<bool>,
+    artifacts: BTreeMap<u32, u64>,
+    threads: Vec<Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    lanes: Lanes<(u32, Kind)>,
+    start: u64,
+    end: u64,
+}
+
+impl Sums {
+    fn thread(&mut self) -> usize {
+        self.threads.push(Thread { lanes: Lanes::default(), start: u64::MAX, end: 0 });
+        self.threads.len() - 1
+    }
+
+    #[inline]
+    fn item(&mut self, label: u32) -> &mut Item {
+        let at = label as usize;
+        if at >= self.items.len() {
+            self.items.resize(at + 1, Item::default());
+            self.counted.resize(at + 1, false);
+        }
+        &mut self.items[at]
+    }
+
+    #[inline]
+    fn interval(&mut self, thread: usize, kind: Kind, label: u32, span: Span) {
+        let duration = span.duration() as i64;
+        let Thread { lanes, start, end } = &mut self.threads[thread];
+        (*start, *end) = ((*start).min(span.start), (*end).max(span.end));
+        let lane = lanes.place(span, |_| {});
+        let caller = lanes.top(lane).map(|(_, caller)| *caller);
+        lanes.open(lane, span, (label, kind));
+        if let Some((caller, kind)) = caller {
+            let caller = self.item(caller);
+            caller.self_time -= duration;
+            match kind {
+                Kind::Hash => caller.hash -= duration,
+                Kind::Load => caller.load -= duration,
+                _ => {}
+            }
+        }
+        let item = self.item(label);
+        item.self_time += duration;
+        // Hashing happens within the query, whose time it is already.
+        item.time += if kind == Kind::Hash { 0 } else { duration };
+        match kind {
+            Kind::Blocked => item.blocked += duration,
+            Kind::Load => item.load += duration,
+            Kind::Hash => item.hash += duration,
+            _ => item.count += 1,
+        }
+        item.cache_misses += u64::from(kind == Kind::Activity);
+    }
+
+    fn cache_hit(&mut self, label: u32) {
+        let counted = self.counted.get(label as usize) == Some(&true);
+        self.item(label).cache_hits += u64::from(!counted);
+    }
+
+    fn number(&mut self, kind: Kind, label: u32, value: u64) {
+        match kind {
+            Kind::CacheHitCount => {
+                self.item(label).cache_hits += value;
+                self.counted[label as usize] = true;
+            }
+            Kind::ArtifactSize => *self.artifacts.entry(label).or_default() += value,
+            _ => {}
+        }
+    }
+
+    fn finish(self, texts: &[Box<[u8]>]) -> Summary {
+        let text = |label: usize| texts.get(label).map_or_else(Vec::new, |text| text.to_vec());
+        let seen = self.items.iter().enumerate().filter(|(_, item)| **item != Item::default());
+        let threads = self.threads.iter();
+        Summary {
+            items: seen.map(|(label, item)| (text(label), *item)).collect(),
+            artifacts: self.artifacts.iter().map(|(&label, &size)| (text(label as usize), size)).collect(),
+            total: threads.map(|thread| thread.end.saturating_sub(thread.start)).fold(0, u64::saturating_add),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Count, sum, extremes and spread of durations.
+
+/// Sums durations exactly; two tallies can be merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub sum: i128,
+    /// The least; meaningless if there are none.
+    pub min: i64,
+    /// The greatest; meaningless if there are none.
+    pub max: i64,
+    squares: i128,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { count: 0, sum: 0, min: i64::MAX, max: i64::MIN, squares: 0 }
+    }
+}
+
+impl Tally {
+    /// Adds one.
+    #[inline]
+    pub fn add(&mut self, duration: i64) {
+        self.count += 1;
+        self.sum += i128::from(duration);
+        self.min = self.min.min(duration);
+        self.max = self.max.max(duration);
+        self.squares = self.squares.saturating_add(i128::from(duration) * i128::from(duration));
+    }
+
+    /// Adds another's.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.squares = self.squares.saturating_add(other.squares);
+    }
+
+    /// The mean, cut to a whole number; `None` of nothing.
+    pub fn mean(&self) -> Option<i64> {
+        i64::try_from(self.sum.checked_div(i128::from(self.count))?).ok()
+    }
+
+    /// The standard deviation of the population, cut to a whole number; `None` of nothing.
+    pub fn deviation(&self) -> Option<i64> {
+        let count = i128::from(self.count);
+        if count == 0 {
+            return None;
+        }
+        let n = count as f64;
+        let exact = count.checked_mul(self.squares).zip(self.sum.checked_mul(self.sum)).map(|(a, b)| (a - b) as f64);
+        let scaled = exact.unwrap_or_else(|| n * self.squares as f64 - (self.sum as f64).powi(2));
+        Some((scaled.max(0.0).sqrt() / n) as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_is_exact_where_floating_point_cancels() {
+        let mut tally = Tally::default();
+        assert_eq!((tally.mean(), tally.deviation()), (None, None));
+        for _ in 0..3 {
+            tally.add(4_000_000_123);
+        }
+        assert_eq!((tally.mean(), tally.deviation()), (Some(4_000_000_123), Some(0)));
+        let mut other = Tally::default();
+        other.add(4_000_000_127);
+        tally.merge(&other);
+        assert_eq!((tally.count, tally.min, tally.max), (4, 4_000_000_123, 4_000_000_127));
+        assert_eq!((tally.mean(), tally.deviation()), (Some(4_000_000_124), Some(1)));
+    }
+}
