@@ -37,6 +37,8 @@ pub struct Lines<'data> {
     /// The address to subtract from an entry's to get the offset from the start of the code: the code's address,
     /// plus the producer's bias (V8: 0x40).
     pub base: u64,
+    /// The size of the code: entries beyond it are nonsense.
+    pub size: u64,
     /// Whether the producer's byte order is big endian.
     pub big_endian: bool,
 }

@@ -1,0 +1,307 @@
+//! jitdump: what a runtime logged of the code it generated, with times, bytes, lines and unwinding information.
+//!
+//! ```text
+//! header (40 bytes, or as long as it says), then records:
+//! id u32 · total_size u32 (these 16 bytes included) · timestamp u64 · payload
+//! ```
+//!
+//! What the reader must know (the specification leaves it open, producers differ):
+//! * Everything is in the producer's byte order, which the magic tells.
+//! * A record of exactly 16 bytes is legal, and CLOSE is only a mark: records may follow.
+//! * `code_index` repeats; a load is known by its place in the file.
+//! * The code is the last `code_size` bytes of a LOAD.
+//! * In UNWINDING_INFO `.eh_frame` comes first and `.eh_frame_hdr` last, as V8 and perf have it.
+//!
+//! See `tools/perf/Documentation/jitdump-specification.txt` and `tools/perf/util/jitdump.h` of Linux.
+
+mod lines;
+
+pub use lines::decode as decode_lines;
+
+use super::cursor::{Cursor, Endian};
+use crate::error::{Error, Result};
+use crate::model::code::Unwind;
+
+/// Bytes of the header that every version has.
+const HEADER: usize = 40;
+
+/// Bytes of a record before its payload.
+const PREFIX: u64 = 16;
+
+/// `JITDUMP_FLAGS_ARCH_TIMESTAMP`: times are the processor's time-stamp counter.
+const ARCH_TIMESTAMP: u64 = 1;
+
+/// The file's header (`struct jitheader`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The producer's byte order.
+    pub endian: Endian,
+    /// `version`; 1 in all known producers, 2 in a draft that differs in nothing else.
+    pub version: u32,
+    /// `elf_mach`: e_machine of the code; 0 in CPython.
+    pub machine: u16,
+    /// `pid`, as the process itself saw it.
+    pub pid: i32,
+    /// `timestamp` of the file's creation; on the records' clock in some producers only.
+    pub timestamp: u64,
+    /// `flags`
+    pub flags: u64,
+}
+
+impl Header {
+    /// Whether times are the processor's time-stamp counter, not nanoseconds.
+    pub fn has_arch_timestamps(&self) -> bool {
+        self.flags & ARCH_TIMESTAMP != 0
+    }
+
+    /// Flags that nobody has defined.
+    pub fn unknown_flags(&self) -> u64 {
+        self.flags & !ARCH_TIMESTAMP
+    }
+}
+
+/// A whole dump.
+#[derive(Debug, Clone, Copy)]
+pub struct JitDump<'data> {
+    /// The header.
+    pub header: Header,
+    records: Cursor<'data>,
+}
+
+/// Whether a file begins as a jitdump of either byte order does.
+pub fn sniff(head: &[u8]) -> bool {
+    matches!(head, [b'D', b'T', b'i', b'J', ..] | [b'J', b'i', b'T', b'D', ..])
+}
+
+impl<'data> JitDump<'data> {
+    /// Reads the header.
+    pub fn parse(bytes: &'data [u8]) -> Result<Self> {
+        let endian = match bytes.first_chunk() {
+            Some(b"DTiJ") => Endian::Little,
+            Some(b"JiTD") => Endian::Big,
+            Some(magic) => {
+                return Err(Error::new(format!("is no jitdump: its magic is {magic:02x?}, not \"DTiJ\"")).at(0));
+            }
+            None => return Err(Error::new(format!("is no jitdump: it has {} bytes, a header 40", bytes.len())).at(0)),
+        };
+        let mut cursor = Cursor::new(bytes, 0, endian);
+        cursor.bytes(4, "magic")?;
+        let version = cursor.u32("version")?;
+        let total_size = cursor.u32("header total_size")?;
+        let machine = cursor.u32("elf_mach")? as u16;
+        cursor.u32("pad1")?;
+        let pid = cursor.u32("pid")? as i32;
+        let timestamp = cursor.u64("timestamp")?;
+        let flags = cursor.u64("flags")?;
+        if (total_size as usize) < HEADER {
+            return Err(Error::new(format!("header total_size is {total_size}, less than {HEADER}")).at(8));
+        }
+        cursor.bytes(u64::from(total_size) - HEADER as u64, "header (total_size)")?;
+        Ok(Self { header: Header { endian, version, machine, pid, timestamp, flags }, records: cursor })
+    }
+
+    /// The records in the file's order. After an error that leaves no way to find the next record it is finished.
+    pub fn records(&self) -> Records<'data> {
+        Records { cursor: self.records, dead: false }
+    }
+}
+
+/// A record and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'data> {
+    /// Offset in the file.
+    pub offset: u64,
+    /// On the dump's clock.
+    pub timestamp: u64,
+    /// What it says.
+    pub body: Body<'data>,
+}
+
+/// What a record says.
+#[derive(Debug, Clone, Copy)]
+pub enum Body<'data> {
+    /// JIT_CODE_LOAD
+    Load(Load<'data>),
+    /// JIT_CODE_MOVE
+    Move(Move),
+    /// JIT_CODE_DEBUG_INFO
+    DebugInfo(DebugInfo<'data>),
+    /// JIT_CODE_UNWINDING_INFO; `None` if it holds no CFI.
+    Unwinding(Option<Unwind<'data>>),
+    /// JIT_CODE_CLOSE
+    Close,
+    /// A type that is not known, such as the proposed inline information (5).
+    Other(u32),
+}
+
+/// `struct jr_code_load`
+#[derive(Debug, Clone, Copy)]
+pub struct Load<'data> {
+    /// `pid`, as the process itself saw it.
+    pub pid: i32,
+    /// `tid`; half a pthread handle in some producers.
+    pub tid: i32,
+    /// `code_addr`
+    pub addr: u64,
+    /// `code_index`, which producers repeat.
+    pub index: u64,
+    /// The function's name.
+    pub name: &'data [u8],
+    /// The code, `code_size` bytes.
+    pub code: &'data [u8],
+}
+
+/// `struct jr_code_move`
+#[derive(Debug, Clone, Copy)]
+pub struct Move {
+    /// `pid`, as the process itself saw it.
+    pub pid: i32,
+    /// `tid`
+    pub tid: i32,
+    /// `old_code_addr`
+    pub from: u64,
+    /// `new_code_addr`
+    pub to: u64,
+    /// `code_index`
+    pub index: u64,
+}
+
+/// `struct jr_code_debug_info`, its entries not decoded.
+#[derive(Debug, Clone, Copy)]
+pub struct DebugInfo<'data> {
+    /// `code_addr`: of which load it speaks.
+    pub addr: u64,
+    /// `nr_entry`, as claimed.
+    pub count: u64,
+    /// The address of the first entry, if there is one.
+    pub first: Option<u64>,
+    /// The entries.
+    pub entries: &'data [u8],
+}
+
+/// Walks the records of a dump.
+#[derive(Debug, Clone)]
+pub struct Records<'data> {
+    cursor: Cursor<'data>,
+    dead: bool,
+}
+
+impl<'data> Iterator for Records<'data> {
+    type Item = Result<Record<'data>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.dead || self.cursor.is_empty() {
+            return None;
+        }
+        let offset = self.cursor.offset();
+        let read = self.read_prefix().and_then(|(id, timestamp, mut payload)| {
+            let body = read_body(id, &mut payload).map_err(|error| error.at(offset))?;
+            Ok(Record { offset, timestamp, body })
+        });
+        Some(read)
+    }
+}
+
+impl<'data> Records<'data> {
+    /// Whether the walk ended before the file did.
+    pub fn is_cut(&self) -> bool {
+        self.dead
+    }
+
+    fn read_prefix(&mut self) -> Result<(u32, u64, Cursor<'data>)> {
+        let start = self.cursor;
+        self.dead = true;
+        let tail = |error: Error| error.at(start.offset());
+        let id = self.cursor.u32("record id").map_err(tail)?;
+        let total_size = u64::from(self.cursor.u32("record total_size").map_err(tail)?);
+        let timestamp = self.cursor.u64("record timestamp").map_err(tail)?;
+        let Some(payload) = total_size.checked_sub(PREFIX) else {
+            return Err(
+                start.error(format!("{} total_size is {total_size}, less than its {PREFIX}-byte prefix", name_of(id)))
+            );
+        };
+        let left = self.cursor.left();
+        let payload = self.cursor.part(payload, "record").map_err(|_| {
+            start.error(format!(
+                "{} total_size is {total_size}, but only {} bytes are left: the dump was cut off here",
+                name_of(id),
+                left as u64 + PREFIX
+            ))
+        })?;
+        self.dead = false;
+        Ok((id, timestamp, payload))
+    }
+}
+
+fn name_of(id: u32) -> String {
+    let names = ["JIT_CODE_LOAD", "JIT_CODE_MOVE", "JIT_CODE_DEBUG_INFO", "JIT_CODE_CLOSE", "JIT_CODE_UNWINDING_INFO"];
+    names.get(id as usize).map_or_else(|| format!("record of type {id}"), |name| (*name).to_owned())
+}
+
+fn read_body<'data>(id: u32, payload: &mut Cursor<'data>) -> Result<Body<'data>> {
+    Ok(match id {
+        0 => Body::Load(read_load(payload)?),
+        1 => Body::Move(read_move(payload)?),
+        2 => Body::DebugInfo(read_debug_info(payload)?),
+        3 => Body::Close,
+        4 => Body::Unwinding(read_unwinding(payload)?),
+        id => Body::Other(id),
+    })
+}
+
+fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
+    let pid = payload.u32("pid")? as i32;
+    let tid = payload.u32("tid")? as i32;
+    payload.u64("vma")?;
+    let addr = payload.u64("code_addr")?;
+    let size = payload.u64("code_size")?;
+    let index = payload.u64("code_index")?;
+    let name = payload.cstr("function name")?;
+    // The code ends the record; between it and the name there may be padding.
+    let padding = (payload.left() as u64).checked_sub(size).ok_or_else(|| {
+        payload.error(format!("JIT_CODE_LOAD code_size is {size}, but {} bytes follow the name", payload.left()))
+    })?;
+    payload.bytes(padding, "padding")?;
+    let code = payload.bytes(size, "code")?;
+    if addr.checked_add(size).is_none() {
+        return Err(
+            payload.error(format!("JIT_CODE_LOAD code_addr {addr:#x} and code_size {size:#x} pass the end of memory"))
+        );
+    }
+    Ok(Load { pid, tid, addr, index, name, code })
+}
+
+fn read_move(payload: &mut Cursor<'_>) -> Result<Move> {
+    let pid = payload.u32("pid")? as i32;
+    let tid = payload.u32("tid")? as i32;
+    payload.u64("vma")?;
+    let from = payload.u64("old_code_addr")?;
+    let to = payload.u64("new_code_addr")?;
+    payload.u64("code_size")?;
+    let index = payload.u64("code_index")?;
+    Ok(Move { pid, tid, from, to, index })
+}
+
+fn read_debug_info<'data>(payload: &mut Cursor<'data>) -> Result<DebugInfo<'data>> {
+    let addr = payload.u64("code_addr")?;
+    let count = payload.u64("nr_entry")?;
+    let entries = payload.rest();
+    let first = if count == 0 { None } else { Some(payload.u64("entry addr")?) };
+    Ok(DebugInfo { addr, count, first, entries })
+}
+
+fn read_unwinding<'data>(payload: &mut Cursor<'data>) -> Result<Option<Unwind<'data>>> {
+    let size = payload.u64("unwinding_size")?;
+    let header_size = payload.u64("eh_frame_hdr_size")?;
+    let mapped_size = payload.u64("mapped_size")?;
+    let mut data = payload.part(size, "unwinding data (unwinding_size)")?;
+    let Some(frames) = size.checked_sub(header_size) else {
+        return Err(data.error(format!("eh_frame_hdr_size is {header_size}, more than unwinding_size, {size}")));
+    };
+    let eh_frame = data.bytes(frames, ".eh_frame")?;
+    let eh_frame_hdr = data.rest();
+    Ok((!eh_frame.is_empty()).then_some(Unwind { eh_frame, eh_frame_hdr, mapped_size }))
+}
+
+#[cfg(test)]
+mod tests;
