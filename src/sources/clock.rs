@@ -1,0 +1,188 @@
+//! Brings a dump's times to the recording's clock.
+//!
+//! | dump | recording | conversion |
+//! |---|---|---|
+//! | nanoseconds | CLOCK_MONOTONIC (`perf record -k mono`) | none |
+//! | time-stamp counter | has TIME_CONV | as `tsc_to_perf_time` of tools/perf/util/tsc.c |
+//! | anything else | has the marker's mmap | estimated: the dump begins when its marker is mapped |
+//! | anything else | – | none possible: the last code at each address |
+
+use super::ClockUse;
+use crate::model::Nanos;
+use crate::model::process::{Clock, TscConversion};
+
+/// CLOCK_MONOTONIC of <time.h>.
+const MONOTONIC: i32 = 1;
+
+/// Two times of one clock that should be of one moment are not further apart than this: an hour.
+const PLAUSIBLE: u64 = 3_600_000_000_000;
+
+/// What is known of a dump's times.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DumpTimes {
+    /// Whether the header says that they are the processor's counter.
+    pub(super) arch: bool,
+    /// The header's own time, on whatever clock.
+    pub(super) header: u64,
+    /// The first record's.
+    pub(super) first: Option<u64>,
+    /// When the marker was mapped, on the recording's clock; `None` if that was before the recording.
+    pub(super) marker: Option<Nanos>,
+}
+
+/// A conversion of one dump's times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Conversion {
+    Same,
+    Tsc(TscConversion),
+    Offset { offset: i64, error: u64 },
+    None,
+}
+
+impl Conversion {
+    /// Chooses one. The text says what is wrong, if anything, as a sentence about the dump.
+    pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
+        let same = clock.clockid == Some(MONOTONIC);
+        if times.arch {
+            if let Some(tsc) = clock.tsc.filter(usable) {
+                return (Self::Tsc(tsc), None);
+            }
+            if same && times.looks_like_nanoseconds() {
+                let why = "has the flag for processor time stamps, but its times are those of the recording's clock: taken as such";
+                return (Self::Same, Some(why.to_owned()));
+            }
+            let why =
+                "has processor time stamps, and the recording does not say how to convert them (no usable TIME_CONV)";
+            return times.estimate(clock, why);
+        }
+        if same {
+            return (Self::Same, None);
+        }
+        let why = match clock.clockid {
+            None => "the recording does not use the monotonic clock (record with -k mono)".to_owned(),
+            Some(id) => format!("the recording uses clock {id}, not the monotonic one (record with -k mono)"),
+        };
+        times.estimate(clock, &why)
+    }
+
+    /// A dump's time on the recording's clock.
+    pub(super) fn apply(&self, time: u64) -> Option<Nanos> {
+        match self {
+            Self::Same => Some(Nanos(time)),
+            Self::Tsc(tsc) => Some(Nanos(convert(tsc, time))),
+            Self::Offset { offset, .. } => Some(Nanos(time.saturating_add_signed(*offset))),
+            Self::None => None,
+        }
+    }
+
+    /// For the account.
+    pub(super) fn used(&self) -> ClockUse {
+        match self {
+            Self::Same => ClockUse::Same,
+            Self::Tsc(_) => ClockUse::Tsc,
+            Self::Offset { error, .. } => ClockUse::Estimated { error: *error },
+            Self::None => ClockUse::Dropped,
+        }
+    }
+}
+
+impl DumpTimes {
+    /// Whether the records' clock can be the recording's: the first is near the marker.
+    fn looks_like_nanoseconds(&self) -> bool {
+        self.marker.zip(self.first).is_some_and(|(marker, first)| marker.0.abs_diff(first) < PLAUSIBLE)
+    }
+
+    fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
+        let dropped = |why: &str| {
+            (
+                Conversion::None,
+                Some(format!("{why}: its times are not used, each address has the last code that was there")),
+            )
+        };
+        let Some(first) = self.first else { return (Conversion::None, None) };
+        // The wall clock is recognised by its size, and the recording may say what it was.
+        if let Some((wall, own)) = clock.reference.filter(|(wall, _)| wall.0.abs_diff(first) < 1000 * PLAUSIBLE) {
+            return (Conversion::Offset { offset: signed(own.0, wall.0), error: 0 }, None);
+        }
+        let Some(marker) = self.marker else { return dropped(why) };
+        // The header is written when the marker is mapped; but in some runtimes its time is of another clock than the
+        // records'.
+        let header_fits = !self.arch && self.header.abs_diff(first) < PLAUSIBLE;
+        let (begun, error) = match header_fits {
+            true => (self.header, 1_000_000),
+            false if !self.arch => (first, 20_000_000),
+            false => return dropped(why),
+        };
+        let said = format!(
+            "{why}: its times are shifted so that it begins with its marker; the error is about {} ms",
+            error / 1_000_000
+        );
+        (Conversion::Offset { offset: signed(marker.0, begun), error }, Some(said))
+    }
+}
+
+fn signed(to: u64, from: u64) -> i64 {
+    to.wrapping_sub(from) as i64
+}
+
+fn usable(tsc: &TscConversion) -> bool {
+    // The longer form without cap_zero tells nothing of the clock's origin.
+    tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
+}
+
+/// `tsc_to_perf_time`: with `cap_short` the counter is narrower than 64 bits and continues from `cycles`.
+fn convert(tsc: &TscConversion, time: u64) -> u64 {
+    let cycles = if tsc.cap_short { tsc.cycles.wrapping_add(time.wrapping_sub(tsc.cycles) & tsc.mask) } else { time };
+    let whole = (cycles >> tsc.shift).wrapping_mul(tsc.mult);
+    let part = (cycles & ((1 << tsc.shift) - 1)).wrapping_mul(tsc.mult) >> tsc.shift;
+    tsc.zero.wrapping_add(whole).wrapping_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMES: DumpTimes = DumpTimes { arch: false, header: 900, first: Some(1000), marker: Some(Nanos(5000)) };
+
+    fn mono() -> Clock {
+        Clock { clockid: Some(1), ..Clock::default() }
+    }
+
+    #[test]
+    fn the_monotonic_clock_needs_no_conversion() {
+        assert_eq!(Conversion::choose(&mono(), &TIMES), (Conversion::Same, None));
+    }
+
+    #[test]
+    fn other_clocks_are_estimated_from_the_marker_and_said() {
+        let (conversion, said) = Conversion::choose(&Clock::default(), &TIMES);
+        assert_eq!(conversion.apply(1000), Some(Nanos(5100)));
+        assert!(said.unwrap().contains("about 1 ms"));
+        let wall_header = DumpTimes { header: 1_700_000_000_000_000, ..TIMES };
+        assert_eq!(Conversion::choose(&Clock::default(), &wall_header).0.apply(1001), Some(Nanos(5001)));
+        let attached = DumpTimes { marker: None, ..TIMES };
+        let (conversion, said) = Conversion::choose(&Clock { clockid: Some(4), ..Clock::default() }, &attached);
+        assert_eq!(conversion, Conversion::None);
+        assert!(said.unwrap().contains("clock 4"));
+        let wall = Clock { reference: Some((Nanos(1_700_000_000_000_000_000), Nanos(50))), ..Clock::default() };
+        let wall_times = DumpTimes { first: Some(1_700_000_000_000_000_007), ..TIMES };
+        assert_eq!(Conversion::choose(&wall, &wall_times).0.apply(1_700_000_000_000_000_007), Some(Nanos(57)));
+    }
+
+    #[test]
+    fn processor_time_stamps_are_converted_as_the_recording_says() {
+        let tsc = TscConversion { shift: 10, mult: 512, zero: 7, cycles: 0, mask: 0, cap_zero: true, cap_short: false };
+        let arch = DumpTimes { arch: true, ..TIMES };
+        let (conversion, said) = Conversion::choose(&Clock { tsc: Some(tsc), ..mono() }, &arch);
+        assert_eq!((conversion.apply(4096 + 3), said), (Some(Nanos(7 + 2048 + 1)), None));
+        let short = TscConversion { cap_short: true, cycles: 0x1_0000_0000, mask: 0xffff_ffff, ..tsc };
+        let (conversion, _) = Conversion::choose(&Clock { tsc: Some(short), ..mono() }, &arch);
+        assert_eq!(conversion.apply(4096), Some(Nanos(7 + 2048 + (0x1_0000_0000u64 >> 1))));
+        let unusable = TscConversion { cap_zero: false, ..tsc };
+        let (conversion, said) = Conversion::choose(&Clock { tsc: Some(unusable), ..mono() }, &arch);
+        assert_eq!(conversion, Conversion::Same);
+        assert!(said.is_some());
+        let (conversion, _) = Conversion::choose(&Clock::default(), &arch);
+        assert_eq!(conversion, Conversion::None);
+    }
+}

@@ -1,0 +1,280 @@
+//! Reads the opened sources into code events, on the recording's clock and with its process numbers, and builds the
+//! code map.
+
+use super::clock::{Conversion, DumpTimes};
+use super::discover::{Found, Source};
+use super::{Account, Kind, SourceOptions, SourceState, outer_pid, placed_elf};
+use crate::error::{Result, Skipped, Warning, Warnings};
+use crate::formats::cursor::Endian;
+use crate::formats::jitdump::{Body, DebugInfo, JitDump, decode_lines};
+use crate::formats::perf_map;
+use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
+use crate::model::process::Processes;
+use crate::model::{Addr, Pid, Tid};
+use crate::parallel::Pool;
+use crate::resolve::code_map::CodeMap;
+use rustc_hash::FxHashMap;
+
+/// All that the sources tell.
+#[derive(Debug)]
+pub struct Loaded<'data> {
+    /// What JIT code was where and when.
+    pub map: CodeMap<'data>,
+    /// What became of every source, in the order of [`OriginId`]; those that could not be opened follow.
+    pub accounts: Vec<Account>,
+    /// The first machine (e_machine) that a dump names, for images of recordings that do not say.
+    pub machine: Option<u16>,
+}
+
+/// One source, read.
+struct Read<'data> {
+    events: Vec<CodeEvent<'data>>,
+    account: Account,
+    machine: Option<u16>,
+    warnings: Warnings,
+}
+
+impl Found {
+    /// Reads all sources, in parallel, and builds the code map.
+    pub fn load(&self, processes: &Processes, pool: &Pool, warnings: &mut Warnings) -> Loaded<'_> {
+        let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
+        let read = pool.map(sources, |(at, source)| read(OriginId(at as u32), source, processes, &self.options));
+        let (mut events, mut accounts, mut machine) = (Vec::new(), Vec::new(), None);
+        for (at, read) in read.into_iter().enumerate() {
+            warnings.append(read.warnings);
+            events.push((OriginId(at as u32), read.events));
+            accounts.push(read.account);
+            machine = machine.or(read.machine);
+        }
+        accounts.extend(self.failed.iter().cloned());
+        let map = CodeMap::build(events, processes, pool);
+        if map.overlaps() > 0 {
+            warnings.push(Warning::new(format!(
+                "{} perf map entries overlap earlier ones: the later ones hold (a map has no times; a jitdump would tell)",
+                map.overlaps()
+            )));
+        }
+        Loaded { map, accounts, machine }
+    }
+
+    /// Whether there is nothing to load.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+}
+
+fn read<'data>(origin: OriginId, source: &'data Source, processes: &Processes, options: &SourceOptions) -> Read<'data> {
+    let mut warnings = Warnings::new();
+    let result = match source.kind {
+        Kind::JitDump => read_dump(origin, source, processes, options, &mut warnings),
+        Kind::PerfMap => Ok(read_map(origin, source, &mut warnings)),
+        Kind::PlacedElf => {
+            placed_elf::codes(&source.bytes, source.addr, origin).map(|codes| untimed(source.pid, codes))
+        }
+    };
+    let (events, state, machine) = match result {
+        Ok((events, state, machine)) => (events, state, machine),
+        Err(error) => {
+            let warning = error.in_file(&source.path).into_warning();
+            let state = SourceState::Refused(warning.message.clone());
+            warnings.push(warning);
+            (Vec::new(), state, None)
+        }
+    };
+    let account = Account { path: source.path.clone(), kind: source.kind, pid: source.pid, state };
+    Read { events, account, machine, warnings }
+}
+
+type Events<'data> = (Vec<CodeEvent<'data>>, SourceState, Option<u16>);
+
+fn untimed(pid: Pid, codes: Vec<Code<'_>>) -> Events<'_> {
+    let state = SourceState::Loaded { codes: codes.len() as u64, skipped: 0, clock: None };
+    let event = |code| CodeEvent { pid, tid: Tid(0), time: None, kind: CodeEventKind::Load(code) };
+    (codes.into_iter().map(event).collect(), state, None)
+}
+
+fn read_map<'data>(origin: OriginId, source: &'data Source, warnings: &mut Warnings) -> Events<'data> {
+    let (entries, skipped) = perf_map::read(&source.bytes);
+    let code = |entry: perf_map::Entry<'data>| Code {
+        name: entry.name,
+        addr: Addr(entry.start),
+        size: entry.size,
+        bytes: None,
+        lines: Lines::default(),
+        unwind: None,
+        origin,
+    };
+    let (events, mut state, _) = untimed(source.pid, entries.into_iter().map(code).collect());
+    if let SourceState::Loaded { skipped: count, .. } = &mut state {
+        *count = skipped.count();
+    }
+    skipped.report(&source.path, warnings);
+    (events, state, None)
+}
+
+fn read_dump<'data>(
+    origin: OriginId,
+    source: &'data Source,
+    processes: &Processes,
+    options: &SourceOptions,
+    warnings: &mut Warnings,
+) -> Result<Events<'data>> {
+    let dump = JitDump::parse(&source.bytes)?;
+    let header = dump.header;
+    if header.unknown_flags() != 0 {
+        let said = Warning::new(format!("unknown flags {:#x} in the header are not heeded", header.unknown_flags()));
+        warnings.push(said.in_file(&source.path, Some(32)));
+    }
+    if header.version > 2 {
+        let said =
+            Warning::new(format!("version {} is newer than any known (1 and 2): read as version 2", header.version));
+        warnings.push(said.in_file(&source.path, Some(4)));
+    }
+    let times = DumpTimes {
+        arch: header.has_arch_timestamps(),
+        header: header.timestamp,
+        first: dump.records().flatten().next().map(|record| record.timestamp),
+        marker: source.marker,
+    };
+    let (conversion, said) = Conversion::choose(&processes.clock, &times);
+    if let Some(said) = said {
+        warnings.push(Warning::new(said).in_file(&source.path, None));
+    }
+    let pids = Pids { source, header: Pid(header.pid), processes, options };
+    pids.say_if_foreign(warnings);
+    let mut reader = DumpReader {
+        origin,
+        conversion,
+        pids,
+        big_endian: header.endian == Endian::Big,
+        events: Vec::new(),
+        pending_lines: FxHashMap::default(),
+        pending_unwind: None,
+        loads: FxHashMap::default(),
+        with_lines: 0,
+        biased: 0,
+    };
+    let mut skipped = Skipped::new("jitdump record");
+    for record in dump.records() {
+        match record {
+            Ok(record) => reader.record(record.timestamp, record.body),
+            Err(error) => skipped.add(error),
+        }
+    }
+    let count = skipped.count();
+    skipped.report(&source.path, warnings);
+    reader.unbias_lines();
+    let codes = reader.events.iter().filter(|event| matches!(event.kind, CodeEventKind::Load(_))).count() as u64;
+    let state = SourceState::Loaded { codes, skipped: count, clock: Some(conversion.used()) };
+    Ok((reader.events, state, Some(header.machine).filter(|machine| *machine != 0)))
+}
+
+/// Whose a dump's records are.
+struct Pids<'a> {
+    source: &'a Source,
+    header: Pid,
+    processes: &'a Processes,
+    options: &'a SourceOptions,
+}
+
+impl Pids<'_> {
+    /// The recording's number of the process that a record names. A dump's own process is the one it was found for;
+    /// a child that was forked and goes on writing into it is known by its own number.
+    fn outer(&self, inner: Pid) -> Pid {
+        if inner == self.header || Some(inner) == self.source.inner {
+            return self.source.pid;
+        }
+        let outer = outer_pid(inner, self.processes, self.options);
+        let known = self.processes.by_pid.contains_key(&outer) || self.options.outer_of(inner).is_some();
+        if known { outer } else { self.source.pid }
+    }
+
+    /// A dump whose header names another process than its file is believed, but not without a word.
+    fn say_if_foreign(&self, warnings: &mut Warnings) {
+        let expected = self.source.inner.unwrap_or(self.source.pid);
+        if self.header != expected && self.header != self.source.pid {
+            let said = format!(
+                "its header names process {}, its name process {expected}: used for process {}",
+                self.header, self.source.pid
+            );
+            warnings.push(Warning::new(said).in_file(&self.source.path, Some(20)));
+        }
+    }
+}
+
+/// The bias of V8's line entries: the size of an ELF header, which it takes to stand before the code.
+const ELF_HEADER: u64 = 0x40;
+
+/// Puts the records of one dump together.
+struct DumpReader<'a, 'data> {
+    origin: OriginId,
+    conversion: Conversion,
+    pids: Pids<'a>,
+    big_endian: bool,
+    events: Vec<CodeEvent<'data>>,
+    /// By the address of the code that is to come.
+    pending_lines: FxHashMap<u64, DebugInfo<'data>>,
+    /// Belongs to the next load, whatever it is.
+    pending_unwind: Option<Unwind<'data>>,
+    /// The last load of each code_index, by its place in `events`.
+    loads: FxHashMap<u64, usize>,
+    /// Loads with lines, and how many of these begin about [`ELF_HEADER`] too far.
+    with_lines: u64,
+    biased: u64,
+}
+
+impl<'data> DumpReader<'_, 'data> {
+    fn record(&mut self, timestamp: u64, body: Body<'data>) {
+        let time = self.conversion.apply(timestamp);
+        match body {
+            Body::Load(load) => {
+                let size = load.code.len() as u64;
+                let lines = self.lines(load.addr, size);
+                let unwind = self.pending_unwind.take();
+                let (addr, origin, bytes) = (Addr(load.addr), self.origin, Some(load.code));
+                let code = Code { name: load.name, addr, size, bytes, lines, unwind, origin };
+                self.loads.insert(load.index, self.events.len());
+                let pid = self.pids.outer(Pid(load.pid));
+                self.events.push(CodeEvent { pid, tid: Tid(load.tid), time, kind: CodeEventKind::Load(code) });
+            }
+            Body::Move(moved) => {
+                if let Some(&load) = self.loads.get(&moved.index) {
+                    let pid = self.pids.outer(Pid(moved.pid));
+                    let kind = CodeEventKind::Move { load, to: Addr(moved.to) };
+                    self.events.push(CodeEvent { pid, tid: Tid(moved.tid), time, kind });
+                }
+            }
+            Body::DebugInfo(info) => {
+                self.pending_lines.insert(info.addr, info);
+            }
+            Body::Unwinding(unwind) => self.pending_unwind = unwind,
+            Body::Close | Body::Other(_) => {}
+        }
+    }
+
+    fn lines(&mut self, addr: u64, size: u64) -> Lines<'data> {
+        let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
+        if let Some(first) = info.first {
+            self.with_lines += 1;
+            let ahead = first.wrapping_sub(addr);
+            self.biased += u64::from((ELF_HEADER..ELF_HEADER + 8).contains(&ahead));
+        }
+        let (raw, count, big_endian) = (info.entries, info.count, self.big_endian);
+        Lines { raw, decode: Some(decode_lines), count, base: addr, size, big_endian }
+    }
+
+    /// Takes V8's bias off, if most of the dump's entries have it.
+    fn unbias_lines(&mut self) {
+        if self.biased * 2 <= self.with_lines {
+            return;
+        }
+        for event in &mut self.events {
+            if let CodeEventKind::Load(code) = &mut event.kind {
+                code.lines.base = code.lines.base.saturating_add(ELF_HEADER);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

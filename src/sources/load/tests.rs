@@ -1,0 +1,156 @@
+//! From files in a directory to names, through the whole of `sources`.
+
+use super::super::{ClockUse, find};
+use super::*;
+use crate::model::Nanos;
+use crate::model::process::{Clock, Marker, Process};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// A little-endian dump of process `pid`: (time, pid, index, address, name) loads of 16 bytes.
+fn dump(pid: u32, records: &[(u64, u32, u64, u64, &str)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut put = |value: &[u8]| bytes.extend_from_slice(value);
+    for word in [0x4A69_5444u32, 1, 40, 62, 0, pid] {
+        put(&word.to_le_bytes());
+    }
+    put(&records.first().map_or(0, |record| record.0).to_le_bytes());
+    put(&0u64.to_le_bytes());
+    for (time, pid, index, addr, name) in records {
+        put(&0u32.to_le_bytes());
+        put(&(56 + name.len() as u32 + 1 + 16).to_le_bytes());
+        put(&time.to_le_bytes());
+        put(&pid.to_le_bytes());
+        put(&pid.to_le_bytes());
+        for word in [0, *addr, 16, *index] {
+            put(&word.to_le_bytes());
+        }
+        put(name.as_bytes());
+        put(&[0; 17]);
+    }
+    bytes
+}
+
+fn processes(pids: &[i32]) -> Processes {
+    let process = |_| Process { has_jit_memory: true, ..Process::default() };
+    let by_pid = pids.iter().map(|&pid| (Pid(pid), process(pid))).collect();
+    Processes { by_pid, clock: Clock { clockid: Some(1), ..Clock::default() }, ..Processes::default() }
+}
+
+fn marker(pid: i32, path: &Path, time: u64) -> Marker {
+    Marker { pid: Pid(pid), tid: Tid(pid), path: path.to_owned(), time: Nanos(time), addr: Addr(0), offset: time }
+}
+
+/// (process, address, time) → name, for each question; then the warnings and the accounts.
+fn ask(
+    processes: &Processes,
+    options: &SourceOptions,
+    beside: &Path,
+    questions: &[(i32, u64, u64)],
+) -> (Vec<Option<String>>, Vec<String>, Vec<Account>) {
+    let pool = Pool::new(NonZeroUsize::new(2)).unwrap();
+    let mut warnings = Warnings::new();
+    let found = find(processes, options, Some(beside), &pool, &mut warnings);
+    let loaded = found.load(processes, &pool, &mut warnings);
+    let name = |&(pid, addr, time): &(i32, u64, u64)| {
+        let hit = loaded.map.lookup(Pid(pid), Addr(addr), Some(Nanos(time)))?;
+        Some(String::from_utf8_lossy(loaded.map.code(hit.code).name).into_owned())
+    };
+    let names = questions.iter().map(name).collect();
+    (names, warnings.iter().map(ToString::to_string).collect(), loaded.accounts)
+}
+
+fn named(name: &str) -> Option<String> {
+    Some(name.to_owned())
+}
+
+#[test]
+fn a_moved_recording_finds_its_dump_beside_it_and_the_map_fills_the_gaps() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jit-917301.dump"), dump(917_301, &[(10, 917_301, 1, 0x1000, "dumped")])).unwrap();
+    std::fs::write(dir.path().join("perf-917301.map"), "1000 10 stale\n2000 10 stub\nbad\n").unwrap();
+    let mut processes = processes(&[917_301]);
+    processes.markers.push(marker(917_301, Path::new("/gone/jit-917301.dump"), 5));
+    let questions = [(917_301, 0x1008, 20), (917_301, 0x2008, 20), (917_301, 0x3000, 20)];
+    let (names, said, accounts) = ask(&processes, &SourceOptions::default(), dir.path(), &questions);
+    assert_eq!(names, [named("dumped"), named("stub"), None]);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("1 line skipped: line 3"), "{said:?}");
+    assert_eq!(accounts[0].state, SourceState::Loaded { codes: 1, skipped: 0, clock: Some(ClockUse::Same) });
+}
+
+#[test]
+fn a_missing_and_a_broken_dump_do_not_stop_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jit-917302.dump"), b"garbage").unwrap();
+    std::fs::write(dir.path().join("jit-917303.dump"), dump(917_303, &[(10, 917_303, 1, 0x1000, "good")])).unwrap();
+    let mut processes = processes(&[917_301, 917_302, 917_303]);
+    for pid in [917_301, 917_302, 917_303] {
+        processes.markers.push(marker(pid, &PathBuf::from(format!("/gone/jit-{pid}.dump")), 5));
+    }
+    let (names, said, accounts) = ask(&processes, &SourceOptions::default(), dir.path(), &[(917_303, 0x1008, 20)]);
+    assert_eq!(names, [named("good")]);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].contains("jit-917301.dump: process 917301 mapped this jitdump"), "{said:?}");
+    assert!(said[1].contains("is no jitdump"), "{said:?}");
+    assert!(accounts.iter().any(|account| matches!(account.state, SourceState::Missing { .. })));
+}
+
+#[test]
+fn processes_in_namespaces_are_matched_by_marker_namespace_or_option() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jit-1.dump"), dump(1, &[(10, 1, 1, 0x1000, "inner")])).unwrap();
+    std::fs::write(dir.path().join("perf-1.map"), "2000 10 stub\n").unwrap();
+    let question = [(917_304, 0x1008, 20), (917_304, 0x2008, 20)];
+    let both = vec![named("inner"), named("stub")];
+    let mut by_marker = processes(&[917_304]);
+    by_marker.markers.push(marker(917_304, &dir.path().join("jit-1.dump"), 5));
+    assert_eq!(ask(&by_marker, &SourceOptions::default(), dir.path(), &question).0, both);
+    let mut by_namespace = processes(&[917_304]);
+    by_namespace.by_pid.get_mut(&Pid(917_304)).unwrap().inner_pid = Some(Pid(1));
+    assert_eq!(ask(&by_namespace, &SourceOptions::default(), dir.path(), &question).0, both);
+    let by_option = SourceOptions { map_pid: vec![(Pid(1), Pid(917_304))], ..SourceOptions::default() };
+    assert_eq!(ask(&processes(&[917_304]), &by_option, dir.path(), &question).0, both);
+    assert_eq!(ask(&processes(&[917_304]), &SourceOptions::default(), dir.path(), &question).0, [None, None]);
+}
+
+#[test]
+fn a_forked_child_that_writes_on_is_known_by_its_own_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let records = [(10, 917_305, 1, 0x1000, "parents"), (20, 917_306, 1, 0x2000, "childs")];
+    std::fs::write(dir.path().join("jit-917305.dump"), dump(917_305, &records)).unwrap();
+    let mut processes = processes(&[917_305, 917_306]);
+    processes.by_pid.get_mut(&Pid(917_306)).unwrap().forked = Some((Pid(917_305), Nanos(15)));
+    for pid in [917_306, 917_305] {
+        processes.markers.push(marker(pid, &dir.path().join("jit-917305.dump"), 5));
+    }
+    let questions = [(917_306, 0x1000, 30), (917_306, 0x2000, 30), (917_305, 0x2000, 30), (917_305, 0x1000, 30)];
+    let (names, said, _) = ask(&processes, &SourceOptions::default(), dir.path(), &questions);
+    assert_eq!(names, [named("parents"), named("childs"), None, named("parents")]);
+    assert!(said.is_empty(), "{said:?}");
+}
+
+#[test]
+fn another_clock_is_estimated_and_files_named_outright_are_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("somewhere.dump");
+    std::fs::write(&file, dump(77, &[(1000, 77, 1, 0x1000, "early"), (2000, 77, 2, 0x1000, "late")])).unwrap();
+    let mut processes = processes(&[917_307]);
+    processes.clock = Clock::default();
+    let options = SourceOptions { jitdump: vec![file.clone()], ..SourceOptions::default() };
+    let (names, said, accounts) = ask(&processes, &options, dir.path(), &[(917_307, 0x1000, 5)]);
+    assert_eq!(names, [named("late")]);
+    assert!(said.iter().any(|said| said.contains("record with -k mono")), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("header names process 77")), "{said:?}");
+    assert_eq!(accounts[0].state, SourceState::Loaded { codes: 2, skipped: 0, clock: Some(ClockUse::Dropped) });
+    std::fs::rename(&file, dir.path().join("jit-917307.dump")).unwrap();
+    processes.markers.push(marker(917_307, &dir.path().join("jit-917307.dump"), 500_000));
+    let (names, said, _) = ask(
+        &processes,
+        &SourceOptions::default(),
+        dir.path(),
+        &[(917_307, 0x1000, 500_999), (917_307, 0x1000, 501_000)],
+    );
+    assert_eq!(names, [named("early"), named("late")]);
+    assert!(said.iter().any(|said| said.contains("the error is about 1 ms")), "{said:?}");
+}

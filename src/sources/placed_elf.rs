@@ -1,0 +1,46 @@
+//! An ELF object that was placed at an address at run time, as a runtime registers it with GDB's JIT interface: its
+//! functions as code without times.
+
+use crate::error::{Error, Result};
+use crate::model::Addr;
+use crate::model::code::{Code, Lines, OriginId};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+/// The functions of an object whose first loaded byte stands at `addr`. Relocatable objects are taken as their
+/// `.text` placed there.
+pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> Result<Vec<Code<'data>>> {
+    let file = object::File::parse(bytes).map_err(|error| Error::new("is no ELF object").because(error))?;
+    let mut codes = Vec::new();
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    let functions =
+        symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0 && symbol.is_definition());
+    let base = file.relative_address_base();
+    for symbol in functions {
+        let Ok(name) = symbol.name_bytes() else { continue };
+        let start = addr.0.wrapping_add(symbol.address().wrapping_sub(base));
+        if start.checked_add(symbol.size()).is_none() {
+            continue;
+        }
+        let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
+        let code = section.and_then(|section| section.data_range(symbol.address(), symbol.size()).ok().flatten());
+        let (addr, size) = (Addr(start), symbol.size());
+        codes.push(Code { name, addr, size, bytes: code, lines: Lines::default(), unwind: None, origin });
+    }
+    if codes.is_empty() {
+        return Err(Error::new("has no functions in its symbol tables"));
+    }
+    Ok(codes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_executable_has_functions_where_it_is_placed() {
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let codes = codes(&own, Addr(0x10_0000_0000), OriginId(0)).unwrap();
+        assert!(codes.iter().any(|code| code.name == b"main" && code.addr.0 > 0x10_0000_0000 && code.bytes.is_some()));
+        assert!(super::codes(b"\x7fELF", Addr(0), OriginId(0)).is_err());
+    }
+}

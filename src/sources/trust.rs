@@ -1,0 +1,82 @@
+//! Opens files that somebody else may have put there: dumps and maps lie in directories that all may write to.
+
+use crate::error::{Error, Result};
+use crate::io::{self, Bytes};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::fs::File;
+use std::path::Path;
+
+/// Who named the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    /// The user: symbolic links are meant.
+    ByUser,
+    /// The recording, or habit: a link could lead anywhere.
+    ByHabit,
+}
+
+/// Maps a file if it is a regular one and belongs to root or to us (`force`: to anybody). `None` if there is none.
+///
+/// perf asks the same of perf maps (`dso__load_perf_map`). Nothing that is opened can block or be a device.
+pub(super) fn open(path: &Path, named: Named, force: bool) -> Option<Result<Bytes>> {
+    let follow = if named == Named::ByUser { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | follow;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return None,
+        Err(rustix::io::Errno::LOOP) => {
+            return Some(Err(
+                Error::new("is a symbolic link; name its target with --jitdump or --perf-map").in_file(path)
+            ));
+        }
+        Err(error) => return Some(Err(Error::new("cannot open").because(std::io::Error::from(error)).in_file(path))),
+    };
+    let checked = check(&file, force).and_then(|()| io::map_open_file(File::from(file)));
+    Some(checked.map_err(|error| error.in_file(path)))
+}
+
+fn check(file: &impl std::os::fd::AsFd, force: bool) -> Result<()> {
+    let stat = rustix::fs::fstat(file).map_err(std::io::Error::from)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Error::new("is not a regular file"));
+    }
+    let us = rustix::process::geteuid().as_raw();
+    if force || stat.st_uid == 0 || stat.st_uid == us {
+        return Ok(());
+    }
+    Err(Error::new(format!("belongs to user {}, not to root or to us ({us}); use -f to believe it", stat.st_uid)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_and_links_only_from_the_user() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("perf-1.map"), dir.path().join("perf-2.map"));
+        std::fs::write(&file, b"1 1 f\n").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(&open(&file, Named::ByHabit, false).unwrap().unwrap()[..], b"1 1 f\n");
+        assert_eq!(&open(&link, Named::ByUser, false).unwrap().unwrap()[..], b"1 1 f\n");
+        assert!(open(&link, Named::ByHabit, true).unwrap().unwrap_err().to_string().contains("symbolic link"));
+        assert!(open(dir.path(), Named::ByUser, true).unwrap().unwrap_err().to_string().contains("regular"));
+        assert!(open(Path::new("/dev/null"), Named::ByUser, true).unwrap().is_err());
+        assert!(open(&dir.path().join("none"), Named::ByHabit, false).is_none());
+    }
+
+    #[test]
+    fn files_of_others_need_force() {
+        if !rustix::process::geteuid().is_root() {
+            // Only root can give a file away; then a file of root's is what must be believed.
+            assert!(open(Path::new("/etc/passwd"), Named::ByHabit, false).unwrap().is_ok());
+            return;
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"x").unwrap();
+        std::os::unix::fs::chown(file.path(), Some(65534), None).unwrap();
+        let refused = open(file.path(), Named::ByHabit, false).unwrap().unwrap_err().to_string();
+        assert!(refused.contains("belongs to user 65534"), "{refused}");
+        assert!(open(file.path(), Named::ByHabit, true).unwrap().is_ok());
+    }
+}
