@@ -3,7 +3,7 @@
 
 use super::clock::{Conversion, DumpTimes};
 use super::discover::{Found, Source};
-use super::{Account, Kind, SourceOptions, SourceState, outer_pid, placed_elf};
+use super::{Account, ClockUse, Kind, SourceOptions, SourceState, outer_pid, placed_elf};
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::cursor::Endian;
 use crate::formats::jitdump::{Body, DebugInfo, JitDump, decode_lines};
@@ -48,7 +48,9 @@ impl Found {
         }
         accounts.extend(self.failed.iter().cloned());
         let map = CodeMap::build(events, processes, pool);
-        if map.overlaps() > 0 {
+        let dropped =
+            |account: &Account| matches!(account.state, SourceState::Loaded { clock: Some(ClockUse::Dropped), .. });
+        if map.overlaps() > 0 && !accounts.iter().any(dropped) {
             warnings.push(Warning::new(format!(
                 "{} perf map entries overlap earlier ones: the later ones hold (a map has no times; a jitdump would tell)",
                 map.overlaps()
@@ -192,9 +194,12 @@ impl Pids<'_> {
     /// A dump whose header names another process than its file is believed, but not without a word.
     fn say_if_foreign(&self, warnings: &mut Warnings) {
         let expected = self.source.inner.unwrap_or(self.source.pid);
-        if self.header != expected && self.header != self.source.pid {
+        let misnamed = self.header != expected && self.header != self.source.pid;
+        let unasked =
+            self.source.marker.is_none() && outer_pid(self.header, self.processes, self.options) != self.source.pid;
+        if misnamed || unasked {
             let said = format!(
-                "its header names process {}, its name process {expected}: used for process {}",
+                "its header names process {}: used for process {} of the recording",
                 self.header, self.source.pid
             );
             warnings.push(Warning::new(said).in_file(&self.source.path, Some(20)));
