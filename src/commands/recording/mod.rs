@@ -30,11 +30,16 @@ use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::images::Images;
+use crate::resolve::unwind::registers::Machine;
+use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
 use crate::sources::SourceOptions;
 use records::Pieces;
 use samples::{Context, Reading};
 use spots::Spots;
 use std::path::Path;
+
+/// What most recordings are of, where they do not say.
+const EM_X86_64: u16 = 62;
 
 /// What to read of a recording, and how.
 #[derive(Debug, Clone)]
@@ -85,20 +90,23 @@ pub(super) fn load(
     let codes = CodeMap::default();
     let spaces = AddressSpaces::new(&processes);
     let spots = Spots { spaces: &spaces, codes: &codes, keep_addr: options.keep_addr };
+    let search = SearchOptions { machine: processes.machine, ..options.symbols.search.clone() };
+    let images = Images::new(spaces.dsos().iter(), search);
+    let unwinder = Unwinder::new(&spaces, &codes, &images, MAX_DEPTH);
+    let machine = Machine::new(processes.machine.unwrap_or(EM_X86_64));
     let (first, last) = if options.filter.asks_time() { pieces.times(&recording) } else { (Nanos(0), Nanos(0)) };
     let context = Context {
         recording: &recording,
         threads: &threads,
         filter: &options.filter.placed(first, last),
         spots: &spots,
+        unwinder: machine.map(|machine| (&unwinder, machine)),
         events: &wanted(&recording, &options.event),
         by_cpu: options.by_cpu,
         branch_stack: options.branch_stack,
     };
     let mut samples = read(context, &pieces, job);
     std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(path, &mut outcome.warnings);
-    let search = SearchOptions { machine: processes.machine, ..options.symbols.search.clone() };
-    let images = Images::new(spaces.dsos().iter(), search);
     let kernel = KernelOptions { os_release: processes.os_release.clone(), ..options.kernel.clone() };
     let resolver =
         Resolver { spaces: &spaces, codes: &codes, images: &images, options: &options.symbols, kernel: &kernel };

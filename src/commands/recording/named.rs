@@ -32,6 +32,8 @@ pub(in crate::commands) struct Shown<'a> {
     pub(in crate::commands) ip: u64,
     /// What sort of code it is.
     pub(in crate::commands) kind: FrameKind,
+    /// Whether it is no frame, but tells that there are more that are not known.
+    pub(in crate::commands) truncated: bool,
 }
 
 /// The frames of every spot.
@@ -51,6 +53,7 @@ struct Told {
     ip: u64,
     back: u64,
     kind: FrameKind,
+    truncated: bool,
 }
 
 /// What naming depends on.
@@ -92,9 +95,10 @@ impl Named {
     /// The frames of a spot, innermost first; at least one.
     pub(in crate::commands) fn each(&self, place: PlaceId, mut each: impl FnMut(&Shown<'_>)) {
         let (number, told) = self.spots[place.0 as usize];
-        let Told { addr, ip, back, kind, .. } = told;
+        let Told { addr, ip, back, kind, truncated, .. } = told;
         let module = told.module.map(|module| &*self.modules[module as usize]);
-        let unknown = Shown { name: None, offset: 0, module, file: None, line: 0, inlined: false, addr, ip, kind };
+        let unknown =
+            Shown { name: None, offset: 0, module, file: None, line: 0, inlined: false, addr, ip, kind, truncated };
         let frames = self.frames.of(number as usize);
         for frame in frames {
             each(&Shown {
@@ -106,7 +110,9 @@ impl Named {
                 ..unknown
             });
         }
-        if frames.is_empty() {
+        if truncated {
+            each(&Shown { name: Some(b"[truncated]"), ..unknown });
+        } else if frames.is_empty() {
             each(&unknown);
         }
     }
@@ -136,7 +142,7 @@ impl Naming<'_> {
             Location::Nothing(addr) => (None, addr.0),
         };
         let addr = self.spots.keep_addr.then(|| addr.wrapping_add(back));
-        Told { module, addr, ip: spot.addr.0, back, kind }
+        Told { module, addr, ip: spot.addr.0, back, kind, truncated: *spot == Spot::TRUNCATED }
     }
 
     fn module(&mut self, name: &[u8]) -> u32 {

@@ -3,7 +3,7 @@
 //! Each piece numbers what it meets by itself; the pieces are merged in the order of the file, so the result does
 //! not depend on the number of threads. Frames that a sample shares with the one before are not looked at again.
 
-use super::spots::{Found, Spot, Spots};
+use super::spots::{Found, Spot, Spots, TRUNCATED_FRAME};
 use crate::error::Skipped;
 use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
 use crate::model::chains::{ChainId, Chains, PlaceId};
@@ -12,6 +12,8 @@ use crate::model::process::CpuMode;
 use crate::model::stacks::Track;
 use crate::model::threads::Threads;
 use crate::model::{FrameAddr, Nanos, Pid, Tid};
+use crate::resolve::unwind::registers::{Machine, Registers};
+use crate::resolve::unwind::{Cache, Chain, Unwinder, UserStack};
 use rustc_hash::FxHashMap;
 
 /// One sample.
@@ -83,6 +85,8 @@ pub(super) struct Context<'a> {
     pub(super) threads: &'a Threads,
     pub(super) filter: &'a Placed<'a>,
     pub(super) spots: &'a Spots<'a>,
+    /// Unwinds copies of user stacks, of this machine.
+    pub(super) unwinder: Option<(&'a Unwinder<'a>, Machine)>,
     /// Events whose samples count, by index.
     pub(super) events: &'a [bool],
     /// Whether samples of different processors are kept apart.
@@ -101,6 +105,8 @@ pub(super) struct Reading<'a> {
     samples: Samples,
     /// The frames of the sample at hand, innermost first.
     frames: Vec<(CpuMode, FrameAddr)>,
+    unwound: Chain,
+    cache: Cache,
     /// The stack of the sample before, outermost first.
     before: Vec<Kept>,
     before_of: Option<(Pid, Nanos)>,
@@ -125,6 +131,8 @@ impl<'a> Reading<'a> {
             context,
             samples: Samples::default(),
             frames: Vec::new(),
+            unwound: Chain::default(),
+            cache: Cache::default(),
             before: Vec::new(),
             before_of: None,
             seen: FxHashMap::default(),
@@ -187,8 +195,8 @@ impl<'a> Reading<'a> {
     fn chain(&mut self, sample: &Sample<'_>, pid: Pid) -> Option<ChainId> {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
-        self.context.frames(sample, &mut frames);
         let time = sample.time.unwrap_or(Nanos(u64::MAX - 1));
+        self.look(sample, pid, time, &mut frames);
         let known = self.known(&frames, pid, time);
         let mut last = known.checked_sub(1).map(|last| self.before[last]);
         self.before.truncate(known);
@@ -225,17 +233,38 @@ impl<'a> Reading<'a> {
         self.seen.insert(key, (place, time, until));
         (place, until)
     }
-}
 
-impl Context<'_> {
     /// The frames of a sample, innermost first.
-    fn frames(&self, sample: &Sample<'_>, frames: &mut Vec<(CpuMode, FrameAddr)>) {
-        if let (true, Some(branches)) = (self.branch_stack, sample.branches) {
+    fn look(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos, frames: &mut Vec<(CpuMode, FrameAddr)>) {
+        if let (true, Some(branches)) = (self.context.branch_stack, sample.branches) {
             for branch in branches.iter() {
                 frames.push((CpuMode::User, FrameAddr::Ip(branch.to)));
                 frames.push((CpuMode::User, FrameAddr::Ip(branch.from)));
             }
         }
-        frames.extend(sample.frames());
+        if !self.unwind(sample, pid, time) {
+            frames.extend(sample.frames());
+            return;
+        }
+        frames.extend(sample.frames().filter(|(mode, _)| *mode != CpuMode::User));
+        frames.extend(self.unwound.frames.iter().map(|&frame| (CpuMode::User, frame)));
+        if self.unwound.truncated {
+            frames.push(TRUNCATED_FRAME);
+        }
+    }
+
+    /// Whether the sample has a copy of the user stack; its frames are in `self.unwound` then.
+    fn unwind(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> bool {
+        /// `PERF_SAMPLE_REGS_ABI_64`: registers of a 64-bit program.
+        const ABI_64: u64 = 2;
+        let Some((unwinder, machine)) = self.context.unwinder else { return false };
+        let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
+        if regs.abi != ABI_64 {
+            return false;
+        }
+        let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
+        let stack = UserStack { pid, time, registers, bytes: stack.bytes };
+        unwinder.unwind(&stack, &mut self.cache, &mut self.unwound);
+        !self.unwound.frames.is_empty()
     }
 }

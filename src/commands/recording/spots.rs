@@ -26,6 +26,20 @@ pub(in crate::commands) struct Spot {
     pub(super) mode: CpuMode,
 }
 
+/// Stands outside of all frames of a stack whose outermost frames are not known.
+pub(super) const TRUNCATED_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX)));
+
+impl Spot {
+    /// What [`TRUNCATED_FRAME`] is.
+    pub(super) const TRUNCATED: Self = Self {
+        location: Location::Nothing(Addr(u64::MAX)),
+        pid: Pid(0),
+        addr: Addr(0),
+        is_return: false,
+        mode: CpuMode::Unknown,
+    };
+}
+
 /// An answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
@@ -46,6 +60,9 @@ pub(super) struct Spots<'a> {
 impl Spots<'_> {
     /// What was there.
     pub(super) fn find(&self, pid: Pid, mode: CpuMode, frame: FrameAddr, time: Nanos) -> Found {
+        if (mode, frame) == TRUNCATED_FRAME {
+            return Found { spot: Spot::TRUNCATED, until: Nanos(u64::MAX) };
+        }
         let lookup = frame.for_lookup();
         let place = self.spaces.lookup(pid, lookup, time, mode);
         let in_user = matches!(mode, CpuMode::User | CpuMode::Unknown) && !self.codes.is_empty();

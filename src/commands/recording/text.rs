@@ -56,6 +56,10 @@ impl<'a> Writing<'a> {
         let places = 0..loaded.samples.chains.places().len() as u32;
         let ends = places.map(|place| {
             loaded.named.each(PlaceId(place), |shown| {
+                // perf has no such mark, and its readers would take it for a frame.
+                if shown.truncated {
+                    return;
+                }
                 let line = Line {
                     addr: shown.ip,
                     symbol: shown.name,
