@@ -3,6 +3,7 @@
 //! [`FORMATS`] is the one table of what jitgraft reads and writes: help, detection and tests walk it. A new format
 //! is its own file or folder, one `mod` line and one entry here.
 
+pub mod callgrind;
 pub mod cursor;
 pub mod elf_image;
 pub mod firefox;
@@ -19,6 +20,7 @@ pub mod pprof;
 pub mod speedscope;
 pub mod table;
 pub mod trace_event;
+pub mod valgrind_text;
 
 use format::{Detail, Events, Format, Read, Writer};
 
@@ -44,6 +46,13 @@ pub const FORMATS: &[Format] = &[
         sniff: Some(trace_event::sniff),
         read: Read::Stream(trace_event::read),
         write: None,
+    },
+    Format {
+        name: "callgrind",
+        about: "callgrind profile, as valgrind, Xdebug and KCachegrind's converters write it",
+        sniff: Some(callgrind::sniff),
+        read: Read::Stream(callgrind::read),
+        write: Some(Writer { run: callgrind::write, events: Events::All, detail: Detail::Addresses }),
     },
     Format {
         name: "folded",

@@ -1,0 +1,308 @@
+//! The reports of valgrind's other tools, as far as they show stack addresses: massif, DHAT, and the text and XML of
+//! memcheck, helgrind and DRD. A frame in memory that no file backs has an address and no name; it gets one, and all
+//! else is passed on byte for byte.
+//!
+//! | report | frame without a name | its process |
+//! |---|---|---|
+//! | massif | `n1: 65544 0x10401083: ???` | only in the file's name |
+//! | DHAT | `"0x10400904: ???"` in `ftbl` | `"pid":` |
+//! | text | `==PID==    by 0x10401083: ???` | `==PID==` |
+//! | XML | `<ip>0x10401083</ip>` without `<obj>` and `<fn>` | `<pid>` |
+//!
+//! A stripped real object shows as `??? (in FILE)`: not ours. Addresses of callers are in or behind the call
+//! instruction, so they are looked up one byte before; only the innermost frame (`at`) is exact.
+//!
+//! cachegrind's files have no addresses at all.
+//!
+//! Specification: <https://valgrind.org/docs/manual/>, `massif/ms_print.in`, `dhat/dh_main.c` and
+//! `docs/internals/xml-output-protocol4.txt` in valgrind's sources.
+
+use crate::error::Result;
+use memchr::memmem;
+use std::io::{BufRead, Write};
+
+/// Which report it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// `massif.out.PID`
+    Massif,
+    /// `dhat.out.PID`
+    Dhat,
+    /// What memcheck, helgrind or DRD print or log.
+    Text,
+    /// The same with `--xml=yes`.
+    Xml,
+    /// `cachegrind.out.PID`: nothing can be done about it.
+    Cachegrind,
+}
+
+/// What it is, by its first bytes; `None` if it is none of these.
+pub fn sniff(head: &[u8]) -> Option<Report> {
+    let has = |needle: &[u8]| memmem::find(head, needle).is_some();
+    if head.starts_with(b"{\"dhatFileVersion\"") {
+        Some(Report::Dhat)
+    } else if head.starts_with(b"<?xml") && has(b"<valgrindoutput>") {
+        Some(Report::Xml)
+    } else if head.starts_with(b"desc:") && has(b"\ntime_unit:") {
+        Some(Report::Massif)
+    } else if text_pid(head).is_some() {
+        Some(Report::Text)
+    } else if (head.starts_with(b"desc:") || head.starts_with(b"cmd:")) && has(b"\nevents:") && !has(b"\npositions:") {
+        Some(Report::Cachegrind)
+    } else {
+        None
+    }
+}
+
+/// The process a report says it is of, by its first bytes.
+pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
+    let behind = |key: &[u8]| {
+        let at = memmem::find(head, key)? + key.len();
+        leading_number(head.get(at..)?)
+    };
+    match report {
+        Report::Dhat => behind(b"\"pid\":"),
+        Report::Xml => behind(b"<pid>"),
+        Report::Text => text_pid(head),
+        Report::Massif | Report::Cachegrind => None,
+    }
+}
+
+/// `==PID== `
+fn text_pid(head: &[u8]) -> Option<i32> {
+    let rest = head.strip_prefix(b"==").or_else(|| head.strip_prefix(b"--"))?;
+    let pid = leading_number(rest)?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mark = rest.get(digits..digits + 2)?;
+    (mark == b"==" || mark == b"--").then_some(pid)
+}
+
+fn leading_number(text: &[u8]) -> Option<i32> {
+    let len = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(text.get(..len)?).ok()?.parse().ok()
+}
+
+/// The function at an address, with its source position if that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Function<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// File and line.
+    pub place: Option<(&'a [u8], u32)>,
+}
+
+/// How many frames were met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Frames {
+    /// Frames without a name and an object.
+    pub unknown: u64,
+    /// Of these, frames that got a name.
+    pub named: u64,
+}
+
+/// Copies a report and names its unknown frames. `lookup` gets an address to look up as it is.
+pub fn graft<'a>(
+    report: Report,
+    input: &mut dyn BufRead,
+    lookup: &dyn Fn(u64) -> Option<Function<'a>>,
+    out: &mut dyn Write,
+) -> Result<Frames> {
+    let mut grafter = Grafter { report, lookup, frames: Frames::default(), line: Vec::new() };
+    match report {
+        Report::Xml => grafter.xml(input, out)?,
+        Report::Massif | Report::Dhat | Report::Text => grafter.lines(input, out)?,
+        Report::Cachegrind => _ = std::io::copy(input, out)?,
+    }
+    Ok(grafter.frames)
+}
+
+struct Grafter<'a, 'f> {
+    report: Report,
+    lookup: &'f dyn Fn(u64) -> Option<Function<'a>>,
+    frames: Frames,
+    line: Vec<u8>,
+}
+
+const UNKNOWN: &[u8] = b": ???";
+
+impl<'a> Grafter<'a, '_> {
+    fn next_line(&mut self, input: &mut dyn BufRead) -> Result<bool> {
+        self.line.clear();
+        Ok(input.read_until(b'\n', &mut self.line)? > 0)
+    }
+
+    /// Callers' addresses are looked up one byte before; an innermost frame's, or one at the very start of the code,
+    /// as they are.
+    fn function(&mut self, addr: u64, exact: bool) -> Option<Function<'a>> {
+        self.frames.unknown += 1;
+        let before = addr.checked_sub(1).filter(|_| !exact).and_then(self.lookup);
+        let found = before.or_else(|| (self.lookup)(addr));
+        self.frames.named += u64::from(found.is_some());
+        found
+    }
+
+    fn lines(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
+        while self.next_line(input)? {
+            let line = std::mem::take(&mut self.line);
+            let mut written = 0;
+            for at in memmem::find_iter(&line, UNKNOWN) {
+                let end = at + UNKNOWN.len();
+                let ends = line[end..].trim_ascii_end().is_empty() || line.get(end) == Some(&b'"');
+                let Some(start) = addr_before(&line[..at]).filter(|_| ends) else { continue };
+                let Some(addr) = hex(&line[start..at]) else { continue };
+                let exact = self.report == Report::Text && line[..start].ends_with(b" at ");
+                if let Some(function) = self.function(addr, exact) {
+                    out.write_all(&line[written..at + 2])?;
+                    self.write_function(function, out)?;
+                    written = end;
+                }
+            }
+            out.write_all(&line[written..])?;
+            self.line = line;
+        }
+        Ok(())
+    }
+
+    fn write_function(&self, function: Function<'_>, out: &mut dyn Write) -> Result<()> {
+        let mut text = function.name.to_vec();
+        if let Some((file, line)) = function.place {
+            text.extend_from_slice(b" (");
+            text.extend_from_slice(file);
+            text.extend_from_slice(format!(":{line})").as_bytes());
+        }
+        let text = String::from_utf8_lossy(&text);
+        for c in text.chars() {
+            match c {
+                '"' | '\\' if self.report == Report::Dhat => write!(out, "\\{c}")?,
+                c if c.is_control() => write!(out, " ")?,
+                c => write!(out, "{c}")?,
+            }
+        }
+        Ok(())
+    }
+
+    fn xml(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
+        let mut innermost = false;
+        let mut has_line = self.next_line(input)?;
+        while has_line {
+            let line = std::mem::take(&mut self.line);
+            out.write_all(&line)?;
+            innermost |= memmem::find(&line, b"<stack>").is_some();
+            has_line = self.next_line(input)?;
+            let Some(addr) = ip(&line) else { continue };
+            let exact = std::mem::take(&mut innermost);
+            if !self.line.trim_ascii().starts_with(b"</frame>") {
+                continue;
+            }
+            if let Some(function) = self.function(addr, exact) {
+                let indent = line.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+                write_xml(function, &line[..indent], out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the `0x…` begins that ends here.
+fn addr_before(text: &[u8]) -> Option<usize> {
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let start = text.len().checked_sub(digits + 2).filter(|_| digits > 0)?;
+    text[start..].starts_with(b"0x").then_some(start)
+}
+
+fn hex(text: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(text.strip_prefix(b"0x")?).ok()?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+fn ip(line: &[u8]) -> Option<u64> {
+    hex(line.trim_ascii().strip_prefix(b"<ip>")?.strip_suffix(b"</ip>")?)
+}
+
+fn write_xml(function: Function<'_>, indent: &[u8], out: &mut dyn Write) -> Result<()> {
+    let mut element = |name: &str, value: &[u8]| -> Result<()> {
+        out.write_all(indent)?;
+        writeln!(out, "<{name}>{}</{name}>", escaped(value))?;
+        Ok(())
+    };
+    element("fn", function.name)?;
+    let Some((path, line)) = function.place else { return Ok(()) };
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(at) => {
+            element("dir", &path[..at])?;
+            element("file", &path[at + 1..])?;
+        }
+        None => element("file", path)?,
+    }
+    element("line", line.to_string().as_bytes())
+}
+
+fn escaped(value: &[u8]) -> String {
+    let mut text = String::new();
+    for c in String::from_utf8_lossy(value).chars() {
+        match c {
+            '<' => text.push_str("&lt;"),
+            '>' => text.push_str("&gt;"),
+            '&' => text.push_str("&amp;"),
+            c if c.is_control() => text.push(' '),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lookup(addr: u64) -> Option<Function<'static>> {
+        match addr {
+            0x1000..0x1010 => Some(Function { name: b"f\"<1>", place: None }),
+            0x1010..0x1020 => Some(Function { name: b"g", place: Some((b"/src/g.js", 7)) }),
+            _ => None,
+        }
+    }
+
+    fn grafted(report: Report, text: &str) -> (String, Frames) {
+        let mut out = Vec::new();
+        let frames = graft(report, &mut text.as_bytes(), &lookup, &mut out).unwrap();
+        (String::from_utf8(out).unwrap(), frames)
+    }
+
+    #[test]
+    fn frames_of_lines() {
+        let text = "==7==    at 0x1010: ???\n==7==    by 0x1010: ???\n==7==    by 0x1011: ???\r\n==7==    by 0x9: ???\n\
+            ==7==    by 0x1012: ??? (in /bin/x)\n==7== 0x: ???";
+        let want = "==7==    at 0x1010: g (/src/g.js:7)\n==7==    by 0x1010: f\"<1>\n==7==    by 0x1011: g (/src/g.js:7)\r\n\
+            ==7==    by 0x9: ???\n==7==    by 0x1012: ??? (in /bin/x)\n==7== 0x: ???";
+        assert_eq!(grafted(Report::Text, text), (want.into(), Frames { unknown: 4, named: 3 }));
+        let massif = grafted(Report::Massif, "heap_tree=peak\n n1: 65544 0x1000: ???\n");
+        assert_eq!(massif.0, "heap_tree=peak\n n1: 65544 0x1000: f\"<1>\n");
+        let dhat = grafted(Report::Dhat, " [\"[root]\"\n ,\"0x1004: ???\",\"0x1014: ???\"\n");
+        assert_eq!(dhat.0, " [\"[root]\"\n ,\"0x1004: f\\\"<1>\",\"0x1014: g (/src/g.js:7)\"\n");
+    }
+
+    #[test]
+    fn frames_of_xml() {
+        let text = "<stack>\n  <frame>\n    <ip>0x1000</ip>\n  </frame>\n  <frame>\n    <ip>0x1011</ip>\n  </frame>\n  \
+            <frame>\n    <ip>0x1012</ip>\n    <obj>/bin/x</obj>\n  </frame>\n</stack>\n";
+        let (named, frames) = grafted(Report::Xml, text);
+        assert!(named.contains("    <ip>0x1000</ip>\n    <fn>f\"&lt;1&gt;</fn>\n  </frame>"), "{named}");
+        assert!(
+            named.contains("<fn>g</fn>\n    <dir>/src</dir>\n    <file>g.js</file>\n    <line>7</line>\n"),
+            "{named}"
+        );
+        assert_eq!(frames, Frames { unknown: 2, named: 2 });
+        assert_eq!(grafted(Report::Xml, &named).0, named);
+    }
+
+    #[test]
+    fn reports_are_told_apart() {
+        assert_eq!(sniff(b"desc: x\ncmd: y\ntime_unit: i\n"), Some(Report::Massif));
+        assert_eq!(sniff(b"desc: x\ncmd: y\nevents: Ir\nfl=a\n"), Some(Report::Cachegrind));
+        assert_eq!(sniff(b"==4711== Memcheck, a memory error detector\n"), Some(Report::Text));
+        assert_eq!(pid(Report::Text, b"==4711== Memcheck"), Some(4711));
+        assert_eq!(pid(Report::Dhat, b"{\"dhatFileVersion\":2\n,\"pid\":77\n"), Some(77));
+        assert_eq!(sniff(b"# callgrind format\n"), None);
+    }
+}
