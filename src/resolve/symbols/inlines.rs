@@ -31,8 +31,6 @@ pub struct DebugFiles {
 #[derive(Debug)]
 pub struct DebugSections<'data> {
     endian: RunTimeEndian,
-    /// A unit that was split has left its addresses behind.
-    may_be_split: bool,
     main: Sections<'data>,
     shared: Option<Sections<'data>>,
     package: Option<DwarfPackageSections<Cow<'data, [u8]>>>,
@@ -50,6 +48,11 @@ impl DebugFiles {
     /// Opens what `main` needs besides itself to answer for these link-time addresses.
     pub fn open(main: &Image, running: &Image, options: &SearchOptions, addresses: &[u64]) -> Self {
         let mut files = Self { shared: options.shared(main), ..Self::default() };
+        // A unit that was split has left its addresses behind.
+        let may_be_split = main.object().is_ok_and(|object| object.section_by_name(".debug_addr").is_some());
+        if !may_be_split {
+            return files;
+        }
         let wanted = DebugSections::load(main, &files).map(|sections| sections.split_units(addresses));
         let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return files };
         files.package = options.package(&[running, main]);
@@ -68,7 +71,9 @@ impl<'data> DebugSections<'data> {
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let sections = |image: &'data Image, name: fn(SectionId) -> Option<&'static str>| {
             let object = image.object().ok()?;
-            let section = |id| name(id).map_or(Cow::Borrowed(&[][..]), |name| image.section(&object, name));
+            let section = |id| {
+                name(id).filter(|_| is_wanted(id)).map_or(Cow::Borrowed(&[][..]), |name| image.section(&object, name))
+            };
             DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
         };
         let package = files.package.as_ref().and_then(|image| {
@@ -80,7 +85,6 @@ impl<'data> DebugSections<'data> {
         let units = files.units.iter().filter_map(|(id, image)| Some((id.0, sections(image, |id| id.dwo_name())?)));
         Some(Self {
             endian,
-            may_be_split: object.section_by_name(".debug_addr").is_some(),
             main: sections(main, |id| Some(id.name()))?,
             shared: files.shared.as_ref().and_then(|image| sections(image, |id| Some(id.name()))),
             package,
@@ -101,9 +105,6 @@ impl<'data> DebugSections<'data> {
     fn split_units(&self, addresses: &[u64]) -> Vec<(DwoId, PathBuf)> {
         let mut units = Vec::new();
         let mut seen = FxHashSet::default();
-        if !self.may_be_split {
-            return units;
-        }
         let Some(context) = self.context() else { return units };
         for &addr in addresses {
             for (load, _) in context.preload_units(addr) {
@@ -114,6 +115,12 @@ impl<'data> DebugSections<'data> {
         }
         units
     }
+}
+
+/// Sections that tell of variables, types and macros are large, and dear where they are compressed.
+fn is_wanted(id: SectionId) -> bool {
+    use SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes};
+    !matches!(id, DebugLoc | DebugLocLists | DebugMacinfo | DebugMacro | DebugNames | DebugTypes)
 }
 
 fn dwo_path(load: &SplitDwarfLoad<Reader<'_>>) -> Option<PathBuf> {
