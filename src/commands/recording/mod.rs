@@ -25,17 +25,17 @@ use crate::model::process::Processes;
 use crate::model::threads::Threads;
 use crate::resolve::Resolver;
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::CodeMap;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::images::Images;
 use crate::resolve::unwind::registers::Machine;
 use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
-use crate::sources::SourceOptions;
+use crate::sources::{self, Account, Kind, SourceOptions};
 use records::Pieces;
 use samples::{Context, Reading};
 use spots::Spots;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 /// What most recordings are of, where they do not say.
@@ -87,12 +87,15 @@ pub(super) fn load(
     let plain = records::decompressed(&recording, bytes, &mut outcome.warnings)?;
     let data = plain.as_deref().map_or_else(|| records::data(&recording, bytes), |plain| (plain, 0));
     let (processes, threads, pieces) = survey(&recording, data, path, job, outcome);
-    let codes = CodeMap::default();
+    let beside = path.parent().filter(|_| path.exists());
+    let found = sources::find(&processes, &options.sources, beside, &job.pool, &mut outcome.warnings);
+    let jit = found.load(&processes, &job.pool, &mut outcome.warnings);
+    let codes = &jit.map;
     let spaces = AddressSpaces::new(&processes);
-    let spots = Spots { spaces: &spaces, codes: &codes, keep_addr: options.keep_addr };
+    let spots = Spots { spaces: &spaces, codes, keep_addr: options.keep_addr };
     let search = SearchOptions { machine: processes.machine, ..options.symbols.search.clone() };
     let images = Images::new(spaces.dsos().iter(), search);
-    let unwinder = Unwinder::new(&spaces, &codes, &images, MAX_DEPTH);
+    let unwinder = Unwinder::new(&spaces, codes, &images, MAX_DEPTH);
     let machine = Machine::new(processes.machine.unwrap_or(EM_X86_64));
     let (first, last) = if options.filter.asks_time() { pieces.times(&recording) } else { (Nanos(0), Nanos(0)) };
     let context = Context {
@@ -108,9 +111,9 @@ pub(super) fn load(
     let mut samples = read(context, &pieces, job);
     std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(path, &mut outcome.warnings);
     let kernel = KernelOptions { os_release: processes.os_release.clone(), ..options.kernel.clone() };
-    let resolver =
-        Resolver { spaces: &spaces, codes: &codes, images: &images, options: &options.symbols, kernel: &kernel };
-    let named = Named::new(&samples.chains, &spots, &[], &resolver, &job.pool, &mut outcome.warnings);
+    let resolver = Resolver { spaces: &spaces, codes, images: &images, options: &options.symbols, kernel: &kernel };
+    let named =
+        Named::new(&samples.chains, &spots, &origins(&jit.accounts), &resolver, &job.pool, &mut outcome.warnings);
     outcome.warnings.append(images.into_warnings());
     Ok(Loaded { recording, samples, named })
 }
@@ -139,6 +142,20 @@ fn read(context: Context<'_>, pieces: &Pieces<'_>, job: &Job) -> Samples {
     let mut all = parts.next().unwrap_or_default();
     parts.for_each(|part| all.append(part));
     all
+}
+
+/// The files that JIT code is said to be in: the image that `inject` makes of a dump, or the perf map; by both,
+/// inferno knows JIT code.
+fn origins(accounts: &[Account]) -> Vec<Vec<u8>> {
+    let name = |account: &Account| match account.kind {
+        Kind::JitDump => {
+            let image = account.path.with_file_name(format!("jitted-{}.so", account.pid));
+            image.into_os_string().into_vec()
+        }
+        Kind::PerfMap => format!("/tmp/perf-{}.map", account.pid).into_bytes(),
+        Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
+    };
+    accounts.iter().map(name).collect()
 }
 
 /// Which events count.

@@ -40,6 +40,9 @@ pub(in crate::commands) struct Shown<'a> {
 #[derive(Debug)]
 pub(in crate::commands) struct Named {
     frames: Frames,
+    /// Of return addresses before which nothing is known: the functions that begin there. Signal handlers return
+    /// to such a place (`__restore_rt`).
+    entered: Frames,
     /// For each spot: which of the locations it is, and what else is to be told of it.
     spots: Vec<(u32, Told)>,
     modules: Vec<Vec<u8>>,
@@ -54,6 +57,8 @@ struct Told {
     back: u64,
     kind: FrameKind,
     truncated: bool,
+    /// Which of the functions that begin at a return address.
+    entered: Option<u32>,
 }
 
 /// What naming depends on.
@@ -89,7 +94,9 @@ impl Named {
             told.push((number, naming.tell(spot)));
         }
         let modules = naming.modules;
-        Self { frames: resolver.resolve(&locations, pool, warnings), spots: told, modules }
+        let frames = resolver.resolve(&locations, pool, warnings);
+        let entered = enter(chains.places(), &frames, &mut told);
+        Self { frames, entered: resolver.resolve(&entered, pool, warnings), spots: told, modules }
     }
 
     /// The frames of a spot, innermost first; at least one.
@@ -99,12 +106,18 @@ impl Named {
         let module = told.module.map(|module| &*self.modules[module as usize]);
         let unknown =
             Shown { name: None, offset: 0, module, file: None, line: 0, inlined: false, addr, ip, kind, truncated };
-        let frames = self.frames.of(number as usize);
+        let mut texts = &self.frames;
+        let mut frames = texts.of(number as usize);
+        if let Some(entered) = told.entered {
+            texts = &self.entered;
+            frames = texts.of(entered as usize);
+            frames = if frames.last().is_some_and(|frame| frame.offset == Some(0)) { frames } else { &[] };
+        }
         for frame in frames {
             each(&Shown {
-                name: frame.name.map(|name| self.frames.text(name)),
-                offset: frame.offset.map_or(0, |offset| offset + back),
-                file: frame.file.map(|file| self.frames.text(file)),
+                name: frame.name.map(|name| texts.text(name)),
+                offset: frame.offset.map_or(0, |offset| if told.entered.is_some() { offset } else { offset + back }),
+                file: frame.file.map(|file| texts.text(file)),
                 line: frame.line,
                 inlined: frame.inlined,
                 ..unknown
@@ -116,6 +129,26 @@ impl Named {
             each(&unknown);
         }
     }
+}
+
+/// The locations of return addresses before which nothing is known; their numbers are noted in `told`.
+fn enter(spots: &[Spot], frames: &Frames, told: &mut [(u32, Told)]) -> Vec<Location> {
+    let mut locations: Vec<Location> = Vec::new();
+    let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
+    for (spot, (number, told)) in spots.iter().zip(told) {
+        let Location::File(dso, offset) = spot.location else { continue };
+        if !spot.is_return || !frames.of(*number as usize).is_empty() {
+            continue;
+        }
+        let location = Location::File(dso, offset.wrapping_add(1));
+        let next = locations.len() as u32;
+        let at = *numbers.entry(location).or_insert(next);
+        if at == next {
+            locations.push(location);
+        }
+        told.entered = Some(at);
+    }
+    locations
 }
 
 impl Naming<'_> {
@@ -142,7 +175,7 @@ impl Naming<'_> {
             Location::Nothing(addr) => (None, addr.0),
         };
         let addr = self.spots.keep_addr.then(|| addr.wrapping_add(back));
-        Told { module, addr, ip: spot.addr.0, back, kind, truncated: *spot == Spot::TRUNCATED }
+        Told { module, addr, ip: spot.addr.0, back, kind, truncated: *spot == Spot::TRUNCATED, entered: None }
     }
 
     fn module(&mut self, name: &[u8]) -> u32 {
