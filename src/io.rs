@@ -90,6 +90,12 @@ fn release(map: &Mmap, range: Range<usize>) {
     }
 }
 
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 /// Maps a file. Things that cannot be mapped (pipes, /proc) are spooled to an unlinked temporary file.
 pub fn map_file(path: &Path) -> Result<Bytes> {
     let file = File::open(path).map_err(|error| Error::new("cannot open").because(error).in_file(path))?;
@@ -177,17 +183,6 @@ impl std::fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Opens an input for one pass.
-    pub fn open(input: &InPath) -> Result<Self> {
-        match input {
-            InPath::Stdin => Ok(Self::new(Box::new(io::stdin()))),
-            InPath::Path(path) => {
-                let file = File::open(path).map_err(|error| Error::new("cannot open").because(error).in_file(path))?;
-                Ok(Self::new(Box::new(file)))
-            }
-        }
-    }
-
     /// A stream from any reader, such as a decompressor around another stream.
     pub fn new(rest: Box<dyn Read + Send>) -> Self {
         Self { head: Vec::new(), at: 0, rest }

@@ -37,7 +37,7 @@ enum Command {
     Flamegraph(Box<flamegraph::FlamegraphArgs>),
     /// Lists the hottest functions of any profile
     Report(Box<report::ReportArgs>),
-    /// Prints samples as perf script does, with the names of JIT code
+    /// Prints a recording as perf script does; or names the frames of JIT code in such a text
     Script(Box<script::ScriptArgs>),
     /// Tells what took the time: measureme profiles by label, traces by span, gaps and what spans did
     Stats(Box<stats::StatsArgs>),

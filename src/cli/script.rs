@@ -14,7 +14,9 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft script perf.data > named.txt\n  \
     jitgraft script -F comm,tid,time,ip,sym perf.data | inferno-collapse-perf | inferno-flamegraph > flame.svg\n  \
-    jitgraft script -F +srcline --time 10%-20% perf.data")]
+    jitgraft script -F +srcline --time 10%-20% perf.data\n  \
+    perf script | jitgraft script | inferno-collapse-perf | inferno-flamegraph > flame.svg\n  \
+    jitgraft script --jitdump dumps/ --perf-map maps/ < old.txt > named.txt")]
 pub(super) struct ScriptArgs {
     /// Where to write [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
@@ -27,6 +29,9 @@ pub(super) struct ScriptArgs {
     /// Print the innermost frame only, on the sample's own line
     #[arg(short = 'G', long)]
     hide_call_graph: bool,
+    /// Of a text: name frames of JIT code that already have a name, too
+    #[arg(long)]
+    rename: bool,
     /// Print times to the nanosecond
     #[arg(long)]
     ns: bool,
@@ -48,6 +53,7 @@ impl ScriptArgs {
         recording.keep_addr = true;
         let fields = Fields { ns: self.ns, ..self.fields };
         let text = TextOptions { fields, no_call_graph: self.hide_call_graph };
-        script::run(&ScriptOptions { input, output: self.output.into(), recording, text }, job)
+        let rename = self.rename;
+        script::run(&ScriptOptions { input, output: self.output.into(), recording, text, rename }, job)
     }
 }

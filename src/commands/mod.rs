@@ -9,6 +9,7 @@ pub mod outputs;
 pub mod recording;
 pub mod report;
 pub mod script;
+pub mod script_filter;
 pub mod stats;
 
 use crate::error::Warnings;

@@ -1,11 +1,13 @@
-//! `script`: perf.data → perf script's text.
+//! `script`: perf.data → perf script's text; or such a text → the same with names for the frames of JIT code.
 
-use super::load::Input;
+use super::load::{Input, unpacked};
 use super::recording::{self, RecordingOptions, TextOptions};
+use super::script_filter::{self, FilterOptions};
 use super::{Job, Outcome};
 use crate::error::{Error, Result};
-use crate::formats::format::Read;
-use crate::io::{InPath, OutPath, Output};
+use crate::formats::perf_data;
+use crate::formats::perf_script::rewrite::Style;
+use crate::io::{self, InPath, OutPath, Output, Stream};
 
 /// What to print, and how.
 #[derive(Debug)]
@@ -18,6 +20,16 @@ pub struct ScriptOptions {
     pub recording: RecordingOptions,
     /// How to write.
     pub text: TextOptions,
+    /// Name frames of a text that have a name already, too.
+    pub rename: bool,
+}
+
+/// What there is to do.
+enum Opened {
+    /// Print a recording.
+    Recording(Input),
+    /// Name what is in a text; anything that is no recording is taken for one and passed on.
+    Text(Stream),
 }
 
 /// Prints.
@@ -25,14 +37,35 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let shown = super::load::shown(&options.input);
     let in_file = |error: Error| error.in_file(&shown);
-    let input = Input::open(&options.input).map_err(in_file)?;
-    if !matches!(input.format.read, Read::Addresses) {
-        let message = format!("is {}; script reads perf.data", input.format.name);
-        return Err(in_file(Error::new(message)));
-    }
+    let input = match open(&options.input).map_err(in_file)? {
+        Opened::Recording(input) => input,
+        Opened::Text(text) => return script_filter::run(text, &options.filter(), job).map_err(in_file),
+    };
     let mut output = Output::create(&options.output)?;
     let loaded = recording::load(&input.bytes, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
     recording::write_text(&loaded, options.text, job, &mut output)?;
     output.commit()?;
     Ok(outcome)
+}
+
+/// Looks at the beginning: a text is not read to its end before its first frames are named.
+fn open(path: &InPath) -> Result<Opened> {
+    let Some(file) = io::open_stream(path)? else { return Input::open(path).map(Opened::Recording) };
+    let mut stream = unpacked(Stream::new(Box::new(file)))?;
+    match (perf_data::sniff(stream.peek(HEAD)?), path) {
+        (false, _) => Ok(Opened::Text(stream)),
+        (true, InPath::Stdin) => Input::of(io::spool(stream)?).map(Opened::Recording),
+        (true, InPath::Path(_)) => Input::open(path).map(Opened::Recording),
+    }
+}
+
+/// Enough of an input to tell a recording from a text.
+const HEAD: usize = 1 << 12;
+
+impl ScriptOptions {
+    fn filter(&self) -> FilterOptions {
+        let style = Style { rename: self.rename, srcline: self.text.fields.srcline, no_offsets: false };
+        let (input, output) = (self.input.clone(), self.output.clone());
+        FilterOptions { input, output, style, sources: self.recording.sources.clone() }
+    }
 }

@@ -31,6 +31,8 @@ pub enum Read {
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It names its own functions and may be larger than memory: a stream in, stacks out.
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
+    /// It is perf script's text, in which `commands` names the frames of JIT code first: text in, stacks out.
+    Script(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It holds addresses, which `commands` must resolve with `sources` and `resolve`.
     Addresses,
     /// It is only written, or is not a profile.

@@ -55,6 +55,13 @@ pub const FORMATS: &[Format] = &[
         write: Some(Writer { run: callgrind::write, events: Events::All, detail: Detail::Addresses }),
     },
     Format {
+        name: "perf-script",
+        about: "the text of perf script and of simpleperf's report_sample.py",
+        sniff: Some(perf_script::sniff),
+        read: Read::Script(perf_script::read::read),
+        write: None,
+    },
+    Format {
         name: "folded",
         about: "folded stacks, as inferno-collapse-perf and stackcollapse-*.pl write them",
         sniff: Some(folded::sniff),

@@ -29,7 +29,8 @@ impl Input {
         Self::of(io::open(path)?)
     }
 
-    fn of(bytes: Bytes) -> Result<Self> {
+    /// Unpacks what was read already.
+    pub(in crate::commands) fn of(bytes: Bytes) -> Result<Self> {
         let bytes = unpack(bytes)?;
         let format = detect(&bytes[..bytes.len().min(HEAD)]).ok_or_else(|| unknown(&bytes))?;
         Ok(Self { bytes, format })
@@ -43,7 +44,7 @@ pub(in crate::commands) enum Opened {
     /// One piece after the other: it may be larger than memory.
     Stream {
         /// The rest of it, unpacked.
-        reader: Box<dyn Read>,
+        reader: Box<dyn Read + Send>,
         /// What it is.
         format: &'static Format,
     },
@@ -98,7 +99,7 @@ fn look_inside(head: &[u8]) -> (Vec<Wrapping>, Vec<u8>) {
     (wrappings, start)
 }
 
-fn unwrap(mut reader: Box<dyn Read>, wrappings: &[Wrapping]) -> Result<Box<dyn Read>> {
+fn unwrap(mut reader: Box<dyn Read + Send>, wrappings: &[Wrapping]) -> Result<Box<dyn Read + Send>> {
     for wrapping in wrappings {
         reader = match wrapping {
             Wrapping::Gzip => Box::new(MultiGzDecoder::new(reader)),
@@ -109,6 +110,15 @@ fn unwrap(mut reader: Box<dyn Read>, wrappings: &[Wrapping]) -> Result<Box<dyn R
         };
     }
     Ok(reader)
+}
+
+/// The stream inside of what a stream is packed in.
+pub(in crate::commands) fn unpacked(mut stream: io::Stream) -> Result<io::Stream> {
+    for _ in 0..MAX_WRAPPINGS {
+        let Some(one) = wrapping(stream.peek(HEAD)?) else { break };
+        stream = io::Stream::new(unwrap(Box::new(stream), &[one])?);
+    }
+    Ok(stream)
 }
 
 fn unknown(bytes: &[u8]) -> Error {
@@ -144,11 +154,12 @@ pub fn shown(path: &InPath) -> PathBuf {
     }
 }
 
-/// What is read when no input is named: a pipe on standard input, else `perf.data`, as perf does it.
+/// What is read when no input is named: standard input if it is a pipe or a file, else `perf.data`, as perf does it.
 pub fn default_input() -> InPath {
     use std::os::fd::AsFd;
     let stdin = std::io::stdin();
     let stat = rustix::fs::fstat(stdin.as_fd());
-    let piped = stat.is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_fifo());
+    let kind = stat.map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
+    let piped = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file());
     if piped { InPath::Stdin } else { InPath::Path(Path::new("perf.data").to_owned()) }
 }

@@ -3,10 +3,11 @@
 mod input;
 
 pub(super) use input::Opened;
+pub(super) use input::unpacked;
 pub use input::{Input, default_input, shown};
 
 use super::recording::{self, RecordingOptions};
-use super::{Job, Outcome};
+use super::{Job, Outcome, script_filter};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::FORMATS;
 use crate::formats::format::{Detail, Done, Format, Read, ReadOptions};
@@ -83,6 +84,13 @@ fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outco
             let mut warnings = Warnings::new();
             let read_options = ReadOptions { done: Done::new(input.bytes.releaser()), ..options.read.clone() };
             let profile = read(&input.bytes, &read_options, &mut warnings)?;
+            outcome.warnings.append(warnings.in_file(&shown(path)));
+            Ok(profile)
+        }
+        Read::Script(read) => {
+            let named = script_filter::named(input.bytes, path, &options.sources, job, outcome)?;
+            let mut warnings = Warnings::new();
+            let profile = read(&named, &options.read, &mut warnings)?;
             outcome.warnings.append(warnings.in_file(&shown(path)));
             Ok(profile)
         }
