@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 # tool → Debian package
 tools=(
-  perf:linux-perf valgrind:valgrind readelf:binutils objdump:binutils eu-elflint:elfutils zstd:zstd
+  perf:linux-perf valgrind:valgrind readelf:binutils objdump:binutils eu-elflint:elfutils zstd:zstd gcc:gcc
 )
 missing=()
 for pair in "${tools[@]}"; do

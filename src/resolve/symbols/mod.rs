@@ -23,7 +23,7 @@ use image::Image;
 use images::Images;
 use inlines::{DebugFiles, DebugSections, Inlines, Reader};
 use rustc_hash::FxHashMap;
-use table::SymbolTable;
+use table::{Symbol, SymbolTable};
 
 /// What to find out about an address.
 #[derive(Debug, Clone)]
@@ -144,6 +144,14 @@ fn load<'a>(request: &Request, file: &'a Opened<'a>) -> Loaded<'a> {
     Loaded { table, sections }
 }
 
+/// A signal handler returns to the first instruction of the function that ends it: nothing there called it, and one
+/// byte before, where return addresses are looked up, is no function at all.
+fn signal_return<'t, 'data>(table: &'t SymbolTable<'data>, addr: u64) -> Option<&'t Symbol<'data>> {
+    const NAMES: [&[u8]; 4] = [b"__restore_rt", b"__restore", b"__kernel_rt_sigreturn", b"__kernel_sigreturn"];
+    let start = addr.checked_add(1)?;
+    table.find(start).filter(|symbol| symbol.start == start && NAMES.contains(&&*symbol.name))
+}
+
 /// Writes the answers of one shard.
 struct Shard<'a> {
     frames: Frames,
@@ -164,10 +172,10 @@ impl<'a> Shard<'a> {
     }
 
     fn address(&mut self, addr: u64, loaded: &'a Loaded<'a>, inlines: Option<&Inlines<'a>>) {
-        let symbol = loaded.table.find(addr);
+        let symbol = loaded.table.find(addr).or_else(|| signal_return(&loaded.table, addr));
         let mut function = Frame {
             name: symbol.map(|symbol| self.name(&symbol.name)),
-            offset: symbol.map(|symbol| addr - symbol.start),
+            offset: symbol.map(|symbol| addr.saturating_sub(symbol.start)),
             file: None,
             line: 0,
             inlined: false,

@@ -109,7 +109,15 @@ impl<'a> Unwinder<'a> {
             if chain.frames.len() >= self.max_depth {
                 return;
             }
-            let (caller, interrupted) = match self.rules(stack, frame, cache) {
+            let rules = self.rules(stack, frame, cache);
+            if let Rules::Row(row) = &rules
+                && row.is_signal
+                && let Some(last) = chain.frames.last_mut()
+            {
+                // The handler returns to the first instruction of the signal frame's code: nothing there called it.
+                *last = FrameAddr::Ip(frame.raw());
+            }
+            let (caller, interrupted) = match rules {
                 Rules::Nowhere => return,
                 Rules::Row(row) => match row.caller(&registers, &read) {
                     Ok(Some(caller)) => (caller, row.is_signal),

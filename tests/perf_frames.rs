@@ -1,0 +1,124 @@
+//! Functions and chains against `perf script`, frame by frame, and against programs whose stacks are known.
+//!
+//! Recordings are made here, by the installed perf, of a program whose functions are named after their callers. To
+//! compare any other recordings, give them in `JITGRAFT_RECORDINGS`, separated by colons: they must agree, too.
+
+#[path = "support/frames.rs"]
+mod frames;
+
+use frames::{Agreement, Samples, parse};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// Issue: at least 99.9 % of frames are the same function.
+const ENOUGH: f64 = 0.999;
+const FIELDS: [&str; 2] = ["-F", "comm,tid,time,ip,sym,dso"];
+
+fn run(program: &str, arguments: &[&str], dir: &Path) -> Vec<u8> {
+    let mut command = Command::new(program);
+    let output = command.args(arguments).current_dir(dir).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error} (tests/run.sh installs it)"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {}\n{said}", output.status);
+    output.stdout
+}
+
+fn samples(program: &str, data: &Path, dir: &Path) -> Samples {
+    let data = data.to_str().unwrap();
+    let input = if program == "perf" { vec!["-i", data] } else { vec![data] };
+    let arguments = [&["script", "--no-inline"], &FIELDS[..], &input].concat();
+    parse(&String::from_utf8_lossy(&run(program, &arguments, dir)))
+}
+
+fn compare(data: &Path, dir: &Path) -> (Samples, Agreement) {
+    let ours = samples(env!("CARGO_BIN_EXE_jitgraft"), data, dir);
+    let agreement = Agreement::new(&ours, &samples("perf", data, dir));
+    (ours, agreement)
+}
+
+/// The program, built with these flags and recorded.
+fn record(flags: &[&str], call_graph: &str) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/deep.c");
+    run("gcc", &[&["-O2", "-g0", "-fno-ipa-icf", "-o", "deep", source], flags].concat(), dir.path());
+    let record = ["record", "-q", "-e", "cpu-clock:u", "-F", "4000", "--call-graph", call_graph, "-o", "perf.data"];
+    run("perf", &[&record[..], &["--", "./deep", "150"]].concat(), dir.path());
+    let data = dir.path().join("perf.data");
+    (dir, data)
+}
+
+/// The callers that a function's name tells: `n_p_a` was called by `n_p`, and that by `n`.
+fn true_stack(innermost: &str) -> Vec<&str> {
+    let mut stack = vec![innermost];
+    while let Some((caller, _)) = stack[stack.len() - 1].rsplit_once('_') {
+        stack.push(caller);
+    }
+    stack
+}
+
+/// Counts samples in which a function that is named after its callers was running, after checking that those, and
+/// only those, are in its stack, and that it goes on to the outermost function.
+fn check_true_stacks(samples: &Samples) -> usize {
+    let mut checked = 0;
+    for stack in samples.values().flatten() {
+        let named: Vec<&str> =
+            stack.iter().map(String::as_str).filter(|name| *name == "n" || name.starts_with("n_")).collect();
+        let Some(innermost) = named.first() else { continue };
+        assert_eq!(named, true_stack(innermost), "whole stack: {stack:#?}");
+        assert!(stack.iter().any(|name| name == "main") && stack.last().unwrap() == "_start", "{stack:#?}");
+        checked += 1;
+    }
+    checked
+}
+
+#[test]
+fn unwound_stacks_are_the_true_ones_and_perfs() {
+    let (dir, data) = record(&["-fomit-frame-pointer"], "dwarf,4096");
+    let (ours, mut agreement) = compare(&data, dir.path());
+    // perf looks up one byte before the function to which a signal handler returns, where nothing is.
+    agreement.explain("__restore_rt", "[unknown]");
+    let checked = check_true_stacks(&ours);
+    assert!(checked > 50, "only {checked} samples in the program's functions");
+    assert!(agreement.missing == 0 && agreement.shorter == 0 && agreement.share() >= ENOUGH, "{agreement}");
+    let names: Vec<&String> = ours.values().flatten().flatten().collect();
+    for through in ["n_q_compare", "n_i_handler", "__restore_rt"] {
+        assert!(names.iter().any(|name| name.starts_with(through)), "no stack goes through {through}");
+    }
+}
+
+#[test]
+fn frame_pointer_chains_are_perfs() {
+    let (dir, data) = record(&["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"], "fp");
+    let (ours, agreement) = compare(&data, dir.path());
+    assert!(ours.len() > 50, "only {} samples", ours.len());
+    assert!(agreement.missing == 0 && agreement.longer == 0 && agreement.shorter == 0, "{agreement}");
+    assert!(agreement.share() >= ENOUGH, "{agreement}");
+}
+
+#[test]
+fn recordings_that_are_given_agree() {
+    let Some(given) = std::env::var_os("JITGRAFT_RECORDINGS") else { return };
+    let mut bad = Vec::new();
+    for data in std::env::split_paths(&given) {
+        let dir = data.parent().unwrap_or(Path::new("."));
+        let (_, agreement) = compare(&data, dir);
+        println!("{}: {agreement}", data.display());
+        if agreement.missing > 0 || agreement.share() < ENOUGH {
+            bad.push(data);
+        }
+    }
+    assert!(bad.is_empty(), "these do not agree: {bad:?}");
+}
+
+#[test]
+fn the_comparison_sees_differences() {
+    let text = |frames: &str| parse(&format!("a b 7 1.5: \n\t 1 x::y<z (w)>+0x1 (/d)\n{frames}\n"));
+    let same = Agreement::new(&text("\t 2 main (/d)\n"), &text("\t 2 main+0x4 (/d)\n"));
+    assert_eq!((same.samples, same.same, same.share()), (1, 2, 1.0));
+    let other = Agreement::new(&text("\t 2 main (/d)\n"), &text("\t 2 other (/d)\n\t 3 [unknown] ([unknown])\n"));
+    assert_eq!((other.same, other.different.len(), other.shorter), (1, 1, 0));
+    let shorter = Agreement::new(&text(""), &text("\t 2 f (inlined)\n"));
+    assert_eq!((shorter.shorter, shorter.longer), (1, 0));
+    assert_eq!(Agreement::new(&Samples::new(), &text("")).missing, 1);
+}
