@@ -182,6 +182,7 @@ impl InputArgs {
             cpu: self.cpu,
             time: self.time,
         };
+        let read = self.intervals.checked(&filter.time);
         let options = LoadOptions {
             event: self.event,
             by_cpu: by_cpu || !filter.cpu.is_empty(),
@@ -192,7 +193,7 @@ impl InputArgs {
             kernel: KernelOptions { kallsyms: self.symbols.kallsyms.clone(), ..KernelOptions::default() },
             symbols: self.symbols.into(),
             sources: SourceOptions::from(self.sources),
-            read: self.intervals.into(),
+            read,
         };
         (inputs, options)
     }

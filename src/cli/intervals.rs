@@ -1,6 +1,7 @@
 //! Flags for inputs that hold intervals of time: measureme profiles and trace events.
 
 use crate::formats::format::ReadOptions;
+use crate::model::filter::TimeRange;
 use crate::model::timeline::{CallOptions, Clock, Owner, Sampling};
 use clap::{Args, ValueEnum};
 
@@ -20,6 +21,9 @@ pub(super) struct IntervalArgs {
     /// shown by that [default: all spans]
     #[arg(long, value_name = "NAME")]
     name: Vec<String>,
+    /// Show spans of this name by what they did, where an argument of the same name says so (repeatable)
+    #[arg(long, value_name = "NAME")]
+    sub_names: Vec<String>,
     /// Calls shorter than this are their caller's time: a number and ns, us, ms or s
     #[arg(long, value_name = "TIME", value_parser = duration)]
     min_duration: Option<u64>,
@@ -43,23 +47,24 @@ enum OwnerName {
     Previous,
 }
 
-impl From<IntervalArgs> for ReadOptions {
-    fn from(args: IntervalArgs) -> Self {
-        let owner = match args.owner {
+impl IntervalArgs {
+    /// How to read; of these times only.
+    pub(super) fn checked(self, times: &[TimeRange]) -> ReadOptions {
+        let owner = match self.owner {
             OwnerName::Next => Owner::Next,
             OwnerName::Previous => Owner::Previous,
         };
-        let clock = match args.clock {
+        let clock = match self.clock {
             ClockName::Wall => Clock::Wall,
             ClockName::Active => Clock::Active(owner),
         };
-        let sampling = match (args.sample_calls, args.sample_time) {
+        let sampling = match (self.sample_calls, self.sample_time) {
             (Some(calls), _) => Sampling::Calls(calls),
             (_, Some(time)) => Sampling::Time(time),
             _ => Sampling::All,
         };
-        let calls = CallOptions { clock, sampling, min_duration: args.min_duration.unwrap_or(0) };
-        Self { calls, only: args.name, ..Self::default() }
+        let calls = CallOptions { clock, sampling, min_duration: self.min_duration.unwrap_or(0), within: None };
+        ReadOptions { calls, only: self.name, by_sub: self.sub_names, times: times.to_vec(), ..ReadOptions::default() }
     }
 }
 

@@ -26,6 +26,12 @@ pub struct ExportOptions {
 /// Exports.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let writer = writer(&options.to)?;
+    // Spans of time need not become sums of stacks on their way to a format of spans.
+    if options.to == "chrome"
+        && let Some(outcome) = super::export_spans::run(options)?
+    {
+        return Ok(outcome);
+    }
     let mut outcome = Outcome::default();
     let detail = Detail::max(writer.detail, options.load.detail);
     let load_options = LoadOptions { detail, ..options.load.clone() };

@@ -2,6 +2,7 @@
 
 pub mod collapse;
 pub mod export;
+mod export_spans;
 pub mod flamegraph;
 pub mod formats;
 pub mod load;

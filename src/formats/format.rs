@@ -1,9 +1,11 @@
 //! What a format is: one entry of the table.
 
-use crate::error::{Result, Warnings};
+use crate::error::{Error, Result, Warnings};
+use crate::model::Nanos;
+use crate::model::filter::TimeRange;
 use crate::model::label::{Annotate, By};
 use crate::model::stacks::{Profile, Weight};
-use crate::model::timeline::CallOptions;
+use crate::model::timeline::{CallOptions, Span};
 use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -46,8 +48,27 @@ pub struct ReadOptions {
     pub calls: CallOptions,
     /// The names of the spans that become stacks; empty: all.
     pub only: Vec<String>,
+    /// The names of spans that are shown by what they did.
+    pub by_sub: Vec<String>,
+    /// The stretches of time that count, for formats that hold intervals. Others leave that to the filter of rows.
+    pub times: Vec<TimeRange>,
     /// Whom to tell which bytes are done with.
     pub done: Done,
+}
+
+impl ReadOptions {
+    /// How intervals become stacks, cut to the time that counts of a recording from `first` to `last`.
+    pub fn calls_between(&self, first: u64, last: u64) -> Result<CallOptions> {
+        let within = match &self.times[..] {
+            [] => None,
+            [time] => {
+                let (from, to) = time.placed(Nanos(first), Nanos(last));
+                Some(Span { start: from.0, end: to.0 })
+            }
+            _ => return Err(Error::usage("intervals can be cut to one stretch of time only: give --time once")),
+        };
+        Ok(CallOptions { within, ..self.calls })
+    }
 }
 
 /// Hears which bytes a reader will not look at again, so that a mapped file need not stay in memory.

@@ -41,11 +41,11 @@ pub const FORMATS: &[Format] = &[
         write: None,
     },
     Format {
-        name: "trace",
+        name: "chrome",
         about: "trace events (JSON), as Chromium, node, clang, tracing-chrome and Miri's tracing write them",
         sniff: Some(trace_event::sniff),
         read: Read::Stream(trace_event::read),
-        write: None,
+        write: Some(Writer { run: trace_event::write, events: Events::One, detail: Detail::Names }),
     },
     Format {
         name: "callgrind",

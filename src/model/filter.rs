@@ -46,15 +46,7 @@ pub struct Placed<'a> {
 impl Filter {
     /// The filter for a recording whose samples stand between these times.
     pub fn placed(&self, first: Nanos, last: Nanos) -> Placed<'_> {
-        let place = |bound: Bound| match bound {
-            Bound::At(time) => time,
-            Bound::Percent(percent) => {
-                let span = last.0.saturating_sub(first.0) as f64;
-                Nanos(first.0.saturating_add((span * percent / 100.0) as u64))
-            }
-        };
-        let range = |range: &TimeRange| (range.from.map_or(Nanos(0), place), range.to.map_or(Nanos(u64::MAX), place));
-        Placed { filter: self, times: self.time.iter().map(range).collect() }
+        Placed { filter: self, times: self.time.iter().map(|range| range.placed(first, last)).collect() }
     }
 
     /// Whether it needs to know when samples were taken.
@@ -72,10 +64,25 @@ impl Filter {
         let placed = self.placed(first, last);
         let tracks: Vec<bool> =
             (0..profile.track_count()).map(|at| placed.track(profile.track_of(at.into()))).collect();
-        let keeps = |row: &Row| tracks[row.track.index()] && placed.time(row.time);
+        let cut = profile.cut_to_time;
+        let keeps = |row: &Row| tracks[row.track.index()] && (cut || placed.time(row.time));
         for series in &mut profile.series {
             series.rows.retain(keeps);
         }
+    }
+}
+
+impl TimeRange {
+    /// The times of a recording that stands between `first` and `last`.
+    pub fn placed(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
+        let place = |bound: Bound| match bound {
+            Bound::At(time) => time,
+            Bound::Percent(percent) => {
+                let span = last.0.saturating_sub(first.0) as f64;
+                Nanos(first.0.saturating_add((span * percent / 100.0) as u64))
+            }
+        };
+        (self.from.map_or(Nanos(0), place), self.to.map_or(Nanos(u64::MAX), place))
     }
 }
 

@@ -177,6 +177,8 @@ pub struct Profile {
     /// Whether names are spelled as perf spells them: where a writer follows inferno-collapse-perf, it then drops
     /// argument lists as that does. Other formats' names are written as they are.
     pub perf_names: bool,
+    /// Whether the rows are sums over what lies within the times asked for: each by itself has no time to ask for.
+    pub cut_to_time: bool,
     /// One for each event, in the input's order.
     pub series: Vec<Series>,
 }

@@ -5,7 +5,7 @@ use crate::formats::detect;
 use crate::formats::format::{Format, Read as How};
 use crate::io::{self, Bytes, InPath};
 use flate2::read::MultiGzDecoder;
-use std::io::{Cursor, Read};
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// An input, unpacked.
@@ -47,6 +47,8 @@ pub(in crate::commands) enum Opened {
         reader: Box<dyn Read + Send>,
         /// What it is.
         format: &'static Format,
+        /// Whether it can be opened again, and is not packed.
+        plain: bool,
     },
 }
 
@@ -54,16 +56,22 @@ impl Opened {
     /// Looks at an input's first bytes, and opens it whole only if its format needs that.
     pub(in crate::commands) fn open(path: &InPath) -> Result<Self> {
         let Some(mut raw) = io::open_stream(path)? else { return Input::open(path).map(Self::Whole) };
+        let begin = if raw.metadata()?.is_file() { Some(raw.stream_position()?) } else { None };
         let mut head = Vec::new();
         raw.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
         let (wrappings, start) = look_inside(&head);
-        let whole = Cursor::new(head).chain(raw);
-        match detect(&start) {
-            Some(format) if matches!(format.read, How::Stream(_)) => {
-                Ok(Self::Stream { reader: unwrap(Box::new(whole), &wrappings)?, format })
+        match (detect(&start), begin) {
+            (Some(format), _) if matches!(format.read, How::Stream(_)) => {
+                let plain = wrappings.is_empty() && *path != InPath::Stdin && begin.is_some();
+                let reader = unwrap(Box::new(Cursor::new(head).chain(raw)), &wrappings)?;
+                Ok(Self::Stream { reader, format, plain })
             }
-            _ if *path == InPath::Stdin => Input::of(io::spool(whole)?).map(Self::Whole),
-            _ => Input::open(path).map(Self::Whole),
+            (_, Some(begin)) => {
+                // Standard input shares its position with us.
+                raw.seek(SeekFrom::Start(begin))?;
+                Input::open(path).map(Self::Whole)
+            }
+            (_, None) => Input::of(io::spool(Cursor::new(head).chain(raw))?).map(Self::Whole),
         }
     }
 }

@@ -71,7 +71,7 @@ pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut O
 fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
     let input = match Opened::open(path)? {
         Opened::Whole(input) => input,
-        Opened::Stream { mut reader, format } => {
+        Opened::Stream { mut reader, format, .. } => {
             let Read::Stream(read) = format.read else { return Err(unreadable(format)) };
             let mut warnings = Warnings::new();
             let profile = read(&mut reader, &options.read, &mut warnings)?;

@@ -116,7 +116,7 @@ fn timeline(opened: Opened, perfetto_compat: bool) -> Result<(Timeline, Warnings
         Opened::Whole(Input { bytes, format }) if format.name == "measureme" => {
             measureme::read_timeline(&bytes, &mut warnings)?
         }
-        Opened::Stream { reader, format } if format.name == "trace" => {
+        Opened::Stream { reader, format, .. } if format.name == "chrome" => {
             let (timeline, skipped) = trace_event::read_spans(reader, perfetto_compat)?;
             warnings.extend(skipped.into_warning());
             trace_event::warn(&timeline, &mut warnings);

@@ -114,6 +114,19 @@ impl<'data> Profile<'data> {
         self.events.len().saturating_sub(pages::STREAM_HEADER) / self.layout.event as u64
     }
 
+    /// The latest time of an interval on the last page that has any; 0 without one.
+    pub fn last_time(&self) -> u64 {
+        let size = self.layout.event;
+        let ends = (0..self.events.pages.len()).rev().map(|page| {
+            let (records, _) = self.events.records(page, size);
+            records.chunks_exact(size).map(|bytes| match self.layout.decode(bytes).payload {
+                Payload::Interval { end, .. } => end,
+                Payload::Instant(_) | Payload::Integer(_) => 0,
+            })
+        });
+        ends.filter_map(Iterator::max).find(|end| *end > 0).unwrap_or(0)
+    }
+
     /// Every event in file order: by their ends, within a thread.
     pub fn forwards(&self, mut each: impl FnMut(Event)) {
         let size = self.layout.event;

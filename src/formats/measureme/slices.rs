@@ -29,7 +29,7 @@ pub fn read_timeline(bytes: &[u8], warnings: &mut Warnings) -> Result<Timeline> 
             let name = timeline.names.number(labels.text(label));
             let argument = profile.strings().event(event.id).and_then(|(_, arguments)| arguments.into_iter().next());
             let sub = argument.map_or(NO_NAME, |argument| timeline.names.number(&argument));
-            timeline.slices.push(Slice { start, duration, name, sub, track, depth: 0, kind });
+            timeline.slices.push(Slice { start, duration, name, sub, track, depth: 0, kind, origin: 0 });
         },
         |_| {},
     );

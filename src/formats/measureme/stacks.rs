@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// Sums the intervals of each (virtual) thread by call path. Instants and numbers take no time and are left out.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
     let profile = Profile::open(bytes)?;
-    let mut sums = CallSums::new(options.calls);
+    let mut sums = CallSums::new(options.calls_between(0, profile.last_time())?);
     let mut labels = Labels::new(profile.strings());
     let mut threads = Threads::default();
     profile.backwards(
@@ -30,7 +30,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         Clock::Active(_) if unit == Unit::Nanos => "active-time",
         _ => series,
     };
-    let stacks = sums.into_profile(&tracks, &labels.into_texts(), series, unit);
+    let mut stacks = sums.into_profile(&tracks, &labels.into_texts(), series, unit);
+    stacks.cut_to_time = true;
     warnings.extend(profile.into_skipped().into_warning());
     Ok(stacks)
 }

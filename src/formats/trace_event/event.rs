@@ -26,8 +26,12 @@ pub struct Event<'a> {
     pub id_is_local: bool,
     /// `args` with its braces; empty if there are none.
     pub args: &'a [u8],
+    /// Whether `id` is written as a string.
+    pub id_is_text: bool,
     /// The whole object.
     pub raw: &'a [u8],
+    /// Where the object starts in the file.
+    pub offset: u64,
 }
 
 /// A process or thread.
@@ -46,6 +50,12 @@ impl Default for Who<'_> {
 }
 
 impl<'a> Event<'a> {
+    /// The event that stands in these bytes from `at` on.
+    pub fn find(bytes: &'a [u8], at: u64) -> Option<Self> {
+        let (event, _) = Self::scan(bytes, usize::try_from(at).ok().filter(|at| *at < bytes.len())?).ok()?;
+        Some(Self { offset: at, ..event })
+    }
+
     /// Finds the members of the object at `at`; gives the place behind it, too.
     #[inline]
     pub(super) fn scan(bytes: &'a [u8], at: usize) -> Result<(Self, usize), Stop> {
@@ -66,11 +76,16 @@ impl<'a> Event<'a> {
             b"dur" => self.duration = nanoseconds(plain(value).raw()),
             b"pid" => self.pid = who(value),
             b"tid" => self.tid = who(value),
-            b"id" => self.id = plain(value).raw(),
+            b"id" => self.take_id(value),
             b"id2" => self.take_id2(value),
             b"args" => self.args = if let Value::Nested(args) = value { args } else { b"" },
             _ => {}
         }
+    }
+
+    fn take_id(&mut self, value: Value<'a>) {
+        self.id = plain(value).raw();
+        self.id_is_text = matches!(value, Value::Text(_));
     }
 
     fn take_id2(&mut self, value: Value<'a>) {
@@ -78,7 +93,7 @@ impl<'a> Event<'a> {
         // Found whole before: it can only be an array, which has no members.
         let _ = Scanner::new(object, 0).members(|key, value| {
             self.id_is_local = key.is(b"local");
-            self.id = plain(value).raw();
+            self.take_id(value);
         });
     }
 

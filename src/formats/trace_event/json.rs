@@ -43,6 +43,11 @@ impl<'a> Text<'a> {
         Self { raw, escaped: false }
     }
 
+    /// Of bytes that hold an escape.
+    pub(super) fn escaped(raw: &'a [u8]) -> Self {
+        Self { raw, escaped: true }
+    }
+
     /// As it stands in the file, escapes and all.
     pub fn raw(self) -> &'a [u8] {
         self.raw

@@ -21,12 +21,14 @@ mod reader;
 mod spans;
 mod stack;
 mod stacks;
+mod write;
 
 pub use event::{Event, Who};
 pub use json::Text;
 pub use reader::Reader;
-pub use spans::read_spans;
+pub use spans::{read_spans, read_spans_and};
 pub use stacks::{read, warn};
+pub use write::{Arguments, Complete, Writer, write};
 
 /// Whether an input starts as one of ours.
 pub fn sniff(head: &[u8]) -> bool {

@@ -47,7 +47,8 @@ impl<R: Read> Reader<R> {
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>> {
         let Some((start, end)) = self.find_event()? else { return Ok(None) };
         // Found a moment ago: it is there.
-        Ok(Event::scan(&self.buffer[..end], start).ok().map(|(event, _)| event))
+        let offset = self.base + start as u64;
+        Ok(Event::scan(&self.buffer[..end], start).ok().map(|(event, _)| Event { offset, ..event }))
     }
 
     /// Calls `each` with every event.
@@ -58,8 +59,9 @@ impl<R: Read> Reader<R> {
                 && self.skip_blanks_and_commas() == Some(b'{')
                 && let Ok((event, end)) = Event::scan(&self.buffer[..self.filled], self.at)
             {
+                let offset = self.base + self.at as u64;
                 self.at = end;
-                each(&event)?;
+                each(&Event { offset, ..event })?;
             }
             match self.next_event()? {
                 Some(event) => each(&event)?,

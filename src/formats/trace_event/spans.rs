@@ -30,10 +30,26 @@ pub(super) const FRAME: &[u8] = b"frame";
 /// Reads a trace whole; memory is taken by the spans only. `compat` counts exactly as Perfetto's trace processor does,
 /// for which all events of the threads are kept and sorted.
 pub fn read_spans(input: impl Read, compat: bool) -> Result<(Timeline, Skipped)> {
+    read_spans_and(input, compat, |_| Ok(()))
+}
+
+/// The same; `other` gets the events that are no part of a span: metadata, counters, flows and the like.
+pub fn read_spans_and(
+    input: impl Read,
+    compat: bool,
+    mut other: impl FnMut(&Event<'_>) -> Result<()>,
+) -> Result<(Timeline, Skipped)> {
     let mut builder = Builder { compat, ..Builder::default() };
-    let skipped = Reader::new(input).for_each(|event| {
-        builder.event(event);
-        Ok(())
+    let skipped = Reader::new(input).for_each(|event| match event.phase {
+        b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F' => {
+            builder.event(event);
+            Ok(())
+        }
+        b'M' => {
+            builder.metadata(event);
+            other(event)
+        }
+        _ => other(event),
     })?;
     Ok((builder.finish(), skipped))
 }
@@ -70,6 +86,7 @@ struct Waiting {
     cat: NameNo,
     sub: NameNo,
     phase: u8,
+    origin: u64,
 }
 
 /// A track by category and id, within a process or all over.
@@ -83,11 +100,6 @@ struct Id {
 impl Builder {
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
-        match event.phase {
-            b'M' => return self.metadata(event),
-            b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F' => {}
-            _ => return,
-        }
         let Some(time) = event.time else {
             self.timeline.oddities.timeless += 1;
             return;
@@ -99,11 +111,11 @@ impl Builder {
         match event.phase {
             b'b' | b'e' | b'n' | b'S' | b'F' => {
                 let pid = event.id_is_local.then(|| self.who(event.pid));
-                self.by_id(event.phase, Id { cat, pid, id: number(event.id) }, (thread, name, sub, time));
+                self.by_id(event.phase, Id { cat, pid, id: number(event.id) }, (thread, name, sub, time, event.offset));
             }
             phase => {
                 let duration = event.duration.unwrap_or(0).max(0);
-                self.wait(thread, Waiting { time, duration, name, cat, sub, phase });
+                self.wait(thread, Waiting { time, duration, name, cat, sub, phase, origin: event.offset });
             }
         }
     }
@@ -163,8 +175,8 @@ impl Builder {
         let thread = &mut self.threads[number as usize];
         if event.phase == b'X' && !self.compat {
             thread.has_whole = true;
-            let Waiting { time: start, duration, name, sub, .. } = event;
-            let whole = Slice { start, duration, name, sub, track: number, depth: 0, kind: SliceKind::Span };
+            let Waiting { time: start, duration, name, sub, origin, .. } = event;
+            let whole = Slice { start, duration, name, sub, track: number, depth: 0, kind: SliceKind::Span, origin };
             return self.timeline.slices.push(whole);
         }
         thread.waiting.push_back(event);
@@ -184,7 +196,7 @@ impl Builder {
     }
 
     fn take(&mut self, number: u32, event: Waiting) {
-        let Waiting { time, name, cat, sub, .. } = event;
+        let Waiting { time, name, cat, sub, origin, .. } = event;
         let thread = &mut self.threads[number as usize];
         if thread.passed.is_some_and(|passed| passed > time) {
             self.timeline.oddities.late += 1;
@@ -214,10 +226,10 @@ impl Builder {
             return;
         }
         thread.stack.begin(Open::new(slices.len(), name, cat, time, duration));
-        slices.push(Slice { start: time, duration, name, sub, track: number, depth, kind });
+        slices.push(Slice { start: time, duration, name, sub, track: number, depth, kind, origin });
     }
 
-    fn by_id(&mut self, phase: u8, id: Id, (thread, name, sub, time): (u32, NameNo, NameNo, i64)) {
+    fn by_id(&mut self, phase: u8, id: Id, (thread, name, sub, time, origin): (u32, NameNo, NameNo, i64, u64)) {
         let Timeline { slices, oddities, .. } = &mut self.timeline;
         if matches!(phase, b'e' | b'F') {
             let Some(stack) = self.by_id.get_mut(&id) else { return self.end_too_early(id, name, time) };
@@ -247,7 +259,7 @@ impl Builder {
         if stack.depth() == 0 {
             self.by_id.remove(&id);
         }
-        slices.push(Slice { start: time, duration, name, sub, track: thread, depth, kind });
+        slices.push(Slice { start: time, duration, name, sub, track: thread, depth, kind, origin });
     }
 
     fn end_too_early(&mut self, id: Id, name: NameNo, time: i64) {

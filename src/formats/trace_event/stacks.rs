@@ -20,10 +20,14 @@ pub fn read(input: &mut dyn Read, options: &ReadOptions, warnings: &mut Warnings
         // No span has such a name: none is wanted.
         only.push(NO_NAME);
     }
-    let frame = timeline.names.find(FRAME);
+    let by_sub: Vec<_> = options.by_sub.iter().map(String::as_bytes).chain([FRAME]).collect();
+    let by_sub: Vec<_> = by_sub.iter().filter_map(|name| timeline.names.find(name)).collect();
     let by_name = !only.is_empty();
-    let stacked = timeline.stacks(options.calls, &only, |slice| {
-        let says = slice.sub != NO_NAME && (by_name || Some(slice.name) == frame);
+    let (first, last) = timeline.bounds();
+    let time = |time: i64| u64::try_from(time).unwrap_or(0);
+    let calls = options.calls_between(time(first), time(last))?;
+    let mut stacked = timeline.stacks(calls, &only, |slice| {
+        let says = slice.sub != NO_NAME && (by_name || by_sub.contains(&slice.name));
         if says { slice.sub } else { slice.name }
     });
     if stacked.overlaps > 0 {
@@ -32,6 +36,7 @@ pub fn read(input: &mut dyn Read, options: &ReadOptions, warnings: &mut Warnings
             stacked.overlaps
         )));
     }
+    stacked.profile.cut_to_time = true;
     Ok(stacked.profile)
 }
 

@@ -111,7 +111,14 @@ impl CallSums {
 
     /// Adds a call that ended no later than the one before it.
     #[inline]
-    pub fn call(&mut self, track: usize, label: Label, span: Span) {
+    pub fn call(&mut self, track: usize, label: Label, mut span: Span) {
+        if let Some(within) = self.options.within {
+            let cut = Span { start: span.start.max(within.start), end: span.end.min(within.end) };
+            if cut.start > cut.end {
+                return;
+            }
+            span = cut;
+        }
         if self.edges.is_some() {
             self.pass_begins(track, span);
         }

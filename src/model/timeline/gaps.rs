@@ -71,6 +71,7 @@ mod tests {
             track: name % 2,
             depth,
             kind: SliceKind::Span,
+            origin: 0,
         };
         let slices =
             vec![slice(0, 100, 7, 0), slice(1, 4, 1, 0), slice(2, 1, 1, 1), slice(9, 6, 2, 0), slice(12, 9, 1, 0)];

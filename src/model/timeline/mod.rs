@@ -42,6 +42,8 @@ pub enum Owner {
 /// How intervals become stacks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallOptions {
+    /// Only what lies within this stretch of time; calls that reach out of it are cut.
+    pub within: Option<Span>,
     /// Which time is summed.
     pub clock: Clock,
     /// Which calls stand for the others.

@@ -64,6 +64,8 @@ pub struct Slice {
     pub depth: u16,
     /// What it is.
     pub kind: SliceKind,
+    /// Where it stands in its file: the offset of the event that begins it.
+    pub origin: u64,
 }
 
 /// What a slice is.
@@ -156,6 +158,13 @@ impl Timeline {
         }
     }
 
+    /// The earliest begin and the latest end; 0 without slices.
+    pub fn bounds(&self) -> (i64, i64) {
+        let first = self.slices.iter().map(|slice| slice.start).min();
+        let last = self.slices.iter().map(|slice| slice.end().max(slice.start)).max();
+        (first.unwrap_or(0), last.unwrap_or(0))
+    }
+
     /// Spans that never ended.
     pub fn unfinished(&self) -> u64 {
         self.slices.iter().filter(|slice| slice.duration == UNFINISHED).count() as u64
@@ -167,7 +176,10 @@ impl Timeline {
     pub fn stacks(&self, options: CallOptions, only: &[NameNo], label: impl Fn(&Slice) -> NameNo) -> Stacked {
         let spans = self.by_end(|slice| only.is_empty() || only.contains(&slice.name));
         let own = self.mixed_up(&spans);
-        let mut sums = CallSums::new(options);
+        let (first, _) = self.bounds();
+        let from_first = |time: u64| (i128::from(time) - i128::from(first)).clamp(0, i128::from(u64::MAX)) as u64;
+        let within = options.within.map(|span| Span { start: from_first(span.start), end: from_first(span.end) });
+        let mut sums = CallSums::new(CallOptions { within, ..options });
         let mut tracks = Vec::new();
         let mut numbers = FxHashMap::default();
         for &(span, at) in &spans {
@@ -186,7 +198,7 @@ impl Timeline {
 
     /// Spans by descending ends, the outer one of equal ones first. Unfinished ones end with their thread.
     fn by_end(&self, wanted: impl Fn(&Slice) -> bool) -> Vec<(Span, u32)> {
-        let first = self.slices.iter().map(|slice| slice.start).min().unwrap_or(0);
+        let (first, _) = self.bounds();
         let mut last = vec![first; self.tracks.len()];
         for slice in &self.slices {
             let last = &mut last[slice.track as usize];
