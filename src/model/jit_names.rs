@@ -35,8 +35,11 @@ fn v8(name: &str) -> Option<String> {
         Some(b'~') => (" [interpreted]", &rest[1..]),
         _ => ("", rest),
     };
-    let rest = rest.trim();
-    Some(if rest.is_empty() { format!("(anonymous){tier}") } else { format!("{rest}{tier}") })
+    // The function's name, a blank, its place.
+    let (name, place) = rest.split_once(' ').unwrap_or((rest, ""));
+    let name = if name.is_empty() { "(anonymous)" } else { name };
+    let place = place.trim();
+    Some(if place.is_empty() { format!("{name}{tier}") } else { format!("{name} {place}{tier}") })
 }
 
 /// `py::function:file` (CPython Python/perf_trampoline.c).
@@ -61,7 +64,7 @@ fn wasm(name: &str) -> Option<String> {
 fn java(name: &str) -> Option<String> {
     if let Some(rest) = name.strip_prefix('L')
         && let Some((class, method)) = rest.split_once(';')
-        && class.contains('/')
+        && class.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_$".contains(&byte) || !byte.is_ascii())
     {
         let method = method.trim_start_matches([':', '.']);
         return Some(format!("{}.{}", class.replace('/', "."), before_arguments(method)));
@@ -89,7 +92,7 @@ mod tests {
     #[test]
     fn v8_names_keep_their_tier() {
         assert_eq!(p("JS:*push /a/list.js:10:5"), "push /a/list.js:10:5 [turbofan]");
-        assert_eq!(p("LazyCompile:~ node:fs:1:2"), "node:fs:1:2 [interpreted]");
+        assert_eq!(p("LazyCompile:~ node:fs:1:2"), "(anonymous) node:fs:1:2 [interpreted]");
         assert_eq!(p("JS:^f /a.js:1:1"), "f /a.js:1:1 [sparkplug]");
         assert_eq!(p("JS:+f /a.js:1:1"), "f /a.js:1:1 [maglev]");
         assert_eq!(p("JS:~"), "(anonymous) [interpreted]");
@@ -100,6 +103,7 @@ mod tests {
     fn java_python_and_wasm() {
         assert_eq!(p("Ljava/util/List;::add(I)V"), "java.util.List.add");
         assert_eq!(p("Ljava/util/List;.<init>(Ljava/lang/Object;)V"), "java.util.List.<init>");
+        assert_eq!(p("LW;work(I)J"), "W.work");
         assert_eq!(p("boolean java.util.List.add(int, java.lang.Object)"), "java.util.List.add");
         assert_eq!(p("py::push:/usr/lib/list.py"), "push (list.py)");
         assert_eq!(p("py::<module>:<frozen x>"), "<module> (<frozen x>)");
