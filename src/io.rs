@@ -160,6 +160,22 @@ pub fn open_stream(input: &InPath) -> Result<Option<File>> {
     Ok(if file.metadata()?.is_dir() { None } else { Some(file) })
 }
 
+/// Opens an input to be read several times from its start without being mapped: a regular file as it is, anything
+/// else copied to an unlinked temporary file.
+pub fn open_rewindable(input: &InPath) -> Result<File> {
+    use std::io::Seek;
+    let Some(mut file) = open_stream(input)? else { return Err(Error::new("is a directory")) };
+    let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
+    if at_start {
+        return Ok(file);
+    }
+    let mut spooled =
+        tempfile::tempfile().map_err(|error| Error::new("cannot make a temporary file").because(error))?;
+    io::copy(&mut file, &mut spooled)?;
+    spooled.rewind()?;
+    Ok(spooled)
+}
+
 fn map_stdin(mut file: File) -> Result<Bytes> {
     use std::io::Seek;
     // A redirected file may already have been read from: map only if it stands at its start.

@@ -2,6 +2,7 @@
 //!
 //! One file a command; flags that several commands share are in [`common`].
 
+mod callgrind;
 mod collapse;
 pub mod common;
 mod export;
@@ -31,6 +32,8 @@ pub struct Cli {
 /// Each command's arguments know how to run: `run(self, job) -> Result<Outcome>`.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Names the JIT code in callgrind.out (for KCachegrind), and in reports of massif, DHAT, memcheck, helgrind
+    Callgrind(Box<callgrind::CallgrindArgs>),
     /// Folds stacks: any profile → one line a stack, as inferno-collapse-perf writes them
     Collapse(Box<collapse::CollapseArgs>),
     /// Draws a flame graph (SVG) of any profile
@@ -52,6 +55,7 @@ impl Cli {
     pub fn run(self) -> Result<ExitCode> {
         let job = self.common.job()?;
         let outcome = match self.command {
+            Command::Callgrind(args) => args.run(&job)?,
             Command::Collapse(args) => args.run(&job)?,
             Command::Flamegraph(args) => args.run(&job)?,
             Command::Report(args) => args.run(&job)?,

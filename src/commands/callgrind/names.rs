@@ -1,0 +1,215 @@
+//! The code map as callgrind needs it: without time, by address alone, every name told apart.
+//!
+//! callgrind sums over the whole run, so at an address where several pieces of code lived one after the other the
+//! last one gets all the costs. Such pieces are remembered, to be counted if costs fall on them.
+
+use crate::formats::callgrind::{CodeLine, Grafts};
+use crate::model::Pid;
+use crate::model::code::{Code, OriginId};
+use crate::parallel::Pool;
+use crate::resolve::code_map::{CodeId, CodeMap, Segment};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// The code of one process.
+#[derive(Debug)]
+pub(super) struct CodeNames<'m, 'data> {
+    map: &'m CodeMap<'data>,
+    /// By address, disjoint.
+    spans: Vec<Span>,
+    entries: Vec<Entry<'m, 'data>>,
+    object: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: u64,
+    end: u64,
+    entry: usize,
+}
+
+/// A piece of code at one place.
+#[derive(Debug)]
+pub(super) struct Entry<'m, 'data> {
+    /// The piece's number in the code map.
+    pub(super) id: CodeId,
+    /// The piece.
+    pub(super) code: &'m Code<'data>,
+    /// The address at which its first byte ran.
+    pub(super) addr: u64,
+    /// Its name in the output.
+    name: Vec<u8>,
+    file: &'data [u8],
+    /// Whether other code lived there before.
+    ambiguous: bool,
+}
+
+impl<'m, 'data> CodeNames<'m, 'data> {
+    /// What `pid` had where, in the end. `object` is the name of the object that the code is said to be in.
+    pub(super) fn new(map: &'m CodeMap<'data>, pid: Pid, object: Vec<u8>, pool: &Pool) -> Self {
+        let mut painter = Painter { map, entries: Vec::new(), numbers: FxHashMap::default(), spans: BTreeMap::new() };
+        // Untimed entries first: what has a time is known better.
+        let mut segments: Vec<&Segment> = map.segments().iter().filter(|segment| segment.pid == pid).collect();
+        segments.sort_by_key(|segment| (is_timed(segment), segment.from, segment.code, segment.start));
+        for segment in segments {
+            painter.paint(segment);
+        }
+        let Painter { mut entries, spans, .. } = painter;
+        tell_apart(&mut entries);
+        let codes: Vec<&Code<'_>> = entries.iter().map(|entry| entry.code).collect();
+        let files =
+            pool.map(codes, |code| code.lines.entries().first().map_or(&b"???"[..], |line| local_path(line.file)));
+        for (entry, file) in entries.iter_mut().zip(files) {
+            entry.file = file;
+        }
+        let spans = spans.into_iter().map(|(start, (end, entry))| Span { start, end, entry }).collect();
+        Self { map, spans, entries, object }
+    }
+
+    /// Whether there is no code at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The pieces of code that are in sight, at least in part, in the order of time.
+    pub(super) fn in_sight(&self) -> impl Iterator<Item = &Entry<'m, 'data>> {
+        let seen: FxHashSet<usize> = self.spans.iter().map(|span| span.entry).collect();
+        self.entries.iter().enumerate().filter(move |(at, _)| seen.contains(at)).map(|(_, entry)| entry)
+    }
+
+    /// Whether other code lived at the addresses of an entry before it.
+    pub(super) fn is_ambiguous(&self, entry: usize) -> bool {
+        self.entries.get(entry).is_some_and(|entry| entry.ambiguous)
+    }
+
+    /// What one source lists, in its own order, whether or not it is still in sight.
+    pub(super) fn listed_by(&self, origin: OriginId) -> Vec<(CodeId, &'m Code<'data>)> {
+        let all = (0..self.map.code_count()).map(|at| CodeId(at as u32)).map(|id| (id, self.map.code(id)));
+        all.filter(|(_, code)| code.origin == origin).collect()
+    }
+
+    /// The source position of an address.
+    pub(super) fn place(&self, addr: u64) -> Option<(&'data [u8], u32)> {
+        let entry = &self.entries[self.at(addr)?];
+        let offset = addr.checked_sub(entry.addr)?;
+        let lines = entry.code.lines.entries();
+        let after = lines.partition_point(|line| line.offset <= offset);
+        let line = lines.get(after.checked_sub(1)?)?;
+        Some((local_path(line.file), line.line))
+    }
+
+    /// How many pieces of code the code map knows of all processes.
+    pub(super) fn known(&self) -> usize {
+        self.map.code_count()
+    }
+}
+
+fn is_timed(segment: &Segment) -> bool {
+    segment.from.0 != 0 || segment.until.0 != u64::MAX
+}
+
+/// Runtimes give some files as URLs; source viewers want paths.
+fn local_path(file: &[u8]) -> &[u8] {
+    file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/")).unwrap_or(file)
+}
+
+/// Lays segments over one another, the last on top.
+struct Painter<'m, 'data> {
+    map: &'m CodeMap<'data>,
+    entries: Vec<Entry<'m, 'data>>,
+    numbers: FxHashMap<(u32, u64), usize>,
+    /// Start → end and entry.
+    spans: BTreeMap<u64, (u64, usize)>,
+}
+
+impl<'m, 'data> Painter<'m, 'data> {
+    fn paint(&mut self, segment: &Segment) {
+        let (start, end) = (segment.start.0, segment.end.0);
+        let entry = self.entry(segment);
+        let first = self.spans.range(..=start).next_back().map_or(start, |(at, _)| *at);
+        let under: Vec<(u64, (u64, usize))> = self
+            .spans
+            .range(first..end)
+            .filter(|(_, (until, _))| *until > start)
+            .map(|(at, span)| (*at, *span))
+            .collect();
+        for (at, (until, below)) in under {
+            self.spans.remove(&at);
+            if at < start {
+                self.spans.insert(at, (start, below));
+            }
+            if until > end {
+                self.spans.insert(end, (until, below));
+            }
+            // A map that lists what the dump has loaded is no other code.
+            let both_timed = is_timed(segment) && self.entries[below].code.origin == self.entries[entry].code.origin;
+            self.entries[entry].ambiguous |=
+                both_timed && self.entries[below].code.name != self.entries[entry].code.name;
+        }
+        if start < end {
+            self.spans.insert(start, (end, entry));
+        }
+    }
+
+    fn entry(&mut self, segment: &Segment) -> usize {
+        let code = self.map.code(segment.code);
+        let addr = segment.start.0.wrapping_sub(segment.offset);
+        *self.numbers.entry((segment.code.0, addr)).or_insert_with(|| {
+            self.entries.push(Entry {
+                id: segment.code,
+                code,
+                addr,
+                name: code.name.to_vec(),
+                file: b"???",
+                ambiguous: false,
+            });
+            self.entries.len() - 1
+        })
+    }
+}
+
+/// Functions of one name are told apart by the address at which they were written; a function that is listed twice,
+/// or has moved, is one.
+fn tell_apart(entries: &mut [Entry<'_, '_>]) {
+    let mut addrs: FxHashMap<&[u8], FxHashSet<u64>> = FxHashMap::default();
+    for entry in entries.iter() {
+        addrs.entry(entry.code.name).or_default().insert(entry.code.addr.0);
+    }
+    for entry in entries.iter_mut() {
+        if entry.code.name.is_empty() {
+            entry.name = b"(no name)".to_vec();
+        }
+        if addrs.get(entry.code.name).is_some_and(|addrs| addrs.len() > 1) {
+            entry.name.extend_from_slice(format!("#{:#x}", entry.code.addr.0).as_bytes());
+        }
+    }
+}
+
+impl<'m, 'data> Grafts for CodeNames<'m, 'data> {
+    fn at(&self, addr: u64) -> Option<usize> {
+        let at = self.spans.partition_point(|span| span.start <= addr).checked_sub(1)?;
+        self.spans.get(at).filter(|span| addr < span.end).map(|span| span.entry)
+    }
+
+    fn name(&self, entry: usize) -> &[u8] {
+        &self.entries[entry].name
+    }
+
+    fn file(&self, entry: usize) -> &[u8] {
+        self.entries[entry].file
+    }
+
+    fn object(&self) -> &[u8] {
+        &self.object
+    }
+
+    fn lines(&self, entry: usize) -> Vec<CodeLine<'_>> {
+        let entry = &self.entries[entry];
+        let line = |line: crate::model::code::Line<'data>| CodeLine {
+            addr: entry.addr.wrapping_add(line.offset),
+            file: local_path(line.file),
+            line: line.line,
+        };
+        entry.code.lines.entries().into_iter().map(line).collect()
+    }
+}

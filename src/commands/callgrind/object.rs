@@ -1,0 +1,75 @@
+//! The ELF object beside the named profile: the code at its run-time addresses, for KCachegrind's machine-code view.
+
+use super::names::{CodeNames, Entry};
+use super::raw_code::RawCode;
+use crate::error::{Error, Result, Warnings};
+use crate::formats::cursor::Endian;
+use crate::formats::elf_image::{Addressing, ImageBuilder, Target, Written};
+use crate::io::{OutPath, Output};
+use crate::model::Addr;
+use crate::model::code::{Code, OriginId};
+use rustc_hash::FxHashMap;
+use std::io::{Seek, Write};
+use std::path::Path;
+
+/// What went into the object.
+pub(super) struct Object {
+    /// As the image writer tells.
+    pub(super) written: Written,
+    /// Pieces of code, and how many of them have their bytes.
+    pub(super) pieces: usize,
+    pub(super) with_code: usize,
+}
+
+/// Writes all code of `names`. `map` is the perf map whose lines `raw` has code for.
+pub(super) fn write<'data>(
+    names: &CodeNames<'_, 'data>,
+    raw: Option<(&'data RawCode, OriginId)>,
+    machine: Option<u16>,
+    path: &Path,
+    warnings: &mut Warnings,
+) -> Result<Object> {
+    let mut bytes = FxHashMap::default();
+    if let Some((raw, origin)) = raw {
+        let listed = names.listed_by(origin);
+        let lines: Vec<&Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
+        bytes.extend(raw.of(&lines, warnings).into_iter().map(|(line, bytes)| (listed[line].0, bytes)));
+    }
+    let with_bytes = |entry: &Entry<'_, 'data>| Code {
+        bytes: entry.code.bytes.or_else(|| bytes.get(&entry.id).copied()),
+        ..*entry.code
+    };
+    let codes: Vec<(Code<'data>, Addr)> = names.in_sight().map(|entry| (with_bytes(entry), Addr(entry.addr))).collect();
+    let endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
+    let mut builder = ImageBuilder::new(Target::new(machine.unwrap_or_else(host_machine), endian), Addressing::RunTime);
+    for (code, addr) in &codes {
+        builder.add(code, *addr);
+    }
+    let with_code = codes.iter().filter(|(code, _)| code.bytes.is_some()).count();
+    let mut output = Output::create(&OutPath::Path(path.to_owned()))?;
+    let Some(file) = output.as_file()? else {
+        return Err(Error::new("the object must be a plain file: it is not written from front to back").in_file(path));
+    };
+    let mut file = std::io::BufWriter::new(file);
+    file.rewind()?;
+    let written = builder.build().write(&mut file).map_err(|error| error.in_file(path))?;
+    file.flush()?;
+    drop(file);
+    output.commit()?;
+    Ok(Object { written, pieces: codes.len(), with_code })
+}
+
+/// A perf map does not say for which machine it is: most likely for one like this.
+fn host_machine() -> u16 {
+    let machine = match std::env::consts::ARCH {
+        "aarch64" => object::elf::EM_AARCH64,
+        "x86" => object::elf::EM_386,
+        "arm" => object::elf::EM_ARM,
+        "riscv64" | "riscv32" => object::elf::EM_RISCV,
+        "powerpc64" => object::elf::EM_PPC64,
+        "s390x" => object::elf::EM_S390,
+        "loongarch64" => object::elf::EM_LOONGARCH,
+        _ => object::elf::EM_X86_64,
+    };
+    machine.0
+}

@@ -1,0 +1,97 @@
+//! Machine code that a runtime dumped into a directory, one file a function, for names that come without code.
+//!
+//! MoarVM (`MVM_JIT_DUMP_BYTECODE=1`) numbers its files, with gaps: the i-th that is there belongs to the i-th line of
+//! the perf map. Other directories are understood if the files are named by the address of their code.
+
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::io::{self, Bytes};
+use crate::model::code::Code;
+use rustc_hash::FxHashMap;
+use std::path::{Path, PathBuf};
+
+/// The files of a directory, opened.
+#[derive(Debug)]
+pub(super) struct RawCode {
+    directory: PathBuf,
+    files: Vec<(Label, Bytes)>,
+}
+
+/// What a file's name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Label {
+    /// A number that only tells the order.
+    Number(u64),
+    /// The address of its first byte.
+    Addr(u64),
+}
+
+impl RawCode {
+    /// Opens all files whose names are understood.
+    pub(super) fn open(directory: &Path) -> Result<Self> {
+        let mut files = Vec::new();
+        let entries = std::fs::read_dir(directory)
+            .map_err(|error| Error::new("cannot list").because(error).in_file(directory))?;
+        for entry in entries {
+            let path = entry?.path();
+            if let Some(label) = label(&path).filter(|_| path.is_file()) {
+                files.push((label, io::map_file(&path)?));
+            }
+        }
+        files.sort_by_key(|(label, _)| *label);
+        if files.is_empty() {
+            return Err(
+                Error::new("holds no file named NAME-NUMBER.bin or by a hexadecimal address").in_file(directory)
+            );
+        }
+        Ok(Self { directory: directory.to_owned(), files })
+    }
+
+    /// The code of the map's lines, by their places in `lines`. A file whose size is not the line's is left out.
+    pub(super) fn of<'a>(&'a self, lines: &[&Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
+        let by_addr: FxHashMap<u64, usize> = lines.iter().enumerate().map(|(at, code)| (code.addr.0, at)).collect();
+        let mut found = FxHashMap::default();
+        let mut unfit = 0u64;
+        // Sorted: those with numbers come first.
+        for (place, (label, bytes)) in self.files.iter().enumerate() {
+            let at = match label {
+                Label::Number(_) => Some(place),
+                Label::Addr(addr) => by_addr.get(addr).copied(),
+            };
+            match at.and_then(|at| Some((at, lines.get(at)?))) {
+                Some((at, code)) if code.size == bytes.len() as u64 => _ = found.insert(at, &bytes[..]),
+                _ => unfit += 1,
+            }
+        }
+        if unfit > 0 {
+            let message = format!(
+                "{unfit} of {} files belong to no line of the perf map, or differ from it in size",
+                self.files.len()
+            );
+            warnings.push(Warning::new(message).in_file(&self.directory, None));
+        }
+        found
+    }
+}
+
+fn label(path: &Path) -> Option<Label> {
+    let name = path.file_name()?.to_str()?;
+    let stem = name.split('.').next()?;
+    if let Some((_, number)) = stem.rsplit_once('-') {
+        return number.parse().ok().map(Label::Number);
+    }
+    let digits = stem.strip_prefix("0x").unwrap_or(stem);
+    u64::from_str_radix(digits, 16).ok().map(Label::Addr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_file_names_say() {
+        assert_eq!(label(Path::new("/tmp/moar-jit.7/moar-jit-0012.bin")), Some(Label::Number(12)));
+        assert_eq!(label(Path::new("x/0x7f00.bin")), Some(Label::Addr(0x7f00)));
+        assert_eq!(label(Path::new("x/7F00")), Some(Label::Addr(0x7f00)));
+        assert_eq!(label(Path::new("x/README.md")), None);
+    }
+}

@@ -1,0 +1,40 @@
+//! The other tools of valgrind: their reports show stacks of addresses.
+
+use super::names::CodeNames;
+use super::{CallgrindOptions, Named, sources_of};
+use crate::commands::{Job, Outcome};
+use crate::error::{Error, Result, Warning};
+use crate::formats::callgrind::Grafts;
+use crate::formats::valgrind_text::{Function, Report, graft, pid};
+use crate::io::Output;
+use crate::model::Pid;
+use std::fs::File;
+use std::io::BufReader;
+
+/// Names the unknown frames of a report.
+pub(super) fn run(report: Report, file: &File, head: &[u8], options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
+    if report == Report::Cachegrind {
+        return Err(Error::new(
+            "this is cachegrind's: it sums all unknown code under one `???` and keeps no addresses, so nothing can be \
+             named afterwards; run the program under valgrind --tool=callgrind --dump-instr=yes --cache-sim=yes",
+        ));
+    }
+    let mut outcome = Outcome::default();
+    let pid = pid(report, head).or_else(|| options.pid_in_name()).map(Pid);
+    let Named { found, processes, pid } = sources_of(pid, options, job, &mut outcome)?;
+    let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
+    let names = CodeNames::new(&loaded.map, pid, Vec::new(), &job.pool);
+    let lookup = |addr| {
+        let entry = names.at(addr)?;
+        Some(Function { name: names.name(entry), place: names.place(addr) })
+    };
+    let mut out = Output::create(&options.output())?;
+    let frames = graft(report, &mut BufReader::with_capacity(1 << 18, file), &lookup, &mut out)?;
+    out.commit()?;
+    if frames.named == 0 && frames.unknown > 0 {
+        let message = format!("none of the {} frames without a name is in the code of process {pid}", frames.unknown);
+        outcome.warnings.push(Warning::new(message));
+    }
+    outcome.summary.push(format!("{} of {} unknown frames named", frames.named, frames.unknown));
+    Ok(outcome)
+}
