@@ -11,7 +11,7 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     }
     let (text, suffix) = text.split_at(text.find('@').unwrap_or(text.len()));
     if let Ok(rust) = rustc_demangle::try_demangle(text) {
-        return Some(format!("{rust:#}{suffix}"));
+        return Some(strip_number(format!("{rust:#}")) + suffix);
     }
     let symbol = cpp_demangle::Symbol::new(text).ok()?;
     let spell = |options: DemangleOptions| symbol.demangle_with_options(&options).ok();
@@ -22,6 +22,15 @@ pub fn demangle(name: &[u8]) -> Option<String> {
         None => strip_qualifiers(&name).to_owned(),
     };
     Some(as_binutils(&name) + suffix)
+}
+
+/// Link-time optimisation numbers local functions of one name (`.1234`): they are the same to a reader.
+fn strip_number(mut name: String) -> String {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if stem.len() < name.len() && stem.ends_with('.') {
+        name.truncate(stem.len() - 1);
+    }
+    name
 }
 
 /// `{virtual override thunk({offset(-8)}, A::f(int))}` → `non-virtual thunk to A::f(int)`

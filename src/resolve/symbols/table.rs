@@ -84,16 +84,22 @@ impl<'data> SymbolTable<'data> {
         Self { symbols, reach }
     }
 
-    /// The function that an address belongs to: the one that starts nearest below it and reaches it.
+    /// The function that an address belongs to: the one that starts nearest below it and reaches it. A label without
+    /// a size counts only where no function with a size reaches: inside one it marks a place, not a function.
     pub fn find(&self, addr: u64) -> Option<&Symbol<'data>> {
         let mut at = self.symbols.partition_point(|symbol| symbol.start <= addr);
+        let mut label = None;
         while at > 0 && self.reach[at - 1] > addr {
             at -= 1;
             if self.symbols[at].end > addr {
-                return Some(self.best_at(at, addr));
+                let best = self.best_at(at, addr);
+                if best.sized {
+                    return Some(best);
+                }
+                label = label.or(Some(best));
             }
         }
-        None
+        label
     }
 
     /// Of all symbols that start where the one at `last` does and reach `addr`, the one to show.
@@ -205,6 +211,7 @@ mod tests {
         let table = SymbolTable::from_symbols(vec![
             symbol(0x100, 0x100, "outer", Local),
             symbol(0x140, 0x10, "inner", Local),
+            symbol(0x180, 0, "label", Local),
             symbol(0x300, 0, "open", Local),
             symbol(0x400, 4, "closed", Local),
         ]);
@@ -212,7 +219,8 @@ mod tests {
         assert_eq!(name(&table, 0x13f).as_deref(), Some("outer"));
         assert_eq!(name(&table, 0x14f).as_deref(), Some("inner"));
         assert_eq!(name(&table, 0x150).as_deref(), Some("outer"));
-        assert_eq!(name(&table, 0x200), None);
+        assert_eq!(name(&table, 0x181).as_deref(), Some("outer"));
+        assert_eq!(name(&table, 0x200).as_deref(), Some("label"));
         assert_eq!(name(&table, 0x3ff).as_deref(), Some("open"));
         assert_eq!(name(&table, 0x404), None);
     }
