@@ -1,0 +1,59 @@
+//! Writes a generated recording of any size, for comparisons of whole programs:
+//!
+//! ```text
+//! cargo bench --bench generate -- DIR LOADS SAMPLES [moves] [processes=N]
+//! ```
+//!
+//! DIR gets `perf.data`, `jit-PID.dump` and `truth.txt`: one line a sample in the order of time, `PID TIME`, then
+//! TAB and `ADDRESS NAME` for each frame, leaf first. Without arguments (`cargo test --benches`, `cargo bench`)
+//! nothing is written.
+
+#[path = "../tests/support/mod.rs"]
+#[expect(dead_code, reason = "the writers can do more than this program needs")]
+mod support;
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use support::bytes::Order;
+use support::generated::{Plan, generate, name};
+use support::perf_data::Mode;
+
+fn main() -> std::io::Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    let [dir, loads, samples, options @ ..] = args.as_slice() else {
+        println!("usage: cargo bench --bench generate -- DIR LOADS SAMPLES [moves] [processes=N]");
+        return Ok(());
+    };
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("not a number: {text}"));
+    let processes = options.iter().find_map(|option| option.strip_prefix("processes=")).map_or(1, number);
+    let moves = options.iter().any(|option| option == "moves");
+    let plan = Plan {
+        loads: number(loads).into(),
+        samples: number(samples).into(),
+        processes,
+        moves,
+        order: Order::Little,
+        mode: Mode::File,
+    };
+    fs::create_dir_all(dir)?;
+    let dir = fs::canonicalize(dir)?;
+    let made = generate(plan, &dir.to_string_lossy());
+    fs::write(dir.join("perf.data"), &made.perf_data)?;
+    for (pid, dump) in &made.dumps {
+        fs::write(dir.join(format!("jit-{pid}.dump")), dump)?;
+    }
+    write_truth(&dir.join("truth.txt"), &made.truth)
+}
+
+fn write_truth(path: &Path, truth: &[support::generated::Sample]) -> std::io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    for sample in truth {
+        write!(out, "{} {}", sample.pid, sample.time)?;
+        for frame in &sample.frames {
+            write!(out, "\t{:x} {}", frame.addr, name(frame.function))?;
+        }
+        writeln!(out)?;
+    }
+    out.flush()
+}

@@ -1,0 +1,9 @@
+//! `jitgraft inject`, end to end: the real program, the real perf, and a truth that neither of them knows.
+
+#[path = "inject/perf.rs"]
+mod perf;
+mod support;
+#[path = "inject/truth.rs"]
+mod truth;
+#[path = "inject/writers.rs"]
+mod writers;

@@ -1,0 +1,343 @@
+//! What each frame of a recording should be called, found the slow and obvious way: own small parsers of perf.data,
+//! jitdumps and perf maps, and a linear scan of everything for every frame. Shares no code with jitgraft.
+//!
+//! The rules: of the loads and moves of the process that lie at or before the sample's time, the last one that covers
+//! the address counts, unless a file was mapped over it since; a move ends the old range. Else the last line of the
+//! process's perf map that covers it. A child of fork starts with its parent's code; exec clears.
+//!
+//! Read are little-endian recordings in file mode, without compression.
+
+use std::collections::HashMap;
+
+fn u16_at(bytes: &[u8], at: usize) -> usize {
+    u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()).into()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+fn text_at(bytes: &[u8], at: usize) -> Vec<u8> {
+    bytes[at..].iter().copied().take_while(|byte| *byte != 0).collect()
+}
+
+/// Code, or a file, that appeared at some place.
+#[derive(Clone, Debug)]
+struct Event {
+    time: u64,
+    start: u64,
+    end: u64,
+    what: What,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Code(Vec<u8>),
+    /// The old range of a move, or a file mapped here.
+    Nothing,
+}
+
+/// All that is known of the processes of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Truth {
+    events: HashMap<u32, Vec<Event>>,
+    maps: HashMap<u32, Vec<(u64, u64, Vec<u8>)>>,
+    /// Child → parent and time; the latest one that was seen.
+    forks: HashMap<u32, (u32, u64)>,
+    execs: HashMap<u32, Vec<u64>>,
+}
+
+impl Truth {
+    /// Adds the loads and moves of process `pid`.
+    pub(crate) fn add_dump(&mut self, pid: u32, dump: &[u8]) {
+        let events = self.events.entry(pid).or_default();
+        let mut functions: HashMap<u64, (u64, Vec<u8>)> = HashMap::new();
+        let mut at = u32_at(dump, 8) as usize;
+        while at + 16 <= dump.len() {
+            let (id, size, time) = (u32_at(dump, at), u32_at(dump, at + 4) as usize, u64_at(dump, at + 8));
+            if size < 16 || at + size > dump.len() {
+                break;
+            }
+            if id == 0 && size > 56 {
+                let (start, len, index) = (u64_at(dump, at + 32), u64_at(dump, at + 40), u64_at(dump, at + 48));
+                let name = text_at(dump, at + 56);
+                functions.insert(index, (start, name.clone()));
+                events.push(Event { time, start, end: start + len, what: What::Code(name) });
+            } else if id == 1 {
+                let [from, to, len, index] = [32, 40, 48, 56].map(|field| u64_at(dump, at + field));
+                if let Some((start, name)) = functions.get_mut(&index) {
+                    events.push(Event { time, start: from, end: from + len, what: What::Nothing });
+                    events.push(Event { time, start: to, end: to + len, what: What::Code(name.clone()) });
+                    *start = to;
+                }
+            }
+            at += size;
+        }
+    }
+
+    /// Adds the perf map of process `pid`.
+    pub(crate) fn add_map(&mut self, pid: u32, map: &[u8]) {
+        let lines = self.maps.entry(pid).or_default();
+        for line in map.split(|byte| *byte == b'\n') {
+            let mut words = line.splitn(3, |byte| *byte == b' ');
+            let mut number = || {
+                let text = std::str::from_utf8(words.next()?).ok()?;
+                u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
+            };
+            let (Some(start), Some(size)) = (number(), number()) else { continue };
+            if let Some(name) = words.next() {
+                lines.push((start, start + size, name.trim_ascii_end().to_vec()));
+            }
+        }
+    }
+
+    /// Adds what a recording says of its processes: files mapped, forks, execs.
+    pub(crate) fn add_recording(&mut self, recording: &Recording) {
+        for map in &recording.maps {
+            let own = map.path.windows(7).any(|part| part == b"jitted-") || map.path.ends_with(b".dump");
+            if map.path.starts_with(b"/") && !map.path.starts_with(b"//") && !map.path.starts_with(b"/memfd:") && !own {
+                let (time, start, end) = (map.time, map.start, map.start + map.len);
+                self.events.entry(map.pid).or_default().push(Event { time, start, end, what: What::Nothing });
+            }
+        }
+        self.forks.extend(recording.forks.iter().map(|(child, parent, time)| (*child, (*parent, *time))));
+        for (pid, time) in &recording.execs {
+            self.execs.entry(*pid).or_default().push(*time);
+        }
+    }
+
+    /// Must be called after everything is added: brings the events of each process into the order of time.
+    pub(crate) fn settle(&mut self) {
+        self.events.values_mut().for_each(|events| events.sort_by_key(|event| event.time));
+    }
+
+    /// The name of the code at an address, if any dump or map of that process has one.
+    pub(crate) fn name(&self, pid: u32, addr: u64, time: u64) -> Option<&[u8]> {
+        self.dumped(pid, addr, time, 8).or_else(|| self.mapped(pid, addr))
+    }
+
+    fn mapped(&self, pid: u32, addr: u64) -> Option<&[u8]> {
+        let lines = self.maps.get(&pid)?;
+        lines.iter().rev().find(|(start, end, _)| (*start..*end).contains(&addr)).map(|(_, _, name)| name.as_slice())
+    }
+
+    fn dumped(&self, pid: u32, addr: u64, time: u64, generations: u32) -> Option<&[u8]> {
+        let born = self.execs.get(&pid).into_iter().flatten().copied().filter(|exec| *exec <= time).max();
+        let events = self.events.get(&pid).map_or(&[][..], Vec::as_slice);
+        let last = events.iter().rev().find(|event| {
+            event.time <= time && born.is_none_or(|born| event.time >= born) && (event.start..event.end).contains(&addr)
+        });
+        match (last, self.forks.get(&pid)) {
+            (Some(Event { what: What::Code(name), .. }), _) => Some(name),
+            (Some(_), _) => None,
+            (None, Some((parent, forked))) if born.is_none() && parent != &pid && generations > 0 => {
+                self.dumped(*parent, addr, *forked, generations - 1)
+            }
+            (None, _) => None,
+        }
+    }
+}
+
+/// `PERF_RECORD_MMAP2`.
+#[derive(Clone, Debug)]
+pub(crate) struct Map {
+    pub(crate) pid: u32,
+    pub(crate) time: u64,
+    pub(crate) start: u64,
+    pub(crate) len: u64,
+    pub(crate) path: Vec<u8>,
+}
+
+/// `PERF_RECORD_SAMPLE`: the addresses of its call chain, leaf first, kernel ones too, without context marks.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    pub(crate) pid: u32,
+    pub(crate) time: u64,
+    pub(crate) addrs: Vec<u64>,
+}
+
+/// What matters of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Recording {
+    pub(crate) maps: Vec<Map>,
+    pub(crate) samples: Vec<Sample>,
+    /// Child, parent, time: of processes, not of threads.
+    pub(crate) forks: Vec<(u32, u32, u64)>,
+    pub(crate) execs: Vec<(u32, u64)>,
+    /// The type of every record, in file order.
+    pub(crate) types: Vec<u32>,
+}
+
+impl Recording {
+    /// Walks the records. All events must ask for the same fields.
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        assert_eq!(&bytes[..8], b"PERFILE2", "not a little-endian perf.data");
+        let attrs = u64_at(bytes, 24) as usize;
+        let sample_type = u64_at(bytes, attrs + 24);
+        let (data, size) = (u64_at(bytes, 40) as usize, u64_at(bytes, 48) as usize);
+        let mut this = Self::default();
+        let (mut at, end) = (data, data + size);
+        while at + 8 <= end {
+            let (kind, misc, len) = (u32_at(bytes, at), u16_at(bytes, at + 4), u16_at(bytes, at + 6));
+            assert!(len >= 8, "record of {len} bytes at {at:#x}");
+            this.record(kind, misc, &bytes[at..at + len], sample_type);
+            at += len;
+        }
+        this.samples.sort_by_key(|sample| sample.time);
+        this
+    }
+
+    fn record(&mut self, kind: u32, misc: usize, record: &[u8], sample_type: u64) {
+        self.types.push(kind);
+        // The trailer's fields behind TIME: ID, STREAM_ID, CPU, IDENTIFIER.
+        let behind: usize = [6, 9, 7, 16].iter().filter(|bit| sample_type >> **bit & 1 == 1).count() * 8;
+        let time = || u64_at(record, record.len() - behind - 8);
+        match kind {
+            3 if misc & 1 << 13 != 0 => self.execs.push((u32_at(record, 8), time())),
+            7 if u32_at(record, 8) != u32_at(record, 12) => {
+                self.forks.push((u32_at(record, 8), u32_at(record, 12), u64_at(record, 24)));
+            }
+            10 => self.maps.push(Map {
+                pid: u32_at(record, 8),
+                time: time(),
+                start: u64_at(record, 16),
+                len: u64_at(record, 24),
+                path: text_at(record, 72),
+            }),
+            9 => self.samples.push(Self::sample(record, sample_type)),
+            _ => {}
+        }
+    }
+
+    fn sample(record: &[u8], sample_type: u64) -> Sample {
+        let mut at = 8;
+        let mut field = |bit: u32| {
+            let here = sample_type >> bit & 1 == 1;
+            at += if here { 8 } else { 0 };
+            here.then(|| u64_at(record, at - 8))
+        };
+        field(16);
+        let ip = field(0).unwrap();
+        let who = field(1).unwrap();
+        let time = field(2).unwrap();
+        for bit in [3, 6, 9, 7, 8] {
+            field(bit);
+        }
+        let mut addrs = vec![ip];
+        if let Some(count) = field(5) {
+            let chain = (0..count as usize).map(|nth| u64_at(record, at + 8 * nth));
+            // PERF_CONTEXT_MAX: what is not less marks a change of context.
+            addrs = chain.filter(|addr| *addr < -4095i64 as u64).collect();
+        }
+        Sample { pid: who as u32, time, addrs }
+    }
+}
+
+/// A sample as `perf script --ns -F pid,tid,time,ip,sym,dso` prints it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Printed {
+    pub(crate) pid: u32,
+    pub(crate) time: u64,
+    /// Address, or offset in the file, as printed; name (`[unknown]`); file.
+    pub(crate) frames: Vec<(u64, Vec<u8>, Vec<u8>)>,
+}
+
+/// Reads perf script's text.
+pub(crate) fn read_script(text: &[u8]) -> Vec<Printed> {
+    let mut samples: Vec<Printed> = Vec::new();
+    for line in text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty()) {
+        let words = String::from_utf8_lossy(line);
+        let mut words = words.split_ascii_whitespace();
+        if line[0] == b'\t' || !words.clone().next().unwrap().contains('/') {
+            let addr = u64::from_str_radix(words.next().unwrap(), 16).unwrap();
+            let rest = line.trim_ascii_start();
+            let rest = &rest[rest.iter().position(|byte| *byte == b' ').map_or(rest.len(), |at| at + 1)..];
+            let split = rest.windows(2).rposition(|pair| pair == b" (").unwrap_or(rest.len());
+            let dso = rest.get(split + 2..rest.len().max(1) - 1).unwrap_or_default();
+            samples.last_mut().unwrap().frames.push((addr, rest[..split].to_vec(), dso.to_vec()));
+        } else {
+            let pid = words.next().unwrap().split('/').next().unwrap().parse().unwrap();
+            let (seconds, nanos) = words.next().unwrap().trim_end_matches(':').split_once('.').unwrap();
+            let time = seconds.parse::<u64>().unwrap() * 1_000_000_000 + nanos.parse::<u64>().unwrap();
+            samples.push(Printed { pid, time, frames: Vec::new() });
+        }
+    }
+    samples
+}
+
+/// How perf's names compare with the truth.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// Frames in user code.
+    pub(crate) user: u64,
+    /// Of those, without a name.
+    pub(crate) unresolved: u64,
+    /// Of those, in anonymous or unknown memory, or covered by a dump or map.
+    pub(crate) unresolved_jit: u64,
+    /// Frames that a dump or map covers.
+    pub(crate) covered: u64,
+    /// Of those, with just that name.
+    pub(crate) right: u64,
+    /// The first few others: process, address, time, what is printed, what is true.
+    pub(crate) wrong: Vec<String>,
+}
+
+impl Verdict {
+    /// Judges one frame.
+    pub(crate) fn add(&mut self, truth: &Truth, (pid, addr, time): (u32, u64, u64), name: &[u8], dso: &[u8]) {
+        if addr >> 63 == 1 {
+            return;
+        }
+        self.user += 1;
+        let unresolved = name == b"[unknown]";
+        let expected = truth.name(pid, addr, time);
+        let unknown_memory = [&b"//anon"[..], b"/memfd:", b"[", b"/tmp/perf-", b"anon_inode", b"/SYSV"];
+        let in_jit = expected.is_some()
+            || dso.windows(7).any(|part| part == b"jitted-")
+            || unknown_memory.iter().any(|start| dso.starts_with(start)) && dso != b"[vdso]" && dso != b"[vsyscall]";
+        self.unresolved += u64::from(unresolved);
+        self.unresolved_jit += u64::from(unresolved && in_jit);
+        let Some(expected) = expected else { return };
+        self.covered += 1;
+        if name == expected {
+            self.right += 1;
+        } else if self.wrong.len() < 20 {
+            let [name, expected, dso] = [name, expected, dso].map(String::from_utf8_lossy);
+            self.wrong.push(format!("pid {pid} addr {addr:x} time {time}: {name:?} ({dso}), not {expected:?}"));
+        }
+    }
+}
+
+/// Judges what perf prints of a recording without copies of user stacks: the addresses are the recording's own.
+pub(crate) fn judge(truth: &Truth, recording: &Recording, printed: &[Printed]) -> Verdict {
+    let mut verdict = Verdict::default();
+    let mut printed: Vec<&Printed> = printed.iter().collect();
+    printed.sort_by_key(|sample| sample.time);
+    assert_eq!(printed.len(), recording.samples.len(), "perf script prints another number of samples");
+    for (sample, printed) in recording.samples.iter().zip(printed) {
+        assert_eq!(
+            (sample.time, sample.addrs.len()),
+            (printed.time, printed.frames.len()),
+            "{sample:x?}\n{printed:x?}"
+        );
+        for (addr, (_, name, dso)) in sample.addrs.iter().zip(&printed.frames) {
+            verdict.add(truth, (sample.pid, *addr, sample.time), name, dso);
+        }
+    }
+    verdict
+}
+
+/// Judges by the addresses that perf prints, as 7.3 does: absolute ones. Stacks may then be unwound ones.
+pub(crate) fn judge_printed(truth: &Truth, printed: &[Printed]) -> Verdict {
+    let mut verdict = Verdict::default();
+    for sample in printed {
+        for (addr, name, dso) in &sample.frames {
+            verdict.add(truth, (sample.pid, *addr, sample.time), name, dso);
+        }
+    }
+    verdict
+}

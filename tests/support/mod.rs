@@ -1,0 +1,7 @@
+//! What the tests of recordings are made of: writers of jitdumps and perf.data files that share no code with the
+//! readers under test, and generated recordings whose truth is known.
+
+pub(crate) mod bytes;
+pub(crate) mod generated;
+pub(crate) mod jitdump;
+pub(crate) mod perf_data;

@@ -1,0 +1,329 @@
+//! Writes perf.data in file mode and in pipe mode, in both byte orders.
+//!
+//! Layouts: `tools/perf/Documentation/perf.data-file-format.txt` and `include/uapi/linux/perf_event.h`. Supported of
+//! `sample_type`: IP, TID, TIME, ID, STREAM_ID, CPU, PERIOD, CALLCHAIN, IDENTIFIER.
+
+use super::bytes::{Order, Out};
+
+/// Bits of `sample_type`.
+pub(crate) const IP: u64 = 1;
+pub(crate) const TID: u64 = 1 << 1;
+pub(crate) const TIME: u64 = 1 << 2;
+pub(crate) const CALLCHAIN: u64 = 1 << 5;
+pub(crate) const ID: u64 = 1 << 6;
+pub(crate) const CPU: u64 = 1 << 7;
+pub(crate) const PERIOD: u64 = 1 << 8;
+pub(crate) const STREAM_ID: u64 = 1 << 9;
+pub(crate) const IDENTIFIER: u64 = 1 << 16;
+
+/// What `perf record -k mono -g` asks for.
+pub(crate) const USUAL: u64 = IP | TID | TIME | PERIOD | CALLCHAIN;
+
+/// In a call chain: user addresses follow.
+pub(crate) const CONTEXT_USER: u64 = -512i64 as u64;
+
+/// `PERF_RECORD_MISC_KERNEL`, `PERF_RECORD_MISC_USER`.
+pub(crate) const KERNEL: u16 = 1;
+pub(crate) const USER: u16 = 2;
+
+const HEADER_SIZE: usize = 104;
+const ATTR_SIZE: usize = 128;
+
+/// File or pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    File,
+    Pipe,
+}
+
+/// An event.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) name: &'static str,
+    pub(crate) sample_type: u64,
+    /// Needed with several events.
+    pub(crate) ids: Vec<u64>,
+    /// 1 is CLOCK_MONOTONIC; `None` is perf's own clock.
+    pub(crate) clockid: Option<u32>,
+}
+
+impl Event {
+    /// cpu-clock as `perf record -k mono -g` opens it.
+    pub(crate) fn usual() -> Self {
+        Self { name: "cpu-clock", sample_type: USUAL, ids: Vec::new(), clockid: Some(1) }
+    }
+}
+
+/// Who and when: what every record's sample or trailer says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stamp {
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    pub(crate) time: u64,
+    pub(crate) cpu: u32,
+    pub(crate) id: u64,
+}
+
+impl Stamp {
+    /// A process's only thread.
+    pub(crate) fn new(pid: u32, time: u64) -> Self {
+        Self { pid, tid: pid, time, cpu: 0, id: 0 }
+    }
+}
+
+/// A file mapped, or anonymous memory (`//anon`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mmap<'a> {
+    pub(crate) addr: u64,
+    pub(crate) len: u64,
+    pub(crate) pgoff: u64,
+    pub(crate) path: &'a str,
+}
+
+/// A recording being written. Records stand in the order of the calls.
+#[derive(Clone, Debug)]
+pub(crate) struct PerfData {
+    order: Order,
+    events: Vec<Event>,
+    records: Out,
+    features: Vec<(u8, Vec<u8>)>,
+}
+
+impl PerfData {
+    /// One event, and the features that every recording has.
+    pub(crate) fn new(order: Order, event: Event) -> Self {
+        Self::with_events(order, vec![event])
+    }
+
+    /// Several events; the trailers follow the first one's `sample_type`.
+    pub(crate) fn with_events(order: Order, events: Vec<Event>) -> Self {
+        let mut this = Self { order, events, records: Out::new(order), features: Vec::new() };
+        for (bit, text) in [(3, "host"), (4, "6.1.0"), (5, "6.1.0"), (6, "x86_64")] {
+            let text = this.string(text);
+            this.feature(bit, text);
+        }
+        let mut cmdline = Out::new(order);
+        cmdline.u32(2).raw(&this.string("perf")).raw(&this.string("record"));
+        this.feature(11, cmdline.bytes);
+        let desc = this.event_desc();
+        this.feature(12, desc);
+        this
+    }
+
+    /// Sets a feature section.
+    pub(crate) fn feature(&mut self, bit: u8, bytes: Vec<u8>) {
+        self.features.retain(|(other, _)| *other != bit);
+        self.features.push((bit, bytes));
+        self.features.sort();
+    }
+
+    /// `PERF_RECORD_MMAP2` of executable memory.
+    pub(crate) fn mmap2(&mut self, stamp: Stamp, map: Mmap) {
+        let mut body = Out::new(self.order);
+        body.u32(stamp.pid).u32(stamp.tid).u64(map.addr).u64(map.len).u64(map.pgoff);
+        body.u32(8).u32(1).u64(if map.path.starts_with("//") { 0 } else { 77 }).u64(0); // device, inode, generation
+        body.u32(5).u32(2).padded_text(map.path.as_bytes()); // r-x, private
+        self.stamped(10, USER, body, stamp);
+    }
+
+    /// `PERF_RECORD_COMM`; after an exec if `exec`.
+    pub(crate) fn comm(&mut self, stamp: Stamp, name: &str, exec: bool) {
+        let mut body = Out::new(self.order);
+        body.u32(stamp.pid).u32(stamp.tid).padded_text(name.as_bytes());
+        self.stamped(3, if exec { 1 << 13 } else { 0 }, body, stamp);
+    }
+
+    /// `PERF_RECORD_FORK`: `stamp`'s process appears as the child of `parent`.
+    pub(crate) fn fork(&mut self, stamp: Stamp, parent: u32) {
+        self.task(7, stamp, parent);
+    }
+
+    /// `PERF_RECORD_EXIT`.
+    pub(crate) fn exit(&mut self, stamp: Stamp, parent: u32) {
+        self.task(4, stamp, parent);
+    }
+
+    fn task(&mut self, kind: u32, stamp: Stamp, parent: u32) {
+        let mut body = Out::new(self.order);
+        body.u32(stamp.pid).u32(parent).u32(stamp.tid).u32(parent).u64(stamp.time);
+        self.stamped(kind, 0, body, stamp);
+    }
+
+    /// `PERF_RECORD_SAMPLE` of the first event in user code: its address and, if asked for, the chain from the leaf on.
+    pub(crate) fn sample(&mut self, stamp: Stamp, chain: &[u64]) {
+        self.sample_of(0, USER, stamp, chain[0], &[&[CONTEXT_USER], chain].concat());
+    }
+
+    /// `PERF_RECORD_SAMPLE` of any event; `chain` is written as it stands.
+    pub(crate) fn sample_of(&mut self, event: usize, misc: u16, stamp: Stamp, ip: u64, chain: &[u64]) {
+        let kinds = self.events[event].sample_type;
+        let mut body = Out::new(self.order);
+        let mut field = |bit: u64, write: &dyn Fn(&mut Out)| {
+            if kinds & bit != 0 {
+                write(&mut body);
+            }
+        };
+        field(IDENTIFIER, &|out| {
+            out.u64(stamp.id);
+        });
+        field(IP, &|out| {
+            out.u64(ip);
+        });
+        field(TID, &|out| {
+            out.u32(stamp.pid).u32(stamp.tid);
+        });
+        field(TIME, &|out| {
+            out.u64(stamp.time);
+        });
+        field(ID, &|out| {
+            out.u64(stamp.id);
+        });
+        field(STREAM_ID, &|out| {
+            out.u64(stamp.id);
+        });
+        field(CPU, &|out| {
+            out.u32(stamp.cpu).u32(0);
+        });
+        field(PERIOD, &|out| {
+            out.u64(1_000_000);
+        });
+        field(CALLCHAIN, &|out| {
+            out.u64(chain.len() as u64);
+            chain.iter().for_each(|addr| {
+                out.u64(*addr);
+            });
+        });
+        self.record(9, misc, &body.bytes);
+    }
+
+    /// `PERF_RECORD_FINISHED_ROUND`.
+    pub(crate) fn finished_round(&mut self) {
+        self.record(68, 0, &[]);
+    }
+
+    /// Any record, without a trailer.
+    pub(crate) fn record(&mut self, kind: u32, misc: u16, body: &[u8]) {
+        self.records.u32(kind).u16(misc).u16((8 + body.len()) as u16).raw(body);
+    }
+
+    fn stamped(&mut self, kind: u32, misc: u16, mut body: Out, stamp: Stamp) {
+        let kinds = self.events[0].sample_type;
+        if kinds & TID != 0 {
+            body.u32(stamp.pid).u32(stamp.tid);
+        }
+        if kinds & TIME != 0 {
+            body.u64(stamp.time);
+        }
+        for bit in [ID, STREAM_ID] {
+            if kinds & bit != 0 {
+                body.u64(stamp.id);
+            }
+        }
+        if kinds & CPU != 0 {
+            body.u32(stamp.cpu).u32(0);
+        }
+        if kinds & IDENTIFIER != 0 {
+            body.u64(stamp.id);
+        }
+        self.record(kind, misc, &body.bytes);
+    }
+
+    /// The file, or what a pipe carries.
+    pub(crate) fn into_bytes(self, mode: Mode) -> Vec<u8> {
+        match mode {
+            Mode::File => self.file(),
+            Mode::Pipe => self.pipe(),
+        }
+    }
+
+    fn file(self) -> Vec<u8> {
+        let ids: Vec<u64> = self.events.iter().flat_map(|event| event.ids.iter().copied()).collect();
+        let attrs_at = HEADER_SIZE + 8 * ids.len();
+        let attrs_size = (ATTR_SIZE + 16) * self.events.len();
+        let data_at = attrs_at + attrs_size;
+        let mut out = Out::new(self.order);
+        out.u64(0x3245_4c49_4652_4550).u64(HEADER_SIZE as u64).u64(ATTR_SIZE as u64 + 16); // PERFILE2
+        out.u64(attrs_at as u64).u64(attrs_size as u64);
+        out.u64(data_at as u64).u64(self.records.bytes.len() as u64).u64(0).u64(0);
+        let bits = self.features.iter().fold(0u64, |bits, (bit, _)| bits | 1 << bit);
+        out.u64(bits).u64(0).u64(0).u64(0);
+        ids.iter().for_each(|id| {
+            out.u64(*id);
+        });
+        let mut ids_at = HEADER_SIZE;
+        for event in &self.events {
+            let size = 8 * event.ids.len();
+            out.raw(&self.attr(event)).u64(ids_at as u64).u64(size as u64);
+            ids_at += size;
+        }
+        out.raw(&self.records.bytes);
+        let mut at = out.bytes.len() + 16 * self.features.len();
+        for (_, bytes) in &self.features {
+            out.u64(at as u64).u64(bytes.len() as u64);
+            at += bytes.len();
+        }
+        self.features.iter().for_each(|(_, bytes)| {
+            out.raw(bytes);
+        });
+        out.bytes
+    }
+
+    fn pipe(mut self) -> Vec<u8> {
+        let mut out = Out::new(self.order);
+        out.u64(0x3245_4c49_4652_4550).u64(16);
+        let records = std::mem::replace(&mut self.records, out);
+        for event in self.events.clone() {
+            let mut body = Out::new(self.order);
+            body.raw(&self.attr(&event));
+            event.ids.iter().for_each(|id| {
+                body.u64(*id);
+            });
+            self.record(64, 0, &body.bytes);
+        }
+        for (bit, bytes) in std::mem::take(&mut self.features) {
+            let mut body = Out::new(self.order);
+            body.u64(u64::from(bit)).raw(&bytes);
+            let len = body.bytes.len().next_multiple_of(8);
+            body.bytes.resize(len, 0);
+            self.record(80, 0, &body.bytes);
+        }
+        self.records.raw(&records.bytes);
+        self.records.bytes
+    }
+
+    /// `struct perf_event_attr` of a software clock.
+    fn attr(&self, event: &Event) -> Vec<u8> {
+        // inherit, mmap, comm, freq, task, sample_id_all, mmap2, comm_exec; use_clockid
+        let usual = [1, 8, 9, 10, 13, 18, 23, 24].iter().fold(0u64, |flags, bit| flags | 1 << bit);
+        let flags = usual | u64::from(event.clockid.is_some()) << 25;
+        // A big-endian compiler allots bit fields from the highest bit on.
+        let flags = if self.order == Order::Little { flags } else { flags.reverse_bits() };
+        let mut out = Out::new(self.order);
+        out.u32(1).u32(ATTR_SIZE as u32).u64(0).u64(999).u64(event.sample_type).u64(4).u64(flags);
+        out.bytes.resize(92, 0);
+        out.u32(event.clockid.unwrap_or(0));
+        out.bytes.resize(ATTR_SIZE, 0);
+        out.bytes
+    }
+
+    fn event_desc(&self) -> Vec<u8> {
+        let mut out = Out::new(self.order);
+        out.u32(self.events.len() as u32).u32(ATTR_SIZE as u32);
+        for event in &self.events {
+            out.raw(&self.attr(event)).u32(event.ids.len() as u32).raw(&self.string(event.name));
+            event.ids.iter().for_each(|id| {
+                out.u64(*id);
+            });
+        }
+        out.bytes
+    }
+
+    /// perf's string in a feature: its room, then the text, padded to a multiple of 64.
+    fn string(&self, text: &str) -> Vec<u8> {
+        let room = (text.len() + 1).next_multiple_of(64);
+        let mut out = Out::new(self.order);
+        out.u32(room as u32).raw(text.as_bytes());
+        out.bytes.resize(4 + room, 0);
+        out.bytes
+    }
+}
