@@ -58,7 +58,7 @@ enum Spans {
 
 fn open(path: &InPath) -> Result<Option<Spans>> {
     Ok(match Opened::open(path)? {
-        Opened::Whole(Input { bytes, format }) if format.name == "measureme" => Some(Spans::Measureme(bytes)),
+        Opened::Whole(Input { bytes, format, .. }) if format.name == "measureme" => Some(Spans::Measureme(bytes)),
         Opened::Stream { reader, format, plain } if format.name == "chrome" => {
             Some(Spans::Trace(if plain { io::open(path)? } else { io::spool(reader)? }))
         }

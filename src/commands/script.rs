@@ -42,7 +42,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
         Opened::Text(text) => return script_filter::run(text, &options.filter(), job).map_err(in_file),
     };
     let mut output = Output::create(&options.output)?;
-    let loaded = recording::load(&input.bytes, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
+    let loaded = recording::load(&input, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
     recording::write_text(&loaded, options.text, job, &mut output)?;
     output.commit()?;
     Ok(outcome)

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Input {
     /// What it holds.
     pub bytes: Bytes,
+    /// Further files of records, of a recording that is a directory (`perf record --threads`).
+    pub parts: Vec<Bytes>,
     /// What it is.
     pub format: &'static Format,
 }
@@ -26,14 +28,34 @@ const MAX_WRAPPINGS: usize = 4;
 impl Input {
     /// Opens it.
     pub fn open(path: &InPath) -> Result<Self> {
-        Self::of(io::open(path)?)
+        match path {
+            InPath::Path(path) if path.is_dir() => Self::open_directory(path),
+            _ => Self::of(io::open(path)?),
+        }
+    }
+
+    /// A recording's directory: `data` is in file form, `data.0`, `data.1`, … hold records only.
+    fn open_directory(path: &Path) -> Result<Self> {
+        let main = path.join("data");
+        if !main.is_file() {
+            return Err(Error::new("is a directory, and not a recording's: it has no file called data"));
+        }
+        let mut input = Self::of(io::map_file(&main)?)?;
+        for number in 0.. {
+            let part = path.join(format!("data.{number}"));
+            if !part.is_file() {
+                break;
+            }
+            input.parts.push(io::map_file(&part)?);
+        }
+        Ok(input)
     }
 
     /// Unpacks what was read already.
     pub(in crate::commands) fn of(bytes: Bytes) -> Result<Self> {
         let bytes = unpack(bytes)?;
         let format = detect(&bytes[..bytes.len().min(HEAD)]).ok_or_else(|| unknown(&bytes))?;
-        Ok(Self { bytes, format })
+        Ok(Self { bytes, parts: Vec::new(), format })
     }
 }
 

@@ -19,7 +19,6 @@ use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::borrow::Cow;
-use std::path::Path;
 
 /// What to load, and how.
 #[derive(Debug, Clone)]
@@ -50,8 +49,7 @@ pub struct LoadOptions {
 pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
     let mut whole = Profile::new();
     for path in inputs {
-        let mut profile = load_one(path, options, job, outcome).map_err(|error| error.in_file(&shown(path)))?;
-        options.filter.apply(&mut profile);
+        let profile = load_one(path, options, job, outcome).map_err(|error| error.in_file(&shown(path)))?;
         if inputs.len() == 1 && !options.pretty_jit_names {
             whole = profile;
             break;
@@ -69,7 +67,28 @@ pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut O
 }
 
 fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
-    let input = match Opened::open(path)? {
+    match Opened::open(path)? {
+        // These are filtered before anything is looked up.
+        Opened::Whole(input) if matches!(input.format.read, Read::Addresses) => {
+            let loaded = recording::load(&input, &shown(path), &options.recording(), job, outcome)?;
+            Ok(recording::profile(&loaded))
+        }
+        opened => {
+            let mut profile = read_stacks(opened, path, options, job, outcome)?;
+            options.filter.apply(&mut profile);
+            Ok(profile)
+        }
+    }
+}
+
+fn read_stacks(
+    opened: Opened,
+    path: &InPath,
+    options: &LoadOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<Profile> {
+    let input = match opened {
         Opened::Whole(input) => input,
         Opened::Stream { mut reader, format, .. } => {
             let Read::Stream(read) = format.read else { return Err(unreadable(format)) };
@@ -94,14 +113,8 @@ fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outco
             outcome.warnings.append(warnings.in_file(&shown(path)));
             Ok(profile)
         }
-        Read::Addresses => recorded(&input, &shown(path), options, job, outcome),
-        Read::Stream(_) | Read::No => Err(unreadable(input.format)),
+        Read::Addresses | Read::Stream(_) | Read::No => Err(unreadable(input.format)),
     }
-}
-
-fn recorded(input: &Input, path: &Path, options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
-    let loaded = recording::load(&input.bytes, path, &options.recording(), job, outcome)?;
-    Ok(recording::profile(&loaded))
 }
 
 impl LoadOptions {

@@ -16,6 +16,7 @@ pub(super) use samples::Samples;
 pub use text::TextOptions;
 pub(super) use text::write_text;
 
+use super::load::Input;
 use super::{Job, Outcome};
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::perf_data::{Recording, Survey};
@@ -75,18 +76,25 @@ pub(super) struct Loaded {
 
 /// Reads and names what the options ask for.
 pub(super) fn load(
-    bytes: &[u8],
+    input: &Input,
     path: &Path,
     options: &RecordingOptions,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Loaded> {
     let mut warnings = Warnings::new();
-    let recording = Recording::parse(bytes, &mut warnings)?;
+    let recording = Recording::parse(&input.bytes, &mut warnings)?;
+    let mut parts = vec![records::data(&recording, &input.bytes)];
+    parts.extend(input.parts.iter().map(|part| (&part[..], 0)));
+    let plain = parts.iter().map(|&part| records::decompressed(&recording, part, &mut warnings));
+    let plain = plain.collect::<Result<Vec<_>>>()?;
     outcome.warnings.append(warnings.in_file(path));
-    let plain = records::decompressed(&recording, bytes, &mut outcome.warnings)?;
-    let data = plain.as_deref().map_or_else(|| records::data(&recording, bytes), |plain| (plain, 0));
-    let (processes, threads, pieces) = survey(&recording, data, path, job, outcome);
+    for (part, plain) in parts.iter_mut().zip(&plain) {
+        if let Some(plain) = plain {
+            *part = (&plain[..], 0);
+        }
+    }
+    let (processes, threads, pieces) = survey(&recording, &parts, path, job, outcome);
     let beside = path.parent().filter(|_| path.exists());
     let found = sources::find(&processes, &options.sources, beside, &job.pool, &mut outcome.warnings);
     let jit = found.load(&processes, &job.pool, &mut outcome.warnings);
@@ -110,7 +118,9 @@ pub(super) fn load(
     };
     let mut samples = read(context, &pieces, job);
     std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(path, &mut outcome.warnings);
-    let kernel = KernelOptions { os_release: processes.os_release.clone(), ..options.kernel.clone() };
+    let recorded = Some(path.join("kcore_dir/kallsyms")).filter(|list| list.is_file());
+    let os_release = processes.os_release.clone();
+    let kernel = KernelOptions { os_release, recorded, ..options.kernel.clone() };
     let resolver = Resolver { spaces: &spaces, codes, images: &images, options: &options.symbols, kernel: &kernel };
     let named =
         Named::new(&samples.chains, &spots, &origins(&jit.accounts), &resolver, &job.pool, &mut outcome.warnings);
@@ -120,13 +130,13 @@ pub(super) fn load(
 
 fn survey<'data>(
     recording: &Recording,
-    (data, base): (&'data [u8], u64),
+    parts: &[(&'data [u8], u64)],
     path: &Path,
     job: &Job,
     outcome: &mut Outcome,
 ) -> (Processes, Threads, Pieces<'data>) {
     let mut survey = Survey::default();
-    let pieces = Pieces::new(recording, data, base, job.pool.threads(), |record| survey.add(recording, record));
+    let pieces = Pieces::new(recording, parts, job.pool.threads(), |record| survey.add(recording, record));
     if let Some(damage) = &pieces.damage {
         let message = format!("what follows cannot be read: {damage}");
         outcome.warnings.push(Warning::new(message).in_file(path, None));

@@ -6,7 +6,6 @@ use crate::formats::perf_data::{Decompressor, RawRecord, Recording, Records, Sto
 use crate::io::{self, Bytes};
 use crate::model::Nanos;
 use std::io::{BufWriter, Write};
-use std::ops::Range;
 
 /// Where the records are in the file, and the offset of the first.
 pub(super) fn data<'data>(recording: &Recording, bytes: &'data [u8]) -> (&'data [u8], u64) {
@@ -15,9 +14,12 @@ pub(super) fn data<'data>(recording: &Recording, bytes: &'data [u8]) -> (&'data 
     (&bytes[start..end.max(start)], recording.data.start)
 }
 
-/// All records of a recording that has compressed ones, in a temporary file; `None` if it has none.
-pub(super) fn decompressed(recording: &Recording, bytes: &[u8], warnings: &mut Warnings) -> Result<Option<Bytes>> {
-    let (data, base) = data(recording, bytes);
+/// All records of a part that has compressed ones, in a temporary file; `None` if it has none.
+pub(super) fn decompressed(
+    recording: &Recording,
+    (data, base): (&[u8], u64),
+    warnings: &mut Warnings,
+) -> Result<Option<Bytes>> {
     let endian = recording.header.endian;
     if !recording.says_compressed() && !Records::new(data, base, endian).any(|record| is_compressed(&record)) {
         return Ok(None);
@@ -47,11 +49,10 @@ pub(super) fn decompressed(recording: &Recording, bytes: &[u8], warnings: &mut W
 /// Whole records, in pieces of about equal length.
 #[derive(Debug)]
 pub(super) struct Pieces<'data> {
-    data: &'data [u8],
-    base: u64,
     endian: Endian,
-    ranges: Vec<Range<usize>>,
-    /// Why the walk ended early.
+    /// Bytes, and the offset of the first.
+    list: Vec<(&'data [u8], u64)>,
+    /// Why a walk ended early.
     pub(super) damage: Option<Error>,
 }
 
@@ -61,38 +62,44 @@ const MIN_PIECE: usize = 1 << 20;
 const PIECES_A_THREAD: usize = 4;
 
 impl<'data> Pieces<'data> {
-    /// Walks all records once, and shows each to `each`.
+    /// Walks all records of all parts once, and shows each to `each`.
     pub(super) fn new(
         recording: &Recording,
-        data: &'data [u8],
-        base: u64,
+        parts: &[(&'data [u8], u64)],
         threads: usize,
         mut each: impl FnMut(&RawRecord<'data>),
     ) -> Self {
-        let endian = recording.header.endian;
-        let length = (data.len() / (threads * PIECES_A_THREAD)).max(MIN_PIECE);
-        let mut records = Records::new(data, base, endian);
-        let mut ranges = Vec::new();
+        let total: usize = parts.iter().map(|(data, _)| data.len()).sum();
+        let length = (total / (threads * PIECES_A_THREAD)).max(MIN_PIECE);
+        let mut pieces = Self { endian: recording.header.endian, list: Vec::new(), damage: None };
+        for &(data, base) in parts {
+            pieces.walk(data, base, length, &mut each);
+        }
+        pieces
+    }
+
+    fn walk(&mut self, data: &'data [u8], base: u64, length: usize, each: &mut impl FnMut(&RawRecord<'data>)) {
+        let place = |offset: u64| usize::try_from(offset - base).unwrap_or(usize::MAX).min(data.len());
+        let mut records = Records::new(data, base, self.endian);
         let (mut start, mut end) = (0, 0);
         for record in records.by_ref() {
             each(&record);
-            let at = usize::try_from(record.offset - base).unwrap_or(usize::MAX).min(data.len());
+            let at = place(record.offset);
             if at - start >= length {
-                ranges.push(start..at);
+                self.list.push((&data[start..at], base + start as u64));
                 start = at;
             }
-            end = usize::try_from(record.end() - base).unwrap_or(usize::MAX).min(data.len());
+            end = place(record.end());
         }
-        ranges.push(start..end.max(start));
-        let damage = if let Stop::Damage(error) = records.stop() { Some(error) } else { None };
-        Self { data, base, endian, ranges, damage }
+        self.list.push((&data[start..end.max(start)], base + start as u64));
+        if let (Stop::Damage(error), None) = (records.stop(), &self.damage) {
+            self.damage = Some(error);
+        }
     }
 
     /// The pieces, each a walk of its own.
     pub(super) fn list(&self) -> Vec<Records<'data>> {
-        let walk =
-            |range: &Range<usize>| Records::new(&self.data[range.clone()], self.base + range.start as u64, self.endian);
-        self.ranges.iter().map(walk).collect()
+        self.list.iter().map(|&(data, base)| Records::new(data, base, self.endian)).collect()
     }
 
     /// The times of the first and the last sample.

@@ -113,7 +113,7 @@ fn spans_of(
 fn timeline(opened: Opened, perfetto_compat: bool) -> Result<(Timeline, Warnings)> {
     let mut warnings = Warnings::new();
     let timeline = match opened {
-        Opened::Whole(Input { bytes, format }) if format.name == "measureme" => {
+        Opened::Whole(Input { bytes, format, .. }) if format.name == "measureme" => {
             measureme::read_timeline(&bytes, &mut warnings)?
         }
         Opened::Stream { reader, format, .. } if format.name == "chrome" => {
