@@ -2,7 +2,7 @@
 //! `gimli`, `addr2line` and `framehop`.
 
 use jitgraft::formats::cursor::Endian;
-use jitgraft::formats::elf_image::{Addressing, Image, ImageBuilder, SlotId, Target};
+use jitgraft::formats::elf_image::{Addressing, Helper, Image, ImageBuilder, SlotId, Target};
 use jitgraft::model::Addr;
 use jitgraft::model::code::{Code, Line, Lines, OriginId, Unwind};
 use std::fs::File;
@@ -158,4 +158,197 @@ fn an_image_without_code_is_clean() {
     for addressing in [Addressing::FileOffset, Addressing::RunTime] {
         judge(&write(&build(X86_64, addressing, &[]).0));
     }
+}
+
+/// The CFA rule that gimli finds for each address through the header's search table, and framehop's own opinion of
+/// the same frames.
+#[test]
+fn unwinding_information_is_found_through_the_search_table() {
+    let full = Code { unwind: Some(unwind()), ..code(b"f", &BODY) };
+    let broken = Unwind { eh_frame: &V8_FRAMES[..40], ..unwind() };
+    let broken = Code { unwind: Some(broken), ..code(b"broken", &BODY) };
+    let codes = [at(full, 0x7f00_0000_5000), at(broken, 0x7f00_0000_4000), at(full, 0x7f00_0000_1040)];
+    for target in [X86_64, Target { machine: 183, ..X86_64 }] {
+        let (image, slots) = build(target, Addressing::FileOffset, &codes);
+        let made = write(&image);
+        judge(&made);
+        for slot in [slots[0], slots[2]] {
+            let place = image.place(slot).unwrap();
+            // After `push`, after `mov`, after `pop`.
+            let rules = [(0, (7, 8)), (1, (7, 16)), (4, (6, 16)), (13, (7, 8))];
+            for (offset, rule) in rules {
+                assert_eq!(cfa(&made.bytes, place.addr + offset), Some(rule), "{offset} bytes into the code");
+            }
+        }
+        let place = image.place(slots[1]).unwrap();
+        assert_eq!(cfa(&made.bytes, place.addr), None);
+        assert_eq!(image.write(&mut Cursor::new(Vec::new())).unwrap().bad_unwind, 1);
+    }
+}
+
+fn section<'a>(bytes: &'a [u8], name: &str) -> (u64, &'a [u8]) {
+    use object::{Object, ObjectSection};
+    let file = object::File::parse(bytes).unwrap();
+    let section = file.section_by_name(name).unwrap();
+    let (at, len) = section.file_range().unwrap();
+    (section.address(), &bytes[at as usize..(at + len) as usize])
+}
+
+/// (register, offset) of the rule for the CFA.
+fn cfa(bytes: &[u8], addr: u64) -> Option<(u16, i64)> {
+    use gimli::{BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, UnwindContext, UnwindSection};
+    let ((hdr_at, hdr), (frame_at, frame)) = (section(bytes, ".eh_frame_hdr"), section(bytes, ".eh_frame"));
+    let bases = BaseAddresses::default().set_eh_frame_hdr(hdr_at).set_eh_frame(frame_at);
+    let hdr = EhFrameHdr::new(hdr, LittleEndian).parse(&bases, 8).unwrap();
+    let frames = EhFrame::new(frame, LittleEndian);
+    let table = hdr.table().unwrap();
+    let fde = table.fde_for_address(&frames, &bases, addr, EhFrame::cie_from_offset).ok()?;
+    let mut context = UnwindContext::new();
+    let row = fde.unwind_info_for_address(&frames, &bases, &mut context, addr).unwrap();
+    match *row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => Some((register.0, offset)),
+        CfaRule::Expression(_) => None,
+    }
+}
+
+/// A stack: the function was called twice by itself, and pushed %rbp, but has not set it yet.
+#[test]
+fn framehop_unwinds_through_an_image() {
+    use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+    use framehop::{ExplicitModuleSectionInfo, Module, Unwinder};
+    let codes = [at(Code { unwind: Some(unwind()), ..code(b"f", &BODY) }, 0x7f00_0000_5000)];
+    let mut builder = ImageBuilder::new(X86_64, Addressing::FileOffset);
+    let slot = builder.add(&codes[0], codes[0].addr);
+    let set = builder.build_set([]);
+    let made = write(set.images().next().unwrap());
+    judge(&made);
+    let (_, place) = set.place(slot).unwrap();
+    let base = codes[0].addr.0 - place.offset;
+    let ((hdr_at, hdr), (frame_at, frame)) = (section(&made.bytes, ".eh_frame_hdr"), section(&made.bytes, ".eh_frame"));
+    let info = ExplicitModuleSectionInfo {
+        base_svma: 0,
+        eh_frame_hdr_svma: Some(hdr_at..hdr_at + hdr.len() as u64),
+        eh_frame_hdr: Some(hdr),
+        eh_frame_svma: Some(frame_at..frame_at + frame.len() as u64),
+        eh_frame: Some(frame),
+        ..Default::default()
+    };
+    let mut unwinder = UnwinderX86_64::new();
+    unwinder.add_module(Module::new("image".into(), base..base + made.bytes.len() as u64, base, info));
+    // 0x100: saved rbp, 0x108: return into f (frame set up); 0x110: saved rbp, 0x118: return to 0x4242.
+    let memory = |addr: u64| match addr {
+        0x100 => Ok(0x110),
+        0x108 => Ok(0x7f00_0000_5008),
+        0x110 => Ok(0),
+        0x118 => Ok(0x4242),
+        _ => Err(()),
+    };
+    let mut memory = memory;
+    let mut cache = CacheX86_64::<framehop::MustNotAllocateDuringUnwind>::new_in();
+    let regs = UnwindRegsX86_64::new(0x7f00_0000_5001, 0x100, 0x110);
+    let mut frames = unwinder.iter_frames(0x7f00_0000_5001, regs, &mut cache, &mut memory);
+    let mut found = Vec::new();
+    while let Ok(Some(frame)) = frames.next() {
+        found.push(frame.address());
+    }
+    assert_eq!(found, [0x7f00_0000_5001, 0x7f00_0000_5008, 0x4242]);
+}
+
+#[test]
+fn a_set_has_an_image_for_each_stretch_and_tells_what_else_to_map() {
+    let full = Code { unwind: Some(unwind()), lines: lines(), ..code(b"f", &BODY) };
+    let bare = code(b"bare", &BODY);
+    let places = [(full, 0x7f00_0000_5000), (full, 0x7f00_0000_5040), (full, 0x7f00_0009_0000), (bare, 0x40_0000)];
+    let codes: Vec<Code> = places.map(|(code, addr)| at(code, addr)).to_vec();
+    let mut builder = ImageBuilder::new(X86_64, Addressing::FileOffset);
+    let slots: Vec<SlotId> = codes.iter().map(|code| builder.add(code, code.addr)).collect();
+    // A library between the two stretches, up to the second one: its information can only stand behind it.
+    let library = 0x7f00_0006_0000..0x7f00_0009_0000;
+    let set = builder.build_set(Some(library.clone()));
+    let images: Vec<usize> = slots.iter().map(|&slot| set.place(slot).unwrap().0).collect();
+    assert_eq!(images, [1, 1, 2, 0]);
+    for (index, image) in set.images().enumerate() {
+        let made = write(image);
+        judge(&made);
+        // Even without information there is a table: libunwind goes on by frame pointers only if there is one.
+        let (hdr_at, hdr) = section(&made.bytes, ".eh_frame_hdr");
+        let base = slots.iter().zip(&codes).find_map(|(&slot, code)| {
+            set.place(slot).filter(|(of, _)| *of == index).map(|(_, place)| code.addr.0 - place.offset)
+        });
+        let base = base.unwrap();
+        let helpers = set.helpers(index);
+        assert_eq!(helpers.is_empty(), index == 0);
+        assert!(helpers.iter().all(|helper| helper.addr == base + helper.offset), "{helpers:x?}");
+        assert!(helpers.iter().all(|helper| helper.len == 1 || !(library.contains(&helper.addr))), "{helpers:x?}");
+        // libunwind takes the lowest map for the image's start, and reads the table through the maps.
+        if index > 0 {
+            assert_eq!(helpers[0].offset, 0);
+            let table = hdr_at..hdr_at + hdr.len() as u64;
+            let covers = |helper: &Helper| helper.offset <= table.start && table.end <= helper.offset + helper.len;
+            assert!(helpers.iter().any(covers), "{table:x?} is not in {helpers:x?}");
+        }
+    }
+}
+
+#[test]
+fn both_addr2lines_name_function_and_line() {
+    let full = Code { lines: lines(), ..code(b"f", &BODY) };
+    let codes = [at(full, 0x5000)];
+    let (image, slots) = build(Target::new(22, Endian::Big), Addressing::FileOffset, &codes);
+    let made = write(&image);
+    judge(&made);
+    let addr = image.place(slots[0]).unwrap().addr + 4;
+    let load = |id: gimli::SectionId| {
+        use object::{Object, ObjectSection};
+        let file = object::File::parse(&made.bytes[..]).unwrap();
+        let range = file.section_by_name(id.name()).and_then(|section| section.file_range());
+        let bytes = range.map_or(&[][..], |(at, len)| &made.bytes[at as usize..(at + len) as usize]);
+        Ok::<_, gimli::Error>(gimli::EndianSlice::new(bytes, gimli::BigEndian))
+    };
+    let context = addr2line::Context::from_dwarf(gimli::Dwarf::load(load).unwrap()).unwrap();
+    let mut frames = context.find_frames(addr).skip_all_loads().unwrap();
+    let frame = frames.next().unwrap().unwrap();
+    assert_eq!(frame.function.unwrap().raw_name().unwrap(), "f");
+    let location = frame.location.unwrap();
+    assert_eq!((location.line, location.column), (Some(42), Some(3)));
+    assert!(location.file.unwrap().ends_with("ve app.js"));
+}
+
+#[test]
+fn a_hundred_thousand_functions_need_no_more_disk_than_they_have_code() {
+    use std::os::unix::fs::MetadataExt;
+    let names: Vec<String> = (0..100_000).map(|n| format!("function {n}")).collect();
+    let codes: Vec<Code> = names
+        .iter()
+        .enumerate()
+        .map(|(n, name)| at(code(name.as_bytes(), &BODY), 0x7f00_0000_0000 + n as u64 * 64))
+        .collect();
+    let made = write(&build(X86_64, Addressing::FileOffset, &codes).0);
+    judge(&made);
+    assert!(run("nm", &[], &made.path, &[]).contains("t function 99999\n"));
+    let scattered: Vec<Code> =
+        codes[..16].iter().enumerate().map(|(n, code)| at(*code, n as u64 * 0xf0_0000)).collect();
+    let made = write(&build(X86_64, Addressing::FileOffset, &scattered).0);
+    judge(&made);
+    let metadata = std::fs::metadata(&made.path).unwrap();
+    assert!(metadata.len() > 200 << 20 && metadata.blocks() * 512 < 1 << 20, "{} blocks", metadata.blocks());
+}
+
+#[test]
+fn the_build_id_is_of_the_content() {
+    let id = |code: Code, addr| build(X86_64, Addressing::FileOffset, &[at(code, addr)]).0.build_id();
+    let first = id(code(b"f", &BODY), 0x1000);
+    assert_eq!(first, id(code(b"f", &BODY), 0x1000));
+    let others = [
+        id(code(b"g", &BODY), 0x1000),
+        id(code(b"f", &BODY[1..]), 0x1000),
+        id(code(b"f", &BODY), 0x1010),
+        id(Code { bytes: None, ..code(b"f", &BODY) }, 0x1000),
+        id(Code { lines: lines(), ..code(b"f", &BODY) }, 0x1000),
+        id(Code { unwind: Some(unwind()), ..code(b"f", &BODY) }, 0x1000),
+    ];
+    assert!(others.iter().all(|other| *other != first));
+    let made = write(&build(X86_64, Addressing::FileOffset, &[at(code(b"f", &BODY), 0x1000)]).0);
+    let hex: String = first.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(run("readelf", &["-n"], &made.path, &[]).contains(&hex));
 }

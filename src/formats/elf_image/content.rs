@@ -1,6 +1,6 @@
 //! The build ID: a hash over everything that the image is made from.
 
-use super::layout::{Layout, Slot};
+use super::layout::{FramesAt, Layout, Slot};
 use super::{Addressing, Target};
 use crate::model::process::BuildId;
 use sha1_smol::Sha1;
@@ -15,6 +15,7 @@ pub(super) fn build_id(target: Target, addressing: Addressing, slots: &[Slot], l
     hash.update(WRITER);
     number(&mut hash, u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.is_big()));
     number(&mut hash, u64::from(addressing == Addressing::RunTime));
+    number(&mut hash, u64::from(layout.frames == FramesAt::BehindAlways));
     for piece in &layout.pieces {
         let code = slots[piece.slot as usize].code;
         for value in [piece.addr, piece.skip, piece.len, code.size, code.lines.base, code.lines.count] {

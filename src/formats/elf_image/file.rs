@@ -7,7 +7,7 @@
 //!
 //! Everything is written in this order but the first three, which need to know the rest.
 
-use super::layout::Run;
+use super::layout::{FramesAt, Run};
 use super::sink::Sink;
 use super::{Addressing, Image, Target, Written};
 use super::{eh_frame, lines, symtab};
@@ -52,6 +52,7 @@ pub(super) struct Sections {
     names: Vec<u8>,
     /// Whether addresses of loaded sections are file offsets.
     addressed: bool,
+    first_text: u32,
 }
 
 impl Sections {
@@ -60,6 +61,7 @@ impl Sections {
             headers: Vec::with_capacity(image.layout.runs.len() + 12),
             names: vec![0],
             addressed: image.addressing == Addressing::FileOffset,
+            first_text: 0,
         };
         let header = SectionHeader {
             sh_type: elf::SHT_NOTE,
@@ -78,7 +80,7 @@ impl Sections {
 
     /// The index of the first section with code.
     pub(super) fn first_text(&self) -> u32 {
-        2
+        self.first_text
     }
 
     /// Adds a section that is not loaded.
@@ -127,11 +129,17 @@ impl Sections {
 pub(super) fn write(image: &Image, out: &mut (impl Write + Seek)) -> Result<Written> {
     let mut written = Written::default();
     let mut sections = Sections::new(image);
-    let mut sink = Sink::new(out, image.layout.code.start)?;
-    write_code(image, &mut sink, &mut sections)?;
+    let mut sink = Sink::new(out, header_size(image.target, image.layout.segments))?;
     let mut frames = eh_frame::Frames::default();
-    if image.addressing == Addressing::FileOffset {
+    let in_front = matches!(image.layout.frames, FramesAt::InFront(_));
+    if in_front {
         frames = eh_frame::write(image, &mut sink, &mut sections, &mut written)?;
+    }
+    write_code(image, &mut sink, &mut sections)?;
+    if image.addressing == Addressing::FileOffset {
+        if !in_front {
+            frames = eh_frame::write(image, &mut sink, &mut sections, &mut written)?;
+        }
         lines::write(image, &mut sink, &mut sections, &mut written)?;
     }
     symtab::write(image, &mut sink, &mut sections)?;
@@ -145,6 +153,7 @@ pub(super) fn write(image: &Image, out: &mut (impl Write + Seek)) -> Result<Writ
 
 fn write_code<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections: &mut Sections) -> Result<()> {
     let fill = if image.addressing == Addressing::RunTime { GAP_FILL } else { 0 };
+    sections.first_text = sections.next();
     for run in &image.layout.runs {
         sections.push_run(run);
         if !run.has_bytes {
@@ -257,13 +266,19 @@ fn segment(p_type: elf::ProgramType, place: Range<u64>, p_flags: elf::ProgramFla
 /// and all; unwinding information.
 fn segments(image: &Image, frames: &eh_frame::Frames) -> Vec<ProgramHeader> {
     let note = note_of(image);
-    let mut segments = vec![segment(elf::PT_LOAD, 0..note.end, elf::PF_R, 4096)];
+    // An alignment of 1: libdw would round the base, which is known exactly, up to any other.
+    let load = |place, flags| segment(elf::PT_LOAD, place, flags, 1);
+    let mut loads = vec![load(0..note.end, elf::PF_R)];
     let code = image.layout.code.clone();
     if !code.is_empty() {
-        segments.push(segment(elf::PT_LOAD, code, elf::PF_R | elf::PF_X, 4096));
+        loads.push(load(code, elf::PF_R | elf::PF_X));
     }
     if !frames.all.is_empty() {
-        segments.push(segment(elf::PT_LOAD, frames.all.clone(), elf::PF_R, 4096));
+        loads.push(load(frames.all.clone(), elf::PF_R));
+    }
+    loads.sort_by_key(|load| load.p_offset);
+    let mut segments = loads;
+    if !frames.all.is_empty() {
         segments.push(segment(elf::PT_GNU_EH_FRAME, frames.header.clone(), elf::PF_R, 4));
     }
     segments.push(segment(elf::PT_NOTE, note, elf::PF_R, 4));

@@ -10,6 +10,9 @@
 //! * [`Addressing::RunTime`], for callgrind's viewers. ET_EXEC with sections at the addresses where the code ran; of
 //!   code that shared an address the latest wins.
 //!
+//! With [`ImageBuilder::build_set`] code that lies apart gets images of its own: for recordings with user stacks, which
+//! perf unwinds through the images (`layout::apart`).
+//!
 //! Written: code (`.text`; of type NOBITS where only names are known), `.symtab`, `.eh_frame` with a sorted
 //! `.eh_frame_hdr`, DWARF 4 line tables, and a build ID made from the content. Memory: some 60 bytes for each piece,
 //! plus what its line table takes when encoded; code and names are streamed from the dump to the file.
@@ -21,8 +24,11 @@ mod eh_frame;
 mod file;
 mod layout;
 mod lines;
+mod set;
 mod sink;
 mod symtab;
+
+pub use set::{Helper, ImageSet};
 
 use super::cursor::Endian;
 use crate::error::Result;
@@ -32,6 +38,7 @@ use crate::model::process::BuildId;
 use layout::{Layout, Slot};
 use object::elf;
 use std::io::{Seek, Write};
+use std::ops::Range;
 
 /// The kind of program that the code belongs to: the recorded one, not the one that reads the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +124,13 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
             Addressing::FileOffset => Layout::mirror(&self.slots, self.target),
             Addressing::RunTime => Layout::at_run_time(&self.slots, self.target),
         };
-        let build_id = content::build_id(self.target, self.addressing, &self.slots, &layout);
-        Image { target: self.target, addressing: self.addressing, slots: self.slots, layout, build_id }
+        Image::new(self.target, self.addressing, self.slots, layout)
+    }
+
+    /// Gives every piece its place in one or more images through which user stacks can be unwound. `foreign` are the
+    /// addresses at which other files were mapped in the process, at any time.
+    pub fn build_set(self, foreign: impl IntoIterator<Item = Range<u64>>) -> ImageSet<'a, 'data> {
+        set::build(self.target, &self.slots, foreign)
     }
 }
 
@@ -145,7 +157,12 @@ pub struct Written {
     pub bad_unwind: u64,
 }
 
-impl Image<'_, '_> {
+impl<'a, 'data> Image<'a, 'data> {
+    fn new(target: Target, addressing: Addressing, slots: Vec<Slot<'a, 'data>>, layout: Layout) -> Self {
+        let build_id = content::build_id(target, addressing, &slots, &layout);
+        Self { target, addressing, slots, layout, build_id }
+    }
+
     /// Where a piece of code is; `None` if it could not get a place: with [`Addressing::RunTime`] if later code took
     /// its start, or if its address is beyond the class; with [`Addressing::FileOffset`] if its size is absurd.
     pub fn place(&self, slot: SlotId) -> Option<Place> {

@@ -13,7 +13,7 @@ mod table;
 
 use super::Image;
 use super::file::Sections;
-use super::layout::Piece;
+use super::layout::{FramesAt, Slot};
 use super::sink::Sink;
 use super::{Target, Written};
 use crate::error::Result;
@@ -34,7 +34,31 @@ pub(super) struct Frames {
     pub(super) header: Range<u64>,
 }
 
-/// Writes both sections, if any piece of code has unwinding information.
+/// How long both sections will be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Measure {
+    /// From the start of `.eh_frame` to the end of `.eh_frame_hdr`.
+    pub(super) len: u64,
+    /// Whether there is any unwinding information.
+    pub(super) any: bool,
+}
+
+/// The length for all of `slots`, or a little more: it does not depend on where they will be.
+pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
+    let mut encoder = Encoder::new(target);
+    let mut len = 0;
+    for slot in slots {
+        encoder.piece(slot.code, 0, len);
+        len += encoder.out.len() as u64;
+    }
+    let table = table::length(encoder.table.len());
+    Measure { len: (len + END.len() as u64).next_multiple_of(8) + table, any: len > 0 }
+}
+
+/// A CIE of length 0 ends the section.
+const END: [u8; 4] = [0; 4];
+
+/// Writes both sections, if any piece of code has unwinding information or the layout wants them anyhow.
 pub(super) fn write<W: Write + Seek>(
     image: &Image,
     sink: &mut Sink<W>,
@@ -43,28 +67,27 @@ pub(super) fn write<W: Write + Seek>(
 ) -> Result<Frames> {
     let pieces = image.layout.pieces.iter().filter(|piece| piece.skip == 0);
     let mut pieces = pieces.filter(|piece| image.slots[piece.slot as usize].code.unwind.is_some()).peekable();
-    if pieces.peek().is_none() {
+    if pieces.peek().is_none() && image.layout.frames == FramesAt::Behind {
         return Ok(Frames::default());
     }
     sink.align(8)?;
     let start = sink.offset();
-    let mut encoder = Encoder { target: image.target, cies: FxHashMap::default(), table: Vec::new(), out: Vec::new() };
+    let mut encoder = Encoder::new(image.target);
     for piece in pieces {
-        match encoder.piece(image.slots[piece.slot as usize].code, piece, sink.offset()) {
+        match encoder.piece(image.slots[piece.slot as usize].code, piece.addr, sink.offset()) {
             Some(count) => written.with_unwind += u64::from(count > 0),
             None => written.bad_unwind += 1,
         }
         sink.bytes(&encoder.out)?;
     }
-    sink.bytes(&[0; 4])?; // a CIE of length 0 ends the section
-    let eh_frame = start..sink.offset();
+    sink.bytes(&END)?;
     let header =
-        |sh_type| SectionHeader { sh_type, sh_flags: elf::SHF_ALLOC, sh_addralign: 8, ..SectionHeader::default() };
-    sections.push_loaded(b".eh_frame", header(elf::SHT_PROGBITS), eh_frame.clone());
+        SectionHeader { sh_type: elf::SHT_PROGBITS, sh_flags: elf::SHF_ALLOC, sh_addralign: 8, ..Default::default() };
+    sections.push_loaded(b".eh_frame", header.clone(), start..sink.offset());
     sink.align(8)?;
     let at = sink.offset();
     sink.bytes(&table::encode(encoder.table, image.target.gimli_endian(), at, start))?;
-    sections.push_loaded(b".eh_frame_hdr", header(elf::SHT_PROGBITS), at..sink.offset());
+    sections.push_loaded(b".eh_frame_hdr", header, at..sink.offset());
     Ok(Frames { all: start..sink.offset(), header: at..sink.offset() })
 }
 
@@ -79,16 +102,20 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// Encodes one piece's information into `out`, which will stand at `at`. Gives the number of FDEs, or `None` if
+    fn new(target: Target) -> Self {
+        Self { target, cies: FxHashMap::default(), table: Vec::new(), out: Vec::new() }
+    }
+
+    /// Encodes the information of code at `addr` into `out`, which will stand at `at`. Gives the number of FDEs, or `None` if
     /// something was malformed: then the piece has none.
-    fn piece(&mut self, code: &Code, piece: &Piece, at: u64) -> Option<usize> {
+    fn piece(&mut self, code: &Code, addr: u64, at: u64) -> Option<usize> {
         self.out.clear();
         let Some(unwind) = code.unwind else { return Some(0) };
         let endian = self.target.gimli_endian();
         let fdes = records::parse(unwind.eh_frame, code, endian, self.target.address_size())?;
         for fde in &fdes {
             let cie = self.cie(&fde.cie, at);
-            self.fde(fde, cie, piece, at);
+            self.fde(fde, cie, addr, at);
         }
         Some(fdes.len())
     }
@@ -102,9 +129,9 @@ impl Encoder {
         })
     }
 
-    fn fde(&mut self, fde: &Fde, cie: u64, piece: &Piece, at: u64) {
+    fn fde(&mut self, fde: &Fde, cie: u64, addr: u64, at: u64) {
         let start = at + self.out.len() as u64;
-        let pc = piece.addr + fde.start;
+        let pc = addr + fde.start;
         fde.encode(self.target, start, cie, pc, &mut self.out);
         // The layout ends code below 2^31, and this follows it.
         self.table.push((pc as u32, start as u32));

@@ -1,5 +1,6 @@
 //! Where in the image each piece of code goes, and which stretches of it become sections.
 
+pub(super) mod apart;
 mod mirror;
 mod run_time;
 
@@ -57,6 +58,19 @@ pub(super) struct Layout {
     pub(super) code: Range<u64>,
     /// How many program headers there is room for.
     pub(super) segments: usize,
+    /// Where the unwinding information goes.
+    pub(super) frames: FramesAt,
+}
+
+/// Where an image has its `.eh_frame` and `.eh_frame_hdr`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FramesAt {
+    /// Behind the code, if there is any.
+    Behind,
+    /// Behind the code, also if it is empty: libunwind goes on by frame pointers only if there is a table.
+    BehindAlways,
+    /// Between the file's header and the code: so many bytes.
+    InFront(u64),
 }
 
 /// Pieces closer than this share a section: what lies between would else be a page of padding, and viewers that
@@ -108,10 +122,22 @@ impl Layout {
     pub(super) fn mirror(slots: &[Slot], target: Target) -> Self {
         let header = header_size(target, SEGMENTS);
         let (places, pieces) = mirror::place(slots, header);
+        Self::of_file(slots, (places, pieces), header, FramesAt::Behind)
+    }
+
+    /// The layout for perf of code whose addresses less `base` are its offsets.
+    pub(super) fn one_region(slots: &[Slot], target: Target, base: u64, frames: FramesAt) -> Self {
+        Self::of_file(slots, mirror::place_one_region(slots, base), header_size(target, SEGMENTS), frames)
+    }
+
+    fn of_file(slots: &[Slot], placed: (Vec<Option<Place>>, Vec<Piece>), header: u64, frames: FramesAt) -> Self {
+        let (places, pieces) = placed;
         let runs = runs(&pieces, slots);
-        let start = runs.first().map_or(header, |run| run.addr);
-        let end = runs.last().map_or(header, |run| run.addr + run.size);
-        Self { places, pieces, runs, code: start..end, segments: SEGMENTS }
+        let code = match (runs.first(), runs.last()) {
+            (Some(first), Some(last)) => first.addr..last.addr + last.size,
+            _ => header..header,
+        };
+        Self { places, pieces, runs, code, segments: SEGMENTS, frames }
     }
 
     /// The layout for callgrind's viewers: run-time addresses, the sections one behind the other in the file.
@@ -134,6 +160,63 @@ impl Layout {
                 places[piece.slot as usize] = Some(Place { offset, addr: piece.addr });
             }
         }
-        Self { places, pieces, runs, code: header..end, segments }
+        Self { places, pieces, runs, code: header..end, segments, frames: FramesAt::Behind }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::cursor::Endian;
+    use crate::model::code::{Lines, OriginId};
+
+    const X86_64: Target = Target { machine: 62, is_64: true, endian: Endian::Little };
+
+    /// Code of which only the size matters.
+    pub(super) fn named(size: u64) -> Code<'static> {
+        Code {
+            name: b"f",
+            addr: Addr(0),
+            size,
+            bytes: None,
+            lines: Lines::default(),
+            unwind: None,
+            origin: OriginId(0),
+        }
+    }
+
+    pub(super) fn slots<'a>(codes: &'a [Code<'static>], addresses: &[u64]) -> Vec<Slot<'a, 'static>> {
+        codes.iter().zip(addresses).map(|(code, &addr)| Slot { code, addr: Addr(addr) }).collect()
+    }
+
+    #[test]
+    fn runs_join_small_gaps_of_one_kind() {
+        let codes = [named(16), named(16), Code { bytes: Some(&[0x90; 16]), ..named(16) }, named(16)];
+        let layout = Layout::at_run_time(&slots(&codes, &[0x1000, 0x1100, 0x1200, 0x9000]), X86_64);
+        let runs: Vec<_> = layout.runs.iter().map(|run| (run.addr, run.size, run.has_bytes)).collect();
+        assert_eq!(runs, [(0x1000, 0x110, false), (0x1200, 16, true), (0x9000, 16, false)]);
+    }
+
+    #[test]
+    fn sections_never_outnumber_what_elf_can_count() {
+        let bytes: &[u8] = &[0x90; 16];
+        let codes: Vec<_> = (0..70_000).map(|n| Code { bytes: (n % 2 == 0).then_some(bytes), ..named(16) }).collect();
+        let addresses: Vec<u64> = (0..70_000).map(|n| n * 0x10_0000).collect();
+        let layout = Layout::at_run_time(&slots(&codes, &addresses), X86_64);
+        assert!(layout.runs.len() <= MAX_RUNS);
+        assert_eq!(layout.pieces.len(), 70_000);
+    }
+
+    #[test]
+    fn at_run_time_the_latest_code_wins() {
+        let codes = [named(0x100), named(0x40), named(0x100), named(8)];
+        let layout = Layout::at_run_time(&slots(&codes, &[0x1000, 0x1040, 0x10c0, u64::MAX - 4]), X86_64);
+        let pieces: Vec<_> =
+            layout.pieces.iter().map(|piece| (piece.slot, piece.addr, piece.skip, piece.len)).collect();
+        let first = [(0, 0x1000, 0, 0x40), (1, 0x1040, 0, 0x40), (0, 0x1080, 0x80, 0x40), (2, 0x10c0, 0, 0x100)];
+        assert_eq!(pieces, first);
+        assert_eq!(layout.places[3], None, "beyond the address space");
+        let narrow = Target { is_64: false, ..X86_64 };
+        assert_eq!(Layout::at_run_time(&slots(&codes, &[1 << 32]), narrow).places, [None]);
     }
 }
