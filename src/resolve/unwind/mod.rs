@@ -14,6 +14,8 @@
 pub mod cfi;
 pub mod frame_pointer;
 pub mod registers;
+#[cfg(test)]
+mod tests;
 
 use super::address_space::{AddressSpaces, Place};
 use super::code_map::{CodeMap, Hit, How};

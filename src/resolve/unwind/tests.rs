@@ -1,0 +1,159 @@
+//! Stacks laid out by hand: native code is the test binary's own file, JIT code lies in anonymous memory.
+
+use super::registers::aarch64;
+use super::registers::x86_64::{RBP, RIP, RSP};
+use super::*;
+use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
+use crate::model::process::{Mapping, Process, Processes};
+use crate::model::{Nanos, Tid};
+use crate::parallel::Pool;
+use crate::resolve::symbols::files::SearchOptions;
+
+const JIT: u64 = 0x10_0000;
+const STACK: u64 = 0x7000;
+
+fn processes() -> Processes {
+    let mapping = Mapping {
+        time: Nanos(0),
+        addr: Addr(JIT),
+        len: 0x1_0000,
+        pgoff: 0,
+        path: b"//anon".into(),
+        build_id: None,
+        executable: true,
+        cpumode: CpuMode::User,
+        offset: 0,
+    };
+    let process = Process { mappings: vec![mapping], ..Process::default() };
+    Processes { by_pid: [(Pid(1), process)].into(), ..Processes::default() }
+}
+
+fn load<'data>(addr: u64, bytes: &'data [u8], unwind: Option<Unwind<'data>>) -> CodeEvent<'data> {
+    let code = Code {
+        name: b"jit",
+        addr: Addr(addr),
+        size: bytes.len() as u64,
+        bytes: Some(bytes),
+        lines: Lines::default(),
+        unwind,
+        origin: OriginId(0),
+    };
+    CodeEvent { pid: Pid(1), tid: Tid(1), time: Some(Nanos(1)), kind: CodeEventKind::Load(code) }
+}
+
+/// Everything borrows from everything and lives as long as the test program.
+fn kept<T>(thing: T) -> &'static T {
+    Box::leak(Box::new(thing))
+}
+
+fn unwind(events: Vec<CodeEvent<'static>>, registers: &Registers, words: &[u64], max_depth: usize) -> Chain {
+    let processes = processes();
+    let spaces = kept(AddressSpaces::new(&processes));
+    let codes = kept(CodeMap::build(vec![(OriginId(0), events)], &processes, &Pool::new(None).unwrap()));
+    let images = kept(Images::new(spaces.dsos().iter(), SearchOptions::default()));
+    let unwinder = Unwinder::new(spaces, codes, images, max_depth);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut chain = Chain::default();
+    let stack = UserStack { pid: Pid(1), time: Nanos(5), registers, bytes: &bytes };
+    unwinder.unwind(&stack, &mut Cache::default(), &mut chain);
+    chain
+}
+
+fn registers(machine: Machine, values: &[(u16, u64)]) -> Registers {
+    let mut registers = Registers::new(machine);
+    for &(register, value) in values {
+        registers.set(register, value);
+    }
+    registers
+}
+
+fn x86_64(pc: u64, bp: u64) -> Registers {
+    registers(Machine::X86_64, &[(RIP, pc), (RSP, STACK), (RBP, bp)])
+}
+
+fn addresses(chain: &Chain) -> Vec<u64> {
+    chain.frames.iter().map(|frame| frame.raw().0).collect()
+}
+
+/// `push rbp; mov rbp, rsp; …; pop rbp; ret`
+const FRAMED: [u8; 16] =
+    [0x55, 0x48, 0x89, 0xe5, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x5d, 0xc3];
+
+#[test]
+fn jit_frames_by_frame_pointer_down_to_a_return_address_of_zero() {
+    let stack = [0, 0, STACK + 32, JIT + 0x20, 0, 0];
+    let chain = unwind(Vec::new(), &x86_64(JIT + 5, STACK + 16), &stack, MAX_DEPTH);
+    assert_eq!(addresses(&chain), [JIT + 5, JIT + 0x20]);
+    assert_eq!(chain.frames[1], FrameAddr::Return(Addr(JIT + 0x20)));
+    assert!(!chain.truncated);
+}
+
+#[test]
+fn a_leaf_that_has_no_frame_yet_keeps_its_caller() {
+    let stack = [JIT + 0x40, 0, STACK + 32, JIT + 0x60, 0, 0];
+    let events = vec![load(JIT, &FRAMED, None)];
+    let at_entry = unwind(events.clone(), &x86_64(JIT, STACK + 16), &stack, MAX_DEPTH);
+    assert_eq!(addresses(&at_entry), [JIT, JIT + 0x40, JIT + 0x60]);
+    let at_return = unwind(events.clone(), &x86_64(JIT + 15, STACK + 16), &stack, MAX_DEPTH);
+    assert_eq!(addresses(&at_return), [JIT + 15, JIT + 0x40, JIT + 0x60]);
+    let inside = unwind(events, &x86_64(JIT + 6, STACK + 16), &stack, MAX_DEPTH);
+    assert_eq!(addresses(&inside), [JIT + 6, JIT + 0x60]);
+}
+
+#[test]
+fn unwinding_information_of_the_dump_is_used_and_ends_the_chain() {
+    // CFA = rsp + 24, return address at CFA - 8; no frame pointer.
+    let code = kept([0x90; 16]);
+    let cie = [
+        &16_u32.to_le_bytes()[..], // length
+        &[0; 4],                   // CIE
+        b"\x01zR\0\x01\x78\x10",   // version, augmentation, code and data factor (-8), return register
+        &[0x01, 0x1b],             // pc-relative, 4 bytes
+        &[0x0c, 7, 24],            // DW_CFA_def_cfa rsp, 24
+    ]
+    .concat();
+    let fde = |instructions: &[u8]| {
+        let here = (code.len() + cie.len() + 8) as i32;
+        let instructions = [&[0][..], instructions].concat();
+        [&(12 + instructions.len() as u32).to_le_bytes()[..], &24_u32.to_le_bytes(), &(-here).to_le_bytes()]
+            .concat()
+            .into_iter()
+            .chain(16_u32.to_le_bytes())
+            .chain(instructions)
+            .collect::<Vec<u8>>()
+    };
+    let eh_frame = |instructions: &[u8]| [&cie[..], &fde(instructions)].concat();
+    let with = |eh_frame: &'static [u8]| Some(Unwind { eh_frame, eh_frame_hdr: &[], mapped_size: 0 });
+    let saved: &'static [u8] = eh_frame(&[0x90, 1, 0]).leak(); // DW_CFA_offset RA, CFA - 8; nop
+    let last: &'static [u8] = eh_frame(&[0x07, 16, 0]).leak(); // DW_CFA_undefined RA; nop
+    let events = vec![load(JIT, code, with(saved)), load(JIT + 0x40, code, with(last))];
+    let chain = unwind(events, &x86_64(JIT + 5, 1), &[9, 9, JIT + 0x48, 9], MAX_DEPTH);
+    assert_eq!(addresses(&chain), [JIT + 5, JIT + 0x48]);
+    assert!(!chain.truncated);
+}
+
+#[test]
+fn stacks_that_loop_or_leave_the_copy_end() {
+    let looping = unwind(Vec::new(), &x86_64(JIT, STACK), &[STACK, JIT + 8], MAX_DEPTH);
+    assert_eq!(addresses(&looping), [JIT, JIT + 8]);
+    assert!(looping.truncated);
+    let cut = unwind(Vec::new(), &x86_64(JIT, STACK + 16), &[0, 0, STACK + 64], MAX_DEPTH);
+    assert_eq!((addresses(&cut), cut.truncated), (vec![JIT], true));
+    let into_nothing = unwind(Vec::new(), &x86_64(JIT, STACK), &[STACK + 16, 0xdead], MAX_DEPTH);
+    assert_eq!((addresses(&into_nothing), into_nothing.truncated), (vec![JIT], true));
+    let unmapped = unwind(Vec::new(), &x86_64(0x66, STACK), &[STACK + 16, JIT], MAX_DEPTH);
+    assert_eq!((addresses(&unmapped), unmapped.truncated), (vec![0x66], true));
+    let deep: Vec<u64> = (0..400).flat_map(|frame| [STACK + 16 * (frame + 1), JIT + 8]).collect();
+    let deep = unwind(Vec::new(), &x86_64(JIT, STACK), &deep, MAX_DEPTH);
+    assert_eq!((deep.frames.len(), deep.truncated), (MAX_DEPTH, true));
+}
+
+#[test]
+fn aarch64_frame_records_with_signed_return_addresses() {
+    let signed = (JIT + 0x20) | (0xab << 48);
+    let start = [(aarch64::PC, JIT + 4), (aarch64::SP, STACK), (aarch64::FP, STACK)];
+    let stack = [STACK + 16, signed, 0, 0];
+    let chain = unwind(Vec::new(), &registers(Machine::Aarch64, &start), &stack, MAX_DEPTH);
+    assert_eq!(addresses(&chain), [JIT + 4, JIT + 0x20]);
+    assert!(!chain.truncated);
+}
