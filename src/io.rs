@@ -298,6 +298,25 @@ impl Output {
         })
     }
 
+    /// Appends a stretch of a file, copied by the kernel. `false` if that cannot be done with this output: nothing
+    /// was written then.
+    pub fn copy_from(&mut self, file: &File, range: Range<u64>) -> Result<bool> {
+        let Some(out) = self.as_file()? else { return Ok(false) };
+        let (mut at, mut copied) = (range.start, false);
+        while at < range.end {
+            let left = usize::try_from(range.end - at).unwrap_or(usize::MAX);
+            match rustix::fs::copy_file_range(file, Some(&mut at), &out, None, left) {
+                Ok(0) => return Err(Error::new("the input became shorter while it was copied").at(at)),
+                Ok(_) => copied = true,
+                Err(rustix::io::Errno::INTR) => {}
+                // Not between these two file systems.
+                Err(_) if !copied => return Ok(false),
+                Err(error) => return Err(std::io::Error::from(error).into()),
+            }
+        }
+        Ok(true)
+    }
+
     /// Makes the output appear.
     pub fn commit(mut self) -> Result<()> {
         self.flush()?;

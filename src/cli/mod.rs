@@ -8,6 +8,7 @@ pub mod common;
 mod export;
 mod flamegraph;
 mod formats;
+mod inject;
 mod input;
 mod intervals;
 mod report;
@@ -32,6 +33,8 @@ pub struct Cli {
 /// Each command's arguments know how to run: `run(self, job) -> Result<Outcome>`.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Merges JIT code into perf.data: perf report, script and annotate then name it
+    Inject(Box<inject::InjectArgs>),
     /// Names the JIT code in callgrind.out (for KCachegrind), and in reports of massif, DHAT, memcheck, helgrind
     Callgrind(Box<callgrind::CallgrindArgs>),
     /// Folds stacks: any profile → one line a stack, as inferno-collapse-perf writes them
@@ -55,6 +58,7 @@ impl Cli {
     pub fn run(self) -> Result<ExitCode> {
         let job = self.common.job()?;
         let outcome = match self.command {
+            Command::Inject(args) => args.run(&job)?,
             Command::Callgrind(args) => args.run(&job)?,
             Command::Collapse(args) => args.run(&job)?,
             Command::Flamegraph(args) => args.run(&job)?,

@@ -6,6 +6,7 @@ pub mod export;
 mod export_spans;
 pub mod flamegraph;
 pub mod formats;
+pub mod inject;
 pub mod load;
 pub mod outputs;
 pub mod recording;

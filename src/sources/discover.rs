@@ -47,6 +47,13 @@ pub(super) struct Source {
     pub(super) addr: Addr,
 }
 
+impl Found {
+    /// No sources, where none are wanted.
+    pub fn none() -> Self {
+        Self { files: Vec::new(), options: SourceOptions::default(), failed: Vec::new() }
+    }
+}
+
 /// Finds and opens the sources. `beside` is the directory of the input.
 pub fn find(
     processes: &Processes,

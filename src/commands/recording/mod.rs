@@ -5,7 +5,7 @@
 
 mod named;
 mod profile;
-mod records;
+pub(super) mod records;
 mod samples;
 mod spots;
 mod text;

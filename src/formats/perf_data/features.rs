@@ -33,8 +33,12 @@ impl Feature {
     pub const CMDLINE: u32 = 11;
     /// Attrs, ids and names of the events.
     pub const EVENT_DESC: u32 = 12;
+    /// That branch stacks were recorded.
+    pub const BRANCH_STACK: u32 = 15;
     /// An index of AUXTRACE records by file offset.
     pub const AUXTRACE: u32 = 18;
+    /// That the recording is one of `perf stat`.
+    pub const STAT: u32 = 19;
     /// Times of the first and last sample.
     pub const SAMPLE_TIME: u32 = 21;
     /// Resolution of the clock.

@@ -2,9 +2,9 @@
 //!
 //! Layouts: include/uapi/linux/perf_event.h; those from 64 on: tools/lib/perf/include/perf/event.h.
 
-use super::{RawRecord, kind};
+use super::{RawRecord, SampleId, kind};
 use crate::error::Result;
-use crate::formats::cursor::Cursor;
+use crate::formats::cursor::{Cursor, Endian};
 use crate::model::process::{BuildId, CpuMode, TscConversion};
 use crate::model::{Addr, Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
@@ -64,6 +64,38 @@ impl Mmap<'_> {
     pub fn executable(&self) -> bool {
         const PROT_EXEC: u32 = 4;
         !self.data && self.prot.is_none_or(|prot| prot & PROT_EXEC != 0)
+    }
+}
+
+impl Mmap<'_> {
+    /// As an MMAP2 record, with a trailer for this `sample_type` if its event has one. `None` if the path is too long.
+    pub fn to_mmap2(&self, trailer: Option<(&SampleId, u64)>, endian: Endian) -> Option<Vec<u8>> {
+        let mut body = Vec::with_capacity(128);
+        let u32 = |out: &mut Vec<u8>, number: u32| match endian {
+            Endian::Little => out.extend(number.to_le_bytes()),
+            Endian::Big => out.extend(number.to_be_bytes()),
+        };
+        let u64 = |out: &mut Vec<u8>, number: u64| match endian {
+            Endian::Little => out.extend(number.to_le_bytes()),
+            Endian::Big => out.extend(number.to_be_bytes()),
+        };
+        u32(&mut body, self.pid.0.cast_unsigned());
+        u32(&mut body, self.tid.0.cast_unsigned());
+        [self.addr.0, self.len, self.pgoff].into_iter().for_each(|number| u64(&mut body, number));
+        let id = self.build_id.as_ref().map_or(&[][..], BuildId::as_bytes);
+        body.extend([id.len() as u8, 0, 0, 0]);
+        body.extend(id);
+        body.resize(body.len() + 20 - id.len(), 0);
+        u32(&mut body, self.prot.unwrap_or_default());
+        u32(&mut body, self.flags.unwrap_or_default());
+        body.extend(self.path);
+        body.resize((body.len() + 1).next_multiple_of(8), 0);
+        if let Some((id, sample_type)) = trailer {
+            id.write(sample_type, endian, &mut body);
+        }
+        let with_id = if id.is_empty() { 0 } else { abi::PERF_RECORD_MISC_MMAP_BUILD_ID };
+        let data = if self.data { abi::PERF_RECORD_MISC_MMAP_DATA } else { 0 };
+        super::rewrite::record(kind::MMAP2, misc_of(self.cpumode) | with_id | data, &body, endian)
     }
 }
 
@@ -132,6 +164,18 @@ pub struct BuildIdRecord<'data> {
     pub path: &'data [u8],
     /// Kernel, user, guest
     pub cpumode: CpuMode,
+}
+
+/// The bits of a record's misc that say whose code it is.
+fn misc_of(mode: CpuMode) -> u16 {
+    match mode {
+        CpuMode::Unknown => abi::PERF_RECORD_MISC_CPUMODE_UNKNOWN,
+        CpuMode::Kernel => abi::PERF_RECORD_MISC_KERNEL,
+        CpuMode::User => abi::PERF_RECORD_MISC_USER,
+        CpuMode::Hypervisor => abi::PERF_RECORD_MISC_HYPERVISOR,
+        CpuMode::GuestKernel => abi::PERF_RECORD_MISC_GUEST_KERNEL,
+        CpuMode::GuestUser => abi::PERF_RECORD_MISC_GUEST_USER,
+    }
 }
 
 /// Whose code it is, from a record's misc.
@@ -255,7 +299,6 @@ fn build_id<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<B
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::cursor::Endian;
     use crate::formats::perf_data::Records;
 
     fn parse(kind: u32, misc: u16, words: &[u32], tail: &[u8]) -> Result<String> {

@@ -31,6 +31,8 @@ pub struct Recording {
     pub features: BTreeMap<u32, Feature>,
     /// Where the records are in the file: to its end for a pipe, and for a recorder that was killed.
     pub data: Range<u64>,
+    /// Where the last of attrs and ids ends in file form.
+    pub(super) attrs_end: u64,
     by_id: FxHashMap<u64, usize>,
 }
 
@@ -40,8 +42,9 @@ impl Recording {
     pub fn read(len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) -> Result<Self> {
         let header = Header::parse(&read_at(0, len.min(FILE_HEADER))?)?;
         let data = header.data.offset.min(len)..data_end(&header, len, warnings);
-        let mut recording =
-            Self { header, events: Vec::new(), features: BTreeMap::new(), data, by_id: FxHashMap::default() };
+        let attrs_end = header.attrs.end();
+        let (events, by_id) = (Vec::new(), FxHashMap::default());
+        let mut recording = Self { header, events, features: BTreeMap::new(), data, attrs_end, by_id };
         if header.form == Form::File {
             recording.read_attrs(len, read_at)?;
             recording.read_features(len, read_at, warnings);
@@ -83,6 +86,7 @@ impl Recording {
                 return Err(Error::new(format!("ids section at {:#x} ends beyond the file's {len} bytes", ids.offset))
                     .at(base + entry_size - 16));
             }
+            self.attrs_end = self.attrs_end.max(ids.end());
             let ids = words(&read_at(ids.offset, ids.size)?, ids.offset, self.header.endian);
             self.add_event(Event::new(attr, ids, base, self.header.endian)?);
         }
@@ -135,6 +139,10 @@ impl Recording {
                 let number = body.u64("feature number")?;
                 let number = u32::try_from(number).ok().filter(|&number| number < 128);
                 let number = number.ok_or_else(|| body.error("feature number is 128 or more"))?;
+                // An empty one marks the end of the list.
+                if body.is_empty() {
+                    return Ok(true);
+                }
                 self.features.insert(number, Feature { offset: body.offset(), bytes: body.rest().to_vec() });
                 if number == Feature::EVENT_DESC {
                     self.features[&number].clone().name_events(self.header.endian, &mut self.events)?;

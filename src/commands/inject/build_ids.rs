@@ -1,0 +1,262 @@
+//! Build IDs of files that are no JIT code, as `perf inject -b` and its kin add them: so that another machine finds
+//! the right files.
+
+use super::InjectOptions;
+use super::input::Input;
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::formats::cursor::Endian;
+use crate::formats::perf_data::{Edit, Mmap, RawRecord, Record, Records, kind, record};
+use crate::model::process::{BuildId, CpuMode};
+use crate::model::{Addr, Nanos, Pid};
+use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::dso::{Dso, DsoKind};
+use crate::resolve::symbols::files;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Which files get a build ID, and in which form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BuildIdMode {
+    /// None but the images of JIT code.
+    #[default]
+    None,
+    /// `-b`: files with samples, by a record of its own before the first of them.
+    Hit,
+    /// `--buildid-all`: every mapped file, by a record of its own before its first mapping.
+    All,
+    /// `-B`: files with samples, in their mapping records.
+    HitMappings,
+    /// `--mmap2-buildid-all`: every mapped file, in its mapping records.
+    AllMappings,
+}
+
+/// What is changed for the build IDs.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) edits: Vec<Edit>,
+    /// Entries for the BUILD_ID feature of a file.
+    pub(super) entries: Vec<u8>,
+}
+
+/// Finds the build IDs that were asked for.
+pub(super) fn edits(
+    input: &Input,
+    options: &InjectOptions,
+    spaces: &AddressSpaces,
+    warnings: &mut Warnings,
+) -> Result<Changes> {
+    let mode = options.build_ids;
+    if mode == BuildIdMode::None {
+        return Ok(Changes::default());
+    }
+    let known = options.known_build_ids.as_deref().map(|path| read_known(path, warnings)).transpose()?;
+    let mut finder = Finder { known, found: FxHashMap::default() };
+    let endian = input.recording.header.endian;
+    let hit = match mode {
+        BuildIdMode::Hit | BuildIdMode::HitMappings => hits(input, spaces),
+        _ => FxHashMap::default(),
+    };
+    let mut changes = Changes::default();
+    let mut told: FxHashSet<Vec<u8>> = FxHashSet::default();
+    if mode == BuildIdMode::Hit {
+        let mut list: Vec<(&(Vec<u8>, CpuMode), &u64)> = hit.iter().collect();
+        list.sort_by_key(|(file, at)| (**at, *file));
+        for ((path, cpumode), &at) in list {
+            if let Some(id) = finder.find(path, *cpumode) {
+                let insert = build_id_record(&id, path, *cpumode, endian);
+                changes.entries.extend(&insert);
+                changes.edits.push(Edit { at, remove: 0, insert });
+            }
+        }
+        return Ok(changes);
+    }
+    for raw in Records::new(input.records(), input.base(), endian) {
+        let Some(mmap) = mapping(&raw) else { continue };
+        let file = (mmap.path.to_vec(), mmap.cpumode);
+        if mode == BuildIdMode::HitMappings && !hit.contains_key(&file) {
+            continue;
+        }
+        let Some(id) = finder.find(mmap.path, mmap.cpumode) else { continue };
+        if mode == BuildIdMode::All {
+            if told.insert(file.0) {
+                let insert = build_id_record(&id, mmap.path, mmap.cpumode, endian);
+                changes.entries.extend(&insert);
+                changes.edits.push(Edit { at: raw.offset, remove: 0, insert });
+            }
+        } else if mmap.build_id.is_none() {
+            changes.edits.extend(with_build_id(input, &raw, mmap, id));
+        }
+    }
+    Ok(changes)
+}
+
+/// A mapping of something that may have a build ID.
+fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
+    if !matches!(raw.kind, kind::MMAP | kind::MMAP2) {
+        return None;
+    }
+    let Ok(Record::Mmap(mmap)) = Record::parse(raw) else { return None };
+    let kernel = matches!(mmap.cpumode, CpuMode::Kernel);
+    let file = mmap.cpumode == CpuMode::User && Dso::kind_of_user_path(mmap.path) == DsoKind::File;
+    (kernel || file).then_some(mmap)
+}
+
+/// The same record as MMAP2 with a build ID.
+fn with_build_id(input: &Input, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
+    const PROT_READ_EXEC: u32 = 1 | 4;
+    const MAP_PRIVATE: u32 = 2;
+    let (prot, flags) = (mmap.prot.unwrap_or(PROT_READ_EXEC), mmap.flags.unwrap_or(MAP_PRIVATE));
+    let mmap = Mmap { build_id: Some(id), prot: Some(prot), flags: Some(flags), ..mmap };
+    let trailer = input.recording.sample_id(raw);
+    let sample_type = input.recording.events.get(input.recording.event_of(raw)?)?.attr.sample_type;
+    let insert = mmap.to_mmap2(trailer.as_ref().map(|id| (id, sample_type)), raw.endian)?;
+    Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
+}
+
+/// The files that samples and their call chains are in, and the first sample of each.
+fn hits(input: &Input, spaces: &AddressSpaces) -> FxHashMap<(Vec<u8>, CpuMode), u64> {
+    let mut first: FxHashMap<(Vec<u8>, CpuMode), u64> = FxHashMap::default();
+    let mut seen = FxHashSet::default();
+    for raw in Records::new(input.records(), input.base(), input.recording.header.endian) {
+        if raw.kind != kind::SAMPLE {
+            continue;
+        }
+        let Ok(sample) = input.recording.sample(&raw) else { continue };
+        let (pid, _) = sample.pid_tid.unwrap_or_default();
+        for (mode, frame) in sample.frames() {
+            let Some(id) = dso_of(spaces, pid, frame.for_lookup(), sample.time, mode) else { continue };
+            if seen.insert(id) {
+                let dso = spaces.dsos().get(id);
+                let cpumode = match dso.kind {
+                    DsoKind::File => CpuMode::User,
+                    DsoKind::Kernel | DsoKind::Module => CpuMode::Kernel,
+                    _ => continue,
+                };
+                first.entry((dso.path.clone(), cpumode)).or_insert(raw.offset);
+            }
+        }
+    }
+    first
+}
+
+fn dso_of(
+    spaces: &AddressSpaces,
+    pid: Pid,
+    addr: Addr,
+    time: Option<Nanos>,
+    mode: CpuMode,
+) -> Option<crate::resolve::dso::DsoId> {
+    spaces.lookup(pid, addr, time.unwrap_or(Nanos(u64::MAX)), mode).map(|place| place.dso)
+}
+
+/// Finds build IDs, each once.
+struct Finder {
+    /// In place of looking into files, if the user gave a list.
+    known: Option<FxHashMap<Vec<u8>, BuildId>>,
+    found: FxHashMap<Vec<u8>, Option<BuildId>>,
+}
+
+impl Finder {
+    fn find(&mut self, path: &[u8], cpumode: CpuMode) -> Option<BuildId> {
+        if let Some(known) = &self.known
+            && let Some(id) = known.get(path)
+        {
+            return Some(*id);
+        }
+        let look = || match cpumode {
+            CpuMode::Kernel if path.starts_with(b"[") => running_kernel(),
+            _ => files::open(Path::new(OsStr::from_bytes(path)))?.build_id(),
+        };
+        *self.found.entry(path.to_vec()).or_insert_with(look)
+    }
+}
+
+/// The build ID of the kernel that runs here: a note (`Elf64_Nhdr`, in this machine's byte order) among others.
+fn running_kernel() -> Option<BuildId> {
+    let notes = std::fs::read("/sys/kernel/notes").ok()?;
+    let mut rest = &notes[..];
+    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
+    loop {
+        let (name_len, len, kind) = (word(rest, 0)?, word(rest, 4)?, word(rest, 8)?);
+        let start = 12 + name_len.next_multiple_of(4);
+        let description = rest.get(start..start.checked_add(len)?)?;
+        const NT_GNU_BUILD_ID: usize = 3;
+        if kind == NT_GNU_BUILD_ID && rest.get(12..16) == Some(b"GNU\0") {
+            return BuildId::new(description);
+        }
+        rest = rest.get(start + len.next_multiple_of(4)..)?;
+    }
+}
+
+/// `perf buildid-list` writes such lists: a build ID in hexadecimal digits, a space, a path; on each line.
+fn read_known(path: &Path, warnings: &mut Warnings) -> Result<FxHashMap<Vec<u8>, BuildId>> {
+    let text = std::fs::read(path).map_err(|error| Error::new("cannot open").because(error).in_file(path))?;
+    let mut known = FxHashMap::default();
+    for (number, line) in text.split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+        match known_line(line) {
+            Some((id, file)) => {
+                known.insert(file.to_vec(), id);
+            }
+            None => {
+                let message = format!("line {} is not a build ID and a path", number + 1);
+                warnings.push(Warning::new(message).in_file(path, None));
+            }
+        }
+    }
+    Ok(known)
+}
+
+fn known_line(line: &[u8]) -> Option<(BuildId, &[u8])> {
+    let space = line.iter().position(|&byte| byte == b' ')?;
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (pairs, odd) = line[..space].as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
+    let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
+    let path = line[space + 1..].trim_ascii();
+    BuildId::new(&bytes?).filter(|_| odd.is_empty()).map(|id| (id, path))
+}
+
+/// A HEADER_BUILD_ID record (`struct perf_record_header_build_id`), which is also an entry of the BUILD_ID feature.
+pub(super) fn build_id_record(id: &BuildId, path: &[u8], cpumode: CpuMode, endian: Endian) -> Vec<u8> {
+    const BUILD_ID_SIZE: u16 = 1 << 15;
+    const HOST: i32 = -1;
+    let misc = if cpumode == CpuMode::Kernel { 1 } else { 2 };
+    let mut body = match endian {
+        Endian::Little => HOST.to_le_bytes().to_vec(),
+        Endian::Big => HOST.to_be_bytes().to_vec(),
+    };
+    let bytes = id.as_bytes();
+    body.extend(bytes);
+    body.resize(4 + 20, 0);
+    body.extend([bytes.len() as u8, 0, 0, 0]);
+    body.extend(path);
+    // A NUL at least, and a record whose length is a multiple of 8: the header has 8 bytes, pid and ID 28.
+    body.resize((body.len() + 1).next_multiple_of(8), 0);
+    record(kind::HEADER_BUILD_ID, misc | BUILD_ID_SIZE, &body, endian).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_known_build_ids() {
+        let (id, path) = known_line(b"0aff /bin/a b").unwrap();
+        assert_eq!((id.as_bytes(), path), (&[0x0a, 0xff][..], &b"/bin/a b"[..]));
+        for bad in [&b"0af /bin/a"[..], b"xx /bin/a", b"0aff", b"00 /bin/a"] {
+            assert_eq!(known_line(bad), None);
+        }
+    }
+
+    #[test]
+    fn a_build_id_record_is_read_back() {
+        let id = BuildId::new(&[7; 20]).unwrap();
+        let bytes = build_id_record(&id, b"/bin/x", CpuMode::User, Endian::Big);
+        assert_eq!(bytes.len() % 8, 0);
+        let raw = Records::new(&bytes, 0, Endian::Big).next().unwrap();
+        let Ok(Record::BuildId(read)) = Record::parse(&raw) else { panic!("not read back") };
+        assert_eq!((read.build_id, read.path, read.cpumode), (Some(id), &b"/bin/x"[..], CpuMode::User));
+    }
+}

@@ -1,0 +1,187 @@
+//! `inject`: perf.data in, perf.data out, with mapping records that show perf the JIT code.
+//!
+//! Two passes over the records. The first tells the processes, finds the code that samples touch ([`touched`]) and,
+//! with it, the images ([`images`]) and the list of edits ([`plan`]). The second passes the records on with these edits
+//! ([`output`]).
+
+mod build_ids;
+mod cache;
+mod images;
+mod input;
+mod output;
+mod plan;
+mod summary;
+mod touched;
+
+pub use build_ids::BuildIdMode;
+
+use super::recording::records::Pieces;
+use super::{Job, Outcome};
+use crate::error::{Error, Result, Warning};
+use crate::formats::elf_image::Target;
+use crate::formats::perf_data::Survey;
+use crate::io::{self, InPath, OutPath, Output};
+use crate::model::Pid;
+use crate::model::process::Processes;
+use crate::resolve::address_space::AddressSpaces;
+use crate::sources::{self, SourceOptions};
+use images::Images;
+use input::Input;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use touched::{Context, Covers, Reach, Touched};
+
+/// What to inject, and where to.
+#[derive(Debug)]
+pub struct InjectOptions {
+    /// The recording.
+    pub input: InPath,
+    /// The recording that is written: in file form to a file, in pipe form to standard output.
+    pub output: OutPath,
+    /// Where the images go; beside the output (for standard output: into the current directory) if not said.
+    pub image_dir: Option<PathBuf>,
+    /// Whether the images have all functions, or those that samples touch.
+    pub all_functions: bool,
+    /// Whether the images also go to the build-ID cache.
+    pub cache: bool,
+    /// Whether JIT code is injected.
+    pub jit: bool,
+    /// Which build IDs of other files are added.
+    pub build_ids: BuildIdMode,
+    /// Build IDs by path, in place of looking into the files.
+    pub known_build_ids: Option<PathBuf>,
+    /// Where names come from.
+    pub sources: SourceOptions,
+}
+
+/// What most recordings are of, where they do not say.
+const EM_X86_64: u16 = 62;
+/// So often insertions may make other insertions necessary; beyond that some frames stay without a name.
+const MAX_ROUNDS: usize = 8;
+
+/// Injects.
+pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    refuse_own_input(&options.input, &options.output)?;
+    let mut input = Input::open(&options.input, &mut outcome.warnings)?;
+    let mut output = Output::create(&options.output)?;
+    let (processes, pieces) = survey(&input, job, &mut outcome);
+    let injected = already_injected(&processes);
+    let found = match options.jit {
+        true => sources::find(&processes, &options.sources, beside(&options.input), &job.pool, &mut outcome.warnings),
+        false => sources::Found::none(),
+    };
+    let jit = found.load(&processes, &job.pool, &mut outcome.warnings);
+    let codes = &jit.map;
+    let spaces = AddressSpaces::new(&processes);
+    let reach = Reach::new(codes, &processes, &injected);
+    let mut covers = Covers::new(&processes, &reach);
+    let mut touched = Touched::default();
+    for _ in 0..MAX_ROUNDS {
+        let context = Context { recording: &input.recording, codes, reach: &reach, covers: &covers, spaces: &spaces };
+        touched = search(context, &pieces, job);
+        let hidden = touched.hidden_by_insertions(codes);
+        if hidden.is_empty() {
+            break;
+        }
+        covers.extend(hidden);
+    }
+    let segments = segments(codes, &touched, options.all_functions, &injected);
+    let machine = processes.machine.or(jit.machine).unwrap_or(EM_X86_64);
+    let target = Target::new(machine, input.recording.header.endian);
+    let images = Images::write(codes, &segments, target, &image_dir(options), &job.pool)?;
+    let mut edits = plan::insertions(&input.recording, codes, &touched, &images, &mut outcome.warnings);
+    let other = build_ids::edits(&input, options, &spaces, &mut outcome.warnings)?;
+    let inserted = edits.len();
+    edits.extend(other.edits.iter().cloned());
+    output::write(&mut input, edits, &other.entries, &images, options, &mut output, &mut outcome.warnings)?;
+    output.commit()?;
+    if options.cache {
+        images.iter().for_each(|image| cache::add(image, &mut outcome.warnings));
+    }
+    summary::report(
+        &summary::Facts {
+            jit: &jit,
+            touched: &touched,
+            images: &images,
+            inserted,
+            injected: &injected,
+            processes: &processes,
+        },
+        options,
+        job,
+        &mut outcome,
+    );
+    images.keep();
+    Ok(outcome)
+}
+
+/// Rewriting a file in place would leave neither the old one nor the new one if it failed.
+fn refuse_own_input(input: &InPath, output: &OutPath) -> Result<()> {
+    let (InPath::Path(from), OutPath::Path(to)) = (input, output) else { return Ok(()) };
+    let inside = from.is_dir() && to.parent().is_some_and(|parent| io::same_file(parent, from));
+    if io::same_file(from, to) || inside {
+        return Err(Error::usage("input and output are the same: choose another output (-o)").in_file(to));
+    }
+    Ok(())
+}
+
+fn beside(input: &InPath) -> Option<&Path> {
+    match input {
+        InPath::Stdin => None,
+        // A directory holds the recording; what was left beside it stands with it, not in it.
+        InPath::Path(path) => path.parent(),
+    }
+}
+
+fn survey<'data>(input: &'data Input, job: &Job, outcome: &mut Outcome) -> (Processes, Pieces<'data>) {
+    let recording = &input.recording;
+    let mut survey = Survey::default();
+    let add = |record: &_| survey.add(recording, record);
+    let pieces = Pieces::new(recording, &[(input.records(), input.base())], job.pool.threads(), add);
+    if let Some(damage) = &pieces.damage {
+        let message = format!("what follows cannot be read: {damage}");
+        outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
+    }
+    let (processes, _, skipped) = survey.finish(recording);
+    skipped.report(&input.shown, &mut outcome.warnings);
+    (processes, pieces)
+}
+
+/// The processes whose code perf (`jitted-PID-INDEX.so`) or jitgraft (`jitted-PID.so`) has injected before.
+fn already_injected(processes: &Processes) -> Vec<Pid> {
+    let injected = |path: &[u8]| {
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let middle = name.strip_prefix(b"jitted-").and_then(|name| name.strip_suffix(b".so"));
+        middle.is_some_and(|middle| middle.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')))
+    };
+    let has = |process: &crate::model::process::Process| process.mappings.iter().any(|map| injected(&map.path));
+    processes.by_pid.iter().filter(|(_, process)| has(process)).map(|(pid, _)| *pid).collect()
+}
+
+fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, job: &Job) -> Touched {
+    let parts = job.pool.map(pieces.list(), |records| Touched::read(context, records));
+    let mut all = Touched::default();
+    parts.into_iter().for_each(|part| all.append(part));
+    all
+}
+
+fn segments(
+    codes: &crate::resolve::code_map::CodeMap<'_>,
+    touched: &Touched,
+    all: bool,
+    injected: &[Pid],
+) -> BTreeSet<crate::resolve::code_map::SegmentId> {
+    let own = |id: &crate::resolve::code_map::SegmentId| !injected.contains(&codes.segment(*id).pid);
+    let every = (0..codes.segments().len() as u32).map(crate::resolve::code_map::SegmentId);
+    let touched = touched.touches.keys().map(|key| key.segment);
+    if all { every.filter(own).collect() } else { touched.collect() }
+}
+
+fn image_dir(options: &InjectOptions) -> PathBuf {
+    let beside = match &options.output {
+        OutPath::Stdout => None,
+        OutPath::Path(path) => path.parent().filter(|parent| !parent.as_os_str().is_empty()),
+    };
+    options.image_dir.as_deref().or(beside).unwrap_or(Path::new(".")).to_owned()
+}

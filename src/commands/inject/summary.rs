@@ -1,0 +1,84 @@
+//! What was done, in figures.
+
+use super::images::Images;
+use super::touched::Touched;
+use super::{InjectOptions, Job};
+use crate::commands::Outcome;
+use crate::error::Warning;
+use crate::io::OutPath;
+use crate::model::Pid;
+use crate::model::process::Processes;
+use crate::resolve::code_map::SegmentId;
+use crate::sources::{Kind, Loaded, SourceState};
+use std::collections::BTreeSet;
+
+/// What there is to tell.
+#[derive(Debug)]
+pub(super) struct Facts<'a, 'data> {
+    pub(super) jit: &'a Loaded<'data>,
+    pub(super) touched: &'a Touched,
+    pub(super) images: &'a Images,
+    pub(super) inserted: usize,
+    pub(super) injected: &'a [Pid],
+    pub(super) processes: &'a Processes,
+}
+
+/// Tells it.
+pub(super) fn report(facts: &Facts<'_, '_>, options: &InjectOptions, job: &Job, outcome: &mut Outcome) {
+    let counts = facts.touched.counts;
+    if counts.unreadable > 0 {
+        outcome
+            .warnings
+            .push(Warning::new(format!("{} samples are damaged and were passed on unread", counts.unreadable)));
+    }
+    for pid in facts.injected {
+        let message = format!("process {pid} has been injected before: its JIT code is left as it is");
+        outcome.warnings.push(Warning::new(message));
+    }
+    let to = match &options.output {
+        OutPath::Stdout => "(standard output)".to_owned(),
+        OutPath::Path(path) => path.display().to_string(),
+    };
+    if !options.jit {
+        outcome.summary.push(format!("{to}: {} samples", counts.samples));
+        return;
+    }
+    outcome.summary.push(sources(facts));
+    let unresolved: u64 = facts.touched.unresolved.values().sum();
+    let frames = counts.resolved + unresolved;
+    let share = if frames == 0 { 100.0 } else { counts.resolved as f64 * 100.0 / frames as f64 };
+    outcome.summary.push(format!(
+        "{} samples, {} in JIT code; {} of {frames} JIT frames have a name ({share:.1} %)",
+        counts.samples, counts.with_jit, counts.resolved
+    ));
+    for (pid, count) in &facts.touched.unresolved {
+        let name = facts.processes.by_pid.get(pid).and_then(|process| process.comm.as_deref()).unwrap_or(b"?");
+        let name = String::from_utf8_lossy(name);
+        outcome.summary.push(format!("process {pid} ({name}): {count} frames in memory that no dump or map names"));
+    }
+    let segments: BTreeSet<SegmentId> = facts.touched.touches.keys().map(|key| key.segment).collect();
+    outcome.summary.push(format!(
+        "{to}: {} mapping records inserted for {} pieces of code, in {} images with {} functions",
+        facts.inserted,
+        segments.len(),
+        facts.images.iter().count(),
+        facts.images.codes
+    ));
+    if job.verbose {
+        outcome.summary.extend(facts.images.iter().map(|image| format!("image: {}", image.path.display())));
+        outcome.summary.extend(facts.jit.accounts.iter().map(|account| {
+            format!("{:?} of process {}: {}: {:?}", account.kind, account.pid, account.path.display(), account.state)
+        }));
+    }
+}
+
+fn sources(facts: &Facts<'_, '_>) -> String {
+    let loaded = |wanted: Kind| {
+        let states = facts.jit.accounts.iter().filter(move |account| account.kind == wanted);
+        states.filter(|account| matches!(account.state, SourceState::Loaded { .. })).count()
+    };
+    let processes: BTreeSet<Pid> = facts.jit.map.pids().collect();
+    let (dumps, maps) = (loaded(Kind::JitDump), loaded(Kind::PerfMap));
+    let functions = facts.jit.map.code_count();
+    format!("{functions} functions of {} processes loaded from {dumps} jitdumps and {maps} perf maps", processes.len())
+}

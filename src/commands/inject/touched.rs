@@ -1,0 +1,342 @@
+//! Which JIT code the samples touch, and before which of them perf must be told of it.
+//!
+//! perf knows what is at an address by the mapping records that it has seen up to a sample's time. So code needs one
+//! before the first sample that touches it, and another one before the first that does so after something else was
+//! mapped over it: runtimes let their anonymous memory grow, and every growth is a record that covers all of it.
+//!
+//! The stretches of time between such records are *epochs* of a segment. Each worker notes the earliest touch of
+//! every (process, segment, epoch): as much as there is distinct code, whatever the length of the recording.
+
+use crate::formats::perf_data::{RawRecord, Recording, Sample, SampleId, kind};
+use crate::model::process::{CpuMode, Processes};
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
+use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::code_map::{CodeMap, Segment, SegmentId};
+use crate::resolve::dso::DsoKind;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// A place in the order in which perf applies records: by time, equal times (or none) as they stand in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct When {
+    /// The record's time; 0 if it has none.
+    pub(super) time: Nanos,
+    /// Its offset in the stream.
+    pub(super) offset: u64,
+}
+
+/// A stretch of a process's addresses that shows something else from a moment on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cover {
+    pub(super) when: When,
+    pub(super) start: Addr,
+    pub(super) end: Addr,
+    /// The segment that is shown there from then on, if it is one.
+    pub(super) by: Option<SegmentId>,
+}
+
+/// What may hide code, by process, in order.
+#[derive(Debug, Default)]
+pub(super) struct Covers {
+    by_pid: FxHashMap<Pid, Vec<Cover>>,
+}
+
+impl Covers {
+    /// The mappings of all processes, as far as JIT code can be there.
+    pub(super) fn new(processes: &Processes, reach: &Reach) -> Self {
+        let mut covers = Self::default();
+        for (&pid, process) in &processes.by_pid {
+            for mapping in &process.mappings {
+                let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
+                if reach.overlaps(pid, start, end) {
+                    let when = When { time: mapping.time, offset: mapping.offset };
+                    covers.by_pid.entry(pid).or_default().push(Cover { when, start, end, by: None });
+                }
+            }
+        }
+        covers.sort();
+        covers
+    }
+
+    /// Adds what inserted records hide.
+    pub(super) fn extend(&mut self, more: Vec<(Pid, Cover)>) {
+        for (pid, cover) in more {
+            self.by_pid.entry(pid).or_default().push(cover);
+        }
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.by_pid.values_mut().for_each(|list| list.sort_by_key(|cover| cover.when));
+    }
+
+    /// When something else was mapped over any of a segment.
+    fn over(&self, pid: Pid, id: SegmentId, segment: &Segment) -> Vec<When> {
+        let list = self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default();
+        let hides = |cover: &&Cover| cover.start < segment.end && segment.start < cover.end && cover.by != Some(id);
+        list.iter().filter(hides).map(|cover| cover.when).collect()
+    }
+}
+
+/// The addresses at which a process may run JIT code: a quick no for most words of a stack.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    by_pid: FxHashMap<Pid, Vec<(Addr, Addr)>>,
+}
+
+impl Reach {
+    /// Of every process with code of its own or of those it was forked from, but for those in `without`.
+    pub(super) fn new(codes: &CodeMap<'_>, processes: &Processes, without: &[Pid]) -> Self {
+        let mut own: BTreeMap<Pid, Vec<(Addr, Addr)>> = BTreeMap::new();
+        for segment in codes.segments() {
+            own.entry(segment.pid).or_default().push((segment.start, segment.end));
+        }
+        own.values_mut().for_each(merge);
+        let mut reach = Self::default();
+        for &pid in processes.by_pid.keys().chain(own.keys()) {
+            if without.contains(&pid) {
+                continue;
+            }
+            let parents = std::iter::successors(Some(pid), |pid| Some(processes.by_pid.get(pid)?.forked?.0));
+            let mut all: Vec<_> = parents.take(32).filter_map(|pid| own.get(&pid)).flatten().copied().collect();
+            merge(&mut all);
+            if !all.is_empty() {
+                reach.by_pid.insert(pid, all);
+            }
+        }
+        reach
+    }
+
+    fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
+        let Some(ranges) = self.by_pid.get(&pid) else { return false };
+        let at = ranges.partition_point(|range| range.1 <= start);
+        ranges.get(at).is_some_and(|range| range.0 < end)
+    }
+
+    fn of(&self, pid: Pid) -> &[(Addr, Addr)] {
+        self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+fn contains(ranges: &[(Addr, Addr)], addr: Addr) -> bool {
+    let at = ranges.partition_point(|range| range.1 <= addr);
+    ranges.get(at).is_some_and(|range| range.0 <= addr)
+}
+
+/// Sorts ranges and joins those that touch.
+fn merge(ranges: &mut Vec<(Addr, Addr)>) {
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, kept| {
+        let joined = next.0 <= kept.1;
+        if joined {
+            kept.1 = kept.1.max(next.1);
+        }
+        joined
+    });
+}
+
+/// Code of one process in one epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) pid: Pid,
+    pub(super) segment: SegmentId,
+    epoch: u32,
+}
+
+/// The first and last time that code was touched in an epoch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Touch {
+    pub(super) first: When,
+    last: When,
+    /// Who and what the first sample was, for the record that is put before it.
+    pub(super) id: SampleId,
+    /// That sample's event.
+    pub(super) event: usize,
+}
+
+/// How many samples and frames there were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) samples: u64,
+    /// Samples that have at least one frame in JIT code.
+    pub(super) with_jit: u64,
+    /// Frames in code that the dumps and maps know.
+    pub(super) resolved: u64,
+    /// Samples that could not be read.
+    pub(super) unreadable: u64,
+}
+
+/// What a worker finds.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    pub(super) touches: FxHashMap<Key, Touch>,
+    pub(super) counts: Counts,
+    /// Frames of user space that no dump or map knows and no file backs, by process and page.
+    pub(super) unresolved: BTreeMap<Pid, u64>,
+    epochs: FxHashMap<(Pid, SegmentId), Vec<When>>,
+}
+
+/// What the search looks at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a, 'data> {
+    pub(super) recording: &'a Recording,
+    pub(super) codes: &'a CodeMap<'data>,
+    pub(super) reach: &'a Reach,
+    pub(super) covers: &'a Covers,
+    pub(super) spaces: &'a AddressSpaces,
+}
+
+impl Context<'_, '_> {
+    /// Whether an address is in memory of a process that no file backs, such as JIT code is in.
+    fn is_anonymous(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> bool {
+        let place = self.spaces.lookup(pid, addr, time.unwrap_or(Nanos(u64::MAX)), CpuMode::User);
+        place.is_some_and(|place| self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous)
+    }
+}
+
+impl Touched {
+    /// Looks at the samples among some records.
+    pub(super) fn read<'a>(context: Context<'_, '_>, records: impl Iterator<Item = RawRecord<'a>>) -> Self {
+        let mut touched = Self::default();
+        for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
+            match context.recording.sample(&raw) {
+                Ok(sample) => touched.sample(context, &sample, raw.offset),
+                Err(_) => touched.counts.unreadable += 1,
+            }
+        }
+        touched
+    }
+
+    fn sample(&mut self, context: Context<'_, '_>, sample: &Sample<'_>, offset: u64) {
+        self.counts.samples += 1;
+        let Some((pid, _)) = sample.pid_tid else { return };
+        if matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor) {
+            return;
+        }
+        let ranges = context.reach.of(pid);
+        let mut has_jit = false;
+        for (mode, frame) in sample.frames() {
+            if mode != CpuMode::User {
+                continue;
+            }
+            if contains(ranges, frame.for_lookup()) && self.touch(context, sample, pid, frame.for_lookup(), offset) {
+                has_jit = true;
+                self.counts.resolved += 1;
+                // perf looks a return address up as it is: it may be the first of the next function.
+                if let FrameAddr::Return(addr) = frame {
+                    self.touch(context, sample, pid, addr, offset);
+                }
+            } else if context.is_anonymous(pid, frame.for_lookup(), sample.time) {
+                *self.unresolved.entry(pid).or_default() += 1;
+            }
+        }
+        self.counts.with_jit += u64::from(has_jit);
+        if !ranges.is_empty() {
+            self.other_addresses(context, sample, pid, ranges, offset);
+        }
+    }
+
+    /// Addresses that become frames only later: branches, and what perf may find when it unwinds the stack copy.
+    fn other_addresses(
+        &mut self,
+        context: Context<'_, '_>,
+        sample: &Sample<'_>,
+        pid: Pid,
+        ranges: &[(Addr, Addr)],
+        offset: u64,
+    ) {
+        let branches = sample.branches.into_iter().flat_map(|branches| branches.iter());
+        let registers = sample.user_regs.into_iter().flat_map(|registers| registers.values.iter());
+        let endian = context.recording.header.endian;
+        let stack = sample.user_stack.map(|stack| crate::formats::perf_data::Words::new(stack.bytes, endian));
+        let words = stack.into_iter().flat_map(|words| words.iter());
+        let returns = registers
+            .chain(words)
+            .filter(|&word| contains(ranges, Addr(word)) || contains(ranges, Addr(word.wrapping_sub(1))));
+        let returns = returns.flat_map(|word| [Addr(word), Addr(word.wrapping_sub(1))]);
+        for addr in branches.flat_map(|branch| [branch.from, branch.to]).chain(returns) {
+            if contains(ranges, addr) {
+                self.touch(context, sample, pid, addr, offset);
+            }
+        }
+    }
+
+    /// Notes that a sample touches what is at an address; whether there is JIT code.
+    fn touch(&mut self, context: Context<'_, '_>, sample: &Sample<'_>, pid: Pid, addr: Addr, offset: u64) -> bool {
+        let Some(hit) = context.codes.lookup(pid, addr, sample.time) else { return false };
+        let when = When { time: sample.time.unwrap_or_default(), offset };
+        let epochs = self
+            .epochs
+            .entry((pid, hit.segment))
+            .or_insert_with(|| context.covers.over(pid, hit.segment, context.codes.segment(hit.segment)));
+        let epoch = epochs.partition_point(|cover| *cover < when) as u32;
+        let key = Key { pid, segment: hit.segment, epoch };
+        let id = SampleId {
+            pid_tid: sample.pid_tid,
+            time: sample.time,
+            id: sample.id,
+            stream_id: sample.stream_id,
+            cpu: sample.cpu,
+        };
+        let touch = Touch { first: when, last: when, id, event: sample.event };
+        self.touches.entry(key).and_modify(|known| known.join(touch)).or_insert(touch);
+        true
+    }
+
+    /// Adds what another worker found.
+    pub(super) fn append(&mut self, other: Self) {
+        for (key, touch) in other.touches {
+            self.touches.entry(key).and_modify(|known| known.join(touch)).or_insert(touch);
+        }
+        for (pid, count) in other.unresolved {
+            *self.unresolved.entry(pid).or_default() += count;
+        }
+        let (all, more) = (&mut self.counts, other.counts);
+        all.samples += more.samples;
+        all.with_jit += more.with_jit;
+        all.resolved += more.resolved;
+        all.unreadable += more.unreadable;
+    }
+
+    /// The first touches, in order.
+    pub(super) fn in_order(&self) -> Vec<(Key, Touch)> {
+        let mut list: Vec<_> = self.touches.iter().map(|(key, touch)| (*key, *touch)).collect();
+        list.sort_unstable_by_key(|(key, touch)| (touch.first, *key));
+        list
+    }
+
+    /// Inserted records hide code, too, where segments of different sources or generations overlap. What is touched
+    /// once more after that needs a record once more: these are the covers of another round.
+    pub(super) fn hidden_by_insertions(&self, codes: &CodeMap<'_>) -> Vec<(Pid, Cover)> {
+        let mut shown: BTreeMap<(Pid, Addr), (Addr, Key, Touch)> = BTreeMap::new();
+        let mut hidden = Vec::new();
+        for (key, touch) in self.in_order() {
+            let segment = codes.segment(key.segment);
+            let below = shown.range(..(key.pid, segment.end)).rev();
+            // Of what is shown nothing overlaps, so that the ends are in the order of the starts.
+            let overlapped: Vec<_> = below
+                .take_while(|((pid, _), (end, ..))| *pid == key.pid && *end > segment.start)
+                .map(|(place, shown)| (*place, *shown))
+                .collect();
+            for (place, (_, other, of)) in overlapped {
+                shown.remove(&place);
+                if other.segment != key.segment && of.last > touch.first {
+                    let (start, end) = (segment.start, segment.end);
+                    hidden.push((key.pid, Cover { when: touch.first, start, end, by: Some(key.segment) }));
+                }
+            }
+            shown.insert((key.pid, segment.start), (segment.end, key, touch));
+        }
+        hidden
+    }
+}
+
+impl Touch {
+    fn join(&mut self, other: Self) {
+        let last = self.last.max(other.last);
+        if other.first < self.first {
+            *self = other;
+        }
+        self.last = last;
+    }
+}
