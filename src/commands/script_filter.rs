@@ -14,14 +14,15 @@ use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::perf_script::rewrite::{self, Answer, Counts, Named, Rewritten, State, Style, Wanted};
 use crate::io::{self, Bytes, InPath, OutPath, Output, Stream};
-use crate::model::Pid;
 use crate::model::code::Line;
 use crate::model::process::{Marker, Processes};
-use crate::resolve::code_map::{CodeMap, How};
+use crate::model::{Nanos, Pid};
+use crate::resolve::code_map::{CodeMap, Hit, How};
 use crate::sources::{self, SourceOptions};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -42,7 +43,7 @@ pub struct FilterOptions {
 
 /// Bytes that are handed to a worker at once: long enough to make the hand-over cheap, short enough that the first
 /// output comes soon. Chosen by whole-process runs over 1 GB of text: 256 KiB to 4 MiB make no difference.
-const BLOCK: usize = 1 << 20;
+const BLOCK: usize = 1 << 18;
 
 /// A line longer than this is passed on in pieces, so that noise cannot fill the memory.
 const LONGEST: usize = 1 << 24;
@@ -98,7 +99,7 @@ impl Filter<'_> {
     /// goes on with the blocks that were under way.
     fn run(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Counts> {
         let mut style = self.style;
-        style.learn_offsets(input.peek(BLOCK / 4)?);
+        style.learn_offsets(input.peek(1 << 16)?);
         let mut feeder = Feeder::new(input);
         let mut processes = Processes::default();
         // perf script does not print the clock. A jitdump needs the monotonic one, so that is what was recorded if
@@ -192,13 +193,14 @@ struct Feeder {
     state: State,
     /// Read, but behind the last cut.
     rest: Vec<u8>,
+    buffer: Vec<u8>,
     ended: bool,
     failed: Option<Error>,
 }
 
 impl Feeder {
     fn new(input: Stream) -> Self {
-        Self { input, state: State::default(), rest: Vec::new(), ended: false, failed: None }
+        Self { input, state: State::default(), rest: Vec::new(), buffer: vec![0; BLOCK], ended: false, failed: None }
     }
 
     fn next_block(&mut self) -> Option<Block> {
@@ -225,16 +227,20 @@ impl Feeder {
     /// Reads until `bytes` are that long, the writer pauses or the input ends; whether it paused.
     fn fill(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> bool {
         while bytes.len() < wanted {
-            let room = wanted - bytes.len();
-            let read = read_some(&mut self.input, bytes, room);
-            match read {
+            let room = (wanted - bytes.len()).min(self.buffer.len());
+            match self.input.read(&mut self.buffer[..room]) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Ok(0) => {
                     self.ended = true;
                     return false;
                 }
                 // A pipe gives at most its capacity at once; less than a page's worth means that there is no more.
-                Ok(len) if len < room && len < PAUSE => return true,
-                Ok(_) => {}
+                Ok(len) => {
+                    bytes.extend_from_slice(&self.buffer[..len]);
+                    if len < room && len < PAUSE {
+                        return true;
+                    }
+                }
                 Err(error) => {
                     self.failed = Some(Error::new("cannot read on").because(error));
                     self.ended = true;
@@ -249,25 +255,12 @@ impl Feeder {
 /// A read that gives less than this found the pipe nearly empty.
 const PAUSE: usize = 1 << 12;
 
-/// Reads once into the spare room of a vector.
-fn read_some(from: &mut Stream, bytes: &mut Vec<u8>, room: usize) -> std::io::Result<usize> {
-    let old = bytes.len();
-    bytes.resize(old + room, 0);
-    let read = loop {
-        match from.read(&mut bytes[old..]) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            read => break read,
-        }
-    };
-    bytes.truncate(old + read.as_ref().map_or(0, |read| *read));
-    read
-}
-
 /// Answers from the code map.
 struct Namer<'m, 'data> {
     map: &'m CodeMap<'data>,
     asked: &'m Processes,
-    images: &'m Path,
+    /// What JIT code of each process is shown under: its image, and its perf map.
+    dsos: BTreeMap<Pid, (Vec<u8>, Vec<u8>)>,
     /// Decoded once each, if they are asked for; else empty.
     lines: Vec<OnceLock<Vec<Line<'data>>>>,
 }
@@ -275,32 +268,48 @@ struct Namer<'m, 'data> {
 impl<'m, 'data> Namer<'m, 'data> {
     fn new(map: &'m CodeMap<'data>, asked: &'m Processes, images: &'m Path, srcline: bool) -> Self {
         let lines = (0..if srcline { map.code_count() } else { 0 }).map(|_| OnceLock::new()).collect();
-        Self { map, asked, images, lines }
+        let dsos = asked.by_pid.keys().map(|&pid| {
+            let image = images.join(format!("jitted-{pid}.so")).into_os_string().into_vec();
+            (pid, (image, format!("/tmp/perf-{pid}.map").into_bytes()))
+        });
+        Self { map, asked, dsos: dsos.collect(), lines }
     }
 
-    fn answer(&self, wanted: Wanted) -> Answer<'data> {
+    fn answer(&self, wanted: Wanted) -> Answer<'_> {
         if !self.asked.by_pid.contains_key(&wanted.pid) {
             return Answer::NotLoaded;
         }
         let at = wanted.addr.for_lookup();
         let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else { return Answer::Unknown };
         let code = self.map.code(hit.code);
-        let dso = match hit.how {
-            How::Untimed => format!("/tmp/perf-{}.map", wanted.pid).into_bytes(),
-            How::Live | How::Later => {
-                let image = self.images.join(format!("jitted-{}.so", wanted.pid));
-                image.into_os_string().into_vec()
-            }
-        };
+        let (image, map) = &self.dsos[&wanted.pid];
+        let dso = if hit.how == How::Untimed { map } else { image };
         let lines = self.lines.get(hit.code.0 as usize).map(|lines| lines.get_or_init(|| code.lines.entries()));
         let lines = lines.map_or(&[][..], Vec::as_slice);
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
-        Answer::Named(Named {
+        let named = Named {
             name: Cow::Borrowed(code.name),
             offset: hit.offset + (wanted.addr.raw().0 - at.0),
-            dso: Cow::Owned(dso),
+            dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
-        })
+        };
+        Answer::Named(named, self.valid(&wanted, hit))
+    }
+
+    /// At which times the answer is the same.
+    fn valid(&self, wanted: &Wanted, hit: Hit) -> Range<Nanos> {
+        let always = Nanos(0)..Nanos(u64::MAX);
+        let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
+        match (hit.how, wanted.time) {
+            (_, None) => always,
+            (How::Live, Some(_)) => {
+                let segment = self.map.segment(hit.segment);
+                segment.from..segment.until
+            }
+            // No load with a time was ever there.
+            (How::Untimed, Some(_)) if last().is_some_and(|last| last.how == How::Untimed) => always,
+            (How::Untimed | How::Later, Some(time)) => time..Nanos(time.0.saturating_add(1)),
+        }
     }
 }
 

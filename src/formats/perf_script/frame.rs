@@ -35,6 +35,15 @@ impl<'a> Frame<'a> {
     }
 }
 
+impl<'a> Frame<'a> {
+    /// The usual form of a frame without a name, `address [unknown] (object)`, and nothing else.
+    pub(super) fn parse_unknown(line: &'a [u8]) -> Option<Self> {
+        let (addr, rest) = address(line)?;
+        let dso = rest.strip_prefix(b" [unknown] (")?.strip_suffix(b")")?;
+        Some(Self { addr, symbol: UNKNOWN, offset: None, dso: Some(dso), inlined: false })
+    }
+}
+
 /// The hexadecimal number at the start, and what follows it.
 pub(super) fn address(line: &[u8]) -> Option<(u64, &[u8])> {
     let len = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());

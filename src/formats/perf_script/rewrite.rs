@@ -11,7 +11,8 @@ use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
 use super::known::{Known, is_record_line};
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::{AddAssign, Range};
@@ -79,8 +80,8 @@ pub struct Named<'a> {
 /// An answer to [`Wanted`].
 #[derive(Debug)]
 pub enum Answer<'a> {
-    /// It has a name.
-    Named(Named<'a>),
+    /// It has a name, and it is the same one at these times (the first included, the last not).
+    Named(Named<'a>, Range<Nanos>),
     /// Nobody knows.
     Unknown,
     /// The names of this process have not been looked for: ask again when they have.
@@ -145,27 +146,33 @@ impl State {
 
     /// The sample that is open at the end of `text`, if one begins in it.
     fn enter_sample(&mut self, text: &[u8]) {
-        let ends = [memmem::rfind(text, b"\n\n").map(|at| at + 2), rfind_windows_end(text)];
-        let paragraph = ends.into_iter().flatten().max().unwrap_or(0);
+        let paragraph = last_paragraph(text);
         // At the very start of a text the first paragraph has no blank line before it. A continued one begins with
         // a frame, which is no header.
-        let mut lines = Lines { text, at: paragraph };
+        let mut lines = Lines { text, at: paragraph.unwrap_or(0) };
         let header = lines.find_map(|line| {
             let line = &text[line];
             if is_record_line(line) { None } else { Header::parse(line) }
         });
         match header {
             Some(header) => self.sample = Sample::from(&header),
-            None if paragraph > 0 => self.sample = Sample::default(),
+            None if paragraph.is_some() => self.sample = Sample::default(),
             None => {}
         }
     }
 }
 
-fn rfind_windows_end(text: &[u8]) -> Option<usize> {
-    // Text of Windows has the carriage return on every line: look only if the last line shows one.
-    let last = memchr::memrchr(b'\n', text)?;
-    (last > 0 && text[last - 1] == b'\r').then(|| memmem::rfind(text, b"\n\r\n").map(|at| at + 3)).flatten()
+/// Where the last paragraph of a text begins: behind the last empty line. `None` if there is no empty line.
+fn last_paragraph(text: &[u8]) -> Option<usize> {
+    let mut end = text.len();
+    while let Some(at) = memchr::memrchr(b'\n', &text[..end]) {
+        let before = &text[..at];
+        if before.ends_with(b"\n") || before.ends_with(b"\n\r") {
+            return Some(at + 1);
+        }
+        end = at;
+    }
+    None
 }
 
 impl From<&Header<'_>> for Sample {
@@ -189,6 +196,9 @@ pub fn rewrite<'n>(
         seen: 0,
         out: Vec::new(),
         copied: 0,
+        last_frame: None,
+        unknown: Finder::new(UNKNOWN),
+        answers: FxHashMap::default(),
         counts: Counts::default(),
         needs: BTreeSet::new(),
     };
@@ -212,6 +222,11 @@ struct Job<'b, 'n, 'f> {
     out: Vec<u8>,
     /// Up to where the block was copied to `out`.
     copied: usize,
+    /// Where the last line ended that was a frame without a name in user space.
+    last_frame: Option<usize>,
+    unknown: Finder<'static>,
+    /// What the namer said in this block: stacks share most of their frames with those before.
+    answers: FxHashMap<(Pid, FrameAddr), (Named<'n>, Range<Nanos>)>,
     counts: Counts,
     needs: BTreeSet<Pid>,
 }
@@ -227,7 +242,7 @@ impl Job<'_, '_, '_> {
         }
         let text = &self.block[..range.end];
         let mut at = range.start;
-        while let Some(hit) = memmem::find(&text[at..], UNKNOWN).map(|hit| at + hit) {
+        while let Some(hit) = self.unknown.find(&text[at..]).map(|hit| at + hit) {
             let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
             let end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
             self.line(start..end, Some(hit));
@@ -243,7 +258,8 @@ impl Job<'_, '_, '_> {
         let frame_at =
             if in_stack { first_word(text) } else { unknown.and_then(|at| word_before(text, at - line.start)) };
         let Some(frame_at) = frame_at else { return };
-        let Some(frame) = Frame::parse(&text[frame_at..]) else { return };
+        let frame = Frame::parse_unknown(&text[frame_at..]).or_else(|| Frame::parse(&text[frame_at..]));
+        let Some(frame) = frame else { return };
         if (frame.symbol != UNKNOWN && !self.style.rename) || frame.inlined || frame.addr >> 63 != 0 {
             return;
         }
@@ -251,9 +267,16 @@ impl Job<'_, '_, '_> {
         if place == Place::Elsewhere {
             return;
         }
-        let returns = in_stack && self.returns(line.start);
+        // Right below another such frame nothing is new.
+        let continues = in_stack && self.last_frame.is_some_and(|end| end + 1 == line.start);
+        let returns = continues || (in_stack && self.returns(line.start));
         if in_stack {
-            self.enter_sample(line.start);
+            self.last_frame = Some(line.end);
+            if continues {
+                self.seen = line.start;
+            } else {
+                self.enter_sample(line.start);
+            }
         } else {
             match Header::parse(text) {
                 Some(header) => self.state.sample = Sample::from(&header),
@@ -313,8 +336,17 @@ impl Job<'_, '_, '_> {
             return;
         };
         let addr = if returns { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
+        if let Some((named, valid)) = self.answers.get(&(pid, addr))
+            && time.is_none_or(|time| valid.contains(&time))
+        {
+            let named = named.clone();
+            return self.put(place_in_block, &frame, &named);
+        }
         match (self.namer)(Wanted { pid, addr, time }) {
-            Answer::Named(named) => self.put(place_in_block, &frame, &named),
+            Answer::Named(named, valid) => {
+                self.put(place_in_block, &frame, &named);
+                self.answers.insert((pid, addr), (named, valid));
+            }
             Answer::Unknown => self.counts.unresolved += u64::from(frame.symbol == UNKNOWN),
             Answer::NotLoaded => {
                 self.needs.insert(pid);
@@ -326,11 +358,16 @@ impl Job<'_, '_, '_> {
     fn put(&mut self, place: Range<usize>, frame: &Frame<'_>, named: &Named<'_>) {
         let old = &self.block[place.clone()];
         let digits = old.len() - address(old).map_or(old.len(), |(_, rest)| rest.len());
+        if self.out.is_empty() {
+            // Names are longer than `[unknown]`: make room for what most blocks become.
+            self.out.reserve(self.block.len() + self.block.len() / 2);
+        }
         self.out.extend_from_slice(&self.block[self.copied..place.start + digits]);
         self.out.push(b' ');
         put_printable(&mut self.out, &named.name);
         if !self.style.no_offsets {
-            self.out.extend_from_slice(format!("+{:#x}", named.offset).as_bytes());
+            self.out.extend_from_slice(b"+0x");
+            put_hex(&mut self.out, named.offset);
         }
         if frame.dso.is_some() {
             self.out.extend_from_slice(b" (");
@@ -360,7 +397,17 @@ impl Job<'_, '_, '_> {
 
 /// Appends a name without what would end its line.
 fn put_printable(out: &mut Vec<u8>, name: &[u8]) {
-    out.extend(name.iter().map(|&byte| if byte < b' ' { b' ' } else { byte }));
+    if name.iter().all(|&byte| byte >= b' ') {
+        out.extend_from_slice(name);
+    } else {
+        out.extend(name.iter().map(|&byte| if byte < b' ' { b' ' } else { byte }));
+    }
+}
+
+/// Appends a number in hexadecimal digits.
+fn put_hex(out: &mut Vec<u8>, number: u64) {
+    let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
+    out.extend((0..digits).rev().map(|digit| b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize]));
 }
 
 fn first_word(text: &[u8]) -> Option<usize> {
@@ -422,7 +469,7 @@ mod tests {
         };
         match wanted.pid {
             Pid(5) if (0x1000..0x2000).contains(&at) && wanted.time <= Some(Nanos(9_000_000_000)) => {
-                Answer::Named(named)
+                Answer::Named(named, Nanos(0)..Nanos(9_000_000_000))
             }
             Pid(77) => Answer::NotLoaded,
             _ => Answer::Unknown,
@@ -546,5 +593,14 @@ mod tests {
         assert_eq!(cut(b"a\r\n\r\nb"), 5);
         assert_eq!(cut(b"a\nb"), 2);
         assert_eq!(cut(b"endless"), 7);
+    }
+
+    #[test]
+    fn offsets_are_hexadecimal() {
+        for number in [0, 1, 0xf, 0x10, 0xabc, u64::MAX] {
+            let mut out = Vec::new();
+            put_hex(&mut out, number);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("{number:x}"));
+        }
     }
 }
