@@ -10,7 +10,7 @@ pub mod unwind;
 
 use crate::error::Warnings;
 use crate::model::Addr;
-use crate::parallel::Pool;
+use crate::parallel::{Pool, join};
 use address_space::AddressSpaces;
 use code_map::{CodeId, CodeMap};
 use dso::{DsoId, DsoKind};
@@ -62,43 +62,44 @@ impl Resolver<'_> {
                 Location::Nothing(_) => {}
             }
         }
-        self.in_files(in_files, &mut frames, pool, warnings);
-        self.in_kernel(&in_kernel, &mut frames, warnings);
+        in_files.sort_unstable();
+        let requests = requests(&in_files);
+        let of_files = || {
+            let mut warnings = Warnings::new();
+            (symbols::resolve(&requests, self.images, self.options, pool, &mut warnings), warnings)
+        };
+        let of_kernel = || {
+            let mut warnings = Warnings::new();
+            (self.kernel_symbols(&in_kernel, &mut warnings), warnings)
+        };
+        let ((parts, of_files), (symbols, of_kernel)) = pool.install(|| join(of_files, of_kernel));
+        warnings.append(of_files);
+        warnings.append(of_kernel);
+        let mut places = in_files.iter().map(|&(.., place)| place);
+        for part in parts {
+            frames.absorb(&part, places.by_ref().take(part.len()));
+        }
+        self.in_kernel(&in_kernel, &symbols, &mut frames);
         self.in_code(in_code, &mut frames);
         frames
     }
 
-    fn in_files(
-        &self,
-        mut wanted: Vec<(DsoId, u64, usize)>,
-        frames: &mut Frames,
-        pool: &Pool,
-        warnings: &mut Warnings,
-    ) {
-        wanted.sort_unstable();
-        let mut requests: Vec<Request> = Vec::new();
-        for file in wanted.chunk_by(|a, b| a.0 == b.0) {
-            requests.extend(file.first().map(|&(dso, ..)| {
-                let offsets = file.iter().map(|&(_, offset, _)| offset).collect();
-                Request { dso, offsets }
-            }));
-        }
-        let mut places = wanted.iter().map(|&(.., place)| place);
-        for part in symbols::resolve(&requests, self.images, self.options, pool, warnings) {
-            frames.absorb(&part, places.by_ref().take(part.len()));
-        }
+    fn is_named(&self, dso: DsoId) -> bool {
+        self.spaces.dsos().get(dso).kind == DsoKind::KernelSymbol
     }
 
-    fn in_kernel(&self, wanted: &[(DsoId, u64, usize)], frames: &mut Frames, warnings: &mut Warnings) {
-        let named = |dso| self.spaces.dsos().get(dso).kind == DsoKind::KernelSymbol;
-        let symbols = if wanted.iter().all(|&(dso, ..)| named(dso)) {
-            KernelSymbols::default()
-        } else {
-            let reference = self.spaces.kernel_reference();
-            KernelSymbols::find(self.spaces.dsos(), reference, self.kernel, &self.options.search, warnings)
-        };
+    /// The kernel's own list, where it is needed.
+    fn kernel_symbols(&self, wanted: &[(DsoId, u64, usize)], warnings: &mut Warnings) -> KernelSymbols {
+        if wanted.iter().all(|&(dso, ..)| self.is_named(dso)) {
+            return KernelSymbols::default();
+        }
+        let reference = self.spaces.kernel_reference();
+        KernelSymbols::find(self.spaces.dsos(), reference, self.kernel, &self.options.search, warnings)
+    }
+
+    fn in_kernel(&self, wanted: &[(DsoId, u64, usize)], symbols: &KernelSymbols, frames: &mut Frames) {
         for &(dso, at, place) in wanted {
-            let found = if named(dso) {
+            let found = if self.is_named(dso) {
                 Some((&self.spaces.dsos().get(dso).path[..], at))
             } else {
                 symbols.lookup(at).map(|symbol| (symbol.name, symbol.offset))
@@ -125,4 +126,14 @@ impl Resolver<'_> {
             }
         }
     }
+}
+
+/// One request for each file. `wanted` is sorted.
+fn requests(wanted: &[(DsoId, u64, usize)]) -> Vec<Request> {
+    let files = wanted.chunk_by(|a, b| a.0 == b.0);
+    let request = |file: &[(DsoId, u64, usize)]| {
+        let offsets = file.iter().map(|&(_, offset, _)| offset).collect();
+        file.first().map(|&(dso, ..)| Request { dso, offsets })
+    };
+    files.filter_map(request).collect()
 }
