@@ -17,7 +17,7 @@ use crate::io::{InPath, OutPath, Output, open_rewindable};
 use crate::model::Pid;
 use crate::model::code::OriginId;
 use crate::model::process::{Process, Processes};
-use crate::sources::{Found, Kind, SourceOptions, find};
+use crate::sources::{Account, Found, Kind, SourceOptions, find};
 use names::CodeNames;
 use raw_code::RawCode;
 use std::fs::File;
@@ -118,6 +118,7 @@ fn name_profile(file: &File, options: &CallgrindOptions, job: &Job) -> Result<Ou
     let Named { found, processes, pid } = sources_of(pid, options, job, &mut outcome)?;
     let raw = raw_code(options, pid)?;
     let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
+    warn_of_others(&loaded.accounts, pid, options, &mut outcome);
     let (path, name) = options.object(pid);
     let names = CodeNames::new(&loaded.map, pid, name, &job.pool);
     let mut out = Output::create(&options.output())?;
@@ -166,6 +167,21 @@ fn sources_of(pid: Option<Pid>, options: &CallgrindOptions, job: &Job, outcome: 
         )));
     }
     Ok(Named { found, processes, pid })
+}
+
+/// A map tells its process only by its name.
+fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, outcome: &mut Outcome) {
+    for account in accounts.iter().filter(|account| account.kind == Kind::PerfMap) {
+        let name = account.path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("perf-"));
+        let Some(inner) = name.and_then(|digits| digits.parse().ok()).map(Pid) else { continue };
+        if inner != pid && !options.sources.map_pid.contains(&(inner, pid)) {
+            let message = format!(
+                "by its name this map is of process {inner}; it is used for process {pid} (--map-pid {inner}={pid} says that \
+                 they are the same)"
+            );
+            outcome.warnings.push(Warning::new(message).in_file(&account.path, None));
+        }
+    }
 }
 
 /// The directory of raw code, as asked for or where MoarVM puts it.

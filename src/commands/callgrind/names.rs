@@ -57,8 +57,8 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         let Painter { mut entries, spans, .. } = painter;
         tell_apart(&mut entries);
         let codes: Vec<&Code<'_>> = entries.iter().map(|entry| entry.code).collect();
-        let files =
-            pool.map(codes, |code| code.lines.entries().first().map_or(&b"???"[..], |line| local_path(line.file)));
+        let files = pool
+            .map(codes, |code| code.lines.entries().first().map_or(&b"???"[..], |line| source_file(code, line.file)));
         for (entry, file) in entries.iter_mut().zip(files) {
             entry.file = file;
         }
@@ -95,7 +95,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         let lines = entry.code.lines.entries();
         let after = lines.partition_point(|line| line.offset <= offset);
         let line = lines.get(after.checked_sub(1)?)?;
-        Some((local_path(line.file), line.line))
+        Some((source_file(entry.code, line.file), line.line))
     }
 
     /// How many pieces of code the code map knows of all processes.
@@ -108,9 +108,21 @@ fn is_timed(segment: &Segment) -> bool {
     segment.from.0 != 0 || segment.until.0 != u64::MAX
 }
 
-/// Runtimes give some files as URLs; source viewers want paths.
-fn local_path(file: &[u8]) -> &[u8] {
+/// The source file of a line. Runtimes give some files as URLs; source viewers want paths. V8 overwrites the beginning
+/// of some with other things, but repeats file, line and column in the function's name.
+fn source_file<'data>(code: &Code<'data>, file: &'data [u8]) -> &'data [u8] {
+    let is_name = file.iter().any(|byte| b"/.:".contains(byte)) && file.iter().all(|byte| *byte >= b' ');
+    let file = if is_name { file } else { file_in_name(code.name).unwrap_or(b"???") };
     file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/")).unwrap_or(file)
+}
+
+/// `JS:*f /path/of.js:12:7`
+fn file_in_name(name: &[u8]) -> Option<&[u8]> {
+    let at = name.iter().position(|&byte| byte == b' ')?;
+    let mut parts = name[at + 1..].rsplitn(3, |&byte| byte == b':');
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let (column, line) = (parts.next()?, parts.next()?);
+    parts.next().filter(|file| is_number(column) && is_number(line) && !file.is_empty())
 }
 
 /// Lays segments over one another, the last on top.
@@ -207,9 +219,22 @@ impl<'m, 'data> Grafts for CodeNames<'m, 'data> {
         let entry = &self.entries[entry];
         let line = |line: crate::model::code::Line<'data>| CodeLine {
             addr: entry.addr.wrapping_add(line.offset),
-            file: local_path(line.file),
+            file: source_file(entry.code, line.file),
             line: line.line,
         };
         entry.code.lines.entries().into_iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_in_a_name_of_v8() {
+        assert_eq!(file_in_name(b"JS:*f /a b/of.js:12:7"), Some(&b"/a b/of.js"[..]));
+        assert_eq!(file_in_name(b"JS:^next node:internal/realm:3:9"), Some(&b"node:internal/realm"[..]));
+        assert_eq!(file_in_name(b"Builtin:ArrayMap"), None);
+        assert_eq!(file_in_name(b"f (x:1:y)"), None);
     }
 }

@@ -1,0 +1,327 @@
+//! An independent reader of callgrind files, as simple as can be: whole file, names as strings, no shared code with
+//! the crate. Functions are (object, file, name) as KCachegrind understands them; ids hold for the whole file.
+
+use std::collections::BTreeMap;
+
+pub(crate) type Node = (String, String, String);
+pub(crate) type Costs = Vec<u64>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    /// `summary:` and `totals:` lines, in order.
+    pub(crate) totals: Vec<String>,
+    /// Self cost of each function.
+    pub(crate) nodes: BTreeMap<Node, Costs>,
+    /// Calls and inclusive cost of each edge.
+    pub(crate) edges: BTreeMap<(Node, Node), (u64, Costs)>,
+    /// Self cost by address, of blocks in `???`.
+    pub(crate) unknown: BTreeMap<u64, Costs>,
+    /// Source positions with self cost: (file, line) of each function.
+    pub(crate) lines: BTreeMap<(Node, String, u64), Costs>,
+    /// Names defined more than once between two part headers, or used without a definition since.
+    pub(crate) id_errors: Vec<String>,
+}
+
+#[derive(Default)]
+struct Reader {
+    model: Model,
+    names: [BTreeMap<u64, String>; 3],
+    defined_here: [std::collections::BTreeSet<u64>; 3],
+    check_ids: bool,
+    by_valgrind: bool,
+    columns: Vec<String>,
+    ob: String,
+    fl: String,
+    file: String,
+    function: Option<Node>,
+    cob: Option<String>,
+    cfi: Option<String>,
+    cfn: Option<String>,
+    base: Vec<u64>,
+    expect: Option<Site>,
+}
+
+enum Site {
+    Call(u64),
+    Jump,
+}
+
+pub(crate) fn add(to: &mut Costs, costs: &[u64]) {
+    to.resize(to.len().max(costs.len()), 0);
+    for (sum, cost) in to.iter_mut().zip(costs) {
+        *sum += cost;
+    }
+}
+
+pub(crate) fn read(text: &[u8]) -> Model {
+    let text = String::from_utf8_lossy(text);
+    let mut reader = Reader { columns: vec!["line".into()], ..Reader::default() };
+    for line in text.lines() {
+        reader.line(line.trim_end());
+    }
+    reader.model
+}
+
+impl Reader {
+    fn name(&mut self, space: usize, value: &str) -> String {
+        let digits = value.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        let Some((Ok(id), name)) = digits.map(|(id, name)| (id.parse::<u64>(), name.trim_start())) else {
+            return value.into();
+        };
+        if name.is_empty() {
+            if self.check_ids && !self.defined_here[space].contains(&id) {
+                self.model.id_errors.push(format!("undefined {space}/{id}"));
+            }
+            return self.names[space].get(&id).cloned().unwrap_or_else(|| format!("UNDEFINED {id}"));
+        }
+        if !self.defined_here[space].insert(id) {
+            self.model.id_errors.push(format!("redefined {space}/{id}: {name}"));
+        }
+        self.names[space].insert(id, name.into());
+        name.into()
+    }
+
+    fn line(&mut self, line: &str) {
+        let Some(first) = line.chars().next() else { return };
+        if first.is_ascii_digit() || "+-*".contains(first) {
+            return self.cost(line);
+        }
+        match line.split_once(['=', ':']) {
+            Some((key, value)) if line.as_bytes()[key.len()] == b'=' => self.spec(key, value),
+            Some((key, value)) => self.header(key, value.trim(), line),
+            None => {}
+        }
+    }
+
+    fn header(&mut self, key: &str, value: &str, line: &str) {
+        match key {
+            "summary" | "totals" => self.model.totals.push(line.into()),
+            "creator" => self.by_valgrind = value.starts_with("callgrind-"),
+            "positions" => self.columns = value.split_whitespace().map(Into::into).collect(),
+            "part" => {
+                self.check_ids = true;
+                self.defined_here = Default::default();
+            }
+            _ => {}
+        }
+    }
+
+    fn spec(&mut self, key: &str, value: &str) {
+        match key {
+            "ob" => self.ob = self.name(0, value),
+            "fl" => {
+                self.fl = self.name(1, value);
+                self.file = self.fl.clone();
+            }
+            "fi" | "fe" => self.file = self.name(1, value),
+            "fn" => {
+                self.file = self.fl.clone();
+                self.function = Some((self.ob.clone(), self.fl.clone(), self.name(2, value)));
+                self.base.clear();
+            }
+            "cob" => self.cob = Some(self.name(0, value)),
+            "cfi" | "cfl" => self.cfi = Some(self.name(1, value)),
+            "cfn" => self.cfn = Some(self.name(2, value)),
+            "calls" => self.expect = Some(Site::Call(value.split_whitespace().next().unwrap().parse().unwrap())),
+            "jump" | "jcnd" => self.expect = Some(Site::Jump),
+            "jfi" => _ = self.name(1, value),
+            "jfn" => _ = self.name(2, value),
+            _ => {}
+        }
+    }
+
+    fn cost(&mut self, line: &str) {
+        let mut words = line.split_whitespace();
+        let mut position = Vec::new();
+        for column in 0..self.columns.len() {
+            let word = words.next().unwrap_or_else(|| panic!("short line {line:?}"));
+            let base = self.base.get(column).copied();
+            position.push(match word.split_at(1) {
+                ("*", "") => base.expect(line),
+                ("+", n) => base.expect(line) + n.parse::<u64>().unwrap(),
+                ("-", n) => base.expect(line) - n.parse::<u64>().unwrap(),
+                _ => word
+                    .strip_prefix("0x")
+                    .map_or_else(|| word.parse().unwrap(), |hex| u64::from_str_radix(hex, 16).unwrap()),
+            });
+        }
+        let costs: Costs = words.map(|word| word.parse().unwrap_or_else(|_| panic!("bad cost in {line:?}"))).collect();
+        let site = self.expect.take();
+        if site.is_none() || !self.by_valgrind || self.base.is_empty() {
+            self.base.clone_from(&position);
+        }
+        let function = self.function.clone().expect("a cost line outside of any function");
+        match site {
+            None => self.self_cost(function, &position, &costs),
+            Some(Site::Jump) => {}
+            Some(Site::Call(count)) => {
+                let callee = (
+                    self.cob.take().unwrap_or_else(|| self.ob.clone()),
+                    self.cfi.take().unwrap_or_else(|| self.file.clone()),
+                    self.cfn.take().expect("calls= without cfn="),
+                );
+                let edge = self.model.edges.entry((function, callee)).or_default();
+                edge.0 += count;
+                add(&mut edge.1, &costs);
+            }
+        }
+    }
+
+    fn self_cost(&mut self, function: Node, position: &[u64], costs: &[u64]) {
+        let column = |name: &str| self.columns.iter().position(|column| column == name).map(|at| position[at]);
+        if let (true, Some(addr)) = (self.ob == "???", column("instr")) {
+            add(self.model.unknown.entry(addr).or_default(), costs);
+        }
+        if let Some(line) = column("line") {
+            add(self.model.lines.entry((function.clone(), self.file.clone(), line)).or_default(), costs);
+        }
+        add(self.model.nodes.entry(function).or_default(), costs);
+    }
+}
+
+/// A line of a perf map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) name: String,
+}
+
+/// The entries of a perf map; of overlapping ones the later wins.
+pub(crate) fn perf_map(text: &[u8]) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for line in String::from_utf8_lossy(text).lines() {
+        let mut words = line.splitn(3, ' ');
+        let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+        let (Some(start), Some(size)) = (number(), number()) else { continue };
+        let end = start + size;
+        let name = words.next().unwrap_or_default().to_owned();
+        let mut kept = Vec::new();
+        for old in entries.drain(..) {
+            if old.start < start {
+                kept.push(Entry { end: old.end.min(start), ..old.clone() });
+            }
+            if old.end > end {
+                kept.push(Entry { start: old.start.max(end), ..old });
+            }
+        }
+        entries = kept.into_iter().filter(|entry| entry.start < entry.end).collect();
+        entries.push(Entry { start, end, name });
+    }
+    entries.sort_by_key(|entry| entry.start);
+    entries
+}
+
+/// The raw address that a function is named by, if that is all its name.
+pub(crate) fn raw(name: &str) -> Option<u64> {
+    let head = name.split(['\'', ' ']).next()?;
+    let digits = head.strip_prefix("0x").filter(|digits| digits.len() == 16)?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// What a comparison found, in figures.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) entries_with_cost: usize,
+    pub(crate) jit_nodes: usize,
+    pub(crate) synthetic_edges: usize,
+}
+
+/// Everything that must hold between a file and its named copy, for a map with (mostly) one name an entry.
+/// `object` is the new object's name.
+pub(crate) fn compare(before: &Model, after: &Model, map: &[Entry], object: &str) -> Found {
+    assert_eq!(before.totals, after.totals, "summary and totals");
+    let covered = |addr: u64| {
+        let at = map.partition_point(|entry| entry.start <= addr);
+        at.checked_sub(1).map(|at| &map[at]).filter(|entry| addr < entry.end)
+    };
+    let jit = |node: &Node| node.0 == object;
+    // No covered raw name is left where the object is unknown.
+    for (ob, _, name) in after.nodes.keys().chain(after.edges.keys().map(|(_, callee)| callee)) {
+        assert!(ob != "???" || raw(name).and_then(covered).is_none(), "{name} is covered and was left");
+    }
+    // Self cost by entry name. Entries of one name are summed: their nodes are told apart by a suffix.
+    let mut by_addr: BTreeMap<&str, Costs> = BTreeMap::new();
+    for (addr, costs) in &before.unknown {
+        if let Some(entry) = covered(*addr) {
+            add(by_addr.entry(&entry.name).or_default(), costs);
+        }
+    }
+    let mut by_node: BTreeMap<&str, Costs> = BTreeMap::new();
+    for (node, costs) in after.nodes.iter().filter(|(node, _)| jit(node)) {
+        let name = by_addr.keys().filter(|name| is_node_of(&node.2, name)).max_by_key(|name| name.len());
+        let name = name.unwrap_or_else(|| panic!("{node:?} has cost, its entry has none"));
+        add(by_node.entry(name).or_default(), costs);
+    }
+    assert_eq!(by_addr, by_node, "self cost by map entry");
+    // What is not in the map stays.
+    let real = |node: &Node| node.0 != "???" && node.0 != object;
+    let nodes = |model: &Model| -> BTreeMap<Node, Costs> {
+        model.nodes.clone().into_iter().filter(|(node, _)| real(node)).collect()
+    };
+    assert_eq!(renamed(nodes(before), after), nodes(after), "functions of real objects");
+    for model in [before, after] {
+        for (caller, callee) in model.edges.keys() {
+            assert!(!jit(callee) || !jit(caller) || std::ptr::eq(model, after));
+        }
+    }
+    let edges = |model: &Model| -> BTreeMap<(String, String), (u64, Costs)> {
+        let mut sums: BTreeMap<(String, String), (u64, Costs)> = BTreeMap::new();
+        for ((caller, callee), (calls, costs)) in &model.edges {
+            let end = |node: &Node| {
+                if real(node) { format!("{}|{}|{}", node.0, node.1, head(&node.2)) } else { "unknown".into() }
+            };
+            let (caller, callee) = (end(caller), end(callee));
+            if caller != "unknown" {
+                let sum = sums.entry((caller, callee)).or_default();
+                sum.0 += calls;
+                add(&mut sum.1, costs);
+            }
+        }
+        sums
+    };
+    assert_eq!(edges(before), edges(after), "edges of functions of real objects");
+    let files: BTreeMap<&str, &str> =
+        after.nodes.keys().filter(|node| jit(node)).map(|node| (&node.2[..], &node.1[..])).collect();
+    for (_, callee) in after.edges.keys().filter(|(_, callee)| jit(callee)) {
+        if let Some(file) = files.get(&callee.2[..]) {
+            assert_eq!(callee.1, *file, "{} is split in two", callee.2);
+        }
+    }
+    Found {
+        entries_with_cost: by_addr.len(),
+        jit_nodes: files.len(),
+        synthetic_edges: after.edges.keys().filter(|(caller, callee)| jit(caller) && jit(callee)).count(),
+    }
+}
+
+/// A name without its callers (`--separate-callers`), which may be raw.
+fn head(name: &str) -> &str {
+    name.split('\'').next().unwrap_or(name)
+}
+
+fn renamed(nodes: BTreeMap<Node, Costs>, after: &Model) -> BTreeMap<Node, Costs> {
+    // Raw callers in a chain are replaced: such names are compared by their heads only.
+    let chain = |name: &str| name.contains("'0x");
+    if !nodes.keys().any(|node| chain(&node.2)) {
+        return nodes;
+    }
+    let heads = |nodes: &BTreeMap<Node, Costs>| {
+        let mut sums: BTreeMap<String, Costs> = BTreeMap::new();
+        for (node, costs) in nodes.iter().filter(|(node, _)| node.0 != "???") {
+            add(sums.entry(format!("{}|{}|{}", node.0, node.1, head(&node.2))).or_default(), costs);
+        }
+        sums
+    };
+    let object = after.nodes.keys().map(|node| &node.0).find(|ob| ob.contains("jitted-")).cloned().unwrap_or_default();
+    let real: BTreeMap<Node, Costs> =
+        after.nodes.clone().into_iter().filter(|(node, _)| node.0 != "???" && node.0 != object).collect();
+    assert_eq!(heads(&nodes), heads(&real), "functions of real objects by head");
+    real
+}
+
+/// Whether a node is of that entry: its name, `#address` for duplicates, `'N` for recursion, `'caller…`.
+fn is_node_of(node: &str, name: &str) -> bool {
+    let Some(rest) = node.strip_prefix(name) else { return false };
+    rest.is_empty() || rest.starts_with('\'') || rest.starts_with("#0x") || rest.starts_with(' ')
+}
