@@ -120,13 +120,14 @@ impl Builder {
         }
     }
 
-    /// What the event did, by the argument that is called like the event itself.
+    /// What the event did, by the argument that is called like the event itself. A span says so when it begins;
+    /// Perfetto asks its end, too.
     #[inline]
     fn sub(&mut self, event: &Event<'_>) -> NameNo {
-        let message = || {
-            let frame = !self.compat && event.name.is(FRAME) && matches!(event.phase, b'B' | b'b' | b'X' | b'S');
-            frame.then(|| event.argument(b"message"))?
-        };
+        if !self.compat && !matches!(event.phase, b'B' | b'b' | b'X' | b'S') {
+            return NO_NAME;
+        }
+        let message = || (!self.compat && event.name.is(FRAME)).then(|| event.argument(b"message"))?;
         let sub = event.argument(&event.name.text()).or_else(message);
         sub.map_or(NO_NAME, |sub| self.timeline.names.number(&sub))
     }
