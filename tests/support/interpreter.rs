@@ -4,6 +4,7 @@
 //!
 //! Threads switch only at a begin or end: the stretch between two edges then belongs to the thread of the next one.
 
+use crate::random::{Random, name};
 use measureme::{
     EventId, PageTag, RawEvent, SerializationSink, SerializationSinkBuilder, StringId, StringTableBuilder,
 };
@@ -15,29 +16,19 @@ use std::sync::Arc;
 
 /// What to simulate.
 #[derive(Clone, Copy)]
-pub struct Program {
+pub(crate) struct Program {
     /// How many frames are recorded, roughly.
-    pub frames: u64,
+    pub(crate) frames: u64,
     /// How many virtual threads.
-    pub threads: u32,
+    pub(crate) threads: u32,
     /// How many functions.
-    pub functions: u64,
+    pub(crate) functions: u64,
     /// Whether all threads are recorded under id 0, as Miri first did.
-    pub one_id: bool,
+    pub(crate) one_id: bool,
 }
 
 /// Wall and active self time, in nanoseconds, of each thread's stacks (root first).
-pub type Truth = BTreeMap<(u32, Vec<u64>), (u64, u64)>;
-
-/// The name of a function.
-pub fn name(function: u64) -> String {
-    match function % 4 {
-        0 => format!("demo::f{function}"),
-        1 => format!("<[u8; {function}] as std::fmt::Debug>::fmt"),
-        2 => format!("demo::g{function}::{{closure#0}}"),
-        _ => format!("core::ptr::drop_in_place::<T{function}> - shim(Some(T{function}))"),
-    }
-}
+pub(crate) type Truth = BTreeMap<(u32, Vec<u64>), (u64, u64)>;
 
 struct Frame {
     function: u64,
@@ -46,21 +37,8 @@ struct Frame {
     children: u64,
 }
 
-/// Xorshift: the same numbers every time.
-pub struct Random(pub u64);
-
-impl Random {
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
 /// The sinks of one profile.
-pub struct Recorder {
+pub(crate) struct Recorder {
     events: SerializationSink,
     strings: StringTableBuilder,
     kind: StringId,
@@ -68,7 +46,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Starts a profile, with a command line as rustc writes it.
-    pub fn create(path: &Path, cmd: &str) -> Self {
+    pub(crate) fn create(path: &Path, cmd: &str) -> Self {
         let mut file = File::create(path).unwrap();
         file.write_all(b"MMPD\x09\0\0\0").unwrap();
         let sinks = SerializationSinkBuilder::new_from_file(file).unwrap();
@@ -86,18 +64,18 @@ impl Recorder {
     }
 
     /// A name's id.
-    pub fn string(&self, text: &str) -> StringId {
+    pub(crate) fn string(&self, text: &str) -> StringId {
         self.strings.alloc(text)
     }
 
     /// Writes an event.
-    pub fn record(&self, event: &RawEvent) {
+    pub(crate) fn record(&self, event: &RawEvent) {
         self.events.write_atomic(32, |bytes| event.serialize(bytes));
     }
 }
 
 /// Runs the program. The truth is only kept if asked for: it is large.
-pub fn run(program: Program, recorder: &Recorder, mut truth: Option<&mut Truth>) {
+pub(crate) fn run(program: Program, recorder: &Recorder, mut truth: Option<&mut Truth>) {
     let names: Vec<_> = (0..program.functions).map(|f| EventId::from_label(recorder.string(&name(f)))).collect();
     let mut random = Random(0x1234_5678_9ABC_DEF1);
     let mut stacks: Vec<Vec<Frame>> = (0..program.threads).map(|_| Vec::new()).collect();

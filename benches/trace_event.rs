@@ -1,0 +1,22 @@
+//! Spans of a trace of some 40 MB, beside what a parser of whole documents takes for the same bytes.
+
+#[path = "../tests/support/miri.rs"]
+mod miri;
+#[path = "../tests/support/random.rs"]
+mod random;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use jitgraft::formats::trace_event;
+
+fn benches(criterion: &mut Criterion) {
+    let mut bytes = Vec::new();
+    miri::trace(&mut bytes, 11_000).unwrap();
+    let mut group = criterion.benchmark_group("trace_event");
+    group.throughput(Throughput::Bytes(bytes.len() as u64)).sample_size(10);
+    group.bench_function("spans", |b| b.iter(|| trace_event::read_spans(&bytes[..], false).unwrap()));
+    group.bench_function("serde_json", |b| b.iter(|| serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()));
+    group.finish();
+}
+
+criterion_group!(all, benches);
+criterion_main!(all);
