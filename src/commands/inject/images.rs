@@ -1,13 +1,14 @@
-//! The ELF images that perf reads in place of the JIT code: one for each process.
+//! The ELF images that perf reads in place of the JIT code: one for each process; where user stacks are unwound through
+//! it, one for each stretch of its code ([`ImageBuilder::build_set`]).
 //!
 //! An image has the name `jitted-PID.so`. If a file of that name is there already and is another one, the new one is
 //! called `jitted-PID.2.so`, and so on: an older output may still refer to the first. Images that this run made are
 //! taken away again if the output does not come about.
 
 use crate::error::{Error, Result};
-use crate::formats::elf_image::{Addressing, Image, ImageBuilder, Place, SlotId, Target};
+use crate::formats::elf_image::{Addressing, Helper, Image, ImageBuilder, Place, SlotId, Target};
 use crate::io;
-use crate::model::process::BuildId;
+use crate::model::process::{BuildId, Processes};
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::resolve::code_map::{CodeId, CodeMap, SegmentId};
@@ -15,16 +16,19 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// The image of one process's code.
+/// An image of one process's code.
 #[derive(Debug)]
 pub(super) struct Written {
     /// Absolute path.
     pub(super) path: PathBuf,
     /// Made from its content.
     pub(super) build_id: BuildId,
+    /// What of it must be mapped beside the code.
+    pub(super) helpers: Vec<Helper>,
     /// Whether this run made the file.
     made: bool,
 }
@@ -32,22 +36,29 @@ pub(super) struct Written {
 /// All images of a run, and where in them each segment is.
 #[derive(Debug, Default)]
 pub(super) struct Images {
-    by_pid: BTreeMap<Pid, Written>,
-    places: FxHashMap<SegmentId, u64>,
+    by_pid: BTreeMap<Pid, Vec<Written>>,
+    /// Which of its process's images a segment is in, and where.
+    places: FxHashMap<SegmentId, (usize, u64)>,
     /// How many pieces of code are in them.
     pub(super) codes: usize,
     kept: bool,
 }
 
+/// What images are made from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a, 'data> {
+    pub(super) codes: &'a CodeMap<'data>,
+    /// The code that they shall have.
+    pub(super) segments: &'a BTreeSet<SegmentId>,
+    pub(super) target: Target,
+    /// The processes, if the recording has copies of user stacks, which are unwound through the images.
+    pub(super) unwinding: Option<&'a Processes>,
+}
+
 impl Images {
-    /// Writes the images for the segments into a directory, which is made if it is not there.
-    pub(super) fn write(
-        codes: &CodeMap<'_>,
-        segments: &BTreeSet<SegmentId>,
-        target: Target,
-        directory: &Path,
-        pool: &Pool,
-    ) -> Result<Self> {
+    /// Writes images into a directory, which is made if it is not there.
+    pub(super) fn write(wanted: Wanted<'_, '_>, directory: &Path, pool: &Pool) -> Result<Self> {
+        let Wanted { codes, segments, .. } = wanted;
         let mut images = Self::default();
         if segments.is_empty() {
             return Ok(images);
@@ -59,7 +70,7 @@ impl Images {
             by_pid.entry(codes.segment(segment).pid).or_default().push(segment);
         }
         let made = pool.map(by_pid.into_iter().collect(), |(pid, list): (Pid, Vec<SegmentId>)| {
-            (pid, one(codes, list, target, pid, &directory))
+            (pid, of_process(wanted, list, pid, &directory))
         });
         let mut failed = None;
         for (pid, result) in made {
@@ -77,13 +88,13 @@ impl Images {
 
     /// Where a segment's first byte is: the image, and the offset in it. `None` if it could not get a place.
     pub(super) fn place(&self, codes: &CodeMap<'_>, segment: SegmentId) -> Option<(&Written, u64)> {
-        let image = self.by_pid.get(&codes.segment(segment).pid)?;
-        self.places.get(&segment).map(|&offset| (image, offset))
+        let &(image, offset) = self.places.get(&segment)?;
+        Some((self.by_pid.get(&codes.segment(segment).pid)?.get(image)?, offset))
     }
 
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Written> {
-        self.by_pid.values()
+        self.by_pid.values().flatten()
     }
 
     /// The output that refers to them is there: they stay.
@@ -94,19 +105,21 @@ impl Images {
 
 impl Drop for Images {
     fn drop(&mut self) {
-        for image in self.by_pid.values().filter(|image| image.made && !self.kept) {
+        for image in self.by_pid.values().flatten().filter(|image| image.made && !self.kept) {
             // The run has failed already, for a better reason than this one could be.
             let _ = fs::remove_file(&image.path);
         }
     }
 }
 
-type Made = (Written, Vec<(SegmentId, u64)>, usize);
+/// A process's images, its segments' places in them, and the number of pieces of code.
+type Made = (Vec<Written>, Vec<(SegmentId, (usize, u64))>, usize);
 
-fn one(codes: &CodeMap<'_>, mut segments: Vec<SegmentId>, target: Target, pid: Pid, directory: &Path) -> Result<Made> {
+fn of_process(wanted: Wanted<'_, '_>, mut segments: Vec<SegmentId>, pid: Pid, directory: &Path) -> Result<Made> {
+    let codes = wanted.codes;
     // In the order of time, as the builder wants it.
     segments.sort_by_key(|&id| (codes.segment(id).from, id));
-    let mut builder = ImageBuilder::new(target, Addressing::FileOffset);
+    let mut builder = ImageBuilder::new(wanted.target, Addressing::FileOffset);
     let mut slots: FxHashMap<(CodeId, Addr), SlotId> = FxHashMap::default();
     let slot_of: Vec<(SegmentId, SlotId)> = segments
         .iter()
@@ -117,18 +130,37 @@ fn one(codes: &CodeMap<'_>, mut segments: Vec<SegmentId>, target: Target, pid: P
             (id, *slot.or_insert_with(|| builder.add(codes.code(segment.code), base)))
         })
         .collect();
-    let image = builder.build();
-    let place = |(id, slot): (SegmentId, SlotId)| {
-        let Place { offset, .. } = image.place(slot)?;
-        Some((id, offset + codes.segment(id).offset))
+    let within = |id: SegmentId, place: Place| place.offset + codes.segment(id).offset;
+    let Some(processes) = wanted.unwinding else {
+        let image = builder.build();
+        let places = slot_of.into_iter().filter_map(|(id, slot)| Some((id, (0, within(id, image.place(slot)?)))));
+        return Ok((vec![write(&image, pid, directory, &[])?], places.collect(), image.len()));
     };
-    let places = slot_of.into_iter().filter_map(place).collect();
-    let (path, made) = write(&image, pid, directory)?;
-    Ok((Written { path, build_id: image.build_id(), made }, places, image.len()))
+    let set = builder.build_set(other_files(processes, pid));
+    let written = set.images().enumerate().map(|(index, image)| write(image, pid, directory, set.helpers(index)));
+    let written: Vec<Written> = written.collect::<Result<_>>()?;
+    let place = |(id, slot)| set.place(slot).map(|(image, place)| (id, (image, within(id, place))));
+    Ok((written, slot_of.into_iter().filter_map(place).collect(), slots.len()))
 }
 
-/// Writes an image under the first name that is free, or taken by the very same image; whether it is new.
-fn write(image: &Image<'_, '_>, pid: Pid, directory: &Path) -> Result<(PathBuf, bool)> {
+/// Where programs and libraries were mapped in a process and in those that it forked, which share its code.
+fn other_files(processes: &Processes, pid: Pid) -> Vec<Range<u64>> {
+    let parent = |pid: &Pid| processes.by_pid.get(pid).and_then(|process| process.forked).map(|(parent, _)| parent);
+    let shares = |of: &Pid| std::iter::successors(Some(*of), parent).take(32).any(|of| of == pid);
+    let mut ranges = Vec::new();
+    for (_, process) in processes.by_pid.iter().filter(|(of, _)| shares(of)) {
+        let is_file = |path: &[u8]| path.starts_with(b"/") && !path.starts_with(b"//") && !path.ends_with(b".dump");
+        let code = process.mappings.iter().filter(|map| map.executable && is_file(&map.path));
+        let programs: BTreeSet<&[u8]> = code.map(|map| map.path.as_slice()).collect();
+        let maps = process.mappings.iter().filter(|map| programs.contains(map.path.as_slice()));
+        ranges.extend(maps.map(|map| map.addr.0..map.addr.0.saturating_add(map.len)));
+    }
+    ranges
+}
+
+/// Writes an image under the first name that is free, or taken by the very same image.
+fn write(image: &Image<'_, '_>, pid: Pid, directory: &Path, helpers: &[Helper]) -> Result<Written> {
+    let written = |path, made| Written { path, build_id: image.build_id(), helpers: helpers.to_vec(), made };
     let in_directory = |error: Error| error.in_file(directory);
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     let mut builder = tempfile::Builder::new();
@@ -143,12 +175,12 @@ fn write(image: &Image<'_, '_>, pid: Pid, directory: &Path) -> Result<(PathBuf, 
         let name = if number == 1 { format!("jitted-{pid}.so") } else { format!("jitted-{pid}.{number}.so") };
         let path = directory.join(name);
         match temporary.persist_noclobber(&path) {
-            Ok(_) => return Ok((path, true)),
+            Ok(_) => return Ok(written(path, true)),
             Err(refused) if refused.error.kind() == std::io::ErrorKind::AlreadyExists => temporary = refused.file,
             Err(refused) => return Err(Error::new("cannot rename into place").because(refused.error).in_file(&path)),
         }
         if same_content(temporary.path(), &path) {
-            return Ok((path, false));
+            return Ok(written(path, false));
         }
     }
     Err(in_directory(Error::new(format!("all names for the image of process {pid} are taken"))))

@@ -19,14 +19,16 @@ use super::recording::records::Pieces;
 use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning};
 use crate::formats::elf_image::Target;
-use crate::formats::perf_data::Survey;
+use crate::formats::perf_data::{Recording, Survey};
 use crate::io::{self, InPath, OutPath, Output};
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, SourceOptions};
-use images::Images;
+use images::{Images, Wanted};
 use input::Input;
+use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
+use plan::Plan;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use touched::{Context, Covers, Reach, Touched};
@@ -89,8 +91,12 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let segments = segments(codes, &touched, options.all_functions, &injected);
     let machine = processes.machine.or(jit.machine).unwrap_or(EM_X86_64);
     let target = Target::new(machine, input.recording.header.endian);
-    let images = Images::write(codes, &segments, target, &image_dir(options), &job.pool)?;
-    let mut edits = plan::insertions(&input.recording, codes, &touched, &images, &mut outcome.warnings);
+    let unwinding = has_user_stacks(&input.recording).then_some(&processes);
+    let wanted = Wanted { codes, segments: &segments, target, unwinding };
+    let images = Images::write(wanted, &image_dir(options), &job.pool)?;
+    let mut plan = Plan::new(&input.recording, codes, &images, &processes);
+    plan.insert(&touched, &mut outcome.warnings);
+    let mut edits = plan.edits;
     let other = build_ids::edits(&input, options, &spaces, &mut outcome.warnings)?;
     let inserted = edits.len();
     edits.extend(other.edits.iter().cloned());
@@ -132,6 +138,11 @@ fn beside(input: &InPath) -> Option<&Path> {
         // A directory holds the recording; what was left beside it stands with it, not in it.
         InPath::Path(path) => path.parent(),
     }
+}
+
+/// Whether some samples have a copy of the user stack, which perf unwinds.
+fn has_user_stacks(recording: &Recording) -> bool {
+    recording.events.iter().any(|event| event.attr.samples(PERF_SAMPLE_STACK_USER))
 }
 
 fn survey<'data>(input: &'data Input, job: &Job, outcome: &mut Outcome) -> (Processes, Pieces<'data>) {

@@ -1,40 +1,103 @@
 //! The mapping records that are inserted: one directly before each sample that is the first to touch code which perf
 //! does not see there yet, with that sample's time, so that readers sort it to that place.
+//!
+//! An image's helpers ([`Helper`]) are mapped before its first code, and once more behind every other record that maps
+//! something over them.
 
-use super::images::Images;
-use super::touched::Touched;
+use super::images::{Images, Written};
+use super::touched::{Key, Touch, Touched};
 use crate::error::{Warning, Warnings};
-use crate::formats::cursor::Endian;
-use crate::formats::perf_data::{Edit, Mmap, Recording};
-use crate::model::process::CpuMode;
+use crate::formats::elf_image::Helper;
+use crate::formats::perf_data::{Edit, Mmap, Recording, SampleId};
+use crate::model::process::{CpuMode, Mapping, Processes};
+use crate::model::{Addr, Nanos, Pid};
 use crate::resolve::code_map::CodeMap;
+use rustc_hash::FxHashSet;
 use std::os::unix::ffi::OsStrExt;
 
 const PROT_READ_EXEC: u32 = 1 | 4;
 const MAP_PRIVATE: u32 = 2;
 
-/// The insertions, in the order of the stream.
-pub(super) fn insertions(
-    recording: &Recording,
-    codes: &CodeMap<'_>,
-    touched: &Touched,
-    images: &Images,
-    warnings: &mut Warnings,
-) -> Vec<Edit> {
-    let mut edits = Vec::with_capacity(touched.touches.len());
-    let mut homeless = 0;
-    for (key, touch) in touched.in_order() {
-        let segment = codes.segment(key.segment);
-        let Some((image, pgoff)) = images.place(codes, key.segment) else {
-            homeless += 1;
-            continue;
+/// The insertions under way.
+pub(super) struct Plan<'a, 'data> {
+    recording: &'a Recording,
+    codes: &'a CodeMap<'data>,
+    images: &'a Images,
+    processes: &'a Processes,
+    /// Processes and the images (by build ID) whose helpers they have.
+    helped: FxHashSet<(Pid, &'a [u8])>,
+    /// In the order of the stream, but for those of helpers.
+    pub(super) edits: Vec<Edit>,
+    homeless: u64,
+}
+
+/// Who and when an inserted record says it is.
+#[derive(Clone, Copy)]
+struct Stamp {
+    id: SampleId,
+    event: usize,
+    /// Where in the stream it goes.
+    at: u64,
+}
+
+impl<'a, 'data> Plan<'a, 'data> {
+    /// Nothing is inserted yet.
+    pub(super) fn new(
+        recording: &'a Recording,
+        codes: &'a CodeMap<'data>,
+        images: &'a Images,
+        processes: &'a Processes,
+    ) -> Self {
+        Self { recording, codes, images, processes, helped: FxHashSet::default(), edits: Vec::new(), homeless: 0 }
+    }
+
+    /// Plans a record for everything that is touched.
+    pub(super) fn insert(&mut self, touched: &Touched, warnings: &mut Warnings) {
+        for (key, touch) in touched.in_order() {
+            self.touch(key, touch);
+        }
+        let homeless = self.homeless;
+        if homeless > 0 {
+            let message = format!("{homeless} pieces of code are too large for an image: they have no name");
+            warnings.push(Warning::new(message));
+        }
+    }
+
+    fn touch(&mut self, key: Key, touch: Touch) {
+        let Some((image, pgoff)) = self.images.place(self.codes, key.segment) else {
+            self.homeless += 1;
+            return;
         };
-        let (pid, tid) = touch.id.pid_tid.unwrap_or_default();
+        let stamp = Stamp { id: touch.id, event: touch.event, at: touch.first.offset };
+        if self.helped.insert((key.pid, image.build_id.as_bytes())) {
+            self.help(key.pid, image, stamp);
+        }
+        let segment = self.codes.segment(key.segment);
+        self.map(image, segment.start, segment.end.0 - segment.start.0, pgoff, stamp);
+    }
+
+    /// Maps an image's helpers, now and after each record that covers them.
+    fn help(&mut self, pid: Pid, image: &'a Written, stamp: Stamp) {
+        for helper in &image.helpers {
+            self.map(image, Addr(helper.addr), helper.len, helper.offset, stamp);
+            let Some(process) = self.processes.by_pid.get(&pid) else { continue };
+            let since = (stamp.id.time.unwrap_or_default(), stamp.at);
+            let covers = process.mappings.iter().filter(|map| (map.time, map.offset) > since && covers(map, helper));
+            for cover in covers {
+                // Readers sort by time: a nanosecond later it is behind the other record, wherever it stands.
+                let id = SampleId { time: Some(Nanos(cover.time.0.saturating_add(1))), ..stamp.id };
+                self.map(image, Addr(helper.addr), helper.len, helper.offset, Stamp { id, at: cover.offset, ..stamp });
+            }
+        }
+    }
+
+    fn map(&mut self, image: &Written, addr: Addr, len: u64, pgoff: u64, stamp: Stamp) {
+        let (pid, tid) = stamp.id.pid_tid.unwrap_or_default();
         let mmap = Mmap {
             pid,
             tid,
-            addr: segment.start,
-            len: segment.end.0 - segment.start.0,
+            addr,
+            len,
             pgoff,
             path: image.path.as_os_str().as_bytes(),
             build_id: Some(image.build_id),
@@ -43,16 +106,15 @@ pub(super) fn insertions(
             cpumode: CpuMode::User,
             data: false,
         };
-        let attr = &recording.events[touch.event].attr;
-        let endian: Endian = recording.header.endian;
-        let trailer = attr.sample_id_all().then_some((&touch.id, attr.sample_type));
-        match mmap.to_mmap2(trailer, endian) {
-            Some(insert) => edits.push(Edit { at: touch.first.offset, remove: 0, insert }),
-            None => homeless += 1,
+        let attr = &self.recording.events[stamp.event].attr;
+        let trailer = attr.sample_id_all().then_some((&stamp.id, attr.sample_type));
+        match mmap.to_mmap2(trailer, self.recording.header.endian) {
+            Some(insert) => self.edits.push(Edit { at: stamp.at, remove: 0, insert }),
+            None => self.homeless += 1,
         }
     }
-    if homeless > 0 {
-        warnings.push(Warning::new(format!("{homeless} pieces of code are too large for an image: they have no name")));
-    }
-    edits
+}
+
+fn covers(map: &Mapping, helper: &Helper) -> bool {
+    map.addr.0 < helper.addr.saturating_add(helper.len) && helper.addr < map.addr.0.saturating_add(map.len)
 }
