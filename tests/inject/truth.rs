@@ -230,8 +230,10 @@ impl Recording {
         let mut addrs = vec![ip];
         if let Some(count) = field(5) {
             let chain = (0..count as usize).map(|nth| u64_at(record, at + 8 * nth));
-            // PERF_CONTEXT_MAX: what is not less marks a change of context.
-            addrs = chain.filter(|addr| *addr < -4095i64 as u64).collect();
+            // PERF_CONTEXT_MAX: what is not less marks a change of context; perf drops chains with unknown marks.
+            let (marks, known): (Vec<u64>, Vec<u64>) = chain.partition(|addr| *addr >= -4095i64 as u64);
+            let odd = marks.iter().any(|mark| ![-32i64, -128, -512].contains(&(*mark as i64)));
+            addrs = if odd { Vec::new() } else { known };
         }
         Sample { pid: who as u32, time, addrs }
     }
