@@ -1,5 +1,7 @@
 //! `jitgraft inject`, end to end: the real program, the real perf, and a truth that neither of them knows.
 
+#[path = "inject/generated.rs"]
+mod generated;
 #[path = "inject/perf.rs"]
 mod perf;
 mod support;
