@@ -32,6 +32,9 @@ pub(super) struct InjectArgs {
     /// Put the images into the build-ID cache (~/.debug), too, so that perf archive packs them
     #[arg(long)]
     cache: bool,
+    /// Turn copies of user stacks (--call-graph dwarf) into plain call chains
+    #[arg(long)]
+    convert_callchain: bool,
     #[command(flatten)]
     build_ids: BuildIdArgs,
     #[command(flatten)]
@@ -96,9 +99,6 @@ struct ForeignArgs {
     guestmount: Option<String>,
     /// Not supported
     #[arg(long, hide = true)]
-    convert_callchain: bool,
-    /// Not supported
-    #[arg(long, hide = true)]
     unwind_style: Option<String>,
     /// Not supported
     #[arg(long, hide = true)]
@@ -123,7 +123,6 @@ impl ForeignArgs {
             ("--vm-time-correlation", self.vm_time_correlation.is_some()),
             ("--guest-data", self.guest_data.is_some()),
             ("--guestmount", self.guestmount.is_some()),
-            ("--convert-callchain", self.convert_callchain),
             ("--unwind-style", self.unwind_style.is_some()),
             ("--aslr", self.aslr),
             ("--vmlinux (-k)", self.vmlinux.is_some()),
@@ -150,6 +149,7 @@ impl InjectArgs {
             image_dir: self.image_dir,
             all_functions: self.all_functions,
             cache: self.cache,
+            convert_callchain: self.convert_callchain,
             // perf inject does one or the other; who asks for build IDs alone gets them alone.
             jit: self.jit || build_ids == BuildIdMode::None,
             build_ids,

@@ -6,6 +6,7 @@
 
 mod build_ids;
 mod cache;
+mod convert;
 mod images;
 mod input;
 mod output;
@@ -19,11 +20,15 @@ use super::recording::records::Pieces;
 use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning};
 use crate::formats::elf_image::Target;
-use crate::formats::perf_data::{Recording, Survey};
+use crate::formats::perf_data::{Edit, Recording, Survey};
 use crate::io::{self, InPath, OutPath, Output};
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::code_map::CodeMap;
+use crate::resolve::symbols::{self, files::SearchOptions};
+use crate::resolve::unwind::registers::Machine;
+use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
 use crate::sources::{self, SourceOptions};
 use images::{Images, Wanted};
 use input::Input;
@@ -52,6 +57,9 @@ pub struct InjectOptions {
     pub build_ids: BuildIdMode,
     /// Build IDs by path, in place of looking into the files.
     pub known_build_ids: Option<PathBuf>,
+    /// Whether copies of user stacks become plain call chains. Then all functions go into the images: which of
+    /// them the chains touch is known too late.
+    pub convert_callchain: bool,
     /// Where names come from.
     pub sources: SourceOptions,
 }
@@ -88,10 +96,13 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
         }
         covers.extend(hidden);
     }
-    let segments = segments(codes, &touched, options.all_functions, &injected);
+    let segments = segments(codes, &touched, options.all_functions || options.convert_callchain, &injected);
     let machine = processes.machine.or(jit.machine).unwrap_or(EM_X86_64);
     let target = Target::new(machine, input.recording.header.endian);
-    let unwinding = has_user_stacks(&input.recording).then_some(&processes);
+    let search = SearchOptions { machine: Some(machine), ..SearchOptions::default() };
+    let files = symbols::images::Images::new(spaces.dsos().iter(), search);
+    let unwinder = Unwinder::new(&spaces, codes, &files, MAX_DEPTH);
+    let unwinding = (has_user_stacks(&input.recording) && !options.convert_callchain).then_some(&processes);
     let wanted = Wanted { codes, segments: &segments, target, unwinding };
     let images = Images::write(wanted, &image_dir(options), &job.pool)?;
     let mut plan = Plan::new(&input.recording, codes, &images, &processes);
@@ -100,6 +111,11 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let other = build_ids::edits(&input, options, &spaces, &mut outcome.warnings)?;
     let inserted = edits.len();
     edits.extend(other.edits.iter().cloned());
+    if options.convert_callchain {
+        let (recording, converted) = convert(&input, &pieces, &unwinder, machine, options, job, &mut outcome)?;
+        edits.extend(converted);
+        input.recording = recording;
+    }
     output::write(&mut input, edits, &other.entries, &images, options, &mut output, &mut outcome.warnings)?;
     output.commit()?;
     if options.cache {
@@ -120,6 +136,29 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     );
     images.keep();
     Ok(outcome)
+}
+
+/// The recording as it is after the conversion of its user stacks, and the edits that make it so.
+fn convert<'a>(
+    input: &Input,
+    pieces: &Pieces<'_>,
+    unwinder: &'a Unwinder<'a>,
+    machine: u16,
+    options: &InjectOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<(Recording, Vec<Edit>)> {
+    let Some(known) = Machine::new(machine) else {
+        return Err(Error::new(format!("stacks of machine {machine} cannot be unwound: only x86-64 and AArch64 can")));
+    };
+    let place = (&*input.shown, &mut outcome.warnings);
+    let mut edits = convert::samples(&input.recording, pieces, unwinder, known, place, job);
+    let mut recording = input.recording.clone();
+    recording.plain_chains();
+    if input.is_pipe() && options.output == OutPath::Stdout {
+        edits.extend(convert::attrs(&recording, pieces));
+    }
+    Ok((recording, edits))
 }
 
 /// Rewriting a file in place would leave neither the old one nor the new one if it failed.
@@ -178,7 +217,7 @@ fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, job: &Job) -> Touched {
 }
 
 fn segments(
-    codes: &crate::resolve::code_map::CodeMap<'_>,
+    codes: &CodeMap<'_>,
     touched: &Touched,
     all: bool,
     injected: &[Pid],

@@ -39,7 +39,7 @@ pub(super) fn write(
     let front = match (to_pipe, input.is_pipe()) {
         (true, true) => input.front().to_vec(),
         (true, false) => pipe_front(&input.recording, &features, warnings),
-        (false, false) if front_can_stay(&input.recording) => {
+        (false, false) if front_can_stay(&input.recording) && !options.convert_callchain => {
             Front::kept(&input.recording, input.front(), data_size, &features).bytes
         }
         (false, _) => Front::made(&input.recording, data_size, &features).bytes,

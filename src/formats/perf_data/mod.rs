@@ -13,6 +13,7 @@
 
 mod attr;
 mod compressed;
+mod convert;
 mod features;
 mod header;
 mod record;
@@ -25,6 +26,7 @@ mod walk;
 
 pub use attr::{Event, EventAttr};
 pub use compressed::{Decompressor, is_compressed};
+pub use convert::{attr_record, copies_stacks, with_chain};
 pub use features::Feature;
 pub use header::{Form, Header, Section, sniff};
 pub use record::{BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};

@@ -286,13 +286,13 @@ fn context(mark: u64) -> Option<CpuMode> {
 }
 
 /// The body of a sample, read field by field.
-struct Fields<'data, 'attr> {
-    body: Cursor<'data>,
-    attr: &'attr EventAttr,
+pub(super) struct Fields<'data, 'attr> {
+    pub(super) body: Cursor<'data>,
+    pub(super) attr: &'attr EventAttr,
 }
 
 impl<'data> Fields<'data, '_> {
-    fn word(&mut self, bit: u64, field: &str) -> Result<Option<u64>> {
+    pub(super) fn word(&mut self, bit: u64, field: &str) -> Result<Option<u64>> {
         self.optional(self.attr.sample_type & bit, field)
     }
 
@@ -309,7 +309,7 @@ impl<'data> Fields<'data, '_> {
     }
 
     /// `struct read_format`
-    fn read(&mut self) -> Result<Option<ReadValues<'data>>> {
+    pub(super) fn read(&mut self) -> Result<Option<ReadValues<'data>>> {
         if !self.attr.samples(abi::PERF_SAMPLE_READ) {
             return Ok(None);
         }
@@ -336,7 +336,7 @@ impl<'data> Fields<'data, '_> {
         if bit == 0 { Ok(None) } else { self.body.u64(field).map(Some) }
     }
 
-    fn callchain(&mut self) -> Result<Words<'data>> {
+    pub(super) fn callchain(&mut self) -> Result<Words<'data>> {
         if !self.attr.samples(abi::PERF_SAMPLE_CALLCHAIN) {
             return Ok(Words::new(&[], self.body.endian()));
         }
@@ -344,7 +344,7 @@ impl<'data> Fields<'data, '_> {
         self.words(count, "call chain")
     }
 
-    fn raw(&mut self) -> Result<Option<&'data [u8]>> {
+    pub(super) fn raw(&mut self) -> Result<Option<&'data [u8]>> {
         if !self.attr.samples(abi::PERF_SAMPLE_RAW) {
             return Ok(None);
         }
@@ -352,7 +352,7 @@ impl<'data> Fields<'data, '_> {
         self.body.bytes(size.into(), "raw data").map(Some)
     }
 
-    fn branches(&mut self) -> Result<Option<Branches<'data>>> {
+    pub(super) fn branches(&mut self) -> Result<Option<Branches<'data>>> {
         if !self.attr.samples(abi::PERF_SAMPLE_BRANCH_STACK) {
             return Ok(None);
         }
@@ -365,7 +365,7 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(Branches { hw_idx, words }))
     }
 
-    fn registers(&mut self, bit: u64, mask: u64) -> Result<Option<Registers<'data>>> {
+    pub(super) fn registers(&mut self, bit: u64, mask: u64) -> Result<Option<Registers<'data>>> {
         if !self.attr.samples(bit) {
             return Ok(None);
         }
@@ -376,7 +376,7 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(Registers { abi, mask, values }))
     }
 
-    fn user_stack(&mut self) -> Result<Option<StackCopy<'data>>> {
+    pub(super) fn user_stack(&mut self) -> Result<Option<StackCopy<'data>>> {
         if !self.attr.samples(abi::PERF_SAMPLE_STACK_USER) {
             return Ok(None);
         }
