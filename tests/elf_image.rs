@@ -149,6 +149,7 @@ fn images_of_every_class_and_order_are_clean() {
                 at(code(b"empty", &[]), 0x9000),
             ];
             judge(&write(&build(target, addressing, &codes).0));
+            judge(&write(&build(target, addressing, &[at(only_name, 0x1100)]).0));
         }
     }
 }

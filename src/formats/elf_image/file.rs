@@ -271,7 +271,8 @@ fn segments(image: &Image, frames: &eh_frame::Frames) -> Vec<ProgramHeader> {
     let mut loads = vec![load(0..note.end, elf::PF_R)];
     let code = image.layout.code.clone();
     if !code.is_empty() {
-        loads.push(load(code, elf::PF_R | elf::PF_X));
+        let has_bytes = image.layout.runs.iter().any(|run| run.has_bytes);
+        loads.push(load(code, if has_bytes { elf::PF_R | elf::PF_X } else { elf::PF_R }));
     }
     if !frames.all.is_empty() {
         loads.push(load(frames.all.clone(), elf::PF_R));

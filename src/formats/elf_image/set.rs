@@ -81,7 +81,11 @@ fn plan(target: Target, slots: &[Slot], group: &Group, free: &dyn Fn(&Range<u64>
     }
     let front = header + span.start % 16;
     let Some(base) = span.start.checked_sub(front) else { return (Layout::mirror(slots, target), Vec::new()) };
-    let layout = Layout::one_region(slots, target, base, FramesAt::BehindAlways);
+    // An empty table makes libunwind go on by frame pointers. Runtimes that leave only names seldom keep them, and
+    // every stack would end in a frame from nowhere (MoarVM).
+    let named_only = slots.iter().all(|slot| slot.code.bytes.is_none());
+    let frames_at = if named_only { FramesAt::Behind } else { FramesAt::BehindAlways };
+    let layout = Layout::one_region(slots, target, base, frames_at);
     let at = layout.code.end.next_multiple_of(8);
     let behind = base.saturating_add(at)..base.saturating_add(at).saturating_add(frames.len);
     let mut helpers = Vec::new();
