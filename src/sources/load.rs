@@ -12,7 +12,7 @@ use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid, Tid};
 use crate::parallel::Pool;
-use crate::resolve::code_map::CodeMap;
+use crate::resolve::code_map::{CodeList, CodeMap};
 use rustc_hash::FxHashMap;
 
 /// All that the sources tell.
@@ -28,7 +28,7 @@ pub struct Loaded<'data> {
 
 /// One source, read.
 struct Read<'data> {
-    events: Vec<CodeEvent<'data>>,
+    list: CodeList<'data>,
     account: Account,
     machine: Option<u16>,
     warnings: Warnings,
@@ -39,15 +39,15 @@ impl Found {
     pub fn load(&self, processes: &Processes, pool: &Pool, warnings: &mut Warnings) -> Loaded<'_> {
         let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
         let read = pool.map(sources, |(at, source)| read(OriginId(at as u32), source, processes, &self.options));
-        let (mut events, mut accounts, mut machine) = (Vec::new(), Vec::new(), None);
-        for (at, read) in read.into_iter().enumerate() {
+        let (mut lists, mut accounts, mut machine) = (Vec::new(), Vec::new(), None);
+        for read in read {
             warnings.append(read.warnings);
-            events.push((OriginId(at as u32), read.events));
+            lists.push(read.list);
             accounts.push(read.account);
             machine = machine.or(read.machine);
         }
         accounts.extend(self.failed.iter().cloned());
-        let map = CodeMap::build(events, processes, pool);
+        let map = CodeMap::build(lists, processes, pool);
         let dropped =
             |account: &Account| matches!(account.state, SourceState::Loaded { clock: Some(ClockUse::Dropped), .. });
         if map.overlaps() > 0 && !accounts.iter().any(dropped) {
@@ -74,20 +74,20 @@ fn read<'data>(origin: OriginId, source: &'data Source, processes: &Processes, o
             placed_elf::codes(&source.bytes, source.addr, origin).map(|codes| untimed(source.pid, codes))
         }
     };
-    let (events, state, machine) = match result {
-        Ok((events, state, machine)) => (events, state, machine),
+    let (list, state, machine) = match result {
+        Ok(read) => read,
         Err(error) => {
             let warning = error.in_file(&source.path).into_warning();
             let state = SourceState::Refused(warning.message.clone());
             warnings.push(warning);
-            (Vec::new(), state, None)
+            (CodeList::default(), state, None)
         }
     };
     let account = Account { path: source.path.clone(), kind: source.kind, pid: source.pid, state };
-    Read { events, account, machine, warnings }
+    Read { list, account, machine, warnings }
 }
 
-type Events<'data> = (Vec<CodeEvent<'data>>, SourceState, Option<u16>);
+type Events<'data> = (CodeList<'data>, SourceState, Option<u16>);
 
 fn untimed(pid: Pid, codes: Vec<Code<'_>>) -> Events<'_> {
     let state = SourceState::Loaded { codes: codes.len() as u64, skipped: 0, clock: None };
@@ -149,10 +149,10 @@ fn read_dump<'data>(
         conversion,
         pids,
         big_endian: header.endian == Endian::Big,
-        events: Vec::new(),
+        list: CodeList::default(),
         pending_lines: FxHashMap::default(),
         pending_unwind: None,
-        loads: FxHashMap::default(),
+        movable: movable(&dump),
         with_lines: 0,
         biased: 0,
     };
@@ -166,9 +166,18 @@ fn read_dump<'data>(
     let count = skipped.count();
     skipped.report(&source.path, warnings);
     reader.unbias_lines();
-    let codes = reader.events.iter().filter(|event| matches!(event.kind, CodeEventKind::Load(_))).count() as u64;
+    let codes = reader.list.code_count() as u64;
     let state = SourceState::Loaded { codes, skipped: count, clock: Some(conversion.used()) };
-    Ok((reader.events, state, Some(header.machine).filter(|machine| *machine != 0)))
+    Ok((reader.list, state, Some(header.machine).filter(|machine| *machine != 0)))
+}
+
+/// The indexes that a MOVE names: in most dumps none, so that a million loads need not be remembered by theirs.
+fn movable(dump: &JitDump<'_>) -> FxHashMap<u64, Option<usize>> {
+    let moved = dump.records().flatten().filter_map(|record| match record.body {
+        Body::Move(moved) => Some((moved.index, None)),
+        _ => None,
+    });
+    moved.collect()
 }
 
 /// Whose a dump's records are.
@@ -216,13 +225,13 @@ struct DumpReader<'a, 'data> {
     conversion: Conversion,
     pids: Pids<'a>,
     big_endian: bool,
-    events: Vec<CodeEvent<'data>>,
+    list: CodeList<'data>,
     /// By the address of the code that is to come.
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
     /// Belongs to the next load, whatever it is.
     pending_unwind: Option<Unwind<'data>>,
-    /// The last load of each code_index, by its place in `events`.
-    loads: FxHashMap<u64, usize>,
+    /// The last load of each code_index that ever moves, by its place in `list`.
+    movable: FxHashMap<u64, Option<usize>>,
     /// Loads with lines, and how many of these begin about [`ELF_HEADER`] too far.
     with_lines: u64,
     biased: u64,
@@ -238,15 +247,17 @@ impl<'data> DumpReader<'_, 'data> {
                 let unwind = self.pending_unwind.take();
                 let (addr, origin, bytes) = (Addr(load.addr), self.origin, Some(load.code));
                 let code = Code { name: load.name, addr, size, bytes, lines, unwind, origin };
-                self.loads.insert(load.index, self.events.len());
+                if let Some(last) = self.movable.get_mut(&load.index) {
+                    *last = Some(self.list.len());
+                }
                 let pid = self.pids.outer(Pid(load.pid));
-                self.events.push(CodeEvent { pid, tid: Tid(load.tid), time, kind: CodeEventKind::Load(code) });
+                self.list.push(CodeEvent { pid, tid: Tid(load.tid), time, kind: CodeEventKind::Load(code) });
             }
             Body::Move(moved) => {
-                if let Some(&load) = self.loads.get(&moved.index) {
+                if let Some(&Some(load)) = self.movable.get(&moved.index) {
                     let pid = self.pids.outer(Pid(moved.pid));
                     let kind = CodeEventKind::Move { load, to: Addr(moved.to) };
-                    self.events.push(CodeEvent { pid, tid: Tid(moved.tid), time, kind });
+                    self.list.push(CodeEvent { pid, tid: Tid(moved.tid), time, kind });
                 }
             }
             Body::DebugInfo(info) => {
@@ -270,13 +281,8 @@ impl<'data> DumpReader<'_, 'data> {
 
     /// Takes V8's bias off, if most of the dump's entries have it.
     fn unbias_lines(&mut self) {
-        if self.biased * 2 <= self.with_lines {
-            return;
-        }
-        for event in &mut self.events {
-            if let CodeEventKind::Load(code) = &mut event.kind {
-                code.lines.base = code.lines.base.saturating_add(ELF_HEADER);
-            }
+        if self.biased * 2 > self.with_lines {
+            self.list.unbias_lines(ELF_HEADER);
         }
     }
 }

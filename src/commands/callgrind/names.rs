@@ -17,7 +17,7 @@ pub(super) struct CodeNames<'m, 'data> {
     map: &'m CodeMap<'data>,
     /// By address, disjoint.
     spans: Vec<Span>,
-    entries: Vec<Entry<'m, 'data>>,
+    entries: Vec<Entry<'data>>,
     object: Vec<u8>,
 }
 
@@ -30,11 +30,11 @@ struct Span {
 
 /// A piece of code at one place.
 #[derive(Debug)]
-pub(super) struct Entry<'m, 'data> {
+pub(super) struct Entry<'data> {
     /// The piece's number in the code map.
     pub(super) id: CodeId,
     /// The piece.
-    pub(super) code: &'m Code<'data>,
+    pub(super) code: Code<'data>,
     /// The address at which its first byte ran.
     pub(super) addr: u64,
     /// Its name in the output.
@@ -56,9 +56,9 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         }
         let Painter { mut entries, spans, .. } = painter;
         tell_apart(&mut entries);
-        let codes: Vec<&Code<'_>> = entries.iter().map(|entry| entry.code).collect();
+        let codes: Vec<Code<'_>> = entries.iter().map(|entry| entry.code).collect();
         let files = pool
-            .map(codes, |code| code.lines.entries().first().map_or(&b"???"[..], |line| source_file(code, line.file)));
+            .map(codes, |code| code.lines.entries().first().map_or(&b"???"[..], |line| source_file(&code, line.file)));
         for (entry, file) in entries.iter_mut().zip(files) {
             entry.file = file;
         }
@@ -72,7 +72,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     }
 
     /// The pieces of code that are in sight, at least in part, in the order of time.
-    pub(super) fn in_sight(&self) -> impl Iterator<Item = &Entry<'m, 'data>> {
+    pub(super) fn in_sight(&self) -> impl Iterator<Item = &Entry<'data>> {
         let seen: FxHashSet<usize> = self.spans.iter().map(|span| span.entry).collect();
         self.entries.iter().enumerate().filter(move |(at, _)| seen.contains(at)).map(|(_, entry)| entry)
     }
@@ -83,7 +83,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     }
 
     /// What one source lists, in its own order, whether or not it is still in sight.
-    pub(super) fn listed_by(&self, origin: OriginId) -> Vec<(CodeId, &'m Code<'data>)> {
+    pub(super) fn listed_by(&self, origin: OriginId) -> Vec<(CodeId, Code<'data>)> {
         let all = (0..self.map.code_count()).map(|at| CodeId(at as u32)).map(|id| (id, self.map.code(id)));
         all.filter(|(_, code)| code.origin == origin).collect()
     }
@@ -95,7 +95,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         let lines = entry.code.lines.entries();
         let after = lines.partition_point(|line| line.offset <= offset);
         let line = lines.get(after.checked_sub(1)?)?;
-        Some((source_file(entry.code, line.file), line.line))
+        Some((source_file(&entry.code, line.file), line.line))
     }
 
     /// How many pieces of code the code map knows of all processes.
@@ -128,7 +128,7 @@ fn file_in_name(name: &[u8]) -> Option<&[u8]> {
 /// Lays segments over one another, the last on top.
 struct Painter<'m, 'data> {
     map: &'m CodeMap<'data>,
-    entries: Vec<Entry<'m, 'data>>,
+    entries: Vec<Entry<'data>>,
     numbers: FxHashMap<(u32, u64), usize>,
     /// Start → end and entry.
     spans: BTreeMap<u64, (u64, usize)>,
@@ -182,7 +182,7 @@ impl<'m, 'data> Painter<'m, 'data> {
 
 /// Functions of one name are told apart by the address at which they were written; a function that is listed twice,
 /// or has moved, is one.
-fn tell_apart(entries: &mut [Entry<'_, '_>]) {
+fn tell_apart(entries: &mut [Entry<'_>]) {
     let mut addrs: FxHashMap<&[u8], FxHashSet<u64>> = FxHashMap::default();
     for entry in entries.iter() {
         addrs.entry(entry.code.name).or_default().insert(entry.code.addr.0);
@@ -219,7 +219,7 @@ impl<'m, 'data> Grafts for CodeNames<'m, 'data> {
         let entry = &self.entries[entry];
         let line = |line: crate::model::code::Line<'data>| CodeLine {
             addr: entry.addr.wrapping_add(line.offset),
-            file: source_file(entry.code, line.file),
+            file: source_file(&entry.code, line.file),
             line: line.line,
         };
         entry.code.lines.entries().into_iter().map(line).collect()

@@ -32,13 +32,11 @@ pub(super) fn write<'data>(
     let mut bytes = FxHashMap::default();
     if let Some((raw, origin)) = raw {
         let listed = names.listed_by(origin);
-        let lines: Vec<&Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
+        let lines: Vec<Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
         bytes.extend(raw.of(&lines, warnings).into_iter().map(|(line, bytes)| (listed[line].0, bytes)));
     }
-    let with_bytes = |entry: &Entry<'_, 'data>| Code {
-        bytes: entry.code.bytes.or_else(|| bytes.get(&entry.id).copied()),
-        ..*entry.code
-    };
+    let with_bytes =
+        |entry: &Entry<'data>| Code { bytes: entry.code.bytes.or_else(|| bytes.get(&entry.id).copied()), ..entry.code };
     let codes: Vec<(Code<'data>, Addr)> = names.in_sight().map(|entry| (with_bytes(entry), Addr(entry.addr))).collect();
     let endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
     let mut builder = ImageBuilder::new(Target::new(machine.unwrap_or_else(host_machine), endian), Addressing::RunTime);

@@ -47,7 +47,7 @@ impl RawCode {
     }
 
     /// The code of the map's lines, by their places in `lines`. A file whose size is not the line's is left out.
-    pub(super) fn of<'a>(&'a self, lines: &[&Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
+    pub(super) fn of<'a>(&'a self, lines: &[Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
         let by_addr: FxHashMap<u64, usize> = lines.iter().enumerate().map(|(at, code)| (code.addr.0, at)).collect();
         let mut found = FxHashMap::default();
         let mut unfit = 0u64;

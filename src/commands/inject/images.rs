@@ -8,6 +8,7 @@
 use crate::error::{Error, Result};
 use crate::formats::elf_image::{Addressing, Helper, Image, ImageBuilder, Place, SlotId, Target};
 use crate::io;
+use crate::model::code::Code;
 use crate::model::process::{BuildId, Processes};
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
@@ -119,15 +120,17 @@ fn of_process(wanted: Wanted<'_, '_>, mut segments: Vec<SegmentId>, pid: Pid, di
     let codes = wanted.codes;
     // In the order of time, as the builder wants it.
     segments.sort_by_key(|&id| (codes.segment(id).from, id));
+    let pieces: Vec<Code<'_>> = segments.iter().map(|&id| codes.code(codes.segment(id).code)).collect();
     let mut builder = ImageBuilder::new(wanted.target, Addressing::FileOffset);
     let mut slots: FxHashMap<(CodeId, Addr), SlotId> = FxHashMap::default();
     let slot_of: Vec<(SegmentId, SlotId)> = segments
         .iter()
-        .map(|&id| {
+        .zip(&pieces)
+        .map(|(&id, piece)| {
             let segment = codes.segment(id);
             let base = Addr(segment.start.0.wrapping_sub(segment.offset));
             let slot = slots.entry((segment.code, base));
-            (id, *slot.or_insert_with(|| builder.add(codes.code(segment.code), base)))
+            (id, *slot.or_insert_with(|| builder.add(piece, base)))
         })
         .collect();
     let within = |id: SegmentId, place: Place| place.offset + codes.segment(id).offset;

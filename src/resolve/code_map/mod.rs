@@ -17,16 +17,19 @@
 //!      └─┴────────┴──────┴─────────▶ time
 //! ```
 
+mod list;
 mod stab;
 mod sweep;
 
-use crate::model::code::{Code, CodeEvent, CodeEventKind, OriginId};
+pub use list::CodeList;
+
+use crate::model::code::Code;
 use crate::model::process::Processes;
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel::Pool;
+use list::{Change, Codes};
 use stab::Tree;
 use std::collections::BTreeMap;
-use sweep::Change;
 
 /// One load of the code map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,7 +85,7 @@ pub struct Hit {
 /// What JIT code was where, and when.
 #[derive(Debug, Default)]
 pub struct CodeMap<'data> {
-    codes: Vec<Code<'data>>,
+    codes: Codes<'data>,
     segments: Vec<Segment>,
     layers: BTreeMap<Pid, Layer>,
     /// Child → parent, when, and until when the child still runs its parent's program.
@@ -109,42 +112,27 @@ struct Fork {
 const MAX_GENERATIONS: usize = 32;
 
 impl<'data> CodeMap<'data> {
-    /// Builds the map. `events` are one list for each source, in the source's own order.
-    pub fn build(events: Vec<(OriginId, Vec<CodeEvent<'data>>)>, processes: &Processes, pool: &Pool) -> Self {
-        let mut codes = Vec::with_capacity(events.iter().map(|(_, list)| list.len()).sum());
-        let mut changes: BTreeMap<Pid, Vec<Change>> = BTreeMap::new();
-        for (_, list) in events {
-            let mut ids = Vec::with_capacity(list.len());
-            for event in list {
-                let (code, start) = match event.kind {
-                    CodeEventKind::Load(code) => {
-                        codes.push(code);
-                        (CodeId(codes.len() as u32 - 1), code.addr)
-                    }
-                    CodeEventKind::Move { load, to } => match ids.get(load).copied().flatten() {
-                        Some(code) => (code, to),
-                        None => {
-                            ids.push(None);
-                            continue;
-                        }
-                    },
-                };
-                ids.push(Some(code));
-                let size = codes[code.0 as usize].size;
-                let end = Addr(start.0.saturating_add(size));
-                changes.entry(event.pid).or_default().push(Change { time: event.time, start, end, code: Some(code) });
-            }
+    /// Builds the map. There is one list for each source; where two speak of one place and time, the later one holds.
+    pub fn build(lists: Vec<CodeList<'data>>, processes: &Processes, pool: &Pool) -> Self {
+        let mut all = CodeList::default();
+        lists.into_iter().for_each(|list| all.append(list));
+        let CodeList { codes, mut changes } = all;
+        if !changes.is_sorted_by_key(|change| change.pid) {
+            changes.sort_by_key(|change| change.pid);
         }
-        let swept = pool.map(changes.into_iter().collect(), |(pid, changes): (Pid, Vec<Change>)| {
-            (pid, sweep::sweep(pid, changes, processes.by_pid.get(&pid)))
+        let by_pid: Vec<&mut [Change]> = changes.chunk_by_mut(|a, b| a.pid == b.pid).collect();
+        let swept = pool.map(by_pid, |changes| {
+            let pid = changes[0].pid;
+            (pid, sweep::sweep(pid, changes, &codes, processes.by_pid.get(&pid)))
         });
+        drop(changes);
         let mut map = Self { codes, ..Self::default() };
         for (pid, mut swept) in swept {
             let first = map.segments.len();
             let timed = pool.install(|| Tree::build(&mut swept.timed, first));
-            map.segments.append(&mut swept.timed);
+            append(&mut map.segments, swept.timed);
             let untimed = map.segments.len()..map.segments.len() + swept.untimed.len();
-            map.segments.append(&mut swept.untimed);
+            append(&mut map.segments, swept.untimed);
             map.layers.insert(pid, Layer { timed, untimed });
             map.overlaps += swept.overlaps;
         }
@@ -160,7 +148,7 @@ impl<'data> CodeMap<'data> {
     /// What was at `addr` in process `pid` at `time`; without a time, the last code there. Use
     /// [`crate::model::FrameAddr::for_lookup`] for return addresses.
     pub fn lookup(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<Hit> {
-        if self.codes.is_empty() {
+        if self.is_empty() {
             return None;
         }
         let family = self.family(pid, time);
@@ -195,8 +183,8 @@ impl<'data> CodeMap<'data> {
     }
 
     /// A piece of code.
-    pub fn code(&self, id: CodeId) -> &Code<'data> {
-        &self.codes[id.0 as usize]
+    pub fn code(&self, id: CodeId) -> Code<'data> {
+        self.codes.get(id)
     }
 
     /// How many pieces of code there are; their numbers run from 0.
@@ -226,7 +214,16 @@ impl<'data> CodeMap<'data> {
 
     /// Whether it knows no code at all.
     pub fn is_empty(&self) -> bool {
-        self.codes.is_empty()
+        self.codes.len() == 0
+    }
+}
+
+/// Appends without a copy where that can be: with a single process, the list is long.
+fn append(segments: &mut Vec<Segment>, mut more: Vec<Segment>) {
+    if segments.is_empty() {
+        *segments = more;
+    } else {
+        segments.append(&mut more);
     }
 }
 

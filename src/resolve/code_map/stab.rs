@@ -7,8 +7,9 @@
 use super::Segment;
 use crate::model::{Addr, Nanos};
 use crate::parallel;
+use std::cell::Cell;
 
-/// How many segments a leaf may hold. 8 and 32 were slower in `benches/code_map.rs`.
+/// How many segments a leaf may hold: fewer make more boxes, more make longer scans (`benches/code_map.rs`).
 const LEAF: usize = 16;
 
 /// Below this many segments a half is built on the thread that is there.
@@ -79,16 +80,18 @@ impl Tree {
             },
         );
         if found.is_none() && time.is_none() {
-            let mut last: Option<(Nanos, usize)> = None;
+            // Only nodes that end later than the best so far can hold a better one: places are used thousands of times.
+            let last: Cell<Option<(Nanos, usize)>> = Cell::new(None);
             self.visit(
                 segments,
                 addr,
-                |_| true,
+                |extent| last.get().is_none_or(|(until, _)| extent.until > until),
                 |place, segment| {
-                    last = last.max(Some((segment.until, place)));
+                    last.set(last.get().max(Some((segment.until, place))));
                     false
                 },
             );
+            let last = last.get();
             found = last.map(|(_, place)| place);
         }
         found

@@ -1,18 +1,12 @@
 //! Plays one process's loads, moves, covering maps and execs in time, and leaves the rectangles they made.
 
+use super::list::{Change, ChangeKind, Codes};
 use super::{CodeId, Segment};
 use crate::model::process::{Mapping, Process};
 use crate::model::{Addr, Nanos, Pid};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-
-/// From `time` on, `start..end` holds this code (its first byte at `start`), or none of the JIT's.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Change {
-    pub(super) time: Option<Nanos>,
-    pub(super) start: Addr,
-    pub(super) end: Addr,
-    pub(super) code: Option<CodeId>,
-}
+use std::ops::Range;
 
 /// What one process's changes left.
 #[derive(Debug, Default)]
@@ -24,49 +18,64 @@ pub(super) struct Swept {
 }
 
 /// Sweeps. `changes` are in the sources' order; those of equal time keep it.
-pub(super) fn sweep(pid: Pid, changes: Vec<Change>, process: Option<&Process>) -> Swept {
-    let (mut timed, untimed): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.time.is_some());
-    let mut swept = Swept::default();
+pub(super) fn sweep(pid: Pid, changes: &mut [Change], codes: &Codes<'_>, process: Option<&Process>) -> Swept {
+    let (untimed, overlaps) = untimed(pid, changes, codes);
+    if !changes.is_sorted_by_key(|change| change.time) {
+        changes.sort_by_key(|change| change.time);
+    }
+    Swept { timed: timed(pid, changes, codes, process), untimed, overlaps }
+}
+
+/// What holds for the whole run, and how many changes overwrote earlier ones.
+fn untimed(pid: Pid, changes: &[Change], codes: &Codes<'_>) -> (Vec<Segment>, u64) {
     let mut map = Live::new(pid);
-    for change in untimed {
-        swept.overlaps += u64::from(map.cut(change.start, change.end, Nanos(0)));
-        map.put(&change, Nanos(0));
+    let mut overlaps = 0;
+    for change in changes.iter().filter(|change| change.kind == ChangeKind::Untimed) {
+        let end = end(change, codes);
+        overlaps += u64::from(map.cut(change.start, end, Nanos(0)));
+        map.put(change, end);
     }
     // Only what was cut away ended at time 0: it never was.
     map.ended.clear();
-    swept.untimed = map.finish();
-    // A mapping, and the end of a program, come before loads of the same time.
-    let mut outside = process.map_or_else(Vec::new, outside_changes);
-    outside.append(&mut timed);
-    outside.sort_by_key(|change| change.time);
-    let mut live = Live::new(pid);
-    let mut places: BTreeMap<CodeId, Addr> = BTreeMap::new();
-    for change in &outside {
-        let time = change.time.unwrap_or_default();
-        if let Some(code) = change.code
-            && let Some(old) = places.insert(code, change.start)
-        {
-            live.remove(code, old, change.end.0 - change.start.0, time);
-        }
-        live.cut(change.start, change.end, time);
-        live.put(change, time);
-    }
-    swept.timed = live.finish();
-    swept
+    (map.finish(), overlaps)
 }
 
-/// Files mapped over code, and execs, which clear everything.
-fn outside_changes(process: &Process) -> Vec<Change> {
+fn timed(pid: Pid, changes: &[Change], codes: &Codes<'_>, process: Option<&Process>) -> Vec<Segment> {
+    let mut live = Live::new(pid);
+    // Where code that has moved is; all other is where it was loaded.
+    let mut moved: FxHashMap<CodeId, Addr> = FxHashMap::default();
+    let mut cuts = process.map_or_else(Vec::new, cuts).into_iter().peekable();
+    for change in changes.iter().filter(|change| matches!(change.kind, ChangeKind::Load | ChangeKind::Move)) {
+        // A mapping, and the end of a program, come before loads of the same time.
+        while let Some((time, range)) = cuts.next_if(|(time, _)| *time <= change.time) {
+            live.cut(range.start, range.end, time);
+        }
+        if change.kind == ChangeKind::Move {
+            let old = moved.insert(change.code, change.start).unwrap_or_else(|| codes.addr(change.code));
+            live.remove(change.code, old, codes.size(change.code), change.time);
+        }
+        let end = end(change, codes);
+        live.cut(change.start, end, change.time);
+        live.put(change, end);
+    }
+    for (time, range) in cuts {
+        live.cut(range.start, range.end, time);
+    }
+    live.finish()
+}
+
+fn end(change: &Change, codes: &Codes<'_>) -> Addr {
+    Addr(change.start.0.saturating_add(codes.size(change.code)))
+}
+
+/// What ends code from outside, in time order: files mapped over it, and execs, which clear everything.
+fn cuts(process: &Process) -> Vec<(Nanos, Range<Addr>)> {
     let covering = process.mappings.iter().filter(|mapping| mapping.executable && is_file(mapping));
-    let covers = covering.map(|mapping| Change {
-        time: Some(mapping.time),
-        start: mapping.addr,
-        end: Addr(mapping.addr.0.saturating_add(mapping.len)),
-        code: None,
-    });
-    let execs =
-        process.execs.iter().map(|&time| Change { time: Some(time), start: Addr(0), end: Addr(u64::MAX), code: None });
-    execs.chain(covers).collect()
+    let covers = covering.map(|mapping| (mapping.time, mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len))));
+    let execs = process.execs.iter().map(|&time| (time, Addr(0)..Addr(u64::MAX)));
+    let mut all: Vec<_> = execs.chain(covers).collect();
+    all.sort_by_key(|(time, _)| *time);
+    all
 }
 
 /// Whether a mapping shows a file that is not itself a place for JIT code: memory files, jitdump markers and images
@@ -99,9 +108,10 @@ impl Live {
         Self { pid, pieces: BTreeMap::new(), ended: Vec::new() }
     }
 
-    fn put(&mut self, change: &Change, from: Nanos) {
-        if let Some(code) = change.code.filter(|_| change.start < change.end) {
-            self.pieces.insert(change.start, Piece { end: change.end, code, offset: 0, from });
+    fn put(&mut self, change: &Change, end: Addr) {
+        if change.start < end {
+            let from = if change.kind == ChangeKind::Untimed { Nanos(0) } else { change.time };
+            self.pieces.insert(change.start, Piece { end, code: change.code, offset: 0, from });
         }
     }
 
@@ -111,21 +121,30 @@ impl Live {
             return false;
         }
         let below = self.pieces.range(..start).next_back().filter(|(_, piece)| piece.end > start).map(|(at, _)| *at);
-        let inside = self.pieces.range(start..end).map(|(at, _)| *at);
-        let hit: Vec<Addr> = below.into_iter().chain(inside).collect();
-        for &at in &hit {
-            let Some(piece) = self.pieces.remove(&at) else { continue };
-            let (low, high) = (at.max(start), piece.end.min(end));
-            if at < low {
-                self.pieces.insert(at, Piece { end: low, ..piece });
-            }
-            if high < piece.end {
-                self.pieces.insert(high, Piece { offset: piece.offset + (high.0 - at.0), ..piece });
-            }
-            let offset = piece.offset + (low.0 - at.0);
-            self.end(low, Piece { end: high, offset, ..piece }, time);
+        let mut next = below.or_else(|| self.first_in(start, end));
+        let hit = next.is_some();
+        while let Some(at) = next {
+            self.cut_piece(at, start, end, time);
+            next = self.first_in(start, end);
         }
-        !hit.is_empty()
+        hit
+    }
+
+    fn first_in(&self, start: Addr, end: Addr) -> Option<Addr> {
+        self.pieces.range(start..end).next().map(|(at, _)| *at)
+    }
+
+    fn cut_piece(&mut self, at: Addr, start: Addr, end: Addr, time: Nanos) {
+        let Some(piece) = self.pieces.remove(&at) else { return };
+        let (low, high) = (at.max(start), piece.end.min(end));
+        if at < low {
+            self.pieces.insert(at, Piece { end: low, ..piece });
+        }
+        if high < piece.end {
+            self.pieces.insert(high, Piece { offset: piece.offset + (high.0 - at.0), ..piece });
+        }
+        let offset = piece.offset + (low.0 - at.0);
+        self.end(low, Piece { end: high, offset, ..piece }, time);
     }
 
     /// Ends the pieces of one code that are left where it was before it moved.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::Tid;
-use crate::model::code::Lines;
+use crate::model::code::{CodeEvent, CodeEventKind, Lines, OriginId};
 use crate::model::process::{Mapping, Process};
 use std::num::NonZeroUsize;
 
@@ -28,7 +28,7 @@ fn moved(pid: i32, time: u64, load: usize, to: u64) -> CodeEvent<'static> {
 
 fn build(events: Vec<CodeEvent<'static>>, processes: &Processes) -> CodeMap<'static> {
     let pool = Pool::new(NonZeroUsize::new(2)).unwrap();
-    CodeMap::build(vec![(OriginId(0), events)], processes, &pool)
+    CodeMap::build(vec![events.into_iter().collect()], processes, &pool)
 }
 
 fn name_at(map: &CodeMap<'_>, pid: i32, addr: u64, time: Option<u64>) -> Option<(String, u64, How)> {

@@ -49,7 +49,7 @@ fn kept<T>(thing: T) -> &'static T {
 fn unwind(events: Vec<CodeEvent<'static>>, registers: &Registers, words: &[u64], max_depth: usize) -> Chain {
     let processes = processes();
     let spaces = kept(AddressSpaces::new(&processes));
-    let codes = kept(CodeMap::build(vec![(OriginId(0), events)], &processes, &Pool::new(None).unwrap()));
+    let codes = kept(CodeMap::build(vec![events.into_iter().collect()], &processes, &Pool::new(None).unwrap()));
     let images = kept(Images::new(spaces.dsos().iter(), SearchOptions::default()));
     let unwinder = Unwinder::new(spaces, codes, images, max_depth);
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

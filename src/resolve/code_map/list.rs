@@ -1,0 +1,203 @@
+//! Code and events packed to about 80 bytes a load: a dump may hold millions of loads, of which samples touch few.
+
+use super::CodeId;
+use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
+use crate::model::{Addr, Nanos, Pid};
+
+/// What one source says, in its own order; see [`CodeMap::build`](super::CodeMap::build).
+#[derive(Debug, Default)]
+pub struct CodeList<'data> {
+    pub(super) codes: Codes<'data>,
+    pub(super) changes: Vec<Change>,
+}
+
+/// From `time` on, this code is at `start`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change {
+    pub(super) time: Nanos,
+    pub(super) start: Addr,
+    pub(super) code: CodeId,
+    pub(super) pid: Pid,
+    pub(super) kind: ChangeKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChangeKind {
+    Load,
+    Move,
+    /// Of unknown time: of two for one place the later one in the list holds.
+    Untimed,
+    /// The move of something that was never loaded. It only keeps its place, for others are counted by place.
+    Nothing,
+}
+
+impl<'data> CodeList<'data> {
+    /// Appends an event; its place is the number of events before it.
+    pub fn push(&mut self, event: CodeEvent<'data>) {
+        let CodeEvent { pid, time, kind, .. } = event;
+        let known = |kind| if time.is_some() { kind } else { ChangeKind::Untimed };
+        let (code, start, kind) = match kind {
+            CodeEventKind::Load(code) => (self.codes.push(&code), code.addr, known(ChangeKind::Load)),
+            CodeEventKind::Move { load, to } => match self.changes.get(load) {
+                Some(load) if load.kind != ChangeKind::Nothing => (load.code, to, known(ChangeKind::Move)),
+                _ => (CodeId(0), to, ChangeKind::Nothing),
+            },
+        };
+        self.changes.push(Change { time: time.unwrap_or_default(), start, code, pid, kind });
+    }
+
+    /// How many events there are.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether there is no event.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// How many pieces of code were loaded.
+    pub fn code_count(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// Says that all line entries so far are `bias` bytes too far.
+    pub fn unbias_lines(&mut self, bias: u64) {
+        for (lines, _) in &mut self.codes.details {
+            lines.base = lines.base.saturating_add(bias);
+        }
+    }
+
+    /// Appends another source's events.
+    pub(super) fn append(&mut self, other: Self) {
+        if self.codes.len() == 0 {
+            *self = other;
+            return;
+        }
+        let first = self.codes.len() as u32;
+        self.codes.append(other.codes);
+        let renumber = |change: Change| Change { code: CodeId(change.code.0.saturating_add(first)), ..change };
+        self.changes.extend(other.changes.into_iter().map(renumber));
+    }
+}
+
+impl<'data> FromIterator<CodeEvent<'data>> for CodeList<'data> {
+    fn from_iter<I: IntoIterator<Item = CodeEvent<'data>>>(events: I) -> Self {
+        let mut list = Self::default();
+        events.into_iter().for_each(|event| list.push(event));
+        list
+    }
+}
+
+/// The pieces of code, by number.
+#[derive(Debug, Default)]
+pub(super) struct Codes<'data> {
+    packed: Vec<Packed<'data>>,
+    /// Of those that have any.
+    details: Vec<(Lines<'data>, Option<Unwind<'data>>)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Packed<'data> {
+    name: &'data [u8],
+    body: Body<'data>,
+    addr: Addr,
+    origin: OriginId,
+    /// Its place in [`Codes::details`], or [`NO_DETAILS`].
+    details: u32,
+}
+
+const NO_DETAILS: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+enum Body<'data> {
+    Bytes(&'data [u8]),
+    Size(u64),
+}
+
+impl<'data> Codes<'data> {
+    fn push(&mut self, code: &Code<'data>) -> CodeId {
+        let Code { name, addr, size, bytes, lines, unwind, origin } = *code;
+        let mut details = NO_DETAILS;
+        if !lines.raw.is_empty() || unwind.is_some() {
+            details = self.details.len() as u32;
+            self.details.push((lines, unwind));
+        }
+        let body = bytes.map_or(Body::Size(size), Body::Bytes);
+        self.packed.push(Packed { name, body, addr, origin, details });
+        CodeId(self.packed.len() as u32 - 1)
+    }
+
+    fn append(&mut self, other: Self) {
+        let first = self.details.len() as u32;
+        self.details.extend(other.details);
+        self.packed.extend(other.packed.into_iter().map(|mut code| {
+            if code.details != NO_DETAILS {
+                code.details += first;
+            }
+            code
+        }));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.packed.len()
+    }
+
+    pub(super) fn addr(&self, id: CodeId) -> Addr {
+        self.packed[id.0 as usize].addr
+    }
+
+    pub(super) fn size(&self, id: CodeId) -> u64 {
+        match self.packed[id.0 as usize].body {
+            Body::Bytes(bytes) => bytes.len() as u64,
+            Body::Size(size) => size,
+        }
+    }
+
+    pub(super) fn get(&self, id: CodeId) -> Code<'data> {
+        let Packed { name, body, addr, origin, details } = self.packed[id.0 as usize];
+        let bytes = match body {
+            Body::Bytes(bytes) => Some(bytes),
+            Body::Size(_) => None,
+        };
+        let (lines, unwind) = self.details.get(details as usize).copied().unwrap_or_default();
+        Code { name, addr, size: self.size(id), bytes, lines, unwind, origin }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_stays_small() {
+        assert_eq!(size_of::<Packed<'_>>(), 48);
+        assert_eq!(size_of::<Change>(), 32);
+    }
+
+    #[test]
+    fn what_is_packed_comes_out_again() {
+        let lines = Lines { raw: b"raw", count: 1, base: 0x10, size: 2, ..Lines::default() };
+        let unwind = Some(Unwind { eh_frame: b"cfi", eh_frame_hdr: b"", mapped_size: 0 });
+        let plain = Code {
+            name: b"plain",
+            addr: Addr(0x10),
+            size: 5,
+            bytes: None,
+            lines: Lines::default(),
+            unwind: None,
+            origin: OriginId(0),
+        };
+        let full =
+            Code { name: b"full", size: 2, bytes: Some(b"\x90\xc3"), lines, unwind, origin: OriginId(1), ..plain };
+        let mut codes = Codes::default();
+        codes.push(&full);
+        let mut more = Codes::default();
+        more.push(&plain);
+        more.push(&full);
+        codes.append(more);
+        let shown = |id| format!("{:?}", codes.get(CodeId(id)));
+        assert_eq!([shown(0), shown(1), shown(2)], [full, plain, full].map(|code| format!("{code:?}")));
+        assert_eq!((codes.size(CodeId(0)), codes.size(CodeId(1)), codes.addr(CodeId(2))), (2, 5, Addr(0x10)));
+    }
+}
