@@ -4,6 +4,8 @@
 mod generated;
 #[path = "inject/perf.rs"]
 mod perf;
+#[path = "inject/rewriting.rs"]
+mod rewriting;
 mod support;
 #[path = "inject/truth.rs"]
 mod truth;

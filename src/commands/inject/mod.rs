@@ -110,13 +110,15 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let mut edits = plan.edits;
     let other = build_ids::edits(&input, options, &spaces, &mut outcome.warnings)?;
     let inserted = edits.len();
-    edits.extend(other.edits.iter().cloned());
+    edits.extend(other.edits);
+    let end = pieces.end();
     if options.convert_callchain {
         let (recording, converted) = convert(&input, &pieces, &unwinder, machine, options, job, &mut outcome)?;
         edits.extend(converted);
         input.recording = recording;
     }
-    output::write(&mut input, edits, &other.entries, &images, options, &mut output, &mut outcome.warnings)?;
+    let parts = output::Parts { input: &input, end, edits, build_ids: &other.entries, images: &images };
+    output::write(parts, options, &mut output, &mut outcome.warnings)?;
     output.commit()?;
     if options.cache {
         images.iter().for_each(|image| cache::add(image, &mut outcome.warnings));
@@ -192,6 +194,11 @@ fn survey<'data>(input: &'data Input, job: &Job, outcome: &mut Outcome) -> (Proc
     if let Some(damage) = &pieces.damage {
         let message = format!("what follows cannot be read: {damage}");
         outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
+    }
+    let cut = (input.base() + input.records().len() as u64).saturating_sub(pieces.end());
+    if cut > 0 && pieces.damage.is_none() {
+        let message = format!("the last record is not whole: its {cut} bytes are left out");
+        outcome.warnings.push(Warning::new(message).in_file(&input.shown, Some(pieces.end())));
     }
     let (processes, _, skipped) = survey.finish(recording);
     skipped.report(&input.shown, &mut outcome.warnings);

@@ -16,16 +16,26 @@ use std::io::Write;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
+/// What becomes the output.
+#[derive(Debug)]
+pub(super) struct Parts<'a> {
+    pub(super) input: &'a Input,
+    /// Where the stream's last whole record ends.
+    pub(super) end: u64,
+    pub(super) edits: Vec<Edit>,
+    /// Entries for the BUILD_ID section.
+    pub(super) build_ids: &'a [u8],
+    pub(super) images: &'a Images,
+}
+
 /// Writes it all.
 pub(super) fn write(
-    input: &mut Input,
-    mut edits: Vec<Edit>,
-    build_ids: &[u8],
-    images: &Images,
+    parts: Parts<'_>,
     options: &InjectOptions,
     output: &mut Output,
     warnings: &mut Warnings,
 ) -> Result<()> {
+    let Parts { input, end, mut edits, build_ids, images } = parts;
     let mut features = Features::of(&input.recording);
     let to_pipe = options.output == OutPath::Stdout;
     if input.is_pipe() && !to_pipe {
@@ -34,7 +44,7 @@ pub(super) fn write(
     let endian = input.recording.header.endian;
     add_build_ids(&mut features, build_ids, images, endian);
     let edits = Edits::new(edits);
-    let range = input.base()..input.base() + input.records().len() as u64;
+    let range = input.base()..end;
     let data_size = edits.new_len(range.end - range.start);
     let front = match (to_pipe, input.is_pipe()) {
         (true, true) => input.front().to_vec(),
@@ -69,7 +79,7 @@ fn add_build_ids(features: &mut Features, build_ids: &[u8], images: &Images, end
 
 /// Copies long stretches in the kernel, where both ends are files.
 struct Copier<'a> {
-    input: &'a mut Input,
+    input: &'a Input,
     output: &'a mut Output,
 }
 

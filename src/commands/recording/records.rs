@@ -102,6 +102,11 @@ impl<'data> Pieces<'data> {
         self.list.iter().map(|&(data, base)| Records::new(data, base, self.endian)).collect()
     }
 
+    /// The offset behind the last record that is whole.
+    pub(in crate::commands) fn end(&self) -> u64 {
+        self.list.last().map_or(0, |(data, base)| base + data.len() as u64)
+    }
+
     /// The times of the first and the last sample.
     pub(super) fn times(&self, recording: &Recording) -> (Nanos, Nanos) {
         let samples = self.list().into_iter().flatten().filter(|record| record.kind == kind::SAMPLE);

@@ -1,0 +1,229 @@
+//! What `inject` must leave as it is, and what it must change: forms, byte orders, broken files, refusals.
+
+use super::perf::script;
+use super::support::bytes::Order;
+use super::support::generated::{Generated, Plan, generate};
+use super::support::perf_data::{Mmap, Mode, PerfData, Stamp};
+use super::truth::{Recording, Truth, judge, read_script};
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+const PLAN: Plan =
+    Plan { loads: 600, samples: 1500, processes: 2, moves: true, order: Order::Little, mode: Mode::File };
+
+struct Case {
+    dir: tempfile::TempDir,
+    made: Generated,
+    /// By which it was made, as far as it is still that.
+    plan: Option<Plan>,
+}
+
+impl Case {
+    fn new(plan: Plan) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let made = generate(plan, dir.path().to_str().unwrap());
+        for (pid, dump) in &made.dumps {
+            fs::write(dir.path().join(format!("jit-{pid}.dump")), dump).unwrap();
+        }
+        fs::write(dir.path().join("perf.data"), &made.perf_data).unwrap();
+        Self { dir, made, plan: Some(plan) }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        command.arg("inject").args(args).current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Injects, and gives standard output and standard error.
+    fn inject(&self, args: &[&str]) -> (Vec<u8>, String) {
+        finished(&mut self.command(args))
+    }
+
+    /// Every frame that real perf prints has the name of what was there, and perf complains of nothing.
+    fn assert_true(&self, file: &str) {
+        // The look-up reads plain files of this machine's order; the generator makes the same program in any form.
+        let plain = self.plan.map(|plan| generate(Plan { order: Order::Little, mode: Mode::File, ..plan }, "/nowhere"));
+        let made = plain.as_ref().unwrap_or(&self.made);
+        let mut truth = Truth::default();
+        made.dumps.iter().for_each(|(pid, dump)| truth.add_dump(*pid, dump));
+        let recording = Recording::read(&made.perf_data);
+        truth.add_recording(&recording);
+        truth.settle();
+        let said = script(&self.path(file));
+        let verdict = judge(&truth, &recording, &read_script(&said.out));
+        assert_eq!((verdict.right, verdict.unresolved), (verdict.covered, 0), "{file}: {:?}", verdict.wrong);
+        assert_eq!(said.err, "", "{file}");
+    }
+
+    fn images(&self) -> Vec<String> {
+        let names =
+            fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut images: Vec<_> = names.filter(|name| name.starts_with("jitted-")).collect();
+        images.sort();
+        images
+    }
+}
+
+fn finished(command: &mut Command) -> (Vec<u8>, String) {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let said = String::from_utf8_lossy(&stderr).into_owned();
+    assert!(status.success(), "{command:?}: {said}");
+    (stdout, said)
+}
+
+/// The records of a little-endian file, each whole.
+fn records(file: &[u8]) -> Vec<&[u8]> {
+    let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
+    let mut rest = &file[word(40)..word(40) + word(48)];
+    let mut records = Vec::new();
+    while !rest.is_empty() {
+        let (record, behind) = rest.split_at(usize::from(u16::from_le_bytes([rest[6], rest[7]])));
+        records.push(record);
+        rest = behind;
+    }
+    records
+}
+
+fn is_inserted(record: &&[u8]) -> bool {
+    record[0] == 10 && record.windows(8).any(|part| part == b"/jitted-")
+}
+
+#[test]
+fn every_record_of_the_input_stays_and_the_names_are_right() {
+    let case = Case::new(PLAN);
+    case.inject(&["-i", "perf.data", "-o", "out.data"]);
+    case.assert_true("out.data");
+    let output = case.bytes("out.data");
+    let kept: Vec<&[u8]> = records(&output).into_iter().filter(|record| !is_inserted(record)).collect();
+    assert!(kept == records(&case.made.perf_data), "a record of the input was changed, moved, or is missing");
+}
+
+#[test]
+fn the_number_of_threads_changes_no_byte() {
+    let case = Case::new(PLAN);
+    case.inject(&["--threads", "1", "-i", "perf.data", "-o", "one.data"]);
+    case.inject(&["--threads", "3", "-i", "perf.data", "-o", "three.data"]);
+    assert!(case.bytes("one.data") == case.bytes("three.data"));
+    assert_eq!(case.images(), ["jitted-4000100.so", "jitted-4000107.so"], "equal images are written once");
+}
+
+#[test]
+fn files_and_pipes_of_both_byte_orders_become_each_other() {
+    for order in [Order::Little, Order::Big] {
+        for mode in [Mode::File, Mode::Pipe] {
+            let case = Case::new(Plan { order, mode, ..PLAN });
+            case.inject(&["-i", "perf.data", "-o", "file.data"]);
+            let mut piped = case.command(&["-j"]);
+            let (stdout, _) = finished(piped.stdin(File::open(case.path("perf.data")).unwrap()));
+            fs::write(case.path("pipe.data"), &stdout).unwrap();
+            let header_size = |name: &str| case.bytes(name)[8..16].iter().copied().max();
+            assert_eq!((header_size("file.data"), header_size("pipe.data")), (Some(104), Some(16)));
+            case.assert_true("file.data");
+            case.assert_true("pipe.data");
+        }
+    }
+}
+
+#[test]
+fn without_jit_code_the_copy_is_equal() {
+    let case = Case::new(PLAN);
+    fs::remove_file(case.path("jit-4000100.dump")).unwrap();
+    fs::remove_file(case.path("jit-4000107.dump")).unwrap();
+    let (_, said) = case.inject(&["-i", "perf.data", "-o", "out.data"]);
+    assert!(case.bytes("out.data") == case.made.perf_data);
+    assert!(said.contains("jit-4000100.dump") && said.contains("jit-4000107.dump"), "{said}");
+    assert_eq!(case.images(), [""; 0]);
+}
+
+#[test]
+fn what_is_injected_already_is_not_injected_again() {
+    let case = Case::new(Plan { moves: false, ..PLAN });
+    let perf = Command::new("perf")
+        .args(["inject", "--jit", "-i", "perf.data", "-o", "perf.jit.data"])
+        .current_dir(case.dir.path())
+        .output()
+        .expect("perf is needed (tests/run.sh installs linux-perf)");
+    assert!(perf.status.success());
+    case.inject(&["-i", "perf.data", "-o", "own.jit.data"]);
+    for by in ["perf.jit.data", "own.jit.data"] {
+        let (_, said) = case.inject(&["-i", by, "-o", "twice.data"]);
+        assert!(records(&case.bytes("twice.data")) == records(&case.bytes(by)), "{by}");
+        assert!(said.contains("has been injected before"), "{said}");
+    }
+}
+
+#[test]
+fn an_image_that_another_output_refers_to_is_not_replaced() {
+    let case = Case::new(Plan { processes: 1, ..PLAN });
+    case.inject(&["-i", "perf.data", "-o", "a.data"]);
+    let first = case.bytes("jitted-4000100.so");
+    case.inject(&["-i", "perf.data", "-o", "b.data", "--all-functions"]);
+    assert_eq!(case.images(), ["jitted-4000100.2.so", "jitted-4000100.so"]);
+    assert!(case.bytes("jitted-4000100.so") == first);
+    case.assert_true("a.data");
+    case.assert_true("b.data");
+}
+
+#[test]
+fn a_killed_recorder_loses_only_what_it_did_not_write() {
+    let case = Case::new(PLAN);
+    let mut killed = case.made.perf_data.clone();
+    let word = |at: usize| u64::from_le_bytes(killed[at..at + 8].try_into().unwrap()) as usize;
+    let end = word(40) + word(48);
+    killed[48..56].fill(0);
+    // The last record is a FINISHED_ROUND of 8 bytes: the sample before it is cut, too.
+    killed.truncate(end - 12);
+    fs::write(case.path("killed.data"), killed).unwrap();
+    let (_, said) = case.inject(&["-i", "killed.data", "-o", "out.data"]);
+    assert!(said.contains("killed"), "{said}");
+    let printed = read_script(&script(&case.path("out.data")).out);
+    assert_eq!(printed.len() + 1, case.made.truth.len());
+    assert!(printed.iter().flat_map(|sample| &sample.frames).all(|(_, name, _)| name != b"[unknown]"));
+    let strict = case.command(&["--strict", "-i", "killed.data", "-o", "strict.data"]).output().unwrap();
+    assert_eq!(strict.status.code(), Some(1));
+}
+
+#[test]
+fn memory_that_grows_over_code_does_not_hide_it() {
+    let case = Case::new(Plan { processes: 1, loads: 50, samples: 50, ..PLAN });
+    // The same recording with a mapping of the whole arena before every sample, as MoarVM's allocator makes them.
+    let mut covered = PerfData::new(Order::Little, super::support::perf_data::Event::usual());
+    let recording = Recording::read(&case.made.perf_data);
+    let stamp = |time| Stamp::new(4_000_100, time);
+    covered.comm(stamp(1), "made-up", true);
+    let dump = case.path("jit-4000100.dump");
+    covered.mmap2(stamp(1), Mmap { addr: 0x7f00_0000_0000, len: 4096, pgoff: 0, path: dump.to_str().unwrap() });
+    for sample in &recording.samples {
+        covered.mmap2(stamp(sample.time - 1), Mmap { addr: 0x7f10_0000_0000, len: 1 << 20, pgoff: 0, path: "//anon" });
+        covered.sample(stamp(sample.time), &sample.addrs);
+    }
+    let mut case = Case { plan: None, ..case };
+    case.made.perf_data = covered.into_bytes(Mode::File);
+    fs::write(case.path("perf.data"), &case.made.perf_data).unwrap();
+    case.inject(&["-i", "perf.data", "-o", "out.data"]);
+    case.assert_true("out.data");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_by_name() {
+    let case = Case::new(Plan { loads: 10, samples: 10, ..PLAN });
+    for option in ["--itrace", "--itrace=i100", "--strip", "-s", "--guest-data=x", "--vm-time-correlation", "--aslr"] {
+        let output = case.command(&["-i", "perf.data", "-o", "out.data", option]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{option}: {said}");
+        assert!(said.contains("an option of perf inject that jitgraft does not have"), "{option}: {said}");
+    }
+    let own = case.command(&["-i", "perf.data", "-o", "perf.data"]).output().unwrap();
+    assert_eq!(own.status.code(), Some(2));
+    assert!(case.bytes("perf.data") == case.made.perf_data);
+}
