@@ -2,6 +2,8 @@
 
 #[path = "inject/generated.rs"]
 mod generated;
+#[path = "inject/odd.rs"]
+mod odd;
 #[path = "inject/perf.rs"]
 mod perf;
 #[path = "inject/rewriting.rs"]

@@ -1,0 +1,242 @@
+//! Odd dumps and odd recordings through the real program and the real perf: the right names, or one clear warning, and
+//! nothing lost that is good.
+
+use super::perf::script;
+use super::support::bytes::Order;
+use super::support::jitdump::{Header, JitDump, Load};
+use super::support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
+use super::truth::read_script;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const PID: u32 = 77;
+const AT: u64 = 0x1_0000;
+const CODE: [u8; 0x40] = [0x90; 0x40];
+
+/// A directory with dumps (or none), and a recording under way.
+struct Odd {
+    dir: tempfile::TempDir,
+    recording: PerfData,
+}
+
+impl Odd {
+    /// A process whose memory and marker are mapped. `dump` is the marker's file name.
+    fn new(dump: &str) -> Self {
+        Self::with_event(dump, Event::usual())
+    }
+
+    fn with_event(dump: &str, event: Event) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut recording = PerfData::new(Order::Little, event);
+        recording.comm(Stamp::new(PID, 1), "program", true);
+        recording.mmap2(Stamp::new(PID, 2), Mmap { addr: AT, len: 0x1_0000, pgoff: 0, path: "//anon" });
+        let marker = dir.path().join(dump);
+        let marker = Mmap { addr: 0x70_0000, len: 0x1000, pgoff: 0, path: marker.to_str().unwrap() };
+        recording.mmap2(Stamp::new(PID, 3), marker);
+        Self { dir, recording }
+    }
+
+    fn file(self, name: &str, bytes: &[u8]) -> Self {
+        fs::write(self.dir.path().join(name), bytes).unwrap();
+        self
+    }
+
+    fn sample(mut self, pid: u32, time: u64, addr: u64) -> Self {
+        self.recording.sample(Stamp::new(pid, time), &[addr]);
+        self
+    }
+
+    fn map(mut self, time: u64, path: &str) -> Self {
+        self.recording.mmap2(Stamp::new(PID, time), Mmap { addr: AT, len: 0x8000, pgoff: 0, path });
+        self
+    }
+
+    /// The names that perf prints for the samples, and what jitgraft warned of.
+    fn inject(self, options: &[&str]) -> (Vec<String>, Vec<String>) {
+        let (input, output) = (self.dir.path().join("perf.data"), self.dir.path().join("out.data"));
+        fs::write(&input, self.recording.into_bytes(Mode::File)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        let said = command.arg("inject").args(options).arg("-i").arg(&input).arg("-o").arg(&output).output().unwrap();
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert!(said.status.success(), "{text}");
+        let warnings = text.lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect();
+        (names(&output), warnings)
+    }
+}
+
+fn names(recording: &Path) -> Vec<String> {
+    let said = script(recording);
+    assert_eq!(said.err, "", "perf script complains");
+    let leaf = |sample: super::truth::Printed| String::from_utf8_lossy(&sample.frames[0].1).into_owned();
+    read_script(&said.out).into_iter().map(leaf).collect()
+}
+
+fn load(name: &'static [u8], addr: u64, index: u64) -> Load<'static> {
+    Load { tid: PID, addr, index, name, code: &CODE }
+}
+
+/// `first` at the start of the memory from time 10 on, whatever the header and the byte order.
+fn plain(order: Order, header: Header) -> Vec<u8> {
+    let mut dump = JitDump::with_header(order, header);
+    dump.load(10, load(b"first", AT, 0));
+    dump.into_bytes()
+}
+
+fn expect(odd: Odd, expected: &[&str]) {
+    let (names, warnings) = odd.inject(&[]);
+    assert_eq!((names, warnings), (expected.iter().map(|&name| name.to_owned()).collect(), Vec::new()));
+}
+
+/// All good names are there, and there is one warning, with these words.
+fn expect_warning(odd: Odd, expected: &[&str], words: &[&str]) {
+    let (names, warnings) = odd.inject(&[]);
+    assert_eq!(names, expected);
+    assert_eq!(warnings.len(), 1, "{warnings:#?}");
+    assert!(words.iter().all(|word| warnings[0].contains(word)), "{words:?} are not in {}", warnings[0]);
+}
+
+#[test]
+fn code_at_an_address_used_again_has_its_name_by_time() {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"first", AT, 0));
+    dump.load(50, load(b"second", AT + 0x20, 1));
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+    let odd = odd.sample(PID, 20, AT + 0x24).sample(PID, 60, AT + 0x24).sample(PID, 61, AT + 4);
+    expect(odd, &["first", "second", "first"]);
+}
+
+#[test]
+fn moved_code_keeps_its_name_and_an_index_may_repeat() {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"first", AT, 5));
+    dump.moved(30, 5, (AT, AT + 0x2000), 0x40);
+    dump.load(40, load(b"second", AT, 5));
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+    let odd = odd.sample(PID, 20, AT + 4).sample(PID, 35, AT + 0x2004).sample(PID, 50, AT + 4);
+    expect(odd.sample(PID, 51, AT + 0x2004), &["first", "first", "second", "first"]);
+}
+
+#[test]
+fn records_behind_a_close_and_unknown_ones_count() {
+    let mut dump = JitDump::new(PID);
+    dump.close(5);
+    dump.record(99, 6, &[]);
+    dump.record(98, 6, b"a body of any length");
+    dump.load(10, load(b"first", AT, 0));
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+    expect(odd.sample(PID, 20, AT), &["first"]);
+}
+
+#[test]
+fn headers_of_any_length_are_read() {
+    for total_size in [40, 48, 56, 96] {
+        let dump = plain(Order::Little, Header { total_size, ..Header::of(PID) });
+        expect(Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT), &["first"]);
+    }
+}
+
+#[test]
+fn a_dump_in_the_other_byte_order_is_read() {
+    let dump = plain(Order::Big, Header { machine: 62, ..Header::of(PID) });
+    let (names, _) = Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT).inject(&[]);
+    assert_eq!(names, ["first"]);
+}
+
+#[test]
+fn what_stands_before_a_torn_end_is_kept() {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"first", AT, 0));
+    dump.load(11, load(b"second", AT + 0x100, 1));
+    let mut dump = dump.into_bytes();
+    dump.truncate(dump.len() - 30);
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
+    expect_warning(odd, &["first", "[unknown]"], &["jit-77.dump", "at byte"]);
+}
+
+#[test]
+fn a_load_that_claims_more_code_than_it_has_does_not_hide_the_next() {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"first", AT, 0));
+    let at = dump.out.bytes.len() - (CODE.len() + 6 + 16);
+    dump.out.bytes[at..at + 8].copy_from_slice(&0xffff_ffffu64.to_le_bytes());
+    dump.load(11, load(b"second", AT + 0x100, 1));
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+    let odd = odd.sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
+    expect_warning(odd, &["[unknown]", "second"], &["jit-77.dump", "at byte", "code_size"]);
+}
+
+#[test]
+fn one_missing_dump_stops_no_other() {
+    let dump = plain(Order::Little, Header::of(78));
+    let mut odd = Odd::new("jit-77.dump").file("jit-78.dump", &dump);
+    let marker = odd.dir.path().join("jit-78.dump");
+    let marker = Mmap { addr: 0x70_0000, len: 0x1000, pgoff: 0, path: marker.to_str().unwrap() };
+    odd.recording.comm(Stamp::new(78, 4), "other", true);
+    odd.recording.mmap2(Stamp::new(78, 5), marker);
+    expect_warning(odd.sample(78, 20, AT).sample(PID, 21, AT), &["first", "[unknown]"], &["jit-77.dump"]);
+}
+
+#[test]
+fn code_stays_visible_where_memory_that_grows_is_mapped_over_it() {
+    let dump = plain(Order::Little, Header::of(PID));
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT);
+    let odd = odd.map(30, "//anon").sample(PID, 40, AT + 4).map(50, "//anon").sample(PID, 60, AT + 8);
+    expect(odd, &["first", "first", "first"]);
+}
+
+#[test]
+fn a_forked_child_has_its_parents_code_until_it_execs() {
+    let dump = plain(Order::Little, Header::of(PID));
+    let mut odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT);
+    odd.recording.fork(Stamp::new(78, 30), PID);
+    let mut odd = odd.sample(78, 40, AT);
+    odd.recording.comm(Stamp::new(78, 50), "other", true);
+    odd.recording.mmap2(Stamp::new(78, 51), Mmap { addr: AT, len: 0x1_0000, pgoff: 0, path: "//anon" });
+    expect(odd.sample(78, 60, AT), &["first", "first", "[unknown]"]);
+}
+
+#[test]
+fn a_process_in_a_namespace_is_found_by_its_marker_or_by_the_users_word() {
+    let dump = plain(Order::Little, Header::of(1));
+    let odd = Odd::new("jit-1.dump").file("jit-1.dump", &dump).sample(PID, 20, AT);
+    assert_eq!(odd.inject(&[]).0, ["first"]);
+    let odd = Odd::new("library.so").file("jit-1.dump", &dump).sample(PID, 20, AT);
+    assert_eq!(odd.inject(&["--map-pid", "1=77"]).0, ["first"]);
+}
+
+#[test]
+fn without_the_dumps_clock_the_offset_is_estimated_and_said() {
+    let event = Event { clockid: None, ..Event::usual() };
+    let mut dump = JitDump::with_header(Order::Little, Header { timestamp: 9_000_000_003, ..Header::of(PID) });
+    dump.load(9_000_000_010, load(b"first", AT, 0));
+    let odd = Odd::with_event("jit-77.dump", event).file("jit-77.dump", &dump.into_bytes()).sample(PID, 20, AT);
+    let (names, warnings) = odd.inject(&[]);
+    assert_eq!(names, ["first"]);
+    assert!(warnings.iter().any(|warning| warning.contains("clock")), "{warnings:?}");
+}
+
+#[test]
+fn versions_flags_and_machines_of_others_are_read_as_far_as_they_go() {
+    for header in [
+        Header { version: 2, ..Header::of(PID) },
+        Header { flags: 0x8000, ..Header::of(PID) },
+        Header { machine: 183, ..Header::of(PID) },
+        Header { machine: 0, ..Header::of(PID) },
+    ] {
+        let dump = plain(Order::Little, header);
+        let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT);
+        let (names, warnings) = odd.inject(&[]);
+        assert!(names == ["first"] || warnings.len() == 1, "{header:?}: {names:?} {warnings:?}");
+        assert!(warnings.len() <= 1, "{header:?}: {warnings:#?}");
+    }
+}
+
+#[test]
+fn code_is_gone_where_a_library_is_mapped_over_it() {
+    let dump = plain(Order::Little, Header::of(PID));
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT);
+    let odd = odd.map(30, "/nowhere/library.so").sample(PID, 40, AT + 4);
+    let (names, _) = odd.inject(&[]);
+    assert_eq!(names, ["first", "[unknown]"]);
+}
