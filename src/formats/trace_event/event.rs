@@ -34,6 +34,9 @@ pub struct Event<'a> {
     pub offset: u64,
 }
 
+/// The members that [`Event`] has.
+const KEYS: &[&[u8]] = &[b"name", b"cat", b"ph", b"ts", b"dur", b"pid", b"tid", b"id", b"id2", b"args"];
+
 /// A process or thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who<'a> {
@@ -68,7 +71,7 @@ impl<'a> Event<'a> {
 
     #[inline]
     fn take(&mut self, key: Text<'a>, value: Value<'a>) {
-        match &*key.text() {
+        match key.one_of(KEYS) {
             b"name" => self.name = plain(value),
             b"cat" => self.cat = Some(plain(value)),
             b"ph" => self.phase = plain(value).raw().first().copied().unwrap_or(0),
@@ -130,6 +133,9 @@ fn plain(value: Value<'_>) -> Text<'_> {
 
 fn who(value: Value<'_>) -> Who<'_> {
     let text = plain(value);
+    if let [digit @ b'0'..=b'9'] = text.raw() {
+        return Who::Number(i64::from(digit - b'0'));
+    }
     match std::str::from_utf8(text.raw()).ok().and_then(|text| text.parse().ok()) {
         Some(number) => Who::Number(number),
         None if text.raw() == b"null" => Who::Number(0),

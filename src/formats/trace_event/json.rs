@@ -58,6 +58,12 @@ impl<'a> Text<'a> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
     }
 
+    /// The text, if it is one of these; escapes cost time only where there are some.
+    #[inline(always)]
+    pub(super) fn one_of(self, known: &[&'a [u8]]) -> &'a [u8] {
+        if self.escaped { known.iter().find(|text| self.is(text)).unwrap_or(&&b""[..]) } else { self.raw }
+    }
+
     /// Whether it is this text.
     pub fn is(self, text: &[u8]) -> bool {
         if self.escaped { *self.text() == *text } else { self.raw == text }
@@ -70,7 +76,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next byte that is no blank, without taking it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn peek(&mut self) -> Result<u8, Stop> {
         while let Some(&byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
@@ -82,7 +88,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes the next byte that is no blank, which must be this one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn expect(&mut self, byte: u8, otherwise: &'static str) -> Result<(), Stop> {
         if self.peek()? != byte {
             return Err(self.wrong(otherwise));
@@ -96,7 +102,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A string.
-    #[inline]
+    #[inline(always)]
     pub(super) fn string(&mut self) -> Result<Text<'a>, Stop> {
         self.expect(b'"', "a string is expected here")?;
         let start = self.at;
@@ -115,7 +121,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Any value.
-    #[inline]
+    #[inline(always)]
     pub(super) fn value(&mut self) -> Result<Value<'a>, Stop> {
         match self.peek()? {
             b'"' => self.string().map(Value::Text),
@@ -156,7 +162,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The members of an object, in the file's order.
-    #[inline]
+    #[inline(always)]
     pub(super) fn members(&mut self, mut each: impl FnMut(Text<'a>, Value<'a>)) -> Result<(), Stop> {
         self.expect(b'{', "an object is expected here")?;
         if self.peek()? == b'}' {
@@ -181,7 +187,7 @@ impl<'a> Scanner<'a> {
 
 /// Where the first quote or backslash is. Keys and texts are a handful of bytes: eight at a time, in a register, are
 /// faster than a call that prepares for long ones.
-#[inline]
+#[inline(always)]
 fn quote_or_backslash(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     /// Sets the highest bit of the first byte that is 0; bits above it may be set, too.

@@ -5,8 +5,8 @@ use super::json::Stop;
 use crate::error::{Error, Result, Skipped};
 use std::io::Read;
 
-/// How much is read at once; an event that is longer gets more.
-const BUFFER: usize = 1 << 20;
+/// How much is read at once, so that it stays in the processor's cache; an event that is longer gets more.
+const BUFFER: usize = 1 << 18;
 
 /// Where in the document the next byte stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
