@@ -4,7 +4,8 @@
 use super::perf::{perf, script, stats};
 use super::support::bytes::Order;
 use super::support::generated::{Generated, Plan, generate, name};
-use super::support::perf_data::Mode;
+use super::support::jitdump::{JitDump, Load};
+use super::support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
 use super::truth::{Printed, Recording, Truth, judge, read_script};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -189,4 +190,22 @@ fn what_was_injected_is_not_injected_again() {
     let once = fs::read(case.path("perf.data")).unwrap();
     case.inject(&[]);
     assert!(once == fs::read(case.path("out.data")).unwrap(), "the second run changes the recording");
+}
+
+#[test]
+fn the_first_byte_of_code_has_a_name_as_a_return_address_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut dump = JitDump::new(77);
+    dump.load(10, Load { tid: 77, addr: 0x10100, index: 0, name: b"alone", code: &[0x90; 32] });
+    fs::write(dir.path().join("jit-77.dump"), dump.into_bytes()).unwrap();
+    let mut out = PerfData::new(Order::Little, Event::usual());
+    out.mmap2(Stamp::new(77, 1), Mmap { addr: 0x10000, len: 0x1000, pgoff: 0, path: "//anon" });
+    out.mmap2(Stamp::new(77, 2), Mmap { addr: 0x20000, len: 0x1000, pgoff: 0, path: "/nowhere/jit-77.dump" });
+    out.sample(Stamp::new(77, 20), &[0x10800, 0x10100]);
+    fs::write(dir.path().join("perf.data"), out.into_bytes(Mode::File)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.args(["inject", "-i", "perf.data", "-o", "out.data"]).current_dir(dir.path());
+    run(command);
+    let printed = read_script(&script(&dir.path().join("out.data")).out);
+    assert_eq!(printed[0].frames[1].1, b"alone", "perf looks 0x10100 up, not the byte before it");
 }

@@ -21,7 +21,7 @@ pub(crate) fn perf(args: &[&str], data: &Path) -> Said {
 
 /// `perf script` as [`super::truth::read_script`] wants it.
 pub(crate) fn script(data: &Path) -> Said {
-    perf(&["script", "--no-inline", "--ns", "-F", "pid,tid,time,ip,sym,dso"], data)
+    perf(&["script", "--no-inline", "--no-demangle", "--ns", "-F", "pid,tid,time,ip,sym,dso"], data)
 }
 
 /// How many records of each type `perf report --stats` counts, as it prints them: `("MMAP2", 3)`.

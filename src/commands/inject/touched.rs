@@ -219,13 +219,15 @@ impl Touched {
             if mode != CpuMode::User {
                 continue;
             }
+            // perf looks a return address up as it is: it may be the first of other code, or the only one with a name.
+            if let FrameAddr::Return(addr) = frame
+                && contains(ranges, addr)
+            {
+                self.touch(context, sample, pid, addr, offset);
+            }
             if contains(ranges, frame.for_lookup()) && self.touch(context, sample, pid, frame.for_lookup(), offset) {
                 has_jit = true;
                 self.counts.resolved += 1;
-                // perf looks a return address up as it is: it may be the first of the next function.
-                if let FrameAddr::Return(addr) = frame {
-                    self.touch(context, sample, pid, addr, offset);
-                }
             } else if context.is_anonymous(pid, frame.for_lookup(), sample.time) {
                 *self.unresolved.entry(pid).or_default() += 1;
             }
