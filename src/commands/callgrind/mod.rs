@@ -196,11 +196,11 @@ fn raw_code(options: &CallgrindOptions, pid: Pid) -> Result<Option<RawCode>> {
 }
 
 fn said_of_object(path: &Path, object: &object::Object) -> String {
-    let object::Object { written, pieces, with_code } = object;
+    let object::Object { pieces, with_code } = object;
     let code = if *with_code == 0 {
         "names only: a jitdump or --bytecode-dir would give the machine code".to_owned()
     } else {
-        format!("{with_code} with machine code, {} with lines", written.with_lines)
+        format!("{with_code} with machine code")
     };
     format!("{}: {pieces} functions, {code}", path.display())
 }

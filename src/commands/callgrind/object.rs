@@ -4,7 +4,7 @@ use super::names::{CodeNames, Entry};
 use super::raw_code::RawCode;
 use crate::error::{Error, Result, Warnings};
 use crate::formats::cursor::Endian;
-use crate::formats::elf_image::{Addressing, ImageBuilder, Target, Written};
+use crate::formats::elf_image::{Addressing, ImageBuilder, Target};
 use crate::io::{OutPath, Output};
 use crate::model::Addr;
 use crate::model::code::{Code, OriginId};
@@ -14,10 +14,9 @@ use std::path::Path;
 
 /// What went into the object.
 pub(super) struct Object {
-    /// As the image writer tells.
-    pub(super) written: Written,
-    /// Pieces of code, and how many of them have their bytes.
+    /// Pieces of code.
     pub(super) pieces: usize,
+    /// How many of them have their bytes.
     pub(super) with_code: usize,
 }
 
@@ -50,11 +49,11 @@ pub(super) fn write<'data>(
     };
     let mut file = std::io::BufWriter::new(file);
     file.rewind()?;
-    let written = builder.build().write(&mut file).map_err(|error| error.in_file(path))?;
+    builder.build().write(&mut file).map_err(|error| error.in_file(path))?;
     file.flush()?;
     drop(file);
     output.commit()?;
-    Ok(Object { written, pieces: codes.len(), with_code })
+    Ok(Object { pieces: codes.len(), with_code })
 }
 
 /// A perf map does not say for which machine it is: most likely for one like this.
