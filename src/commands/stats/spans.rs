@@ -79,8 +79,14 @@ impl<'p> Answers<'p> {
         let titled = |(question, answer): (&Question, Answer)| match (question, answer) {
             (_, Answer::Spans(top)) => ("top-level spans".to_owned(), top.into_table()),
             (_, Answer::Gaps(rows)) => ("gaps".to_owned(), gap_table(rows, self.several)),
-            (Question::Sub(name), Answer::ByName(tallies)) => (format!("what {name} did"), sub_table(tallies)),
-            (_, Answer::ByName(tallies)) => ("all spans".to_owned(), all_table(tallies)),
+            (Question::Sub(name), Answer::ByName(tallies)) => {
+                let by_count = |tally: &Tally| (Reverse(tally.count), Reverse(tally.sum));
+                (format!("what {name} did"), name_table(&tallies, by_count))
+            }
+            (_, Answer::ByName(tallies)) => {
+                let by_sum = |tally: &Tally| (Reverse(tally.sum), Reverse(tally.count));
+                ("all spans".to_owned(), name_table(&tallies, by_sum))
+            }
         };
         self.preset.questions.iter().zip(self.answers).map(titled).collect()
     }
@@ -173,18 +179,11 @@ fn spread(name: &str, tally: &Tally) -> Vec<Cell> {
     ]
 }
 
-fn sub_table(tallies: BTreeMap<Vec<u8>, Tally>) -> Table {
+/// Names in the order of a key.
+fn name_table<K: Ord>(tallies: &BTreeMap<Vec<u8>, Tally>, key: impl Fn(&Tally) -> K) -> Table {
     let mut table = Table::new(&["name", "count", "sum", "min", "max", "avg", "stddev"]);
     let mut tallies: Vec<_> = tallies.iter().collect();
-    tallies.sort_by_key(|(_, tally)| (Reverse(tally.count), Reverse(tally.sum)));
-    table.rows.extend(tallies.iter().map(|(name, tally)| spread(&String::from_utf8_lossy(name), tally)));
-    table
-}
-
-fn all_table(tallies: BTreeMap<Vec<u8>, Tally>) -> Table {
-    let mut table = Table::new(&["name", "count", "sum", "min", "max", "avg", "stddev"]);
-    let mut tallies: Vec<_> = tallies.iter().collect();
-    tallies.sort_by_key(|(_, tally)| (Reverse(tally.sum), Reverse(tally.count)));
+    tallies.sort_by_key(|(_, tally)| key(tally));
     table.rows.extend(tallies.iter().map(|(name, tally)| spread(&String::from_utf8_lossy(name), tally)));
     table
 }

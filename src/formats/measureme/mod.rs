@@ -77,7 +77,7 @@ impl<'data> Profile<'data> {
     /// Reads header, page table, string index and metadata; the events are read when asked for.
     pub fn open(bytes: &'data [u8]) -> Result<Self> {
         let layout = Layout::of(version(bytes)?)?;
-        let mut skipped = Skipped::new("piece of a cut or damaged measureme file");
+        let mut skipped = Skipped::new("damaged measureme part");
         let Pages { events, data, index } = Pages::scan(bytes, &mut skipped);
         let strings = Strings::open(data, &index, layout, &mut skipped);
         let metadata = Metadata::read(&strings);
