@@ -105,7 +105,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let unwinding = (has_user_stacks(&input.recording) && !options.convert_callchain).then_some(&processes);
     let wanted = Wanted { codes, segments: &segments, target, unwinding };
     let images = Images::write(wanted, &image_dir(options), &job.pool)?;
-    let mut plan = Plan::new(&input.recording, codes, &images, &processes);
+    let mut plan = Plan::new(&input.recording, codes, &images, &processes, (input.records(), input.base()));
     plan.insert(&touched, &mut outcome.warnings);
     let mut edits = plan.edits;
     let other = build_ids::edits(&input, options, &spaces, &mut outcome.warnings)?;

@@ -8,7 +8,7 @@ use super::images::{Images, Written};
 use super::touched::{Key, Touch, Touched};
 use crate::error::{Warning, Warnings};
 use crate::formats::elf_image::Helper;
-use crate::formats::perf_data::{Edit, Mmap, Recording, SampleId};
+use crate::formats::perf_data::{Edit, Mmap, Recording, Records, Sample, SampleId};
 use crate::model::process::{CpuMode, Mapping, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use crate::resolve::code_map::CodeMap;
@@ -29,6 +29,8 @@ pub(super) struct Plan<'a, 'data> {
     /// In the order of the stream, but for those of helpers.
     pub(super) edits: Vec<Edit>,
     homeless: u64,
+    /// The stream, and the offset of its first byte.
+    stream: (&'a [u8], u64),
 }
 
 /// Who and when an inserted record says it is.
@@ -47,8 +49,10 @@ impl<'a, 'data> Plan<'a, 'data> {
         codes: &'a CodeMap<'data>,
         images: &'a Images,
         processes: &'a Processes,
+        stream: (&'a [u8], u64),
     ) -> Self {
-        Self { recording, codes, images, processes, helped: FxHashSet::default(), edits: Vec::new(), homeless: 0 }
+        let (helped, edits, homeless) = (FxHashSet::default(), Vec::new(), 0);
+        Self { recording, codes, images, processes, helped, edits, homeless, stream }
     }
 
     /// Plans a record for everything that is touched.
@@ -68,12 +72,22 @@ impl<'a, 'data> Plan<'a, 'data> {
             self.homeless += 1;
             return;
         };
-        let stamp = Stamp { id: touch.id, event: touch.event, at: touch.first.offset };
+        let Some(stamp) = self.stamp(touch.first.offset) else { return };
         if self.helped.insert((key.pid, image.build_id.as_bytes())) {
             self.help(key.pid, image, stamp);
         }
         let segment = self.codes.segment(key.segment);
         self.map(image, segment.start, segment.end.0 - segment.start.0, pgoff, stamp);
+    }
+
+    /// What the sample at an offset says of itself; `None` for none, which no touch comes from.
+    fn stamp(&self, at: u64) -> Option<Stamp> {
+        let (stream, base) = self.stream;
+        let bytes = stream.get(usize::try_from(at.checked_sub(base)?).ok()?..)?;
+        let raw = Records::new(bytes, at, self.recording.header.endian).next()?;
+        let sample = self.recording.sample(&raw).ok()?;
+        let Sample { pid_tid, time, id, stream_id, cpu, event, .. } = sample;
+        Some(Stamp { id: SampleId { pid_tid, time, id, stream_id, cpu }, event, at })
     }
 
     /// Maps an image's helpers, now and after each record that covers them.

@@ -7,7 +7,7 @@
 //! The stretches of time between such records are *epochs* of a segment. Each worker notes the earliest touch of
 //! every (process, segment, epoch): as much as there is distinct code, whatever the length of the recording.
 
-use crate::formats::perf_data::{RawRecord, Recording, Sample, SampleId, kind};
+use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::resolve::address_space::AddressSpaces;
@@ -70,11 +70,16 @@ impl Covers {
         self.by_pid.values_mut().for_each(|list| list.sort_by_key(|cover| cover.when));
     }
 
-    /// When something else was mapped over any of a segment.
-    fn over(&self, pid: Pid, id: SegmentId, segment: &Segment) -> Vec<When> {
-        let list = self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default();
-        let hides = |cover: &&Cover| cover.start < segment.end && segment.start < cover.end && cover.by != Some(id);
-        list.iter().filter(hides).map(|cover| cover.when).collect()
+    /// What may hide code of a process.
+    fn of(&self, pid: Pid) -> &[Cover] {
+        self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// When something else was mapped over any of a segment, in order.
+    fn over(&self, pid: Pid, id: SegmentId, segment: &Segment) -> impl Iterator<Item = When> + '_ {
+        let (start, end) = (segment.start, segment.end);
+        let hides = move |cover: &&Cover| cover.start < end && start < cover.end && cover.by != Some(id);
+        self.of(pid).iter().filter(hides).map(|cover| cover.when)
     }
 }
 
@@ -148,10 +153,6 @@ pub(super) struct Key {
 pub(super) struct Touch {
     pub(super) first: When,
     last: When,
-    /// Who and what the first sample was, for the record that is put before it.
-    pub(super) id: SampleId,
-    /// That sample's event.
-    pub(super) event: usize,
 }
 
 /// How many samples and frames there were.
@@ -267,22 +268,26 @@ impl Touched {
     fn touch(&mut self, context: Context<'_, '_>, sample: &Sample<'_>, pid: Pid, addr: Addr, offset: u64) -> bool {
         let Some(hit) = context.codes.lookup(pid, addr, sample.time) else { return false };
         let when = When { time: sample.time.unwrap_or_default(), offset };
-        let epochs = self
-            .epochs
-            .entry((pid, hit.segment))
-            .or_insert_with(|| context.covers.over(pid, hit.segment, context.codes.segment(hit.segment)));
-        let epoch = epochs.partition_point(|cover| *cover < when) as u32;
+        let epoch = self.epoch(context, pid, hit.segment, when);
         let key = Key { pid, segment: hit.segment, epoch };
-        let id = SampleId {
-            pid_tid: sample.pid_tid,
-            time: sample.time,
-            id: sample.id,
-            stream_id: sample.stream_id,
-            cpu: sample.cpu,
-        };
-        let touch = Touch { first: when, last: when, id, event: sample.event };
+        let touch = Touch { first: when, last: when };
         self.touches.entry(key).and_modify(|known| known.join(touch)).or_insert(touch);
         true
+    }
+
+    /// How often something else was mapped over a segment before a moment.
+    fn epoch(&mut self, context: Context<'_, '_>, pid: Pid, id: SegmentId, when: When) -> u32 {
+        /// So many mappings are looked through faster than a list for each segment is found.
+        const FEW: usize = 8;
+        let segment = context.codes.segment(id);
+        let count = if context.covers.of(pid).len() <= FEW {
+            context.covers.over(pid, id, segment).filter(|cover| *cover < when).count()
+        } else {
+            let all = || context.covers.over(pid, id, segment).collect();
+            let epochs: &Vec<When> = self.epochs.entry((pid, id)).or_insert_with(all);
+            epochs.partition_point(|cover| *cover < when)
+        };
+        count as u32
     }
 
     /// Adds what another worker found.
