@@ -6,6 +6,7 @@ use super::support::generated::{Generated, Plan, generate};
 use super::support::perf_data::{Mmap, Mode, PerfData, Stamp};
 use super::truth::{Recording, Truth, judge, read_script};
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -212,6 +213,36 @@ fn memory_that_grows_over_code_does_not_hide_it() {
     fs::write(case.path("perf.data"), &case.made.perf_data).unwrap();
     case.inject(&["-i", "perf.data", "-o", "out.data"]);
     case.assert_true("out.data");
+}
+
+#[test]
+fn memory_does_not_grow_with_the_recording() {
+    const LIMIT: u64 = 24 << 20;
+    let case = Case::new(PLAN);
+    // A recorder that was killed: its records reach to the end of the file, which is 20 times what may be allocated.
+    let mut long = case.made.perf_data.clone();
+    let word = |at: usize| u64::from_le_bytes(long[at..at + 8].try_into().unwrap()) as usize;
+    let end = word(40) + word(48);
+    long[48..56].fill(0);
+    long.truncate(end);
+    let mut file = std::io::BufWriter::new(File::create(case.path("long.data")).unwrap());
+    file.write_all(&long).unwrap();
+    // Records of a type that no recorder writes: they are to be passed on like any others.
+    let mut other = [&0x1000u32.to_le_bytes()[..], &0u16.to_le_bytes(), &0xfff8u16.to_le_bytes()].concat();
+    other.resize(0xfff8, 0x55);
+    (0..20 * LIMIT / 0xfff8 + 1).for_each(|_| file.write_all(&other).unwrap());
+    drop(file);
+    let mut limited = Command::new("prlimit");
+    limited.arg(format!("--data={LIMIT}")).arg(env!("CARGO_BIN_EXE_jitgraft"));
+    limited.args(["inject", "--threads", "2", "-i", "long.data", "-o", "out.data"]).current_dir(case.dir.path());
+    let (_, said) = finished(&mut limited);
+    assert!(said.contains("(100.0 %)"), "{said}");
+    let length = |name: &str| fs::metadata(case.path(name)).unwrap().len();
+    assert!(length("out.data") > length("long.data"));
+    // The same is not possible with less than what the code itself takes: the limit is one.
+    limited = Command::new("prlimit");
+    limited.arg("--data=1000000").arg(env!("CARGO_BIN_EXE_jitgraft")).args(["inject", "-i", "long.data", "-o", "x"]);
+    assert!(!limited.current_dir(case.dir.path()).output().unwrap().status.success());
 }
 
 #[test]
