@@ -99,7 +99,7 @@ impl Finder<'_> {
         for marker in markers {
             let Some(base) = marker.path.file_name() else { continue };
             let places = self.dump_places(base);
-            let recorded = std::iter::once((marker.path.clone(), Named::ByHabit));
+            let recorded = std::iter::once((marker.path.clone(), Named::Marker));
             let candidates: Vec<_> = recorded.chain(places).collect();
             if candidates.iter().any(|(path, _)| self.seen.contains(path)) {
                 continue;
@@ -122,11 +122,11 @@ impl Finder<'_> {
 
     /// Where a dump of that name may lie besides its recorded path.
     fn dump_places(&self, base: &OsStr) -> Vec<(PathBuf, Named)> {
-        let beside = self.beside.map(|dir| (dir.join(base), Named::ByUser));
+        let beside = self.beside.map(|dir| (dir.join(base), Named::User));
         let asked = self.options.jitdump.iter().filter(|path| path.is_dir() || path.file_name() == Some(base));
-        let asked = asked.map(|path| (if path.is_dir() { path.join(base) } else { path.clone() }, Named::ByUser));
+        let asked = asked.map(|path| (if path.is_dir() { path.join(base) } else { path.clone() }, Named::User));
         let usual = [PathBuf::from("/tmp"), PathBuf::from(".")].into_iter().chain(dump_directories());
-        let usual = usual.map(|dir| (dir.join(base), Named::ByHabit));
+        let usual = usual.map(|dir| (dir.join(base), Named::Habit));
         beside.into_iter().chain(asked).chain(usual).collect()
     }
 
@@ -179,7 +179,7 @@ impl Finder<'_> {
                 if self.seen.contains(path) || path.is_dir() {
                     continue;
                 }
-                match trust::open(path, Named::ByUser, self.options.force) {
+                match trust::open(path, Named::User, self.options.force) {
                     Some(Ok(bytes)) => self.user_file(path, kind, bytes),
                     Some(Err(error)) => self.refused(path, kind, Pid(-1), error),
                     None => self.refused(path, kind, Pid(-1), Error::new("does not exist")),
@@ -268,10 +268,10 @@ impl Finder<'_> {
 
     fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
         let base = format!("perf-{inner}.map");
-        let beside = self.beside.map(|dir| (dir.join(&base), Named::ByUser));
+        let beside = self.beside.map(|dir| (dir.join(&base), Named::User));
         let asked = self.options.perf_map.iter().filter(|path| path.is_dir());
-        let asked = asked.map(|path| (path.join(&base), Named::ByUser));
-        let usual = [(Path::new("/tmp").join(&base), Named::ByHabit)];
+        let asked = asked.map(|path| (path.join(&base), Named::User));
+        let usual = [(Path::new("/tmp").join(&base), Named::Habit)];
         let candidates: Vec<_> = beside.into_iter().chain(asked).chain(usual).collect();
         let named = self.found.files.iter().any(|source| source.kind == Kind::PerfMap && source.pid == pid);
         let inner = Some(inner);
@@ -295,7 +295,7 @@ impl Finder<'_> {
         }
         for (path, addr) in &self.options.elf {
             for &pid in &pids {
-                match trust::open(path, Named::ByUser, self.options.force) {
+                match trust::open(path, Named::User, self.options.force) {
                     Some(Ok(bytes)) => {
                         let (path, addr) = (path.clone(), *addr);
                         self.found.files.push(Source {

@@ -10,16 +10,20 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
     /// The user: symbolic links are meant.
-    ByUser,
+    User,
+    /// A process that mapped it while it was recorded. Whose it is does not matter, as perf inject sees it, too: a
+    /// server that root records runs as a user of its own. But a link could lead anywhere.
+    Marker,
     /// The recording, or habit: a link could lead anywhere.
-    ByHabit,
+    Habit,
 }
 
-/// Maps a file if it is a regular one and belongs to root or to us (`force`: to anybody). `None` if there is none.
+/// Maps a file if it is a regular one and belongs to root or to us (`force`, or named by its marker: to anybody).
+/// `None` if there is none.
 ///
 /// perf asks the same of perf maps (`dso__load_perf_map`). Nothing that is opened can block or be a device.
 pub(super) fn open(path: &Path, named: Named, force: bool) -> Option<Result<Bytes>> {
-    let follow = if named == Named::ByUser { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let follow = if named == Named::User { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | follow;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => file,
@@ -31,7 +35,7 @@ pub(super) fn open(path: &Path, named: Named, force: bool) -> Option<Result<Byte
         }
         Err(error) => return Some(Err(Error::new("cannot open").because(std::io::Error::from(error)).in_file(path))),
     };
-    let checked = check(&file, force).and_then(|()| io::map_open_file(File::from(file)));
+    let checked = check(&file, force || named == Named::Marker).and_then(|()| io::map_open_file(File::from(file)));
     Some(checked.map_err(|error| error.in_file(path)))
 }
 
@@ -57,26 +61,27 @@ mod tests {
         let (file, link) = (dir.path().join("perf-1.map"), dir.path().join("perf-2.map"));
         std::fs::write(&file, b"1 1 f\n").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        assert_eq!(&open(&file, Named::ByHabit, false).unwrap().unwrap()[..], b"1 1 f\n");
-        assert_eq!(&open(&link, Named::ByUser, false).unwrap().unwrap()[..], b"1 1 f\n");
-        assert!(open(&link, Named::ByHabit, true).unwrap().unwrap_err().to_string().contains("symbolic link"));
-        assert!(open(dir.path(), Named::ByUser, true).unwrap().unwrap_err().to_string().contains("regular"));
-        assert!(open(Path::new("/dev/null"), Named::ByUser, true).unwrap().is_err());
-        assert!(open(&dir.path().join("none"), Named::ByHabit, false).is_none());
+        assert_eq!(&open(&file, Named::Habit, false).unwrap().unwrap()[..], b"1 1 f\n");
+        assert_eq!(&open(&link, Named::User, false).unwrap().unwrap()[..], b"1 1 f\n");
+        assert!(open(&link, Named::Habit, true).unwrap().unwrap_err().to_string().contains("symbolic link"));
+        assert!(open(dir.path(), Named::User, true).unwrap().unwrap_err().to_string().contains("regular"));
+        assert!(open(Path::new("/dev/null"), Named::User, true).unwrap().is_err());
+        assert!(open(&dir.path().join("none"), Named::Habit, false).is_none());
     }
 
     #[test]
     fn files_of_others_need_force() {
         if !rustix::process::geteuid().is_root() {
             // Only root can give a file away; then a file of root's is what must be believed.
-            assert!(open(Path::new("/etc/passwd"), Named::ByHabit, false).unwrap().is_ok());
+            assert!(open(Path::new("/etc/passwd"), Named::Habit, false).unwrap().is_ok());
             return;
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"x").unwrap();
         std::os::unix::fs::chown(file.path(), Some(65534), None).unwrap();
-        let refused = open(file.path(), Named::ByHabit, false).unwrap().unwrap_err().to_string();
+        let refused = open(file.path(), Named::Habit, false).unwrap().unwrap_err().to_string();
         assert!(refused.contains("belongs to user 65534"), "{refused}");
-        assert!(open(file.path(), Named::ByHabit, true).unwrap().is_ok());
+        assert!(open(file.path(), Named::Habit, true).unwrap().is_ok());
+        assert!(open(file.path(), Named::Marker, false).unwrap().is_ok());
     }
 }
