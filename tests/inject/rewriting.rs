@@ -1,13 +1,13 @@
 //! What `inject` must leave as it is, and what it must change: forms, byte orders, broken files, refusals.
 
-use super::perf::script;
+use super::perf::{perf, script};
 use super::support::bytes::Order;
 use super::support::generated::{Generated, Plan, generate};
 use super::support::perf_data::{Mmap, Mode, PerfData, Stamp};
 use super::truth::{Recording, Truth, judge, read_script};
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const PLAN: Plan =
@@ -213,6 +213,53 @@ fn memory_that_grows_over_code_does_not_hide_it() {
     fs::write(case.path("perf.data"), &case.made.perf_data).unwrap();
     case.inject(&["-i", "perf.data", "-o", "out.data"]);
     case.assert_true("out.data");
+}
+
+/// A file with a build ID, run by one sample: this very program.
+fn recording_of_a_file(dir: &Path) -> String {
+    let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+    let mut out = PerfData::new(Order::Little, super::support::perf_data::Event::usual());
+    let stamp = |time| Stamp::new(77, time);
+    out.comm(stamp(1), "program", true);
+    out.mmap2(stamp(2), Mmap { addr: 0x40_0000, len: 0x10_0000, pgoff: 0, path: &program });
+    out.mmap2(stamp(3), Mmap { addr: 0x7f00_0000, len: 0x1000, pgoff: 0, path: "/nowhere/lib.so" });
+    out.sample(stamp(4), &[0x40_1000]);
+    fs::write(dir.join("perf.data"), out.into_bytes(Mode::File)).unwrap();
+    program
+}
+
+#[test]
+fn build_ids_of_other_files_are_added_as_perf_inject_adds_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = recording_of_a_file(dir.path());
+    fs::write(dir.path().join("known"), format!("00112233445566778899aabbccddeeff00112233 {program}\n")).unwrap();
+    let of_file = perf(&["buildid-list"], Path::new(&program)).out;
+    let of_file = String::from_utf8(of_file).unwrap().trim().to_owned();
+    assert_eq!(of_file.len(), 40, "the test program has no build ID: {of_file}");
+    let known = "00112233445566778899aabbccddeeff00112233";
+    for (options, id, in_mapping) in [
+        (&["-b"][..], &of_file[..], false),
+        (&["--buildid-all"], &of_file, false),
+        (&["-B"], &of_file, true),
+        (&["--mmap2-buildid-all"], &of_file, true),
+        (&["-B", "--known-build-ids=known"], known, true),
+        (&["-b", "--known-build-ids", "known"], known, false),
+    ] {
+        for out in ["out.data", "-"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+            command.args(["inject", "-i", "perf.data", "-o", out]).args(options).current_dir(dir.path());
+            let (stdout, _) = finished(&mut command);
+            if out == "-" {
+                fs::write(dir.path().join("out.data"), stdout).unwrap();
+            }
+            let said = perf(&["script", "--show-mmap-events"], &dir.path().join("out.data"));
+            let text = String::from_utf8(said.out).unwrap();
+            assert_eq!(text.contains(&format!("<{id}>]: r-xp {program}")), in_mapping, "{options:?}: {text}");
+            let list = perf(&["buildid-list"], &dir.path().join("out.data"));
+            let list = String::from_utf8(list.out).unwrap();
+            assert!(list.contains(&format!("{id} {program}")), "{options:?} -o {out}: {list}");
+        }
+    }
 }
 
 #[test]

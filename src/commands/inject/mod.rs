@@ -11,6 +11,7 @@ mod images;
 mod input;
 mod output;
 mod plan;
+mod progress;
 mod summary;
 mod touched;
 
@@ -34,6 +35,7 @@ use images::{Images, Wanted};
 use input::Input;
 use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use plan::Plan;
+use progress::Progress;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use touched::{Context, Covers, Reach, Touched};
@@ -75,7 +77,11 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     refuse_own_input(&options.input, &options.output)?;
     let mut input = Input::open(&options.input, &mut outcome.warnings)?;
     let mut output = Output::create(&options.output)?;
+    let progress = Progress::new(input.records().len() as u64, job);
+    progress.phase("reading records");
     let (processes, pieces) = survey(&input, job, &mut outcome);
+    progress.done(input.records().len() as u64);
+    progress.phase("looking for JIT code");
     let injected = already_injected(&processes);
     let found = match options.jit {
         true => sources::find(&processes, &options.sources, beside(&options.input), &job.pool, &mut outcome.warnings),
@@ -89,7 +95,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let mut touched = Touched::default();
     for _ in 0..MAX_ROUNDS {
         let context = Context { recording: &input.recording, codes, reach: &reach, covers: &covers, spaces: &spaces };
-        touched = search(context, &pieces, job);
+        touched = search(context, &pieces, &progress, job);
         let hidden = touched.hidden_by_insertions(codes);
         if hidden.is_empty() {
             break;
@@ -104,6 +110,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let unwinder = Unwinder::new(&spaces, codes, &files, MAX_DEPTH);
     let unwinding = (has_user_stacks(&input.recording) && !options.convert_callchain).then_some(&processes);
     let wanted = Wanted { codes, segments: &segments, target, unwinding };
+    progress.phase("writing images");
     let images = Images::write(wanted, &image_dir(options), &job.pool)?;
     let mut plan = Plan::new(&input.recording, codes, &images, &processes, (input.records(), input.base()));
     plan.insert(&touched, &mut outcome.warnings);
@@ -118,8 +125,10 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
         input.recording = recording;
     }
     let parts = output::Parts { input: &input, end, edits, build_ids: &other.entries, images: &images };
+    progress.phase("writing records");
     output::write(parts, options, &mut output, &mut outcome.warnings)?;
     output.commit()?;
+    drop(progress);
     if options.cache {
         images.iter().for_each(|image| cache::add(image, &mut outcome.warnings));
     }
@@ -216,8 +225,13 @@ fn already_injected(processes: &Processes) -> Vec<Pid> {
     processes.by_pid.iter().filter(|(_, process)| has(process)).map(|(pid, _)| *pid).collect()
 }
 
-fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, job: &Job) -> Touched {
-    let parts = job.pool.map(pieces.list(), |records| Touched::read(context, records));
+fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, progress: &Progress, job: &Job) -> Touched {
+    let parts = job.pool.map(pieces.list(), |records| {
+        let mut bytes = 0;
+        let touched = Touched::read(context, records.inspect(|record| bytes += record.bytes.len() as u64));
+        progress.done(bytes);
+        touched
+    });
     let mut all = Touched::default();
     parts.into_iter().for_each(|part| all.append(part));
     all

@@ -266,9 +266,11 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
         push("trace point formats", Some(bytes));
     }
     if let Some(section) = features.sections.get(&Feature::BUILD_ID) {
-        // The section is made of records already, but old recorders left their type 0.
+        // The section is made of records already, but old recorders left their type 0, and their lengths odd.
         for raw in super::walk::Records::new(section, 0, endian) {
-            push("a build ID", record(kind::HEADER_BUILD_ID, raw.misc, raw.body().rest(), endian));
+            let mut body = raw.body().rest().to_vec();
+            body.resize(body.len().next_multiple_of(8), 0);
+            push("a build ID", record(kind::HEADER_BUILD_ID, raw.misc, &body, endian));
         }
     }
     out
