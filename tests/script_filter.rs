@@ -1,0 +1,205 @@
+//! `script` as a filter, from the command line: what it names, what it leaves, how it streams.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path)
+}
+
+/// All layouts: name and text.
+fn layouts() -> Vec<(String, Vec<u8>)> {
+    let mut found: Vec<_> = fs::read_dir(fixture("script-layouts"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap()))
+        .collect();
+    found.sort();
+    assert!(found.len() >= 12, "only {} layouts", found.len());
+    found
+}
+
+fn whole() -> Vec<u8> {
+    zstd::decode_all(&fs::read(fixture("script-layouts/whole.txt.zst")).unwrap()[..]).unwrap()
+}
+
+/// Runs the filter in a directory without dumps, with these flags.
+fn filter(text: &[u8], flags: &[&str]) -> Output {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = command(dir.path(), flags).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let text = text.to_owned();
+    let writer = std::thread::spawn(move || pipe.write_all(&text));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    output
+}
+
+fn command(dir: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.arg("script").args(flags).current_dir(dir).env_remove("JITDUMPDIR").env("HOME", dir);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn dump() -> String {
+    fixture("php-recording/jit-25820.dump").to_str().unwrap().to_owned()
+}
+
+fn named(text: &[u8], flags: &[&str]) -> Vec<u8> {
+    let output = filter(text, &[flags, &["--jitdump", &dump()]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// A text of another process, so that no dump or map of this machine can be meant.
+fn of_nobody(text: &[u8]) -> Vec<u8> {
+    String::from_utf8(text.to_owned()).unwrap().replace("25820", "9925820").into_bytes()
+}
+
+#[test]
+fn frames_of_jit_code_are_named_in_every_layout_and_nothing_else_changes() {
+    for (layout, text) in layouts() {
+        let result = named(&text, &[]);
+        let (before, after): (Vec<_>, Vec<_>) =
+            (text.split(|b| *b == b'\n').collect(), result.split(|b| *b == b'\n').collect());
+        assert_eq!(before.len(), after.len(), "{layout}");
+        let mut changed = 0;
+        for (old, new) in before.iter().zip(&after) {
+            if old == new {
+                continue;
+            }
+            changed += 1;
+            let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+            let place = old.find("[unknown]").unwrap_or_else(|| panic!("{layout}: {old} became {new}"));
+            assert_eq!(&old[..place], &new[..place], "{layout}");
+            assert!(new[place..].starts_with("TRACE-") || new[place..].starts_with("JIT$"), "{layout}: {new}");
+            assert_eq!(old.ends_with('\r'), new.ends_with('\r'), "{layout}");
+        }
+        assert_eq!(changed > 0, layout != "branches.txt", "{layout}: {changed} lines changed");
+        assert_eq!(named(&result, &[]), result, "{layout}: a second run changes something");
+    }
+}
+
+#[test]
+fn a_text_without_sources_passes_byte_for_byte() {
+    for (layout, text) in layouts() {
+        let text = of_nobody(&text);
+        assert_eq!(filter(&text, &[]).stdout, text, "{layout}");
+    }
+}
+
+#[test]
+fn noise_passes_byte_for_byte() {
+    let (_, text) = layouts().swap_remove(1);
+    let mut noise = of_nobody(&text);
+    noise.extend(vec![b'x'; 10 << 20]);
+    noise.extend(b" [unknown] (//anon)\n\0\0\0\xff\xfe [unknown]\n\t [unknown] (\n\t1 [unknown] ([unknown]\n\n\n");
+    noise.extend((0..1 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8));
+    noise.extend(of_nobody(&text[..text.len() / 2]));
+    let output = filter(&noise, &[]);
+    assert!(output.status.success());
+    assert!(output.stdout == noise, "{} bytes in, {} out", noise.len(), output.stdout.len());
+}
+
+#[test]
+fn threads_do_not_change_the_result_and_packed_texts_are_read() {
+    let text = whole().repeat(8);
+    let one = named(&text, &["--threads", "1"]);
+    assert!(one != text && one == named(&text, &["--threads", "7"]));
+    assert!(one == named(&zstd::encode_all(&text[..], 1).unwrap(), &[]));
+}
+
+/// The symbols and offsets of JIT frames, in order.
+fn jit_symbols(text: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(text);
+    let frames = text.lines().filter(|line| line.starts_with('\t') && line.contains("/jitted-25820.so)"));
+    frames.map(|line| line.trim_start().split_once(' ').unwrap().1.rsplit_once(" (").unwrap().0.to_owned()).collect()
+}
+
+#[test]
+fn the_filter_names_what_inject_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = zstd::decode_all(&fs::read(fixture("php-recording/perf.data.zst")).unwrap()[..]).unwrap();
+    fs::write(dir.path().join("perf.data"), recording).unwrap();
+    let inject = ["inject", "-i", "perf.data", "-o", "injected.data", "--jitdump", &dump()];
+    let injected = Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(inject).current_dir(dir.path()).output().unwrap();
+    assert!(injected.status.success(), "{}", String::from_utf8_lossy(&injected.stderr));
+    let perf = Command::new("perf")
+        .args(["script", "--no-inline", "-i", "injected.data"])
+        .current_dir(dir.path())
+        .output()
+        .expect("perf is needed: install linux-perf");
+    assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
+    let by_inject = jit_symbols(&perf.stdout);
+    assert!(by_inject.len() > 300, "{} frames", by_inject.len());
+    assert_eq!(jit_symbols(&named(&whole(), &[])), by_inject);
+}
+
+#[test]
+fn output_flows_before_the_input_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = command(dir.path(), &["-q", "--jitdump", &dump()]).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let text = whole();
+    let half = memchr::memmem::rfind(&text[..text.len() / 2], b"\n\n").unwrap() + 2;
+    pipe.write_all(&text[..half]).unwrap();
+    let mut first = String::new();
+    out.read_line(&mut first).unwrap();
+    assert!(first.starts_with("php 25820"), "{first}");
+    drop(pipe);
+    std::io::copy(&mut out, &mut std::io::sink()).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = command(dir.path(), &["--jitdump", &dump()]).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    drop(child.stdout.take());
+    let text = whole();
+    // The filter closes its end when nobody listens any more.
+    while pipe.write_all(&text).is_ok() {}
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn memory_is_bounded_whatever_the_length() {
+    const LIMIT_KIB: usize = 40_000;
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!("ulimit -v {LIMIT_KIB}; exec \"$@\"");
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            &script,
+            "sh",
+            env!("CARGO_BIN_EXE_jitgraft"),
+            "-q",
+            "script",
+            "--threads",
+            "2",
+            "--jitdump",
+            &dump(),
+        ])
+        .current_dir(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let part = whole().repeat(8);
+    let times = 20 * LIMIT_KIB * 1024 / part.len() + 1;
+    let writer = std::thread::spawn(move || (0..times).try_for_each(|_| pipe.write_all(&part)));
+    let len = std::io::copy(&mut out, &mut std::io::sink()).unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(len > 20 * LIMIT_KIB as u64 * 1024, "{len} bytes came out");
+}
