@@ -25,8 +25,7 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock};
 
 /// What to filter, and how.
 #[derive(Debug, Clone)]
@@ -115,12 +114,16 @@ impl Filter<'_> {
             let loaded = found.load(&processes, pool, &mut said);
             let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline);
             let mut round = Round { again: Vec::new(), needs: Vec::new(), counts: Counts::default() };
-            let halted = AtomicBool::new(false);
-            let fresh = std::iter::from_fn(|| if halted.load(Ordering::Relaxed) { None } else { feeder.next_block() });
+            let gate = Gate::new(pending.len());
+            let fresh = std::iter::from_fn(|| if gate.may_read(feeder.paused) { feeder.next_block() } else { None });
             pool.stream(
                 pending.into_iter().chain(fresh.map(Work::Raw)),
                 |work| work.run(style, &namer),
-                |work| round.take(work, out, &halted),
+                |work| {
+                    let taken = round.take(work, out);
+                    gate.taken(taken.is_err() || !round.again.is_empty());
+                    taken
+                },
             )?;
             counts += round.counts;
             if round.again.is_empty() {
@@ -145,7 +148,7 @@ struct Round {
 }
 
 impl Round {
-    fn take(&mut self, work: Work, out: &mut dyn Write, halted: &AtomicBool) -> Result<()> {
+    fn take(&mut self, work: Work, out: &mut dyn Write) -> Result<()> {
         match work {
             Work::Done(bytes, counts) if self.again.is_empty() => {
                 out.write_all(&bytes)?;
@@ -153,13 +156,45 @@ impl Round {
                 self.counts += counts;
             }
             Work::Needs(block, pids) => {
-                halted.store(true, Ordering::Relaxed);
                 self.needs.push((pids, block.state.clone()));
                 self.again.push(Work::Raw(block));
             }
             later => self.again.push(later),
         }
         Ok(())
+    }
+}
+
+/// Keeps the feeder from waiting for more input while what it gave out may still need names: nobody could stop it
+/// then, and a slow writer would see nothing come out.
+struct Gate {
+    /// Blocks under way, and whether no more shall be read.
+    state: Mutex<(usize, bool)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn new(under_way: usize) -> Self {
+        Self { state: Mutex::new((under_way, false)), changed: Condvar::new() }
+    }
+
+    /// Whether the next block may be read; if the writer paused, only when all before it are through.
+    fn may_read(&self, paused: bool) -> bool {
+        // A poisoned lock means that another worker panicked: the scope will say so.
+        let Ok(state) = self.state.lock() else { return false };
+        let wait = |(under_way, halted): &mut (usize, bool)| paused && *under_way > 0 && !*halted;
+        let Ok(mut state) = self.changed.wait_while(state, wait) else { return false };
+        state.0 += 1;
+        !state.1
+    }
+
+    /// A block is through; `halt` if no more shall be read.
+    fn taken(&self, halt: bool) {
+        if let Ok(mut state) = self.state.lock() {
+            state.0 = state.0.saturating_sub(1);
+            state.1 |= halt;
+        }
+        self.changed.notify_all();
     }
 }
 
@@ -195,12 +230,22 @@ struct Feeder {
     rest: Vec<u8>,
     buffer: Vec<u8>,
     ended: bool,
+    /// Whether the writer paused behind what was read last.
+    paused: bool,
     failed: Option<Error>,
 }
 
 impl Feeder {
     fn new(input: Stream) -> Self {
-        Self { input, state: State::default(), rest: Vec::new(), buffer: vec![0; BLOCK], ended: false, failed: None }
+        Self {
+            input,
+            state: State::default(),
+            rest: Vec::new(),
+            buffer: vec![0; BLOCK],
+            ended: false,
+            paused: false,
+            failed: None,
+        }
     }
 
     fn next_block(&mut self) -> Option<Block> {
@@ -208,6 +253,7 @@ impl Feeder {
         let mut wanted = BLOCK;
         while !self.ended {
             let paused = self.fill(&mut bytes, wanted);
+            self.paused = paused;
             let cut = rewrite::cut(&bytes);
             let whole_line = cut > 0 && bytes[cut - 1] == b'\n';
             if !self.ended && (whole_line || bytes.len() >= LONGEST) && (paused || bytes.len() >= wanted) {
@@ -252,8 +298,8 @@ impl Feeder {
     }
 }
 
-/// A read that gives less than this found the pipe nearly empty.
-const PAUSE: usize = 1 << 12;
+/// What a pipe holds at most: a read that gives less has emptied it.
+const PAUSE: usize = 1 << 16;
 
 /// Answers from the code map.
 struct Namer<'m, 'data> {
