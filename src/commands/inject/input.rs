@@ -4,6 +4,7 @@
 //! unlinked temporary file first, in the order in which they stand (a directory's streams one after the other: it
 //! has no rounds, readers sort them).
 
+use crate::commands::load::unpack;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::perf_data::{Decompressor, Feature, Form, Recording, Records, Stop, is_compressed, kind};
 use crate::io::{self, Bytes, InPath};
@@ -49,6 +50,10 @@ impl Input {
             (InPath::Path(path), None) => (io::map_file(path)?, File::open(path).ok()),
             (InPath::Stdin, None) => (io::open(path)?, None),
         };
+        // What was packed is not in the file as it stands, so it cannot be copied from there.
+        let packed_len = bytes.len();
+        let bytes = unpack(bytes)?;
+        let file = file.filter(|_| bytes.len() == packed_len);
         let recording = Recording::parse(&bytes, warnings)?;
         let mut input = Self { recording, bytes, plain: None, file, auxtrace: Vec::new(), shown };
         if directory.is_some() || input.is_compressed() {

@@ -158,7 +158,8 @@ fn unknown(bytes: &[u8]) -> Error {
     Error::new(format!("is none of the formats that can be read: {}", super::readable()))
 }
 
-fn unpack(mut bytes: Bytes) -> Result<Bytes> {
+/// What is inside of what bytes are packed in; the bytes themselves if they are not packed.
+pub(in crate::commands) fn unpack(mut bytes: Bytes) -> Result<Bytes> {
     for _ in 0..MAX_WRAPPINGS {
         bytes = match &bytes[..] {
             [0x1f, 0x8b, ..] => io::spool(MultiGzDecoder::new(&bytes[..]))

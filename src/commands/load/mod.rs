@@ -3,8 +3,8 @@
 mod input;
 
 pub(super) use input::Opened;
-pub(super) use input::unpacked;
 pub use input::{Input, default_input, shown};
+pub(super) use input::{unpack, unpacked};
 
 use super::recording::{self, RecordingOptions};
 use super::{Job, Outcome, script_filter};
