@@ -21,7 +21,7 @@ use super::recording::records::Pieces;
 use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning};
 use crate::formats::elf_image::Target;
-use crate::formats::perf_data::{Edit, Recording, Survey};
+use crate::formats::perf_data::{Edit, Recording, Records, Survey};
 use crate::io::{self, InPath, OutPath, Output};
 use crate::model::Pid;
 use crate::model::process::Processes;
@@ -95,7 +95,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let mut touched = Touched::default();
     for _ in 0..MAX_ROUNDS {
         let context = Context { recording: &input.recording, codes, reach: &reach, covers: &covers, spaces: &spaces };
-        touched = search(context, &pieces, &progress, job);
+        touched = search(context, &pieces, &progress, job)?;
         let hidden = touched.hidden_by_insertions(codes);
         if hidden.is_empty() {
             break;
@@ -225,16 +225,20 @@ fn already_injected(processes: &Processes) -> Vec<Pid> {
     processes.by_pid.iter().filter(|(_, process)| has(process)).map(|(pid, _)| *pid).collect()
 }
 
-fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, progress: &Progress, job: &Job) -> Touched {
-    let parts = job.pool.map(pieces.list(), |records| {
+/// Parts are added as they come: not all of them are in memory at a time.
+fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, progress: &Progress, job: &Job) -> Result<Touched> {
+    let read = |records: Records<'_>| {
         let mut bytes = 0;
         let touched = Touched::read(context, records.inspect(|record| bytes += record.bytes.len() as u64));
         progress.done(bytes);
         touched
-    });
+    };
     let mut all = Touched::default();
-    parts.into_iter().for_each(|part| all.append(part));
-    all
+    job.pool.stream(pieces.list().into_iter(), read, |part| {
+        all.append(part);
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 fn segments(
