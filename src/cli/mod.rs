@@ -5,6 +5,7 @@
 mod callgrind;
 mod collapse;
 pub mod common;
+mod doctor;
 mod export;
 mod flamegraph;
 mod formats;
@@ -49,6 +50,8 @@ enum Command {
     Stats(Box<stats::StatsArgs>),
     /// Writes any profile in another format
     Export(Box<export::ExportArgs>),
+    /// Says why frames of a recording have no name, and what to do
+    Doctor(Box<doctor::DoctorArgs>),
     /// Lists the formats that are read and written
     Formats(formats::FormatsArgs),
 }
@@ -66,6 +69,7 @@ impl Cli {
             Command::Script(args) => args.run(&job)?,
             Command::Stats(args) => args.run(&job)?,
             Command::Export(args) => args.run(&job)?,
+            Command::Doctor(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,
         };
         Ok(self.common.finish(&job, &outcome))

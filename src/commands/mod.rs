@@ -2,6 +2,7 @@
 
 pub mod callgrind;
 pub mod collapse;
+pub mod doctor;
 pub mod export;
 mod export_spans;
 pub mod flamegraph;

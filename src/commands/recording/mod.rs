@@ -13,6 +13,7 @@ mod text;
 pub(super) use named::Named;
 pub(super) use profile::profile;
 pub(super) use samples::Samples;
+pub(super) use spots::Spot;
 pub use text::TextOptions;
 pub(super) use text::write_text;
 
@@ -74,6 +75,21 @@ pub(super) struct Loaded {
     pub(super) named: Named,
 }
 
+/// All that is known while a recording is loaded, for who asks why.
+#[derive(Debug)]
+pub(super) struct Inside<'a, 'files> {
+    /// Processes, their mappings and markers.
+    pub(super) processes: &'a Processes,
+    /// What was mapped.
+    pub(super) spaces: &'a AddressSpaces,
+    /// The files that are here.
+    pub(super) images: &'a Images<'files>,
+    /// What became of every dump and map.
+    pub(super) accounts: &'a [Account],
+    /// Events, samples, names.
+    pub(super) loaded: &'a Loaded,
+}
+
 /// Reads and names what the options ask for.
 pub(super) fn load(
     input: &Input,
@@ -82,6 +98,18 @@ pub(super) fn load(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Loaded> {
+    load_and_look(input, path, options, job, outcome, |_| ()).map(|(loaded, ())| loaded)
+}
+
+/// The same, with a look at what the names came from.
+pub(super) fn load_and_look<T>(
+    input: &Input,
+    path: &Path,
+    options: &RecordingOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+    look: impl FnOnce(&Inside<'_, '_>) -> T,
+) -> Result<(Loaded, T)> {
     let mut warnings = Warnings::new();
     let recording = Recording::parse(&input.bytes, &mut warnings)?;
     let mut parts = vec![records::data(&recording, &input.bytes)];
@@ -97,8 +125,8 @@ pub(super) fn load(
     let (processes, threads, pieces) = survey(&recording, &parts, path, job, outcome);
     let beside = path.parent().filter(|_| path.exists());
     let found = sources::find(&processes, &options.sources, beside, &job.pool, &mut outcome.warnings);
-    let jit = found.load(&processes, &job.pool, &mut outcome.warnings);
-    let codes = &jit.map;
+    let sources::Loaded { map, accounts, .. } = found.load(&processes, &job.pool, &mut outcome.warnings);
+    let codes = &map;
     let spaces = AddressSpaces::new(&processes);
     let spots = Spots { spaces: &spaces, codes, keep_addr: options.keep_addr };
     let search = SearchOptions { machine: processes.machine, ..options.symbols.search.clone() };
@@ -122,10 +150,12 @@ pub(super) fn load(
     let os_release = processes.os_release.clone();
     let kernel = KernelOptions { os_release, recorded, ..options.kernel.clone() };
     let resolver = Resolver { spaces: &spaces, codes, images: &images, options: &options.symbols, kernel: &kernel };
-    let named =
-        Named::new(&samples.chains, &spots, &origins(&jit.accounts), &resolver, &job.pool, &mut outcome.warnings);
+    let named = Named::new(&samples.chains, &spots, &origins(&accounts), &resolver, &job.pool, &mut outcome.warnings);
+    let loaded = Loaded { recording, samples, named };
+    let (processes, accounts) = (&processes, &accounts[..]);
+    let seen = look(&Inside { processes, spaces: &spaces, images: &images, accounts, loaded: &loaded });
     outcome.warnings.append(images.into_warnings());
-    Ok(Loaded { recording, samples, named })
+    Ok((loaded, seen))
 }
 
 fn survey<'data>(

@@ -15,15 +15,15 @@ use crate::resolve::dso::DsoKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::commands) struct Spot {
     /// What is there.
-    pub(super) location: Location,
+    pub(in crate::commands) location: Location,
     /// Whose memory it is, where no file backs it and no code is known in it; else 0.
-    pub(super) pid: Pid,
+    pub(in crate::commands) pid: Pid,
     /// The address as recorded, where it is asked for, else 0: equal offsets of one file are one spot then.
-    pub(super) addr: Addr,
+    pub(in crate::commands) addr: Addr,
     /// Whether it is a return address: `location` is that of the byte before.
-    pub(super) is_return: bool,
+    pub(in crate::commands) is_return: bool,
     /// Whose code it is.
-    pub(super) mode: CpuMode,
+    pub(in crate::commands) mode: CpuMode,
 }
 
 /// Stands outside of all frames of a stack whose outermost frames are not known.
@@ -31,7 +31,7 @@ pub(super) const TRUNCATED_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, Fram
 
 impl Spot {
     /// What [`TRUNCATED_FRAME`] is.
-    pub(super) const TRUNCATED: Self = Self {
+    pub(in crate::commands) const TRUNCATED: Self = Self {
         location: Location::Nothing(Addr(u64::MAX)),
         pid: Pid(0),
         addr: Addr(0),

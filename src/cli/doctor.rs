@@ -1,0 +1,33 @@
+//! `jitgraft doctor`
+
+use super::input::InputArgs;
+use super::report::LayoutName;
+use crate::commands::doctor::{self, DoctorOptions};
+use crate::commands::{Job, Outcome};
+use crate::error::Result;
+use crate::formats::format::Detail;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Flags of `doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  jitgraft doctor perf.data\n  \
+    jitgraft doctor --jitdump dumps/ --format json perf.data -o why.json")]
+pub(super) struct DoctorArgs {
+    /// Where to write [default: standard output]
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    output: PathBuf,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t = LayoutName::Text, value_name = "HOW")]
+    format: LayoutName,
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+impl DoctorArgs {
+    pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let (inputs, load) = self.input.checked(Detail::Names, false);
+        let recording = load.recording();
+        doctor::run(&DoctorOptions { inputs, output: self.output.into(), recording, layout: self.format.into() }, job)
+    }
+}

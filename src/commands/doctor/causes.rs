@@ -1,0 +1,111 @@
+//! What stands behind a frame without a name.
+
+use crate::commands::recording::{Inside, Named, Spot};
+use crate::error::Warnings;
+use crate::model::Pid;
+use crate::model::chains::PlaceId;
+use crate::model::stacks::FrameKind;
+use crate::resolve::Location;
+use crate::resolve::dso::{DsoId, DsoKind};
+use crate::resolve::symbols::files::SearchOptions;
+use rustc_hash::FxHashMap;
+
+/// Why a frame has no name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Cause {
+    /// It is in executable memory of this process that no file backs, and no dump or map covers it.
+    Memory(Pid),
+    /// Nothing was mapped there in this process.
+    Nowhere(Pid),
+    /// The file is not on this machine.
+    Missing(DsoId),
+    /// A file of that path is here, but not the one that ran.
+    OtherVersion(DsoId),
+    /// The file has no symbol table but that for linking.
+    Stripped(DsoId),
+    /// The file has symbols, but none there.
+    Gap(DsoId),
+    /// The kernel's symbols are not known.
+    Kernel,
+    /// It ran in a virtual machine's guest.
+    Guest,
+}
+
+/// What a place is for the account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    /// It has a name.
+    Named { jit: bool },
+    /// It has none.
+    Unnamed(Cause),
+    /// It is no frame: the stack goes on, but the copy does not.
+    Truncated,
+}
+
+/// Tells what each place of a recording is.
+#[derive(Debug)]
+pub(super) struct Examiner<'a, 'files> {
+    inside: &'a Inside<'a, 'files>,
+    search: &'a SearchOptions,
+    files: FxHashMap<DsoId, Cause>,
+}
+
+impl<'a, 'files> Examiner<'a, 'files> {
+    pub(super) fn new(inside: &'a Inside<'a, 'files>, search: &'a SearchOptions) -> Self {
+        Self { inside, search, files: FxHashMap::default() }
+    }
+
+    /// The status of every place, by number.
+    pub(super) fn places(&mut self) -> Vec<Status> {
+        let places = self.inside.loaded.samples.chains.places();
+        (0..).map(PlaceId).zip(places).map(|(id, spot)| self.status(id, spot)).collect()
+    }
+
+    fn status(&mut self, id: PlaceId, spot: &Spot) -> Status {
+        if *spot == Spot::TRUNCATED {
+            return Status::Truncated;
+        }
+        if let Some(jit) = named(&self.inside.loaded.named, id) {
+            return Status::Named { jit };
+        }
+        Status::Unnamed(match spot.location {
+            // Whose address it is, the sample knows.
+            Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(spot.pid),
+            Location::File(dso, _) => match self.inside.spaces.dsos().get(dso).kind {
+                DsoKind::Anonymous => Cause::Memory(spot.pid),
+                DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol => Cause::Kernel,
+                DsoKind::Guest => Cause::Guest,
+                DsoKind::File | DsoKind::Vdso => self.file(dso),
+            },
+        })
+    }
+
+    fn file(&mut self, id: DsoId) -> Cause {
+        if let Some(&known) = self.files.get(&id) {
+            return known;
+        }
+        let dso = self.inside.spaces.dsos().get(id);
+        let cause = match self.inside.images.get(id) {
+            None if self.search.recorded_path(&dso.path).exists() => Cause::OtherVersion(id),
+            None => Cause::Missing(id),
+            Some(image) if image.has_symtab() => Cause::Gap(id),
+            Some(image) => match self.search.debugging(image, &mut Warnings::new()) {
+                Some(_) => Cause::Gap(id),
+                None => Cause::Stripped(id),
+            },
+        };
+        self.files.insert(id, cause);
+        cause
+    }
+}
+
+/// Whether a place has a name, and if so, whether it is JIT code.
+fn named(names: &Named, place: PlaceId) -> Option<bool> {
+    let mut found = None;
+    names.each(place, |frame| {
+        if frame.name.is_some() && found.is_none() {
+            found = Some(frame.kind == FrameKind::Jit);
+        }
+    });
+    found
+}
