@@ -4,22 +4,15 @@
 mod miri;
 #[path = "support/random.rs"]
 mod random;
+#[path = "support/runner.rs"]
+mod runner;
 
+use runner::{jitgraft, stdout};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn jitgraft(args: &[&str], input: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(args).arg(input).output().unwrap()
-}
-
-fn stdout(args: &[&str], input: &Path) -> String {
-    let output = jitgraft(args, input);
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
+use std::process::Command;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/trace-miri").join(name)

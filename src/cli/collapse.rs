@@ -1,13 +1,12 @@
 //! `jitgraft collapse`
 
-use super::input::{InputArgs, SpellingArgs, WeightArgs};
+use super::input::{InputArgs, OutputArgs, SpellingArgs, WeightArgs};
 use crate::commands::collapse::{self, CollapseOptions};
 use crate::commands::{Job, Outcome};
 use crate::error::Result;
 use crate::formats::format::{Detail, WriteOptions};
 use crate::model::label::By;
 use clap::Args;
-use std::path::PathBuf;
 
 /// Flags of `collapse`.
 #[derive(Debug, Args)]
@@ -15,9 +14,8 @@ use std::path::PathBuf;
     jitgraft collapse --annotate jit,kernel --by pid perf.data -o out.folded\n  \
     zcat old.txt.gz | jitgraft collapse")]
 pub(super) struct CollapseArgs {
-    /// Where to write; with several events, one file each, named after the event [default: standard output]
-    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]

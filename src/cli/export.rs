@@ -1,6 +1,6 @@
 //! `jitgraft export`
 
-use super::input::{InputArgs, SpellingArgs, WeightArgs};
+use super::input::{InputArgs, OutputArgs, SpellingArgs, WeightArgs};
 use crate::commands::export::{self, ExportOptions};
 use crate::commands::{Job, Outcome};
 use crate::error::Result;
@@ -9,7 +9,6 @@ use crate::formats::format::{Detail, WriteOptions};
 use crate::model::label::By;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use std::path::PathBuf;
 
 /// Flags of `export`.
 #[derive(Debug, Args)]
@@ -19,9 +18,8 @@ pub(super) struct ExportArgs {
     /// The format to write
     #[arg(long, value_name = "FORMAT", value_parser = writable())]
     to: String,
-    /// Where to write; with several events in a format for one, one file each [default: standard output]
-    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! `jitgraft flamegraph`
 
-use super::input::{InputArgs, SpellingArgs, WeightArgs};
+use super::input::{InputArgs, OutputArgs, SpellingArgs, WeightArgs};
 use crate::commands::flamegraph::{self, FlamegraphOptions};
 use crate::commands::{Job, Outcome};
 use crate::error::Result;
@@ -19,9 +19,8 @@ use std::path::PathBuf;
     jitgraft flamegraph --colors js --annotate jit,kernel --title 'tsc' perf.data -o flame.svg\n  \
     jitgraft flamegraph --diff before.data after.data -o diff.svg")]
 pub(super) struct FlamegraphArgs {
-    /// Where to write; with several events, one file each, named after the event [default: standard output]
-    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]

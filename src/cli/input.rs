@@ -4,7 +4,7 @@ use super::common::SourceArgs;
 use super::intervals::IntervalArgs;
 use crate::commands::load::{LoadOptions, default_input};
 use crate::formats::format::Detail;
-use crate::io::InPath;
+use crate::io::{InPath, OutPath};
 use crate::model::filter::{Bound, Filter, TimeRange};
 use crate::model::label::{Annotate, By};
 use crate::model::stacks::Weight;
@@ -90,6 +90,21 @@ enum JitNames {
     Raw,
     /// As people do: Java signatures, V8's tiers, CPython's and Wasm's prefixes
     Pretty,
+}
+
+/// Where results of one or more events go.
+#[derive(Debug, Args)]
+pub(super) struct OutputArgs {
+    /// Where to write; with several events in a format for one, one file each, named after the event [default:
+    /// standard output]
+    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    output: PathBuf,
+}
+
+impl From<OutputArgs> for OutPath {
+    fn from(args: OutputArgs) -> Self {
+        args.output.into()
+    }
 }
 
 /// What is summed.

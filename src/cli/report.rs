@@ -1,22 +1,20 @@
 //! `jitgraft report`
 
-use super::input::{InputArgs, WeightArgs};
+use super::input::{InputArgs, OutputArgs, WeightArgs};
 use crate::commands::report::{self, ReportOptions, Sort};
 use crate::commands::{Job, Outcome};
 use crate::error::Result;
 use crate::formats::format::Detail;
 use crate::formats::table::Layout;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
 
 /// Flags of `report`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft report --limit 20 perf.data\n  \
     jitgraft report --sort total --format csv perf.data -o hot.csv")]
 pub(super) struct ReportArgs {
-    /// Where to write; with several events, one file each, named after the event [default: standard output]
-    #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     /// By what to sort
     #[arg(long, value_enum, default_value_t = SortName::Own, value_name = "WHAT")]
     sort: SortName,
