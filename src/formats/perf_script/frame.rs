@@ -50,8 +50,9 @@ pub(super) fn address(line: &[u8]) -> Option<(u64, &[u8])> {
     if len == 0 || len > 16 {
         return None;
     }
-    let digit = |byte: &u8| (*byte as char).to_digit(16).map(u64::from);
-    let addr = line[..len].iter().try_fold(0u64, |sum, byte| Some((sum << 4) | digit(byte)?))?;
+    // Only hexadecimal digits are left: letters have bit 6, and their lowest bits count from 1.
+    let digit = |byte: u8| u64::from((byte & 15) + 9 * (byte >> 6));
+    let addr = line[..len].iter().fold(0, |sum, &byte| sum << 4 | digit(byte));
     Some((addr, &line[len..]))
 }
 

@@ -20,6 +20,7 @@
 pub mod frame;
 pub mod header;
 pub mod known;
+pub mod memo;
 pub mod read;
 pub mod rewrite;
 pub mod write;

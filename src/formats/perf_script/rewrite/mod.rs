@@ -10,9 +10,9 @@
 use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
 use super::known::{Known, is_record_line};
+use super::memo::Memo;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use memchr::memmem::{self, Finder};
-use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::{AddAssign, Range};
@@ -115,8 +115,8 @@ impl AddAssign for Counts {
 pub enum Rewritten {
     /// Nothing to name: the block's own bytes stand.
     Unchanged(Counts),
-    /// The new text.
-    Changed(Vec<u8>, Counts),
+    /// The new text is in the buffer.
+    Changed(Counts),
     /// Names of these processes are missing: load them and come again.
     Needs(BTreeSet<Pid>),
 }
@@ -181,24 +181,26 @@ impl From<&Header<'_>> for Sample {
     }
 }
 
-/// Rewrites one block.
+/// Rewrites one block into an empty buffer. The memo remembers what the same namer said of blocks before.
 pub fn rewrite<'n>(
     block: &[u8],
     state: &State,
     style: Style,
     namer: &(dyn Fn(Wanted) -> Answer<'n> + Sync),
+    memo: &mut Memo,
+    out: &mut Vec<u8>,
 ) -> Rewritten {
     let mut job = Job {
         block,
         style,
         namer,
+        memo,
+        edited: Edited { block, out, copied: 0 },
         state: state.clone(),
         seen: 0,
-        out: Vec::new(),
-        copied: 0,
         last_frame: None,
+        last_place: None,
         unknown: Finder::new(UNKNOWN),
-        answers: FxHashMap::default(),
         counts: Counts::default(),
         needs: BTreeSet::new(),
     };
@@ -216,22 +218,41 @@ struct Job<'b, 'n, 'f> {
     block: &'b [u8],
     style: Style,
     namer: &'f (dyn Fn(Wanted) -> Answer<'n> + Sync),
+    memo: &'f mut Memo,
+    edited: Edited<'b, 'f>,
     state: State,
     /// Up to where the beginnings of samples were looked for.
     seen: usize,
-    out: Vec<u8>,
-    /// Up to where the block was copied to `out`.
-    copied: usize,
     /// Where the last line ended that was a frame without a name in user space.
     last_frame: Option<usize>,
+    /// What the last frame's object is: the next one's is mostly the same.
+    last_place: Option<(&'b [u8], Place)>,
     unknown: Finder<'static>,
-    /// What the namer said in this block: stacks share most of their frames with those before.
-    answers: FxHashMap<(Pid, FrameAddr), (Named<'n>, Range<Nanos>)>,
     counts: Counts,
     needs: BTreeSet<Pid>,
 }
 
-impl Job<'_, '_, '_> {
+/// A block, some stretches of it replaced.
+struct Edited<'b, 'f> {
+    block: &'b [u8],
+    out: &'f mut Vec<u8>,
+    /// Up to where the block was copied to `out`.
+    copied: usize,
+}
+
+impl Edited<'_, '_> {
+    fn replace(&mut self, range: Range<usize>, text: &[u8]) {
+        if self.copied == 0 {
+            // Names are longer than `[unknown]`: make room for what most blocks become.
+            self.out.reserve(self.block.len() + self.block.len() / 2);
+        }
+        self.out.extend_from_slice(&self.block[self.copied..range.start]);
+        self.out.extend_from_slice(text);
+        self.copied = range.end;
+    }
+}
+
+impl<'b> Job<'b, '_, '_> {
     /// Everything between two record lines.
     fn stretch(&mut self, range: Range<usize>) {
         if self.style.rename {
@@ -253,7 +274,8 @@ impl Job<'_, '_, '_> {
     /// A line that may be a frame without a name; `unknown` is where the word stands.
     fn line(&mut self, line: Range<usize>, unknown: Option<usize>) {
         let end = line.end - usize::from(self.block[line.clone()].ends_with(b"\r"));
-        let text = &self.block[line.start..end];
+        let block = self.block;
+        let text = &block[line.start..end];
         let in_stack = text.first() == Some(&b'\t');
         let frame_at =
             if in_stack { first_word(text) } else { unknown.and_then(|at| word_before(text, at - line.start)) };
@@ -263,7 +285,7 @@ impl Job<'_, '_, '_> {
         if (frame.symbol != UNKNOWN && !self.style.rename) || frame.inlined || frame.addr >> 63 != 0 {
             return;
         }
-        let place = Place::of(frame.dso);
+        let place = self.place(frame.dso);
         if place == Place::Elsewhere {
             return;
         }
@@ -283,7 +305,20 @@ impl Job<'_, '_, '_> {
                 None => return,
             }
         }
-        self.name(line.start + frame_at..end, frame, place, returns);
+        let digits = memchr::memchr(b' ', &text[frame_at..]).unwrap_or(text.len() - frame_at);
+        self.name(line.start + frame_at + digits..end, frame, place, returns);
+    }
+
+    fn place(&mut self, dso: Option<&'b [u8]>) -> Place {
+        let Some(dso) = dso else { return Place::of(None) };
+        match self.last_place {
+            Some((last, place)) if last == dso => place,
+            _ => {
+                let place = Place::of(Some(dso));
+                self.last_place = Some((dso, place));
+                place
+            }
+        }
     }
 
     /// Brings the open sample up to a line, looking only at what no line before had to look at.
@@ -313,7 +348,8 @@ impl Job<'_, '_, '_> {
         false
     }
 
-    fn name(&mut self, place_in_block: Range<usize>, frame: Frame<'_>, place: Place, returns: bool) {
+    /// Names a frame; what it becomes takes the place of all that stands behind its address.
+    fn name(&mut self, behind_address: Range<usize>, frame: Frame<'_>, place: Place, returns: bool) {
         let Sample { pid, tid, time } = self.state.sample;
         let known = |tid| self.state.known.process_of(tid);
         let of_place = match place {
@@ -336,16 +372,16 @@ impl Job<'_, '_, '_> {
             return;
         };
         let addr = if returns { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
-        if let Some((named, valid)) = self.answers.get(&(pid, addr))
-            && time.is_none_or(|time| valid.contains(&time))
-        {
-            let named = named.clone();
-            return self.put(place_in_block, &frame, &named);
+        let key = (pid, addr, frame.dso.is_some());
+        if let Some(text) = self.memo.get(&key, time) {
+            self.counts.named += 1;
+            return self.edited.replace(behind_address, text);
         }
         match (self.namer)(Wanted { pid, addr, time }) {
             Answer::Named(named, valid) => {
-                self.put(place_in_block, &frame, &named);
-                self.answers.insert((pid, addr), (named, valid));
+                let text = self.memo.add(key, &named, valid, self.style);
+                self.counts.named += 1;
+                self.edited.replace(behind_address, text);
             }
             Answer::Unknown => self.counts.unresolved += u64::from(frame.symbol == UNKNOWN),
             Answer::NotLoaded => {
@@ -354,60 +390,17 @@ impl Job<'_, '_, '_> {
         }
     }
 
-    /// Writes a named frame instead of what stands from its address to the line's end.
-    fn put(&mut self, place: Range<usize>, frame: &Frame<'_>, named: &Named<'_>) {
-        let old = &self.block[place.clone()];
-        let digits = old.len() - address(old).map_or(old.len(), |(_, rest)| rest.len());
-        if self.out.is_empty() {
-            // Names are longer than `[unknown]`: make room for what most blocks become.
-            self.out.reserve(self.block.len() + self.block.len() / 2);
-        }
-        self.out.extend_from_slice(&self.block[self.copied..place.start + digits]);
-        self.out.push(b' ');
-        put_printable(&mut self.out, &named.name);
-        if !self.style.no_offsets {
-            self.out.extend_from_slice(b"+0x");
-            put_hex(&mut self.out, named.offset);
-        }
-        if frame.dso.is_some() {
-            self.out.extend_from_slice(b" (");
-            put_printable(&mut self.out, &named.dso);
-            self.out.push(b')');
-        }
-        if let (true, Some((file, line))) = (self.style.srcline, &named.source) {
-            self.out.extend_from_slice(b"\n  ");
-            put_printable(&mut self.out, file);
-            self.out.extend_from_slice(format!(":{line}").as_bytes());
-        }
-        self.copied = place.end;
-        self.counts.named += 1;
-    }
-
-    fn finish(mut self) -> Rewritten {
+    fn finish(self) -> Rewritten {
         if !self.needs.is_empty() {
             return Rewritten::Needs(self.needs);
         }
-        if self.copied == 0 {
+        let Edited { block, out, copied } = self.edited;
+        if copied == 0 {
             return Rewritten::Unchanged(self.counts);
         }
-        self.out.extend_from_slice(&self.block[self.copied..]);
-        Rewritten::Changed(self.out, self.counts)
+        out.extend_from_slice(&block[copied..]);
+        Rewritten::Changed(self.counts)
     }
-}
-
-/// Appends a name without what would end its line.
-fn put_printable(out: &mut Vec<u8>, name: &[u8]) {
-    if name.iter().all(|&byte| byte >= b' ') {
-        out.extend_from_slice(name);
-    } else {
-        out.extend(name.iter().map(|&byte| if byte < b' ' { b' ' } else { byte }));
-    }
-}
-
-/// Appends a number in hexadecimal digits.
-fn put_hex(out: &mut Vec<u8>, number: u64) {
-    let digits = (64 - number.leading_zeros()).div_ceil(4).max(1);
-    out.extend((0..digits).rev().map(|digit| b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize]));
 }
 
 fn first_word(text: &[u8]) -> Option<usize> {
@@ -455,152 +448,4 @@ fn record_lines(block: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Names every address of process 5 between 0x1000 and 0x2000 `jit`, at or before the time 9 s.
-    fn namer(wanted: Wanted) -> Answer<'static> {
-        let at = wanted.addr.for_lookup().0;
-        let named = Named {
-            name: Cow::Borrowed(b"jit fn (a)"),
-            offset: wanted.addr.raw().0.wrapping_sub(0x1000),
-            dso: Cow::Borrowed(b"/d/jitted-5.so"),
-            source: Some((Cow::Borrowed(b"a b.js"), 7)),
-        };
-        match wanted.pid {
-            Pid(5) if (0x1000..0x2000).contains(&at) && wanted.time <= Some(Nanos(9_000_000_000)) => {
-                Answer::Named(named, Nanos(0)..Nanos(9_000_000_000))
-            }
-            Pid(77) => Answer::NotLoaded,
-            _ => Answer::Unknown,
-        }
-    }
-
-    fn rewritten(text: &str, style: Style) -> (String, Counts) {
-        match rewrite(text.as_bytes(), &State::default(), style, &namer) {
-            Rewritten::Unchanged(counts) => (text.to_owned(), counts),
-            Rewritten::Changed(bytes, counts) => (String::from_utf8(bytes).unwrap(), counts),
-            Rewritten::Needs(pids) => (format!("needs {pids:?}"), Counts::default()),
-        }
-    }
-
-    const TEXT: &str = "# comment [unknown] ([unknown])\n\
-        my app 5 8.000002:    10 cycles:u: \n\
-        \t ffffffff8168bb05 fault+0x1 ([kernel.kallsyms])\n\
-        \t            1000 [unknown] (//anon)\n\
-        \t            2000 [unknown] ([anon:JIT code])\n\
-        \t             7f2 [unknown] (/bin/x)\n\
-        \t            1fff has a name [unknown] (odd) (/tmp/perf-5.map)\n\
-        \n\
-        app 6 8.000003:    10 cycles:u: \n\
-        \t            1008 [unknown] (/tmp/perf-5.map)\n\
-        \t            1000 [unknown] (/tmp/perf-5.map)\n\
-        \n";
-
-    #[test]
-    fn frames_without_a_name_in_places_of_jit_code_are_named_and_nothing_else_changes() {
-        let (text, counts) = rewritten(TEXT, Style::default());
-        let expected = TEXT
-            .replace("1000 [unknown] (//anon)", "1000 jit fn (a)+0x0 (/d/jitted-5.so)")
-            .replace("2000 [unknown] ([anon:JIT code])", "2000 jit fn (a)+0x1000 (/d/jitted-5.so)")
-            .replace("1008 [unknown] (/tmp/perf-5.map)", "1008 jit fn (a)+0x8 (/d/jitted-5.so)");
-        assert_eq!(text, expected);
-        assert_eq!(counts, Counts { named: 3, unresolved: 1, ..Counts::default() });
-        assert_eq!(rewritten(&text, Style::default()).0, text);
-    }
-
-    #[test]
-    fn any_cut_gives_the_same_text() {
-        let (whole, counts) = rewritten(TEXT, Style::default());
-        for at in (0..TEXT.len()).filter(|&at| at == 0 || TEXT.as_bytes()[at - 1] == b'\n') {
-            let (first, second) = TEXT.as_bytes().split_at(at);
-            let mut state = State::default();
-            let mut out = Vec::new();
-            let mut sum = Counts::default();
-            for block in [first, second] {
-                let named = rewrite(block, &state, Style::default(), &namer);
-                state.advance(block);
-                let (bytes, counts) = match named {
-                    Rewritten::Changed(bytes, counts) => (bytes, counts),
-                    Rewritten::Unchanged(counts) => (block.to_vec(), counts),
-                    Rewritten::Needs(_) => unreachable!("all processes are loaded"),
-                };
-                out.extend_from_slice(&bytes);
-                sum += counts;
-            }
-            // Only whether a frame is a return address can be lost with the line above it: the address 0x2000 and
-            // 0x1000 of the second sample stand right behind their function's end and start.
-            if first.ends_with(b"\n\n") || first.is_empty() {
-                assert_eq!((String::from_utf8(out).unwrap(), sum), (whole.clone(), counts.clone()), "cut at {at}");
-            }
-        }
-    }
-
-    #[test]
-    fn one_line_samples_source_lines_and_other_fields() {
-        let line = "    app 5 8.000002:  1 cycles:      1010 [unknown] ([unknown])\r\n";
-        let (text, _) = rewritten(line, Style { srcline: true, no_offsets: true, rename: false });
-        assert_eq!(text, "    app 5 8.000002:  1 cycles:      1010 jit fn (a) (/d/jitted-5.so)\n  a b.js:7\r\n");
-        let no_dso = rewritten("app 5 cycles: \n\t 1010 [unknown]\n", Style::default());
-        assert_eq!(no_dso.0, "app 5 cycles: \n\t 1010 jit fn (a)+0x10\n");
-        let late = rewritten("app 5 9.000000: c: \n\t 1010 [unknown] (//anon)\n", Style::default());
-        assert_eq!(late.1.unresolved, 1);
-    }
-
-    #[test]
-    fn relative_addresses_and_frames_of_nobody_are_left_and_counted() {
-        let text = "app 5 8.000002:  1 c: \n\t 719e [unknown] (/memfd:x (deleted))\n\n\t 1010 [unknown] (//anon)\n";
-        let (same, counts) = rewritten(text, Style::default());
-        assert_eq!(same, text);
-        assert_eq!(counts, Counts { unresolved: 2, relative: 1, nobodys: 1, named: 0 });
-        let base =
-            "app 5 8.000001: PERF_RECORD_MMAP2 5/5: [0x1000(0x1000) @ 0x7000 fe:00 1 0]: r-xp /memfd:x (deleted)\n";
-        let named = rewritten(&(base.to_owned() + text), Style::default());
-        assert!(named.0.contains("\t 719e jit fn (a)+0x19e (/d/jitted-5.so)"), "{}", named.0);
-    }
-
-    #[test]
-    fn names_that_are_not_loaded_are_asked_for() {
-        assert_eq!(
-            rewritten("app 77 8.000002:  1 c: \n\t 1 [unknown] (//anon)\n", Style::default()).0,
-            "needs {Pid(77)}"
-        );
-    }
-
-    #[test]
-    fn renaming_covers_frames_that_have_a_name() {
-        let text = "app 5 8.000002:  1 c: \n\t 1010 old+0x1 (/tmp/perf-5.map)\n\t 1011 f (/bin/x)\n";
-        let (text, counts) = rewritten(text, Style { rename: true, ..Style::default() });
-        assert!(text.contains("\t 1010 jit fn (a)+0x10 (/d/jitted-5.so)\n\t 1011 f (/bin/x)"), "{text}");
-        assert_eq!(counts.named, 1);
-    }
-
-    #[test]
-    fn offsets_are_printed_where_the_text_prints_them() {
-        let learnt = |text: &str| {
-            let mut style = Style::default();
-            style.learn_offsets(text.as_bytes());
-            style.no_offsets
-        };
-        assert!(learnt("h\n\t 1 main (/x)\n\t 1 f (/x)\n"));
-        assert!(!learnt("h\n\t 1 main+0x1 (/x)\n\t 2 f (/x)\n"));
-        assert!(!learnt("h\n\t 1 [unknown] (/x)\n"));
-    }
-
-    #[test]
-    fn blocks_end_with_samples_if_they_can() {
-        assert_eq!(cut(b"a\n\nb\nc"), 3);
-        assert_eq!(cut(b"a\r\n\r\nb"), 5);
-        assert_eq!(cut(b"a\nb"), 2);
-        assert_eq!(cut(b"endless"), 7);
-    }
-
-    #[test]
-    fn offsets_are_hexadecimal() {
-        for number in [0, 1, 0xf, 0x10, 0xabc, u64::MAX] {
-            let mut out = Vec::new();
-            put_hex(&mut out, number);
-            assert_eq!(String::from_utf8(out).unwrap(), format!("{number:x}"));
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,239 @@
+//! `script` as a filter: perf script's text in, the same text out, with names for the frames of JIT code.
+//!
+//! ```text
+//! feeder ── blocks cut at samples ──▶ workers: rewrite ──▶ sink, in order
+//!                                        │ a process nobody looked for yet
+//!                                        ▼
+//!                     stop, find and load its dumps and maps, go on with the same blocks
+//! ```
+//!
+//! Memory: a few blocks a thread, and the code map. A slow pipe is passed on as it comes: a block ends where the
+//! writer pauses.
+
+mod feeder;
+mod namer;
+mod spare;
+
+use super::{Job, Outcome};
+use crate::error::{Result, Warning, Warnings};
+use crate::formats::perf_script::memo::Memo;
+use crate::formats::perf_script::rewrite::{self, Counts, Rewritten, State, Style};
+use crate::io::{self, Bytes, InPath, OutPath, Output, Stream};
+use crate::model::Pid;
+use crate::model::process::Processes;
+use crate::sources::{self, SourceOptions};
+use feeder::{BLOCK, Block, Feeder, Gate};
+use namer::{Namer, ask_for};
+use spare::Spare;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// What to filter, and how.
+#[derive(Debug, Clone)]
+pub struct FilterOptions {
+    /// The text.
+    pub input: InPath,
+    /// The text with names.
+    pub output: OutPath,
+    /// How frames are named and printed.
+    pub style: Style,
+    /// Where names come from.
+    pub sources: SourceOptions,
+}
+
+/// Filters a text.
+pub fn run(input: Stream, options: &FilterOptions, job: &Job) -> Result<Outcome> {
+    let mut out = Output::create(&options.output)?;
+    let mut outcome = Outcome::default();
+    let filter = Filter {
+        style: options.style,
+        sources: &options.sources,
+        beside: beside(&options.input),
+        images: images_directory(&options.output),
+        job,
+    };
+    let counts = filter.run(input, &mut out, &mut outcome.warnings)?;
+    out.commit()?;
+    summarise(&counts, &mut outcome);
+    Ok(outcome)
+}
+
+/// The same for a text that is about to be read as stacks: named, in a temporary file.
+pub(super) fn named(
+    bytes: Bytes,
+    path: &InPath,
+    sources: &SourceOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<Bytes> {
+    let images = images_directory(&OutPath::Stdout);
+    let filter = Filter { style: Style::default(), sources, beside: beside(path), images, job };
+    let mut spool = tempfile::tempfile()?;
+    let input = Stream::new(Box::new(std::io::Cursor::new(bytes)));
+    let counts = filter.run(input, &mut spool, &mut outcome.warnings)?;
+    if counts.named > 0 {
+        summarise(&counts, outcome);
+    }
+    io::map_spool(&spool)
+}
+
+struct Filter<'a> {
+    style: Style,
+    sources: &'a SourceOptions,
+    /// The directory of the input.
+    beside: Option<PathBuf>,
+    /// The directory of the images that `inject` would write.
+    images: PathBuf,
+    job: &'a Job,
+}
+
+impl Filter<'_> {
+    /// Rewrites block by block. Where names of a process are wanted that nobody looked for, it stops, looks, and
+    /// goes on with the blocks that were under way.
+    fn run(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Counts> {
+        let mut style = self.style;
+        style.learn_offsets(input.peek(1 << 16)?);
+        let buffers = Spare::default();
+        let mut feeder = Feeder::new(input, &buffers);
+        let mut processes = Processes::default();
+        // perf script does not print the clock. A jitdump needs the monotonic one, so that is what was recorded if
+        // its times are any good.
+        processes.clock.clockid = Some(1);
+        let (mut counts, mut pending) = (Counts::default(), Vec::new());
+        // Each round looks at all sources anew: what it has to say is said by the last one.
+        let mut said;
+        loop {
+            said = Warnings::new();
+            let pool = &self.job.pool;
+            let found = sources::find(&processes, self.sources, self.beside.as_deref(), pool, &mut said);
+            let loaded = found.load(&processes, pool, &mut said);
+            let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline);
+            let workshop = Workshop { style, namer: &namer, memos: Spare::default(), buffers: &buffers };
+            let mut round =
+                Round { again: Vec::new(), needs: Vec::new(), counts: Counts::default(), buffers: &buffers };
+            let gate = Gate::new(pending.len());
+            let fresh = std::iter::from_fn(|| if gate.may_read(feeder.paused) { feeder.next_block() } else { None });
+            pool.stream(
+                pending.into_iter().chain(fresh.map(Work::Raw)),
+                |work| work.run(&workshop),
+                |work| {
+                    let taken = round.take(work, out);
+                    gate.taken(taken.is_err() || !round.again.is_empty());
+                    taken
+                },
+            )?;
+            counts += round.counts;
+            if round.again.is_empty() {
+                break;
+            }
+            pending = round.again;
+            for (pids, state) in round.needs {
+                ask_for(&mut processes, &pids, &state);
+            }
+        }
+        warnings.append(said);
+        feeder.failed.map_or(Ok(counts), Err)
+    }
+}
+
+/// What comes out between two looks at the sources.
+struct Round<'a> {
+    /// From the first block on that needs more names: all blocks, done or not, in order.
+    again: Vec<Work>,
+    needs: Vec<(BTreeSet<Pid>, State)>,
+    counts: Counts,
+    buffers: &'a Spare<Vec<u8>>,
+}
+
+impl Round<'_> {
+    fn take(&mut self, work: Work, out: &mut dyn Write) -> Result<()> {
+        match work {
+            Work::Done(bytes, counts) if self.again.is_empty() => {
+                out.write_all(&bytes)?;
+                out.flush()?;
+                self.counts += counts;
+                self.buffers.give_buffer(bytes, 4 * BLOCK);
+            }
+            Work::Needs(block, pids) => {
+                self.needs.push((pids, block.state.clone()));
+                self.again.push(Work::Raw(block));
+            }
+            later => self.again.push(later),
+        }
+        Ok(())
+    }
+}
+
+/// A block on its way.
+enum Work {
+    Raw(Block),
+    Done(Vec<u8>, Counts),
+    Needs(Block, BTreeSet<Pid>),
+}
+
+/// What workers work with.
+struct Workshop<'a, 'm, 'data> {
+    style: Style,
+    namer: &'a Namer<'m, 'data>,
+    /// What was said of earlier blocks, by whichever worker.
+    memos: Spare<Memo>,
+    buffers: &'a Spare<Vec<u8>>,
+}
+
+impl Work {
+    fn run(self, shop: &Workshop<'_, '_, '_>) -> Self {
+        let Self::Raw(Block { bytes, state }) = self else { return self };
+        let (mut memo, mut out) = (shop.memos.take(), shop.buffers.take());
+        let answer = |wanted| shop.namer.answer(wanted);
+        let rewritten = rewrite::rewrite(&bytes, &state, shop.style, &answer, &mut memo, &mut out);
+        shop.memos.give(memo);
+        let (spare, done) = match rewritten {
+            Rewritten::Unchanged(counts) => (out, Self::Done(bytes, counts)),
+            Rewritten::Changed(counts) => (bytes, Self::Done(out, counts)),
+            Rewritten::Needs(pids) => (out, Self::Needs(Block { bytes, state }, pids)),
+        };
+        shop.buffers.give_buffer(spare, 4 * BLOCK);
+        done
+    }
+}
+
+/// Where `inject` would put its images: beside the output, else in the current directory.
+fn images_directory(output: &OutPath) -> PathBuf {
+    let here = || std::env::current_dir().unwrap_or_default();
+    match output {
+        OutPath::Stdout => here(),
+        OutPath::Path(path) => {
+            std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_else(here)
+        }
+    }
+}
+
+fn beside(input: &InPath) -> Option<PathBuf> {
+    match input {
+        InPath::Stdin => None,
+        InPath::Path(path) => Some(path.parent()?.to_owned()),
+    }
+}
+
+fn summarise(counts: &Counts, outcome: &mut Outcome) {
+    let Counts { named, unresolved, relative, nobodys } = *counts;
+    let jit = named + unresolved;
+    if jit == 0 {
+        outcome.summary.push("no frame in a place of JIT code lacks a name".to_owned());
+        return;
+    }
+    let percent = named as f64 * 100.0 / jit as f64;
+    outcome.summary.push(format!("{named} of {jit} frames of JIT code named ({percent:.1} %)"));
+    if relative > 0 {
+        outcome.warnings.push(Warning::new(format!(
+            "{relative} frames left: their addresses are relative to a file and the text does not tell where it was mapped \
+             (print it with --show-mmap-events)"
+        )));
+    }
+    if nobodys > 0 {
+        outcome.warnings.push(Warning::new(format!(
+            "{nobodys} frames left: the text does not tell whose they are (print it with -F +pid,tid)"
+        )));
+    }
+}

@@ -1,0 +1,86 @@
+//! Answers what a frame is, from the code map.
+
+use crate::formats::perf_script::rewrite::{Answer, Named, State, Wanted};
+use crate::model::code::Line;
+use crate::model::process::{Marker, Processes};
+use crate::model::{Nanos, Pid};
+use crate::resolve::code_map::{CodeMap, Hit, How};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Answers from the code map.
+pub(super) struct Namer<'m, 'data> {
+    map: &'m CodeMap<'data>,
+    asked: &'m Processes,
+    /// What JIT code of each process is shown under: its image, and its perf map.
+    dsos: BTreeMap<Pid, (Vec<u8>, Vec<u8>)>,
+    /// Decoded once each, if they are asked for; else empty.
+    lines: Vec<OnceLock<Vec<Line<'data>>>>,
+}
+
+impl<'m, 'data> Namer<'m, 'data> {
+    pub(super) fn new(map: &'m CodeMap<'data>, asked: &'m Processes, images: &'m Path, srcline: bool) -> Self {
+        let lines = (0..if srcline { map.code_count() } else { 0 }).map(|_| OnceLock::new()).collect();
+        let dsos = asked.by_pid.keys().map(|&pid| {
+            let image = images.join(format!("jitted-{pid}.so")).into_os_string().into_vec();
+            (pid, (image, format!("/tmp/perf-{pid}.map").into_bytes()))
+        });
+        Self { map, asked, dsos: dsos.collect(), lines }
+    }
+
+    pub(super) fn answer(&self, wanted: Wanted) -> Answer<'_> {
+        if !self.asked.by_pid.contains_key(&wanted.pid) {
+            return Answer::NotLoaded;
+        }
+        let at = wanted.addr.for_lookup();
+        let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else { return Answer::Unknown };
+        let code = self.map.code(hit.code);
+        let (image, map) = &self.dsos[&wanted.pid];
+        let dso = if hit.how == How::Untimed { map } else { image };
+        let lines = self.lines.get(hit.code.0 as usize).map(|lines| lines.get_or_init(|| code.lines.entries()));
+        let lines = lines.map_or(&[][..], Vec::as_slice);
+        let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
+        let named = Named {
+            name: Cow::Borrowed(code.name),
+            offset: hit.offset + (wanted.addr.raw().0 - at.0),
+            dso: Cow::Borrowed(dso.as_slice()),
+            source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
+        };
+        Answer::Named(named, self.valid(&wanted, hit))
+    }
+
+    /// At which times the answer is the same.
+    fn valid(&self, wanted: &Wanted, hit: Hit) -> Range<Nanos> {
+        let always = Nanos(0)..Nanos(u64::MAX);
+        let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
+        match (hit.how, wanted.time) {
+            (_, None) => always,
+            (How::Live, Some(_)) => {
+                let segment = self.map.segment(hit.segment);
+                segment.from..segment.until
+            }
+            // No load with a time was ever there.
+            (How::Untimed, Some(_)) if last().is_some_and(|last| last.how == How::Untimed) => always,
+            (How::Untimed | How::Later, Some(time)) => time..Nanos(time.0.saturating_add(1)),
+        }
+    }
+}
+
+/// Marks processes as asked for, with the jitdumps that the text says they mapped.
+pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &State) {
+    for &pid in pids {
+        processes.by_pid.entry(pid).or_default().has_jit_memory = true;
+        let of_process = state.known().markers().iter().filter(|marked| marked.pid == pid);
+        for marked in of_process {
+            let path = PathBuf::from(std::ffi::OsString::from_vec(marked.path.clone()));
+            let marker = Marker { pid, tid: marked.tid, path, time: marked.time, addr: marked.addr, offset: 0 };
+            if !processes.markers.contains(&marker) {
+                processes.markers.push(marker);
+            }
+        }
+    }
+}

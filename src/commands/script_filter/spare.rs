@@ -1,0 +1,39 @@
+//! What is used again rather than made anew.
+
+use std::sync::Mutex;
+
+/// Things that threads pass around. Made by one thread and dropped by another, each block of text would cost fresh
+/// pages: on some runs the system took as long to clear them as all else together.
+#[derive(Debug)]
+pub(super) struct Spare<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Spare<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Default> Spare<T> {
+    /// One that was given back, as it was; else a new one.
+    pub(super) fn take(&self) -> T {
+        // A poisoned lock means that another worker panicked: the scope will say so.
+        self.0.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
+    }
+
+    /// Keeps it for whoever is next.
+    pub(super) fn give(&self, thing: T) {
+        if let Ok(mut spare) = self.0.lock() {
+            spare.push(thing);
+        }
+    }
+}
+
+impl Spare<Vec<u8>> {
+    /// Keeps a buffer, emptied, unless it grew so large that it had better be freed.
+    pub(super) fn give_buffer(&self, mut buffer: Vec<u8>, most: usize) {
+        if buffer.capacity() <= most {
+            buffer.clear();
+            self.give(buffer);
+        }
+    }
+}

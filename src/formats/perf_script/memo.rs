@@ -1,0 +1,109 @@
+//! What frames become, written out once for each address: stacks share most of their frames with those before.
+
+use super::rewrite::{Named, Style};
+use crate::model::{FrameAddr, Nanos, Pid};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Texts of frames that were named before. Good for one source of names and one [`Style`].
+#[derive(Debug, Default)]
+pub struct Memo {
+    told: FxHashMap<Key, Told>,
+    texts: Vec<u8>,
+}
+
+/// A frame: whose, where, and whether the text shows objects.
+pub(super) type Key = (Pid, FrameAddr, bool);
+
+/// What it becomes, and at which times.
+#[derive(Debug)]
+struct Told {
+    text: Range<usize>,
+    valid: Range<Nanos>,
+}
+
+/// With more text than this it starts afresh, so that its memory has a bound.
+const MOST: usize = 4 << 20;
+
+impl Memo {
+    /// What stands behind the frame's address, if that is known of this time (`None`: any).
+    pub(super) fn get(&self, key: &Key, time: Option<Nanos>) -> Option<&[u8]> {
+        let told = self.told.get(key).filter(|told| time.is_none_or(|time| told.valid.contains(&time)))?;
+        Some(&self.texts[told.text.clone()])
+    }
+
+    /// Writes a name out: `name+0xoffset (object)`, and its source line if that is wanted.
+    pub(super) fn add(&mut self, key: Key, named: &Named<'_>, valid: Range<Nanos>, style: Style) -> &[u8] {
+        if self.texts.len() > MOST {
+            self.texts.clear();
+            self.told.clear();
+        }
+        let (start, out) = (self.texts.len(), &mut self.texts);
+        out.push(b' ');
+        put_printable(out, &named.name);
+        if !style.no_offsets {
+            out.extend_from_slice(format!("+{:#x}", named.offset).as_bytes());
+        }
+        if key.2 {
+            out.extend_from_slice(b" (");
+            put_printable(out, &named.dso);
+            out.push(b')');
+        }
+        if let (true, Some((file, line))) = (style.srcline, &named.source) {
+            out.extend_from_slice(b"\n  ");
+            put_printable(out, file);
+            out.extend_from_slice(format!(":{line}").as_bytes());
+        }
+        let text = start..out.len();
+        self.told.insert(key, Told { text: text.clone(), valid });
+        &self.texts[text]
+    }
+}
+
+/// Appends a name without what would end its line.
+fn put_printable(out: &mut Vec<u8>, name: &[u8]) {
+    out.extend(name.iter().map(|&byte| if byte < b' ' { b' ' } else { byte }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Addr;
+    use std::borrow::Cow;
+
+    fn named(name: &'static str) -> Named<'static> {
+        let source = Some((Cow::Borrowed(&b"a.js"[..]), 7));
+        Named { name: Cow::Borrowed(name.as_bytes()), offset: 0xabc, dso: Cow::Borrowed(b"d"), source }
+    }
+
+    #[test]
+    fn names_are_written_as_perf_does() {
+        let key = |dso| (Pid(1), FrameAddr::Ip(Addr(5)), dso);
+        let text = |dso, style| {
+            let text = Memo::default().add(key(dso), &named("f\n(x)"), Nanos(0)..Nanos(9), style).to_vec();
+            String::from_utf8(text).unwrap()
+        };
+        assert_eq!(text(true, Style::default()), " f (x)+0xabc (d)");
+        assert_eq!(text(false, Style { srcline: true, ..Style::default() }), " f (x)+0xabc\n  a.js:7");
+        assert_eq!(text(true, Style { no_offsets: true, ..Style::default() }), " f (x) (d)");
+    }
+
+    #[test]
+    fn what_was_true_at_other_times_is_not_told() {
+        let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), false));
+        memo.add(key, &named("f"), Nanos(3)..Nanos(9), Style::default());
+        assert_eq!(memo.get(&key, Some(Nanos(3))), Some(&b" f+0xabc"[..]));
+        assert_eq!(memo.get(&key, None), Some(&b" f+0xabc"[..]));
+        assert_eq!((memo.get(&key, Some(Nanos(2))), memo.get(&key, Some(Nanos(9)))), (None, None));
+    }
+
+    #[test]
+    fn its_memory_is_bounded() {
+        let mut memo = Memo::default();
+        let long: &'static str = Box::leak("x".repeat(1 << 20).into_boxed_str());
+        for at in 0..20 {
+            memo.add((Pid(1), FrameAddr::Ip(Addr(at)), true), &named(long), Nanos(0)..Nanos(1), Style::default());
+        }
+        assert!(memo.texts.capacity() < 4 * MOST && memo.told.len() < 8);
+    }
+}

@@ -1,0 +1,139 @@
+//! Texts before and after.
+
+use super::*;
+
+/// Names every address of process 5 between 0x1000 and 0x2000 `jit`, at or before the time 9 s.
+fn namer(wanted: Wanted) -> Answer<'static> {
+    let at = wanted.addr.for_lookup().0;
+    let named = Named {
+        name: Cow::Borrowed(b"jit fn (a)"),
+        offset: wanted.addr.raw().0.wrapping_sub(0x1000),
+        dso: Cow::Borrowed(b"/d/jitted-5.so"),
+        source: Some((Cow::Borrowed(b"a b.js"), 7)),
+    };
+    match wanted.pid {
+        Pid(5) if (0x1000..0x2000).contains(&at) && wanted.time <= Some(Nanos(9_000_000_000)) => {
+            Answer::Named(named, Nanos(0)..Nanos(9_000_000_000))
+        }
+        Pid(77) => Answer::NotLoaded,
+        _ => Answer::Unknown,
+    }
+}
+
+fn rewritten(text: &str, style: Style) -> (String, Counts) {
+    let mut out = Vec::new();
+    match rewrite(text.as_bytes(), &State::default(), style, &namer, &mut Memo::default(), &mut out) {
+        Rewritten::Unchanged(counts) => (text.to_owned(), counts),
+        Rewritten::Changed(counts) => (String::from_utf8(out).unwrap(), counts),
+        Rewritten::Needs(pids) => (format!("needs {pids:?}"), Counts::default()),
+    }
+}
+
+const TEXT: &str = "# comment [unknown] ([unknown])\n\
+        my app 5 8.000002:    10 cycles:u: \n\
+        \t ffffffff8168bb05 fault+0x1 ([kernel.kallsyms])\n\
+        \t            1000 [unknown] (//anon)\n\
+        \t            2000 [unknown] ([anon:JIT code])\n\
+        \t             7f2 [unknown] (/bin/x)\n\
+        \t            1fff has a name [unknown] (odd) (/tmp/perf-5.map)\n\
+        \n\
+        app 6 8.000003:    10 cycles:u: \n\
+        \t            1008 [unknown] (/tmp/perf-5.map)\n\
+        \t            1000 [unknown] (/tmp/perf-5.map)\n\
+        \n";
+
+#[test]
+fn frames_without_a_name_in_places_of_jit_code_are_named_and_nothing_else_changes() {
+    let (text, counts) = rewritten(TEXT, Style::default());
+    let expected = TEXT
+        .replace("1000 [unknown] (//anon)", "1000 jit fn (a)+0x0 (/d/jitted-5.so)")
+        .replace("2000 [unknown] ([anon:JIT code])", "2000 jit fn (a)+0x1000 (/d/jitted-5.so)")
+        .replace("1008 [unknown] (/tmp/perf-5.map)", "1008 jit fn (a)+0x8 (/d/jitted-5.so)");
+    assert_eq!(text, expected);
+    assert_eq!(counts, Counts { named: 3, unresolved: 1, ..Counts::default() });
+    assert_eq!(rewritten(&text, Style::default()).0, text);
+}
+
+#[test]
+fn any_cut_gives_the_same_text() {
+    let (whole, counts) = rewritten(TEXT, Style::default());
+    for at in (0..TEXT.len()).filter(|&at| at == 0 || TEXT.as_bytes()[at - 1] == b'\n') {
+        let (first, second) = TEXT.as_bytes().split_at(at);
+        let mut state = State::default();
+        let mut out = Vec::new();
+        let mut sum = Counts::default();
+        let mut memo = Memo::default();
+        for block in [first, second] {
+            let mut changed = Vec::new();
+            let named = rewrite(block, &state, Style::default(), &namer, &mut memo, &mut changed);
+            state.advance(block);
+            let (bytes, counts) = match named {
+                Rewritten::Changed(counts) => (changed, counts),
+                Rewritten::Unchanged(counts) => (block.to_vec(), counts),
+                Rewritten::Needs(_) => unreachable!("all processes are loaded"),
+            };
+            out.extend_from_slice(&bytes);
+            sum += counts;
+        }
+        // Only whether a frame is a return address can be lost with the line above it: the address 0x2000 and
+        // 0x1000 of the second sample stand right behind their function's end and start.
+        if first.ends_with(b"\n\n") || first.is_empty() {
+            assert_eq!((String::from_utf8(out).unwrap(), sum), (whole.clone(), counts.clone()), "cut at {at}");
+        }
+    }
+}
+
+#[test]
+fn one_line_samples_source_lines_and_other_fields() {
+    let line = "    app 5 8.000002:  1 cycles:      1010 [unknown] ([unknown])\r\n";
+    let (text, _) = rewritten(line, Style { srcline: true, no_offsets: true, rename: false });
+    assert_eq!(text, "    app 5 8.000002:  1 cycles:      1010 jit fn (a) (/d/jitted-5.so)\n  a b.js:7\r\n");
+    let no_dso = rewritten("app 5 cycles: \n\t 1010 [unknown]\n", Style::default());
+    assert_eq!(no_dso.0, "app 5 cycles: \n\t 1010 jit fn (a)+0x10\n");
+    let late = rewritten("app 5 9.000000: c: \n\t 1010 [unknown] (//anon)\n", Style::default());
+    assert_eq!(late.1.unresolved, 1);
+}
+
+#[test]
+fn relative_addresses_and_frames_of_nobody_are_left_and_counted() {
+    let text = "app 5 8.000002:  1 c: \n\t 719e [unknown] (/memfd:x (deleted))\n\n\t 1010 [unknown] (//anon)\n";
+    let (same, counts) = rewritten(text, Style::default());
+    assert_eq!(same, text);
+    assert_eq!(counts, Counts { unresolved: 2, relative: 1, nobodys: 1, named: 0 });
+    let base = "app 5 8.000001: PERF_RECORD_MMAP2 5/5: [0x1000(0x1000) @ 0x7000 fe:00 1 0]: r-xp /memfd:x (deleted)\n";
+    let named = rewritten(&(base.to_owned() + text), Style::default());
+    assert!(named.0.contains("\t 719e jit fn (a)+0x19e (/d/jitted-5.so)"), "{}", named.0);
+}
+
+#[test]
+fn names_that_are_not_loaded_are_asked_for() {
+    assert_eq!(rewritten("app 77 8.000002:  1 c: \n\t 1 [unknown] (//anon)\n", Style::default()).0, "needs {Pid(77)}");
+}
+
+#[test]
+fn renaming_covers_frames_that_have_a_name() {
+    let text = "app 5 8.000002:  1 c: \n\t 1010 old+0x1 (/tmp/perf-5.map)\n\t 1011 f (/bin/x)\n";
+    let (text, counts) = rewritten(text, Style { rename: true, ..Style::default() });
+    assert!(text.contains("\t 1010 jit fn (a)+0x10 (/d/jitted-5.so)\n\t 1011 f (/bin/x)"), "{text}");
+    assert_eq!(counts.named, 1);
+}
+
+#[test]
+fn offsets_are_printed_where_the_text_prints_them() {
+    let learnt = |text: &str| {
+        let mut style = Style::default();
+        style.learn_offsets(text.as_bytes());
+        style.no_offsets
+    };
+    assert!(learnt("h\n\t 1 main (/x)\n\t 1 f (/x)\n"));
+    assert!(!learnt("h\n\t 1 main+0x1 (/x)\n\t 2 f (/x)\n"));
+    assert!(!learnt("h\n\t 1 [unknown] (/x)\n"));
+}
+
+#[test]
+fn blocks_end_with_samples_if_they_can() {
+    assert_eq!(cut(b"a\n\nb\nc"), 3);
+    assert_eq!(cut(b"a\r\n\r\nb"), 5);
+    assert_eq!(cut(b"a\nb"), 2);
+    assert_eq!(cut(b"endless"), 7);
+}
