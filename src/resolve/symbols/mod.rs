@@ -132,16 +132,22 @@ fn open<'a>(
 fn load<'a>(request: &Request, file: &'a Opened<'a>) -> Loaded<'a> {
     let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
     let objects: Vec<_> = images.into_iter().flatten().filter_map(|image| image.object().ok()).collect();
-    let mut table = SymbolTable::new(&objects.iter().collect::<Vec<_>>());
-    if let Ok(running) = file.running.object() {
-        let covered = |&offset: &u64| file.running.vaddr(offset).is_some_and(|addr| plt::covers(&running, addr));
-        if request.offsets.iter().any(covered) {
-            table.add_plt(&running);
-        }
-    }
+    let wanted = wanted(request, file.running);
+    let running = objects.last().filter(|running| plt::covers(running, &wanted));
+    let stubs = running.map(plt::stubs).unwrap_or_default();
+    let table = SymbolTable::new(&objects.iter().collect::<Vec<_>>(), stubs, &wanted);
     let main = file.debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(file.running);
     let sections = file.files.as_ref().and_then(|files| DebugSections::load(main, files));
     Loaded { table, sections }
+}
+
+/// The link-time addresses that may be looked up, ascending: behind each, a signal handler may return.
+fn wanted(request: &Request, running: &Image) -> Vec<u64> {
+    let addresses = request.offsets.iter().filter_map(|&offset| running.vaddr(offset));
+    let mut wanted: Vec<u64> = addresses.flat_map(|addr| [addr, addr.saturating_add(1)]).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
 }
 
 /// A signal handler returns to the first instruction of the function that ends it: nothing there called it, and one

@@ -23,9 +23,15 @@ pub struct Stub {
 const STUB: usize = 16;
 const SHORT_STUB: usize = 8;
 
-/// Whether an address lies in a procedure linkage table.
-pub fn covers(object: &object::File<'_>, addr: u64) -> bool {
-    sections(object).any(|section| addr.wrapping_sub(section.address()) < section.size())
+/// Whether one of these ascending addresses lies in a procedure linkage table.
+pub fn covers(object: &object::File<'_>, addresses: &[u64]) -> bool {
+    sections(object)
+        .any(|section| is_hit(addresses, section.address(), section.address().saturating_add(section.size())))
+}
+
+/// Whether one of these ascending addresses lies in a range.
+pub(super) fn is_hit(addresses: &[u64], start: u64, end: u64) -> bool {
+    addresses.get(addresses.partition_point(|&addr| addr < start)).is_some_and(|&addr| addr < end)
 }
 
 /// All stubs whose slot is known.

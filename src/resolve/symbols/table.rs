@@ -5,13 +5,14 @@
 //! one, at most to the end of its section.
 
 use super::demangle::demangle;
-use super::plt;
-use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SectionIndex, SymbolFlags, SymbolKind, elf};
-use rustc_hash::FxHashMap;
+use super::plt::{self, Stub};
+use object::read::elf::{ElfFile, FileHeader, Sym, SymbolTable as ElfTable};
+use object::{Endianness, Object, ObjectSection, SectionFlags, SymbolIndex, elf};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-/// Functions by address.
+/// The functions that certain addresses belong to. Of a hundred thousand symbols a recording hits a few thousand: the
+/// others are neither named nor sorted.
 #[derive(Debug, Default)]
 pub struct SymbolTable<'data> {
     /// Sorted by first address.
@@ -52,29 +53,30 @@ struct Section {
 
 impl<'data> SymbolTable<'data> {
     /// Reads the symbols of files in this order: those with full tables before the running image. Each file gives
-    /// its `.symtab` and its `.dynsym`.
-    pub fn new(objects: &[&object::File<'data>]) -> Self {
-        let mut symbols = Vec::new();
+    /// its `.symtab` and its `.dynsym`, and those of these stubs of a procedure linkage table that no symbol covers.
+    /// Only the `wanted` addresses may be asked for later: ascending.
+    pub fn new(objects: &[&object::File<'data>], stubs: Vec<Stub>, wanted: &[u64]) -> Self {
+        let stubs: Vec<_> = stubs.into_iter().filter(|stub| plt::is_hit(wanted, stub.start, stub.end)).collect();
+        let mut addresses = wanted.to_vec();
+        addresses.extend(stubs.iter().map(|stub| stub.start));
+        addresses.sort_unstable();
+        addresses.dedup();
+        let mut gathering = Gathering::new(&addresses);
         for object in objects {
             let sections = executable_sections(object);
-            symbols.extend(object.symbols().filter_map(|symbol| function(&symbol, &sections)));
-            symbols.extend(object.dynamic_symbols().filter_map(|symbol| function(&symbol, &sections)));
+            match object {
+                object::File::Elf32(file) => gathering.file(file, &sections),
+                object::File::Elf64(file) => gathering.file(file, &sections),
+                _ => {}
+            }
         }
-        Self::from_symbols(symbols)
+        let mut table = Self::from_symbols(gathering.finish());
+        table.add_stubs(stubs);
+        table
     }
 
     fn from_symbols(mut symbols: Vec<Symbol<'data>>) -> Self {
         symbols.sort_by_key(|symbol| symbol.start);
-        let mut next = u64::MAX;
-        for index in (0..symbols.len()).rev() {
-            if let Some(after) = symbols.get(index + 1).filter(|after| after.start > symbols[index].start) {
-                next = after.start;
-            }
-            let symbol = &mut symbols[index];
-            if !symbol.sized {
-                symbol.end = symbol.end.min(next);
-            }
-        }
         let mut high = 0;
         let reach = symbols.iter().map(|symbol| {
             high = high.max(symbol.end);
@@ -107,12 +109,11 @@ impl<'data> SymbolTable<'data> {
         let start = self.symbols[last].start;
         let group = self.symbols[..=last].iter().rev().take_while(|symbol| symbol.start == start);
         let group = group.filter(|symbol| symbol.end > addr);
-        group.max_by_key(|symbol| symbol.preference()).unwrap_or(&self.symbols[last])
+        group.reduce(|best, other| if best.is_preferred_to(other) { best } else { other }).unwrap_or(&self.symbols[last])
     }
 
     /// Adds `name@plt` for the stubs of the procedure linkage table, where no symbol covers them.
-    pub fn add_plt(&mut self, object: &object::File<'data>) {
-        let stubs = plt::stubs(object);
+    fn add_stubs(&mut self, stubs: Vec<Stub>) {
         let new = stubs.into_iter().filter(|stub| self.find(stub.start).is_none_or(|found| !found.sized));
         let new: Vec<_> = new
             .map(|stub| Symbol {
@@ -123,98 +124,193 @@ impl<'data> SymbolTable<'data> {
                 binding: Binding::Global,
             })
             .collect();
-        let mut symbols = std::mem::take(&mut self.symbols);
-        symbols.extend(new);
-        *self = Self::from_symbols(symbols);
+        if !new.is_empty() {
+            let mut symbols = std::mem::take(&mut self.symbols);
+            symbols.extend(new);
+            *self = Self::from_symbols(symbols);
+        }
     }
 }
 
 impl Symbol<'_> {
-    fn preference(&self) -> impl Ord {
+    /// Of several that are equal in all that counts, the one further behind.
+    fn is_preferred_to(&self, other: &Self) -> bool {
+        let rank = |symbol: &Self| (symbol.sized, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
+        rank(self).cmp(&rank(other)).then_with(|| self.spelling().cmp(&other.spelling())).is_gt()
+    }
+
+    /// How good the name is to read.
+    fn spelling(&self) -> (Reverse<usize>, usize) {
         let readable = demangle(&self.name);
         let name = readable.as_deref().map_or(&*self.name, str::as_bytes);
         let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
-        let (weak, global) = (self.binding == Binding::Weak, self.binding == Binding::Global);
-        (self.sized, !weak, global, Reverse(underscores), name.len())
+        (Reverse(underscores), name.len())
     }
 }
 
-fn executable_sections(object: &object::File<'_>) -> FxHashMap<SectionIndex, Section> {
-    let executable = object.sections().filter(|section| match section.flags() {
-        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
-        _ => false,
-    });
-    let of = |section: object::Section<'_, '_>| {
-        let text = section.name().is_ok_and(|name| name.contains("text"));
-        (section.index(), Section { end: section.address().saturating_add(section.size()), text })
-    };
-    executable.map(of).collect()
+/// Finds the symbols that some addresses belong to, in one pass over unsorted tables.
+struct Gathering<'a, 'data> {
+    /// Ascending.
+    addresses: &'a [u64],
+    /// For each address: where the symbol begins that begins nearest below it, among those that do not begin below
+    /// the address before.
+    nearest: Vec<Option<u64>>,
+    symbols: Vec<Symbol<'data>>,
 }
 
-fn function<'data>(
-    symbol: &impl ObjectSymbol<'data>,
-    sections: &FxHashMap<SectionIndex, Section>,
-) -> Option<Symbol<'data>> {
-    let section = sections.get(&symbol.section_index()?)?;
-    let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
-    match symbol.kind() {
-        SymbolKind::Text | SymbolKind::Data => {}
-        _ if section.text && is_label(symbol, name) => {}
-        _ => return None,
+impl<'a, 'data> Gathering<'a, 'data> {
+    fn new(addresses: &'a [u64]) -> Self {
+        Self { addresses, nearest: vec![None; addresses.len()], symbols: Vec::new() }
     }
-    let binding = match (symbol.is_weak(), symbol.is_global()) {
-        (true, _) => Binding::Weak,
-        (_, true) => Binding::Global,
-        _ => Binding::Local,
-    };
-    let (start, size) = (symbol.address(), symbol.size());
-    let end = if size == 0 { section.end } else { start.saturating_add(size) };
-    Some(Symbol { start, end, name: Cow::Borrowed(name), sized: size != 0, binding })
+
+    fn file<Elf: FileHeader<Endian = Endianness>>(&mut self, file: &ElfFile<'data, Elf>, sections: &[Option<Section>]) {
+        for table in [file.elf_symbol_table(), file.elf_dynamic_symbol_table()] {
+            // The first one is no symbol.
+            for (index, symbol) in table.enumerate().skip(1) {
+                self.symbol(file.endian(), table, index, symbol, sections);
+            }
+        }
+    }
+
+    fn symbol<Elf: FileHeader<Endian = Endianness>>(
+        &mut self,
+        endian: Endianness,
+        table: &ElfTable<'data, Elf>,
+        index: SymbolIndex,
+        symbol: &Elf::Sym,
+        sections: &[Option<Section>],
+    ) -> Option<()> {
+        let start: u64 = symbol.st_value(endian).into();
+        let size: u64 = symbol.st_size(endian).into();
+        // Asked first, since it leaves out most.
+        self.first_from(start)?;
+        let name = || table.symbol_name(endian, symbol).ok().filter(|name| !name.is_empty());
+        let section = (*sections.get(table.symbol_section(endian, symbol, index).ok()??.0)?)?;
+        match symbol.st_type() {
+            _ if symbol.st_name(endian) == 0 => return None,
+            elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_OBJECT | elf::STT_COMMON => {}
+            elf::STT_NOTYPE if section.text && is_label(symbol, name()?) => {}
+            _ => return None,
+        }
+        let end = if size == 0 { section.end } else { start.saturating_add(size) };
+        if self.is_hit(start, end) {
+            let binding = match symbol.st_bind() {
+                elf::STB_WEAK => Binding::Weak,
+                elf::STB_LOCAL => Binding::Local,
+                _ => Binding::Global,
+            };
+            self.symbols.push(Symbol { start, end, name: Cow::Borrowed(name()?), sized: size != 0, binding });
+        }
+        Some(())
+    }
+
+    /// Whether an address lies in a symbol's range, and a note that the symbol is there.
+    fn is_hit(&mut self, start: u64, end: u64) -> bool {
+        let Some(first) = self.first_from(start) else { return false };
+        self.nearest[first] = self.nearest[first].max(Some(start));
+        self.addresses[first] < end
+    }
+
+    /// Which address is the lowest from `start` on.
+    fn first_from(&self, start: u64) -> Option<usize> {
+        let first = self.addresses.partition_point(|&addr| addr < start);
+        (first < self.addresses.len()).then_some(first)
+    }
+
+    /// The symbols. One without a size ends behind the last address that it is the nearest one below.
+    fn finish(mut self) -> Vec<Symbol<'data>> {
+        let mut high = None;
+        for nearest in &mut self.nearest {
+            high = high.max(*nearest);
+            *nearest = high;
+        }
+        let (addresses, nearest) = (self.addresses, &self.nearest);
+        self.symbols.retain_mut(|symbol| {
+            if !symbol.sized {
+                let after = nearest.partition_point(|&nearest| nearest <= Some(symbol.start));
+                let last = after.checked_sub(1).filter(|&last| nearest[last] == Some(symbol.start));
+                let Some(last) = last else { return false };
+                symbol.end = symbol.end.min(addresses[last].saturating_add(1));
+            }
+            true
+        });
+        self.symbols
+    }
+}
+
+/// By index; `None` for sections that hold no code.
+fn executable_sections(object: &object::File<'_>) -> Vec<Option<Section>> {
+    let mut sections = Vec::new();
+    for section in object.sections() {
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
+        if sh_flags.contains(elf::SHF_EXECINSTR) {
+            let text = section.name().is_ok_and(|name| name.contains("text"));
+            let at = section.index().0;
+            sections.resize(sections.len().max(at + 1), None);
+            sections[at] = Some(Section { end: section.address().saturating_add(section.size()), text });
+        }
+    }
+    sections
 }
 
 /// Symbols without a type: labels of assembly code. The assembler's own marks of ARM code and data are none.
-fn is_label<'data>(symbol: &impl ObjectSymbol<'data>, name: &[u8]) -> bool {
-    let SymbolFlags::Elf { st_info, st_other } = symbol.flags() else { return false };
-    let visible = !matches!(st_other.visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
-    st_info.st_type() == elf::STT_NOTYPE && visible && !matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..])
+fn is_label(symbol: &impl Sym, name: &[u8]) -> bool {
+    let visible = !matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
+    visible && !matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use object::ObjectSymbol;
 
     fn symbol(start: u64, size: u64, name: &'static str, binding: Binding) -> Symbol<'static> {
         let end = if size == 0 { 0x9000 } else { start + size };
         Symbol { start, end, name: Cow::Borrowed(name.as_bytes()), sized: size != 0, binding }
     }
 
-    fn name(table: &SymbolTable<'_>, addr: u64) -> Option<String> {
+    /// The name at an address, if it alone is asked for, and if it is one of many.
+    fn name(symbols: &[Symbol<'static>], addr: u64) -> Option<String> {
+        let alone = found(symbols, &[addr], addr);
+        let all: Vec<u64> = (0..0x500).collect();
+        assert_eq!(alone, found(symbols, &all, addr));
+        alone
+    }
+
+    fn found(symbols: &[Symbol<'static>], addresses: &[u64], addr: u64) -> Option<String> {
+        let mut gathering = Gathering::new(addresses);
+        for symbol in symbols {
+            if gathering.is_hit(symbol.start, symbol.end) {
+                gathering.symbols.push(symbol.clone());
+            }
+        }
+        let table = SymbolTable::from_symbols(gathering.finish());
         table.find(addr).map(|symbol| String::from_utf8_lossy(&symbol.name).into_owned())
     }
 
     #[test]
     fn of_several_at_one_address_the_best_is_shown() {
         use Binding::{Global, Local, Weak};
-        let table = SymbolTable::from_symbols(vec![
+        let table = [
             symbol(0x10, 8, "weak_but_with_a_long_name", Weak),
             symbol(0x10, 8, "__write", Global),
             symbol(0x10, 8, "write", Global),
             symbol(0x10, 8, "local_write", Local),
             symbol(0x10, 0, "unsized_write", Global),
-        ]);
+        ];
         assert_eq!(name(&table, 0x17).as_deref(), Some("write"));
     }
 
     #[test]
     fn unsized_symbols_reach_to_the_next_and_inner_ones_win() {
         use Binding::Local;
-        let table = SymbolTable::from_symbols(vec![
+        let table = [
             symbol(0x100, 0x100, "outer", Local),
             symbol(0x140, 0x10, "inner", Local),
             symbol(0x180, 0, "label", Local),
             symbol(0x300, 0, "open", Local),
             symbol(0x400, 4, "closed", Local),
-        ]);
+        ];
         assert_eq!(name(&table, 0xff), None);
         assert_eq!(name(&table, 0x13f).as_deref(), Some("outer"));
         assert_eq!(name(&table, 0x14f).as_deref(), Some("inner"));
@@ -230,8 +326,9 @@ mod tests {
         let path = std::env::current_exe().unwrap();
         let bytes = crate::io::map_file(&path).unwrap();
         let object = object::File::parse(&*bytes).unwrap();
-        let table = SymbolTable::new(&[&object]);
         let main = object.symbols().find(|symbol| symbol.name() == Ok("main")).unwrap();
-        assert_eq!(name(&table, main.address() + main.size() - 1).as_deref(), Some("main"));
+        let last = main.address() + main.size() - 1;
+        let table = SymbolTable::new(&[&object], Vec::new(), &[last]);
+        assert_eq!(table.find(last).map(|symbol| &*symbol.name), Some(&b"main"[..]));
     }
 }
