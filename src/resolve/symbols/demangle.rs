@@ -62,25 +62,32 @@ fn as_binutils(name: &str) -> String {
     ];
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
-    while let Some(next) = rest.chars().next() {
-        if let Some(after) = rest.strip_prefix(", >") {
+    while let Some(at) = rest.find(['(', ',']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        if let Some(after) = from.strip_prefix(", >") {
             out.push('>');
             rest = after;
             continue;
         }
-        let cast = SUFFIXES.iter().find_map(|&(cast, suffix)| Some((rest.strip_prefix(cast)?, suffix)));
-        if let Some((after, suffix)) = cast.filter(|_| next == '(') {
+        let cast = SUFFIXES.iter().find_map(|&(cast, suffix)| Some((from.strip_prefix(cast)?, suffix)));
+        let number = cast.and_then(|(after, suffix)| {
             let digits = after.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(after.len());
-            if digits > 0 {
-                out.push_str(&after[..digits]);
+            (digits > 0).then(|| (after.split_at(digits), suffix))
+        });
+        rest = match number {
+            Some(((digits, after), suffix)) => {
+                out.push_str(digits);
                 out.push_str(suffix);
-                rest = &after[digits..];
-                continue;
+                after
             }
-        }
-        out.push(next);
-        rest = &rest[next.len_utf8()..];
+            None => {
+                out.push_str(&from[..1]);
+                &from[1..]
+            }
+        };
     }
+    out.push_str(rest);
     out
 }
 

@@ -9,7 +9,7 @@ use super::plt::{self, Stub};
 use object::read::elf::{ElfFile, FileHeader, Sym, SymbolTable as ElfTable};
 use object::{Endianness, Object, ObjectSection, SectionFlags, SymbolIndex, elf};
 use std::borrow::Cow;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 /// The functions that certain addresses belong to. Of a hundred thousand symbols a recording hits a few thousand: the
 /// others are neither named nor sorted.
@@ -109,7 +109,9 @@ impl<'data> SymbolTable<'data> {
         let start = self.symbols[last].start;
         let group = self.symbols[..=last].iter().rev().take_while(|symbol| symbol.start == start);
         let group = group.filter(|symbol| symbol.end > addr);
-        group.reduce(|best, other| if best.is_preferred_to(other) { best } else { other }).unwrap_or(&self.symbols[last])
+        group
+            .reduce(|best, other| if best.is_preferred_to(other) { best } else { other })
+            .unwrap_or(&self.symbols[last])
     }
 
     /// Adds `name@plt` for the stubs of the procedure linkage table, where no symbol covers them.
@@ -136,7 +138,9 @@ impl Symbol<'_> {
     /// Of several that are equal in all that counts, the one further behind.
     fn is_preferred_to(&self, other: &Self) -> bool {
         let rank = |symbol: &Self| (symbol.sized, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
-        rank(self).cmp(&rank(other)).then_with(|| self.spelling().cmp(&other.spelling())).is_gt()
+        // Most are one symbol that is in both tables.
+        let same = || if self.name == other.name { Ordering::Equal } else { self.spelling().cmp(&other.spelling()) };
+        rank(self).cmp(&rank(other)).then_with(same).is_gt()
     }
 
     /// How good the name is to read.

@@ -4,6 +4,10 @@
 //! Stacks that are spelled alike are one node, whatever addresses or lines they differ in. Nothing is built for
 //! each sample: every stack of the profile is placed once, then weights are summed by node.
 
+mod boxes;
+
+pub use boxes::Placed;
+
 use super::label::{Annotate, By, is_java, labels, roots};
 use super::stacks::{FrameId, Profile, Row, Series, StackId, TrackId, Weight};
 use rustc_hash::FxHashMap;
@@ -25,7 +29,7 @@ pub struct CallTree {
     labels: Vec<String>,
     label_ids: FxHashMap<String, u32>,
     nodes: Vec<Node>,
-    children: FxHashMap<(u32, u32), u32>,
+    child_ids: FxHashMap<(u32, u32), u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -105,9 +109,10 @@ impl CallTree {
     }
 
     /// Every stack that has weight of its own, in the byte order of its spelling, frames joined by `;`. Nodes that
-    /// weigh less than `narrow` are not entered: their weight is counted as their caller's own.
+    /// weigh less than `narrow` are not entered: their weight is counted as their caller's own, or, for a root, as
+    /// its own.
     pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
-        let children = self.sorted_children();
+        let children = self.children();
         let mut path = String::new();
         let mut todo = vec![Step::Enter(ROOT, 0)];
         while let Some(step) = todo.pop() {
@@ -121,8 +126,7 @@ impl CallTree {
                 }
                 Step::Enter(node, length) => {
                     self.open(node, length, &mut path);
-                    let wide = |child: &&u32| self.nodes[**child as usize].total >= narrow.max(1);
-                    let inside = children.of(node).iter().filter(wide);
+                    let inside = children.of(node).iter().filter(|child| !self.is_left_out(**child, narrow));
                     self.queue(inside.copied(), path.len(), &mut todo);
                 }
             }
@@ -158,6 +162,12 @@ impl CallTree {
         }
     }
 
+    /// Whether a node is counted as its caller's own. A root has no caller: it would be missing from the whole.
+    fn is_left_out(&self, node: u32, narrow: u64) -> bool {
+        let node = &self.nodes[node as usize];
+        node.total < narrow && node.parent != ROOT || node.total == 0
+    }
+
     fn narrow_children(&self, node: u32, children: &Children, narrow: u64) -> u64 {
         let totals = children.of(node).iter().map(|&child| self.nodes[child as usize].total);
         totals.filter(|total| *total < narrow).sum()
@@ -186,7 +196,7 @@ impl CallTree {
 
     fn child(&mut self, parent: u32, label: u32) -> u32 {
         let next = self.nodes.len() as u32;
-        let child = *self.children.entry((parent, label)).or_insert(next);
+        let child = *self.child_ids.entry((parent, label)).or_insert(next);
         if child == next {
             self.nodes.push(Node { parent, label, own: 0, total: 0 });
         }
@@ -214,7 +224,7 @@ impl CallTree {
         }
     }
 
-    fn sorted_children(&self) -> Children {
+    fn children(&self) -> Children {
         let mut starts = vec![0u32; self.nodes.len() + 1];
         for node in self.nodes.iter().skip(1) {
             starts[node.parent as usize + 1] += 1;

@@ -1,8 +1,11 @@
-//! Flame graphs as SVG, drawn by inferno's library from a tree of labels.
+//! Flame graphs as SVG, as inferno's library draws them, from a tree of labels.
 //!
 //! What would be too narrow to be seen is left out before the drawing begins: the picture is the same, but a deep
 //! recording need not be spelled out stack by stack. Colours are a function of the name, so that equal inputs give
 //! equal bytes.
+
+mod boxes;
+mod decimal;
 
 use super::format::WriteOptions;
 use crate::error::{Error, Result};
@@ -91,8 +94,18 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 /// Draws one event.
 pub fn draw(profile: &Profile, options: &WriteOptions, look: &mut Look, out: &mut dyn Write) -> Result<()> {
     let series = profile.series.get(options.series).ok_or_else(nothing)?;
-    let lines = lines(profile, series, options, look);
     look.count_name.get_or_insert_with(|| count_name(series, options.weight));
+    let spelling = Spelling { by: options.by, annotate: options.annotate, reversed: look.reversed };
+    let mut lines = Vec::new();
+    if look.flame_chart {
+        CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));
+    } else {
+        let tree = CallTree::new(profile, series, options.weight, spelling);
+        if look.base.is_empty() && draw_boxes(&tree, look, out)? {
+            return Ok(());
+        }
+        spell(&tree, narrowest(&tree, look), &mut lines);
+    }
     draw_lines(lines.iter().map(String::as_str), look, out)
 }
 
@@ -116,31 +129,24 @@ fn nothing() -> Error {
     Error::new("no samples to draw: no event of the input has any that the filters leave")
 }
 
-fn lines(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Vec<String> {
-    let spelling = Spelling { by: options.by, annotate: options.annotate, reversed: look.reversed };
-    let mut lines = Vec::new();
-    if look.flame_chart {
-        CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));
-        return lines;
+/// The smallest weight that is drawn, as inferno decides it.
+fn narrowest(tree: &CallTree, look: &Look) -> u64 {
+    // Of what the whole will be, only the drawing knows then.
+    if !look.base.is_empty() {
+        return 0;
     }
-    let tree = CallTree::new(profile, series, options.weight, spelling);
-    let narrow = match &look.base[..] {
-        [] => narrowest(tree.total(), look.min_width.unwrap_or(flamegraph::defaults::MIN_WIDTH)),
-        // Of what the whole will be, only the drawing knows.
-        _ => 0,
-    };
+    let percent = look.min_width.unwrap_or(flamegraph::defaults::MIN_WIDTH);
+    (percent / (100.0 / tree.total() as f64)).ceil() as u64
+}
+
+fn spell(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
     let pushed: Result<(), std::convert::Infallible> = tree.stacks(narrow, |stack, weight| {
         lines.push(line(stack, weight));
         Ok(())
     });
     match pushed {
-        Ok(()) => lines,
+        Ok(()) => {}
     }
-}
-
-/// The smallest weight that is drawn, as inferno decides it.
-fn narrowest(total: u64, percent: f64) -> u64 {
-    (percent / (100.0 / total as f64)).ceil() as u64
 }
 
 /// inferno takes a number at the end of a name for a second weight: a blank before one becomes one that it does
@@ -160,6 +166,15 @@ fn count_name(series: &Series, weight: Weight) -> String {
         (Unit::Nanos, _) => "ns".to_owned(),
         (Unit::Named(name), _) => name.clone(),
     }
+}
+
+/// Whether it could be drawn box by box.
+fn draw_boxes(tree: &CallTree, look: &mut Look, out: &mut dyn Write) -> Result<bool> {
+    let mut palette = look.palette.take();
+    let mut own = PaletteMap::default();
+    let drawn = boxes::draw(tree, narrowest(tree, look), options(look), palette.as_mut().unwrap_or(&mut own), out);
+    look.palette = palette;
+    drawn
 }
 
 fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &mut Look, out: &mut dyn Write) -> Result<()> {
