@@ -31,7 +31,7 @@ pub struct Lines<'data> {
     /// The entries as they stand in the dump; empty if there are none.
     pub raw: &'data [u8],
     /// Decodes them. A format puts its own decoder here, so that the model knows no layout.
-    pub decode: Option<fn(&Self) -> Vec<Line<'data>>>,
+    pub decode: Option<for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>>,
     /// How many entries the dump claims.
     pub count: u64,
     /// The address to subtract from an entry's to get the offset from the start of the code: the code's address,

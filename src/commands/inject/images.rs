@@ -12,7 +12,7 @@ use crate::model::code::Code;
 use crate::model::process::{BuildId, Processes};
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
-use crate::resolve::code_map::{CodeId, CodeMap, SegmentId};
+use crate::resolve::code_map::{CodeId, Pieces, SegmentId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -48,9 +48,8 @@ pub(super) struct Images {
 /// What images are made from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a, 'data> {
-    pub(super) codes: &'a CodeMap<'data>,
-    /// The code that they shall have.
-    pub(super) segments: &'a BTreeSet<SegmentId>,
+    /// The code that they shall have, all of it.
+    pub(super) codes: &'a Pieces<'data>,
     pub(super) target: Target,
     /// The processes, if the recording has copies of user stacks, which are unwound through the images.
     pub(super) unwinding: Option<&'a Processes>,
@@ -59,7 +58,7 @@ pub(super) struct Wanted<'a, 'data> {
 impl Images {
     /// Writes images into a directory, which is made if it is not there.
     pub(super) fn write(wanted: Wanted<'_, '_>, directory: &Path, pool: &Pool) -> Result<Self> {
-        let Wanted { codes, segments, .. } = wanted;
+        let segments = wanted.codes.segments();
         let mut images = Self::default();
         if segments.is_empty() {
             return Ok(images);
@@ -67,8 +66,8 @@ impl Images {
         fs::create_dir_all(directory).map_err(|error| Error::from(error).in_file(directory))?;
         let directory = directory.canonicalize().map_err(|error| Error::from(error).in_file(directory))?;
         let mut by_pid: BTreeMap<Pid, Vec<SegmentId>> = BTreeMap::new();
-        for &segment in segments {
-            by_pid.entry(codes.segment(segment).pid).or_default().push(segment);
+        for (segment, id) in segments.iter().zip(0..) {
+            by_pid.entry(segment.pid).or_default().push(SegmentId(id));
         }
         let made = pool.map(by_pid.into_iter().collect(), |(pid, list): (Pid, Vec<SegmentId>)| {
             (pid, of_process(wanted, list, pid, &directory))
@@ -88,7 +87,7 @@ impl Images {
     }
 
     /// Where a segment's first byte is: the image, and the offset in it. `None` if it could not get a place.
-    pub(super) fn place(&self, codes: &CodeMap<'_>, segment: SegmentId) -> Option<(&Written, u64)> {
+    pub(super) fn place(&self, codes: &Pieces<'_>, segment: SegmentId) -> Option<(&Written, u64)> {
         let &(image, offset) = self.places.get(&segment)?;
         Some((self.by_pid.get(&codes.segment(segment).pid)?.get(image)?, offset))
     }
@@ -120,30 +119,40 @@ fn of_process(wanted: Wanted<'_, '_>, mut segments: Vec<SegmentId>, pid: Pid, di
     let codes = wanted.codes;
     // In the order of time, as the builder wants it.
     segments.sort_by_key(|&id| (codes.segment(id).from, id));
-    let pieces: Vec<Code<'_>> = segments.iter().map(|&id| codes.code(codes.segment(id).code)).collect();
+    let (numbers, pieces) = distinct(codes, &segments);
+    let whole: Vec<Code<'_>> = pieces.iter().map(|&(code, _)| codes.code(code)).collect();
     let mut builder = ImageBuilder::new(wanted.target, Addressing::FileOffset);
-    let mut slots: FxHashMap<(CodeId, Addr), SlotId> = FxHashMap::default();
-    let slot_of: Vec<(SegmentId, SlotId)> = segments
-        .iter()
-        .zip(&pieces)
-        .map(|(&id, piece)| {
-            let segment = codes.segment(id);
-            let base = Addr(segment.start.0.wrapping_sub(segment.offset));
-            let slot = slots.entry((segment.code, base));
-            (id, *slot.or_insert_with(|| builder.add(piece, base)))
-        })
-        .collect();
+    let slots: Vec<SlotId> = whole.iter().zip(&pieces).map(|(code, &(_, base))| builder.add(code, base)).collect();
+    let count = pieces.len();
+    drop(pieces);
+    let slot_of = segments.into_iter().zip(numbers).map(|(id, number)| (id, slots[number as usize]));
     let within = |id: SegmentId, place: Place| place.offset + codes.segment(id).offset;
     let Some(processes) = wanted.unwinding else {
         let image = builder.build();
-        let places = slot_of.into_iter().filter_map(|(id, slot)| Some((id, (0, within(id, image.place(slot)?)))));
-        return Ok((vec![write(&image, pid, directory, &[])?], places.collect(), image.len()));
+        let places = slot_of.filter_map(|(id, slot)| Some((id, (0, within(id, image.place(slot)?)))));
+        return Ok((vec![write(&image, pid, directory, &[])?], places.collect(), count));
     };
     let set = builder.build_set(other_files(processes, pid));
     let written = set.images().enumerate().map(|(index, image)| write(image, pid, directory, set.helpers(index)));
     let written: Vec<Written> = written.collect::<Result<_>>()?;
     let place = |(id, slot)| set.place(slot).map(|(image, place)| (id, (image, within(id, place))));
-    Ok((written, slot_of.into_iter().filter_map(place).collect(), slots.len()))
+    Ok((written, slot_of.filter_map(place).collect(), count))
+}
+
+/// The different pieces of code that segments are of, with the addresses of their first bytes, and which of these
+/// each segment is of. What stood out of an overwritten piece is several segments of one.
+fn distinct(codes: &Pieces<'_>, segments: &[SegmentId]) -> (Vec<u32>, Vec<(CodeId, Addr)>) {
+    let mut known: FxHashMap<(CodeId, Addr), u32> = FxHashMap::default();
+    let mut pieces = Vec::new();
+    let number = |id: &SegmentId| {
+        let segment = codes.segment(*id);
+        let piece = (segment.code, Addr(segment.start.0.wrapping_sub(segment.offset)));
+        *known.entry(piece).or_insert_with(|| {
+            pieces.push(piece);
+            pieces.len() as u32 - 1
+        })
+    };
+    (segments.iter().map(number).collect(), pieces)
 }
 
 /// Where programs and libraries were mapped in a process and in those that it forked, which share its code.

@@ -7,6 +7,7 @@
 mod build_ids;
 mod cache;
 mod convert;
+mod covers;
 mod images;
 mod input;
 mod output;
@@ -19,26 +20,26 @@ pub use build_ids::BuildIdMode;
 
 use super::recording::records::Pieces;
 use super::{Job, Outcome};
-use crate::error::{Error, Result, Warning};
+use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::elf_image::Target;
 use crate::formats::perf_data::{Edit, Recording, Records, Survey};
 use crate::io::{self, InPath, OutPath, Output};
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::CodeMap;
+use crate::resolve::code_map::{CodeMap, SegmentId};
 use crate::resolve::symbols::{self, files::SearchOptions};
 use crate::resolve::unwind::registers::Machine;
 use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
-use crate::sources::{self, SourceOptions};
+use crate::sources::{self, Loaded, SourceOptions};
+use covers::{Covers, hidden_by_insertions};
 use images::{Images, Wanted};
 use input::Input;
 use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use plan::Plan;
 use progress::Progress;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use touched::{Context, Covers, Reach, Touched};
+use touched::{Context, Key, Reach, Touch, Touched};
 
 /// What to inject, and where to.
 #[derive(Debug)]
@@ -87,40 +88,34 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
         true => sources::find(&processes, &options.sources, beside(&options.input), &job.pool, &mut outcome.warnings),
         false => sources::Found::none(),
     };
-    let jit = found.load(&processes, &job.pool, &mut outcome.warnings);
-    let codes = &jit.map;
+    let Loaded { map: codes, accounts, machine } = found.load(&processes, &job.pool, &mut outcome.warnings);
+    let loaded = summary::Loaded { functions: codes.code_count(), processes: codes.pids().count(), accounts };
     let spaces = AddressSpaces::new(&processes);
-    let reach = Reach::new(codes, &processes, &injected);
-    let mut covers = Covers::new(&processes, &reach);
-    let mut touched = Touched::default();
-    for _ in 0..MAX_ROUNDS {
-        let context = Context { recording: &input.recording, codes, reach: &reach, covers: &covers, spaces: &spaces };
-        touched = search(context, &pieces, &progress, job)?;
-        let hidden = touched.hidden_by_insertions(codes);
-        if hidden.is_empty() {
-            break;
-        }
-        covers.extend(hidden);
-    }
-    let segments = segments(codes, &touched, options.all_functions || options.convert_callchain, &injected);
-    let machine = processes.machine.or(jit.machine).unwrap_or(EM_X86_64);
-    let target = Target::new(machine, input.recording.header.endian);
-    let search = SearchOptions { machine: Some(machine), ..SearchOptions::default() };
-    let files = symbols::images::Images::new(spaces.dsos().iter(), search);
-    let unwinder = Unwinder::new(&spaces, codes, &files, MAX_DEPTH);
+    let search = Search { input: &input, codes: &codes, processes: &processes, spaces: &spaces, injected: &injected };
+    let (mut touches, touched) = search.run(&pieces, &progress, (job, &mut outcome.warnings))?;
+    let machine = processes.machine.or(machine).unwrap_or(EM_X86_64);
+    let converted = match options.convert_callchain {
+        true => Some(convert(&input, &pieces, (&spaces, &codes), machine, options, job, &mut outcome)?),
+        false => None,
+    };
+    let segments = segments(&codes, &touches, options.all_functions || options.convert_callchain, &injected);
+    let mut codes = codes.into_pieces();
+    codes.keep_only(&segments);
+    let pieces_touched = renumber(&mut touches, &segments);
+    drop(segments);
     let unwinding = (has_user_stacks(&input.recording) && !options.convert_callchain).then_some(&processes);
-    let wanted = Wanted { codes, segments: &segments, target, unwinding };
+    let target = Target::new(machine, input.recording.header.endian);
     progress.phase("writing images");
-    let images = Images::write(wanted, &image_dir(options), &job.pool)?;
-    let mut plan = Plan::new(&input.recording, codes, &images, &processes, (input.records(), input.base()));
-    plan.insert(&touched, &mut outcome.warnings);
+    let images = Images::write(Wanted { codes: &codes, target, unwinding }, &image_dir(options), &job.pool)?;
+    let mut plan = Plan::new(&input.recording, &codes, &images, &processes, (input.records(), input.base()));
+    plan.insert(&touches, &mut outcome.warnings);
     let mut edits = plan.edits;
+    drop(touches);
     let other = build_ids::edits(&input, options, &spaces, &mut outcome.warnings)?;
     let inserted = edits.len();
     edits.extend(other.edits);
     let end = pieces.end();
-    if options.convert_callchain {
-        let (recording, converted) = convert(&input, &pieces, &unwinder, machine, options, job, &mut outcome)?;
+    if let Some((recording, converted)) = converted {
         edits.extend(converted);
         input.recording = recording;
     }
@@ -132,28 +127,67 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     if options.cache {
         images.iter().for_each(|image| cache::add(image, &mut outcome.warnings));
     }
-    summary::report(
-        &summary::Facts {
-            jit: &jit,
-            touched: &touched,
-            images: &images,
-            inserted,
-            injected: &injected,
-            processes: &processes,
-        },
-        options,
-        job,
-        &mut outcome,
-    );
+    let facts = summary::Facts {
+        loaded: &loaded,
+        touched: &touched,
+        pieces: pieces_touched,
+        images: &images,
+        inserted,
+        injected: &injected,
+        processes: &processes,
+    };
+    summary::report(&facts, options, job, &mut outcome);
     images.keep();
     Ok(outcome)
 }
 
+/// Looks for the code that samples touch.
+struct Search<'a, 'data> {
+    input: &'a Input,
+    codes: &'a CodeMap<'data>,
+    processes: &'a Processes,
+    spaces: &'a AddressSpaces,
+    injected: &'a [Pid],
+}
+
+impl Search<'_, '_> {
+    /// What is touched, in order, and what else was found.
+    fn run(
+        &self,
+        pieces: &Pieces<'_>,
+        progress: &Progress,
+        (job, warnings): (&Job, &mut Warnings),
+    ) -> Result<(Vec<(Key, Touch)>, Touched)> {
+        let Self { input, codes, processes, spaces, injected } = *self;
+        let reach = Reach::new(codes, processes, injected);
+        let mut covers = Covers::new(processes, &reach);
+        let mut round = 0;
+        loop {
+            round += 1;
+            let context = Context { recording: &input.recording, codes, reach: &reach, covers: &covers, spaces };
+            let mut touched = search(context, pieces, progress, job)?;
+            let touches = touched.take();
+            let hidden = hidden_by_insertions(&touches, codes);
+            if hidden.is_empty() || round == MAX_ROUNDS {
+                if !hidden.is_empty() {
+                    let message = format!(
+                        "{} mapping records hide code that is used once more: some of its frames have no name",
+                        hidden.len()
+                    );
+                    warnings.push(Warning::new(message).in_file(&input.shown, None));
+                }
+                return Ok((touches, touched));
+            }
+            covers.extend(hidden);
+        }
+    }
+}
+
 /// The recording as it is after the conversion of its user stacks, and the edits that make it so.
-fn convert<'a>(
+fn convert(
     input: &Input,
     pieces: &Pieces<'_>,
-    unwinder: &'a Unwinder<'a>,
+    (spaces, codes): (&AddressSpaces, &CodeMap<'_>),
     machine: u16,
     options: &InjectOptions,
     job: &Job,
@@ -162,8 +196,11 @@ fn convert<'a>(
     let Some(known) = Machine::new(machine) else {
         return Err(Error::new(format!("stacks of machine {machine} cannot be unwound: only x86-64 and AArch64 can")));
     };
+    let search = SearchOptions { machine: Some(machine), ..SearchOptions::default() };
+    let files = symbols::images::Images::new(spaces.dsos().iter(), search);
+    let unwinder = Unwinder::new(spaces, codes, &files, MAX_DEPTH);
     let place = (&*input.shown, &mut outcome.warnings);
-    let mut edits = convert::samples(&input.recording, pieces, unwinder, known, place, job);
+    let mut edits = convert::samples(&input.recording, pieces, &unwinder, known, place, job);
     let mut recording = input.recording.clone();
     recording.plain_chains();
     if input.is_pipe() && options.output == OutPath::Stdout {
@@ -241,16 +278,25 @@ fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, progress: &Progress, jo
     Ok(all)
 }
 
-fn segments(
-    codes: &CodeMap<'_>,
-    touched: &Touched,
-    all: bool,
-    injected: &[Pid],
-) -> BTreeSet<crate::resolve::code_map::SegmentId> {
-    let own = |id: &crate::resolve::code_map::SegmentId| !injected.contains(&codes.segment(*id).pid);
-    let every = (0..codes.segments().len() as u32).map(crate::resolve::code_map::SegmentId);
-    let touched = touched.touches.keys().map(|key| key.segment);
-    if all { every.filter(own).collect() } else { touched.collect() }
+/// The code that the images shall have, sorted.
+fn segments(codes: &CodeMap<'_>, touches: &[(Key, Touch)], all: bool, injected: &[Pid]) -> Vec<SegmentId> {
+    let own = |id: &SegmentId| !injected.contains(&codes.segment(*id).pid);
+    let every = (0..if all { codes.segments().len() as u32 } else { 0 }).map(SegmentId).filter(own);
+    let mut segments: Vec<SegmentId> = touches.iter().map(|(key, _)| key.segment).chain(every).collect();
+    segments.sort_unstable();
+    segments.dedup();
+    segments
+}
+
+/// Gives the touched code its new numbers: its places in `kept`. Gives the number of pieces.
+fn renumber(touches: &mut [(Key, Touch)], kept: &[SegmentId]) -> usize {
+    let mut seen = vec![false; kept.len()];
+    for (key, _) in touches {
+        let place = kept.binary_search(&key.segment).expect("all that is touched is kept");
+        seen[place] = true;
+        key.segment = SegmentId(place as u32);
+    }
+    seen.into_iter().filter(|seen| *seen).count()
 }
 
 fn image_dir(options: &InjectOptions) -> PathBuf {

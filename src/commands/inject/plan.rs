@@ -5,13 +5,13 @@
 //! something over them.
 
 use super::images::{Images, Written};
-use super::touched::{Key, Touch, Touched};
+use super::touched::{Key, Touch};
 use crate::error::{Warning, Warnings};
 use crate::formats::elf_image::Helper;
 use crate::formats::perf_data::{Edit, Mmap, Recording, Records, Sample, SampleId};
 use crate::model::process::{CpuMode, Mapping, Processes};
 use crate::model::{Addr, Nanos, Pid};
-use crate::resolve::code_map::CodeMap;
+use crate::resolve::code_map::Pieces;
 use rustc_hash::FxHashSet;
 use std::os::unix::ffi::OsStrExt;
 
@@ -21,7 +21,7 @@ const MAP_PRIVATE: u32 = 2;
 /// The insertions under way.
 pub(super) struct Plan<'a, 'data> {
     recording: &'a Recording,
-    codes: &'a CodeMap<'data>,
+    codes: &'a Pieces<'data>,
     images: &'a Images,
     processes: &'a Processes,
     /// Processes and the images (by build ID) whose helpers they have.
@@ -46,7 +46,7 @@ impl<'a, 'data> Plan<'a, 'data> {
     /// Nothing is inserted yet.
     pub(super) fn new(
         recording: &'a Recording,
-        codes: &'a CodeMap<'data>,
+        codes: &'a Pieces<'data>,
         images: &'a Images,
         processes: &'a Processes,
         stream: (&'a [u8], u64),
@@ -55,9 +55,9 @@ impl<'a, 'data> Plan<'a, 'data> {
         Self { recording, codes, images, processes, helped, edits, homeless, stream }
     }
 
-    /// Plans a record for everything that is touched.
-    pub(super) fn insert(&mut self, touched: &Touched, warnings: &mut Warnings) {
-        for (key, touch) in touched.in_order() {
+    /// Plans a record for everything that is touched; the touches are in order.
+    pub(super) fn insert(&mut self, touches: &[(Key, Touch)], warnings: &mut Warnings) {
+        for &(key, touch) in touches {
             self.touch(key, touch);
         }
         let homeless = self.homeless;

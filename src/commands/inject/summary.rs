@@ -8,15 +8,23 @@ use crate::error::Warning;
 use crate::io::OutPath;
 use crate::model::Pid;
 use crate::model::process::Processes;
-use crate::resolve::code_map::SegmentId;
-use crate::sources::{Kind, Loaded, SourceState};
-use std::collections::BTreeSet;
+use crate::sources::{Account, Kind, SourceState};
+
+/// What the dumps and maps had.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) functions: usize,
+    pub(super) processes: usize,
+    pub(super) accounts: Vec<Account>,
+}
 
 /// What there is to tell.
 #[derive(Debug)]
-pub(super) struct Facts<'a, 'data> {
-    pub(super) jit: &'a Loaded<'data>,
+pub(super) struct Facts<'a> {
+    pub(super) loaded: &'a Loaded,
     pub(super) touched: &'a Touched,
+    /// How many pieces of code are touched.
+    pub(super) pieces: usize,
     pub(super) images: &'a Images,
     pub(super) inserted: usize,
     pub(super) injected: &'a [Pid],
@@ -24,7 +32,7 @@ pub(super) struct Facts<'a, 'data> {
 }
 
 /// Tells it.
-pub(super) fn report(facts: &Facts<'_, '_>, options: &InjectOptions, job: &Job, outcome: &mut Outcome) {
+pub(super) fn report(facts: &Facts<'_>, options: &InjectOptions, job: &Job, outcome: &mut Outcome) {
     let counts = facts.touched.counts;
     if counts.unreadable > 0 {
         outcome
@@ -56,29 +64,27 @@ pub(super) fn report(facts: &Facts<'_, '_>, options: &InjectOptions, job: &Job, 
         let name = String::from_utf8_lossy(name);
         outcome.summary.push(format!("process {pid} ({name}): {count} frames in memory that no dump or map names"));
     }
-    let segments: BTreeSet<SegmentId> = facts.touched.touches.keys().map(|key| key.segment).collect();
     outcome.summary.push(format!(
         "{to}: {} mapping records inserted for {} pieces of code, in {} images with {} functions",
         facts.inserted,
-        segments.len(),
+        facts.pieces,
         facts.images.iter().count(),
         facts.images.codes
     ));
     if job.verbose {
         outcome.summary.extend(facts.images.iter().map(|image| format!("image: {}", image.path.display())));
-        outcome.summary.extend(facts.jit.accounts.iter().map(|account| {
+        outcome.summary.extend(facts.loaded.accounts.iter().map(|account| {
             format!("{:?} of process {}: {}: {:?}", account.kind, account.pid, account.path.display(), account.state)
         }));
     }
 }
 
-fn sources(facts: &Facts<'_, '_>) -> String {
+fn sources(facts: &Facts<'_>) -> String {
     let loaded = |wanted: Kind| {
-        let states = facts.jit.accounts.iter().filter(move |account| account.kind == wanted);
+        let states = facts.loaded.accounts.iter().filter(move |account| account.kind == wanted);
         states.filter(|account| matches!(account.state, SourceState::Loaded { .. })).count()
     };
-    let processes: BTreeSet<Pid> = facts.jit.map.pids().collect();
     let (dumps, maps) = (loaded(Kind::JitDump), loaded(Kind::PerfMap));
-    let functions = facts.jit.map.code_count();
-    format!("{functions} functions of {} processes loaded from {dumps} jitdumps and {maps} perf maps", processes.len())
+    let Loaded { functions, processes, .. } = facts.loaded;
+    format!("{functions} functions of {processes} processes loaded from {dumps} jitdumps and {maps} perf maps")
 }

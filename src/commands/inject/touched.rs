@@ -7,81 +7,15 @@
 //! The stretches of time between such records are *epochs* of a segment. Each worker notes the earliest touch of
 //! every (process, segment, epoch): as much as there is distinct code, whatever the length of the recording.
 
+use super::covers::{Covers, When};
 use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::{CodeMap, Segment, SegmentId};
+use crate::resolve::code_map::{CodeMap, SegmentId};
 use crate::resolve::dso::DsoKind;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-
-/// A place in the order in which perf applies records: by time, equal times (or none) as they stand in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct When {
-    /// The record's time; 0 if it has none.
-    pub(super) time: Nanos,
-    /// Its offset in the stream.
-    pub(super) offset: u64,
-}
-
-/// A stretch of a process's addresses that shows something else from a moment on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cover {
-    pub(super) when: When,
-    pub(super) start: Addr,
-    pub(super) end: Addr,
-    /// The segment that is shown there from then on, if it is one.
-    pub(super) by: Option<SegmentId>,
-}
-
-/// What may hide code, by process, in order.
-#[derive(Debug, Default)]
-pub(super) struct Covers {
-    by_pid: FxHashMap<Pid, Vec<Cover>>,
-}
-
-impl Covers {
-    /// The mappings of all processes, as far as JIT code can be there.
-    pub(super) fn new(processes: &Processes, reach: &Reach) -> Self {
-        let mut covers = Self::default();
-        for (&pid, process) in &processes.by_pid {
-            for mapping in &process.mappings {
-                let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
-                if reach.overlaps(pid, start, end) {
-                    let when = When { time: mapping.time, offset: mapping.offset };
-                    covers.by_pid.entry(pid).or_default().push(Cover { when, start, end, by: None });
-                }
-            }
-        }
-        covers.sort();
-        covers
-    }
-
-    /// Adds what inserted records hide.
-    pub(super) fn extend(&mut self, more: Vec<(Pid, Cover)>) {
-        for (pid, cover) in more {
-            self.by_pid.entry(pid).or_default().push(cover);
-        }
-        self.sort();
-    }
-
-    fn sort(&mut self) {
-        self.by_pid.values_mut().for_each(|list| list.sort_by_key(|cover| cover.when));
-    }
-
-    /// What may hide code of a process.
-    fn of(&self, pid: Pid) -> &[Cover] {
-        self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// When something else was mapped over any of a segment, in order.
-    fn over(&self, pid: Pid, id: SegmentId, segment: &Segment) -> impl Iterator<Item = When> + '_ {
-        let (start, end) = (segment.start, segment.end);
-        let hides = move |cover: &&Cover| cover.start < end && start < cover.end && cover.by != Some(id);
-        self.of(pid).iter().filter(hides).map(|cover| cover.when)
-    }
-}
 
 /// The addresses at which a process may run JIT code: a quick no for most words of a stack.
 #[derive(Debug, Default)]
@@ -112,7 +46,8 @@ impl Reach {
         reach
     }
 
-    fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
+    /// Whether any of a stretch of addresses is among them.
+    pub(super) fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
         let Some(ranges) = self.by_pid.get(&pid) else { return false };
         let at = ranges.partition_point(|range| range.1 <= start);
         ranges.get(at).is_some_and(|range| range.0 < end)
@@ -152,7 +87,7 @@ pub(super) struct Key {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Touch {
     pub(super) first: When,
-    last: When,
+    pub(super) last: When,
 }
 
 /// How many samples and frames there were.
@@ -170,7 +105,7 @@ pub(super) struct Counts {
 /// What a worker finds.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    pub(super) touches: FxHashMap<Key, Touch>,
+    touches: FxHashMap<Key, Touch>,
     pub(super) counts: Counts,
     /// Frames of user space that no dump or map knows and no file backs, by process and page.
     pub(super) unresolved: BTreeMap<Pid, u64>,
@@ -279,15 +214,13 @@ impl Touched {
     fn epoch(&mut self, context: Context<'_, '_>, pid: Pid, id: SegmentId, when: When) -> u32 {
         /// So many mappings are looked through faster than a list for each segment is found.
         const FEW: usize = 8;
-        let segment = context.codes.segment(id);
-        let count = if context.covers.of(pid).len() <= FEW {
-            context.covers.over(pid, id, segment).filter(|cover| *cover < when).count()
-        } else {
-            let all = || context.covers.over(pid, id, segment).collect();
-            let epochs: &Vec<When> = self.epochs.entry((pid, id)).or_insert_with(all);
-            epochs.partition_point(|cover| *cover < when)
-        };
-        count as u32
+        let all = || context.covers.over(pid, id, context.codes.segment(id));
+        let before = |epochs: &[When]| epochs.partition_point(|cover| *cover < when) as u32;
+        match context.covers.count(pid) {
+            0 => 0,
+            1..=FEW => before(&all()),
+            _ => before(self.epochs.entry((pid, id)).or_insert_with(all)),
+        }
     }
 
     /// Adds what another worker found.
@@ -305,36 +238,11 @@ impl Touched {
         all.unreadable += more.unreadable;
     }
 
-    /// The first touches, in order.
-    pub(super) fn in_order(&self) -> Vec<(Key, Touch)> {
-        let mut list: Vec<_> = self.touches.iter().map(|(key, touch)| (*key, *touch)).collect();
+    /// Takes the touches out, in order.
+    pub(super) fn take(&mut self) -> Vec<(Key, Touch)> {
+        let mut list: Vec<_> = std::mem::take(&mut self.touches).into_iter().collect();
         list.sort_unstable_by_key(|(key, touch)| (touch.first, *key));
         list
-    }
-
-    /// Inserted records hide code, too, where segments of different sources or generations overlap. What is touched
-    /// once more after that needs a record once more: these are the covers of another round.
-    pub(super) fn hidden_by_insertions(&self, codes: &CodeMap<'_>) -> Vec<(Pid, Cover)> {
-        let mut shown: BTreeMap<(Pid, Addr), (Addr, Key, Touch)> = BTreeMap::new();
-        let mut hidden = Vec::new();
-        for (key, touch) in self.in_order() {
-            let segment = codes.segment(key.segment);
-            let below = shown.range(..(key.pid, segment.end)).rev();
-            // Of what is shown nothing overlaps, so that the ends are in the order of the starts.
-            let overlapped: Vec<_> = below
-                .take_while(|((pid, _), (end, ..))| *pid == key.pid && *end > segment.start)
-                .map(|(place, shown)| (*place, *shown))
-                .collect();
-            for (place, (_, other, of)) in overlapped {
-                shown.remove(&place);
-                if other.segment != key.segment && of.last > touch.first {
-                    let (start, end) = (segment.start, segment.end);
-                    hidden.push((key.pid, Cover { when: touch.first, start, end, by: Some(key.segment) }));
-                }
-            }
-            shown.insert((key.pid, segment.start), (segment.end, key, touch));
-        }
-        hidden
     }
 }
 

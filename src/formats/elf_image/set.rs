@@ -53,45 +53,91 @@ pub(super) fn build<'a, 'data>(
     let foreign = Ranges::new(foreign);
     let groups = groups(slots, &foreign);
     let code = Ranges::new(groups.iter().filter_map(|group| group.span.clone()));
+    let free = |range: &Range<u64>| !foreign.touch(range) && !code.touch(range);
     let mut set = ImageSet { images: Vec::new(), slots: vec![None; slots.len()] };
+    // The stretch of the image before, and its base.
+    let mut known: Option<(Range<u64>, u64)> = None;
     for (index, group) in groups.iter().enumerate() {
         for (place, &slot) in group.slots.iter().enumerate() {
             set.slots[slot as usize] = Some((index as u32, SlotId(place as u32)));
         }
         let own: Vec<Slot> = group.slots.iter().map(|&slot| slots[slot as usize]).collect();
-        let (layout, helpers) = plan(target, &own, group, &|range| !foreign.touch(range) && !code.touch(range));
-        set.images.push((Image::new(target, Addressing::FileOffset, own, layout), helpers));
+        let same = known.as_ref().filter(|(span, _)| group.span.as_ref() == Some(span)).map(|(_, base)| *base);
+        let plan = plan(target, &own, group, same, &free);
+        known = group.span.clone().zip(plan.base);
+        set.images.push((Image::new(target, Addressing::FileOffset, own, plan.layout), plan.helpers));
     }
     set
 }
 
-/// The layout of one image, and what else of it must be mapped. `free` tells addresses where no code ever was.
-fn plan(target: Target, slots: &[Slot], group: &Group, free: &dyn Fn(&Range<u64>) -> bool) -> (Layout, Vec<Helper>) {
+/// What one image will be like.
+struct Plan {
+    layout: Layout,
+    /// Where its first byte would be in the process, if that is one place for all of it.
+    base: Option<u64>,
+    helpers: Vec<Helper>,
+}
+
+/// The layout of one image, and what else of it must be mapped. `same` is the base of another image of this stretch;
+/// `free` tells addresses where no code ever was.
+fn plan(target: Target, slots: &[Slot], group: &Group, same: Option<u64>, free: &dyn Fn(&Range<u64>) -> bool) -> Plan {
     let header = header_size(target, SEGMENTS);
-    let Some(span) = &group.span else { return (Layout::mirror(slots, target), Vec::new()) };
+    let mirror = || Plan { layout: Layout::mirror(slots, target), base: None, helpers: Vec::new() };
+    let Some(span) = &group.span else { return mirror() };
     let frames = eh_frame::measure(target, slots);
     // In front: header, table and code are one piece of the address space.
     let front = header + frames.len.next_multiple_of(16) + span.start % 16;
     if frames.any
+        && same.is_none()
         && let Some(base) = span.start.checked_sub(front)
         && free(&(base..span.start))
     {
-        let layout = Layout::one_region(slots, target, base, FramesAt::InFront(frames.len));
-        return (layout, vec![Helper { addr: base, len: front, offset: 0 }]);
+        let layout = Layout::one_region(slots, target, base, span, FramesAt::InFront(frames.len));
+        return Plan { layout, base: Some(base), helpers: vec![Helper { addr: base, len: front, offset: 0 }] };
     }
     let front = header + span.start % 16;
-    let Some(base) = span.start.checked_sub(front) else { return (Layout::mirror(slots, target), Vec::new()) };
+    let Some(base) = same.or(span.start.checked_sub(front)) else { return mirror() };
     // An empty table makes libunwind go on by frame pointers. Runtimes that leave only names seldom keep them, and
     // every stack would end in a frame from nowhere (MoarVM).
     let named_only = slots.iter().all(|slot| slot.code.bytes.is_none());
     let frames_at = if named_only { FramesAt::Behind } else { FramesAt::BehindAlways };
-    let layout = Layout::one_region(slots, target, base, frames_at);
+    let layout = Layout::one_region(slots, target, base, span, frames_at);
     let at = layout.code.end.next_multiple_of(8);
     let behind = base.saturating_add(at)..base.saturating_add(at).saturating_add(frames.len);
     let mut helpers = Vec::new();
-    if frames.any && free(&behind) {
+    if frames.any && same.is_none() && free(&behind) {
         helpers.push(Helper { addr: base, len: 1, offset: 0 });
         helpers.push(Helper { addr: behind.start, len: frames.len, offset: at });
     }
-    (layout, helpers)
+    Plan { layout, base: Some(base), helpers }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::named;
+    use super::*;
+    use crate::formats::cursor::Endian;
+    use crate::formats::elf_image::ImageBuilder;
+    use crate::model::Addr;
+    use std::io::Cursor;
+
+    #[test]
+    fn all_images_of_a_stretch_have_one_base_and_one_length() {
+        let codes = [named(0x100), named(0x40), named(0x80)];
+        let target = Target { machine: 62, is_64: true, endian: Endian::Little };
+        let mut builder = ImageBuilder::new(target, Addressing::FileOffset);
+        // The second takes the place of a part of the first, the third stands between the two ends.
+        let slots = [0x7000, 0x70c0, 0x7200].map(Addr);
+        let ids: Vec<SlotId> = slots.iter().zip(&codes).map(|(&addr, code)| builder.add(code, addr)).collect();
+        let set = builder.build_set([]);
+        let places: Vec<_> = ids.iter().filter_map(|&id| set.place(id)).collect();
+        assert_eq!(places.iter().map(|(image, _)| *image).collect::<Vec<_>>(), [0, 1, 0]);
+        let bases = places.iter().zip(slots).map(|((_, place), addr)| addr.0 - place.offset);
+        assert_eq!(bases.collect::<std::collections::BTreeSet<_>>().len(), 1);
+        let ends: Vec<u64> = set.images().map(|image| image.layout.code.end).collect();
+        assert_eq!(ends[0], ends[1]);
+        for image in set.images() {
+            image.write(&mut Cursor::new(Vec::new())).unwrap();
+        }
+    }
 }

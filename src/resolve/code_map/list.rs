@@ -139,6 +139,22 @@ impl<'data> Codes<'data> {
         }));
     }
 
+    /// Forgets all but these, which are sorted: their numbers are then their places in the list.
+    pub(super) fn keep_only(&mut self, ids: &[CodeId]) {
+        let mut details = Vec::new();
+        for (place, id) in ids.iter().enumerate() {
+            let mut code = self.packed[id.0 as usize];
+            if let Some(&known) = self.details.get(code.details as usize) {
+                code.details = details.len() as u32;
+                details.push(known);
+            }
+            self.packed[place] = code;
+        }
+        self.packed.truncate(ids.len());
+        self.packed.shrink_to_fit();
+        self.details = details;
+    }
+
     pub(super) fn len(&self) -> usize {
         self.packed.len()
     }
@@ -199,5 +215,9 @@ mod tests {
         let shown = |id| format!("{:?}", codes.get(CodeId(id)));
         assert_eq!([shown(0), shown(1), shown(2)], [full, plain, full].map(|code| format!("{code:?}")));
         assert_eq!((codes.size(CodeId(0)), codes.size(CodeId(1)), codes.addr(CodeId(2))), (2, 5, Addr(0x10)));
+        codes.keep_only(&[CodeId(1), CodeId(2)]);
+        let shown = |id| format!("{:?}", codes.get(CodeId(id)));
+        assert_eq!([shown(0), shown(1)], [plain, full].map(|code| format!("{code:?}")));
+        assert_eq!((codes.len(), codes.details.len()), (2, 1));
     }
 }

@@ -18,16 +18,18 @@
 //! ```
 
 mod list;
+mod pieces;
 mod stab;
 mod sweep;
 
 pub use list::CodeList;
+pub use pieces::Pieces;
 
 use crate::model::code::Code;
 use crate::model::process::Processes;
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel::Pool;
-use list::{Change, Codes};
+use list::Change;
 use stab::Tree;
 use std::collections::BTreeMap;
 
@@ -85,8 +87,7 @@ pub struct Hit {
 /// What JIT code was where, and when.
 #[derive(Debug, Default)]
 pub struct CodeMap<'data> {
-    codes: Codes<'data>,
-    segments: Vec<Segment>,
+    pieces: Pieces<'data>,
     layers: BTreeMap<Pid, Layer>,
     /// Child → parent, when, and until when the child still runs its parent's program.
     forks: BTreeMap<Pid, Fork>,
@@ -126,16 +127,18 @@ impl<'data> CodeMap<'data> {
             (pid, sweep::sweep(pid, changes, &codes, processes.by_pid.get(&pid)))
         });
         drop(changes);
-        let mut map = Self { codes, ..Self::default() };
+        let mut segments = Vec::new();
+        let mut map = Self::default();
         for (pid, mut swept) in swept {
-            let first = map.segments.len();
+            let first = segments.len();
             let timed = pool.install(|| Tree::build(&mut swept.timed, first));
-            append(&mut map.segments, swept.timed);
-            let untimed = map.segments.len()..map.segments.len() + swept.untimed.len();
-            append(&mut map.segments, swept.untimed);
+            append(&mut segments, swept.timed);
+            let untimed = segments.len()..segments.len() + swept.untimed.len();
+            append(&mut segments, swept.untimed);
             map.layers.insert(pid, Layer { timed, untimed });
             map.overlaps += swept.overlaps;
         }
+        map.pieces = Pieces { codes, segments };
         for (&pid, process) in &processes.by_pid {
             if let Some((parent, at)) = process.forked.filter(|(parent, _)| *parent != pid) {
                 let exec = process.execs.iter().copied().find(|exec| *exec >= at).unwrap_or(Nanos(u64::MAX));
@@ -152,15 +155,15 @@ impl<'data> CodeMap<'data> {
             return None;
         }
         let family = self.family(pid, time);
-        let live = || family.clone().find_map(|(layer, time)| layer.timed.live(&self.segments, addr, time));
+        let live = || family.clone().find_map(|(layer, time)| layer.timed.live(self.segments(), addr, time));
         let untimed = || family.clone().find_map(|(layer, _)| self.untimed(layer, addr));
-        let later = || family.clone().find_map(|(layer, time)| layer.timed.only_later(&self.segments, addr, time?));
+        let later = || family.clone().find_map(|(layer, time)| layer.timed.only_later(self.segments(), addr, time?));
         let found = |how| move |at: usize| (how, at);
         let (how, at) = live()
             .map(found(How::Live))
             .or_else(|| untimed().map(found(How::Untimed)))
             .or_else(|| later().map(found(How::Later)))?;
-        let segment = &self.segments[at];
+        let segment = &self.segments()[at];
         let offset = segment.offset + (addr.0 - segment.start.0);
         Some(Hit { code: segment.code, segment: SegmentId(at as u32), offset, how })
     }
@@ -177,29 +180,34 @@ impl<'data> CodeMap<'data> {
     }
 
     fn untimed(&self, layer: &Layer, addr: Addr) -> Option<usize> {
-        let segments = &self.segments[layer.untimed.clone()];
+        let segments = &self.segments()[layer.untimed.clone()];
         let at = segments.partition_point(|segment| segment.start <= addr).checked_sub(1)?;
         (addr < segments[at].end).then_some(layer.untimed.start + at)
     }
 
     /// A piece of code.
     pub fn code(&self, id: CodeId) -> Code<'data> {
-        self.codes.get(id)
+        self.pieces.code(id)
     }
 
     /// How many pieces of code there are; their numbers run from 0.
     pub fn code_count(&self) -> usize {
-        self.codes.len()
+        self.pieces.codes.len()
     }
 
     /// A stretch.
     pub fn segment(&self, id: SegmentId) -> &Segment {
-        &self.segments[id.0 as usize]
+        self.pieces.segment(id)
     }
 
     /// All stretches; their numbers are their places.
     pub fn segments(&self) -> &[Segment] {
-        &self.segments
+        &self.pieces.segments
+    }
+
+    /// The code and the stretches, without what finds them.
+    pub fn into_pieces(self) -> Pieces<'data> {
+        self.pieces
     }
 
     /// The processes that have code of their own.
@@ -214,7 +222,7 @@ impl<'data> CodeMap<'data> {
 
     /// Whether it knows no code at all.
     pub fn is_empty(&self) -> bool {
-        self.codes.len() == 0
+        self.pieces.codes.len() == 0
     }
 }
 

@@ -6,7 +6,7 @@ use crate::model::code::{CodeEvent, CodeEventKind, Lines, OriginId};
 use crate::model::process::{Mapping, Process};
 use std::num::NonZeroUsize;
 
-fn code(name: &'static str, addr: u64, size: u64) -> Code<'static> {
+pub(super) fn code(name: &'static str, addr: u64, size: u64) -> Code<'static> {
     Code {
         name: name.as_bytes(),
         addr: Addr(addr),
@@ -18,7 +18,7 @@ fn code(name: &'static str, addr: u64, size: u64) -> Code<'static> {
     }
 }
 
-fn load(pid: i32, time: Option<u64>, code: Code<'static>) -> CodeEvent<'static> {
+pub(super) fn load(pid: i32, time: Option<u64>, code: Code<'static>) -> CodeEvent<'static> {
     CodeEvent { pid: Pid(pid), tid: Tid(0), time: time.map(Nanos), kind: CodeEventKind::Load(code) }
 }
 
@@ -26,7 +26,7 @@ fn moved(pid: i32, time: u64, load: usize, to: u64) -> CodeEvent<'static> {
     CodeEvent { pid: Pid(pid), tid: Tid(0), time: Some(Nanos(time)), kind: CodeEventKind::Move { load, to: Addr(to) } }
 }
 
-fn build(events: Vec<CodeEvent<'static>>, processes: &Processes) -> CodeMap<'static> {
+pub(super) fn build(events: Vec<CodeEvent<'static>>, processes: &Processes) -> CodeMap<'static> {
     let pool = Pool::new(NonZeroUsize::new(2)).unwrap();
     CodeMap::build(vec![events.into_iter().collect()], processes, &pool)
 }

@@ -12,11 +12,13 @@
 //!   ([`Helper`](super::super::Helper)): at addresses where nothing else ever ran.
 //!
 //! Hence: an image for each stretch of code without foreign files in it, and for each time that its addresses were
-//! used again; `.eh_frame` in front of the code or behind it, whichever addresses are free. On recordings of node and
-//! CPython both libraries then unwind as far as through perf's own images, of which there is one for each function.
+//! used again; `.eh_frame` in front of the code or behind it, whichever addresses are free. All images of a stretch
+//! have one base and one length: libdw, which takes no second module for an address, then goes on with the one that
+//! it has. On recordings of node, CPython and Erlang both libraries unwind at least as far as through perf's own
+//! images, of which there is one for each function.
 
 use super::Slot;
-use super::mirror::{FAR, MAX_LAYERS, MIRROR_LIMIT, sorted};
+use super::mirror::{FAR, Item, MAX_LAYERS, MIRROR_LIMIT, sorted};
 use std::ops::Range;
 
 /// No more images than this: the code of further stretches shares the last one.
@@ -27,7 +29,7 @@ const MAX_IMAGES: usize = 64;
 pub(in super::super) struct Group {
     /// Indices of the slots, in the order added.
     pub(in super::super) slots: Vec<u32>,
-    /// The addresses from the first to the last, if all are to have one base.
+    /// The stretch of addresses from its first code to its last, of any layer, if all are to have one base.
     pub(in super::super) span: Option<Range<u64>>,
 }
 
@@ -64,27 +66,24 @@ impl Ranges {
     }
 }
 
-/// Groups the slots by layer and stretch of addresses. `foreign` are the addresses of other files.
+/// Groups the slots by stretch of addresses and layer. `foreign` are the addresses of other files.
 pub(in super::super) fn groups(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
     let items = sorted(slots);
     // Code inside of another file's map (node's builtins) is not parted by that map.
     let between = foreign.without(items.iter().map(|item| item.addr));
+    let (fit, rest): (Vec<&Item>, Vec<&Item>) = items.iter().partition(|item| item.layer < MAX_LAYERS);
     let mut groups: Vec<Group> = Vec::new();
-    for layer in 0..MAX_LAYERS {
-        let first = groups.len();
-        for item in items.iter().filter(|item| item.layer == layer) {
-            let (start, end) = (item.addr, item.addr + item.len);
-            let last = groups[first..].last_mut().and_then(|group| Some((&mut group.slots, group.span.as_mut()?)));
-            match last {
-                Some((slots, span)) if joins(span, start..end, &between) => {
-                    slots.push(item.slot);
-                    span.end = end;
-                }
-                _ => groups.push(Group { slots: vec![item.slot], span: Some(start..end) }),
-            }
-        }
+    let mut left = &fit[..];
+    while let Some(first) = left.first() {
+        let mut span = first.addr..first.addr + first.len;
+        let after = left.iter().position(|item| !joins(&mut span, item, &between));
+        let (stretch, behind) = left.split_at(after.unwrap_or(left.len()));
+        let of_layer = |layer| stretch.iter().filter(move |item| item.layer == layer).map(|item| item.slot).collect();
+        let layers = (0..MAX_LAYERS).map(|layer| Group { slots: of_layer(layer), span: Some(span.clone()) });
+        groups.extend(layers.filter(|group| !group.slots.is_empty()));
+        left = behind;
     }
-    let mut rest: Vec<u32> = items.iter().filter(|item| item.layer >= MAX_LAYERS).map(|item| item.slot).collect();
+    let mut rest: Vec<u32> = rest.iter().map(|item| item.slot).collect();
     keep_largest(&mut groups, &mut rest);
     if !rest.is_empty() {
         groups.push(Group { slots: rest, span: None });
@@ -93,10 +92,15 @@ pub(in super::super) fn groups(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
     groups
 }
 
-/// Whether the next piece of code is of the same image as the stretch before it.
-fn joins(span: &Range<u64>, next: Range<u64>, between: &Ranges) -> bool {
-    let near = next.start - span.end < FAR && next.end - span.start < MIRROR_LIMIT;
-    near && !between.touch(&(span.end..next.start))
+/// Whether the next piece of code is of the same stretch as those before it, which then ends where it ends.
+fn joins(span: &mut Range<u64>, next: &Item, between: &Ranges) -> bool {
+    let end = next.addr + next.len;
+    let near = next.addr.saturating_sub(span.end) < FAR && end - span.start < MIRROR_LIMIT;
+    let joins = near && !between.touch(&(span.end..next.addr));
+    if joins {
+        span.end = span.end.max(end);
+    }
+    joins
 }
 
 /// Moves the code of all but the largest groups into `rest`.
@@ -132,9 +136,9 @@ mod tests {
         let codes = [named(0x100); 5];
         let slots = slots(&codes, &[0x1000, 0x1100, 0x3000, 0x3080, 0x9000_0000]);
         let foreign = Ranges::new([0x2000..0x2001, 0x9000_0080..0x9000_0081]);
-        let expected = [(2, Some(0x1000..0x1200)), (1, Some(0x3000..0x3100)), (1, Some(0x9000_0000..0x9000_0100))];
-        let again = [(1, Some(0x3080..0x3180))];
-        assert_eq!(spans(&groups(&slots, &foreign)), [&expected[..], &again].concat());
+        let again = Some(0x3000..0x3180);
+        let expected = [(2, Some(0x1000..0x1200)), (1, again.clone()), (1, again), (1, Some(0x9000_0000..0x9000_0100))];
+        assert_eq!(spans(&groups(&slots, &foreign)), expected);
     }
 
     #[test]

@@ -125,9 +125,11 @@ impl Layout {
         Self::of_file(slots, (places, pieces), header, FramesAt::Behind)
     }
 
-    /// The layout for perf of code whose addresses less `base` are its offsets.
-    pub(super) fn one_region(slots: &[Slot], target: Target, base: u64, frames: FramesAt) -> Self {
-        Self::of_file(slots, mirror::place_one_region(slots, base), header_size(target, SEGMENTS), frames)
+    /// The layout for perf of code whose addresses less `base` are its offsets. It is as long as all of `span`.
+    pub(super) fn one_region(slots: &[Slot], target: Target, base: u64, span: &Range<u64>, frames: FramesAt) -> Self {
+        let placed = mirror::place_one_region(slots, base);
+        let code = span.start.wrapping_sub(base)..span.end.wrapping_sub(base);
+        Self { code, ..Self::of_file(slots, placed, header_size(target, SEGMENTS), frames) }
     }
 
     fn of_file(slots: &[Slot], placed: (Vec<Option<Place>>, Vec<Piece>), header: u64, frames: FramesAt) -> Self {
@@ -165,7 +167,7 @@ impl Layout {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::formats::cursor::Endian;
     use crate::model::code::{Lines, OriginId};
@@ -173,7 +175,7 @@ mod tests {
     const X86_64: Target = Target { machine: 62, is_64: true, endian: Endian::Little };
 
     /// Code of which only the size matters.
-    pub(super) fn named(size: u64) -> Code<'static> {
+    pub(in super::super) fn named(size: u64) -> Code<'static> {
         Code {
             name: b"f",
             addr: Addr(0),
