@@ -2,6 +2,7 @@
 //!
 //! Recordings are made here, by the installed perf, of a program whose functions are named after their callers. To
 //! compare any other recordings, give them in `JITGRAFT_RECORDINGS`, separated by colons: they must agree, too.
+//! `OURS=THEIRS` gives perf another file of the same samples: an injected one. `JITGRAFT_PERF` is the perf to ask.
 
 #[path = "support/frames.rs"]
 mod frames;
@@ -24,16 +25,15 @@ fn run(program: &str, arguments: &[&str], dir: &Path) -> Vec<u8> {
     output.stdout
 }
 
-fn samples(program: &str, data: &Path, dir: &Path) -> Samples {
-    let data = data.to_str().unwrap();
-    let input = if program == "perf" { vec!["-i", data] } else { vec![data] };
-    let arguments = [&["script", "--no-inline"], &FIELDS[..], &input].concat();
+fn samples(program: &str, input: &[&str], dir: &Path) -> Samples {
+    let arguments = [&["script", "--no-inline"], &FIELDS[..], input].concat();
     parse(&String::from_utf8_lossy(&run(program, &arguments, dir)))
 }
 
-fn compare(data: &Path, dir: &Path) -> (Samples, Agreement) {
-    let ours = samples(env!("CARGO_BIN_EXE_jitgraft"), data, dir);
-    let agreement = Agreement::new(&ours, &samples("perf", data, dir));
+fn compare(data: &Path, theirs: &Path, dir: &Path) -> (Samples, Agreement) {
+    let ours = samples(env!("CARGO_BIN_EXE_jitgraft"), &[data.to_str().unwrap()], dir);
+    let perf = std::env::var("JITGRAFT_PERF").unwrap_or_else(|_| "perf".to_owned());
+    let agreement = Agreement::new(&ours, &samples(&perf, &["-i", theirs.to_str().unwrap()], dir));
     (ours, agreement)
 }
 
@@ -75,7 +75,7 @@ fn check_true_stacks(samples: &Samples) -> usize {
 #[test]
 fn unwound_stacks_are_the_true_ones_and_perfs() {
     let (dir, data) = record(&["-fomit-frame-pointer"], "dwarf,4096");
-    let (ours, mut agreement) = compare(&data, dir.path());
+    let (ours, mut agreement) = compare(&data, &data, dir.path());
     // perf looks up one byte before the function to which a signal handler returns, where nothing is.
     agreement.explain("__restore_rt", "[unknown]");
     let checked = check_true_stacks(&ours);
@@ -90,7 +90,7 @@ fn unwound_stacks_are_the_true_ones_and_perfs() {
 #[test]
 fn frame_pointer_chains_are_perfs() {
     let (dir, data) = record(&["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"], "fp");
-    let (ours, agreement) = compare(&data, dir.path());
+    let (ours, agreement) = compare(&data, &data, dir.path());
     assert!(ours.len() > 50, "only {} samples", ours.len());
     assert!(agreement.missing == 0 && agreement.longer == 0 && agreement.shorter == 0, "{agreement}");
     assert!(agreement.share() >= ENOUGH, "{agreement}");
@@ -100,12 +100,14 @@ fn frame_pointer_chains_are_perfs() {
 fn recordings_that_are_given_agree() {
     let Some(given) = std::env::var_os("JITGRAFT_RECORDINGS") else { return };
     let mut bad = Vec::new();
-    for data in std::env::split_paths(&given) {
-        let dir = data.parent().unwrap_or(Path::new("."));
-        let (_, agreement) = compare(&data, dir);
+    for pair in std::env::split_paths(&given) {
+        let pair = pair.to_str().unwrap().to_owned();
+        let (data, theirs) = pair.split_once('=').unwrap_or((&pair, &pair));
+        let (data, theirs) = (Path::new(data), Path::new(theirs));
+        let (_, agreement) = compare(data, theirs, data.parent().unwrap_or(Path::new(".")));
         println!("{}: {agreement}", data.display());
         if agreement.missing > 0 || agreement.share() < ENOUGH {
-            bad.push(data);
+            bad.push(pair);
         }
     }
     assert!(bad.is_empty(), "these do not agree: {bad:?}");

@@ -3,6 +3,7 @@
 //! Phases, each over what the one before left: the records beside the samples (processes, threads, mappings) → JIT
 //! code and address spaces → samples as chains of spots, in parallel → each distinct spot named once.
 
+mod counted;
 mod named;
 mod profile;
 pub(super) mod records;
@@ -34,6 +35,7 @@ use crate::resolve::symbols::images::Images;
 use crate::resolve::unwind::registers::Machine;
 use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
 use crate::sources::{self, Account, Kind, SourceOptions};
+use counted::Counted;
 use records::Pieces;
 use samples::{Context, Reading};
 use spots::Spots;
@@ -177,7 +179,9 @@ fn survey<'data>(
 }
 
 fn read(context: Context<'_>, pieces: &Pieces<'_>, job: &Job) -> Samples {
-    let parts = job.pool.map(pieces.list(), |records| Reading::new(context).read(records));
+    let mut counted = Counted::new(context.recording, pieces).into_iter();
+    let list = pieces.list().into_iter().map(|records| (records, counted.next().unwrap_or_default()));
+    let parts = job.pool.map(list.collect(), |(records, counted)| Reading::new(context).read(records, &counted));
     let mut parts = parts.into_iter();
     let mut all = parts.next().unwrap_or_default();
     parts.for_each(|part| all.append(part));

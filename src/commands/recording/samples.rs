@@ -3,6 +3,7 @@
 //! Each piece numbers what it meets by itself; the pieces are merged in the order of the file, so the result does
 //! not depend on the number of threads. Frames that a sample shares with the one before are not looked at again.
 
+use super::counted::{Counted, Member, own};
 use super::spots::{Found, Spot, Spots, TRUNCATED_FRAME};
 use crate::error::Skipped;
 use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
@@ -141,20 +142,27 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads the samples among these records.
-    pub(super) fn read<'data>(mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Samples {
+    pub(super) fn read<'data>(mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) -> Samples {
+        let mut with_values = 0;
         for record in records.filter(|record| record.kind == kind::SAMPLE) {
             match self.context.recording.sample(&record) {
-                Ok(sample) => self.sample(&sample),
+                Ok(sample) if sample.read.is_some() => {
+                    self.sample(&sample, counted.members(with_values));
+                    with_values += 1;
+                }
+                Ok(sample) => self.sample(&sample, &[own(self.context.recording, &sample)]),
                 Err(error) => self.samples.skipped.add(error),
             }
         }
         self.samples
     }
 
-    fn sample(&mut self, sample: &Sample<'_>) {
+    /// Adds a row for each event that the sample stands for.
+    fn sample(&mut self, sample: &Sample<'_>, members: &[Member]) {
         let Context { filter, events, by_cpu, .. } = self.context;
         let (pid, tid) = sample.pid_tid.unzip();
-        let counts = events.get(sample.event).copied().unwrap_or(false)
+        let wanted = |&&(event, _): &&Member| events.get(event as usize).copied().unwrap_or(false);
+        let counts = members.iter().any(|member| wanted(&member))
             && filter.pid(pid)
             && filter.tid(tid)
             && filter.cpu(sample.cpu)
@@ -167,16 +175,9 @@ impl<'a> Reading<'a> {
             return;
         }
         let chain = self.chain(sample, pid.unwrap_or(Pid(-1)));
-        let attr = &self.context.recording.events[sample.event].attr;
-        let fixed = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
-        self.samples.rows.push(SampleRow {
-            event: sample.event as u32,
-            track,
-            time: sample.time,
-            period: sample.period.unwrap_or(fixed),
-            chain,
-            cpu: sample.cpu,
-        });
+        let row =
+            |&(event, period): &Member| SampleRow { event, track, time: sample.time, period, chain, cpu: sample.cpu };
+        self.samples.rows.extend(members.iter().filter(wanted).map(row));
     }
 
     fn track(&mut self, pid: Option<Pid>, tid: Option<Tid>, cpu: Option<u32>, time: Option<Nanos>) -> u32 {

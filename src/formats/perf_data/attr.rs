@@ -94,6 +94,11 @@ impl EventAttr {
         self.flags & abi::ATTR_FLAG_BIT_FREQ != 0
     }
 
+    /// `inherit`: whether new threads count on their own, under the same id.
+    pub fn is_inherited(&self) -> bool {
+        self.flags & abi::ATTR_FLAG_BIT_INHERIT != 0
+    }
+
     /// The clock of the times (`perf record -k`); `None` is perf's own.
     pub fn clock(&self) -> Option<i32> {
         (self.flags & abi::ATTR_FLAG_BIT_USE_CLOCKID != 0).then_some(self.clockid)

@@ -204,6 +204,11 @@ impl Recording {
         self.by_id.get(&id).copied().or(Some(0))
     }
 
+    /// The event that has this id: one of those of its CPUs or threads.
+    pub fn event_with(&self, id: u64) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
     /// The sample in a SAMPLE record.
     pub fn sample<'data>(&self, record: &RawRecord<'data>) -> Result<Sample<'data>> {
         let event = self.event_of(record).unwrap_or(0);

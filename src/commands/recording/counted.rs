@@ -1,0 +1,87 @@
+//! What samples count for that carry counter values (`PERF_SAMPLE_READ`; `perf record -e '{cycles,misses}:S'`).
+//!
+//! Only the group's leader samples; each of its samples holds the values of all counters, and stands for as many
+//! samples: of each member, with what the member counted since the sample before. A member that has not counted is not
+//! told of. perf does the same (`deliver_sample_group` in tools/perf/util/session.c).
+
+use super::records::Pieces;
+use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
+use crate::model::Tid;
+use linux_perf_event_reader::constants as abi;
+use rustc_hash::FxHashMap;
+
+/// A sample of an event: its index, and for how much it counts.
+pub(super) type Member = (u32, u64);
+
+/// For each sample that has counter values, in order, the samples it stands for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counted {
+    members: Vec<Member>,
+    /// Where the members of each end.
+    ends: Vec<usize>,
+}
+
+impl Counted {
+    /// For each piece; empty if no event asks for counter values. All samples must be looked at, also those that
+    /// a filter drops: they are what the next one counts from.
+    pub(super) fn new(recording: &Recording, pieces: &Pieces<'_>) -> Vec<Self> {
+        if !recording.events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_READ)) {
+            return Vec::new();
+        }
+        let mut counters = Counters { recording, before: FxHashMap::default() };
+        let list = pieces.list().into_iter();
+        list.map(|records| counters.piece(records.filter(|record| record.kind == kind::SAMPLE))).collect()
+    }
+
+    /// The samples that the `index`th one with counter values stands for.
+    pub(super) fn members(&self, index: usize) -> &[Member] {
+        let end = self.ends.get(index).copied().unwrap_or(0);
+        let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.members.get(start..end).unwrap_or_default()
+    }
+}
+
+/// What a sample counts for by itself.
+pub(super) fn own(recording: &Recording, sample: &Sample<'_>) -> Member {
+    let attr = &recording.events[sample.event].attr;
+    let fixed = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
+    (sample.event as u32, sample.period.unwrap_or(fixed))
+}
+
+struct Counters<'a> {
+    recording: &'a Recording,
+    /// The last value of a counter; of one that threads inherit, for each thread.
+    before: FxHashMap<(u64, Option<Tid>), u64>,
+}
+
+impl Counters<'_> {
+    fn piece<'data>(&mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Counted {
+        let mut counted = Counted::default();
+        for sample in records.filter_map(|record| self.recording.sample(&record).ok()) {
+            if sample.read.is_some() {
+                self.sample(&sample, &mut counted.members);
+                counted.ends.push(counted.members.len());
+            }
+        }
+        counted
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, members: &mut Vec<Member>) {
+        let tid = sample.pid_tid.map(|(_, tid)| tid);
+        let values = sample.read.map(|read| read.values()).unwrap_or_default();
+        if values.iter().all(|value| value.id.is_none()) {
+            members.push(own(self.recording, sample));
+        }
+        for value in values {
+            let Some((id, event)) = value.id.and_then(|id| Some((id, self.recording.event_with(id)?))) else {
+                continue;
+            };
+            let inherited = self.recording.events[event].attr.is_inherited();
+            let before = self.before.entry((id, tid.filter(|_| inherited))).or_default();
+            let period = value.value.wrapping_sub(std::mem::replace(before, value.value));
+            if period != 0 {
+                members.push((event as u32, period));
+            }
+        }
+    }
+}
