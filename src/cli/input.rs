@@ -14,6 +14,7 @@ use crate::resolve::symbols::SymbolOptions;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::SourceOptions;
 use clap::{Args, ValueEnum};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// What to read, and what of it.
@@ -47,9 +48,14 @@ pub(super) struct InputArgs {
     jit_names: JitNames,
     #[command(flatten)]
     intervals: IntervalArgs,
-    /// Tell the branches that the processor recorded, in place of callers
+    /// Tell the branches that the processor recorded (perf record -b), above the callers: where each went and where it
+    /// was taken; loops once
     #[arg(long, help_heading = "What counts")]
     branch_stack: bool,
+    /// At most so many frames a stack, from the innermost on: of what the kernel recorded, and of what is unwound
+    /// [default: all that were recorded; 127 unwound ones]
+    #[arg(long, value_name = "N", help_heading = "What counts")]
+    max_stack: Option<NonZeroUsize>,
     #[command(flatten)]
     symbols: SymbolArgs,
     #[command(flatten)]
@@ -205,6 +211,7 @@ impl InputArgs {
             detail,
             pretty_jit_names: self.jit_names == JitNames::Pretty,
             branch_stack: self.branch_stack,
+            max_stack: self.max_stack.map(NonZeroUsize::get),
             kernel: KernelOptions { kallsyms: self.symbols.kallsyms.clone(), ..KernelOptions::default() },
             symbols: self.symbols.into(),
             sources: SourceOptions::from(self.sources),

@@ -21,7 +21,8 @@ pub(super) struct ScriptArgs {
     /// Where to write [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
-    /// The fields to print: comm, pid, tid, cpu, time, period, event, ip, sym, symoff, dso, srcline; with + or - before
+    /// The fields to print: comm, pid, tid, cpu, time, period, event, ip, sym, symoff, dso, srcline,
+    /// brstack, brstacksym; with + or - before
     /// a name, the usual ones and it, or without it
     #[arg(short = 'F', long, value_name = "FIELD,…", default_value = "", hide_default_value = true,
         allow_hyphen_values = true, value_parser = fields)]
@@ -51,6 +52,7 @@ impl ScriptArgs {
         let input = input.ok_or_else(|| Error::usage("script prints one recording: give one input"))?;
         let mut recording = load.recording();
         recording.keep_addr = true;
+        recording.keep_branches = self.fields.brstack || self.fields.brstacksym;
         let fields = Fields { ns: self.ns, ..self.fields };
         let text = TextOptions { fields, no_call_graph: self.hide_call_graph };
         let rename = self.rename;

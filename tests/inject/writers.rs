@@ -23,8 +23,8 @@ fn perf_reads_what_the_writer_writes() {
     {
         let kinds = IDENTIFIER | USUAL | ID | STREAM_ID | CPU;
         let events = vec![
-            Event { name: "cpu-clock", sample_type: kinds, ids: vec![11], clockid: Some(1) },
-            Event { name: "second", sample_type: kinds & !CALLCHAIN, ids: vec![12, 13], clockid: Some(1) },
+            Event { name: "cpu-clock", sample_type: kinds, ids: vec![11], ..Event::usual() },
+            Event { name: "second", sample_type: kinds & !CALLCHAIN, ids: vec![12, 13], ..Event::usual() },
         ];
         let mut out = PerfData::with_events(order, events);
         let stamp = |time, id| Stamp { id, cpu: 1, ..Stamp::new(77, time) };

@@ -39,6 +39,13 @@ impl Out {
         self.raw(&bytes)
     }
 
+    pub(crate) fn words(&mut self, values: &[u64]) -> &mut Self {
+        for &value in values {
+            self.u64(value);
+        }
+        self
+    }
+
     /// Text, its NUL, and zeros up to a multiple of eight: how perf.data records hold names.
     pub(crate) fn padded_text(&mut self, text: &[u8]) -> &mut Self {
         let end = self.bytes.len() + (text.len() + 1).next_multiple_of(8);

@@ -1,7 +1,8 @@
 //! Writes perf.data in file mode and in pipe mode, in both byte orders.
 //!
 //! Layouts: `tools/perf/Documentation/perf.data-file-format.txt` and `include/uapi/linux/perf_event.h`. Supported of
-//! `sample_type`: IP, TID, TIME, ID, STREAM_ID, CPU, PERIOD, CALLCHAIN, IDENTIFIER.
+//! `sample_type`: IP, TID, TIME, ID, STREAM_ID, CPU, PERIOD, READ (of groups), CALLCHAIN, BRANCH_STACK, REGS_USER,
+//! STACK_USER, IDENTIFIER.
 
 use super::bytes::{Order, Out};
 
@@ -9,17 +10,26 @@ use super::bytes::{Order, Out};
 pub(crate) const IP: u64 = 1;
 pub(crate) const TID: u64 = 1 << 1;
 pub(crate) const TIME: u64 = 1 << 2;
+pub(crate) const READ: u64 = 1 << 4;
 pub(crate) const CALLCHAIN: u64 = 1 << 5;
 pub(crate) const ID: u64 = 1 << 6;
 pub(crate) const CPU: u64 = 1 << 7;
 pub(crate) const PERIOD: u64 = 1 << 8;
 pub(crate) const STREAM_ID: u64 = 1 << 9;
+pub(crate) const BRANCH_STACK: u64 = 1 << 11;
+pub(crate) const REGS_USER: u64 = 1 << 12;
+pub(crate) const STACK_USER: u64 = 1 << 13;
 pub(crate) const IDENTIFIER: u64 = 1 << 16;
 
 /// What `perf record -k mono -g` asks for.
 pub(crate) const USUAL: u64 = IP | TID | TIME | PERIOD | CALLCHAIN;
 
-/// In a call chain: user addresses follow.
+/// `PERF_SAMPLE_BRANCH_USER`, `PERF_SAMPLE_BRANCH_CALL_STACK`: of `branch_sample_type`.
+pub(crate) const BRANCH_USER: u64 = 1;
+pub(crate) const BRANCH_CALL_STACK: u64 = 1 << 11;
+
+/// In a call chain: kernel addresses, user addresses follow.
+pub(crate) const CONTEXT_KERNEL: u64 = -128i64 as u64;
 pub(crate) const CONTEXT_USER: u64 = -512i64 as u64;
 
 /// `PERF_RECORD_MISC_KERNEL`, `PERF_RECORD_MISC_USER`.
@@ -45,12 +55,46 @@ pub(crate) struct Event {
     pub(crate) ids: Vec<u64>,
     /// 1 is CLOCK_MONOTONIC; `None` is perf's own clock.
     pub(crate) clockid: Option<u32>,
+    /// `PERF_FORMAT_*`.
+    pub(crate) read_format: u64,
+    /// `PERF_SAMPLE_BRANCH_*`.
+    pub(crate) branches: u64,
+    /// Which registers, by `PERF_REG_*` numbers.
+    pub(crate) registers: u64,
+    /// How much of the user stack is copied.
+    pub(crate) stack: u32,
+}
+
+/// `PERF_FORMAT_ID`, and with `PERF_FORMAT_GROUP`.
+pub(crate) const READ_ID: u64 = 4;
+pub(crate) const READ_GROUP: u64 = 4 | 8;
+
+/// What a sample holds beside address and call chain.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct More<'a> {
+    /// Value and id of each counter of a group.
+    pub(crate) values: &'a [(u64, u64)],
+    /// From, to, flags.
+    pub(crate) branches: &'a [[u64; 3]],
+    /// `PERF_SAMPLE_REGS_ABI_*`, and the registers' values.
+    pub(crate) registers: (u64, &'a [u64]),
+    /// From the stack pointer up.
+    pub(crate) stack: &'a [u64],
 }
 
 impl Event {
     /// cpu-clock as `perf record -k mono -g` opens it.
     pub(crate) fn usual() -> Self {
-        Self { name: "cpu-clock", sample_type: USUAL, ids: Vec::new(), clockid: Some(1) }
+        Self {
+            name: "cpu-clock",
+            sample_type: USUAL,
+            ids: Vec::new(),
+            clockid: Some(1),
+            read_format: READ_ID,
+            branches: 0,
+            registers: 0,
+            stack: 0,
+        }
     }
 }
 
@@ -156,6 +200,19 @@ impl PerfData {
 
     /// `PERF_RECORD_SAMPLE` of any event; `chain` is written as it stands.
     pub(crate) fn sample_of(&mut self, event: usize, misc: u16, stamp: Stamp, ip: u64, chain: &[u64]) {
+        self.sample_with(event, misc, stamp, ip, chain, &More::default());
+    }
+
+    /// `PERF_RECORD_SAMPLE` with all that it may hold.
+    pub(crate) fn sample_with(
+        &mut self,
+        event: usize,
+        misc: u16,
+        stamp: Stamp,
+        ip: u64,
+        chain: &[u64],
+        more: &More<'_>,
+    ) {
         let kinds = self.events[event].sample_type;
         let mut body = Out::new(self.order);
         let mut field = |bit: u64, write: &dyn Fn(&mut Out)| {
@@ -187,13 +244,34 @@ impl PerfData {
         field(PERIOD, &|out| {
             out.u64(1_000_000);
         });
-        field(CALLCHAIN, &|out| {
-            out.u64(chain.len() as u64);
-            chain.iter().for_each(|addr| {
-                out.u64(*addr);
+        field(READ, &|out| {
+            out.u64(more.values.len() as u64);
+            more.values.iter().for_each(|(value, id)| {
+                out.u64(*value).u64(*id);
             });
         });
+        field(CALLCHAIN, &|out| {
+            out.u64(chain.len() as u64).words(chain);
+        });
+        field(BRANCH_STACK, &|out| {
+            out.u64(more.branches.len() as u64).words(more.branches.as_flattened());
+        });
+        field(REGS_USER, &|out| {
+            out.u64(more.registers.0).words(more.registers.1);
+        });
+        field(STACK_USER, &|out| {
+            let size = 8 * more.stack.len() as u64;
+            out.u64(size).words(more.stack);
+            // How much of it is real; not there if there is none.
+            (size > 0).then(|| out.u64(size));
+        });
         self.record(9, misc, &body.bytes);
+    }
+
+    /// Where it was recorded: `uname -m`.
+    pub(crate) fn machine(&mut self, name: &str) {
+        let text = self.string(name);
+        self.feature(6, text);
     }
 
     /// `PERF_RECORD_FINISHED_ROUND`.
@@ -299,9 +377,10 @@ impl PerfData {
         // A big-endian compiler allots bit fields from the highest bit on.
         let flags = if self.order == Order::Little { flags } else { flags.reverse_bits() };
         let mut out = Out::new(self.order);
-        out.u32(1).u32(ATTR_SIZE as u32).u64(0).u64(999).u64(event.sample_type).u64(4).u64(flags);
-        out.bytes.resize(92, 0);
-        out.u32(event.clockid.unwrap_or(0));
+        out.u32(1).u32(ATTR_SIZE as u32).u64(0).u64(999).u64(event.sample_type);
+        out.u64(event.read_format).u64(flags);
+        out.bytes.resize(72, 0);
+        out.u64(event.branches).u64(event.registers).u32(event.stack).u32(event.clockid.unwrap_or(0));
         out.bytes.resize(ATTR_SIZE, 0);
         out.bytes
     }

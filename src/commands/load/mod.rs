@@ -33,8 +33,10 @@ pub struct LoadOptions {
     pub pretty_jit_names: bool,
     /// Whether samples of different processors are kept apart.
     pub by_cpu: bool,
-    /// Whether the last branches are told in place of callers.
+    /// Whether the last branches are told above the callers.
     pub branch_stack: bool,
+    /// How many frames a stack may have, of those in perf.data.
+    pub max_stack: Option<usize>,
     /// Where the names of native code come from, and what is wanted of it.
     pub symbols: SymbolOptions,
     /// Where kernel symbols come from.
@@ -128,6 +130,8 @@ impl LoadOptions {
             kernel: self.kernel.clone(),
             by_cpu: self.by_cpu,
             branch_stack: self.branch_stack,
+            max_stack: self.max_stack,
+            keep_branches: false,
             sources: self.sources.clone(),
         }
     }

@@ -3,6 +3,7 @@
 //! Phases, each over what the one before left: the records beside the samples (processes, threads, mappings) → JIT
 //! code and address spaces → samples as chains of spots, in parallel → each distinct spot named once.
 
+mod branches;
 mod counted;
 mod named;
 mod profile;
@@ -60,8 +61,12 @@ pub struct RecordingOptions {
     pub kernel: KernelOptions,
     /// Whether samples of different processors are kept apart.
     pub by_cpu: bool,
-    /// Whether the last branches are told in place of callers.
+    /// Whether the last branches are told above the callers.
     pub branch_stack: bool,
+    /// How many frames a stack may have; `None`: as many as were recorded, or [`MAX_DEPTH`] if it is unwound.
+    pub max_stack: Option<usize>,
+    /// Whether the last branches are kept beside the stacks.
+    pub keep_branches: bool,
     /// Where the names of JIT code come from.
     pub sources: SourceOptions,
 }
@@ -133,7 +138,7 @@ pub(super) fn load_and_look<T>(
     let spots = Spots { spaces: &spaces, codes, keep_addr: options.keep_addr };
     let search = SearchOptions { machine: processes.machine, ..options.symbols.search.clone() };
     let images = Images::new(spaces.dsos().iter(), search);
-    let unwinder = Unwinder::new(&spaces, codes, &images, MAX_DEPTH);
+    let unwinder = Unwinder::new(&spaces, codes, &images, options.max_stack.unwrap_or(MAX_DEPTH));
     let machine = Machine::new(processes.machine.unwrap_or(EM_X86_64));
     let (first, last) = if options.filter.asks_time() { pieces.times(&recording) } else { (Nanos(0), Nanos(0)) };
     let context = Context {
@@ -145,6 +150,8 @@ pub(super) fn load_and_look<T>(
         events: &wanted(&recording, &options.event),
         by_cpu: options.by_cpu,
         branch_stack: options.branch_stack,
+        max_stack: options.max_stack.unwrap_or(usize::MAX),
+        keep_branches: options.keep_branches,
     };
     let mut samples = read(context, &pieces, job);
     std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(path, &mut outcome.warnings);

@@ -170,6 +170,10 @@ impl Naming<'_> {
                 if jit {
                     kind = FrameKind::Jit;
                 }
+                // Of branches it is not recorded whose code they are in.
+                if matches!(self.spots.spaces.dsos().get(dso).kind, DsoKind::Kernel | DsoKind::Module) {
+                    kind = FrameKind::Kernel;
+                }
                 (Some(module), offset)
             }
             Location::Nothing(addr) => (None, addr.0),

@@ -3,10 +3,11 @@
 //! Each piece numbers what it meets by itself; the pieces are merged in the order of the file, so the result does
 //! not depend on the number of threads. Frames that a sample shares with the one before are not looked at again.
 
+use super::branches::{lbr_chain, put_history};
 use super::counted::{Counted, Member, own};
 use super::spots::{Found, Spot, Spots, TRUNCATED_FRAME};
 use crate::error::Skipped;
-use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
+use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Sample, kind};
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::filter::Placed;
 use crate::model::process::CpuMode;
@@ -32,6 +33,19 @@ pub(in crate::commands) struct SampleRow {
     pub(in crate::commands) chain: Option<ChainId>,
     /// The processor.
     pub(in crate::commands) cpu: Option<u32>,
+    /// Its branches, where they are kept: from and to in [`Samples::branches`].
+    pub(in crate::commands) branches: (u32, u32),
+}
+
+/// A taken branch.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::commands) struct Taken {
+    /// The branch instruction.
+    pub(in crate::commands) from: PlaceId,
+    /// Where it went.
+    pub(in crate::commands) to: PlaceId,
+    /// See [`crate::formats::perf_data::Branch`].
+    pub(in crate::commands) flags: u64,
 }
 
 /// What a piece, or all, of a recording holds.
@@ -44,6 +58,8 @@ pub(in crate::commands) struct Samples {
     /// The threads of all rows.
     pub(in crate::commands) tracks: Vec<Track>,
     track_ids: FxHashMap<Track, u32>,
+    /// The branches of all rows, newest first.
+    pub(in crate::commands) branches: Vec<Taken>,
     /// Samples that could not be read.
     pub(super) skipped: Skipped,
 }
@@ -51,7 +67,8 @@ pub(in crate::commands) struct Samples {
 impl Default for Samples {
     fn default() -> Self {
         let (rows, tracks, track_ids) = (Vec::new(), Vec::new(), FxHashMap::default());
-        Self { rows, chains: Chains::default(), tracks, track_ids, skipped: Skipped::new("sample") }
+        let (chains, branches) = (Chains::default(), Vec::new());
+        Self { rows, chains, tracks, track_ids, branches, skipped: Skipped::new("sample") }
     }
 }
 
@@ -70,9 +87,15 @@ impl Samples {
     pub(super) fn append(&mut self, piece: Self) {
         let chains = self.chains.merge(&piece.chains);
         let tracks: Vec<u32> = piece.tracks.into_iter().map(|track| self.track(track)).collect();
+        let before = self.branches.len() as u32;
+        for Taken { from, to, flags } in piece.branches {
+            let [from, to] = [from, to].map(|place| self.chains.place(piece.chains.places()[place.0 as usize]));
+            self.branches.push(Taken { from, to, flags });
+        }
         self.rows.extend(piece.rows.into_iter().map(|row| SampleRow {
             track: tracks[row.track as usize],
             chain: row.chain.map(|chain| chains[chain.0 as usize]),
+            branches: (before + row.branches.0, before + row.branches.1),
             ..row
         }));
         self.skipped.append(piece.skipped);
@@ -92,12 +115,19 @@ pub(super) struct Context<'a> {
     pub(super) events: &'a [bool],
     /// Whether samples of different processors are kept apart.
     pub(super) by_cpu: bool,
-    /// Whether branches are told, not callers.
+    /// Whether branches are told above the callers.
     pub(super) branch_stack: bool,
+    /// How many frames a stack may have: of the kernel's call chain, and of what is unwound.
+    pub(super) max_stack: usize,
+    /// Whether branches are kept beside the stacks.
+    pub(super) keep_branches: bool,
 }
 
 /// Process, thread, and processor where they are kept apart.
 type Who = (Option<Pid>, Option<Tid>, Option<u32>);
+
+/// Of samples without a time: after everything that has one.
+const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 /// Reads the samples of one piece.
 #[derive(Debug)]
@@ -174,14 +204,18 @@ impl<'a> Reading<'a> {
         if !filter.comm(&self.samples.tracks[track as usize].comm) {
             return;
         }
-        let chain = self.chain(sample, pid.unwrap_or(Pid(-1)));
-        let row =
-            |&(event, period): &Member| SampleRow { event, track, time: sample.time, period, chain, cpu: sample.cpu };
+        let pid = pid.unwrap_or(Pid(-1));
+        let chain = self.chain(sample, pid);
+        let branches = self.branches(sample, pid);
+        let row = |&(event, period): &Member| {
+            let (time, cpu) = (sample.time, sample.cpu);
+            SampleRow { event, track, time, period, chain, cpu, branches }
+        };
         self.samples.rows.extend(members.iter().filter(wanted).map(row));
     }
 
     fn track(&mut self, pid: Option<Pid>, tid: Option<Tid>, cpu: Option<u32>, time: Option<Nanos>) -> u32 {
-        let now = time.unwrap_or(Nanos(u64::MAX - 1));
+        let now = time.unwrap_or(UNTIMED);
         match self.named.get(&(pid, tid, cpu)) {
             Some(&(track, from, until)) if from <= now && now < until => return track,
             _ => {}
@@ -196,7 +230,7 @@ impl<'a> Reading<'a> {
     fn chain(&mut self, sample: &Sample<'_>, pid: Pid) -> Option<ChainId> {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
-        let time = sample.time.unwrap_or(Nanos(u64::MAX - 1));
+        let time = sample.time.unwrap_or(UNTIMED);
         self.look(sample, pid, time, &mut frames);
         let known = self.known(&frames, pid, time);
         let mut last = known.checked_sub(1).map(|last| self.before[last]);
@@ -212,6 +246,19 @@ impl<'a> Reading<'a> {
         self.before_of = Some((pid, time));
         self.frames = frames;
         last.map(|last| last.chain)
+    }
+
+    /// Keeps the branches of a sample, if asked for.
+    fn branches(&mut self, sample: &Sample<'_>, pid: Pid) -> (u32, u32) {
+        let time = sample.time.unwrap_or(UNTIMED);
+        let start = self.samples.branches.len() as u32;
+        let kept = sample.branches.filter(|_| self.context.keep_branches);
+        for Branch { from, to, flags } in kept.into_iter().flat_map(Branches::iter) {
+            let [(from, _), (to, _)] =
+                [from, to].map(|addr| self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(addr)), time));
+            self.samples.branches.push(Taken { from, to, flags });
+        }
+        (start, self.samples.branches.len() as u32)
     }
 
     /// How many frames, outermost first, are those of the sample before.
@@ -237,20 +284,22 @@ impl<'a> Reading<'a> {
 
     /// The frames of a sample, innermost first.
     fn look(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos, frames: &mut Vec<(CpuMode, FrameAddr)>) {
-        if let (true, Some(branches)) = (self.context.branch_stack, sample.branches) {
-            for branch in branches.iter() {
-                frames.push((CpuMode::User, FrameAddr::Ip(branch.to)));
-                frames.push((CpuMode::User, FrameAddr::Ip(branch.from)));
+        let Context { recording, max_stack, branch_stack, .. } = self.context;
+        let attr = &recording.events[sample.event].attr;
+        if self.unwind(sample, pid, time) {
+            let unwound = self.unwound.frames.iter().map(|&frame| (CpuMode::User, frame));
+            frames.extend(sample.frames().filter(|(mode, _)| *mode != CpuMode::User).take(max_stack));
+            frames.extend(unwound.take(max_stack));
+            if self.unwound.truncated && self.unwound.frames.len() < max_stack {
+                frames.push(TRUNCATED_FRAME);
             }
+        } else if let Some(chain) = lbr_chain(sample, attr) {
+            frames.extend(chain.take(max_stack));
+        } else {
+            frames.extend(sample.frames().take(max_stack));
         }
-        if !self.unwind(sample, pid, time) {
-            frames.extend(sample.frames());
-            return;
-        }
-        frames.extend(sample.frames().filter(|(mode, _)| *mode != CpuMode::User));
-        frames.extend(self.unwound.frames.iter().map(|&frame| (CpuMode::User, frame)));
-        if self.unwound.truncated {
-            frames.push(TRUNCATED_FRAME);
+        if let (true, Some(branches)) = (branch_stack, sample.branches) {
+            put_history(branches, frames);
         }
     }
 

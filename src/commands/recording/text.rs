@@ -2,9 +2,11 @@
 //!
 //! The lines of a place are made once; a sample is its header and the lines of its chain, copied.
 
-use super::samples::SampleRow;
+use super::named::Shown;
+use super::samples::{SampleRow, Taken};
 use super::{Job, Loaded};
 use crate::error::Result;
+use crate::formats::perf_script::branches::{BranchLine, branch};
 use crate::formats::perf_script::write::{self, Fields, Header, Line};
 use crate::model::chains::PlaceId;
 use linux_perf_event_reader::constants as abi;
@@ -60,15 +62,7 @@ impl<'a> Writing<'a> {
                 if shown.truncated {
                     return;
                 }
-                let line = Line {
-                    addr: shown.ip,
-                    symbol: shown.name,
-                    offset: shown.offset,
-                    dso: shown.module,
-                    inlined: shown.inlined,
-                    source: shown.file.map(|file| (file, shown.line)),
-                };
-                write::frame(&mut lines, options.fields, !options.no_call_graph, &line);
+                write::frame(&mut lines, options.fields, !options.no_call_graph, &line(shown));
             });
             lines.len()
         });
@@ -103,12 +97,46 @@ impl<'a> Writing<'a> {
             let end = memchr::memchr(b'\n', line).filter(|_| !self.options.fields.srcline);
             out.extend_from_slice(&line[..end.unwrap_or(line.len())]);
         }
+        let (start, end) = row.branches;
+        for taken in &samples.branches[start as usize..end as usize] {
+            self.branch(taken, out);
+        }
         write::end(out);
+    }
+
+    fn branch(&self, taken: &Taken, out: &mut Vec<u8>) {
+        let fields = self.options.fields;
+        self.function(taken.from, |from| {
+            self.function(taken.to, |to| {
+                let line = BranchLine { from: line(from), to: line(to), flags: taken.flags };
+                branch(out, fields, !fields.brstack, &line);
+            });
+        });
+    }
+
+    /// The function that a place is in, without those expanded into it.
+    fn function(&self, place: PlaceId, mut with: impl FnMut(&Shown<'_>)) {
+        self.loaded.named.each(place, |shown| {
+            if !shown.inlined {
+                with(shown);
+            }
+        });
     }
 
     fn lines_of(&self, place: PlaceId) -> &[u8] {
         let at = place.0 as usize;
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.lines[start..self.ends[at]]
+    }
+}
+
+fn line<'a>(shown: &Shown<'a>) -> Line<'a> {
+    Line {
+        addr: shown.ip,
+        symbol: shown.name,
+        offset: shown.offset,
+        dso: shown.module,
+        inlined: shown.inlined,
+        source: shown.file.map(|file| (file, shown.line)),
     }
 }

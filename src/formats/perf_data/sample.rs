@@ -196,6 +196,11 @@ pub struct Branch {
 }
 
 impl<'data> Branches<'data> {
+    /// Branches of three words each.
+    pub fn new(words: Words<'data>) -> Self {
+        Self { hw_idx: None, words }
+    }
+
     /// Newest first.
     pub fn iter(self) -> impl Iterator<Item = Branch> + use<'data> {
         let mut words = self.words.iter();

@@ -17,6 +17,7 @@
 //!
 //! Printed by `tools/perf/builtin-script.c` and `tools/perf/util/evsel_fprintf.c`.
 
+pub mod branches;
 pub mod frame;
 pub mod header;
 pub mod known;

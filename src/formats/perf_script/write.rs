@@ -40,6 +40,10 @@ pub struct Fields {
     pub dso: bool,
     /// Source lines, each on a line of its own.
     pub srcline: bool,
+    /// The branch stack, by address.
+    pub brstack: bool,
+    /// The branch stack, by function.
+    pub brstacksym: bool,
     /// Whether times are to the nanosecond (`--ns`).
     pub ns: bool,
 }
@@ -47,7 +51,7 @@ pub struct Fields {
 impl Default for Fields {
     /// perf's own for samples.
     fn default() -> Self {
-        Self { pid: false, srcline: false, ..Self::ALL }
+        Self { pid: false, srcline: false, brstack: false, brstacksym: false, ..Self::ALL }
     }
 }
 
@@ -65,6 +69,8 @@ impl Fields {
         symoff: true,
         dso: true,
         srcline: true,
+        brstack: true,
+        brstacksym: true,
         ns: false,
     };
 
@@ -81,6 +87,8 @@ impl Fields {
         symoff: false,
         dso: false,
         srcline: false,
+        brstack: false,
+        brstacksym: false,
         ns: false,
     };
 
@@ -98,6 +106,8 @@ impl Fields {
             "symoff" => &mut self.symoff,
             "dso" => &mut self.dso,
             "srcline" => &mut self.srcline,
+            "brstack" => &mut self.brstack,
+            "brstacksym" => &mut self.brstacksym,
             _ => return None,
         })
     }
@@ -119,7 +129,7 @@ impl FromStr for Fields {
             let field = fields.field(name).ok_or_else(|| {
                 Error::new(format!(
                     "no field is called {name}; there are comm, pid, tid, cpu, time, period, event, ip, sym, symoff, \
-                     dso and srcline"
+                     dso, srcline, brstack and brstacksym"
                 ))
             })?;
             *field = on;

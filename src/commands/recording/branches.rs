@@ -1,0 +1,93 @@
+//! Frames out of branch stacks (`perf record -b`, `--call-graph lbr`).
+
+use crate::formats::perf_data::{Branch, Branches, EventAttr, Sample};
+use crate::model::process::CpuMode;
+use crate::model::{Addr, FrameAddr};
+use linux_perf_event_reader::constants as abi;
+
+type Frame = (CpuMode, FrameAddr);
+
+/// A call instruction is not longer than this.
+const LONGEST_CALL: u64 = 8;
+
+/// Puts the branches above the callers (`frames`, innermost first), as `perf report --branch-history` does: each
+/// branch is two frames, where it went and where it was taken. Loops are told once. Callers whose calls are among the
+/// branches are not told again.
+pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<Frame>) {
+    let mut branches: Vec<Branch> = branches.iter().collect();
+    // The frame that was interrupted is where the newest branch led.
+    let mut known = usize::from(!branches.is_empty() && !frames.is_empty());
+    for branch in &branches {
+        known += usize::from(frames.get(known).is_some_and(|frame| is_call(branch, frame.1.raw())));
+    }
+    remove_loops(&mut branches);
+    let both = branches.iter().flat_map(|branch| [branch.to, branch.from]);
+    let history: Vec<Frame> = both.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
+    frames.splice(..known, history);
+}
+
+/// Whether the branch called what returns there.
+fn is_call(branch: &Branch, returns: Addr) -> bool {
+    branch.from < returns && branch.from.0 >= returns.0.saturating_sub(LONGEST_CALL)
+}
+
+/// Of branches that are taken again and again in the same order, keeps the newest round.
+fn remove_loops(branches: &mut Vec<Branch>) {
+    let same = |a: &Branch, b: &Branch| (a.from, a.to) == (b.from, b.to);
+    let mut at = 1;
+    while at < branches.len() {
+        let round = (1..=at.min(branches.len() - at)).find(|&length| {
+            let (before, after) = (&branches[at - length..at], &branches[at..at + length]);
+            before.iter().zip(after).all(|(a, b)| same(a, b))
+        });
+        match round {
+            Some(length) => drop(branches.drain(at..at + length)),
+            None => at += 1,
+        }
+    }
+}
+
+/// The call chain of a sample whose user part the processor recorded as a stack of calls. `None` if there is none.
+///
+/// The innermost frame is where the newest call went, the others are calls: not return addresses.
+pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Option<impl Iterator<Item = Frame>> {
+    let branches = sample.branches.filter(|_| attr.branch_sample_type & abi::PERF_SAMPLE_BRANCH_CALL_STACK != 0)?;
+    sample.callchain.iter().find(|&word| word == abi::PERF_CONTEXT_USER)?;
+    let newest = branches.iter().next()?.to;
+    let user = std::iter::once(newest).chain(branches.iter().map(|branch| branch.from));
+    let kernel = sample.frames().take_while(|(mode, _)| *mode != CpuMode::User);
+    Some(kernel.chain(user.map(|addr| (CpuMode::User, FrameAddr::Ip(addr)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::cursor::Endian;
+    use crate::formats::perf_data::Words;
+
+    fn history(branches: &[[u64; 2]], chain: &[u64]) -> Vec<u64> {
+        let words: Vec<u64> = branches.iter().flat_map(|&[from, to]| [from, to, 0]).collect();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let branches = Branches::new(Words::new(&bytes, Endian::Little));
+        let addr = |&addr: &u64| (CpuMode::User, FrameAddr::Return(Addr(addr)));
+        let mut frames: Vec<Frame> = chain.iter().map(addr).collect();
+        put_history(branches, &mut frames);
+        frames.iter().map(|(_, frame)| frame.raw().0).collect()
+    }
+
+    #[test]
+    fn callers_that_the_branches_tell_of_are_told_once() {
+        // main called f at 0x100 (returns to 0x105), f called g at 0x200 (returns to 0x205).
+        assert_eq!(history(&[[0x200, 0x300]], &[0x308, 0x205, 0x105]), [0x300, 0x200, 0x105]);
+        assert_eq!(history(&[[0x310, 0x302]], &[0x308, 0x205, 0x105]), [0x302, 0x310, 0x205, 0x105]);
+        assert_eq!(history(&[], &[0x308, 0x205]), [0x308, 0x205]);
+    }
+
+    #[test]
+    fn a_loop_is_told_once() {
+        let (a, b, c) = ([1, 2], [3, 4], [5, 6]);
+        assert_eq!(history(&[a, a, a, b], &[]), [2, 1, 4, 3]);
+        assert_eq!(history(&[a, b, a, b, a, b, c], &[]), [2, 1, 4, 3, 6, 5]);
+        assert_eq!(history(&[a, b, c, a], &[]), [2, 1, 4, 3, 6, 5, 2, 1]);
+    }
+}
