@@ -3,6 +3,7 @@
 //! A sample costs one look at each frame that differs from the sample before; everything that is dear (symbols,
 //! lines, spelling) is done later, once for each distinct place.
 
+use super::prefix_tree::PrefixTree;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
@@ -19,13 +20,12 @@ pub struct PlaceId(pub u32);
 pub struct Chains<P> {
     places: Vec<P>,
     place_ids: FxHashMap<P, PlaceId>,
-    nodes: Vec<(Option<ChainId>, PlaceId)>,
-    node_ids: FxHashMap<(Option<ChainId>, PlaceId), ChainId>,
+    tree: PrefixTree<PlaceId>,
 }
 
 impl<P> Default for Chains<P> {
     fn default() -> Self {
-        Self { places: Vec::new(), place_ids: FxHashMap::default(), nodes: Vec::new(), node_ids: FxHashMap::default() }
+        Self { places: Vec::new(), place_ids: FxHashMap::default(), tree: PrefixTree::default() }
     }
 }
 
@@ -46,12 +46,7 @@ impl<P: Copy + Eq + Hash> Chains<P> {
 
     /// The chain that continues `caller` (`None`: the outermost frame) with a callee.
     pub fn chain(&mut self, caller: Option<ChainId>, callee: PlaceId) -> ChainId {
-        let next = ChainId(number(self.nodes.len()));
-        let id = *self.node_ids.entry((caller, callee)).or_insert(next);
-        if id == next {
-            self.nodes.push((caller, callee));
-        }
-        id
+        ChainId(self.tree.child(caller.map(|caller| caller.0), callee))
     }
 
     /// All places; the position is the number.
@@ -59,16 +54,26 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         &self.places
     }
 
+    /// How many chains there are.
+    pub fn len(&self) -> usize {
+        self.tree.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.tree.is_empty()
+    }
+
     /// All chains: caller's chain (always a smaller number) and innermost place; the position is the number.
-    pub fn nodes(&self) -> &[(Option<ChainId>, PlaceId)] {
-        &self.nodes
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (Option<ChainId>, PlaceId)> + '_ {
+        self.tree.iter().map(|(caller, place)| (caller.map(ChainId), place))
     }
 
     /// The places of a chain, innermost first.
     pub fn up(&self, chain: Option<ChainId>) -> impl Iterator<Item = PlaceId> + '_ {
-        let mut next = chain;
+        let mut next = chain.map(|chain| chain.0);
         std::iter::from_fn(move || {
-            let (caller, place) = self.nodes[next?.0 as usize];
+            let (caller, place) = self.tree.get(next?);
             next = caller;
             Some(place)
         })
@@ -77,8 +82,8 @@ impl<P: Copy + Eq + Hash> Chains<P> {
     /// Takes over all chains of another; gives the numbers that they have here.
     pub fn merge(&mut self, other: &Self) -> Vec<ChainId> {
         let places: Vec<PlaceId> = other.places.iter().map(|&place| self.place(place)).collect();
-        let mut chains: Vec<ChainId> = Vec::with_capacity(other.nodes.len());
-        for &(caller, place) in &other.nodes {
+        let mut chains: Vec<ChainId> = Vec::with_capacity(other.len());
+        for (caller, place) in other.nodes() {
             let caller = caller.map(|caller| chains[caller.0 as usize]);
             chains.push(self.chain(caller, places[place.0 as usize]));
         }
@@ -106,7 +111,7 @@ mod tests {
         let abd = push(&mut b, "abd");
         push(&mut b, "abc");
         let moved = a.merge(&b);
-        assert_eq!(a.nodes().len(), 4);
+        assert_eq!(a.len(), 4);
         let names: String = a.up(Some(moved[abd.0 as usize])).map(|place| a.places()[place.0 as usize]).collect();
         assert_eq!(names, "dba");
     }

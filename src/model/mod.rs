@@ -7,6 +7,7 @@ pub mod filter;
 pub mod functions;
 pub mod jit_names;
 pub mod label;
+pub mod prefix_tree;
 pub mod process;
 pub mod stacks;
 pub mod threads;

@@ -4,6 +4,7 @@
 //! A [`Profile`] keeps the order of first appearance, so that merging parts in input order gives the same numbers
 //! for any number of threads.
 
+use super::prefix_tree::PrefixTree;
 use super::units::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -172,7 +173,7 @@ pub struct Row {
 pub struct Profile {
     names: Interner<Box<[u8]>, NameId>,
     frames: Interner<Frame, FrameId>,
-    stacks: Interner<(Option<StackId>, FrameId), StackId>,
+    stacks: PrefixTree<FrameId>,
     tracks: Interner<Track, TrackId>,
     /// Whether names are spelled as perf spells them: where a writer follows inferno-collapse-perf, it then drops
     /// argument lists as that does. Other formats' names are written as they are.
@@ -204,7 +205,7 @@ impl Profile {
 
     /// The stack that continues `parent` (`None`: the root) with a callee.
     pub fn stack(&mut self, parent: Option<StackId>, frame: FrameId) -> StackId {
-        self.stacks.intern((parent, frame))
+        StackId(self.stacks.child(parent.map(|parent| parent.0), frame))
     }
 
     /// The number of a track.
@@ -224,7 +225,8 @@ impl Profile {
 
     /// Parent and last frame of a stack. A parent's number is always smaller than its child's.
     pub fn stack_of(&self, id: StackId) -> (Option<StackId>, FrameId) {
-        self.stacks.items[id.index()]
+        let (parent, frame) = self.stacks.get(id.0);
+        (parent.map(StackId), frame)
     }
 
     /// The track of that number.
@@ -234,7 +236,7 @@ impl Profile {
 
     /// How many stacks there are; their numbers run from 0.
     pub fn stack_count(&self) -> usize {
-        self.stacks.items.len()
+        self.stacks.len()
     }
 
     /// How many frames there are; their numbers run from 0.
@@ -302,8 +304,8 @@ impl Profile {
         }
         self.perf_names |= other.perf_names;
         let mut stacks: Vec<StackId> = Vec::with_capacity(other.stack_count());
-        for &(parent, frame) in &other.stacks.items {
-            let parent = parent.map(|parent| stacks[parent.index()]);
+        for (parent, frame) in other.stacks.iter() {
+            let parent = parent.map(|parent| stacks[parent as usize]);
             stacks.push(self.stack(parent, frames[frame.index()]));
         }
         let tracks: Vec<_> = other.tracks.items.iter().map(|track| self.track(track.clone())).collect();

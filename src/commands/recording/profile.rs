@@ -11,8 +11,8 @@ pub(in crate::commands) fn profile(loaded: &Loaded) -> Profile {
     let mut profile = Profile::new();
     profile.perf_names = true;
     let frames = frames(loaded, &mut profile);
-    let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.nodes().len());
-    for &(caller, place) in samples.chains.nodes() {
+    let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.len());
+    for (caller, place) in samples.chains.nodes() {
         let caller = caller.and_then(|caller| stacks[caller.0 as usize]);
         let stack = frames[place.0 as usize].iter().fold(caller, |stack, &frame| Some(profile.stack(stack, frame)));
         stacks.push(stack);

@@ -62,7 +62,7 @@ impl CallTree {
             if self.is_left_out(child, narrow) {
                 continue;
             }
-            let own = self.nodes[child as usize].own.saturating_add(self.narrow_children(child, children, narrow));
+            let own = self.own[child as usize].saturating_add(self.narrow_children(child, children, narrow));
             if own > 0 {
                 todo.push(Step::Own(child, own));
             }
@@ -119,7 +119,7 @@ impl Row<'_> {
         let mut at = node;
         while at != ROOT {
             self.path.push(at);
-            at = self.tree.nodes[at as usize].parent;
+            at = self.tree.parent(at);
         }
         self.path.push(ROOT);
         self.path.reverse();
@@ -135,7 +135,7 @@ impl Row<'_> {
         let end = self.at;
         for (depth, &(node, start)) in self.open.iter().enumerate().skip(shared) {
             if end - start >= self.narrow {
-                let label = (node != ROOT).then(|| self.tree.nodes[node as usize].label);
+                let label = (node != ROOT).then(|| self.tree.nodes.get(node).1);
                 self.boxes.push(Placed { label, depth: depth as u32, start, end });
             }
         }

@@ -9,6 +9,7 @@ mod boxes;
 pub use boxes::Placed;
 
 use super::label::{Annotate, By, is_java, labels, roots};
+use super::prefix_tree::PrefixTree;
 use super::stacks::{FrameId, Profile, Row, Series, StackId, TrackId, Weight};
 use rustc_hash::FxHashMap;
 
@@ -24,34 +25,31 @@ pub struct Spelling {
 }
 
 /// A tree of labels.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CallTree {
     labels: Vec<String>,
     label_ids: FxHashMap<String, u32>,
-    nodes: Vec<Node>,
-    child_ids: FxHashMap<(u32, u32), u32>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Node {
-    parent: u32,
-    label: u32,
-    own: u64,
-    total: u64,
+    /// By label; the first is the root.
+    nodes: PrefixTree<u32>,
+    /// By node.
+    own: Vec<u64>,
+    total: Vec<u64>,
 }
 
 /// The node above all: it has no label.
 const ROOT: u32 = 0;
+const NO_LABEL: u32 = u32::MAX;
+const NO_ROOT: u32 = u32::MAX;
 
 /// Places the stacks of a profile in a [`CallTree`], each once.
 struct Placing<'a> {
     profile: &'a Profile,
     spelling: Spelling,
     tree: CallTree,
-    /// Labels of a frame, by whether Java's rules hold.
-    spelled: FxHashMap<(FrameId, bool), Box<[u32]>>,
-    /// Where a stack of a root hangs.
-    placed: FxHashMap<(u32, Option<StackId>), u32>,
+    /// The labels of each frame, by whether Java's rules hold.
+    spelled: [Vec<Option<Box<[u32]>>>; 2],
+    /// Where each stack hangs, below which root.
+    placed: Vec<(u32, u32)>,
     /// The labels of a root, and whether Java's rules hold there; tracks that are spelled alike share one.
     roots: Vec<(Box<[u32]>, bool)>,
     root_ids: FxHashMap<Box<[u32]>, u32>,
@@ -59,16 +57,22 @@ struct Placing<'a> {
 }
 
 impl CallTree {
+    fn new_empty() -> Self {
+        let mut nodes = PrefixTree::default();
+        nodes.child(None, NO_LABEL);
+        Self { labels: Vec::new(), label_ids: FxHashMap::default(), nodes, own: Vec::new(), total: Vec::new() }
+    }
+
     /// The tree of one event.
     pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
-        let mut placing = Placing::new(profile, spelling);
-        for row in &series.rows {
-            let node = placing.place(row);
-            let own = &mut placing.tree.nodes[node as usize].own;
+        let (mut tree, places) = Placing::new(profile, spelling).place(series.rows.iter());
+        tree.own = vec![0; tree.nodes.len()];
+        for (row, node) in series.rows.iter().zip(places) {
+            let own = &mut tree.own[node as usize];
             *own = own.saturating_add(weight.of(row));
         }
-        placing.tree.sum();
-        placing.tree
+        tree.sum();
+        tree
     }
 
     /// The stacks of one event one by one, in the order of their times, each with its weight; equal neighbours are
@@ -82,30 +86,29 @@ impl CallTree {
     ) {
         let mut rows: Vec<&Row> = series.rows.iter().collect();
         rows.sort_by_key(|row| row.time);
-        let mut placing = Placing::new(profile, spelling);
+        let (tree, places) = Placing::new(profile, spelling).place(rows.iter().copied());
         let mut run: Option<(u32, u64)> = None;
         let mut line = String::new();
-        for row in rows {
-            let node = placing.place(row);
+        for (row, node) in rows.into_iter().zip(places) {
             match &mut run {
                 Some((same, sum)) if *same == node => *sum = sum.saturating_add(weight.of(row)),
                 _ => {
                     if let Some((node, sum)) = run.replace((node, weight.of(row))) {
-                        placing.tree.path(node, &mut line);
+                        tree.path(node, &mut line);
                         stack(&line, sum);
                     }
                 }
             }
         }
         if let Some((node, sum)) = run {
-            placing.tree.path(node, &mut line);
+            tree.path(node, &mut line);
             stack(&line, sum);
         }
     }
 
     /// The sum of all weights.
     pub fn total(&self) -> u64 {
-        self.nodes.first().map_or(0, |root| root.total)
+        self.total.first().map_or(0, |total| *total)
     }
 
     /// Every stack that has weight of its own, in the byte order of its spelling, frames joined by `;`. Nodes that
@@ -118,7 +121,7 @@ impl CallTree {
         while let Some(step) = todo.pop() {
             match step {
                 Step::Own(node, length) => {
-                    let own = self.nodes[node as usize].own + self.narrow_children(node, &children, narrow);
+                    let own = self.own[node as usize] + self.narrow_children(node, &children, narrow);
                     if own > 0 && node != ROOT {
                         self.open(node, length, &mut path);
                         stack(&path, own)?;
@@ -164,17 +167,22 @@ impl CallTree {
 
     /// Whether a node is counted as its caller's own. A root has no caller: it would be missing from the whole.
     fn is_left_out(&self, node: u32, narrow: u64) -> bool {
-        let node = &self.nodes[node as usize];
-        node.total < narrow && node.parent != ROOT || node.total == 0
+        let total = self.total[node as usize];
+        total < narrow && self.parent(node) != ROOT || total == 0
     }
 
     fn narrow_children(&self, node: u32, children: &Children, narrow: u64) -> u64 {
-        let totals = children.of(node).iter().map(|&child| self.nodes[child as usize].total);
+        let totals = children.of(node).iter().map(|&child| self.total[child as usize]);
         totals.filter(|total| *total < narrow).sum()
     }
 
     fn label(&self, node: u32) -> &str {
-        &self.labels[self.nodes[node as usize].label as usize]
+        self.labels.get(self.nodes.get(node).1 as usize).map_or("", String::as_str)
+    }
+
+    /// The root is its own.
+    fn parent(&self, node: u32) -> u32 {
+        self.nodes.get(node).0.unwrap_or(ROOT)
     }
 
     /// The whole path of a node into `line`.
@@ -183,7 +191,7 @@ impl CallTree {
         let mut at = node;
         while at != ROOT {
             up.push(self.label(at));
-            at = self.nodes[at as usize].parent;
+            at = self.parent(at);
         }
         line.clear();
         for label in up.iter().rev() {
@@ -195,12 +203,7 @@ impl CallTree {
     }
 
     fn child(&mut self, parent: u32, label: u32) -> u32 {
-        let next = self.nodes.len() as u32;
-        let child = *self.child_ids.entry((parent, label)).or_insert(next);
-        if child == next {
-            self.nodes.push(Node { parent, label, own: 0, total: 0 });
-        }
-        child
+        self.nodes.child(Some(parent), label)
     }
 
     fn label_id(&mut self, label: String) -> u32 {
@@ -213,29 +216,26 @@ impl CallTree {
 
     /// A parent's number is smaller than its children's: one pass from the end sums all.
     fn sum(&mut self) {
-        for at in (0..self.nodes.len()).rev() {
-            let node = &mut self.nodes[at];
-            node.total = node.total.saturating_add(node.own);
-            let (parent, total) = (node.parent as usize, node.total);
-            if at != ROOT as usize {
-                let above = &mut self.nodes[parent];
-                above.total = above.total.saturating_add(total);
-            }
+        self.total = self.own.clone();
+        for at in (1..self.total.len()).rev() {
+            let (parent, total) = (self.parent(at as u32) as usize, self.total[at]);
+            self.total[parent] = self.total[parent].saturating_add(total);
         }
     }
 
     fn children(&self) -> Children {
         let mut starts = vec![0u32; self.nodes.len() + 1];
-        for node in self.nodes.iter().skip(1) {
-            starts[node.parent as usize + 1] += 1;
+        let parents = || self.nodes.iter().map(|(parent, _)| parent.unwrap_or(ROOT)).enumerate().skip(1);
+        for (_, parent) in parents() {
+            starts[parent as usize + 1] += 1;
         }
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
         let mut next = starts.clone();
-        let mut list = vec![0; self.nodes.len().saturating_sub(1)];
-        for (at, node) in self.nodes.iter().enumerate().skip(1) {
-            let place = &mut next[node.parent as usize];
+        let mut list = vec![0; self.nodes.len() - 1];
+        for (at, parent) in parents() {
+            let place = &mut next[parent as usize];
             list[*place as usize] = at as u32;
             *place += 1;
         }
@@ -264,25 +264,38 @@ impl Children {
 
 impl<'a> Placing<'a> {
     fn new(profile: &'a Profile, spelling: Spelling) -> Self {
-        let root = Node { parent: ROOT, label: 0, own: 0, total: 0 };
+        let unspelled = || vec![None; profile.frame_count()];
         Self {
             profile,
             spelling,
-            tree: CallTree { nodes: vec![root], ..CallTree::default() },
-            spelled: FxHashMap::default(),
-            placed: FxHashMap::default(),
+            tree: CallTree::new_empty(),
+            spelled: [unspelled(), unspelled()],
+            placed: vec![(NO_ROOT, ROOT); profile.stack_count()],
             roots: Vec::new(),
             root_ids: FxHashMap::default(),
             root_of: FxHashMap::default(),
         }
     }
 
-    fn place(&mut self, row: &Row) -> u32 {
-        let root = self.root(row.track);
-        if let Some(&node) = self.placed.get(&(root, row.stack)) {
-            return node;
+    /// The tree, and the node of each row. The stacks of one root are placed together: what is known of another
+    /// root's can be forgotten then.
+    fn place<'r>(mut self, rows: impl Iterator<Item = &'r Row>) -> (CallTree, Vec<u32>) {
+        let mut wanted: Vec<(u32, usize, Option<StackId>)> = Vec::new();
+        for (at, row) in rows.enumerate() {
+            wanted.push((self.root(row.track), at, row.stack));
         }
-        if self.spelling.reversed { self.hang_reversed(root, row.stack) } else { self.hang(root, row.stack) }
+        wanted.sort_unstable_by_key(|&(root, at, _)| (root, at));
+        let mut places = vec![ROOT; wanted.len()];
+        for (root, at, stack) in wanted {
+            places[at] = if self.spelling.reversed { self.hang_reversed(root, stack) } else { self.hang(root, stack) };
+        }
+        (self.tree, places)
+    }
+
+    /// Where a stack hangs below a root, if it is known.
+    fn placed(&self, root: u32, stack: StackId) -> Option<u32> {
+        let (below, node) = self.placed[stack.index()];
+        (below == root).then_some(node)
     }
 
     fn root(&mut self, id: TrackId) -> u32 {
@@ -306,27 +319,31 @@ impl<'a> Placing<'a> {
         let mut down = Vec::new();
         let mut at = stack;
         let mut node = loop {
-            if let Some(&placed) = self.placed.get(&(root, at)) {
+            let Some(id) = at else { break self.hang_root(ROOT, root) };
+            if let Some(placed) = self.placed(root, id) {
                 break placed;
             }
-            let Some(id) = at else { break self.hang_root(ROOT, root) };
             let (parent, frame) = self.profile.stack_of(id);
-            down.push((at, frame));
+            down.push((id, frame));
             at = parent;
         };
-        self.placed.insert((root, at), node);
         for (stack, frame) in down.into_iter().rev() {
             node = self.step(node, frame, root);
-            self.placed.insert((root, stack), node);
+            self.placed[stack.index()] = (root, node);
         }
         node
     }
 
     fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
+        if let Some(placed) = stack.and_then(|stack| self.placed(root, stack)) {
+            return placed;
+        }
         let profile = self.profile;
         let node = profile.frames_up(stack).fold(ROOT, |node, frame| self.step(node, frame, root));
         let node = self.hang_root(node, root);
-        self.placed.insert((root, stack), node);
+        if let Some(stack) = stack {
+            self.placed[stack.index()] = (root, node);
+        }
         node
     }
 
@@ -343,7 +360,7 @@ impl<'a> Placing<'a> {
     fn step(&mut self, mut node: u32, frame: FrameId, root: u32) -> u32 {
         let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
         let tree = &mut self.tree;
-        let spelled = self.spelled.entry((frame, java)).or_insert_with(|| {
+        let spelled = self.spelled[usize::from(java)][frame.index()].get_or_insert_with(|| {
             let mut labels = labels(profile, profile.frame_of(frame), java, spelling.annotate);
             if spelling.reversed {
                 labels.reverse();
