@@ -203,3 +203,34 @@ fn memory_is_bounded_whatever_the_length() {
     assert!(child.wait().unwrap().success());
     assert!(len > 20 * LIMIT_KIB as u64 * 1024, "{len} bytes came out");
 }
+
+#[test]
+fn frames_of_files_are_named_if_that_is_asked_for() {
+    use object::{Object, ObjectSegment, ObjectSymbol};
+    let dir = tempfile::tempdir().unwrap();
+    let (source, library) = (dir.path().join("x.c"), dir.path().join("libx.so"));
+    fs::write(&source, "int hot_native(int n) { int s = 0; while (n--) s += n; return s; }\n").unwrap();
+    let made = Command::new("gcc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source).status().unwrap();
+    assert!(made.success());
+    let bytes = fs::read(&library).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let symbol = file.symbols().find(|symbol| symbol.name() == Ok("hot_native")).unwrap();
+    let segment =
+        file.segments().find(|segment| symbol.address().wrapping_sub(segment.address()) < segment.size()).unwrap();
+    let offset = symbol.address() - segment.address() + segment.file_range().0;
+    let (page, base) = (offset & !0xfff, 0x7f00_0000_0000u64);
+    let library = library.display();
+    let map =
+        format!("app 5 8.000001: PERF_RECORD_MMAP2 5/5: [{base:#x}(0x1000) @ {page:#x} fe:00 1 0]: r-xp {library}\n");
+    let frame = |addr: u64, name: &str| format!("app 5 8.000002:  1 c: \n\t {addr:x} {name} ({library})\n\n");
+    let run = |text: &str, flags: &[&str]| String::from_utf8(named(text.as_bytes(), flags)).unwrap();
+    // As perf 6.1 prints it: relative to the file.
+    let old = frame(offset + 3, "[unknown]");
+    assert_eq!(run(&old, &["--native"]), frame(offset + 3, "hot_native+0x3"));
+    assert_eq!(run(&old, &[]), old);
+    // As perf 7 does: absolute, to be understood by the mappings only.
+    let absolute = base + offset - page + 3;
+    let new = frame(absolute, "[unknown]");
+    assert_eq!(run(&(map.clone() + &new), &["--native"]), map + &frame(absolute, "hot_native+0x3"));
+    assert_eq!(run(&new, &["--native"]), new);
+}

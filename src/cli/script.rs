@@ -33,6 +33,10 @@ pub(super) struct ScriptArgs {
     /// Of a text: name frames of JIT code that already have a name, too
     #[arg(long)]
     rename: bool,
+    /// Of a text: name frames of files, too, where it shows the mappings (perf script --show-mmap-events). The files
+    /// that are here are taken for those that ran: a text has no build IDs
+    #[arg(long)]
+    native: bool,
     /// Print times to the nanosecond
     #[arg(long)]
     ns: bool,
@@ -55,7 +59,7 @@ impl ScriptArgs {
         recording.keep_branches = self.fields.brstack || self.fields.brstacksym;
         let fields = Fields { ns: self.ns, ..self.fields };
         let text = TextOptions { fields, no_call_graph: self.hide_call_graph };
-        let rename = self.rename;
-        script::run(&ScriptOptions { input, output: self.output.into(), recording, text, rename }, job)
+        let (rename, native) = (self.rename, self.native);
+        script::run(&ScriptOptions { input, output: self.output.into(), recording, text, rename, native }, job)
     }
 }

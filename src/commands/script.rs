@@ -1,6 +1,7 @@
 //! `script`: perf.data → perf script's text; or such a text → the same with names for the frames of JIT code.
 
 use super::load::{Input, unpacked};
+use super::progress::Progress;
 use super::recording::{self, RecordingOptions, TextOptions};
 use super::script_filter::{self, FilterOptions};
 use super::{Job, Outcome};
@@ -8,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::formats::perf_data;
 use crate::formats::perf_script::rewrite::Style;
 use crate::io::{self, InPath, OutPath, Output, Stream};
+use crate::resolve::symbols::SymbolOptions;
 
 /// What to print, and how.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct ScriptOptions {
     pub text: TextOptions,
     /// Name frames of a text that have a name already, too.
     pub rename: bool,
+    /// Of a text: name frames of files, too.
+    pub native: bool,
 }
 
 /// What there is to do.
@@ -29,7 +33,7 @@ enum Opened {
     /// Print a recording.
     Recording(Input),
     /// Name what is in a text; anything that is no recording is taken for one and passed on.
-    Text(Stream),
+    Text(Stream, Progress),
 }
 
 /// Prints.
@@ -37,9 +41,9 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let shown = super::load::shown(&options.input);
     let in_file = |error: Error| error.in_file(&shown);
-    let input = match open(&options.input).map_err(in_file)? {
+    let input = match open(&options.input, job).map_err(in_file)? {
         Opened::Recording(input) => input,
-        Opened::Text(text) => return script_filter::run(text, &options.filter(), job).map_err(in_file),
+        Opened::Text(text, _progress) => return script_filter::run(text, &options.filter(), job).map_err(in_file),
     };
     let mut output = Output::create(&options.output)?;
     let loaded = recording::load(&input, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
@@ -49,11 +53,12 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
 }
 
 /// Looks at the beginning: a text is not read to its end before its first frames are named.
-fn open(path: &InPath) -> Result<Opened> {
+fn open(path: &InPath, job: &Job) -> Result<Opened> {
     let Some(file) = io::open_stream(path)? else { return Input::open(path).map(Opened::Recording) };
-    let mut stream = unpacked(Stream::new(Box::new(file)))?;
+    let (progress, reader) = Progress::of_reading(file, job);
+    let mut stream = unpacked(Stream::new(reader))?;
     match (perf_data::sniff(stream.peek(HEAD)?), path) {
-        (false, _) => Ok(Opened::Text(stream)),
+        (false, _) => Ok(Opened::Text(stream, progress)),
         (true, InPath::Stdin) => Input::of(io::spool(stream)?).map(Opened::Recording),
         (true, InPath::Path(_)) => Input::open(path).map(Opened::Recording),
     }
@@ -64,8 +69,10 @@ const HEAD: usize = 1 << 12;
 
 impl ScriptOptions {
     fn filter(&self) -> FilterOptions {
-        let style = Style { rename: self.rename, srcline: self.text.fields.srcline, no_offsets: false };
+        let srcline = self.text.fields.srcline;
+        let style = Style { rename: self.rename, srcline, native: self.native, ..Style::default() };
         let (input, output) = (self.input.clone(), self.output.clone());
-        FilterOptions { input, output, style, sources: self.recording.sources.clone() }
+        let symbols = SymbolOptions { inlines: false, lines: false, ..self.recording.symbols.clone() };
+        FilterOptions { input, output, style, sources: self.recording.sources.clone(), symbols }
     }
 }

@@ -12,12 +12,12 @@ mod images;
 mod input;
 mod output;
 mod plan;
-mod progress;
 mod summary;
 mod touched;
 
 pub use build_ids::BuildIdMode;
 
+use super::progress::Progress;
 use super::recording::records::Pieces;
 use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning, Warnings};
@@ -37,7 +37,6 @@ use images::{Images, Wanted};
 use input::Input;
 use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use plan::Plan;
-use progress::Progress;
 use std::path::{Path, PathBuf};
 use touched::{Context, Key, Reach, Touch, Touched};
 
@@ -69,6 +68,8 @@ pub struct InjectOptions {
 
 /// What most recordings are of, where they do not say.
 const EM_X86_64: u16 = 62;
+/// Records go by three times: told, looked at, written.
+const PASSES: u64 = 3;
 /// So often insertions may make other insertions necessary; beyond that some frames stay without a name.
 const MAX_ROUNDS: usize = 8;
 
@@ -78,7 +79,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     refuse_own_input(&options.input, &options.output)?;
     let mut input = Input::open(&options.input, &mut outcome.warnings)?;
     let mut output = Output::create(&options.output)?;
-    let progress = Progress::new(input.records().len() as u64, job);
+    let progress = Progress::new((input.records().len() as u64).saturating_mul(PASSES), job);
     progress.phase("reading records");
     let (processes, pieces) = survey(&input, job, &mut outcome);
     progress.done(input.records().len() as u64);

@@ -12,20 +12,21 @@
 
 mod feeder;
 mod namer;
+mod natives;
 mod spare;
 
 use super::{Job, Outcome};
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::perf_script::memo::Memo;
-use crate::formats::perf_script::rewrite::{self, Counts, Rewritten, State, Style};
+use crate::formats::perf_script::rewrite::{self, Counts, Needs, Rewritten, State, Style, Wanted};
 use crate::io::{self, Bytes, InPath, OutPath, Output, Stream};
-use crate::model::Pid;
 use crate::model::process::Processes;
+use crate::resolve::symbols::SymbolOptions;
 use crate::sources::{self, SourceOptions};
 use feeder::{BLOCK, Block, Feeder, Gate};
 use namer::{Namer, ask_for};
+use natives::Natives;
 use spare::Spare;
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -40,6 +41,8 @@ pub struct FilterOptions {
     pub style: Style,
     /// Where names come from.
     pub sources: SourceOptions,
+    /// Where names of files' code come from, if that is asked for.
+    pub symbols: SymbolOptions,
 }
 
 /// Filters a text.
@@ -49,6 +52,7 @@ pub fn run(input: Stream, options: &FilterOptions, job: &Job) -> Result<Outcome>
     let filter = Filter {
         style: options.style,
         sources: &options.sources,
+        symbols: &options.symbols,
         beside: beside(&options.input),
         images: images_directory(&options.output),
         job,
@@ -68,7 +72,8 @@ pub(super) fn named(
     outcome: &mut Outcome,
 ) -> Result<Bytes> {
     let images = images_directory(&OutPath::Stdout);
-    let filter = Filter { style: Style::default(), sources, beside: beside(path), images, job };
+    let symbols = &SymbolOptions::default();
+    let filter = Filter { style: Style::default(), sources, symbols, beside: beside(path), images, job };
     let mut spool = tempfile::tempfile()?;
     let input = Stream::new(Box::new(std::io::Cursor::new(bytes)));
     let counts = filter.run(input, &mut spool, &mut outcome.warnings)?;
@@ -81,6 +86,7 @@ pub(super) fn named(
 struct Filter<'a> {
     style: Style,
     sources: &'a SourceOptions,
+    symbols: &'a SymbolOptions,
     /// The directory of the input.
     beside: Option<PathBuf>,
     /// The directory of the images that `inject` would write.
@@ -93,7 +99,7 @@ impl Filter<'_> {
     /// goes on with the blocks that were under way.
     fn run(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Counts> {
         let mut style = self.style;
-        style.learn_offsets(input.peek(1 << 16)?);
+        style.learn(input.peek(1 << 16)?);
         let buffers = Spare::default();
         let mut feeder = Feeder::new(input, &buffers);
         let mut processes = Processes::default();
@@ -101,62 +107,82 @@ impl Filter<'_> {
         // its times are any good.
         processes.clock.clockid = Some(1);
         let (mut counts, mut pending) = (Counts::default(), Vec::new());
-        // Each round looks at all sources anew: what it has to say is said by the last one.
+        let (mut natives, mut natives_said) = (Natives::new(self.symbols), Warnings::new());
+        // Each look at the sources is at all of them: what it has to say is said by the last one.
         let mut said;
-        loop {
+        'sources: loop {
             said = Warnings::new();
             let pool = &self.job.pool;
             let found = sources::find(&processes, self.sources, self.beside.as_deref(), pool, &mut said);
             let loaded = found.load(&processes, pool, &mut said);
             let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline);
-            let workshop = Workshop { style, namer: &namer, memos: Spare::default(), buffers: &buffers };
-            let mut round =
-                Round { again: Vec::new(), needs: Vec::new(), counts: Counts::default(), buffers: &buffers };
-            let gate = Gate::new(pending.len());
-            let fresh = std::iter::from_fn(|| if gate.may_read(feeder.paused) { feeder.next_block() } else { None });
-            pool.stream(
-                pending.into_iter().chain(fresh.map(Work::Raw)),
-                |work| work.run(&workshop),
-                |work| {
-                    let taken = round.take(work, out);
-                    gate.taken(taken.is_err() || !round.again.is_empty());
-                    taken
-                },
-            )?;
-            counts += round.counts;
-            if round.again.is_empty() {
-                break;
-            }
-            pending = round.again;
-            for (pids, state) in round.needs {
-                ask_for(&mut processes, &pids, &state);
+            let memos = Spare::default();
+            let asked = loop {
+                let shop = Workshop { style, namer: &namer, natives: &natives, memos: &memos, buffers: &buffers };
+                let round = self.round(&mut feeder, pending, &shop, out)?;
+                counts += round.counts;
+                if round.again.is_empty() {
+                    break 'sources;
+                }
+                pending = round.again;
+                let places = round.needs.iter().flat_map(|(needs, _)| needs.places.iter().cloned()).collect();
+                natives.look_up(places, pool, &mut natives_said);
+                if round.needs.iter().any(|(needs, _)| !needs.pids.is_empty()) {
+                    break round.needs;
+                }
+            };
+            for (needs, state) in asked {
+                ask_for(&mut processes, &needs.pids, &state);
             }
         }
         warnings.append(said);
+        warnings.append(natives_said);
         feeder.failed.map_or(Ok(counts), Err)
+    }
+
+    /// Rewrites blocks until one needs names, or to the end.
+    fn round(
+        &self,
+        feeder: &mut Feeder<'_>,
+        pending: Vec<Work>,
+        shop: &Workshop<'_, '_, '_>,
+        out: &mut dyn Write,
+    ) -> Result<Round> {
+        let mut round = Round { again: Vec::new(), needs: Vec::new(), counts: Counts::default() };
+        let gate = Gate::new(pending.len());
+        let fresh = std::iter::from_fn(|| if gate.may_read(feeder.paused) { feeder.next_block() } else { None });
+        self.job.pool.stream(
+            pending.into_iter().chain(fresh.map(Work::Raw)),
+            |work| work.run(shop),
+            |work| {
+                let taken = round.take(work, shop.buffers, out);
+                gate.taken(taken.is_err() || !round.again.is_empty());
+                taken
+            },
+        )?;
+        Ok(round)
     }
 }
 
-/// What comes out between two looks at the sources.
-struct Round<'a> {
+/// What comes out between two looks for names.
+struct Round {
     /// From the first block on that needs more names: all blocks, done or not, in order.
     again: Vec<Work>,
-    needs: Vec<(BTreeSet<Pid>, State)>,
+    needs: Vec<(Needs, State)>,
     counts: Counts,
-    buffers: &'a Spare<Vec<u8>>,
 }
 
-impl Round<'_> {
-    fn take(&mut self, work: Work, out: &mut dyn Write) -> Result<()> {
+impl Round {
+    fn take(&mut self, work: Work, buffers: &Spare<Vec<u8>>, out: &mut dyn Write) -> Result<()> {
         match work {
             Work::Done(bytes, counts) if self.again.is_empty() => {
                 out.write_all(&bytes)?;
                 out.flush()?;
                 self.counts += counts;
-                self.buffers.give_buffer(bytes, 4 * BLOCK);
+                buffers.give_buffer(bytes, 4 * BLOCK);
             }
-            Work::Needs(block, pids) => {
-                self.needs.push((pids, block.state.clone()));
+            Work::Needs(block, needs) => {
+                self.needs.push((needs, block.state.clone()));
                 self.again.push(Work::Raw(block));
             }
             later => self.again.push(later),
@@ -169,15 +195,16 @@ impl Round<'_> {
 enum Work {
     Raw(Block),
     Done(Vec<u8>, Counts),
-    Needs(Block, BTreeSet<Pid>),
+    Needs(Block, Needs),
 }
 
 /// What workers work with.
 struct Workshop<'a, 'm, 'data> {
     style: Style,
     namer: &'a Namer<'m, 'data>,
+    natives: &'a Natives<'a>,
     /// What was said of earlier blocks, by whichever worker.
-    memos: Spare<Memo>,
+    memos: &'a Spare<Memo>,
     buffers: &'a Spare<Vec<u8>>,
 }
 
@@ -185,13 +212,16 @@ impl Work {
     fn run(self, shop: &Workshop<'_, '_, '_>) -> Self {
         let Self::Raw(Block { bytes, state }) = self else { return self };
         let (mut memo, mut out) = (shop.memos.take(), shop.buffers.take());
-        let answer = |wanted| shop.namer.answer(wanted);
+        let answer = |wanted: Wanted<'_>| match wanted.file {
+            Some(file) => shop.natives.answer(file, wanted.addr),
+            None => shop.namer.answer(wanted),
+        };
         let rewritten = rewrite::rewrite(&bytes, &state, shop.style, &answer, &mut memo, &mut out);
         shop.memos.give(memo);
         let (spare, done) = match rewritten {
             Rewritten::Unchanged(counts) => (out, Self::Done(bytes, counts)),
             Rewritten::Changed(counts) => (bytes, Self::Done(out, counts)),
-            Rewritten::Needs(pids) => (out, Self::Needs(Block { bytes, state }, pids)),
+            Rewritten::Needs(needs) => (out, Self::Needs(Block { bytes, state }, needs)),
         };
         shop.buffers.give_buffer(spare, 4 * BLOCK);
         done
@@ -217,14 +247,19 @@ fn beside(input: &InPath) -> Option<PathBuf> {
 }
 
 fn summarise(counts: &Counts, outcome: &mut Outcome) {
-    let Counts { named, unresolved, relative, nobodys } = *counts;
+    let Counts { named, unresolved, relative, nobodys, native, native_left } = *counts;
     let jit = named + unresolved;
-    if jit == 0 {
+    if native + native_left > 0 {
+        outcome.summary.push(format!("{native} of {} frames of files named", native + native_left));
+    }
+    if jit == 0 && native == 0 {
         outcome.summary.push("no frame in a place of JIT code lacks a name".to_owned());
         return;
     }
-    let percent = named as f64 * 100.0 / jit as f64;
-    outcome.summary.push(format!("{named} of {jit} frames of JIT code named ({percent:.1} %)"));
+    if jit > 0 {
+        let percent = named as f64 * 100.0 / jit as f64;
+        outcome.summary.push(format!("{named} of {jit} frames of JIT code named ({percent:.1} %)"));
+    }
     if relative > 0 {
         outcome.warnings.push(Warning::new(format!(
             "{relative} frames left: their addresses are relative to a file and the text does not tell where it was mapped \

@@ -23,7 +23,7 @@ pub(super) struct Namer<'m, 'data> {
 }
 
 impl<'m, 'data> Namer<'m, 'data> {
-    pub(super) fn new(map: &'m CodeMap<'data>, asked: &'m Processes, images: &'m Path, srcline: bool) -> Self {
+    pub(super) fn new(map: &'m CodeMap<'data>, asked: &'m Processes, images: &Path, srcline: bool) -> Self {
         let lines = (0..if srcline { map.code_count() } else { 0 }).map(|_| OnceLock::new()).collect();
         let dsos = asked.by_pid.keys().map(|&pid| {
             let image = images.join(format!("jitted-{pid}.so")).into_os_string().into_vec();
@@ -32,7 +32,7 @@ impl<'m, 'data> Namer<'m, 'data> {
         Self { map, asked, dsos: dsos.collect(), lines }
     }
 
-    pub(super) fn answer(&self, wanted: Wanted) -> Answer<'_> {
+    pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
         if !self.asked.by_pid.contains_key(&wanted.pid) {
             return Answer::NotLoaded;
         }
@@ -54,7 +54,7 @@ impl<'m, 'data> Namer<'m, 'data> {
     }
 
     /// At which times the answer is the same.
-    fn valid(&self, wanted: &Wanted, hit: Hit) -> Range<Nanos> {
+    fn valid(&self, wanted: &Wanted<'_>, hit: Hit) -> Range<Nanos> {
         let always = Nanos(0)..Nanos(u64::MAX);
         let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
         match (hit.how, wanted.time) {

@@ -21,6 +21,15 @@ pub fn is_record_line(line: &[u8]) -> bool {
     !line.starts_with(b"\t") && memchr::memmem::find(line, RECORD).is_some()
 }
 
+/// What perf prints as the address of a frame in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileAddresses {
+    /// The offset in the file (perf up to at least 6.1).
+    Relative,
+    /// The address in the process (perf 7).
+    Absolute,
+}
+
 /// Facts from record lines so far. Cloning is cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
@@ -71,17 +80,33 @@ impl Known {
     /// The absolute address of one printed for a file-backed object. `None` if neither the mappings nor the
     /// number itself tell whether it is relative to the file.
     pub fn absolute(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
-        let maps = pid.and_then(|pid| self.facts.maps.get(&pid)).map_or(&[][..], Vec::as_slice);
-        let of_file = || maps.iter().rev().filter(|map| map.path == dso);
-        let inside = |value: u64, from: u64, len: u64| value >= from && value - from < len;
-        let absolute = of_file().any(|map| inside(addr, map.start, map.len));
-        let relative = of_file().find(|map| inside(addr, map.pgoff, map.len));
-        match (absolute, relative) {
-            (true, None) => Some(addr),
-            (false, Some(map)) => map.start.checked_add(addr - map.pgoff),
-            (false, None) if addr >= BEYOND_ANY_FILE => Some(addr),
+        match self.mapped(pid, dso, addr) {
+            (Some(_), None) => Some(addr),
+            (None, Some(map)) => map.start.checked_add(addr - map.pgoff),
+            (None, None) if addr >= BEYOND_ANY_FILE => Some(addr),
             _ => None,
         }
+    }
+
+    /// The offset in its file of an address printed for one, in a text that prints addresses so (`None`: not known).
+    /// `None` if that cannot be told from the mappings.
+    pub fn file_offset(&self, pid: Option<Pid>, dso: &[u8], addr: u64, printed: Option<FileAddresses>) -> Option<u64> {
+        match (printed, self.mapped(pid, dso, addr)) {
+            (Some(FileAddresses::Relative), _) | (None, (None, Some(_))) => Some(addr),
+            (Some(FileAddresses::Absolute), (Some(map), _)) | (None, (Some(map), None)) => {
+                map.pgoff.checked_add(addr - map.start)
+            }
+            _ => None,
+        }
+    }
+
+    /// The mappings of an object that an address lies in: if it is absolute, and if it is an offset.
+    fn mapped(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> (Option<&Map>, Option<&Map>) {
+        let maps = pid.and_then(|pid| self.facts.maps.get(&pid)).map_or(&[][..], Vec::as_slice);
+        let of_file = || maps.iter().rev().filter(|map| map.path == dso);
+        let inside = |from: u64, len: u64| addr >= from && addr - from < len;
+        let absolute = of_file().find(|map| inside(map.start, map.len));
+        (absolute, of_file().find(|map| inside(map.pgoff, map.len)))
     }
 
     /// Takes in a record line; anything else changes nothing.
@@ -156,7 +181,7 @@ impl Known {
 }
 
 /// No file reaches this far (ext4 ends at 2^44): a larger number is an address in memory.
-const BEYOND_ANY_FILE: u64 = 1 << 44;
+pub(super) const BEYOND_ANY_FILE: u64 = 1 << 44;
 
 fn pair(text: &[u8], between: u8) -> Option<(i32, i32)> {
     let at = memchr::memchr(between, text)?;

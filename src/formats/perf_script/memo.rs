@@ -10,10 +10,22 @@ use std::ops::Range;
 pub struct Memo {
     told: FxHashMap<Key, Told>,
     texts: Vec<u8>,
+    files: FxHashMap<Box<[u8]>, u32>,
 }
 
-/// A frame: whose, where, and whether the text shows objects.
-pub(super) type Key = (Pid, FrameAddr, bool);
+/// A frame: whose, where, and in what.
+pub(super) type Key = (Pid, FrameAddr, Object);
+
+/// What a frame is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Object {
+    /// JIT code, in a text that shows no objects.
+    NotShown,
+    /// JIT code.
+    Jit,
+    /// A file, by its number in the memo: the address is the offset in it, in every process.
+    File(u32),
+}
 
 /// What it becomes, and at which times.
 #[derive(Debug)]
@@ -32,19 +44,30 @@ impl Memo {
         Some(&self.texts[told.text.clone()])
     }
 
+    /// The number of a file.
+    pub(super) fn file(&mut self, path: &[u8]) -> Object {
+        if let Some(&known) = self.files.get(path) {
+            return Object::File(known);
+        }
+        let next = self.files.len() as u32;
+        self.files.insert(path.into(), next);
+        Object::File(next)
+    }
+
     /// Writes a name out: `name+0xoffset (object)`, and its source line if that is wanted.
     pub(super) fn add(&mut self, key: Key, named: &Named<'_>, valid: Range<Nanos>, style: Style) -> &[u8] {
         if self.texts.len() > MOST {
             self.texts.clear();
             self.told.clear();
         }
+        let shown = key.2 != Object::NotShown;
         let (start, out) = (self.texts.len(), &mut self.texts);
         out.push(b' ');
         put_printable(out, &named.name);
         if !style.no_offsets {
             out.extend_from_slice(format!("+{:#x}", named.offset).as_bytes());
         }
-        if key.2 {
+        if shown {
             out.extend_from_slice(b" (");
             put_printable(out, &named.dso);
             out.push(b')');
@@ -78,19 +101,19 @@ mod tests {
 
     #[test]
     fn names_are_written_as_perf_does() {
-        let key = |dso| (Pid(1), FrameAddr::Ip(Addr(5)), dso);
-        let text = |dso, style| {
-            let text = Memo::default().add(key(dso), &named("f\n(x)"), Nanos(0)..Nanos(9), style).to_vec();
+        let text = |object, style| {
+            let key = (Pid(1), FrameAddr::Ip(Addr(5)), object);
+            let text = Memo::default().add(key, &named("f\n(x)"), Nanos(0)..Nanos(9), style).to_vec();
             String::from_utf8(text).unwrap()
         };
-        assert_eq!(text(true, Style::default()), " f (x)+0xabc (d)");
-        assert_eq!(text(false, Style { srcline: true, ..Style::default() }), " f (x)+0xabc\n  a.js:7");
-        assert_eq!(text(true, Style { no_offsets: true, ..Style::default() }), " f (x) (d)");
+        assert_eq!(text(Object::Jit, Style::default()), " f (x)+0xabc (d)");
+        assert_eq!(text(Object::NotShown, Style { srcline: true, ..Style::default() }), " f (x)+0xabc\n  a.js:7");
+        assert_eq!(text(Object::Jit, Style { no_offsets: true, ..Style::default() }), " f (x) (d)");
     }
 
     #[test]
     fn what_was_true_at_other_times_is_not_told() {
-        let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), false));
+        let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::NotShown));
         memo.add(key, &named("f"), Nanos(3)..Nanos(9), Style::default());
         assert_eq!(memo.get(&key, Some(Nanos(3))), Some(&b" f+0xabc"[..]));
         assert_eq!(memo.get(&key, None), Some(&b" f+0xabc"[..]));
@@ -102,7 +125,8 @@ mod tests {
         let mut memo = Memo::default();
         let long: &'static str = Box::leak("x".repeat(1 << 20).into_boxed_str());
         for at in 0..20 {
-            memo.add((Pid(1), FrameAddr::Ip(Addr(at)), true), &named(long), Nanos(0)..Nanos(1), Style::default());
+            let key = (Pid(1), FrameAddr::Ip(Addr(at)), Object::Jit);
+            memo.add(key, &named(long), Nanos(0)..Nanos(1), Style::default());
         }
         assert!(memo.texts.capacity() < 4 * MOST && memo.told.len() < 8);
     }

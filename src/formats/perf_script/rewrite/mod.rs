@@ -9,8 +9,8 @@
 
 use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
-use super::known::{Known, is_record_line};
-use super::memo::Memo;
+use super::known::{BEYOND_ANY_FILE, FileAddresses, Known, is_record_line};
+use super::memo::{Memo, Object};
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use memchr::memmem::{self, Finder};
 use std::borrow::Cow;
@@ -39,27 +39,41 @@ pub struct Style {
     pub rename: bool,
     /// Print the source line, where it is known, on a line of its own, as `-F +srcline` does.
     pub srcline: bool,
+    /// Name frames of files, too, where the text shows the mappings.
+    pub native: bool,
     /// Whether this text has no offsets behind its symbols (`-F sym` without `symoff`).
     pub no_offsets: bool,
+    /// How this text prints the addresses of files, if that is known.
+    pub file_addresses: Option<FileAddresses>,
 }
 
 impl Style {
-    /// Learns from a text's first bytes whether offsets are printed behind symbols.
-    pub fn learn_offsets(&mut self, head: &[u8]) {
+    /// Learns from a text's first bytes whether offsets are printed behind symbols, and how addresses of files are.
+    pub fn learn(&mut self, head: &[u8]) {
         let native = |line: &&[u8]| line.starts_with(b"\t");
-        let frames = head.split(|&byte| byte == b'\n').filter(native).filter_map(Frame::parse);
-        let mut known = frames.filter(|frame| frame.symbol != UNKNOWN && !frame.inlined).peekable();
+        let frames = || head.split(|&byte| byte == b'\n').filter(native).filter_map(Frame::parse);
+        let mut known = frames().filter(|frame| frame.symbol != UNKNOWN && !frame.inlined).peekable();
         self.no_offsets = known.peek().is_some() && known.all(|frame| frame.offset.is_none());
+        // A shared library is never mapped as low as its own offsets are.
+        let shared =
+            |frame: &Frame<'_>| frame.dso.is_some_and(|dso| memmem::find(dso, b".so").is_some_and(|at| at > 0));
+        let mut libraries = frames().filter(|frame| !frame.inlined && shared(frame)).peekable();
+        let first = libraries.peek().map(|frame| frame.addr >= BEYOND_ANY_FILE);
+        self.file_addresses = first
+            .filter(|&first| libraries.all(|frame| (frame.addr >= BEYOND_ANY_FILE) == first))
+            .map(|absolute| if absolute { FileAddresses::Absolute } else { FileAddresses::Relative });
     }
 }
 
 /// A frame to be named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
-    /// The process.
+pub struct Wanted<'a> {
+    /// The process; 0 in files.
     pub pid: Pid,
-    /// Where.
+    /// Where: in memory, or in this file.
     pub addr: FrameAddr,
+    /// The file, if it is no JIT code.
+    pub file: Option<&'a [u8]>,
     /// When, if the text says.
     pub time: Option<Nanos>,
 }
@@ -84,7 +98,7 @@ pub enum Answer<'a> {
     Named(Named<'a>, Range<Nanos>),
     /// Nobody knows.
     Unknown,
-    /// The names of this process have not been looked for: ask again when they have.
+    /// The names of this process, or of this place in a file, have not been looked for: ask again when they have.
     NotLoaded,
 }
 
@@ -99,6 +113,26 @@ pub struct Counts {
     pub relative: u64,
     /// Of those: the text does not say whose they are.
     pub nobodys: u64,
+    /// Frames of files that were named, where that is asked for.
+    pub native: u64,
+    /// Frames of files that were not.
+    pub native_left: u64,
+}
+
+/// What has to be looked up before a block can be rewritten.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The JIT code of these processes.
+    pub pids: BTreeSet<Pid>,
+    /// These offsets in files; of return addresses, one less.
+    pub places: BTreeSet<(Vec<u8>, u64)>,
+}
+
+impl Needs {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.pids.is_empty() && self.places.is_empty()
+    }
 }
 
 impl AddAssign for Counts {
@@ -107,6 +141,8 @@ impl AddAssign for Counts {
         self.unresolved += other.unresolved;
         self.relative += other.relative;
         self.nobodys += other.nobodys;
+        self.native += other.native;
+        self.native_left += other.native_left;
     }
 }
 
@@ -117,8 +153,8 @@ pub enum Rewritten {
     Unchanged(Counts),
     /// The new text is in the buffer.
     Changed(Counts),
-    /// Names of these processes are missing: load them and come again.
-    Needs(BTreeSet<Pid>),
+    /// Names are missing: load them and come again.
+    Needs(Needs),
 }
 
 /// How much of a buffer makes the next block: up to the last end of a sample, else the last line's end; all of it if
@@ -186,7 +222,7 @@ pub fn rewrite<'n>(
     block: &[u8],
     state: &State,
     style: Style,
-    namer: &(dyn Fn(Wanted) -> Answer<'n> + Sync),
+    namer: &(dyn Fn(Wanted<'_>) -> Answer<'n> + Sync),
     memo: &mut Memo,
     out: &mut Vec<u8>,
 ) -> Rewritten {
@@ -202,7 +238,7 @@ pub fn rewrite<'n>(
         last_place: None,
         unknown: Finder::new(UNKNOWN),
         counts: Counts::default(),
-        needs: BTreeSet::new(),
+        needs: Needs::default(),
     };
     let mut from = 0;
     for record in record_lines(block) {
@@ -217,7 +253,7 @@ pub fn rewrite<'n>(
 struct Job<'b, 'n, 'f> {
     block: &'b [u8],
     style: Style,
-    namer: &'f (dyn Fn(Wanted) -> Answer<'n> + Sync),
+    namer: &'f (dyn Fn(Wanted<'_>) -> Answer<'n> + Sync),
     memo: &'f mut Memo,
     edited: Edited<'b, 'f>,
     state: State,
@@ -229,7 +265,14 @@ struct Job<'b, 'n, 'f> {
     last_place: Option<(&'b [u8], Place)>,
     unknown: Finder<'static>,
     counts: Counts,
-    needs: BTreeSet<Pid>,
+    needs: Needs,
+}
+
+/// What became of a frame.
+enum Asked {
+    Named,
+    Unknown,
+    NotLoaded,
 }
 
 /// A block, some stretches of it replaced.
@@ -286,7 +329,8 @@ impl<'b> Job<'b, '_, '_> {
             return;
         }
         let place = self.place(frame.dso);
-        if place == Place::Elsewhere {
+        let native = self.style.native && frame.symbol == UNKNOWN && frame.dso.is_some_and(|dso| dso.starts_with(b"/"));
+        if place == Place::Elsewhere && !native {
             return;
         }
         // Right below another such frame nothing is new.
@@ -357,7 +401,11 @@ impl<'b> Job<'b, '_, '_> {
             _ => None,
         };
         let of_thread = || tid.and_then(known).or(of_place).or(tid.map(|tid| Pid(tid.0)));
-        let Some(pid) = pid.or_else(of_thread) else {
+        let pid = pid.or_else(of_thread);
+        if let (Place::Elsewhere, Some(dso)) = (place, frame.dso) {
+            return self.name_native(behind_address, pid, dso, frame.addr, returns);
+        }
+        let Some(pid) = pid else {
             self.counts.unresolved += 1;
             self.counts.nobodys += 1;
             return;
@@ -372,21 +420,48 @@ impl<'b> Job<'b, '_, '_> {
             return;
         };
         let addr = if returns { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
-        let key = (pid, addr, frame.dso.is_some());
-        if let Some(text) = self.memo.get(&key, time) {
-            self.counts.named += 1;
-            return self.edited.replace(behind_address, text);
+        let object = if frame.dso.is_some() { Object::Jit } else { Object::NotShown };
+        let known = frame.symbol != UNKNOWN;
+        match self.ask(behind_address, object, Wanted { pid, addr, time, file: None }) {
+            Asked::Named => self.counts.named += 1,
+            Asked::Unknown => self.counts.unresolved += u64::from(!known),
+            Asked::NotLoaded => {
+                self.needs.pids.insert(pid);
+            }
         }
-        match (self.namer)(Wanted { pid, addr, time }) {
+    }
+
+    fn name_native(&mut self, behind_address: Range<usize>, pid: Option<Pid>, dso: &[u8], addr: u64, returns: bool) {
+        let Some(offset) = self.state.known.file_offset(pid, dso, addr, self.style.file_addresses).map(Addr) else {
+            self.counts.native_left += 1;
+            return;
+        };
+        let addr = if returns { FrameAddr::Return(offset) } else { FrameAddr::Ip(offset) };
+        let object = self.memo.file(dso);
+        match self.ask(behind_address, object, Wanted { pid: Pid(0), addr, time: None, file: Some(dso) }) {
+            Asked::Named => self.counts.native += 1,
+            Asked::Unknown => self.counts.native_left += 1,
+            Asked::NotLoaded => {
+                self.needs.places.insert((dso.to_vec(), addr.for_lookup().0));
+            }
+        }
+    }
+
+    /// Names a frame if its name is known, from this or an earlier block or by the namer.
+    fn ask(&mut self, behind_address: Range<usize>, object: Object, wanted: Wanted<'_>) -> Asked {
+        let key = (wanted.pid, wanted.addr, object);
+        if let Some(text) = self.memo.get(&key, wanted.time) {
+            self.edited.replace(behind_address, text);
+            return Asked::Named;
+        }
+        match (self.namer)(wanted) {
             Answer::Named(named, valid) => {
                 let text = self.memo.add(key, &named, valid, self.style);
-                self.counts.named += 1;
                 self.edited.replace(behind_address, text);
+                Asked::Named
             }
-            Answer::Unknown => self.counts.unresolved += u64::from(frame.symbol == UNKNOWN),
-            Answer::NotLoaded => {
-                self.needs.insert(pid);
-            }
+            Answer::Unknown => Asked::Unknown,
+            Answer::NotLoaded => Asked::NotLoaded,
         }
     }
 

@@ -3,7 +3,10 @@
 use super::*;
 
 /// Names every address of process 5 between 0x1000 and 0x2000 `jit`, at or before the time 9 s.
-fn namer(wanted: Wanted) -> Answer<'static> {
+fn namer(wanted: Wanted<'_>) -> Answer<'static> {
+    if let Some(file) = wanted.file {
+        return native(file, wanted.addr);
+    }
     let at = wanted.addr.for_lookup().0;
     let named = Named {
         name: Cow::Borrowed(b"jit fn (a)"),
@@ -20,12 +23,27 @@ fn namer(wanted: Wanted) -> Answer<'static> {
     }
 }
 
+/// Knows `main` at 0x100 of /bin/x; has not looked at 0x500 and beyond.
+fn native(file: &[u8], addr: FrameAddr) -> Answer<'static> {
+    let named = |at: u64| Named {
+        name: Cow::Borrowed(b"main"),
+        offset: at - 0x100,
+        dso: Cow::Borrowed(b"/bin/x"),
+        source: None,
+    };
+    match (file, addr.for_lookup().0) {
+        (b"/bin/x", 0x100..0x200) => Answer::Named(named(addr.raw().0), Nanos(0)..Nanos(u64::MAX)),
+        (b"/bin/x", 0x500..) => Answer::NotLoaded,
+        _ => Answer::Unknown,
+    }
+}
+
 fn rewritten(text: &str, style: Style) -> (String, Counts) {
     let mut out = Vec::new();
     match rewrite(text.as_bytes(), &State::default(), style, &namer, &mut Memo::default(), &mut out) {
         Rewritten::Unchanged(counts) => (text.to_owned(), counts),
         Rewritten::Changed(counts) => (String::from_utf8(out).unwrap(), counts),
-        Rewritten::Needs(pids) => (format!("needs {pids:?}"), Counts::default()),
+        Rewritten::Needs(needs) => (format!("needs {:?} {:?}", needs.pids, needs.places), Counts::default()),
     }
 }
 
@@ -86,7 +104,7 @@ fn any_cut_gives_the_same_text() {
 #[test]
 fn one_line_samples_source_lines_and_other_fields() {
     let line = "    app 5 8.000002:  1 cycles:      1010 [unknown] ([unknown])\r\n";
-    let (text, _) = rewritten(line, Style { srcline: true, no_offsets: true, rename: false });
+    let (text, _) = rewritten(line, Style { srcline: true, no_offsets: true, ..Style::default() });
     assert_eq!(text, "    app 5 8.000002:  1 cycles:      1010 jit fn (a) (/d/jitted-5.so)\n  a b.js:7\r\n");
     let no_dso = rewritten("app 5 cycles: \n\t 1010 [unknown]\n", Style::default());
     assert_eq!(no_dso.0, "app 5 cycles: \n\t 1010 jit fn (a)+0x10\n");
@@ -99,7 +117,7 @@ fn relative_addresses_and_frames_of_nobody_are_left_and_counted() {
     let text = "app 5 8.000002:  1 c: \n\t 719e [unknown] (/memfd:x (deleted))\n\n\t 1010 [unknown] (//anon)\n";
     let (same, counts) = rewritten(text, Style::default());
     assert_eq!(same, text);
-    assert_eq!(counts, Counts { unresolved: 2, relative: 1, nobodys: 1, named: 0 });
+    assert_eq!(counts, Counts { unresolved: 2, relative: 1, nobodys: 1, ..Counts::default() });
     let base = "app 5 8.000001: PERF_RECORD_MMAP2 5/5: [0x1000(0x1000) @ 0x7000 fe:00 1 0]: r-xp /memfd:x (deleted)\n";
     let named = rewritten(&(base.to_owned() + text), Style::default());
     assert!(named.0.contains("\t 719e jit fn (a)+0x19e (/d/jitted-5.so)"), "{}", named.0);
@@ -107,7 +125,10 @@ fn relative_addresses_and_frames_of_nobody_are_left_and_counted() {
 
 #[test]
 fn names_that_are_not_loaded_are_asked_for() {
-    assert_eq!(rewritten("app 77 8.000002:  1 c: \n\t 1 [unknown] (//anon)\n", Style::default()).0, "needs {Pid(77)}");
+    assert_eq!(
+        rewritten("app 77 8.000002:  1 c: \n\t 1 [unknown] (//anon)\n", Style::default()).0,
+        "needs {Pid(77)} {}"
+    );
 }
 
 #[test]
@@ -122,7 +143,7 @@ fn renaming_covers_frames_that_have_a_name() {
 fn offsets_are_printed_where_the_text_prints_them() {
     let learnt = |text: &str| {
         let mut style = Style::default();
-        style.learn_offsets(text.as_bytes());
+        style.learn(text.as_bytes());
         style.no_offsets
     };
     assert!(learnt("h\n\t 1 main (/x)\n\t 1 f (/x)\n"));
@@ -136,4 +157,35 @@ fn blocks_end_with_samples_if_they_can() {
     assert_eq!(cut(b"a\r\n\r\nb"), 5);
     assert_eq!(cut(b"a\nb"), 2);
     assert_eq!(cut(b"endless"), 7);
+}
+
+#[test]
+fn frames_of_files_are_named_where_the_mappings_are_shown() {
+    let style = Style { native: true, ..Style::default() };
+    let frames = "app 5 8.000002:  1 c: \n\t 120 [unknown] (/bin/x)\n\t 7f0000000280 [unknown] (/bin/x)\n\n";
+    let (same, counts) = rewritten(frames, style);
+    assert_eq!((same.as_str(), counts.native_left), (frames, 2));
+    let map = "app 5 8.000001: PERF_RECORD_MMAP2 5/5: [0x7f0000000100(0x1000) @ 0x0 fe:00 1 0]: r-xp /bin/x\n";
+    let (text, counts) = rewritten(&(map.to_owned() + frames), style);
+    assert!(text.ends_with("\t 120 main+0x20 (/bin/x)\n\t 7f0000000280 main+0x80 (/bin/x)\n\n"), "{text}");
+    assert_eq!((counts.native, counts.native_left), (2, 0));
+    let later = map.to_owned() + "app 5 8.000002:  1 c: \n\t 510 [unknown] (/bin/x)\n\n";
+    assert_eq!(rewritten(&later, style).0, format!("needs {{}} {:?}", BTreeSet::from([(b"/bin/x".to_vec(), 0x510)])));
+    assert_eq!(rewritten(&later, Style::default()).0, later);
+}
+
+#[test]
+fn how_files_are_addressed_is_learnt_from_shared_libraries() {
+    let learnt = |text: &str| {
+        let mut style = Style::default();
+        style.learn(text.as_bytes());
+        style.file_addresses
+    };
+    assert_eq!(learnt("h\n\t 7f0000001234 f+0x1 (/lib/x.so.6)\n"), Some(FileAddresses::Absolute));
+    assert_eq!(
+        learnt("h\n\t 1234 f+0x1 (/lib/x.so.6)\n\t 7f0000000000 [unknown] (//anon)\n"),
+        Some(FileAddresses::Relative)
+    );
+    assert_eq!(learnt("h\n\t 1234 f+0x1 (/lib/x.so)\n\t 7f0000000000 g (/lib/y.so)\n"), None);
+    assert_eq!(learnt("h\n\t 1234 f+0x1 (/bin/x)\n"), None);
 }
