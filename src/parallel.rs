@@ -50,8 +50,23 @@ impl Pool {
         f: impl Fn(T) -> O + Sync,
         mut sink: impl FnMut(O) -> Result<()>,
     ) -> Result<()> {
+        self.ordered(items, f, |results| {
+            for result in results {
+                sink(result)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The same for who takes the results when it wants them: those that `take` leaves are not waited for.
+    pub fn ordered<T: Send, O: Send, R>(
+        &self,
+        items: impl Iterator<Item = T> + Send,
+        f: impl Fn(T) -> O + Sync,
+        take: impl FnOnce(&mut dyn Iterator<Item = O>) -> R,
+    ) -> R {
         if self.threads() == 1 {
-            return items.map(f).try_for_each(sink);
+            return take(&mut items.map(f));
         }
         let (orders, ordered) = mpsc::sync_channel::<mpsc::Receiver<O>>(self.threads());
         let (work, jobs) = mpsc::sync_channel::<(T, mpsc::SyncSender<O>)>(self.threads());
@@ -76,7 +91,7 @@ impl Pool {
                     }
                 }
             });
-            ordered.into_iter().filter_map(|result| result.recv().ok()).try_for_each(&mut sink)
+            take(&mut ordered.into_iter().filter_map(|result| result.recv().ok()))
         })
     }
 }

@@ -176,6 +176,62 @@ fn presets_ask_many_traces_at_once() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("mine: line 2: \"nonsense\" is none of"));
 }
 
+/// The same events as other writers would have them: in one line; indented, in an object with members around them; each
+/// with events in its arguments that are none of this trace; cut at the end.
+fn spellings(trace: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let value: serde_json::Value = serde_json::from_str(trace).unwrap();
+    let stray = serde_json::json!({"ph": "X", "name": "stray", "ts": 1, "dur": 9, "pid": 1, "tid": 0});
+    let mut strays = value.clone();
+    for event in strays.as_array_mut().unwrap() {
+        event["args"]["calls"] = vec![stray.clone(); 9].into();
+        event["args"]["text"] = "}],\n{\"ph\":\"X\"}\\".into();
+    }
+    let object = serde_json::json!({"a": ["]}", stray], "traceEvents": value, "z": vec![stray.clone(); 9000]});
+    let cut = trace.trim_end().trim_end_matches(']');
+    vec![
+        ("lines", trace.into()),
+        ("one line", trace.replace('\n', "").into()),
+        ("indented", serde_json::to_vec_pretty(&object).unwrap()),
+        ("strays", serde_json::to_vec(&strays).unwrap()),
+        ("cut", cut.into()),
+    ]
+}
+
+#[test]
+fn pieces_of_any_spelling_say_the_same_on_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace");
+    let mut trace = Vec::new();
+    miri::trace(&mut trace, 500).unwrap();
+    let trace = String::from_utf8(trace).unwrap();
+    fs::write(&path, &trace).unwrap();
+    let asked = ["stats", "--preset", "miri", "--threads"];
+    let expected = stdout(&[&asked[..], &["1"]].concat(), &path);
+    let folded = stdout(&["collapse", "--threads", "1"], &path);
+    assert!(!expected.contains("stray") && expected.contains("borrow_tracker"), "{expected}");
+    for (spelling, bytes) in spellings(&trace) {
+        assert!(bytes.len() > 1 << 20, "{spelling} is one piece");
+        fs::write(&path, bytes).unwrap();
+        for threads in ["1", "2", "5"] {
+            let said = jitgraft(&[&asked[..], &[threads]].concat(), &path);
+            assert!(said.stdout == expected.as_bytes(), "{spelling}, {threads} threads");
+            assert!(said.stderr.is_empty(), "{spelling}: {}", String::from_utf8_lossy(&said.stderr));
+            assert!(stdout(&["collapse", "--threads", threads], &path) == folded, "{spelling}, {threads} threads");
+        }
+    }
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(trace.as_bytes()).unwrap();
+    let zstd = zstd::encode_all(trace.as_bytes(), 1).unwrap();
+    for packed in [gzip.finish().unwrap(), zstd] {
+        fs::write(&path, packed).unwrap();
+        assert!(stdout(&[&asked[..], &["2"]].concat(), &path) == expected);
+        let mut piped = Command::new("sh");
+        let script = "cat \"$1\" | \"$0\" stats --preset miri --threads 2 -";
+        let piped = piped.args(["-c", script, env!("CARGO_BIN_EXE_jitgraft")]).arg(&path).output().unwrap();
+        assert!(piped.stdout == expected.as_bytes());
+    }
+}
+
 #[test]
 fn a_trace_larger_than_the_address_space() {
     let dir = tempfile::tempdir().unwrap();

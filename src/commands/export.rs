@@ -28,7 +28,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let writer = writer(&options.to)?;
     // Spans of time need not become sums of stacks on their way to a format of spans.
     if options.to == "chrome"
-        && let Some(outcome) = super::export_spans::run(options)?
+        && let Some(outcome) = super::export_spans::run(options, job)?
     {
         return Ok(outcome);
     }

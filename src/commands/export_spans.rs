@@ -3,13 +3,13 @@
 //! A trace is read twice: once to know its spans, then those that are kept are written with all that their events say.
 //! A measureme profile is written while it is read, callers before what they called, so that its size does not matter.
 
-use super::Outcome;
 use super::export::ExportOptions;
-use super::load::{Input, Opened, shown};
+use super::load::{self, Input, Opened, shown};
+use super::{Job, Outcome};
 use crate::error::{Error, Result, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::measureme::{self, Labels, Payload};
-use crate::formats::trace_event::{self, Arguments, Complete, Event, Writer};
+use crate::formats::trace_event::{Arguments, Complete, Event, Writer};
 use crate::io::{self, Bytes, InPath, Output};
 use crate::model::filter::Filter;
 use crate::model::stacks::Track;
@@ -21,7 +21,7 @@ use std::io::Read;
 use std::ops::Range;
 
 /// Writes the inputs as trace events; `None`, with nothing done, if the first one holds no spans.
-pub(super) fn run(options: &ExportOptions) -> Result<Option<Outcome>> {
+pub(super) fn run(options: &ExportOptions, job: &Job) -> Result<Option<Outcome>> {
     let mut outcome = Outcome::default();
     let mut writer: Option<Writer<Output>> = None;
     let mut epoch = None;
@@ -40,7 +40,7 @@ pub(super) fn run(options: &ExportOptions) -> Result<Option<Outcome>> {
         let mut warnings = Warnings::new();
         let written = match spans {
             Spans::Measureme(bytes) => one_profile(&bytes, &mut epoch, options, writer, &mut warnings),
-            Spans::Trace(bytes) => one_trace(&bytes, options, writer, &mut warnings),
+            Spans::Trace(bytes) => one_trace(&bytes, options, job, writer, &mut warnings),
         };
         outcome.warnings.append(warnings.in_file(&shown(path)));
         outcome.summary.push(written.map_err(|error| error.in_file(&shown(path)))?);
@@ -183,12 +183,13 @@ fn one_profile(
 fn one_trace(
     bytes: &Bytes,
     options: &ExportOptions,
+    job: &Job,
     writer: &mut Writer<Output>,
     warnings: &mut Warnings,
 ) -> Result<String> {
     let whole = Keep::new(options, 0, 0);
     let mut others = 0u64;
-    let (mut timeline, skipped) = trace_event::read_spans_and(Once::new(bytes), false, |event| match event.phase {
+    let mut timeline = load::spans(Once::new(bytes), false, job, warnings, |event| match event.phase {
         b'M' => writer.pass(event),
         b'C' if event.time.is_some_and(|time| whole.within(time, time)) => writer.pass(event),
         _ => {
@@ -196,8 +197,6 @@ fn one_trace(
             Ok(())
         }
     })?;
-    warnings.extend(skipped.into_warning());
-    trace_event::warn(&timeline, warnings);
     timeline.sort();
     let kept = kept(&timeline, options);
     let read = &options.load.read;

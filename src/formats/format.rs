@@ -5,7 +5,7 @@ use crate::model::Nanos;
 use crate::model::filter::TimeRange;
 use crate::model::label::{Annotate, By};
 use crate::model::stacks::{Profile, Weight};
-use crate::model::timeline::{CallOptions, Span};
+use crate::model::timeline::{CallOptions, Span, Timeline};
 use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -33,6 +33,8 @@ pub enum Read {
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It names its own functions and may be larger than memory: a stream in, stacks out.
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
+    /// It holds spans of time and may be larger than memory; `commands` reads them first: spans in, stacks out.
+    Spans(fn(timeline: &Timeline, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It is perf script's text, in which `commands` names the frames of JIT code first: text in, stacks out.
     Script(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It holds addresses, which `commands` must resolve with `sources` and `resolve`.

@@ -44,7 +44,7 @@ pub const FORMATS: &[Format] = &[
         name: "chrome",
         about: "trace events (JSON), as Chromium, node, clang, tracing-chrome and Miri's tracing write them",
         sniff: Some(trace_event::sniff),
-        read: Read::Stream(trace_event::read),
+        read: Read::Spans(trace_event::stacks),
         write: Some(Writer { run: trace_event::write, events: Events::One, detail: Detail::Names }),
     },
     Format {

@@ -83,7 +83,7 @@ impl Opened {
         raw.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
         let (wrappings, start) = look_inside(&head);
         match (detect(&start), begin) {
-            (Some(format), _) if matches!(format.read, How::Stream(_)) => {
+            (Some(format), _) if matches!(format.read, How::Stream(_) | How::Spans(_)) => {
                 let plain = wrappings.is_empty() && *path != InPath::Stdin && begin.is_some();
                 let reader = unwrap(Box::new(Cursor::new(head).chain(raw)), &wrappings)?;
                 Ok(Self::Stream { reader, format, plain })

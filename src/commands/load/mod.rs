@@ -1,10 +1,12 @@
 //! Any input → one [`Profile`]: open, decompress, find the format, read or resolve, filter, merge.
 
 mod input;
+mod spans;
 
 pub(super) use input::Opened;
 pub use input::{Input, default_input, shown};
 pub(super) use input::{unpack, unpacked};
+pub(super) use spans::spans;
 
 use super::recording::{self, RecordingOptions};
 use super::{Job, Outcome, script_filter};
@@ -93,9 +95,15 @@ fn read_stacks(
     let input = match opened {
         Opened::Whole(input) => input,
         Opened::Stream { mut reader, format, .. } => {
-            let Read::Stream(read) = format.read else { return Err(unreadable(format)) };
             let mut warnings = Warnings::new();
-            let profile = read(&mut reader, &options.read, &mut warnings)?;
+            let profile = match format.read {
+                Read::Stream(read) => read(&mut reader, &options.read, &mut warnings)?,
+                Read::Spans(stack) => {
+                    let timeline = spans(reader, false, job, &mut warnings, |_| Ok(()))?;
+                    stack(&timeline, &options.read, &mut warnings)?
+                }
+                _ => return Err(unreadable(format)),
+            };
             outcome.warnings.append(warnings.in_file(&shown(path)));
             return Ok(profile);
         }
@@ -115,7 +123,7 @@ fn read_stacks(
             outcome.warnings.append(warnings.in_file(&shown(path)));
             Ok(profile)
         }
-        Read::Addresses | Read::Stream(_) | Read::No => Err(unreadable(input.format)),
+        Read::Addresses | Read::Stream(_) | Read::Spans(_) | Read::No => Err(unreadable(input.format)),
     }
 }
 

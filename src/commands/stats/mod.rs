@@ -8,11 +8,11 @@ mod summary;
 
 pub use preset::{MIRI, Preset, Question};
 
-use super::load::{Input, Opened, shown};
+use super::load::{self, Input, Opened, shown};
 use super::{Job, Outcome};
 use crate::error::{Error, Result, Warnings};
+use crate::formats::measureme;
 use crate::formats::table::{Layout, Table};
-use crate::formats::{measureme, trace_event};
 use crate::io::{InPath, OutPath, Output};
 use crate::model::timeline::Timeline;
 use serde::Serializer;
@@ -51,15 +51,15 @@ pub enum Compare {
 }
 
 /// Asks.
-pub fn run(options: &StatsOptions, _job: &Job) -> Result<Outcome> {
+pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     if options.inputs.is_empty() {
         return Err(Error::usage("no input is named"));
     }
     let mut outcome = Outcome::default();
     let mut output = Output::create(&options.output)?;
     let mut tables = match (options.compare, &options.preset.questions[..]) {
-        (Compare::Merge, []) => by_default(options, &mut outcome)?,
-        (Compare::Merge, _) => spans(options, &mut outcome)?,
+        (Compare::Merge, []) => by_default(options, job, &mut outcome)?,
+        (Compare::Merge, _) => spans_of(None, &options.preset, options, job, &mut outcome)?,
         (compare, _) => summary::compare(compare, &options.inputs, &mut outcome)?,
     };
     for (_, table) in &mut tables {
@@ -71,7 +71,7 @@ pub fn run(options: &StatsOptions, _job: &Job) -> Result<Outcome> {
 }
 
 /// Measureme profiles are summarized as `summarize` does it; traces are asked for their top-level spans.
-fn by_default(options: &StatsOptions, outcome: &mut Outcome) -> Result<Titled> {
+fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     let first = options.inputs.first().map(Opened::open).transpose().map_err(|error| match options.inputs.first() {
         Some(path) => error.in_file(&shown(path)),
         None => error,
@@ -82,14 +82,10 @@ fn by_default(options: &StatsOptions, outcome: &mut Outcome) -> Result<Titled> {
         }
         Some(first) => {
             let preset = Preset { questions: vec![Question::Spans], ..options.preset.clone() };
-            spans_of(Some(first), &preset, options, outcome)
+            spans_of(Some(first), &preset, options, job, outcome)
         }
         None => Ok(Vec::new()),
     }
-}
-
-fn spans(options: &StatsOptions, outcome: &mut Outcome) -> Result<Titled> {
-    spans_of(None, &options.preset, options, outcome)
 }
 
 /// Asks one trace after the other; only the answers are kept. `first` is the first input, if it is open already.
@@ -97,12 +93,13 @@ fn spans_of(
     mut first: Option<Opened>,
     preset: &Preset,
     options: &StatsOptions,
+    job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Titled> {
     let mut answers = Answers::new(preset, options.inputs.len() > 1);
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path), Ok);
-        let read = opened.and_then(|opened| timeline(opened, options.perfetto_compat));
+        let read = opened.and_then(|opened| timeline(opened, options.perfetto_compat, job));
         let (timeline, warnings) = read.map_err(|error| error.in_file(&shown(path)))?;
         outcome.warnings.append(warnings.in_file(&shown(path)));
         answers.add(&shown(path), &timeline);
@@ -110,17 +107,14 @@ fn spans_of(
     Ok(answers.into_tables())
 }
 
-fn timeline(opened: Opened, perfetto_compat: bool) -> Result<(Timeline, Warnings)> {
+fn timeline(opened: Opened, perfetto_compat: bool, job: &Job) -> Result<(Timeline, Warnings)> {
     let mut warnings = Warnings::new();
     let timeline = match opened {
         Opened::Whole(Input { bytes, format, .. }) if format.name == "measureme" => {
             measureme::read_timeline(&bytes, &mut warnings)?
         }
         Opened::Stream { reader, format, .. } if format.name == "chrome" => {
-            let (timeline, skipped) = trace_event::read_spans(reader, perfetto_compat)?;
-            warnings.extend(skipped.into_warning());
-            trace_event::warn(&timeline, &mut warnings);
-            timeline
+            load::spans(reader, perfetto_compat, job, &mut warnings, |_| Ok(()))?
         }
         Opened::Whole(Input { format, .. }) | Opened::Stream { format, .. } => {
             return Err(Error::new(format!(

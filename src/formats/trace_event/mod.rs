@@ -12,11 +12,14 @@
 //! | `M` | metadata: names of processes and threads |
 //! | `C` and others | counters, flows, samples, memory dumps: they take no time and are left out |
 //!
-//! The document is streamed: memory is taken by the spans, not by the text.
+//! The document is streamed: memory is taken by the spans, not by the text. Its [pieces](Pieces) can be parsed side by
+//! side and are [joined](join_spans) in order.
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
 
 mod event;
+mod events;
 mod json;
+mod pieces;
 mod reader;
 mod spans;
 mod stack;
@@ -25,9 +28,9 @@ mod write;
 
 pub use event::{Event, Who};
 pub use json::Text;
-pub use reader::Reader;
-pub use spans::{read_spans, read_spans_and};
-pub use stacks::{read, warn};
+pub use pieces::{Parsed, Piece, Pieces};
+pub use spans::{join_spans, read_spans};
+pub use stacks::{stacks, warn};
 pub use write::{Arguments, Complete, Writer, write};
 
 /// Whether an input starts as one of ours.

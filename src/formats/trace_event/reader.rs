@@ -1,12 +1,12 @@
-//! The events of a stream, one after the other: only as much of the document is in memory as one event takes.
+//! The events of a document, in its order: pieces that were parsed apart are joined where the guess about their begin
+//! was right; everything else is read here. Only as much of the document is in memory as a few pieces take, or as one
+//! event does.
 
 use super::event::Event;
+use super::events::Events;
 use super::json::Stop;
+use super::pieces::Parsed;
 use crate::error::{Error, Result, Skipped};
-use std::io::Read;
-
-/// How much is read at once, so that it stays in the processor's cache; an event that is longer gets more.
-const BUFFER: usize = 1 << 18;
 
 /// Where in the document the next byte stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,104 +21,89 @@ enum Place {
     End,
 }
 
-/// Reads events.
+/// Joins pieces.
 #[derive(Debug)]
-pub struct Reader<R> {
-    input: R,
+pub(super) struct Reader<I> {
+    pieces: I,
+    compat: bool,
+    /// What is left of the pieces that were taken.
     buffer: Vec<u8>,
     at: usize,
-    filled: usize,
     /// Offset in the file of the buffer's first byte.
     base: u64,
     place: Place,
-    at_end: bool,
     skipped: Skipped,
 }
 
-impl<R: Read> Reader<R> {
-    /// From the document's first byte.
-    pub fn new(input: R) -> Self {
-        let buffer = vec![0; BUFFER];
+impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
+    /// From the document's first piece. `compat`: as the pieces were parsed.
+    pub(super) fn new(pieces: I, compat: bool) -> Self {
         let skipped = Skipped::new("trace event");
-        Self { input, buffer, at: 0, filled: 0, base: 0, place: Place::Start, at_end: false, skipped }
+        Self { pieces, compat, buffer: Vec::new(), at: 0, base: 0, place: Place::Start, skipped }
     }
 
-    /// The next event; `None` at the end of the list, or where the file was cut.
-    pub fn next_event(&mut self) -> Result<Option<Event<'_>>> {
-        let Some((start, end)) = self.find_event()? else { return Ok(None) };
-        // Found a moment ago: it is there.
-        let offset = self.base + start as u64;
-        Ok(Event::scan(&self.buffer[..end], start).ok().map(|(event, _)| Event { offset, ..event }))
-    }
-
-    /// Calls `each` with every event.
-    pub fn for_each(mut self, mut each: impl FnMut(&Event<'_>) -> Result<()>) -> Result<Skipped> {
-        loop {
-            // As many as the buffer holds, without moving anything.
-            while let Place::Events { .. } = self.place
-                && self.skip_blanks_and_commas() == Some(b'{')
-                && let Ok((event, end)) = Event::scan(&self.buffer[..self.filled], self.at)
-            {
-                let offset = self.base + self.at as u64;
-                self.at = end;
-                each(&Event { offset, ..event })?;
-            }
-            match self.next_event()? {
-                Some(event) => each(&event)?,
-                None => return Ok(self.skipped),
-            }
-        }
-    }
-
-    /// Events that could not be read.
-    pub fn into_skipped(self) -> Skipped {
-        self.skipped
-    }
-
-    /// Where the next event starts and ends in the buffer; the reader stands behind it then.
-    fn find_event(&mut self) -> Result<Option<(usize, usize)>> {
+    /// Calls `each` with all events, many at a time, the bytes in which they stand, and the offset of these. Gives
+    /// what could not be read.
+    pub(super) fn for_each(mut self, mut each: impl FnMut(&Events, &[u8], u64) -> Result<()>) -> Result<Skipped> {
         loop {
             match self.place {
                 Place::Start => self.start()?,
                 Place::Members => self.member()?,
-                Place::End => return Ok(None),
-                Place::Events { object } => match self.skip_blanks_and_commas() {
-                    None if self.more()? => {}
-                    None => self.place = Place::End,
-                    Some(b'{') => {
-                        if let Some(found) = self.event()? {
-                            return Ok(Some(found));
+                Place::End => return Ok(self.skipped),
+                Place::Events { object } => {
+                    self.events(&mut each)?;
+                    match self.rest().first() {
+                        None => {}
+                        Some(b'{') => self.no_event()?,
+                        Some(b']') => {
+                            self.at += 1;
+                            self.place = if object { Place::Members } else { Place::End };
                         }
+                        Some(_) => self.resync("an event is expected here")?,
                     }
-                    Some(b']') => {
-                        self.at += 1;
-                        self.place = if object { Place::Members } else { Place::End };
-                    }
-                    Some(_) => self.resync("an event is expected here")?,
-                },
+                }
             }
         }
     }
 
-    fn event(&mut self) -> Result<Option<(usize, usize)>> {
-        let end = Event::scan(&self.buffer[..self.filled], self.at).map(|(_, end)| end);
-        match end {
-            Ok(end) => {
-                let start = std::mem::replace(&mut self.at, end);
-                Ok(Some((start, end)))
-            }
-            Err(Stop::Short) if self.more()? => Ok(None),
+    /// Takes the events before whatever is none.
+    fn events(&mut self, each: &mut impl FnMut(&Events, &[u8], u64) -> Result<()>) -> Result<()> {
+        if self.rest().is_empty() {
+            // Here is the end of an event, and here the next piece begins: the guess was right.
+            let Some(piece) = self.pieces.next().transpose()? else {
+                self.place = Place::End;
+                return Ok(());
+            };
+            self.forget(self.at);
+            each(&piece.events, &piece.bytes, self.base)?;
+            self.base += piece.events.len as u64;
+            self.buffer.extend_from_slice(&piece.bytes[piece.events.len..]);
+        } else {
+            let events = Events::of(&self.buffer[self.at..], self.compat);
+            each(&events, &self.buffer[self.at..], self.base + self.at as u64)?;
+            self.at += events.len;
+        }
+        Ok(())
+    }
+
+    /// At an object that was no whole event so far.
+    fn no_event(&mut self) -> Result<()> {
+        let rest = self.rest().len();
+        match Event::scan(&self.buffer, self.at).map(|_| ()) {
+            Ok(()) => {}
+            // Twice as much each time, so that a long event is not looked at for each piece of it.
+            Err(Stop::Short) if self.more_than(2 * rest)? => {}
             Err(Stop::Short) => {
                 self.skip("the file ends inside it");
                 self.place = Place::End;
-                Ok(None)
             }
-            Err(Stop::Wrong(_, message)) => self.resync(message).map(|()| None),
+            Err(Stop::Wrong(_, message)) => self.resync(message)?,
         }
+        Ok(())
     }
 
     fn start(&mut self) -> Result<()> {
-        while self.filled < 3 && self.more()? {}
+        while self.buffer.len() < 3 && self.more()? {}
         if self.rest().starts_with(b"\xEF\xBB\xBF") {
             self.at += 3;
         }
@@ -160,7 +145,7 @@ impl<R: Read> Reader<R> {
         let mut spelled = 0;
         const KEY: &[u8] = b"\"traceEvents\"";
         loop {
-            let Some(&byte) = self.buffer[..self.filled].get(self.at) else {
+            let Some(&byte) = self.buffer.get(self.at) else {
                 if self.more()? {
                     continue;
                 }
@@ -191,8 +176,8 @@ impl<R: Read> Reader<R> {
         self.skip(message);
         self.at += 1;
         loop {
-            let Some(found) = memchr::memchr2(b'\n', b'{', self.rest()) else {
-                self.at = self.filled;
+            let Some(found) = memchr::memchr(b'\n', self.rest()) else {
+                self.at = self.buffer.len();
                 if self.more()? {
                     continue;
                 }
@@ -200,7 +185,7 @@ impl<R: Read> Reader<R> {
                 return Ok(());
             };
             self.at += found + 1;
-            if self.buffer[self.at - 1] == b'\n' && matches!(self.next_byte()?, Some(b'{' | b']') | None) {
+            if matches!(self.next_byte()?, Some(b'{' | b']') | None) {
                 return Ok(());
             }
         }
@@ -216,18 +201,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn rest(&self) -> &[u8] {
-        &self.buffer[self.at..self.filled]
-    }
-
-    #[inline]
-    fn skip_blanks_and_commas(&mut self) -> Option<u8> {
-        while let Some(&byte) = self.buffer[..self.filled].get(self.at) {
-            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b',') {
-                return Some(byte);
-            }
-            self.at += 1;
-        }
-        None
+        &self.buffer[self.at..]
     }
 
     /// The next byte that is no blank.
@@ -244,60 +218,57 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads more behind what is there; what lies before `at` is forgotten. False at the end of the file.
+    /// Takes the next piece's bytes behind what is there; what lies before `at` is forgotten. False at the end of the
+    /// file.
     fn more(&mut self) -> Result<bool> {
-        if self.at_end {
-            return Ok(false);
-        }
-        self.buffer.copy_within(self.at..self.filled, 0);
-        self.base += self.at as u64;
-        self.filled -= self.at;
+        let Some(piece) = self.pieces.next().transpose()? else { return Ok(false) };
+        self.forget(self.at);
+        self.buffer.extend_from_slice(&piece.bytes);
+        Ok(true)
+    }
+
+    /// Takes pieces until there are so many bytes. False if there were none to take.
+    fn more_than(&mut self, len: usize) -> Result<bool> {
+        let more = self.more()?;
+        while more && self.rest().len() < len && self.more()? {}
+        Ok(more)
+    }
+
+    fn forget(&mut self, len: usize) {
+        self.buffer.drain(..len);
+        self.base += len as u64;
         self.at = 0;
-        if self.filled == self.buffer.len() {
-            self.buffer.resize(2 * self.buffer.len(), 0);
-        }
-        let read = loop {
-            match self.input.read(&mut self.buffer[self.filled..]) {
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                result => break result?,
-            }
-        };
-        self.filled += read;
-        self.at_end = read == 0;
-        Ok(read > 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pieces::Piece;
     use super::*;
 
-    /// Gives a byte at a time: every state is entered at every place.
-    struct Drip<'a>(&'a [u8]);
+    /// Cut anywhere, as if each guess were wrong.
+    fn parsed(json: &[u8], size: usize) -> impl Iterator<Item = Result<Parsed>> {
+        json.chunks(size).map(|bytes| Ok(Piece(bytes.to_vec()).parse(false)))
+    }
 
-    impl Read for Drip<'_> {
-        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
-            let Some((first, rest)) = self.0.split_first() else { return Ok(0) };
-            to[0] = *first;
-            self.0 = rest;
-            Ok(1)
-        }
+    fn cut(json: &[u8], size: usize) -> (Vec<String>, u64) {
+        let mut found = Vec::new();
+        let skipped = Reader::new(parsed(json, size), false).for_each(|events, bytes, _| {
+            for seen in &events.seen {
+                let event = Event::find(bytes, seen.at as u64).unwrap();
+                found.push(String::from_utf8_lossy(&event.name.text()).into_owned());
+            }
+            Ok(())
+        });
+        (found, skipped.unwrap().count())
     }
 
     fn names(json: &[u8]) -> (Vec<String>, u64) {
-        let mut found = Vec::new();
-        let keep = |event: &Event<'_>| {
-            found.push(String::from_utf8_lossy(&event.name.text()).into_owned());
-            Ok(())
-        };
-        let skipped = Reader::new(json).for_each(keep).unwrap().count();
-        let mut dripped = Vec::new();
-        let mut reader = Reader::new(Drip(json));
-        while let Some(event) = reader.next_event().unwrap() {
-            dripped.push(String::from_utf8_lossy(&event.name.text()).into_owned());
+        let whole = cut(json, json.len().max(1));
+        for size in 1..json.len() {
+            assert_eq!(cut(json, size), whole, "in pieces of {size} bytes");
         }
-        assert_eq!((&dripped, reader.into_skipped().count()), (&found, skipped));
-        (found, skipped)
+        whole
     }
 
     #[test]
@@ -313,20 +284,13 @@ mod tests {
         assert_eq!(all("[{\"name\":\"a\"},\n{\"name\" \"x\"},\n{\"name\":\"b\"}]"), (ab, 1));
         assert_eq!(all(""), (vec![], 0));
         assert_eq!(all("[]"), (vec![], 0));
-        assert!(Reader::new(&b"nonsense"[..]).next_event().is_err());
+        assert!(Reader::new(parsed(b"nonsense", 8), false).for_each(|_, _, _| Ok(())).is_err());
     }
 
     #[test]
-    fn an_event_longer_than_the_buffer() {
-        let long = "x".repeat(3 * BUFFER);
+    fn an_event_longer_than_many_pieces() {
+        let long = "x".repeat(30_000);
         let json = format!(r#"[{{"name":"a","args":{{"v":"{long}"}}}},{{"name":"b"}}]"#);
-        let mut found = 0;
-        Reader::new(json.as_bytes())
-            .for_each(|_| {
-                found += 1;
-                Ok(())
-            })
-            .unwrap();
-        assert_eq!(found, 2);
+        assert_eq!(cut(json.as_bytes(), 100), (vec!["a".to_owned(), "b".to_owned()], 0));
     }
 }

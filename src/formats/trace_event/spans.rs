@@ -5,16 +5,17 @@
 //! not followed unless asked for: it gives thread 0 of a process the track of the thread whose number is the
 //! process's, and drops whole spans that overlap others.
 
-use super::Reader;
-use super::event::{Event, Who};
+use super::event::Event;
+use super::events::{Events, Owner, Seen};
+use super::pieces::{Parsed, Pieces};
+use super::reader::Reader;
 use super::stack::{Open, Stack};
 use crate::error::{Result, Skipped};
 use crate::model::stacks::Track;
 use crate::model::timeline::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED};
 use crate::model::{Pid, Tid};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::hash::Hasher;
 use std::io::Read;
 
 /// How many events of a thread wait for one that was written late. Writers are a few events out of order where an end
@@ -30,28 +31,40 @@ pub(super) const FRAME: &[u8] = b"frame";
 /// Reads a trace whole; memory is taken by the spans only. `compat` counts exactly as Perfetto's trace processor does,
 /// for which all events of the threads are kept and sorted.
 pub fn read_spans(input: impl Read, compat: bool) -> Result<(Timeline, Skipped)> {
-    read_spans_and(input, compat, |_| Ok(()))
+    join_spans(Pieces::new(input).map(|piece| Ok(piece?.parse(compat))), compat, |_| Ok(()))
 }
 
-/// The same; `other` gets the events that are no part of a span: metadata, counters, flows and the like.
-pub fn read_spans_and(
-    input: impl Read,
+/// The same from pieces, all of one document in its order, which may have been parsed side by side. `other` gets the
+/// events that are no part of a span: metadata, counters, flows and the like.
+pub fn join_spans(
+    pieces: impl Iterator<Item = Result<Parsed>>,
     compat: bool,
     mut other: impl FnMut(&Event<'_>) -> Result<()>,
 ) -> Result<(Timeline, Skipped)> {
     let mut builder = Builder { compat, ..Builder::default() };
-    let skipped = Reader::new(input).for_each(|event| match event.phase {
-        b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F' => {
-            builder.event(event);
-            Ok(())
+    let skipped = Reader::new(pieces, compat).for_each(|events, bytes, base| {
+        builder.know(events);
+        for seen in &events.seen {
+            if is_span(seen.phase) {
+                builder.event(events, seen, base);
+                continue;
+            }
+            // Found a moment ago: it is there.
+            let Some(event) = Event::find(bytes, seen.at as u64) else { continue };
+            let event = Event { offset: base + event.offset, ..event };
+            if seen.phase == b'M' {
+                builder.metadata(events, seen, &event);
+            }
+            other(&event)?;
         }
-        b'M' => {
-            builder.metadata(event);
-            other(event)
-        }
-        _ => other(event),
+        Ok(())
     })?;
     Ok((builder.finish(), skipped))
+}
+
+/// Whether events of this phase are part of spans.
+pub(super) fn is_span(phase: u8) -> bool {
+    matches!(phase, b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F')
 }
 
 #[derive(Debug, Default)]
@@ -60,7 +73,10 @@ struct Builder {
     timeline: Timeline,
     threads: Vec<Thread>,
     numbers: FxHashMap<(i64, i64), u32>,
-    last: Option<((i64, i64), u32)>,
+    /// What the numbers of the names in the events at hand are in the timeline.
+    known_names: Vec<NameNo>,
+    /// The same of their threads, once they were met.
+    known_threads: Vec<Option<u32>>,
     processes: FxHashMap<i64, Box<[u8]>>,
     by_id: FxHashMap<Id, Stack>,
     early_ends: FxHashMap<Id, Vec<(NameNo, i64)>>,
@@ -98,75 +114,69 @@ struct Id {
 }
 
 impl Builder {
+    /// Learns the names of some events.
+    fn know(&mut self, events: &Events) {
+        self.known_names.clear();
+        self.known_names.extend(events.texts.iter().map(|text| self.timeline.names.number(text)));
+        self.known_threads.clear();
+        self.known_threads.resize(events.threads.len(), None);
+    }
+
     #[inline]
-    fn event(&mut self, event: &Event<'_>) {
-        let Some(time) = event.time else {
+    fn event(&mut self, events: &Events, seen: &Seen, base: u64) {
+        let Some(time) = seen.time else {
             self.timeline.oddities.timeless += 1;
             return;
         };
-        let name = if event.name.raw().is_empty() { NO_NAME } else { self.timeline.names.number(&event.name.text()) };
-        let cat = event.cat.map_or(NO_NAME, |cat| self.timeline.names.number(&cat.text()));
-        let sub = self.sub(event);
-        let thread = self.thread(event);
-        match event.phase {
-            b'b' | b'e' | b'n' | b'S' | b'F' => {
-                let pid = event.id_is_local.then(|| self.who(event.pid));
-                self.by_id(event.phase, Id { cat, pid, id: number(event.id) }, (thread, name, sub, time, event.offset));
+        let name_of = |name: NameNo| self.known_names.get(name as usize).copied().unwrap_or(NO_NAME);
+        let (name, cat, sub) = (name_of(seen.name), name_of(seen.cat), name_of(seen.sub));
+        let origin = base + seen.at as u64;
+        let thread = self.thread(events, seen);
+        match seen.phase {
+            phase @ (b'b' | b'e' | b'n' | b'S' | b'F') => {
+                let pid = seen.id_is_local.then(|| self.threads[thread as usize].who.0);
+                self.by_id(phase, Id { cat, pid, id: seen.id }, (thread, name, sub, time, origin));
             }
             phase => {
-                let duration = event.duration.unwrap_or(0).max(0);
-                self.wait(thread, Waiting { time, duration, name, cat, sub, phase, origin: event.offset });
+                self.wait(thread, Waiting { time, duration: seen.duration, name, cat, sub, phase, origin });
             }
         }
     }
 
-    /// What the event did, by the argument that is called like the event itself. A span says so when it begins;
-    /// Perfetto asks its end, too.
-    #[inline]
-    fn sub(&mut self, event: &Event<'_>) -> NameNo {
-        if !self.compat && !matches!(event.phase, b'B' | b'b' | b'X' | b'S') {
-            return NO_NAME;
-        }
-        let message = || (!self.compat && event.name.is(FRAME)).then(|| event.argument(b"message"))?;
-        let sub = event.argument(&event.name.text()).or_else(message);
-        sub.map_or(NO_NAME, |sub| self.timeline.names.number(&sub))
-    }
-
-    fn who(&mut self, who: Who<'_>) -> i64 {
-        match who {
-            Who::Number(number) => number,
+    fn who(&self, owner: Owner) -> i64 {
+        match owner {
+            Owner::Number(number) => number,
             // Far from any number that a system gives.
-            Who::Named(name) => i64::MIN + i64::from(self.timeline.names.number(&name.text())),
+            Owner::Named(name) => i64::MIN + i64::from(self.known_names[name as usize]),
         }
     }
 
     #[inline]
-    fn thread(&mut self, event: &Event<'_>) -> u32 {
-        let (pid, mut tid) = (self.who(event.pid), self.who(event.tid));
+    fn thread(&mut self, events: &Events, seen: &Seen) -> u32 {
+        if let Some(number) = self.known_threads[seen.thread as usize] {
+            return number;
+        }
+        let (pid, tid) = events.threads[seen.thread as usize];
+        let (pid, mut tid) = (self.who(pid), self.who(tid));
         if self.compat && tid == 0 && pid != 0 {
             tid = pid;
-        }
-        if let Some((last, number)) = self.last
-            && last == (pid, tid)
-        {
-            return number;
         }
         let number = *self.numbers.entry((pid, tid)).or_insert_with(|| {
             self.threads.push(Thread { who: (pid, tid), ..Thread::default() });
             (self.threads.len() - 1) as u32
         });
-        self.last = Some(((pid, tid), number));
+        self.known_threads[seen.thread as usize] = Some(number);
         number
     }
 
-    fn metadata(&mut self, event: &Event<'_>) {
+    fn metadata(&mut self, events: &Events, seen: &Seen, event: &Event<'_>) {
         let Some(name) = event.argument(b"name") else { return };
         if event.name.is(b"thread_name") {
-            let thread = self.thread(event);
+            let thread = self.thread(events, seen);
             self.threads[thread as usize].name = Some((*name).into());
         } else if event.name.is(b"process_name") {
-            let pid = self.who(event.pid);
-            self.processes.insert(pid, (*name).into());
+            let (pid, _) = events.threads[seen.thread as usize];
+            self.processes.insert(self.who(pid), (*name).into());
         }
     }
 
@@ -314,16 +324,36 @@ fn take_early(ends: &mut FxHashMap<Id, Vec<(NameNo, i64)>>, id: Id, name: NameNo
     Some(time)
 }
 
-/// An id as a number: decimal, maybe negative, or hexadecimal; anything else by its hash, beyond all numbers.
-fn number(id: &[u8]) -> i128 {
-    let text = std::str::from_utf8(id).unwrap_or_default();
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok().map(i128::from),
-        None => text.parse::<i64>().ok().map(i128::from).or_else(|| text.parse::<u64>().ok().map(i128::from)),
-    };
-    parsed.unwrap_or_else(|| {
-        let mut hasher = FxHasher::default();
-        hasher.write(id);
-        i128::from(hasher.finish()) + (1 << 64)
-    })
+#[cfg(test)]
+mod tests {
+    use super::super::pieces::Piece;
+    use super::*;
+
+    #[test]
+    fn where_the_pieces_are_cut_makes_no_difference() {
+        let json = br#"[{"ph":"M","name":"process_name","pid":"p","args":{"name":"late \u0041"}},
+            {"ph":"B","name":"a","cat":"c","pid":"p","tid":"x","ts":1,"args":{"a":"\"b\""}},
+            {"ph":"b","name":"frame","id":-1,"pid":1,"tid":2,"ts":2,"args":{"message":"f"}},
+            {"ph":"X","name":"y","pid":1,"tid":"x","ts":3,"dur":2,"args":{"calls":[1,{"ph":"X","name":"z","ts":1,"dur":1}]}},
+            {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"t"}},
+            {"ph":"e","name":"frame","id":-1,"pid":1,"tid":2,"ts":6},
+            {"ph":"E","pid":"p","tid":"x","ts":7.5},{"ph":"C","ts":8}]"#;
+        let of_size = |size: usize| {
+            let mut others = Vec::new();
+            let pieces = json.chunks(size).map(|bytes| Ok(Piece(bytes.to_vec()).parse(false)));
+            let joined = join_spans(pieces, false, |event| {
+                others.push((event.phase, event.offset));
+                Ok(())
+            });
+            let (timeline, skipped) = joined.unwrap();
+            assert_eq!(skipped.count(), 0);
+            let texts: Vec<Vec<u8>> = (0..9).map(|number| timeline.names.text(number).to_vec()).collect();
+            (timeline.slices, timeline.tracks, texts, timeline.oddities, others)
+        };
+        let whole = of_size(json.len());
+        assert_eq!((whole.0.len(), whole.1.len(), whole.4.len()), (3, 3, 3));
+        for size in 1..json.len() {
+            assert_eq!(of_size(size), whole, "in pieces of {size} bytes");
+        }
+    }
 }

@@ -1,19 +1,14 @@
 //! The spans as stacks.
 
-use super::read_spans;
 use super::spans::FRAME;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::model::stacks::Profile;
 use crate::model::timeline::{NO_NAME, Oddities, Timeline};
-use std::io::Read;
 
 /// Nests the spans of each thread by their times and sums them. Interpreted calls (`frame`) are shown by the function;
 /// so is every span asked for by name, if it says what it did.
-pub fn read(input: &mut dyn Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let (timeline, skipped) = read_spans(input, false)?;
-    warnings.extend(skipped.into_warning());
-    warn(&timeline, warnings);
+pub fn stacks(timeline: &Timeline, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let numbers = options.only.iter().filter_map(|name| timeline.names.find(name.as_bytes()));
     let mut only: Vec<_> = numbers.collect();
     if only.is_empty() && !options.only.is_empty() {

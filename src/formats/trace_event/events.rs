@@ -1,0 +1,223 @@
+//! The events of a stretch of bytes, as numbers: what a worker can find out without knowing what came before.
+
+use super::event::{Event, Who};
+use super::json::Text;
+use super::spans::FRAME;
+use crate::model::timeline::{NO_NAME, NameNo};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::borrow::Cow;
+use std::hash::Hasher;
+
+/// Roughly how long an event is: for how many there is room before there has to be more.
+const EVENT_LEN: usize = 128;
+
+/// Events in the file's order, up to the first byte that is not as it should be.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    /// The events.
+    pub(super) seen: Vec<Seen>,
+    /// What the names' numbers mean; by first appearance, as are the threads.
+    pub(super) texts: Texts,
+    /// Process and thread.
+    pub(super) threads: Vec<(Owner, Owner)>,
+    /// How many bytes the events take, with the blanks and commas around them.
+    pub(super) len: usize,
+}
+
+/// An event. Numbers of names and threads hold within its [`Events`] only.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// `None` if it has no time, or is no part of a span.
+    pub(super) time: Option<i64>,
+    pub(super) duration: i64,
+    /// Meaningless for events of a thread's own track.
+    pub(super) id: i128,
+    /// Where it stands in the bytes.
+    pub(super) at: usize,
+    pub(super) name: NameNo,
+    pub(super) cat: NameNo,
+    pub(super) sub: NameNo,
+    pub(super) thread: u32,
+    pub(super) phase: u8,
+    pub(super) id_is_local: bool,
+}
+
+/// A process or thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Owner {
+    Number(i64),
+    Named(NameNo),
+}
+
+/// Texts one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &[u8]) -> NameNo {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+        (self.ends.len() - 1) as NameNo
+    }
+
+    /// In the order of their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let text = &self.bytes[start..end];
+            start = end;
+            text
+        })
+    }
+}
+
+impl Events {
+    /// Finds the events that stand at the start of some bytes.
+    pub(super) fn of(bytes: &[u8], compat: bool) -> Self {
+        let mut finder = Finder::new(compat, bytes.len() / EVENT_LEN);
+        let mut at = 0;
+        loop {
+            let blanks = bytes[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b','));
+            at += blanks.count();
+            if bytes.get(at) != Some(&b'{') {
+                break;
+            }
+            let Ok((event, end)) = Event::scan(bytes, at) else { break };
+            finder.event(&event, at);
+            at = end;
+        }
+        Self { len: at, ..finder.events }
+    }
+}
+
+struct Finder<'a> {
+    compat: bool,
+    events: Events,
+    names: FxHashMap<Cow<'a, [u8]>, NameNo>,
+    numbers: FxHashMap<(Owner, Owner), u32>,
+    last_thread: Option<((Owner, Owner), u32)>,
+    last_cat: Option<(Text<'a>, NameNo)>,
+}
+
+impl<'a> Finder<'a> {
+    fn new(compat: bool, events: usize) -> Self {
+        let events = Events { seen: Vec::with_capacity(events), ..Events::default() };
+        Self {
+            compat,
+            events,
+            names: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            last_thread: None,
+            last_cat: None,
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'a>, at: usize) {
+        let mut seen = Seen {
+            time: None,
+            duration: event.duration.unwrap_or(0).max(0),
+            id: 0,
+            at,
+            name: NO_NAME,
+            cat: NO_NAME,
+            sub: NO_NAME,
+            thread: 0,
+            phase: event.phase,
+            id_is_local: event.id_is_local,
+        };
+        if super::spans::is_span(event.phase) && event.time.is_some() {
+            seen.time = event.time;
+            if !event.name.raw().is_empty() {
+                seen.name = self.number(event.name.text());
+            }
+            if let Some(cat) = event.cat {
+                seen.cat = self.cat(cat);
+            }
+            seen.sub = self.sub(event);
+            seen.thread = self.thread(event);
+            if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
+                seen.id = number(event.id);
+            }
+        } else if event.phase == b'M' {
+            seen.thread = self.thread(event);
+        }
+        self.events.seen.push(seen);
+    }
+
+    #[inline]
+    fn number(&mut self, text: Cow<'a, [u8]>) -> NameNo {
+        if let Some(&number) = self.names.get(&text) {
+            return number;
+        }
+        let number = self.events.texts.push(&text);
+        self.names.insert(text, number);
+        number
+    }
+
+    /// Mostly the same as that of the event before.
+    #[inline]
+    fn cat(&mut self, cat: Text<'a>) -> NameNo {
+        if let Some((last, number)) = self.last_cat
+            && last == cat
+        {
+            return number;
+        }
+        let number = self.number(cat.text());
+        self.last_cat = Some((cat, number));
+        number
+    }
+
+    /// What the event did, by the argument that is called like the event itself. A span says so when it begins;
+    /// Perfetto asks its end, too.
+    #[inline]
+    fn sub(&mut self, event: &Event<'a>) -> NameNo {
+        if !self.compat && !matches!(event.phase, b'B' | b'b' | b'X' | b'S') {
+            return NO_NAME;
+        }
+        let message = || (!self.compat && event.name.is(FRAME)).then(|| event.argument(b"message"))?;
+        let sub = event.argument(&event.name.text()).or_else(message);
+        sub.map_or(NO_NAME, |sub| self.number(sub))
+    }
+
+    #[inline]
+    fn thread(&mut self, event: &Event<'a>) -> u32 {
+        let who = (self.owner(event.pid), self.owner(event.tid));
+        if let Some((last, number)) = self.last_thread
+            && last == who
+        {
+            return number;
+        }
+        let number = *self.numbers.entry(who).or_insert_with(|| {
+            self.events.threads.push(who);
+            (self.events.threads.len() - 1) as u32
+        });
+        self.last_thread = Some((who, number));
+        number
+    }
+
+    #[inline]
+    fn owner(&mut self, who: Who<'a>) -> Owner {
+        match who {
+            Who::Number(number) => Owner::Number(number),
+            Who::Named(name) => Owner::Named(self.number(name.text())),
+        }
+    }
+}
+
+/// An id as a number: decimal, maybe negative, or hexadecimal; anything else by its hash, beyond all numbers.
+fn number(id: &[u8]) -> i128 {
+    let text = std::str::from_utf8(id).unwrap_or_default();
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok().map(i128::from),
+        None => text.parse::<i64>().ok().map(i128::from).or_else(|| text.parse::<u64>().ok().map(i128::from)),
+    };
+    parsed.unwrap_or_else(|| {
+        let mut hasher = FxHasher::default();
+        hasher.write(id);
+        i128::from(hasher.finish()) + (1 << 64)
+    })
+}
