@@ -121,6 +121,12 @@ fn jit_symbols(text: &[u8]) -> Vec<String> {
 }
 
 #[test]
+fn source_lines_are_asked_for_in_two_ways() {
+    let text = whole();
+    assert_eq!(named(&text, &["--srcline"]), named(&text, &["-F", "+srcline"]));
+}
+
+#[test]
 fn the_filter_names_what_inject_names() {
     let dir = tempfile::tempdir().unwrap();
     let recording = zstd::decode_all(&fs::read(fixture("php-recording/perf.data.zst")).unwrap()[..]).unwrap();

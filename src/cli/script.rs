@@ -37,6 +37,9 @@ pub(super) struct ScriptArgs {
     /// that are here are taken for those that ran: a text has no build IDs
     #[arg(long)]
     native: bool,
+    /// Print source lines where they are known: -F +srcline
+    #[arg(long)]
+    srcline: bool,
     /// Print times to the nanosecond
     #[arg(long)]
     ns: bool,
@@ -50,14 +53,14 @@ fn fields(list: &str) -> Result<Fields, Error> {
 
 impl ScriptArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let detail = if self.fields.srcline { Detail::Lines } else { Detail::Names };
+        let fields = Fields { ns: self.ns, srcline: self.srcline || self.fields.srcline, ..self.fields };
+        let detail = if fields.srcline { Detail::Lines } else { Detail::Names };
         let (mut inputs, load) = self.input.checked(detail, false);
         let input = inputs.pop().filter(|_| inputs.is_empty());
         let input = input.ok_or_else(|| Error::usage("script prints one recording: give one input"))?;
         let mut recording = load.recording();
         recording.keep_addr = true;
         recording.keep_branches = self.fields.brstack || self.fields.brstacksym;
-        let fields = Fields { ns: self.ns, ..self.fields };
         let text = TextOptions { fields, no_call_graph: self.hide_call_graph };
         let (rename, native) = (self.rename, self.native);
         script::run(&ScriptOptions { input, output: self.output.into(), recording, text, rename, native }, job)
