@@ -9,7 +9,7 @@ use jitgraft::resolve::address_space::AddressSpaces;
 use jitgraft::resolve::code_map::CodeMap;
 use jitgraft::resolve::symbols::files::SearchOptions;
 use jitgraft::resolve::symbols::images::Images;
-use jitgraft::resolve::symbols::{self, Request, SymbolOptions};
+use jitgraft::resolve::symbols::{self, Base, Request, SymbolOptions};
 use jitgraft::resolve::unwind::registers::{Machine, Registers, x86_64};
 use jitgraft::resolve::unwind::{Cache, Chain, MAX_DEPTH, Unwinder, UserStack};
 use object::{Object, ObjectSection};
@@ -53,7 +53,7 @@ fn resolving(criterion: &mut Criterion) {
         criterion.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let images = Images::new(spaces.dsos().iter(), SearchOptions::default());
-                let requests = [Request { dso, offsets: offsets.clone() }];
+                let requests = [Request { dso, offsets: offsets.clone(), base: Base::File }];
                 black_box(symbols::resolve(&requests, &images, &options, &pool, &mut Warnings::new()));
             });
         });

@@ -8,7 +8,7 @@ use jitgraft::resolve::dso::{Dso, DsoId, DsoKind};
 use jitgraft::resolve::frames::Frames;
 use jitgraft::resolve::symbols::files::SearchOptions;
 use jitgraft::resolve::symbols::images::Images;
-use jitgraft::resolve::symbols::{self, Request, SymbolOptions};
+use jitgraft::resolve::symbols::{self, Base, Request, SymbolOptions};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -63,7 +63,7 @@ impl Program {
         let search = SearchOptions { debug_dirs, cache: None, ..SearchOptions::default() };
         let images = Images::new([(DsoId(0), &dso)].into_iter(), search.clone());
         let options = SymbolOptions { search, lines: true, ..SymbolOptions::default() };
-        let request = [Request { dso: DsoId(0), offsets: self.hidden.clone() }];
+        let request = [Request { dso: DsoId(0), offsets: self.hidden.clone(), base: Base::File }];
         let mut warnings = Warnings::new();
         let parts = symbols::resolve(&request, &images, &options, &Pool::new(None).unwrap(), &mut warnings);
         let frames: &Frames = &parts[0];

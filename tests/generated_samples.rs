@@ -242,3 +242,51 @@ fn stacks_of_aarch64_are_unwound_without_its_files() {
     let whole = "app;[app <888>];[libwork.so <444>];[libwork.so <100>] 1";
     assert_eq!(folded, format!("app;[app <200>] 1\n{whole}\n"));
 }
+
+#[test]
+fn the_kernels_image_names_its_functions_and_inlined_calls() {
+    let dir = tempfile::tempdir().unwrap();
+    let vmlinux = dir.path().join("vmlinux");
+    let (image, source) = (vmlinux.to_str().unwrap(), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/inlined.c"));
+    // Any program will do: its first function is what the recording calls the kernel's first.
+    let arguments = ["-O2", "-g", "-no-pie", "-Wl,--build-id", "-Wl,--defsym=_text=hidden", "-o", image, source];
+    run("gcc", &arguments);
+    let symbols = run("nm", &["-S", image]);
+    let hidden = symbols.lines().find(|line| line.ends_with(" hidden")).unwrap();
+    let size = u64::from_str_radix(hidden.split(' ').nth(1).unwrap(), 16).unwrap();
+    let text = 0xffff_ffff_a200_0000;
+    let recording = |build_id: Option<[u8; 20]>| {
+        let mut out = PerfData::new(Order::Little, Event::usual());
+        if let Some(id) = build_id {
+            out.kernel_build_id(&id);
+        }
+        let map = Mmap { addr: text, len: 0x100_0000, pgoff: text, path: "[kernel.kallsyms]_text" };
+        out.kernel_mmap(Stamp::default(), map);
+        out.comm(Stamp::new(77, 1), "app", true);
+        let chain = [CONTEXT_KERNEL, text + size / 2, text + 4];
+        out.sample_of(0, KERNEL, Stamp::new(77, 1000), chain[1], &chain);
+        let data = dir.path().join("perf.data");
+        std::fs::write(&data, out.into_bytes(Mode::File)).unwrap();
+        data.to_str().unwrap().to_owned()
+    };
+    let fold = |data: &str, options: &[&str]| {
+        let common = ["collapse", "--weight", "samples", "--annotate", "kernel", "--kallsyms", "/dev/null"];
+        ours(&[&common[..], options, &[data]].concat())
+    };
+    let data = recording(None);
+    assert_eq!(fold(&data, &["--vmlinux", image, "--no-inline"]), "app;hidden_[k];hidden_[k] 1\n");
+    let inlined = fold(&data, &["--vmlinux", image]);
+    assert!(inlined.contains("hidden_[k];middle;innermost"), "{inlined}");
+    // Of another version nothing is believed.
+    assert!(!fold(&recording(Some([7; 20])), &["--vmlinux", image]).contains("hidden"));
+    let own = run("readelf", &["-n", image]);
+    let own = own.lines().find_map(|line| line.trim().strip_prefix("Build ID: ")).unwrap();
+    let id: Vec<u8> = (0..20).map(|at| u8::from_str_radix(&own[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let data = recording(Some(id.try_into().unwrap()));
+    assert!(fold(&data, &["--vmlinux", image]).contains("hidden"));
+    // By itself it is found by its release.
+    let boot = dir.path().join("boot");
+    std::fs::create_dir(&boot).unwrap();
+    std::fs::copy(&vmlinux, boot.join("vmlinux-6.1.0")).unwrap();
+    assert!(fold(&data, &["--debug-dir", dir.path().to_str().unwrap()]).contains("hidden"));
+}

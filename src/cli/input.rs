@@ -81,11 +81,16 @@ struct SymbolArgs {
     /// Take kernel symbols from this copy of the recorded machine's /proc/kallsyms
     #[arg(long, value_name = "FILE")]
     kallsyms: Option<PathBuf>,
+    /// Take kernel symbols and calls that were expanded in it from this uncompressed image of the recorded kernel
+    /// [default: looked for where debugging information is, and in /boot]
+    #[arg(long, value_name = "FILE")]
+    vmlinux: Option<PathBuf>,
 }
 
 impl From<SymbolArgs> for SymbolOptions {
     fn from(args: SymbolArgs) -> Self {
-        let search = SearchOptions { symfs: args.symfs, debug_dirs: args.debug_dir, ..SearchOptions::default() };
+        let (symfs, debug_dirs, vmlinux) = (args.symfs, args.debug_dir, args.vmlinux);
+        let search = SearchOptions { symfs, debug_dirs, vmlinux, ..SearchOptions::default() };
         Self { search, inlines: !args.no_inline, lines: false, demangle: !args.no_demangle }
     }
 }

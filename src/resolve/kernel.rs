@@ -3,8 +3,8 @@
 //! Lists are looked at in this order: `--kallsyms FILE`; the one in the recording's own `kcore_dir`; the one that
 //! perf put into its cache under the kernel's build ID; `/proc/kallsyms`, if the running kernel is the recorded one.
 //! One kernel starts at another address at each boot: addresses are moved by the difference between where the
-//! recording and the list have the same reference symbol. An uncompressed kernel image (`vmlinux`) is needed only
-//! for inlined calls and is not looked for.
+//! recording and the list have the same reference symbol. Where the kernel's image (`vmlinux`) is here
+//! ([`super::symbols::files`]), that names its functions and the calls expanded into them; lists name its modules.
 //!
 //! Lines are `ADDRESS TYPE NAME [MODULE]`; see scripts/kallsyms.c and kernel/kallsyms.c (`s_show`) in Linux.
 

@@ -16,8 +16,9 @@ use code_map::{CodeId, CodeMap};
 use dso::{DsoId, DsoKind};
 use frames::{Frame, Frames};
 use kernel::{KernelOptions, KernelSymbols};
+use object::{Object, ObjectSymbol};
 use symbols::images::Images;
-use symbols::{Request, SymbolOptions};
+use symbols::{Base, Request, SymbolOptions};
 
 /// What an address belongs to. Offsets are those to look up: of a return address, one less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +57,7 @@ impl Resolver<'_> {
                 Location::Code(code, offset) => in_code.push((code, offset, place)),
                 Location::File(dso, offset) => match self.spaces.dsos().get(dso).kind {
                     DsoKind::File | DsoKind::Vdso => in_files.push((dso, offset, place)),
+                    DsoKind::Kernel if self.images.get(dso).is_some() => in_files.push((dso, offset, place)),
                     DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol => in_kernel.push((dso, offset, place)),
                     DsoKind::Anonymous | DsoKind::Guest => {}
                 },
@@ -63,7 +65,7 @@ impl Resolver<'_> {
             }
         }
         in_files.sort_unstable();
-        let requests = requests(&in_files);
+        let requests = self.requests(&in_files);
         let of_files = || {
             let mut warnings = Warnings::new();
             (symbols::resolve(&requests, self.images, self.options, pool, &mut warnings), warnings)
@@ -82,6 +84,29 @@ impl Resolver<'_> {
         self.in_kernel(&in_kernel, &symbols, &mut frames);
         self.in_code(in_code, &mut frames);
         frames
+    }
+
+    /// One request for each file. `wanted` is sorted.
+    fn requests(&self, wanted: &[(DsoId, u64, usize)]) -> Vec<Request> {
+        let files = wanted.chunk_by(|a, b| a.0 == b.0);
+        let request = |file: &[(DsoId, u64, usize)]| {
+            let offsets = file.iter().map(|&(_, offset, _)| offset).collect();
+            let &(dso, ..) = file.first()?;
+            let in_kernel = self.spaces.dsos().get(dso).kind == DsoKind::Kernel;
+            let base = if in_kernel { Base::Linked(self.kernel_shift(dso)) } else { Base::File };
+            Some(Request { dso, offsets, base })
+        };
+        files.filter_map(request).collect()
+    }
+
+    /// From the recorded kernel's addresses to those its image was linked for: each boot has others.
+    fn kernel_shift(&self, kernel: DsoId) -> u64 {
+        let reference = self.spaces.kernel_reference();
+        let linked = self.images.get(kernel).zip(reference).and_then(|(image, reference)| {
+            let symbol = image.object().ok()?.symbol_by_name_bytes(&reference.symbol)?.address();
+            Some(symbol.wrapping_sub(reference.addr.0))
+        });
+        linked.unwrap_or(0)
     }
 
     fn is_named(&self, dso: DsoId) -> bool {
@@ -126,14 +151,4 @@ impl Resolver<'_> {
             }
         }
     }
-}
-
-/// One request for each file. `wanted` is sorted.
-fn requests(wanted: &[(DsoId, u64, usize)]) -> Vec<Request> {
-    let files = wanted.chunk_by(|a, b| a.0 == b.0);
-    let request = |file: &[(DsoId, u64, usize)]| {
-        let offsets = file.iter().map(|&(_, offset, _)| offset).collect();
-        file.first().map(|&(dso, ..)| Request { dso, offsets })
-    };
-    files.filter_map(request).collect()
 }

@@ -170,6 +170,23 @@ impl PerfData {
         self.stamped(10, USER, body, stamp);
     }
 
+    /// `PERF_RECORD_MMAP` of the kernel.
+    pub(crate) fn kernel_mmap(&mut self, stamp: Stamp, map: Mmap) {
+        let mut body = Out::new(self.order);
+        body.u32(u32::MAX).u32(0).u64(map.addr).u64(map.len).u64(map.pgoff).padded_text(map.path.as_bytes());
+        self.stamped(1, KERNEL, body, stamp);
+    }
+
+    /// The feature with build IDs, of the kernel alone.
+    pub(crate) fn kernel_build_id(&mut self, id: &[u8; 20]) {
+        let mut body = Out::new(self.order);
+        body.u32(u32::MAX).raw(id).raw(&[20, 0, 0, 0]).padded_text(b"[kernel.kallsyms]");
+        let mut entry = Out::new(self.order);
+        // The size is there: PERF_RECORD_MISC_BUILD_ID_SIZE.
+        entry.u32(67).u16(KERNEL | 1 << 15).u16((8 + body.bytes.len()) as u16).raw(&body.bytes);
+        self.feature(2, entry.bytes);
+    }
+
     /// `PERF_RECORD_COMM`; after an exec if `exec`.
     pub(crate) fn comm(&mut self, stamp: Stamp, name: &str, exec: bool) {
         let mut body = Out::new(self.order);

@@ -136,7 +136,8 @@ pub(super) fn load_and_look<T>(
     let codes = &map;
     let spaces = AddressSpaces::new(&processes);
     let spots = Spots { spaces: &spaces, codes, keep_addr: options.keep_addr };
-    let search = SearchOptions { machine: processes.machine, ..options.symbols.search.clone() };
+    let os_release = processes.os_release.clone();
+    let search = SearchOptions { machine: processes.machine, os_release, ..options.symbols.search.clone() };
     let images = Images::new(spaces.dsos().iter(), search);
     let unwinder = Unwinder::new(&spaces, codes, &images, options.max_stack.unwrap_or(MAX_DEPTH));
     let machine = Machine::new(processes.machine.unwrap_or(EM_X86_64));

@@ -3,6 +3,7 @@
 //! | wanted | looked for, in this order |
 //! |---|---|
 //! | the file that ran | its path (below `--symfs`) · `~/.debug/.build-id/…/elf` (perf's cache) · `DIR/.build-id/…` |
+//! | the kernel | `--vmlinux FILE` · `DIR/.build-id/….debug` · `~/.debug/.build-id/…/vmlinux` · `DIR/boot/vmlinux-RELEASE` · `DIR/lib/modules/RELEASE/vmlinux` · `/boot/vmlinux-RELEASE` · `/lib/modules/RELEASE/build/vmlinux` |
 //! | its debugging information | itself · `DIR/.build-id/….debug` · `~/.debug/.build-id/…/debug` · `.gnu_debuglink` beside it, in `.debug/` beside it, and below `DIR` |
 //! | shared parts of that (dwz) | `.gnu_debugaltlink`: its path, relative to the file · `DIR/.build-id/….debug` |
 //! | split parts of that | `FILE.dwp` beside the file or its debugging information |
@@ -29,6 +30,10 @@ pub struct SearchOptions {
     pub debug_dirs: Vec<PathBuf>,
     /// perf's cache of recorded files: `~/.debug`.
     pub cache: Option<PathBuf>,
+    /// `--vmlinux FILE`: the image of the recorded kernel.
+    pub vmlinux: Option<PathBuf>,
+    /// The release of the recorded kernel, as `uname -r` says it.
+    pub os_release: Option<Vec<u8>>,
     /// `e_machine` of the recorded machine: files of others are not the ones that ran.
     pub machine: Option<u16>,
 }
@@ -36,13 +41,16 @@ pub struct SearchOptions {
 impl Default for SearchOptions {
     fn default() -> Self {
         let cache = std::env::var_os("HOME").map(|home| Path::new(&home).join(".debug"));
-        Self { symfs: None, debug_dirs: Vec::new(), cache, machine: None }
+        Self { symfs: None, debug_dirs: Vec::new(), cache, vmlinux: None, os_release: None, machine: None }
     }
 }
 
 impl SearchOptions {
     /// The file that was running. `None` if it is not here, or only in another version.
     pub fn running(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
+        if dso.kind == DsoKind::Kernel {
+            return self.vmlinux(dso, warnings);
+        }
         let own = (dso.kind == DsoKind::File).then(|| self.recorded_path(&dso.path));
         let deleted = dso.path.strip_suffix(b" (deleted)").map(|path| self.recorded_path(path));
         // A deleted file's path may by now be another file's: only a build ID can tell.
@@ -56,15 +64,36 @@ impl SearchOptions {
         found.or_else(|| own_vdso(dso))
     }
 
+    /// The image of the recorded kernel. One that is not given must have its build ID.
+    fn vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
+        if let Some(given) = &self.vmlinux {
+            if open(given).is_none() {
+                let message = "is no ELF file: not used. A packed kernel (vmlinuz) must be unpacked first";
+                warnings.push(Warning::new(message).in_file(given, None));
+            }
+            return self.matching(given, dso, warnings);
+        }
+        let id = dso.build_id?;
+        let by_id = self.debug_dirs().map(|dir| suffixed(id_path(dir, id), ".debug"));
+        let cached = self.cache.iter().map(|cache| id_path(cache, id).join("vmlinux"));
+        let by_release = self.os_release.iter().flat_map(|release| {
+            let release = Path::new(OsStr::from_bytes(release));
+            let named = suffixed("vmlinux-".into(), release);
+            let modules = Path::new("lib/modules").join(release);
+            let installed = [Path::new("/boot").join(&named), Path::new("/").join(&modules).join("build/vmlinux")];
+            let debug = self
+                .debug_dirs()
+                .flat_map(move |dir| [dir.join("boot").join(&named), dir.join(&modules).join("vmlinux")]);
+            debug.chain(installed).collect::<Vec<_>>()
+        });
+        let found = by_id.chain(cached).chain(by_release).filter_map(|path| open(&path));
+        found.into_iter().find(|image| image.build_id().is_some() && image.is(Some(id)))
+    }
+
     /// The file that holds the debugging information of `image`, if it does not itself.
     pub fn debugging(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         if let Some(id) = image.build_id() {
-            let debug = |dir: &Path| id_path(dir, id).into_os_string();
-            let packaged = self.debug_dirs().map(|dir| {
-                let mut path = debug(dir);
-                path.push(".debug");
-                PathBuf::from(path)
-            });
+            let packaged = self.debug_dirs().map(|dir| suffixed(id_path(dir, id), ".debug"));
             let cached = self.cache.iter().map(|cache| id_path(cache, id).join("debug"));
             let found = packaged.chain(cached).filter_map(|path| open(&path)).find(|found| found.is(Some(id)));
             if found.is_some() {
@@ -103,23 +132,14 @@ impl SearchOptions {
         let (name, id) = object.gnu_debugaltlink().ok().flatten()?;
         let id = BuildId::new(id);
         let beside = debugging.path().parent()?.join(OsStr::from_bytes(name));
-        let by_id = id.into_iter().flat_map(|id| {
-            self.debug_dirs().map(move |dir| {
-                let mut path = id_path(dir, id).into_os_string();
-                path.push(".debug");
-                PathBuf::from(path)
-            })
-        });
+        let by_id =
+            id.into_iter().flat_map(|id| self.debug_dirs().map(move |dir| suffixed(id_path(dir, id), ".debug")));
         std::iter::once(beside).chain(by_id).filter_map(|path| open(&path)).find(|found| found.is(id))
     }
 
     /// The package of the split parts of an image's debugging information: its path and `.dwp`.
     pub fn package(&self, images: &[&Image]) -> Option<Image> {
-        let path = |image: &&Image| {
-            let mut path = image.path().as_os_str().to_owned();
-            path.push(".dwp");
-            open(Path::new(&path))
-        };
+        let path = |image: &&Image| open(&suffixed(image.path().to_owned(), ".dwp"));
         images.iter().find_map(path)
     }
 
@@ -169,6 +189,13 @@ pub fn open(path: &Path) -> Option<Image> {
         return None;
     }
     Image::new(path, io::map_file(path).ok()?).ok()
+}
+
+/// A path with more at its end.
+fn suffixed(path: PathBuf, more: impl AsRef<OsStr>) -> PathBuf {
+    let mut path = path.into_os_string();
+    path.push(more);
+    path.into()
 }
 
 /// `DIR/.build-id/ab/cdef…`

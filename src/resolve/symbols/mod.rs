@@ -55,6 +55,27 @@ pub struct Request {
     pub dso: DsoId,
     /// Unique, ascending.
     pub offsets: Vec<u64>,
+    /// What `offsets` count from.
+    pub base: Base,
+}
+
+/// What the addresses of a [`Request`] count from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Base {
+    /// The start of the file.
+    File,
+    /// So much before the place that it was linked for.
+    Linked(u64),
+}
+
+impl Request {
+    /// The link-time address of one of the offsets.
+    fn vaddr(&self, running: &Image, offset: u64) -> Option<u64> {
+        match self.base {
+            Base::File => running.vaddr(offset),
+            Base::Linked(shift) => Some(offset.wrapping_add(shift)),
+        }
+    }
 }
 
 /// All that is open of one file.
@@ -97,12 +118,12 @@ pub fn resolve(
         // Without inlined calls and lines there is no DWARF to parse: looking up is next to nothing.
         let expensive = loaded.as_ref().is_some_and(|loaded| loaded.sections.is_some());
         let size = if expensive { SHARD } else { request.offsets.len().max(1) };
-        shards.extend(request.offsets.chunks(size).map(|offsets| (offsets, file.as_ref(), loaded.as_ref())));
+        shards.extend(request.offsets.chunks(size).map(|offsets| (request, offsets, file.as_ref(), loaded.as_ref())));
     }
-    pool.map(shards, |(offsets, file, loaded)| {
+    pool.map(shards, |(request, offsets, file, loaded)| {
         let mut shard = Shard { frames: Frames::default(), names: FxHashMap::default(), options };
         match (file, loaded) {
-            (Some(file), Some(loaded)) => shard.fill(offsets, file, loaded),
+            (Some(file), Some(loaded)) => shard.fill(request, offsets, file, loaded),
             _ => offsets.iter().for_each(|_| shard.frames.end()),
         }
         shard.frames
@@ -123,7 +144,7 @@ fn open<'a>(
     let mini = if bare { mini::image(running) } else { None };
     let main = debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(running);
     let files = (dwarf && main.has_dwarf()).then(|| {
-        let addresses: Vec<u64> = request.offsets.iter().filter_map(|&offset| running.vaddr(offset)).collect();
+        let addresses: Vec<u64> = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset)).collect();
         DebugFiles::open(main, running, &options.search, &addresses)
     });
     Some(Opened { running, debugging, mini, files })
@@ -143,7 +164,7 @@ fn load<'a>(request: &Request, file: &'a Opened<'a>) -> Loaded<'a> {
 
 /// The link-time addresses that may be looked up, ascending: behind each, a signal handler may return.
 fn wanted(request: &Request, running: &Image) -> Vec<u64> {
-    let addresses = request.offsets.iter().filter_map(|&offset| running.vaddr(offset));
+    let addresses = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset));
     let mut wanted: Vec<u64> = addresses.flat_map(|addr| [addr, addr.saturating_add(1)]).collect();
     wanted.sort_unstable();
     wanted.dedup();
@@ -167,10 +188,10 @@ struct Shard<'a> {
 }
 
 impl<'a> Shard<'a> {
-    fn fill(&mut self, offsets: &[u64], file: &Opened<'_>, loaded: &'a Loaded<'a>) {
+    fn fill(&mut self, request: &Request, offsets: &[u64], file: &Opened<'_>, loaded: &'a Loaded<'a>) {
         let inlines = loaded.sections.as_ref().and_then(Inlines::new);
         for &offset in offsets {
-            if let Some(addr) = file.running.vaddr(offset) {
+            if let Some(addr) = request.vaddr(file.running, offset) {
                 self.address(addr, loaded, inlines.as_ref());
             }
             self.frames.end();
