@@ -96,6 +96,42 @@ fn frame_pointer_chains_are_perfs() {
     assert!(agreement.share() >= ENOUGH, "{agreement}");
 }
 
+/// native → written code → native → written code, each way in and out of it whole.
+#[test]
+fn chains_go_through_jit_code_and_back() {
+    for call_graph in ["fp", "dwarf,4096"] {
+        let dir = tempfile::tempdir().unwrap();
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/jit.c");
+        // Unoptimised, all functions have frame pointers.
+        let how = if call_graph == "fp" { ["-O0", "-fno-omit-frame-pointer"] } else { ["-O2", "-fomit-frame-pointer"] };
+        run("gcc", &[&["-g0", "-o", "jit", source], &how[..]].concat(), dir.path());
+        let record = ["record", "-q", "-e", "cpu-clock:u", "-F", "4000", "--call-graph", call_graph, "-o", "perf.data"];
+        run("perf", &[&record[..], &["--", "./jit", "."]].concat(), dir.path());
+        let maps = dir.path().to_str().unwrap();
+        let ours = samples(env!("CARGO_BIN_EXE_jitgraft"), &["--perf-map", maps, "perf.data"], dir.path());
+        let (mut in_native, mut in_jit) = (0, 0);
+        for stack in ours.values().flatten() {
+            let Some(main) = stack.iter().position(|name| name == "main") else { continue };
+            let names: Vec<&str> = stack[..main].iter().map(String::as_str).collect();
+            let outwards = match names[..] {
+                ["native_leaf", "native_between", ref outwards @ ..] => {
+                    in_native += 1;
+                    outwards
+                }
+                ["jit_spin", "jit_inner", "native_between", ref outwards @ ..] => {
+                    in_jit += 1;
+                    outwards
+                }
+                _ => continue,
+            };
+            assert_eq!(outwards, ["jit_outer", "native_entry"], "{call_graph}: {stack:#?}");
+        }
+        let known = ours.values().flatten().filter(|stack| stack.len() > 1).count();
+        assert!(in_native > 50 && in_jit > 20, "{call_graph}: {in_native} and {in_jit} of {known}");
+        assert!((in_native + in_jit) * 10 > known * 9, "{call_graph}: {in_native} and {in_jit} of {known}");
+    }
+}
+
 #[test]
 fn recordings_that_are_given_agree() {
     let Some(given) = std::env::var_os("JITGRAFT_RECORDINGS") else { return };
