@@ -9,7 +9,7 @@ use crate::model::{FrameAddr, Nanos};
 use crate::parallel::Pool;
 use crate::resolve::dso::{Dso, DsoId};
 use crate::resolve::symbols::images::Images;
-use crate::resolve::symbols::{self, Request, SymbolOptions};
+use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,8 +50,10 @@ impl<'a> Natives<'a> {
         let dsos: Vec<Dso> = wanted.keys().map(dso).collect();
         let ids = || (0..).map(DsoId);
         let images = Images::new(ids().zip(&dsos), self.options.search.clone());
-        let requests: Vec<Request> =
-            ids().zip(wanted.values()).map(|(dso, offsets)| Request { dso, offsets: offsets.clone() }).collect();
+        let requests: Vec<Request> = ids()
+            .zip(wanted.values())
+            .map(|(dso, offsets)| Request { dso, offsets: offsets.clone(), base: Base::File })
+            .collect();
         let parts = symbols::resolve(&requests, &images, self.options, pool, warnings);
         let mut found = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, part.of(at).first())));
         for (path, offsets) in wanted {
