@@ -1,5 +1,6 @@
 //! What frames become, written out once for each address: stacks share most of their frames with those before.
 
+use super::rewrite::column::Column;
 use super::rewrite::{Named, Style};
 use crate::model::{FrameAddr, Nanos, Pid};
 use rustc_hash::FxHashMap;
@@ -9,6 +10,8 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub struct Memo {
     told: FxHashMap<Key, Told>,
+    /// Return addresses of JIT code also by their letters, where objects are shown: no number is read then.
+    columns: FxHashMap<(Pid, u128), Told>,
     texts: Vec<u8>,
     files: FxHashMap<Box<[u8]>, u32>,
 }
@@ -28,10 +31,16 @@ pub(super) enum Object {
 }
 
 /// What it becomes, and at which times.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Told {
     text: Range<usize>,
     valid: Range<Nanos>,
+}
+
+impl Told {
+    fn holds(&self, time: Option<Nanos>) -> bool {
+        time.is_none_or(|time| self.valid.contains(&time))
+    }
 }
 
 /// With more text than this it starts afresh, so that its memory has a bound.
@@ -40,7 +49,7 @@ const MOST: usize = 4 << 20;
 impl Memo {
     /// What stands behind the frame's address, if that is known of this time (`None`: any).
     pub(super) fn get(&self, key: &Key, time: Option<Nanos>) -> Option<&[u8]> {
-        let told = self.told.get(key).filter(|told| time.is_none_or(|time| told.valid.contains(&time)))?;
+        let told = self.told.get(key).filter(|told| told.holds(time))?;
         Some(&self.texts[told.text.clone()])
     }
 
@@ -54,11 +63,25 @@ impl Memo {
         Object::File(next)
     }
 
+    /// The same of a return address of JIT code by its column, where objects are shown.
+    pub(super) fn get_column(&self, pid: Pid, column: Column, time: Option<Nanos>) -> Option<&[u8]> {
+        let told = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|told| told.holds(time))?;
+        Some(&self.texts[told.text.clone()])
+    }
+
+    /// That the address of the frame with this key stands so in its column; for [`Self::get_column`].
+    pub(super) fn know_column(&mut self, key: Key, column: Column) {
+        if let (Some(told), (pid, FrameAddr::Return(_), Object::Jit)) = (self.told.get(&key), key) {
+            self.columns.insert((pid, u128::from_ne_bytes(column)), told.clone());
+        }
+    }
+
     /// Writes a name out: `name+0xoffset (object)`, and its source line if that is wanted.
     pub(super) fn add(&mut self, key: Key, named: &Named<'_>, valid: Range<Nanos>, style: Style) -> &[u8] {
         if self.texts.len() > MOST {
             self.texts.clear();
             self.told.clear();
+            self.columns.clear();
         }
         let shown = key.2 != Object::NotShown;
         let (start, out) = (self.texts.len(), &mut self.texts);

@@ -7,10 +7,12 @@
 //! workers: rewrite(block, state, namer) → the same bytes, or new ones, and what was found
 //! ```
 
+pub(super) mod column;
+
 use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
 use super::known::{BEYOND_ANY_FILE, FileAddresses, Known, is_record_line};
-use super::memo::{Memo, Object};
+use super::memo::{Key, Memo, Object};
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use memchr::memmem::{self, Finder};
 use std::borrow::Cow;
@@ -270,7 +272,8 @@ struct Job<'b, 'n, 'f> {
 
 /// What became of a frame.
 enum Asked {
-    Named,
+    /// The memo has it under this key.
+    Named(Key),
     Unknown,
     NotLoaded,
 }
@@ -309,29 +312,55 @@ impl<'b> Job<'b, '_, '_> {
         while let Some(hit) = self.unknown.find(&text[at..]).map(|hit| at + hit) {
             let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
             let end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
-            self.line(start..end, Some(hit));
-            at = end;
+            at = match self.line(start..end, Some(hit)) {
+                Some(key) => self.frames_below(start..end, key.0, text),
+                None => end,
+            };
         }
     }
 
-    /// A line that may be a frame without a name; `unknown` is where the word stands.
-    fn line(&mut self, line: Range<usize>, unknown: Option<usize>) {
+    /// Goes on below a frame that was named as long as lines differ from its line in nothing but the address, which
+    /// most do, without taking each apart. Where it ended.
+    fn frames_below(&mut self, mut line: Range<usize>, pid: Pid, text: &[u8]) -> usize {
+        // The same number is another place in each file.
+        let absolute = matches!(self.last_place, Some((_, Place::Anonymous(_))));
+        let tail = column::tail(&self.block[line.clone()]).filter(|_| absolute);
+        let Some(tail) = tail else { return line.end };
+        while let Some((column, next)) = column::next(text, line.end, tail) {
+            let behind_address = next.start + column::END..next.end;
+            if let Some(told) = self.memo.get_column(pid, column, self.state.sample.time) {
+                self.counts.named += 1;
+                self.edited.replace(behind_address, told);
+                (self.seen, self.last_frame) = (next.start, Some(next.end));
+            } else {
+                match self.line(next.clone(), None) {
+                    Some(key) => self.memo.know_column(key, column),
+                    None => return next.end,
+                }
+            }
+            line = next;
+        }
+        line.end
+    }
+
+    /// A line that may be a frame without a name; `unknown` is where the word stands. What the memo has it under, if
+    /// it is one of JIT code and was named.
+    fn line(&mut self, line: Range<usize>, unknown: Option<usize>) -> Option<Key> {
         let end = line.end - usize::from(self.block[line.clone()].ends_with(b"\r"));
         let block = self.block;
         let text = &block[line.start..end];
         let in_stack = text.first() == Some(&b'\t');
         let frame_at =
             if in_stack { first_word(text) } else { unknown.and_then(|at| word_before(text, at - line.start)) };
-        let Some(frame_at) = frame_at else { return };
-        let frame = Frame::parse_unknown(&text[frame_at..]).or_else(|| Frame::parse(&text[frame_at..]));
-        let Some(frame) = frame else { return };
+        let frame_at = frame_at?;
+        let frame = Frame::parse_unknown(&text[frame_at..]).or_else(|| Frame::parse(&text[frame_at..]))?;
         if (frame.symbol != UNKNOWN && !self.style.rename) || frame.inlined || frame.addr >> 63 != 0 {
-            return;
+            return None;
         }
         let place = self.place(frame.dso);
         let native = self.style.native && frame.symbol == UNKNOWN && frame.dso.is_some_and(|dso| dso.starts_with(b"/"));
         if place == Place::Elsewhere && !native {
-            return;
+            return None;
         }
         // Right below another such frame nothing is new.
         let continues = in_stack && self.last_frame.is_some_and(|end| end + 1 == line.start);
@@ -344,13 +373,10 @@ impl<'b> Job<'b, '_, '_> {
                 self.enter_sample(line.start);
             }
         } else {
-            match Header::parse(text) {
-                Some(header) => self.state.sample = Sample::from(&header),
-                None => return,
-            }
+            self.state.sample = Sample::from(&Header::parse(text)?);
         }
         let digits = memchr::memchr(b' ', &text[frame_at..]).unwrap_or(text.len() - frame_at);
-        self.name(line.start + frame_at + digits..end, frame, place, returns);
+        self.name(line.start + frame_at + digits..end, frame, place, returns)
     }
 
     fn place(&mut self, dso: Option<&'b [u8]>) -> Place {
@@ -393,7 +419,7 @@ impl<'b> Job<'b, '_, '_> {
     }
 
     /// Names a frame; what it becomes takes the place of all that stands behind its address.
-    fn name(&mut self, behind_address: Range<usize>, frame: Frame<'_>, place: Place, returns: bool) {
+    fn name(&mut self, behind_address: Range<usize>, frame: Frame<'_>, place: Place, returns: bool) -> Option<Key> {
         let Sample { pid, tid, time } = self.state.sample;
         let known = |tid| self.state.known.process_of(tid);
         let of_place = match place {
@@ -403,12 +429,13 @@ impl<'b> Job<'b, '_, '_> {
         let of_thread = || tid.and_then(known).or(of_place).or(tid.map(|tid| Pid(tid.0)));
         let pid = pid.or_else(of_thread);
         if let (Place::Elsewhere, Some(dso)) = (place, frame.dso) {
-            return self.name_native(behind_address, pid, dso, frame.addr, returns);
+            self.name_native(behind_address, pid, dso, frame.addr, returns);
+            return None;
         }
         let Some(pid) = pid else {
             self.counts.unresolved += 1;
             self.counts.nobodys += 1;
-            return;
+            return None;
         };
         let addr = match place {
             Place::FileBacked => self.state.known.absolute(Some(pid), frame.dso.unwrap_or_default(), frame.addr),
@@ -417,18 +444,22 @@ impl<'b> Job<'b, '_, '_> {
         let Some(addr) = addr.map(Addr) else {
             self.counts.unresolved += 1;
             self.counts.relative += 1;
-            return;
+            return None;
         };
         let addr = if returns { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
         let object = if frame.dso.is_some() { Object::Jit } else { Object::NotShown };
         let known = frame.symbol != UNKNOWN;
         match self.ask(behind_address, object, Wanted { pid, addr, time, file: None }) {
-            Asked::Named => self.counts.named += 1,
+            Asked::Named(key) => {
+                self.counts.named += 1;
+                return Some(key);
+            }
             Asked::Unknown => self.counts.unresolved += u64::from(!known),
             Asked::NotLoaded => {
                 self.needs.pids.insert(pid);
             }
         }
+        None
     }
 
     fn name_native(&mut self, behind_address: Range<usize>, pid: Option<Pid>, dso: &[u8], addr: u64, returns: bool) {
@@ -439,7 +470,7 @@ impl<'b> Job<'b, '_, '_> {
         let addr = if returns { FrameAddr::Return(offset) } else { FrameAddr::Ip(offset) };
         let object = self.memo.file(dso);
         match self.ask(behind_address, object, Wanted { pid: Pid(0), addr, time: None, file: Some(dso) }) {
-            Asked::Named => self.counts.native += 1,
+            Asked::Named(_) => self.counts.native += 1,
             Asked::Unknown => self.counts.native_left += 1,
             Asked::NotLoaded => {
                 self.needs.places.insert((dso.to_vec(), addr.for_lookup().0));
@@ -452,13 +483,13 @@ impl<'b> Job<'b, '_, '_> {
         let key = (wanted.pid, wanted.addr, object);
         if let Some(text) = self.memo.get(&key, wanted.time) {
             self.edited.replace(behind_address, text);
-            return Asked::Named;
+            return Asked::Named(key);
         }
         match (self.namer)(wanted) {
             Answer::Named(named, valid) => {
                 let text = self.memo.add(key, &named, valid, self.style);
                 self.edited.replace(behind_address, text);
-                Asked::Named
+                Asked::Named(key)
             }
             Answer::Unknown => Asked::Unknown,
             Answer::NotLoaded => Asked::NotLoaded,

@@ -189,3 +189,46 @@ fn how_files_are_addressed_is_learnt_from_shared_libraries() {
     assert_eq!(learnt("h\n\t 1234 f+0x1 (/lib/x.so)\n\t 7f0000000000 g (/lib/y.so)\n"), None);
     assert_eq!(learnt("h\n\t 1234 f+0x1 (/bin/x)\n"), None);
 }
+
+/// A stack as perf lays it out; each object's addresses.
+fn stack(header: &str, frames: &[(u64, &str)]) -> String {
+    let frames = frames.iter().map(|(addr, rest)| format!("\t{addr:16x} {rest}\n"));
+    format!("{header}\n{}\n", frames.collect::<String>())
+}
+
+#[test]
+fn frames_below_each_other_are_named_each_for_itself() {
+    const ANON: &str = "[unknown] (//anon)";
+    const FILE: &str = "[unknown] (/memfd:x)";
+    let again = [(0x1010, ANON), (0x1008, ANON), (0x1008, ANON)];
+    let map = "app 5 8.000004: PERF_RECORD_MMAP2 5/5: [0x1800(0x800) @ 0x1000 fe:00 1 0]: r-xp /memfd:x\n";
+    let text = [
+        // Only the first is no return address; nobody knows what ends at 0x1000, nor what is at 0x3000.
+        stack(
+            "app 5 8.000002: 1 c: ",
+            &[(0x1000, ANON), (0x1000, ANON), (0x1008, ANON), (0x3000, ANON), (0x1008, ANON)],
+        ),
+        stack("app 5 8.000003: 1 c: ", &again),
+        stack("app 6 8.000004: 1 c: ", &again),
+        stack("app 5 9.000000: 1 c: ", &again),
+        // The same numbers in a file are other places.
+        map.to_owned(),
+        stack("app 5 8.000005: 1 c: ", &[(0x1010, FILE), (0x1008, FILE), (0x1008, FILE)]),
+    ];
+    let named = |offset| format!("jit fn (a)+{offset:#x} (/d/jitted-5.so)");
+    let (at0, at8, at10, in8, in10) = (named(0), named(8), named(0x10), named(0x808), named(0x810));
+    let expected = [
+        stack(
+            "app 5 8.000002: 1 c: ",
+            &[(0x1000, &at0), (0x1000, ANON), (0x1008, &at8), (0x3000, ANON), (0x1008, &at8)],
+        ),
+        stack("app 5 8.000003: 1 c: ", &[(0x1010, &at10), (0x1008, &at8), (0x1008, &at8)]),
+        text[2].clone(),
+        text[3].clone(),
+        text[4].clone(),
+        stack("app 5 8.000005: 1 c: ", &[(0x1010, &in10), (0x1008, &in8), (0x1008, &in8)]),
+    ];
+    let (after, counts) = rewritten(&text.concat(), Style::default());
+    assert_eq!(after, expected.concat());
+    assert_eq!((counts.named, counts.unresolved), (9, 8));
+}
