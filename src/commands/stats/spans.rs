@@ -114,17 +114,20 @@ fn tally(
 
 impl TopLevel {
     fn add(&mut self, timeline: &Timeline, selection: &Selection) {
-        let slices = timeline.slices.iter().filter(|slice| selection.within(slice));
-        self.slices += slices.clone().count() as u64;
-        let end = slices.clone().map(Slice::end).max();
-        let start = slices.clone().map(|slice| slice.start).min();
-        if let (Some(start), Some(end)) = (start, end) {
+        let (mut slices, mut start, mut end) = (0, i64::MAX, i64::MIN);
+        for slice in timeline.slices.iter().filter(|slice| selection.within(slice)) {
+            slices += 1;
+            start = start.min(slice.start);
+            end = end.max(slice.end());
+            if slice.duration > 0 && selection.top(slice) {
+                self.spans.add(slice.duration);
+            }
+        }
+        self.slices += slices;
+        if slices > 0 {
             // Miri counts from its start, and so does Perfetto. Times since boot or 1970 count from the first event.
             let since_start = start <= end.saturating_sub(start);
-            self.time += i128::from(if since_start { end } else { end - start });
-        }
-        for slice in slices.filter(|slice| selection.top(slice) && slice.duration > 0) {
-            self.spans.add(slice.duration);
+            self.time += i128::from(if since_start { end } else { end.saturating_sub(start) });
         }
         let top = |slice: &Slice| selection.top(slice) && slice.name != NO_NAME;
         tally(timeline, &mut self.names, top, |slice| slice.name);

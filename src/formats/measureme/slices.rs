@@ -35,7 +35,6 @@ pub fn read_timeline(bytes: &[u8], warnings: &mut Warnings) -> Result<Timeline> 
     );
     timeline.tracks = threads.tracks(&profile);
     timeline.nest(&vec![true; count]);
-    timeline.sort();
     drop(labels);
     warnings.extend(profile.into_skipped().into_warning());
     Ok(timeline)

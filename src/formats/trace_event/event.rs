@@ -55,18 +55,19 @@ impl Default for Who<'_> {
 impl<'a> Event<'a> {
     /// The event that stands in these bytes from `at` on.
     pub fn find(bytes: &'a [u8], at: u64) -> Option<Self> {
-        let (event, _) = Self::scan(bytes, usize::try_from(at).ok().filter(|at| *at < bytes.len())?).ok()?;
+        let mut event = Self::default();
+        event.scan(bytes, usize::try_from(at).ok().filter(|at| *at < bytes.len())?).ok()?;
         Some(Self { offset: at, ..event })
     }
 
-    /// Finds the members of the object at `at`; gives the place behind it, too.
+    /// Becomes the event at `at`; gives the place behind it.
     #[inline]
-    pub(super) fn scan(bytes: &'a [u8], at: usize) -> Result<(Self, usize), Stop> {
-        let mut event = Self::default();
+    pub(super) fn scan(&mut self, bytes: &'a [u8], at: usize) -> Result<usize, Stop> {
+        *self = Self::default();
         let mut scanner = Scanner::new(bytes, at);
-        scanner.members(|key, value| event.take(key, value))?;
-        event.raw = &bytes[at..scanner.at];
-        Ok((event, scanner.at))
+        scanner.members(|key, value| self.take(key, value))?;
+        self.raw = &bytes[at..scanner.at];
+        Ok(scanner.at)
     }
 
     #[inline]
@@ -210,8 +211,8 @@ mod tests {
     #[test]
     fn members_in_any_order_numbers_as_strings() {
         let json = br#"{"args":{"message":"\"f\"","n":3},"tid":"main","ts":"40.25","id2":{"local":"0x1"},"pid":7,"ph":"b","n\u0061me":"frame"}"#;
-        let (event, end) = Event::scan(json, 0).unwrap();
-        assert_eq!(end, json.len());
+        let mut event = Event::default();
+        assert_eq!(event.scan(json, 0), Ok(json.len()));
         assert_eq!((event.time, event.phase, event.id, event.id_is_local), (Some(40_250), b'b', &b"0x1"[..], true));
         assert!(event.name.is(b"frame") && matches!(event.tid, Who::Named(tid) if tid.is(b"main")));
         assert_eq!(event.argument(b"message").as_deref(), Some(&b"f"[..]));

@@ -78,6 +78,7 @@ impl Events {
     /// Finds the events that stand at the start of some bytes.
     pub(super) fn of(bytes: &[u8], compat: bool) -> Self {
         let mut finder = Finder::new(compat, bytes.len() / EVENT_LEN);
+        let mut event = Event::default();
         let mut at = 0;
         loop {
             let blanks = bytes[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b','));
@@ -85,7 +86,7 @@ impl Events {
             if bytes.get(at) != Some(&b'{') {
                 break;
             }
-            let Ok((event, end)) = Event::scan(bytes, at) else { break };
+            let Ok(end) = event.scan(bytes, at) else { break };
             finder.event(&event, at);
             at = end;
         }

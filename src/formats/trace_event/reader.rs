@@ -89,8 +89,8 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
     /// At an object that was no whole event so far.
     fn no_event(&mut self) -> Result<()> {
         let rest = self.rest().len();
-        match Event::scan(&self.buffer, self.at).map(|_| ()) {
-            Ok(()) => {}
+        match Event::default().scan(&self.buffer, self.at) {
+            Ok(_) => {}
             // Twice as much each time, so that a long event is not looked at for each piece of it.
             Err(Stop::Short) if self.more_than(2 * rest)? => {}
             Err(Stop::Short) => {

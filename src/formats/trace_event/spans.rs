@@ -79,6 +79,8 @@ struct Builder {
     known_threads: Vec<Option<u32>>,
     processes: FxHashMap<i64, Box<[u8]>>,
     by_id: FxHashMap<Id, Stack>,
+    /// Empty stacks: most of those by id have one span only.
+    spare: Vec<Stack>,
     early_ends: FxHashMap<Id, Vec<(NameNo, i64)>>,
 }
 
@@ -247,7 +249,7 @@ impl Builder {
             oddities.misplaced_ends += stack.pass(time, slices);
             let ended = stack.end(time, name, id.cat, slices);
             if stack.depth() == 0 {
-                self.by_id.remove(&id);
+                self.spare.extend(self.by_id.remove(&id));
             }
             return match ended {
                 Some(slice) if sub != NO_NAME => slices[slice].sub = sub,
@@ -255,7 +257,7 @@ impl Builder {
                 None => self.end_too_early(id, name, time),
             };
         }
-        let stack = self.by_id.entry(id).or_default();
+        let stack = self.by_id.entry(id).or_insert_with(|| self.spare.pop().unwrap_or_default());
         oddities.misplaced_ends += stack.pass(time, slices);
         let depth = stack.depth();
         let (mut duration, kind) = if phase == b'n' { (0, SliceKind::Instant) } else { (UNFINISHED, SliceKind::Async) };
@@ -268,7 +270,7 @@ impl Builder {
             stack.begin(Open::new(slices.len(), name, id.cat, time, duration));
         }
         if stack.depth() == 0 {
-            self.by_id.remove(&id);
+            self.spare.extend(self.by_id.remove(&id));
         }
         slices.push(Slice { start: time, duration, name, sub, track: thread, depth, kind, origin });
     }
@@ -291,7 +293,6 @@ impl Builder {
         let whole: Vec<bool> = self.threads.iter().map(|thread| thread.has_whole).collect();
         self.timeline.tracks = self.threads.iter().map(|thread| self.track(thread)).collect();
         self.timeline.nest(&whole);
-        self.timeline.sort();
         self.timeline
     }
 

@@ -39,11 +39,13 @@ pub struct Gap {
 }
 
 impl Timeline {
-    /// The gaps between the spans that the selection has on top, over all tracks, the longest first. The slices must be
-    /// in order of time. Where one span lies beside another, on another track, the gap is negative.
+    /// The gaps between the spans that the selection has on top, over all tracks, the longest first. Where one span
+    /// lies beside another, on another track, the gap is negative.
     pub fn gaps(&self, selection: &Selection) -> Vec<Gap> {
         let counts = |(_, slice): &(usize, &Slice)| selection.top(slice) && slice.duration > 0;
-        let mut spans = self.slices.iter().enumerate().filter(counts);
+        let mut spans: Vec<_> = self.slices.iter().enumerate().filter(counts).collect();
+        spans.sort_by_key(|(_, slice)| slice.start);
+        let mut spans = spans.into_iter();
         let Some(mut last) = spans.next() else { return Vec::new() };
         let mut gaps = Vec::new();
         for next in spans {
@@ -74,7 +76,7 @@ mod tests {
             origin: 0,
         };
         let slices =
-            vec![slice(0, 100, 7, 0), slice(1, 4, 1, 0), slice(2, 1, 1, 1), slice(9, 6, 2, 0), slice(12, 9, 1, 0)];
+            vec![slice(9, 6, 2, 0), slice(0, 100, 7, 0), slice(1, 4, 1, 0), slice(2, 1, 1, 1), slice(12, 9, 1, 0)];
         let timeline = Timeline { slices, ..Timeline::default() };
         let found =
             |selection| timeline.gaps(&selection).iter().map(|gap| (gap.start, gap.duration)).collect::<Vec<_>>();
