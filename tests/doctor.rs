@@ -1,27 +1,27 @@
 //! What `doctor` says of a recording of PHP with its dump, without it, with a broken one, and without any files.
 
+#[path = "support/php_recording.rs"]
+mod php_recording;
+
+use php_recording::{PID, dump_name};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const PID: &str = "25820";
-
 /// The recording alone, or with this as its dump.
 fn recording(dump: Option<&[u8]>) -> (tempfile::TempDir, PathBuf) {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/php-recording");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("perf.data");
-    fs::write(&path, zstd::decode_all(fs::File::open(fixture.join("perf.data.zst")).unwrap()).unwrap()).unwrap();
+    fs::write(&path, zstd::decode_all(fs::File::open(php_recording::recording()).unwrap()).unwrap()).unwrap();
     if let Some(dump) = dump {
-        fs::write(dir.path().join(format!("jit-{PID}.dump")), dump).unwrap();
+        fs::write(dir.path().join(dump_name()), dump).unwrap();
     }
     (dir, path)
 }
 
 fn dump() -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/php-recording/jit-{PID}.dump"));
-    fs::read(path).unwrap()
+    fs::read(php_recording::dump()).unwrap()
 }
 
 /// Nothing of the machine that the tests run on is looked at.
@@ -62,8 +62,10 @@ fn with_its_dump_jit_code_has_names() {
     let line = text.lines().find(|line| line.starts_with(&format!("Process {PID} (php), PHP: "))).unwrap();
     let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [_, named, whole] = numbers[..] else { panic!("{line}") };
-    assert!(named == whole && named > 300, "{line}");
-    assert!(rows(&told(&["--format", "json"], &path), "memory without a file").is_empty());
+    // One sample was taken in code that the dump does not tell of.
+    assert!(named + 1 == whole && named > 300, "{line}");
+    let rows = rows(&told(&["--format", "json"], &path), "memory without a file");
+    assert_eq!(rows.iter().map(|(frames, _)| frames).sum::<u64>(), 1);
 }
 
 #[test]
@@ -71,7 +73,7 @@ fn a_broken_dump_is_named_with_its_fault() {
     let (_dir, path) = recording(Some(b"not a jitdump at all, whatever its name says"));
     let rows = rows(&told(&["--format", "json"], &path), "memory without a file");
     let [(_, advice)] = &rows[..] else { panic!("{rows:?}") };
-    assert!(advice.contains(&format!("jit-{PID}.dump: ")) && advice.contains("magic"), "{advice}");
+    assert!(advice.contains(&format!("{}: ", dump_name())) && advice.contains("magic"), "{advice}");
 }
 
 #[test]

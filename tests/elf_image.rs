@@ -34,7 +34,7 @@ fn at(code: Code, addr: u64) -> Code {
 /// Two lines in a file whose name is odd.
 fn lines() -> Lines<'static> {
     fn decode<'data>(_: &Lines<'data>) -> Vec<Line<'data>> {
-        let line = |offset, line| Line { offset, file: b"/work/na\xefve app.js", line, discriminator: 3 };
+        let line = |offset, line| Line { offset, file: b"/src/na\xefve app.js", line, discriminator: 3 };
         vec![line(0, 40), line(4, 42)]
     }
     Lines { decode: Some(decode), count: 2, raw: b"two lines", ..Lines::default() }
@@ -106,7 +106,7 @@ fn build<'a, 'data>(
 
 #[test]
 fn everything_that_perf_shows_is_in_an_image() {
-    let full = Code { lines: lines(), unwind: Some(unwind()), ..code(b"JS:*f /work/app.js:40", &BODY) };
+    let full = Code { lines: lines(), unwind: Some(unwind()), ..code(b"JS:*f /src/app.js:40", &BODY) };
     let codes =
         [at(full, 0x7f00_0000_1040), at(code(b"Builtin:g", &BODY), 0x7f00_0000_9000), at(full, 0x7f00_0000_1080)];
     let (image, slots) = build(X86_64, Addressing::FileOffset, &codes);
@@ -118,13 +118,13 @@ fn everything_that_perf_shows_is_in_an_image() {
         assert_eq!(&made.bytes[place.offset as usize..][..14], &BODY);
     }
     let text = run("objdump", &["-d"], &made.path, &[]);
-    for expected in ["<JS:*f /work/app.js:40>:\n    1040:\t55", "<Builtin:g>:\n    9000:\t55", "    104c:\t5d"] {
+    for expected in ["<JS:*f /src/app.js:40>:\n    1040:\t55", "<Builtin:g>:\n    9000:\t55", "    104c:\t5d"] {
         assert!(text.contains(expected), "{expected:?} is not in\n{text}");
     }
     let place = image.place(slots[2]).unwrap();
     let addr = format!("{:#x}", place.addr + 5);
     let said = Command::new("addr2line").args(["-f", "-e"]).arg(&made.path).arg(&addr).output().unwrap();
-    assert_eq!(said.stdout, b"JS:*f /work/app.js:40\n/work/na\xefve app.js:42\n");
+    assert_eq!(said.stdout, b"JS:*f /src/app.js:40\n/src/na\xefve app.js:42\n");
 }
 
 #[test]

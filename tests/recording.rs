@@ -1,5 +1,9 @@
 //! A real recording with JIT code, from the command line: names, filters, forms of input, threads.
 
+#[path = "support/php_recording.rs"]
+mod php_recording;
+
+use php_recording::{PID, dump, dump_name, recording};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -13,10 +17,10 @@ fn fixture(name: &str) -> PathBuf {
 /// The recording and its dump, unpacked into a directory of their own.
 fn unpacked() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
-    let packed = fs::read(fixture("perf.data.zst")).unwrap();
+    let packed = fs::read(recording()).unwrap();
     let data = dir.path().join("perf.data");
     fs::write(&data, zstd::decode_all(&packed[..]).unwrap()).unwrap();
-    fs::copy(fixture("jit-25820.dump"), dir.path().join("jit-25820.dump")).unwrap();
+    fs::copy(dump(), dir.path().join(dump_name())).unwrap();
     (dir, data)
 }
 
@@ -58,17 +62,17 @@ fn jit_functions_are_those_that_perf_names() {
         .map(|line| line.split_once('\t').unwrap())
         .map(|(count, name)| (name.to_owned(), count.parse().unwrap()))
         .collect();
-    let folded = text(&["collapse", "--weight", "samples", "--annotate", "jit"], &fixture("perf.data.zst"));
+    let folded = text(&["collapse", "--weight", "samples", "--annotate", "jit"], &recording());
     assert_eq!(leaves(&folded), expected);
 }
 
 #[test]
 fn a_file_a_packed_file_and_a_pipe_are_the_same() {
     let (dir, data) = unpacked();
-    let dump = dir.path().join("jit-25820.dump");
+    let dump = dir.path().join(dump_name());
     let args = ["collapse", "--jitdump", dump.to_str().unwrap()];
     let plain = text(&args, &data);
-    assert_eq!(text(&args, &fixture("perf.data.zst")), plain);
+    assert_eq!(text(&args, &recording()), plain);
     let piped = run(&args, &[], Some(&fs::read(&data).unwrap()));
     assert_eq!(String::from_utf8(piped.stdout).unwrap(), plain);
 }
@@ -98,13 +102,13 @@ fn filters_keep_what_they_say() {
         folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
     };
     let all = total(&[]);
-    assert_eq!(total(&["--pid", "25820", "--comm", "php"]), all);
+    assert_eq!(total(&["--pid", PID, "--comm", "php"]), all);
     assert_eq!(total(&["--pid", "1,2"]), 0);
     assert_eq!(total(&["--event", "cpu-clock"]), all);
     let halves = (total(&["--time", "0%-50%"]), total(&["--time", "50%-100%"]));
     assert!(halves.0 > all / 4 && halves.1 > all / 4 && (all..=all + 1).contains(&(halves.0 + halves.1)), "{halves:?}");
     let by_pid = text(&["collapse", "--by", "pid"], &data);
-    assert!(by_pid.lines().all(|line| line.starts_with("php-25820;")), "{by_pid}");
+    assert!(by_pid.lines().all(|line| line.starts_with(&format!("php-{PID};"))), "{by_pid}");
 }
 
 #[test]

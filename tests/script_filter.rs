@@ -1,5 +1,9 @@
 //! `script` as a filter, from the command line: what it names, what it leaves, how it streams.
 
+#[path = "support/php_recording.rs"]
+mod php_recording;
+
+use php_recording::PID;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -46,7 +50,7 @@ fn command(dir: &Path, flags: &[&str]) -> Command {
 }
 
 fn dump() -> String {
-    fixture("php-recording/jit-25820.dump").to_str().unwrap().to_owned()
+    php_recording::dump().to_str().unwrap().to_owned()
 }
 
 fn named(text: &[u8], flags: &[&str]) -> Vec<u8> {
@@ -57,7 +61,7 @@ fn named(text: &[u8], flags: &[&str]) -> Vec<u8> {
 
 /// A text of another process, so that no dump or map of this machine can be meant.
 fn of_nobody(text: &[u8]) -> Vec<u8> {
-    String::from_utf8(text.to_owned()).unwrap().replace("25820", "9925820").into_bytes()
+    String::from_utf8(text.to_owned()).unwrap().replace(PID, &format!("99{PID}")).into_bytes()
 }
 
 #[test]
@@ -116,7 +120,7 @@ fn threads_do_not_change_the_result_and_packed_texts_are_read() {
 /// The symbols and offsets of JIT frames, in order.
 fn jit_symbols(text: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(text);
-    let frames = text.lines().filter(|line| line.starts_with('\t') && line.contains("/jitted-25820.so)"));
+    let frames = text.lines().filter(|line| line.starts_with('\t') && line.contains(&format!("/jitted-{PID}.so)")));
     frames.map(|line| line.trim_start().split_once(' ').unwrap().1.rsplit_once(" (").unwrap().0.to_owned()).collect()
 }
 
@@ -129,7 +133,7 @@ fn source_lines_are_asked_for_in_two_ways() {
 #[test]
 fn the_filter_names_what_inject_names() {
     let dir = tempfile::tempdir().unwrap();
-    let recording = zstd::decode_all(&fs::read(fixture("php-recording/perf.data.zst")).unwrap()[..]).unwrap();
+    let recording = zstd::decode_all(&fs::read(php_recording::recording()).unwrap()[..]).unwrap();
     fs::write(dir.path().join("perf.data"), recording).unwrap();
     let inject = ["inject", "-i", "perf.data", "-o", "injected.data", "--jitdump", &dump()];
     let injected = Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(inject).current_dir(dir.path()).output().unwrap();
@@ -156,7 +160,7 @@ fn output_flows_before_the_input_ends() {
     pipe.write_all(&text[..half]).unwrap();
     let mut first = String::new();
     out.read_line(&mut first).unwrap();
-    assert!(first.starts_with("php 25820"), "{first}");
+    assert!(first.starts_with(&format!("php {PID}")), "{first}");
     drop(pipe);
     std::io::copy(&mut out, &mut std::io::sink()).unwrap();
     assert!(child.wait().unwrap().success());
