@@ -46,6 +46,13 @@ enum Site {
     Jump,
 }
 
+impl Model {
+    /// Every function that is named anywhere.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.keys().chain(self.edges.keys().flat_map(|(caller, callee)| [caller, callee]))
+    }
+}
+
 pub(crate) fn add(to: &mut Costs, costs: &[u64]) {
     to.resize(to.len().max(costs.len()), 0);
     for (sum, cost) in to.iter_mut().zip(costs) {
@@ -179,7 +186,7 @@ impl Reader {
     }
 }
 
-/// A line of a perf map.
+/// A piece of code, as a line of a perf map or a record of a jitdump tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) start: u64,
@@ -187,29 +194,56 @@ pub(crate) struct Entry {
     pub(crate) name: String,
 }
 
-/// The entries of a perf map; of overlapping ones the later wins.
+/// The lines of a perf map.
 pub(crate) fn perf_map(text: &[u8]) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries = Vec::new();
     for line in String::from_utf8_lossy(text).lines() {
         let mut words = line.splitn(3, ' ');
         let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
         let (Some(start), Some(size)) = (number(), number()) else { continue };
-        let end = start + size;
-        let name = words.next().unwrap_or_default().to_owned();
-        let mut kept = Vec::new();
-        for old in entries.drain(..) {
+        entries.push(Entry { start, end: start + size, name: words.next().unwrap_or_default().to_owned() });
+    }
+    entries
+}
+
+/// The JIT_CODE_LOAD records of a little-endian jitdump.
+pub(crate) fn jitdump(bytes: &[u8]) -> Vec<Entry> {
+    let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let (mut entries, mut at) = (Vec::new(), u32_at(8));
+    while at + 16 <= bytes.len() {
+        let (id, size) = (u32_at(at), u32_at(at + 4));
+        if id == 0 {
+            let (start, name) = (u64_at(at + 32), &bytes[at + 56..at + size]);
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            let name = String::from_utf8_lossy(name).into_owned();
+            entries.push(Entry { start, end: start + u64_at(at + 40), name });
+        }
+        at += size;
+    }
+    entries
+}
+
+/// Sorted by address; of overlapping entries the later wins.
+pub(crate) fn by_address(all: Vec<Entry>) -> Vec<Entry> {
+    let mut entries: BTreeMap<u64, Entry> = BTreeMap::new();
+    for Entry { start, end, name } in all {
+        let below = entries.range(..start).next_back().map(|(at, _)| *at).filter(|at| entries[at].end > start);
+        let covered: Vec<u64> = below.into_iter().chain(entries.range(start..end).map(|(at, _)| *at)).collect();
+        for at in covered {
+            let Some(old) = entries.remove(&at) else { continue };
             if old.start < start {
-                kept.push(Entry { end: old.end.min(start), ..old.clone() });
+                entries.insert(old.start, Entry { end: start, ..old.clone() });
             }
             if old.end > end {
-                kept.push(Entry { start: old.start.max(end), ..old });
+                entries.insert(end, Entry { start: end, ..old });
             }
         }
-        entries = kept.into_iter().filter(|entry| entry.start < entry.end).collect();
-        entries.push(Entry { start, end, name });
+        if start < end {
+            entries.insert(start, Entry { start, end, name });
+        }
     }
-    entries.sort_by_key(|entry| entry.start);
-    entries
+    entries.into_values().collect()
 }
 
 /// The raw address that a function is named by, if that is all its name.
@@ -224,10 +258,9 @@ pub(crate) fn raw(name: &str) -> Option<u64> {
 pub(crate) struct Found {
     pub(crate) entries_with_cost: usize,
     pub(crate) jit_nodes: usize,
-    pub(crate) synthetic_edges: usize,
 }
 
-/// Everything that must hold between a file and its named copy, for a map with (mostly) one name an entry.
+/// Everything that must hold between a file and its named copy. `map` is what names its code, by address.
 /// `object` is the new object's name.
 pub(crate) fn compare(before: &Model, after: &Model, map: &[Entry], object: &str) -> Found {
     assert_eq!(before.totals, after.totals, "summary and totals");
@@ -288,11 +321,7 @@ pub(crate) fn compare(before: &Model, after: &Model, map: &[Entry], object: &str
             assert_eq!(callee.1, *file, "{} is split in two", callee.2);
         }
     }
-    Found {
-        entries_with_cost: by_addr.len(),
-        jit_nodes: files.len(),
-        synthetic_edges: after.edges.keys().filter(|(caller, callee)| jit(caller) && jit(callee)).count(),
-    }
+    Found { entries_with_cost: by_addr.len(), jit_nodes: files.len() }
 }
 
 /// A name without its callers (`--separate-callers`), which may be raw.
