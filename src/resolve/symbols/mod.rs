@@ -15,7 +15,7 @@ pub mod table;
 use super::dso::DsoId;
 use super::frames::{Frame, Frames, TextId};
 use crate::error::Warnings;
-use crate::parallel::Pool;
+use crate::parallel::{Pool, join};
 use addr2line::FrameIter;
 use demangle::demangle;
 use files::SearchOptions;
@@ -102,30 +102,32 @@ pub fn resolve(
     pool: &Pool,
     warnings: &mut Warnings,
 ) -> Vec<Frames> {
-    let opened = pool.map(requests.iter().collect(), |request| {
+    // A file's shards wait for nothing but that file.
+    let files = pool.map(requests.iter().collect(), |request| {
         let mut warnings = Warnings::new();
-        (open(request, images, options, &mut warnings), warnings)
+        let file = open(request, images, options, &mut warnings);
+        (resolve_file(request, file.as_ref(), options, pool), warnings)
     });
-    let mut files = Vec::with_capacity(opened.len());
-    for (file, own) in opened {
+    let mut parts = Vec::new();
+    for (shards, own) in files {
         warnings.append(own);
-        files.push(file);
+        parts.extend(shards);
     }
-    let both: Vec<_> = requests.iter().zip(&files).collect();
-    let loaded = pool.map(both.clone(), |(request, file)| file.as_ref().map(|file| load(request, file)));
-    let mut shards = Vec::new();
-    for ((request, file), loaded) in both.into_iter().zip(&loaded) {
-        // Without inlined calls and lines there is no DWARF to parse: looking up is next to nothing.
-        let expensive = loaded.as_ref().is_some_and(|loaded| loaded.sections.is_some());
-        let size = if expensive { SHARD } else { request.offsets.len().max(1) };
-        shards.extend(request.offsets.chunks(size).map(|offsets| (request, offsets, file.as_ref(), loaded.as_ref())));
-    }
-    pool.map(shards, |(request, offsets, file, loaded)| {
+    parts
+}
+
+fn resolve_file(request: &Request, file: Option<&Opened<'_>>, options: &SymbolOptions, pool: &Pool) -> Vec<Frames> {
+    let Some(file) = file else {
+        let mut unknown = Frames::default();
+        request.offsets.iter().for_each(|_| unknown.end());
+        return vec![unknown];
+    };
+    let loaded = load(request, file, pool);
+    // Without inlined calls and lines there is no DWARF to parse: looking up is next to nothing.
+    let size = if loaded.sections.is_some() { SHARD } else { request.offsets.len().max(1) };
+    pool.map(request.offsets.chunks(size).collect(), |offsets| {
         let mut shard = Shard { frames: Frames::default(), names: FxHashMap::default(), options };
-        match (file, loaded) {
-            (Some(file), Some(loaded)) => shard.fill(request, offsets, file, loaded),
-            _ => offsets.iter().for_each(|_| shard.frames.end()),
-        }
+        shard.fill(request, offsets, file, &loaded);
         shard.frames
     })
 }
@@ -150,15 +152,18 @@ fn open<'a>(
     Some(Opened { running, debugging, mini, files })
 }
 
-fn load<'a>(request: &Request, file: &'a Opened<'a>) -> Loaded<'a> {
-    let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
-    let objects: Vec<_> = images.into_iter().flatten().filter_map(|image| image.object().ok()).collect();
+fn load<'a>(request: &Request, file: &'a Opened<'a>, pool: &Pool) -> Loaded<'a> {
     let wanted = wanted(request, file.running);
-    let running = objects.last().filter(|running| plt::covers(running, &wanted));
-    let stubs = running.map(plt::stubs).unwrap_or_default();
-    let table = SymbolTable::new(&objects.iter().collect::<Vec<_>>(), stubs, &wanted);
     let main = file.debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(file.running);
-    let sections = file.files.as_ref().and_then(|files| DebugSections::load(main, files));
+    let sections = || file.files.as_ref().and_then(|files| DebugSections::load(main, files, &wanted));
+    let table = || {
+        let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
+        let objects: Vec<_> = images.into_iter().flatten().filter_map(|image| image.object().ok()).collect();
+        let running = objects.last().filter(|running| plt::covers(running, &wanted));
+        let stubs = running.map(plt::stubs).unwrap_or_default();
+        SymbolTable::new(&objects.iter().collect::<Vec<_>>(), stubs, &wanted)
+    };
+    let (sections, table) = pool.install(|| join(sections, table));
     Loaded { table, sections }
 }
 
