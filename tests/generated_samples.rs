@@ -290,3 +290,39 @@ fn the_kernels_image_names_its_functions_and_inlined_calls() {
     std::fs::copy(&vmlinux, boot.join("vmlinux-6.1.0")).unwrap();
     assert!(fold(&data, &["--debug-dir", dir.path().to_str().unwrap()]).contains("hidden"));
 }
+
+#[test]
+fn guests_and_hypervisors_are_told_from_the_host() {
+    let program = Program::new();
+    let mut out = program.recording(Event::usual());
+    let user = program.at("n_p", 12);
+    let (guest_user, guest_kernel, hypervisor) = (-2048i64 as u64, -2176i64 as u64, -32i64 as u64);
+    // The address of a program of the host, each time; in user mode only it is that program's.
+    let chains = [
+        (USER, vec![CONTEXT_USER, user]),
+        (3, vec![hypervisor, user, CONTEXT_USER, user]),
+        (4, vec![guest_kernel, user, user]),
+        (5, vec![guest_user, user]),
+        (KERNEL, vec![CONTEXT_KERNEL, 0xffff_ffff_8100_0000, hypervisor, user, CONTEXT_USER, user]),
+    ];
+    for (time, (misc, chain)) in (1..).zip(&chains) {
+        out.sample_of(0, *misc, Stamp::new(77, 1000 * time), chain[1], chain);
+    }
+    // A program in the kernel has a name of its own for as long as it is loaded.
+    let bpf = 0xffff_ffff_c000_0000;
+    let chain = [CONTEXT_KERNEL, bpf + 0x10];
+    for (time, flags) in [(7000, 0u16), (9000, 1)] {
+        out.sample_of(0, KERNEL, Stamp::new(77, time - 500), chain[1], &chain);
+        out.ksymbol(Stamp::new(77, time), bpf, 0x100, flags, "bpf_prog_6deef7357e7b4530_tracer");
+    }
+    out.sample_of(0, KERNEL, Stamp::new(77, 9500), chain[1], &chain);
+    let data = program.write(out);
+    let arguments = ["script", "-F", "comm,ip,sym"];
+    let theirs = self::chains(&perf(&[&arguments[..], &["-i", &data]].concat()));
+    let mut ours = self::chains(&ours(&[&arguments[..], &["--kallsyms", "/dev/null", &data]].concat()));
+    // perf shows the samples of guests only as `perf kvm`.
+    let guests: Vec<_> = ours.drain(2..4).collect();
+    assert!(guests.iter().flatten().all(|name| name == "[unknown]"), "{guests:?}");
+    assert_eq!(ours, theirs);
+    assert_eq!(ours[4], ["bpf_prog_6deef7357e7b4530_tracer"]);
+}

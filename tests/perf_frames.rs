@@ -2,7 +2,8 @@
 //!
 //! Recordings are made here, by the installed perf, of a program whose functions are named after their callers. To
 //! compare any other recordings, give them in `JITGRAFT_RECORDINGS`, separated by colons: they must agree, too.
-//! `OURS=THEIRS` gives perf another file of the same samples: an injected one. `JITGRAFT_PERF` is the perf to ask.
+//! `OURS=THEIRS` gives perf another file of the same samples: an injected one. `JITGRAFT_PERF` is the perf to
+//! ask, `JITGRAFT_OPTION` an option for both: `--no-demangle`, where they spell names in two ways.
 
 #[path = "support/frames.rs"]
 mod frames;
@@ -26,7 +27,9 @@ fn run(program: &str, arguments: &[&str], dir: &Path) -> Vec<u8> {
 }
 
 fn samples(program: &str, input: &[&str], dir: &Path) -> Samples {
-    let arguments = [&["script", "--no-inline"], &FIELDS[..], input].concat();
+    let option = std::env::var("JITGRAFT_OPTION");
+    let option: Vec<&str> = option.iter().map(String::as_str).collect();
+    let arguments = [&["script", "--no-inline"], &option[..], &FIELDS[..], input].concat();
     parse(&String::from_utf8_lossy(&run(program, &arguments, dir)))
 }
 
@@ -156,6 +159,8 @@ fn the_comparison_sees_differences() {
     assert_eq!((same.samples, same.same, same.share()), (1, 2, 1.0));
     let other = Agreement::new(&text("\t 2 main (/d)\n"), &text("\t 2 other (/d)\n\t 3 [unknown] ([unknown])\n"));
     assert_eq!((other.same, other.different.len(), other.shorter), (1, 1, 0));
+    let deleted = Agreement::new(&text(""), &text("\t 2 [unknown] (/dev/zero (deleted))\n"));
+    assert_eq!(deleted.shorter, 0);
     let shorter = Agreement::new(&text(""), &text("\t 2 f (inlined)\n"));
     assert_eq!((shorter.shorter, shorter.longer), (1, 0));
     assert_eq!(Agreement::new(&Samples::new(), &text("")).missing, 1);

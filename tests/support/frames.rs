@@ -29,6 +29,8 @@ pub(crate) fn parse(text: &str) -> Samples {
 
 /// `7f00 name+0x1c (/lib/libc.so.6)` → `name`
 fn function(frame: &str) -> String {
+    // `(/dev/zero (deleted))`
+    let frame = &frame.replace(" (deleted))", ")");
     let name = frame.split_once(' ').map_or("", |(_, name)| name);
     let name = name.rsplit_once(" (").filter(|_| name.ends_with(')')).map_or(name, |(name, dso)| {
         // `(inlined)` stands where the file would.

@@ -187,6 +187,13 @@ impl PerfData {
         self.feature(2, entry.bytes);
     }
 
+    /// `PERF_RECORD_KSYMBOL` of a BPF program: it appears, or with flag 1 is gone.
+    pub(crate) fn ksymbol(&mut self, stamp: Stamp, addr: u64, len: u32, flags: u16, name: &str) {
+        let mut body = Out::new(self.order);
+        body.u64(addr).u32(len).u16(1).u16(flags).padded_text(name.as_bytes());
+        self.stamped(17, 0, body, stamp);
+    }
+
     /// `PERF_RECORD_COMM`; after an exec if `exec`.
     pub(crate) fn comm(&mut self, stamp: Stamp, name: &str, exec: bool) {
         let mut body = Out::new(self.order);
