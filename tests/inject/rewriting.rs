@@ -142,8 +142,29 @@ fn without_jit_code_the_copy_is_equal() {
     fs::remove_file(case.path("jit-4000107.dump")).unwrap();
     let (_, said) = case.inject(&["-i", "perf.data", "-o", "out.data"]);
     assert!(case.bytes("out.data") == case.made.perf_data);
+    // perf leaves room in the table for features that it then does not write.
+    let gapped = with_gap(&case.made.perf_data, 32);
+    fs::write(case.path("gapped.data"), &gapped).unwrap();
+    case.inject(&["-i", "gapped.data", "-o", "out.data"]);
+    assert!(case.bytes("out.data") == gapped);
     assert!(said.contains("jit-4000100.dump") && said.contains("jit-4000107.dump"), "{said}");
     assert_eq!(case.images(), [""; 0]);
+}
+
+/// The recording with so many bytes of nothing between the table of features and the features.
+fn with_gap(data: &[u8], gap: u64) -> Vec<u8> {
+    let mut data = data.to_vec();
+    let word = |data: &[u8], at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap());
+    let table = (word(&data, 40) + word(&data, 48)) as usize;
+    let count = data[72..104].iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
+    assert!(count > 0);
+    for entry in (0..count).map(|number| table + number * 16) {
+        let moved = word(&data, entry) + gap;
+        data[entry..entry + 8].copy_from_slice(&moved.to_le_bytes());
+    }
+    let end = table + count * 16;
+    data.splice(end..end, vec![0; gap as usize]);
+    data
 }
 
 #[test]

@@ -152,13 +152,23 @@ impl Front {
 pub struct Features {
     /// By number.
     pub sections: BTreeMap<u32, Vec<u8>>,
+    /// How many bytes are between their table and the first of them: perf makes room in the table for features
+    /// of which it then finds that it has nothing to write.
+    pub gap: u64,
 }
+
+/// More than this between table and sections is not what perf leaves, but damage.
+const MAX_GAP: u64 = 128 * 16;
 
 impl Features {
     /// Those of a recording, as they were.
     pub fn of(recording: &Recording) -> Self {
         let sections = recording.features.iter().map(|(&number, feature)| (number, feature.bytes.clone())).collect();
-        Self { sections }
+        let first = recording.features.values().map(|feature| feature.offset).min();
+        let table = recording.header.data.end().saturating_add(recording.features.len() as u64 * 16);
+        let gap = first.and_then(|first| first.checked_sub(table)).filter(|&gap| gap <= MAX_GAP);
+        let gap = if recording.header.form == Form::File { gap.unwrap_or_default() } else { 0 };
+        Self { sections, gap }
     }
 
     /// Corrects the offsets of AUXTRACE records: `moved` tells where one that was at an offset is now.
@@ -176,13 +186,14 @@ impl Features {
 
     /// What stands behind the records in file form, from offset `at` of the file on: the table, then the sections.
     pub fn behind_data(&self, at: u64, endian: Endian) -> Vec<u8> {
-        let mut offset = at + self.sections.len() as u64 * 16;
+        let mut offset = at + self.sections.len() as u64 * 16 + self.gap;
         let mut bytes = Vec::new();
         for section in self.sections.values() {
             put_u64(&mut bytes, offset, endian);
             put_u64(&mut bytes, section.len() as u64, endian);
             offset += section.len() as u64;
         }
+        bytes.resize(bytes.len() + self.gap as usize, 0);
         self.sections.values().for_each(|section| bytes.extend(section));
         bytes
     }
@@ -338,7 +349,8 @@ mod tests {
     #[test]
     fn the_auxtrace_index_follows_its_records() {
         let index: Vec<u8> = [2u64, 500, 48, 900, 48].iter().flat_map(|word| word.to_be_bytes()).collect();
-        let mut features = Features { sections: BTreeMap::from([(Feature::AUXTRACE, index)]) };
+        let sections = BTreeMap::from([(Feature::AUXTRACE, index)]);
+        let mut features = Features { sections, gap: 0 };
         features.move_auxtrace(Endian::Big, |offset| offset + 16);
         let words: Vec<u64> =
             features.sections[&18].as_chunks::<8>().0.iter().map(|word| u64::from_be_bytes(*word)).collect();
