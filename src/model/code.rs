@@ -41,6 +41,8 @@ pub struct Lines<'data> {
     pub size: u64,
     /// Whether the producer's byte order is big endian.
     pub big_endian: bool,
+    /// The code's name: some producers damage the names of files, and have them in those of functions, too.
+    pub function: &'data [u8],
 }
 
 impl<'data> Lines<'data> {

@@ -243,7 +243,7 @@ impl<'data> DumpReader<'_, 'data> {
         match body {
             Body::Load(load) => {
                 let size = load.code.len() as u64;
-                let lines = self.lines(load.addr, size);
+                let lines = self.lines(load.addr, size, load.name);
                 let unwind = self.pending_unwind.take();
                 let (addr, origin, bytes) = (Addr(load.addr), self.origin, Some(load.code));
                 let code = Code { name: load.name, addr, size, bytes, lines, unwind, origin };
@@ -268,7 +268,7 @@ impl<'data> DumpReader<'_, 'data> {
         }
     }
 
-    fn lines(&mut self, addr: u64, size: u64) -> Lines<'data> {
+    fn lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
         let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
         if let Some(first) = info.first {
             self.with_lines += 1;
@@ -276,7 +276,7 @@ impl<'data> DumpReader<'_, 'data> {
             self.biased += u64::from((ELF_HEADER..ELF_HEADER + 8).contains(&ahead));
         }
         let (raw, count, big_endian) = (info.entries, info.count, self.big_endian);
-        Lines { raw, decode: Some(decode_lines), count, base: addr, size, big_endian }
+        Lines { raw, decode: Some(decode_lines), count, base: addr, size, big_endian, function }
     }
 
     /// Takes V8's bias off, if most of the dump's entries have it.

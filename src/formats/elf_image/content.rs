@@ -6,7 +6,7 @@ use crate::model::process::BuildId;
 use sha1_smol::Sha1;
 
 /// Changes when the same content is written differently: the readers' caches must not mix the two.
-const WRITER: &[u8] = b"jitgraft image 1";
+const WRITER: &[u8] = b"jitgraft image 2";
 
 /// The ID of an image: SHA-1, as GNU ld makes it, over the inputs and their places. What is derived from them (symbol
 /// table, DWARF) need not be hashed.
