@@ -2,9 +2,9 @@
 //!
 //! | looked at, in order | jitdump | perf map |
 //! |---|---|---|
+//! | what the user named | `--jitdump` | `--perf-map` |
 //! | as recorded | the path of the marker's mmap | – |
 //! | beside the input | its base name, or `jit-PID.dump` | `perf-PID.map` |
-//! | what the user named | `--jitdump` | `--perf-map` |
 //! | usual places | `/tmp`, the current directory, `$JITDUMPDIR` and `~/.debug/jit` | `/tmp` |
 //!
 //! A process without a marker is looked for by its number. What two processes share (a forked child inherits the
@@ -98,9 +98,10 @@ impl Finder<'_> {
         markers.sort_by_key(|marker| (!own(marker), marker.offset));
         for marker in markers {
             let Some(base) = marker.path.file_name() else { continue };
-            let places = self.dump_places(base);
-            let recorded = std::iter::once((marker.path.clone(), Named::Marker));
-            let candidates: Vec<_> = recorded.chain(places).collect();
+            // What the user names now is meant, whatever lies at the recorded path by now.
+            let mut candidates = self.asked(base, inner_pid(&marker.path));
+            candidates.push((marker.path.clone(), Named::Marker));
+            candidates.extend(self.dump_places(base));
             if candidates.iter().any(|(path, _)| self.seen.contains(path)) {
                 continue;
             }
@@ -120,14 +121,27 @@ impl Finder<'_> {
         }
     }
 
-    /// Where a dump of that name may lie besides its recorded path.
+    /// What the user named that is, or may hold, a dump of that name, or is one of that process by its header.
+    fn asked(&self, base: &OsStr, inner: Option<Pid>) -> Vec<(PathBuf, Named)> {
+        let force = self.options.force;
+        let says = |path: &Path| {
+            let bytes = trust::open(path, Named::User, force)?.ok()?;
+            jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid))
+        };
+        let is_it = |path: &Path| path.file_name() == Some(base) || inner.is_some() && says(path) == inner;
+        let named = self.options.jitdump.iter().filter_map(|path| match path.is_dir() {
+            true => Some(path.join(base)),
+            false => is_it(path).then(|| path.clone()),
+        });
+        named.map(|path| (path, Named::User)).collect()
+    }
+
+    /// Where a dump of that name may lie besides.
     fn dump_places(&self, base: &OsStr) -> Vec<(PathBuf, Named)> {
         let beside = self.beside.map(|dir| (dir.join(base), Named::User));
-        let asked = self.options.jitdump.iter().filter(|path| path.is_dir() || path.file_name() == Some(base));
-        let asked = asked.map(|path| (if path.is_dir() { path.join(base) } else { path.clone() }, Named::User));
         let usual = [PathBuf::from("/tmp"), PathBuf::from(".")].into_iter().chain(dump_directories());
         let usual = usual.map(|dir| (dir.join(base), Named::Habit));
-        beside.into_iter().chain(asked).chain(usual).collect()
+        beside.into_iter().chain(usual).collect()
     }
 
     /// Opens the first candidate that is there and can be used. A bad one is warned of and the next is tried.
@@ -249,7 +263,8 @@ impl Finder<'_> {
 
     fn dump_by_number(&mut self, pid: Pid, inner: Pid) {
         let base = format!("jit-{inner}.dump");
-        let candidates: Vec<_> = self.dump_places(OsStr::new(&base));
+        let base = OsStr::new(&base);
+        let candidates: Vec<_> = self.asked(base, Some(inner)).into_iter().chain(self.dump_places(base)).collect();
         let have = |source: &Source| source.kind == Kind::JitDump && source.pid == pid;
         if self.found.files.iter().any(have) || candidates.iter().any(|(path, _)| self.seen.contains(path)) {
             return;

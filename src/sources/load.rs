@@ -157,11 +157,19 @@ fn read_dump<'data>(
         biased: 0,
     };
     let mut skipped = Skipped::new("jitdump record");
+    let mut last = None;
     for record in dump.records() {
         match record {
-            Ok(record) => reader.record(record.timestamp, record.body),
+            Ok(record) => {
+                last = Some(record.timestamp);
+                reader.record(record.timestamp, record.body);
+            }
             Err(error) => skipped.add(error),
         }
+    }
+    if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, last) {
+        let said = stale(source, processes, (first, last));
+        warnings.extend(said.map(|said| Warning::new(said).in_file(&source.path, None)));
     }
     let count = skipped.count();
     skipped.report(&source.path, warnings);
@@ -169,6 +177,26 @@ fn read_dump<'data>(
     let codes = reader.list.code_count() as u64;
     let state = SourceState::Loaded { codes, skipped: count, clock: Some(conversion.used()) };
     Ok((reader.list, state, Some(header.machine).filter(|machine| *machine != 0)))
+}
+
+/// Numbers of processes are used again, and their dumps lie in one directory: what is wrong with the times of a dump,
+/// from its first record to its last, if it cannot be of the process that it was found for.
+fn stale(source: &Source, processes: &Processes, (first, last): (u64, u64)) -> Option<String> {
+    /// Clocks of several processors, and a runtime that logs before it maps its marker (Bun), differ by less.
+    const SLACK: u64 = 1_000_000_000;
+    let process = processes.by_pid.get(&source.pid)?;
+    let began = source.marker.or(process.forked.map(|(_, at)| at)).or(process.execs.first().copied());
+    let began = began.filter(|time| last.saturating_add(SLACK) < time.0);
+    let ended = process.exited.filter(|time| first > time.0.saturating_add(SLACK));
+    let seconds = |nanos: u64| format!("{}.{:03} s", nanos / 1_000_000_000, nanos / 1_000_000 % 1000);
+    let (edge, time) = began.map(|time| ("began", time)).or(ended.map(|time| ("ended", time)))?;
+    Some(format!(
+        "its records are of {} to {}, but process {} {edge} at {}: it seems to be of another process of that number",
+        seconds(first),
+        seconds(last),
+        source.pid,
+        seconds(time.0)
+    ))
 }
 
 /// The indexes that a MOVE names: in most dumps none, so that a million loads need not be remembered by theirs.

@@ -21,7 +21,8 @@ pub(super) enum Named {
 /// Maps a file if it is a regular one and belongs to root or to us (`force`, or named by its marker: to anybody).
 /// `None` if there is none.
 ///
-/// perf asks the same of perf maps (`dso__load_perf_map`). Nothing that is opened can block or be a device.
+/// perf asks the same of perf maps (`dso__load_perf_map`), and nothing of dumps that were mapped. Nothing that is
+/// opened can block or be a device; what belongs to somebody else is read from a copy.
 pub(super) fn open(path: &Path, named: Named, force: bool) -> Option<Result<Bytes>> {
     let follow = if named == Named::User { OFlags::empty() } else { OFlags::NOFOLLOW };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | follow;
@@ -35,18 +36,32 @@ pub(super) fn open(path: &Path, named: Named, force: bool) -> Option<Result<Byte
         }
         Err(error) => return Some(Err(Error::new("cannot open").because(std::io::Error::from(error)).in_file(path))),
     };
-    let checked = check(&file, force || named == Named::Marker).and_then(|()| io::map_open_file(File::from(file)));
+    let checked = check(&file, force || named == Named::Marker).and_then(|whose| match whose {
+        Whose::Ours => io::map_open_file(File::from(file)),
+        // Somebody else may shorten it at any time, which a map would not survive.
+        Whose::Others => io::spool(File::from(file)),
+    });
     Some(checked.map_err(|error| error.in_file(path)))
 }
 
-fn check(file: &impl std::os::fd::AsFd, force: bool) -> Result<()> {
+/// Who may change a file.
+enum Whose {
+    /// Root, or we.
+    Ours,
+    Others,
+}
+
+fn check(file: &impl std::os::fd::AsFd, force: bool) -> Result<Whose> {
     let stat = rustix::fs::fstat(file).map_err(std::io::Error::from)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(Error::new("is not a regular file"));
     }
     let us = rustix::process::geteuid().as_raw();
-    if force || stat.st_uid == 0 || stat.st_uid == us {
-        return Ok(());
+    if stat.st_uid == 0 || stat.st_uid == us {
+        return Ok(Whose::Ours);
+    }
+    if force {
+        return Ok(Whose::Others);
     }
     Err(Error::new(format!("belongs to user {}, not to root or to us ({us}); use -f to believe it", stat.st_uid)))
 }
@@ -82,6 +97,8 @@ mod tests {
         let refused = open(file.path(), Named::Habit, false).unwrap().unwrap_err().to_string();
         assert!(refused.contains("belongs to user 65534"), "{refused}");
         assert!(open(file.path(), Named::Habit, true).unwrap().is_ok());
-        assert!(open(file.path(), Named::Marker, false).unwrap().is_ok());
+        let believed = open(file.path(), Named::Marker, false).unwrap().unwrap();
+        std::fs::write(file.path(), b"").unwrap();
+        assert_eq!(&believed[..], b"x", "a copy, whatever its owner does to it");
     }
 }

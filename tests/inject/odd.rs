@@ -3,7 +3,7 @@
 
 use super::perf::script;
 use super::support::bytes::Order;
-use super::support::jitdump::{Header, JitDump, Load};
+use super::support::jitdump::{Header, JitDump, Line, Load};
 use super::support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
 use super::truth::read_script;
 use std::fs;
@@ -54,6 +54,12 @@ impl Odd {
 
     /// The names that perf prints for the samples, and what jitgraft warned of.
     fn inject(self, options: &[&str]) -> (Vec<String>, Vec<String>) {
+        let (dir, warnings) = self.inject_into(options);
+        (names(&dir.path().join("out.data")), warnings)
+    }
+
+    /// The directory that has the output, and what jitgraft warned of.
+    fn inject_into(self, options: &[&str]) -> (tempfile::TempDir, Vec<String>) {
         let (input, output) = (self.dir.path().join("perf.data"), self.dir.path().join("out.data"));
         fs::write(&input, self.recording.into_bytes(Mode::File)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
@@ -61,7 +67,7 @@ impl Odd {
         let text = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(said.status.success(), "{text}");
         let warnings = text.lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect();
-        (names(&output), warnings)
+        (self.dir, warnings)
     }
 }
 
@@ -216,20 +222,162 @@ fn without_the_dumps_clock_the_offset_is_estimated_and_said() {
     assert!(warnings.iter().any(|warning| warning.contains("clock")), "{warnings:?}");
 }
 
+/// A recording of one sample in the code of a dump with this header.
+fn with_header(header: Header) -> Odd {
+    let dump = plain(Order::Little, header);
+    Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT)
+}
+
 #[test]
-fn versions_flags_and_machines_of_others_are_read_as_far_as_they_go() {
-    for header in [
-        Header { version: 2, ..Header::of(PID) },
-        Header { flags: 0x8000, ..Header::of(PID) },
-        Header { machine: 183, ..Header::of(PID) },
-        Header { machine: 0, ..Header::of(PID) },
-    ] {
-        let dump = plain(Order::Little, header);
-        let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT);
-        let (names, warnings) = odd.inject(&[]);
-        assert!(names == ["first"] || warnings.len() == 1, "{header:?}: {names:?} {warnings:?}");
-        assert!(warnings.len() <= 1, "{header:?}: {warnings:#?}");
+fn version_2_is_read_and_a_later_one_is_with_a_word() {
+    expect(with_header(Header { version: 2, ..Header::of(PID) }), &["first"]);
+    let later = with_header(Header { version: 9, ..Header::of(PID) });
+    expect_warning(later, &["first"], &["version 9 is newer"]);
+}
+
+#[test]
+fn flags_that_nobody_knows_are_said_and_not_heeded() {
+    expect_warning(with_header(Header { flags: 0x8000, ..Header::of(PID) }), &["first"], &["unknown flags 0x8000"]);
+}
+
+#[test]
+fn images_are_for_the_recorded_machine_whatever_the_dump_says() {
+    for machine in [183, 62, 0] {
+        let odd = with_header(Header { machine, ..Header::of(PID) });
+        let dir = odd.dir.path().to_owned();
+        let (input, output) = (dir.join("perf.data"), dir.join("out.data"));
+        fs::write(&input, odd.recording.into_bytes(Mode::File)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        let said = command.args(["inject", "-q", "-i"]).arg(&input).arg("-o").arg(&output).output().unwrap();
+        assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
+        assert_eq!(names(&output), ["first"]);
+        let mut readelf = Command::new("readelf");
+        let header = readelf.arg("-hW").arg(dir.join("jitted-77.so")).output().expect("readelf is needed (binutils)");
+        let text = String::from_utf8(header.stdout).unwrap();
+        let said = text.lines().find(|line| line.trim_start().starts_with("Machine:")).unwrap();
+        assert!(said.contains("X86-64"), "{machine}: {said}");
     }
+}
+
+#[test]
+fn records_behind_a_length_that_is_nonsense_are_found() {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"first", AT, 0));
+    dump.lying_record(0, 9, 11, &[0x55; 48]);
+    dump.load(12, load(b"second", AT + 0x40, 1));
+    dump.load(13, load(b"small", AT + 0xc0, 3));
+    dump.lying_record(0, 0x7fff_ffff, 13, &[0xaa; 60]);
+    dump.load(14, load(b"third", AT + 0x80, 2));
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+    let odd = odd.sample(PID, 20, AT).sample(PID, 20, AT + 0x40).sample(PID, 20, AT + 0x80);
+    expect_warning(odd, &["first", "second", "third"], &["2 jitdump records skipped", "total_size is 9"]);
+}
+
+#[test]
+fn a_dump_that_the_user_names_is_meant_whatever_lies_at_the_recorded_path() {
+    let dump = |name: &'static [u8]| {
+        let mut dump = JitDump::new(PID);
+        dump.load(10, load(name, AT, 0));
+        dump.into_bytes()
+    };
+    for moved in ["moved.dump", "elsewhere/jit-77.dump", "elsewhere"] {
+        let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump(b"stale")).sample(PID, 20, AT);
+        let path = odd.dir.path().join(moved);
+        fs::create_dir(odd.dir.path().join("elsewhere")).unwrap();
+        let file = if path.is_dir() { path.join("jit-77.dump") } else { path.clone() };
+        fs::write(file, dump(b"meant")).unwrap();
+        let (names, warnings) = odd.inject(&["--jitdump", path.to_str().unwrap()]);
+        assert_eq!((names, warnings), (vec!["meant".to_owned()], Vec::new()), "{moved}");
+    }
+}
+
+#[test]
+fn a_dump_of_another_process_of_that_number_is_said_to_be_one() {
+    let at = |seconds: u64| seconds * 1_000_000_000;
+    let mut dump = JitDump::new(PID);
+    dump.load(at(5), load(b"first", AT, 0));
+    let dir = Odd::new("none");
+    let mut recording = PerfData::new(Order::Little, Event::usual());
+    recording.comm(Stamp::new(PID, at(100)), "program", true);
+    recording.mmap2(Stamp::new(PID, at(100)), Mmap { addr: AT, len: 0x1_0000, pgoff: 0, path: "//anon" });
+    let odd = Odd { recording, ..dir }.file("jit-77.dump", &dump.into_bytes()).sample(PID, at(101), AT);
+    // The program that ran then is gone with all its code.
+    expect_warning(
+        odd,
+        &["[unknown]"],
+        &["5.000 s", "process 77 began at 100.000 s", "another process of that number"],
+    );
+}
+
+/// All records of a recording packed as `perf record -z` packs them: one zstd stream over several records, cut at any
+/// byte. The newer kind says its length and is padded.
+fn packed(recording: PerfData, newer: bool) -> Vec<u8> {
+    let plain = recording.clone().into_bytes(Mode::File);
+    let word = |at: usize| u64::from_le_bytes(plain[at..at + 8].try_into().unwrap()) as usize;
+    let records = &plain[word(40)..word(40) + word(48)];
+    let mut packed = recording.without_records();
+    let mut zstd = zstd::stream::raw::Encoder::new(1).unwrap();
+    for part in records.chunks(150) {
+        use zstd::stream::raw::Operation;
+        let mut out = vec![0; 4096];
+        let mut into = zstd::stream::raw::OutBuffer::around(&mut out);
+        let mut from = zstd::stream::raw::InBuffer::around(part);
+        zstd.run(&mut from, &mut into).unwrap();
+        assert_eq!(zstd.flush(&mut into).unwrap(), 0);
+        let len = into.pos();
+        if newer {
+            let mut body = (len as u64).to_le_bytes().to_vec();
+            body.extend(&out[..len]);
+            body.resize(body.len().next_multiple_of(8), 0);
+            packed.record(83, 0, &body);
+        } else {
+            packed.record(81, 0, &out[..len]);
+        }
+    }
+    // COMPRESSED: version, type (zstd), level, ratio, and the length of the recorder's buffer.
+    packed.feature(27, [1u32, 1, 1, 2, 4096].iter().flat_map(|word| word.to_le_bytes()).collect());
+    packed.into_bytes(Mode::File)
+}
+
+#[test]
+fn a_marker_inside_compressed_records_is_found() {
+    for newer in [false, true] {
+        let mut dump = JitDump::new(PID);
+        dump.load(10, load(b"first", AT, 0));
+        dump.load(50, load(b"second", AT, 1));
+        let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+        let odd = odd.sample(PID, 20, AT + 4).sample(PID, 60, AT + 4);
+        let (input, output) = (odd.dir.path().join("perf.data"), odd.dir.path().join("out.data"));
+        fs::write(&input, packed(odd.recording, newer)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        let said = command.args(["inject", "-q", "-i"]).arg(&input).arg("-o").arg(&output).output().unwrap();
+        assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
+        assert_eq!(names(&output), ["first", "second"], "{newer}");
+    }
+}
+
+#[test]
+fn perf_annotates_with_the_text_of_scripts_whose_names_v8_damaged() {
+    let odd =
+        Odd::new("jit-77.dump").file("long-enough-a-name.js", b"// nothing\nfunction hot() {\n  return spin();\n}\n");
+    let script = odd.dir.path().join("long-enough-a-name.js").to_str().unwrap().to_owned();
+    let name: &'static str = format!("JS:*hot {script}:2:13").leak();
+    // Two pointers of the allocator over the first 16 bytes, as node 20 logs most names.
+    let mut file = script.into_bytes();
+    file[..16].copy_from_slice(b"D\x16\x03\0\0\0\0\0{q\x10\x1d\xf7\xa93\r");
+    let line = |offset: u64, line| Line { addr: AT + 0x40 + offset, line, discriminator: 3, file: &file };
+    let mut dump = JitDump::new(PID);
+    dump.debug_info(10, AT, &[line(0, 2), line(0x10, 3)]);
+    dump.load(10, load(name.as_bytes(), AT, 0));
+    let odd = odd.file("jit-77.dump", &dump.into_bytes()).sample(PID, 20, AT + 0x14).sample(PID, 21, AT + 0x15);
+    let out = odd.dir.path().join("out.data");
+    let (dir, said) = odd.inject_into(&[]);
+    assert_eq!(said, [""; 0]);
+    let said = super::perf::perf(&["annotate", "--stdio", "-s", name], &out);
+    drop(dir);
+    assert_eq!(said.err, "");
+    let text = String::from_utf8_lossy(&said.out).into_owned();
+    assert!(text.contains("return spin();") && text.contains("function hot() {"), "{text}");
 }
 
 #[test]

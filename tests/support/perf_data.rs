@@ -330,6 +330,11 @@ impl PerfData {
         self.record(kind, misc, &body.bytes);
     }
 
+    /// The same events and features, but no record.
+    pub(crate) fn without_records(self) -> Self {
+        Self { records: Out::new(self.order), ..self }
+    }
+
     /// The file, or what a pipe carries.
     pub(crate) fn into_bytes(self, mode: Mode) -> Vec<u8> {
         match mode {

@@ -7,6 +7,7 @@
 //!
 //! What the reader must know (the specification leaves it open, producers differ):
 //! * Everything is in the producer's byte order, which the magic tells.
+//! * Behind damage, records go on: a length that is nonsense does not end the walk if later records can be found.
 //! * A record of exactly 16 bytes is legal, and CLOSE is only a mark: records may follow.
 //! * `code_index` repeats; a load is known by its place in the file.
 //! * The code is the last `code_size` bytes of a LOAD.
@@ -100,9 +101,10 @@ impl<'data> JitDump<'data> {
         Ok(Self { header: Header { endian, version, machine, pid, timestamp, flags }, records: cursor })
     }
 
-    /// The records in the file's order. After an error that leaves no way to find the next record it is finished.
+    /// The records in the file's order. Behind a record whose length is nonsense they go on where the next two
+    /// records can be; if nowhere, it is finished.
     pub fn records(&self) -> Records<'data> {
-        Records { cursor: self.records, dead: false }
+        Records { cursor: self.records, last_time: 0, dead: false }
     }
 }
 
@@ -183,6 +185,8 @@ pub struct DebugInfo<'data> {
 #[derive(Debug, Clone)]
 pub struct Records<'data> {
     cursor: Cursor<'data>,
+    /// Of the last good record.
+    last_time: u64,
     dead: bool,
 }
 
@@ -193,12 +197,17 @@ impl<'data> Iterator for Records<'data> {
         if self.dead || self.cursor.is_empty() {
             return None;
         }
-        let offset = self.cursor.offset();
-        let read = self.read_prefix().and_then(|(id, timestamp, mut payload)| {
+        let start = self.cursor;
+        let offset = start.offset();
+        let read = self.read_prefix();
+        if self.dead {
+            self.resume(start);
+        }
+        Some(read.and_then(|(id, timestamp, mut payload)| {
             let body = read_body(id, &mut payload).map_err(|error| error.at(offset))?;
+            self.last_time = timestamp;
             Ok(Record { offset, timestamp, body })
-        });
-        Some(read)
+        }))
     }
 }
 
@@ -206,6 +215,40 @@ impl<'data> Records<'data> {
     /// Whether the walk ended before the file did.
     pub fn is_cut(&self) -> bool {
         self.dead
+    }
+
+    /// Goes on at the next place behind `bad` at which two records can be, if there is one.
+    fn resume(&mut self, bad: Cursor<'data>) {
+        let mut next = bad;
+        while next.bytes(1, "").is_ok() {
+            if let Some(behind) = self.plausible(next)
+                && (behind.is_empty() || self.plausible(behind).is_some())
+            {
+                self.cursor = next;
+                self.dead = false;
+                return;
+            }
+        }
+    }
+
+    /// What follows a record that begins here, if one can: of a known type, as long as that needs, and not before the
+    /// last good one, nor days after it.
+    fn plausible(&self, mut at: Cursor<'data>) -> Option<Cursor<'data>> {
+        /// In nanoseconds; counters of processors run at about that rate.
+        const DAYS: u64 = 3 * 86_400_000_000_000;
+        let id = at.u32("id").ok()?;
+        let total_size = u64::from(at.u32("total_size").ok()?);
+        let since = at.u64("timestamp").ok()?.checked_sub(self.last_time)?;
+        let fits = match id {
+            0 => total_size > 56,
+            1 => total_size == 64,
+            2 => total_size >= 32,
+            3 => total_size == PREFIX,
+            4 => total_size >= 40,
+            _ => false,
+        };
+        let timely = self.last_time == 0 || since < DAYS;
+        at.bytes(total_size.checked_sub(PREFIX)?, "record").ok().filter(|_| fits && timely).map(|_| at)
     }
 
     fn read_prefix(&mut self) -> Result<(u32, u64, Cursor<'data>)> {
