@@ -139,13 +139,14 @@ fn errors_name_the_record_the_field_and_both_values() {
     let mut dump = Writer::new(Endian::Little, 40, 1, 0);
     dump.load(b"f", 0x1000, 99, b"code").load(b"g", 0x2000, 1, b"c");
     let at = dump.bytes.len();
-    dump.u32(0).u32(8).u64(0).load(b"lost", 0, 0, b"");
+    dump.u32(0).u32(8).u64(0).load(b"behind", 0, 0, b"");
     assert_eq!(
         said(&dump.bytes),
         [
             "at byte 0x62: JIT_CODE_LOAD code_size is 99, but 4 bytes follow the name".to_owned(),
             "load g 0x2000 [99] at 9".to_owned(),
             format!("at byte {at:#x}: JIT_CODE_LOAD total_size is 8, less than its 16-byte prefix"),
+            "load behind 0x0 [] at 9".to_owned(),
         ]
     );
     let mut huge = Writer::new(Endian::Little, 40, 1, 0);
