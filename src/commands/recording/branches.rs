@@ -9,6 +9,8 @@ type Frame = (CpuMode, FrameAddr);
 
 /// A call instruction is not longer than this.
 const LONGEST_CALL: u64 = 8;
+/// Loops of more branches are not looked for: no processor records two rounds of them.
+const LONGEST_LOOP: usize = 64;
 
 /// Puts the branches above the callers (`frames`, innermost first), as `perf report --branch-history` does: each
 /// branch is two frames, where it went and where it was taken. Loops are told once. Callers whose calls are among the
@@ -36,7 +38,7 @@ fn remove_loops(branches: &mut Vec<Branch>) {
     let same = |a: &Branch, b: &Branch| (a.from, a.to) == (b.from, b.to);
     let mut at = 1;
     while at < branches.len() {
-        let round = (1..=at.min(branches.len() - at)).find(|&length| {
+        let round = (1..=at.min(branches.len() - at).min(LONGEST_LOOP)).find(|&length| {
             let (before, after) = (&branches[at - length..at], &branches[at..at + length]);
             before.iter().zip(after).all(|(a, b)| same(a, b))
         });

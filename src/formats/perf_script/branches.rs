@@ -9,8 +9,7 @@
 //! From, to, whether it was (M)ispredicted or (P)redicted, in a transaction (X), an abort (A), cycles since the branch
 //! before, and its type. Newer ones append whether it was speculative.
 
-use super::write::{Fields, Line};
-use std::io::Write;
+use super::write::{Fields, Line, put};
 
 /// A taken branch.
 #[derive(Debug, Clone, Copy)]
@@ -77,10 +76,6 @@ fn type_name(flags: u64) -> &'static str {
     let (kind, extended) = (flags >> 20 & 0xf, flags >> 26 & 0xf);
     let (names, kind) = if kind == EXTENDED { (&EXTENDED_TYPES[..], extended) } else { (&TYPES[..], kind) };
     names.get(kind as usize).copied().unwrap_or_default()
-}
-
-fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("writing to memory does not fail");
 }
 
 #[cfg(test)]

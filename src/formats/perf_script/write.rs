@@ -275,7 +275,7 @@ pub fn end(out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+pub(super) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to memory does not fail");
 }
 
