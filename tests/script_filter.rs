@@ -244,3 +244,33 @@ fn frames_of_files_are_named_if_that_is_asked_for() {
     assert_eq!(run(&(map.clone() + &new), &["--native"]), map + &frame(absolute, "hot_native+0x3"));
     assert_eq!(run(&new, &["--native"]), new);
 }
+
+#[test]
+fn a_dump_that_is_mapped_late_is_looked_for_again() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::copy(dump(), dir.path().join("jit-7.dump")).unwrap();
+    // A process that calls itself 7 in its namespace; that it has a dump shows only after its first frames.
+    let text = String::from_utf8(of_nobody(&whole())).unwrap();
+    let sample = text.find("\n\n").unwrap() + 2;
+    let (pid, dump) = (format!("99{PID}"), dir.path().join("jit-7.dump"));
+    let map = "[0x7f0000000000(0x1000) @ 0 fe:00 1 0]: r-xp";
+    let marker = format!("php {pid} 100.000001: PERF_RECORD_MMAP2 {pid}/{pid}: {map} {}\n", dump.display());
+    let mut child = command(dir.path(), &[]).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let (early, late) = text.split_at(sample);
+    let (early, late) = (early.to_owned().into_bytes(), (marker + late).into_bytes());
+    let asked = format!("php {pid} 1.000001:  1 cpu-clock: \n\t 7f0000001000 [unknown] (//anon)\n\n");
+    let writer = std::thread::spawn(move || {
+        for part in [asked.as_bytes(), &early, &late] {
+            input.write_all(part).unwrap();
+            input.flush().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap().replace(&pid, PID);
+    let frames = jit_symbols(printed.as_bytes()).len();
+    let expected = jit_symbols(&named(&whole(), &[])).len();
+    assert!(expected > 100 && frames + 20 > expected, "{frames} of {expected} named");
+}

@@ -168,6 +168,7 @@ impl Filter<'_> {
 struct Round {
     /// From the first block on that needs more names: all blocks, done or not, in order.
     again: Vec<Work>,
+    /// What they need, and what the text has told to their ends.
     needs: Vec<(Needs, State)>,
     counts: Counts,
 }
@@ -182,7 +183,9 @@ impl Round {
                 buffers.give_buffer(bytes, 4 * BLOCK);
             }
             Work::Needs(block, needs) => {
-                self.needs.push((needs, block.state.clone()));
+                let mut told = block.state.clone();
+                told.advance(&block.bytes);
+                self.needs.push((needs, told));
                 self.again.push(Work::Raw(block));
             }
             later => self.again.push(later),

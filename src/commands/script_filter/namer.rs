@@ -33,7 +33,10 @@ impl<'m, 'data> Namer<'m, 'data> {
     }
 
     pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
-        if !self.asked.by_pid.contains_key(&wanted.pid) {
+        let asked = self.asked.by_pid.contains_key(&wanted.pid);
+        // A dump that was mapped since then is to be looked for.
+        let markers = || self.asked.markers.iter().filter(|marker| marker.pid == wanted.pid).count();
+        if !asked || wanted.markers > markers() {
             return Answer::NotLoaded;
         }
         let at = wanted.addr.for_lookup();

@@ -72,6 +72,11 @@ impl Known {
         self.facts.threads.get(&tid).copied()
     }
 
+    /// How many jitdumps a process has mapped.
+    pub fn markers_of(&self, pid: Pid) -> usize {
+        self.facts.markers.iter().filter(|marked| marked.pid == pid).count()
+    }
+
     /// The jitdumps that were mapped.
     pub fn markers(&self) -> &[Marked] {
         &self.facts.markers
@@ -143,7 +148,10 @@ impl Known {
         let base = map.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         if base.starts_with(b"jit-") && base.ends_with(b".dump") {
             let (path, addr) = (map.path.clone(), Addr(map.start));
-            facts.markers.push(Marked { pid: Pid(pid), tid: Tid(tid), path, time, addr });
+            let marked = Marked { pid: Pid(pid), tid: Tid(tid), path, time, addr };
+            if !facts.markers.contains(&marked) {
+                facts.markers.push(marked);
+            }
         }
         let maps = facts.maps.entry(Pid(pid)).or_default();
         if !maps.contains(&map) {

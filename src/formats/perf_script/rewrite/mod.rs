@@ -78,6 +78,8 @@ pub struct Wanted<'a> {
     pub file: Option<&'a [u8]>,
     /// When, if the text says.
     pub time: Option<Nanos>,
+    /// How many jitdumps the process has mapped, as far as the text told until then.
+    pub markers: usize,
 }
 
 /// A frame's name.
@@ -449,7 +451,8 @@ impl<'b> Job<'b, '_, '_> {
         let addr = if returns { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
         let object = if frame.dso.is_some() { Object::Jit } else { Object::NotShown };
         let known = frame.symbol != UNKNOWN;
-        match self.ask(behind_address, object, Wanted { pid, addr, time, file: None }) {
+        let markers = self.state.known.markers_of(pid);
+        match self.ask(behind_address, object, Wanted { pid, addr, time, file: None, markers }) {
             Asked::Named(key) => {
                 self.counts.named += 1;
                 return Some(key);
@@ -469,7 +472,7 @@ impl<'b> Job<'b, '_, '_> {
         };
         let addr = if returns { FrameAddr::Return(offset) } else { FrameAddr::Ip(offset) };
         let object = self.memo.file(dso);
-        match self.ask(behind_address, object, Wanted { pid: Pid(0), addr, time: None, file: Some(dso) }) {
+        match self.ask(behind_address, object, Wanted { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 }) {
             Asked::Named(_) => self.counts.native += 1,
             Asked::Unknown => self.counts.native_left += 1,
             Asked::NotLoaded => {
