@@ -90,6 +90,8 @@ fn stats_equal_summarize() {
 fn spans(trace: &str) -> BTreeMap<String, u64> {
     let events: Value = serde_json::from_str(trace).unwrap();
     let mut spans = BTreeMap::new();
+    // Theirs is a plain list.
+    let events = events.get("traceEvents").unwrap_or(&events);
     for event in events.as_array().unwrap().iter().filter(|event| event["ph"] == "X") {
         let whole = event["dur"].as_f64().unwrap().floor();
         let key = format!("{} {} {} {} {whole}", event["name"], event["cat"], event["tid"], event["args"]);

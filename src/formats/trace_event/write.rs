@@ -7,7 +7,8 @@ use crate::model::stacks::{Profile, Row, StackId, TrackId, Unit};
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Writes events one after the other, as an array.
+/// Writes events one after the other, as the list of an object: most viewers read a plain list, too, but VizTracer's
+/// only an object, and Chromium's shows nanoseconds only if asked to.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
@@ -44,9 +45,9 @@ pub enum Arguments<'a> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Starts the array.
+    /// Starts the list.
     pub fn new(mut out: W) -> Result<Self> {
-        out.write_all(b"[\n")?;
+        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
         Ok(Self { out, line: Vec::new(), count: 0 })
     }
 
@@ -55,9 +56,9 @@ impl<W: Write> Writer<W> {
         self.count
     }
 
-    /// Ends the array; gives back what it was written to.
+    /// Ends the list; gives back what it was written to.
     pub fn finish(mut self) -> Result<W> {
-        self.out.write_all(b"\n]\n")?;
+        self.out.write_all(b"\n]}\n")?;
         Ok(self.out)
     }
 
@@ -340,8 +341,8 @@ mod tests {
             .complete(&Complete { duration: None, cat: None, args: Arguments::Raw(b""), start: 2000, ..span })
             .unwrap();
         writer.finish().unwrap();
-        let want = "[\n{\"name\":\"f\",\"cat\":\"c\",\"ph\":\"X\",\"ts\":-1.500,\"dur\":0.013,\"pid\":1,\"tid\":2,\"args\":{\"arg0\":\"a\\\"b\\u000a\"}},\n\
-            {\"name\":\"f\",\"ph\":\"i\",\"ts\":2,\"s\":\"t\",\"pid\":1,\"tid\":2}\n]\n";
+        let want = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"name\":\"f\",\"cat\":\"c\",\"ph\":\"X\",\"ts\":-1.500,\"dur\":0.013,\"pid\":1,\"tid\":2,\"args\":{\"arg0\":\"a\\\"b\\u000a\"}},\n\
+            {\"name\":\"f\",\"ph\":\"i\",\"ts\":2,\"s\":\"t\",\"pid\":1,\"tid\":2}\n]}\n";
         assert_eq!(String::from_utf8(out).unwrap(), want);
     }
 }
