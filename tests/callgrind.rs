@@ -282,6 +282,34 @@ fn raw_addresses_among_callers_get_names_too() {
     }
 }
 
+#[test]
+fn code_in_functions_of_known_objects_is_told() {
+    for (recording, told) in [("node-septhreads", true), ("php-tracing", false)] {
+        let said = Case::new(recording).graft(&[]);
+        assert_eq!(said.contains("stay in functions of known objects"), told, "{recording}: {said}");
+    }
+}
+
+#[test]
+fn code_at_addresses_of_earlier_code_gets_the_costs_and_is_told() {
+    let (dir, text) = made_up(1000);
+    let input = dir.path().join("callgrind.out.9997");
+    fs::write(&input, text).unwrap();
+    let graft = |map: &str| {
+        fs::write(dir.path().join("perf-9997.map"), map).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("callgrind").arg(&input).output().unwrap();
+        assert!(output.status.success());
+        let named = fs::read(dir.path().join("callgrind.out.9997.jit")).unwrap();
+        (String::from_utf8_lossy(&output.stderr).into_owned(), read(&named))
+    };
+    let (said, after) = graft("10000000 40 first\n10000000 40 second\n10000040 40 other\n");
+    let named: Vec<_> = after.nodes.keys().filter(|node| node.0 == "jitted-9997.elf").map(|node| &node.2[..]).collect();
+    assert_eq!(named, ["other", "second"]);
+    assert!(said.contains("1 of the functions named took over addresses of others"), "{said}");
+    let (said, _) = graft("10000000 40 second\n10000040 40 other\n");
+    assert!(!said.contains("took over"), "{said}");
+}
+
 /// The first addresses of functions with code, as the profile has them, and what objdump makes of the object there.
 fn assert_disassembles(case: &Case) {
     let object = case.path(&case.object());

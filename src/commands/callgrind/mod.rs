@@ -217,6 +217,13 @@ fn say(index: &Index, names: &CodeNames<'_, '_>, rewritten: Rewritten, pid: Pid,
          to keep inclusive costs",
         done.split, done.synthetic_calls
     ));
+    let (strays, stray_cost) = done.strays.found();
+    if strays > 0 {
+        outcome.summary.push(format!(
+            "{stray_cost} {event} of {strays} pieces of this code stay in functions of known objects, which had jumped there: \
+             callgrind begins a function only at a call"
+        ));
+    }
     let warnings = &mut outcome.warnings;
     if names.is_empty() {
         warnings.push(Warning::new(format!(

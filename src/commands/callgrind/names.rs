@@ -48,14 +48,20 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     /// What `pid` had where, in the end. `object` is the name of the object that the code is said to be in.
     pub(super) fn new(map: &'m CodeMap<'data>, pid: Pid, object: Vec<u8>, pool: &Pool) -> Self {
         let mut painter = Painter { map, entries: Vec::new(), numbers: FxHashMap::default(), spans: BTreeMap::new() };
-        // Untimed entries first: what has a time is known better.
-        let mut segments: Vec<&Segment> = map.segments().iter().filter(|segment| segment.pid == pid).collect();
-        segments.sort_by_key(|segment| (is_timed(segment), segment.from, segment.code, segment.start));
-        for segment in segments {
-            painter.paint(segment);
+        let (mut timed, untimed): (Vec<&Segment>, Vec<&Segment>) =
+            map.segments().iter().filter(|segment| segment.pid == pid).partition(|segment| is_timed(segment));
+        // Untimed code first: what has a time is known better. Of untimed code the map keeps no segments where later
+        // lines hide it, but that it was there should be known.
+        let untimed: FxHashSet<OriginId> = untimed.iter().map(|segment| map.code(segment.code).origin).collect();
+        for (id, code) in codes(map).filter(|(_, code)| untimed.contains(&code.origin)) {
+            painter.paint(id, code.addr.0, code.addr.0.saturating_add(code.size), code.addr.0);
+        }
+        timed.sort_by_key(|segment| (segment.from, segment.code, segment.start));
+        for segment in timed {
+            painter.paint(segment.code, segment.start.0, segment.end.0, segment.start.0.wrapping_sub(segment.offset));
         }
         let Painter { mut entries, spans, .. } = painter;
-        tell_apart(&mut entries);
+        tell_apart(&mut entries, spans.values().map(|(_, entry)| *entry));
         let codes: Vec<Code<'_>> = entries.iter().map(|entry| entry.code).collect();
         let files = pool
             .map(codes, |code| code.lines.entries().first().map_or(&b"???"[..], |line| source_file(&code, line.file)));
@@ -84,8 +90,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
 
     /// What one source lists, in its own order, whether or not it is still in sight.
     pub(super) fn listed_by(&self, origin: OriginId) -> Vec<(CodeId, Code<'data>)> {
-        let all = (0..self.map.code_count()).map(|at| CodeId(at as u32)).map(|id| (id, self.map.code(id)));
-        all.filter(|(_, code)| code.origin == origin).collect()
+        codes(self.map).filter(|(_, code)| code.origin == origin).collect()
     }
 
     /// The source position of an address.
@@ -102,6 +107,10 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     pub(super) fn known(&self) -> usize {
         self.map.code_count()
     }
+}
+
+fn codes<'data>(map: &CodeMap<'data>) -> impl Iterator<Item = (CodeId, Code<'data>)> {
+    (0..map.code_count()).map(|at| CodeId(at as u32)).map(|id| (id, map.code(id)))
 }
 
 fn is_timed(segment: &Segment) -> bool {
@@ -125,7 +134,7 @@ fn file_in_name(name: &[u8]) -> Option<&[u8]> {
     parts.next().filter(|file| is_number(column) && is_number(line) && !file.is_empty())
 }
 
-/// Lays segments over one another, the last on top.
+/// Lays code over other code, the last on top.
 struct Painter<'m, 'data> {
     map: &'m CodeMap<'data>,
     entries: Vec<Entry<'data>>,
@@ -135,9 +144,12 @@ struct Painter<'m, 'data> {
 }
 
 impl<'m, 'data> Painter<'m, 'data> {
-    fn paint(&mut self, segment: &Segment) {
-        let (start, end) = (segment.start.0, segment.end.0);
-        let entry = self.entry(segment);
+    /// Puts a stretch of the code whose first byte ran at `addr`.
+    fn paint(&mut self, id: CodeId, start: u64, end: u64, addr: u64) {
+        if start >= end {
+            return;
+        }
+        let entry = self.entry(id, addr);
         let first = self.spans.range(..=start).next_back().map_or(start, |(at, _)| *at);
         let under: Vec<(u64, (u64, usize))> = self
             .spans
@@ -154,37 +166,27 @@ impl<'m, 'data> Painter<'m, 'data> {
                 self.spans.insert(end, (until, below));
             }
             // A map that lists what the dump has loaded is no other code.
-            let both_timed = is_timed(segment) && self.entries[below].code.origin == self.entries[entry].code.origin;
-            self.entries[entry].ambiguous |=
-                both_timed && self.entries[below].code.name != self.entries[entry].code.name;
+            let (below, code) = (&self.entries[below].code, &self.entries[entry].code);
+            let is_other = below.origin == code.origin && below.name != code.name;
+            self.entries[entry].ambiguous |= is_other;
         }
-        if start < end {
-            self.spans.insert(start, (end, entry));
-        }
+        self.spans.insert(start, (end, entry));
     }
 
-    fn entry(&mut self, segment: &Segment) -> usize {
-        let code = self.map.code(segment.code);
-        let addr = segment.start.0.wrapping_sub(segment.offset);
-        *self.numbers.entry((segment.code.0, addr)).or_insert_with(|| {
-            self.entries.push(Entry {
-                id: segment.code,
-                code,
-                addr,
-                name: code.name.to_vec(),
-                file: b"???",
-                ambiguous: false,
-            });
+    fn entry(&mut self, id: CodeId, addr: u64) -> usize {
+        let code = self.map.code(id);
+        *self.numbers.entry((id.0, addr)).or_insert_with(|| {
+            self.entries.push(Entry { id, code, addr, name: code.name.to_vec(), file: b"???", ambiguous: false });
             self.entries.len() - 1
         })
     }
 }
 
 /// Functions of one name are told apart by the address at which they were written; a function that is listed twice,
-/// or has moved, is one.
-fn tell_apart(entries: &mut [Entry<'_>]) {
+/// or has moved, is one. Code that is out of sight needs no other name.
+fn tell_apart(entries: &mut [Entry<'_>], in_sight: impl Iterator<Item = usize>) {
     let mut addrs: FxHashMap<&[u8], FxHashSet<u64>> = FxHashMap::default();
-    for entry in entries.iter() {
+    for entry in in_sight.filter_map(|at| entries.get(at)) {
         addrs.entry(entry.code.name).or_default().insert(entry.code.addr.0);
     }
     for entry in entries.iter_mut() {
@@ -199,6 +201,8 @@ fn tell_apart(entries: &mut [Entry<'_>]) {
 
 impl<'m, 'data> Grafts for CodeNames<'m, 'data> {
     fn at(&self, addr: u64) -> Option<usize> {
+        // Nearly all addresses of other code end here.
+        self.spans.first().filter(|span| span.start <= addr)?;
         let at = self.spans.partition_point(|span| span.start <= addr).checked_sub(1)?;
         self.spans.get(at).filter(|span| addr < span.end).map(|span| span.entry)
     }
@@ -229,6 +233,70 @@ impl<'m, 'data> Grafts for CodeNames<'m, 'data> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::code::{CodeEvent, CodeEventKind, Lines};
+    use crate::model::process::Processes;
+    use crate::model::{Addr, Nanos, Tid};
+    use crate::resolve::code_map::CodeList;
+
+    /// What a source lists: time (of a dump), name, address, size.
+    type Listed = (Option<u64>, &'static str, u64, u64);
+
+    /// The name at each of these addresses, with a `?` if other code lived there before.
+    fn names_at(sources: &[&[Listed]], addrs: &[u64]) -> Vec<String> {
+        let list = |(origin, listed): (usize, &&[Listed])| -> CodeList<'static> {
+            let load = |&(time, name, addr, size): &Listed| {
+                let (addr, origin) = (Addr(addr), OriginId(origin as u32));
+                let code = Code {
+                    name: name.as_bytes(),
+                    addr,
+                    size,
+                    bytes: None,
+                    lines: Lines::default(),
+                    unwind: None,
+                    origin,
+                };
+                CodeEvent { pid: Pid(7), tid: Tid(0), time: time.map(Nanos), kind: CodeEventKind::Load(code) }
+            };
+            listed.iter().map(load).collect()
+        };
+        let pool = Pool::new(std::num::NonZeroUsize::new(1)).unwrap();
+        let map = CodeMap::build(sources.iter().enumerate().map(list).collect(), &Processes::default(), &pool);
+        let names = CodeNames::new(&map, Pid(7), b"jitted-7.elf".to_vec(), &pool);
+        let shown = |&addr: &u64| match names.at(addr) {
+            Some(entry) => {
+                let mark = if names.is_ambiguous(entry) { "?" } else { "" };
+                format!("{}{mark}", String::from_utf8_lossy(names.name(entry)))
+            }
+            None => String::new(),
+        };
+        addrs.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn of_code_at_one_address_the_last_counts_and_is_ambiguous() {
+        let dump: &[Listed] =
+            &[(Some(1), "old", 0x100, 0x40), (Some(2), "new", 0x120, 0x40), (Some(3), "far", 0x200, 0x10)];
+        let addrs = [0xff, 0x100, 0x11f, 0x120, 0x15f, 0x160, 0x200];
+        assert_eq!(names_at(&[dump], &addrs), ["", "old", "old", "new?", "new?", "", "far"]);
+        let map: &[Listed] = &[(None, "old", 0x100, 0x40), (None, "new", 0x120, 0x40), (None, "far", 0x200, 0x10)];
+        assert_eq!(names_at(&[map], &addrs), ["", "old", "old", "new?", "new?", "", "far"]);
+    }
+
+    #[test]
+    fn the_same_code_listed_again_is_not_ambiguous() {
+        let dump: &[Listed] = &[(Some(1), "f", 0x100, 0x40), (Some(2), "f", 0x100, 0x40)];
+        assert_eq!(names_at(&[dump], &[0x110]), ["f"]);
+        // Erlang's map puts a dollar in front of what its dump lists; the dump is the better source.
+        let (dump, map): (&[Listed], &[Listed]) =
+            (&[(Some(1), "m:f/1", 0x100, 0x40)], &[(None, "$m:f/1", 0x100, 0x40), (None, "$m:g/1", 0x140, 0x40)]);
+        assert_eq!(names_at(&[dump, map], &[0x110, 0x150]), ["m:f/1", "$m:g/1"]);
+    }
+
+    #[test]
+    fn different_functions_of_one_name_are_told_apart() {
+        let map: &[Listed] = &[(None, "(-e:1)", 0x100, 0x10), (None, "(-e:1)", 0x200, 0x10), (None, "", 0x300, 0x10)];
+        assert_eq!(names_at(&[map], &[0x100, 0x200, 0x300]), ["(-e:1)#0x100", "(-e:1)#0x200", "(no name)"]);
+    }
 
     #[test]
     fn the_file_in_a_name_of_v8() {

@@ -25,6 +25,9 @@ mod piece;
 mod positions;
 mod regroup;
 mod rewrite;
+mod strays;
+#[cfg(test)]
+mod tests;
 mod unfold;
 mod write;
 
@@ -32,6 +35,7 @@ pub use chunks::{CHUNK, Chunk, Chunks};
 pub use index::{About, Facts, Index, facts};
 pub use piece::{Assembler, Done, Piece};
 pub use rewrite::rewrite;
+pub use strays::Strays;
 pub use write::write;
 
 use super::format::ReadOptions;

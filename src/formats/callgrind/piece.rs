@@ -8,6 +8,7 @@
 use super::Result;
 use super::index::Index;
 use super::line::Space;
+use super::strays::Strays;
 use crate::error::{Error, Skipped};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Write;
@@ -36,6 +37,8 @@ pub struct Done {
     pub unnamed_cost: u64,
     /// Functions with self cost that were named: their numbers in [`super::Grafts`].
     pub functions: FxHashSet<usize>,
+    /// Costs of named code in functions of known objects, which stay there.
+    pub strays: Strays,
     /// Blocks that could not be decoded and are passed on as they are.
     pub skipped: Skipped,
 }
@@ -50,6 +53,7 @@ impl Default for Done {
             named_cost: 0,
             unnamed_cost: 0,
             functions: FxHashSet::default(),
+            strays: Strays::default(),
             skipped,
         }
     }
@@ -64,6 +68,7 @@ impl Done {
         self.named_cost = self.named_cost.saturating_add(other.named_cost);
         self.unnamed_cost = self.unnamed_cost.saturating_add(other.unnamed_cost);
         self.functions.extend(other.functions);
+        self.strays.append(other.strays);
         self.skipped.append(other.skipped);
     }
 }

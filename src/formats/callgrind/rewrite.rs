@@ -212,6 +212,10 @@ impl<'a> Rewriter<'a> {
             self.copied = end;
             return;
         }
+        if !open.in_unknown {
+            let (text, names) = (&self.chunk.bytes[open.start..end], self.names);
+            self.done.strays.look(text, open.state, !names.index.is_by_valgrind(), names.grafts);
+        }
         if self.displaced.is_some() {
             self.copy_to(open.start);
             self.restore(open.state);
