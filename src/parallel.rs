@@ -68,31 +68,46 @@ impl Pool {
         if self.threads() == 1 {
             return take(&mut items.map(f));
         }
-        let (orders, ordered) = mpsc::sync_channel::<mpsc::Receiver<O>>(self.threads());
-        let (work, jobs) = mpsc::sync_channel::<(T, mpsc::SyncSender<O>)>(self.threads());
-        let jobs = Mutex::new(jobs);
+        let (orders, ordered) = mpsc::sync_channel(self.threads());
+        let source = Source(Mutex::new(Some((items, orders))));
         std::thread::scope(|scope| {
             for _ in 0..self.threads() {
                 scope.spawn(|| {
-                    loop {
-                        // A poisoned lock means that another worker panicked: the scope will say so.
-                        let Ok(job) = jobs.lock().map(|jobs| jobs.recv()) else { break };
-                        let Ok((item, reply)) = job else { break };
+                    while let Some((item, reply)) = source.next() {
                         // The receiver is gone only when the sink failed.
                         let _ = reply.send(f(item));
                     }
                 });
             }
-            scope.spawn(move || {
-                for item in items {
-                    let (reply, result) = mpsc::sync_channel(1);
-                    if orders.send(result).is_err() || work.send((item, reply)).is_err() {
-                        break;
-                    }
-                }
-            });
             take(&mut ordered.into_iter().filter_map(|result| result.recv().ok()))
         })
+    }
+}
+
+/// The items of a stream, and where the places of their results are handed over in the items' order. Each worker
+/// takes its next item itself: what was just read is still in its processor's cache.
+struct Source<I, O>(Mutex<Option<(I, mpsc::SyncSender<mpsc::Receiver<O>>)>>);
+
+impl<I: Iterator, O> Source<I, O> {
+    fn next(&self) -> Option<(I::Item, mpsc::SyncSender<O>)> {
+        let mut source = match self.0.lock() {
+            Ok(source) => source,
+            // Another worker panicked in taking an item, which the scope will say: there are no more.
+            Err(poisoned) => {
+                *poisoned.into_inner() = None;
+                return None;
+            }
+        };
+        let (items, orders) = source.as_mut()?;
+        let next = items.next().and_then(|item| {
+            let (reply, result) = mpsc::sync_channel(1);
+            orders.send(result).ok()?;
+            Some((item, reply))
+        });
+        if next.is_none() {
+            *source = None;
+        }
+        next
     }
 }
 

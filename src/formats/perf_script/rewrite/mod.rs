@@ -8,31 +8,20 @@
 //! ```
 
 pub(super) mod column;
+mod state;
+
+pub use state::{State, cut};
 
 use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
-use super::known::{BEYOND_ANY_FILE, FileAddresses, Known, is_record_line};
+use super::known::{BEYOND_ANY_FILE, FileAddresses};
 use super::memo::{Key, Memo, Object};
-use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use memchr::memmem::{self, Finder};
+use state::{Lines, Sample, record_lines};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::{AddAssign, Range};
-
-/// What the text before a block tells.
-#[derive(Debug, Clone, Default)]
-pub struct State {
-    sample: Sample,
-    known: Known,
-}
-
-/// Whose frames follow.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sample {
-    pid: Option<Pid>,
-    tid: Option<Tid>,
-    time: Option<Nanos>,
-}
 
 /// What decides how frames are named and printed.
 #[derive(Debug, Clone, Copy, Default)]
@@ -161,66 +150,6 @@ pub enum Rewritten {
     Needs(Needs),
 }
 
-/// How much of a buffer makes the next block: up to the last end of a sample, else the last line's end; all of it if
-/// it is one endless line. 0 only for an empty buffer.
-pub fn cut(buffer: &[u8]) -> usize {
-    let sample_end = memmem::rfind(buffer, b"\n\n").map(|at| at + 2);
-    let windows_end = || memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
-    let line_end = || memchr::memrchr(b'\n', buffer).map(|at| at + 1);
-    sample_end.or_else(windows_end).or_else(line_end).unwrap_or(buffer.len())
-}
-
-impl State {
-    /// What the record lines so far told.
-    pub fn known(&self) -> &Known {
-        &self.known
-    }
-
-    /// Goes past a block without rewriting it.
-    pub fn advance(&mut self, block: &[u8]) {
-        for line in record_lines(block) {
-            self.known.apply(&block[line]);
-        }
-        self.enter_sample(block);
-    }
-
-    /// The sample that is open at the end of `text`, if one begins in it.
-    fn enter_sample(&mut self, text: &[u8]) {
-        let paragraph = last_paragraph(text);
-        // At the very start of a text the first paragraph has no blank line before it. A continued one begins with
-        // a frame, which is no header.
-        let mut lines = Lines { text, at: paragraph.unwrap_or(0) };
-        let header = lines.find_map(|line| {
-            let line = &text[line];
-            if is_record_line(line) { None } else { Header::parse(line) }
-        });
-        match header {
-            Some(header) => self.sample = Sample::from(&header),
-            None if paragraph.is_some() => self.sample = Sample::default(),
-            None => {}
-        }
-    }
-}
-
-/// Where the last paragraph of a text begins: behind the last empty line. `None` if there is no empty line.
-fn last_paragraph(text: &[u8]) -> Option<usize> {
-    let mut end = text.len();
-    while let Some(at) = memchr::memrchr(b'\n', &text[..end]) {
-        let before = &text[..at];
-        if before.ends_with(b"\n") || before.ends_with(b"\n\r") {
-            return Some(at + 1);
-        }
-        end = at;
-    }
-    None
-}
-
-impl From<&Header<'_>> for Sample {
-    fn from(header: &Header<'_>) -> Self {
-        Self { pid: header.pid, tid: header.tid, time: header.lookup_time() }
-    }
-}
-
 /// Rewrites one block into an empty buffer. The memo remembers what the same namer said of blocks before.
 pub fn rewrite<'n>(
     block: &[u8],
@@ -313,7 +242,16 @@ impl<'b> Job<'b, '_, '_> {
         let mut at = range.start;
         while let Some(hit) = self.unknown.find(&text[at..]).map(|hit| at + hit) {
             let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
-            let end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
+            let mut end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
+            if text[start] != b'\t' {
+                let behind = object_end(&text[hit + UNKNOWN.len()..end]).map(|len| hit + UNKNOWN.len() + len);
+                if self.style.srcline && behind.is_some() {
+                    // A line of source would tear what stands behind the frame from it.
+                    at = end;
+                    continue;
+                }
+                end = behind.unwrap_or(end);
+            }
             at = match self.line(start..end, Some(hit)) {
                 Some(key) => self.frames_below(start..end, key.0, text),
                 None => end,
@@ -516,44 +454,26 @@ fn first_word(text: &[u8]) -> Option<usize> {
     text.iter().position(|byte| !byte.is_ascii_whitespace())
 }
 
+/// Where the object ends that stands behind a frame's symbol. In samples of one line more may follow: where a branch
+/// went (`=>` and the next frame), the last branches. `None` if nothing follows, or no object is shown.
+fn object_end(text: &[u8]) -> Option<usize> {
+    let mut depth = text.strip_prefix(b" (").map(|_| 0usize)?;
+    let end = text.iter().position(|byte| {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        *byte == b')' && depth == 0
+    })?;
+    Some(end + 1).filter(|&end| !text[end..].trim_ascii().is_empty())
+}
+
 /// Where the word before `at` begins, if only one space is between.
 fn word_before(text: &[u8], at: usize) -> Option<usize> {
     let end = at.checked_sub(1).filter(|&end| text[end] == b' ')?;
     let start = text[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
     (start < end).then_some(start)
-}
-
-/// Lines of a text from a place on, as ranges without the line feed.
-struct Lines<'a> {
-    text: &'a [u8],
-    at: usize,
-}
-
-impl Iterator for Lines<'_> {
-    type Item = Range<usize>;
-
-    fn next(&mut self) -> Option<Range<usize>> {
-        let start = self.at;
-        if start >= self.text.len() {
-            return None;
-        }
-        let end = memchr::memchr(b'\n', &self.text[start..]).map_or(self.text.len(), |len| start + len);
-        self.at = end + 1;
-        Some(start..end)
-    }
-}
-
-/// The record lines of a block, in order.
-fn record_lines(block: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let hit = at + memmem::find(&block[at..], b"PERF_RECORD_")?;
-        let start = memchr::memrchr(b'\n', &block[..hit]).map_or(0, |end| end + 1);
-        let end = memchr::memchr(b'\n', &block[hit..]).map_or(block.len(), |len| hit + len);
-        at = end;
-        Some(start..end)
-    })
-    .filter(|line| !block[line.clone()].starts_with(b"\t"))
 }
 
 #[cfg(test)]

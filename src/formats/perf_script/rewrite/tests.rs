@@ -113,6 +113,28 @@ fn one_line_samples_source_lines_and_other_fields() {
 }
 
 #[test]
+fn what_stands_behind_a_frame_stays() {
+    let line = |from: &str, to: &str| {
+        format!(
+            "app 5 8.000002:  1 branches:uH:  1010 {from} => 1011 {to}\napp 5 8.000002:  1 c:  1012 {from} 0x1/0x2/P/-/-/0 \n"
+        )
+    };
+    let (anon, file) = ("[unknown] (//anon)", "[unknown] (/bin/x (deleted))");
+    let named = |offset| format!("jit fn (a)+{offset:#x} (/d/jitted-5.so)");
+    let both = line(anon, anon);
+    let after = both.replace(&format!("1010 {anon}"), &format!("1010 {}", named(0x10)));
+    let after = after.replace(&format!("1011 {anon}"), &format!("1011 {}", named(0x11)));
+    let after = after.replace(&format!("1012 {anon}"), &format!("1012 {}", named(0x12)));
+    assert_eq!(rewritten(&both, Style::default()).0, after);
+    let second = line(file, anon);
+    assert_eq!(
+        rewritten(&second, Style::default()).0,
+        second.replace(&format!("1011 {anon}"), &format!("1011 {}", named(0x11)))
+    );
+    assert_eq!(rewritten(&both, Style { srcline: true, ..Style::default() }).0, both);
+}
+
+#[test]
 fn relative_addresses_and_frames_of_nobody_are_left_and_counted() {
     let text = "app 5 8.000002:  1 c: \n\t 719e [unknown] (/memfd:x (deleted))\n\n\t 1010 [unknown] (//anon)\n";
     let (same, counts) = rewritten(text, Style::default());
