@@ -4,12 +4,13 @@ use super::load::{LoadOptions, load};
 use super::outputs::each_event;
 use super::{Job, Outcome};
 use crate::error::{Error, Result};
-use crate::formats::flamegraph::{self, Difference, Look};
+use crate::formats::flamegraph::{self, Difference, Look, Picture};
 use crate::formats::folded;
 use crate::formats::format::WriteOptions;
 use crate::io::{self, InPath, OutPath, Output};
 use crate::model::stacks::Profile;
 use inferno::flamegraph::color::PaletteMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What to draw, where to, and what it shall look like.
@@ -49,13 +50,22 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
         let write = WriteOptions { series, ..options.write.clone() };
         match &before {
             Some((before, difference)) => draw_difference(before, &profile, *difference, &write, &mut look, out),
-            None => flamegraph::draw(&profile, &write, &mut look, out),
+            None => {
+                flamegraph::draw(&profile, &write, &mut look, out, &|picture, out| write_picture(picture, job, out))
+            }
         }
     })?;
     if let (Some(file), Some(palette)) = (&options.palette, &look.palette) {
         write_palette(file, palette)?;
     }
     Ok(outcome)
+}
+
+/// Pieces are spelled out on all threads while those before are written.
+fn write_picture(picture: &Picture, job: &Job, out: &mut dyn Write) -> Result<()> {
+    out.write_all(picture.head())?;
+    job.pool.stream(picture.pieces(), |piece| picture.text(piece), |text| Ok(out.write_all(&text)?))?;
+    Ok(out.write_all(picture.tail())?)
 }
 
 /// The event of the same name before; where there is none, the difference is the whole.

@@ -11,40 +11,74 @@ use crate::model::call_tree::{CallTree, Placed};
 use inferno::flamegraph::color::PaletteMap;
 use inferno::flamegraph::{self, Direction, Options};
 use std::collections::BTreeSet;
-use std::io::Write;
 
 /// How wide inferno takes a picture to be that may be stretched.
 const FLUID_WIDTH: usize = 1200;
 
-/// How much is written at a time.
-const BUFFER: usize = 1 << 16;
+/// Boxes in a piece: about half a megabyte of text.
+const PIECE: usize = 2048;
 
-/// Draws a tree; `false`, and nothing written, if that needs inferno's own way.
-pub(super) fn draw(
-    tree: &CallTree,
-    narrow: u64,
-    options: Options<'_>,
-    palette: &mut PaletteMap,
-    out: &mut dyn Write,
-) -> Result<bool> {
-    // Colours by width, and lines between elements.
-    if options.color_diffusion || options.pretty_xml {
-        return Ok(false);
+/// A picture whose boxes are placed and named, to be written piece by piece.
+#[derive(Debug)]
+pub struct Picture {
+    page: Page,
+    boxes: Vec<Placed>,
+    /// By number.
+    labels: Vec<Label>,
+    lowest: Label,
+}
+
+impl Picture {
+    /// Of a tree; `None` if one of its names, or the look, needs inferno's own way.
+    pub(super) fn new(
+        tree: &CallTree,
+        narrow: u64,
+        options: Options<'_>,
+        palette: &mut PaletteMap,
+    ) -> Result<Option<Self>> {
+        // Colours by width, and lines between elements.
+        if options.color_diffusion || options.pretty_xml {
+            return Ok(None);
+        }
+        let boxes = tree.boxes(narrow);
+        let used: BTreeSet<u32> = boxes.iter().filter_map(|placed| placed.label).collect();
+        let depth = boxes.iter().map(|placed| placed.depth as usize).max().unwrap_or(0);
+        let names: Vec<&str> = used.iter().map(|&label| tree.name(label)).collect();
+        if depth == 0 || !names.iter().all(|name| is_plain(name)) {
+            return Ok(None);
+        }
+        let Some(page) = Page::draw(&names, depth, tree.total(), options, palette)? else { return Ok(None) };
+        let mut labels = vec![Label::default(); tree.label_count()];
+        for (&label, name) in used.iter().zip(&names) {
+            labels[label as usize] = Label::new(without_suffix(name), name, palette);
+        }
+        Ok(Some(Self { page, boxes, labels, lowest: Label::new("all", "", palette) }))
     }
-    let boxes = tree.boxes(narrow);
-    let used: BTreeSet<u32> = boxes.iter().filter_map(|placed| placed.label).collect();
-    let depth = boxes.iter().map(|placed| placed.depth as usize).max().unwrap_or(0);
-    let names: Vec<&str> = used.iter().map(|&label| tree.name(label)).collect();
-    if depth == 0 || !names.iter().all(|name| is_plain(name)) {
-        return Ok(false);
+
+    /// What stands before the boxes.
+    pub fn head(&self) -> &[u8] {
+        &self.page.head
     }
-    let Some(page) = Page::draw(&names, depth, tree.total(), options, palette)? else { return Ok(false) };
-    let mut labels = vec![Label::default(); tree.label_count()];
-    for (&label, name) in used.iter().zip(&names) {
-        labels[label as usize] = Label::new(without_suffix(name), name, palette);
+
+    /// All boxes, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = &[Placed]> + Send {
+        self.boxes.chunks(PIECE)
     }
-    page.write(&boxes, &labels, &Label::new("all", "", palette), out)?;
-    Ok(true)
+
+    /// A piece's text.
+    pub fn text(&self, piece: &[Placed]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(PIECE * 256);
+        for placed in piece {
+            let label = placed.label.map_or(&self.lowest, |label| &self.labels[label as usize]);
+            self.page.one(placed, label, &mut text);
+        }
+        text
+    }
+
+    /// What stands behind the boxes.
+    pub fn tail(&self) -> &[u8] {
+        b"</svg></svg>"
+    }
 }
 
 /// Whether a name is itself again after its way through a line of text, and coloured by nothing but itself.
@@ -55,6 +89,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// A picture without its boxes, and what they need.
+#[derive(Debug)]
 struct Page {
     /// All before the boxes.
     head: Vec<u8>,
@@ -117,20 +152,6 @@ impl Page {
         let edge = head + memchr::memmem::find(&drawn[head..], LOWEST)? + LOWEST.len();
         let digits = drawn[edge..].split(|&byte| byte == b'"').next()?;
         Some((head, std::str::from_utf8(digits).ok()?.parse().ok()?))
-    }
-
-    fn write(&self, boxes: &[Placed], labels: &[Label], lowest: &Label, out: &mut dyn Write) -> Result<()> {
-        out.write_all(&self.head)?;
-        let mut text = Vec::with_capacity(BUFFER + BUFFER / 4);
-        for placed in boxes {
-            self.one(placed, placed.label.map_or(lowest, |label| &labels[label as usize]), &mut text);
-            if text.len() >= BUFFER {
-                out.write_all(&text)?;
-                text.clear();
-            }
-        }
-        text.extend_from_slice(b"</svg></svg>");
-        Ok(out.write_all(&text)?)
     }
 
     fn one(&self, placed: &Placed, label: &Label, out: &mut Vec<u8>) {
@@ -241,7 +262,7 @@ fn escaped(text: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Look, Spelling, draw_boxes, draw_lines, narrowest, spell};
+    use super::super::{Look, Spelling, draw_lines, narrowest, picture, spell, write_picture};
     use super::*;
     use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit, Weight};
 
@@ -265,11 +286,13 @@ mod tests {
     /// What is written here, and what inferno makes of the lines.
     fn both(tree: &CallTree, look: &Look) -> (Option<String>, String) {
         let (mut own, mut inferno, mut lines) = (Vec::new(), Vec::new(), Vec::new());
-        let drawn = draw_boxes(tree, &mut look.clone(), &mut own).unwrap();
+        let drawn = picture(tree, &mut look.clone()).unwrap();
+        if let Some(picture) = &drawn {
+            write_picture(picture, &mut own).unwrap();
+        }
         spell(tree, narrowest(tree, look), &mut lines);
         draw_lines(lines.iter().map(String::as_str), &mut look.clone(), &mut inferno).unwrap();
-        assert!(drawn || own.is_empty());
-        (drawn.then(|| String::from_utf8(own).unwrap()), String::from_utf8(inferno).unwrap())
+        (drawn.map(|_| String::from_utf8(own).unwrap()), String::from_utf8(inferno).unwrap())
     }
 
     /// Deep and broad, with names of all lengths, and names that begin like their siblings.
@@ -335,7 +358,7 @@ mod tests {
         let tree = varied();
         let [own, inferno] = &mut palettes;
         let mut look = Look { palette: own.take(), ..Look::default() };
-        assert!(draw_boxes(&tree, &mut look, &mut Vec::new()).unwrap());
+        assert!(picture(&tree, &mut look).unwrap().is_some());
         *own = look.palette.take();
         let mut lines = Vec::new();
         spell(&tree, narrowest(&tree, &look), &mut lines);

@@ -7,6 +7,8 @@
 mod boxes;
 mod decimal;
 
+pub use boxes::Picture;
+
 use super::format::WriteOptions;
 use crate::error::{Error, Result};
 use crate::model::call_tree::{CallTree, Spelling};
@@ -88,11 +90,17 @@ pub struct Difference {
 
 /// Writes one event with the usual look.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    draw(profile, options, &mut Look::default(), out)
+    draw(profile, options, &mut Look::default(), out, &write_picture)
 }
 
-/// Draws one event.
-pub fn draw(profile: &Profile, options: &WriteOptions, look: &mut Look, out: &mut dyn Write) -> Result<()> {
+/// Draws one event. A picture that can be written piece by piece is left to `write`.
+pub fn draw(
+    profile: &Profile,
+    options: &WriteOptions,
+    look: &mut Look,
+    out: &mut dyn Write,
+    write: &dyn Fn(&Picture, &mut dyn Write) -> Result<()>,
+) -> Result<()> {
     let series = profile.series.get(options.series).ok_or_else(nothing)?;
     look.count_name.get_or_insert_with(|| count_name(series, options.weight));
     let spelling = Spelling { by: options.by, annotate: options.annotate, reversed: look.reversed };
@@ -101,12 +109,20 @@ pub fn draw(profile: &Profile, options: &WriteOptions, look: &mut Look, out: &mu
         CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));
     } else {
         let tree = CallTree::new(profile, series, options.weight, spelling);
-        if look.base.is_empty() && draw_boxes(&tree, look, out)? {
-            return Ok(());
+        let picture = if look.base.is_empty() { picture(&tree, look)? } else { None };
+        if let Some(picture) = picture {
+            return write(&picture, out);
         }
         spell(&tree, narrowest(&tree, look), &mut lines);
     }
     draw_lines(lines.iter().map(String::as_str), look, out)
+}
+
+/// Writes a picture, one piece after the other.
+fn write_picture(picture: &Picture, out: &mut dyn Write) -> Result<()> {
+    out.write_all(picture.head())?;
+    picture.pieces().try_for_each(|piece| out.write_all(&picture.text(piece)))?;
+    Ok(out.write_all(picture.tail())?)
 }
 
 /// Draws `after`, coloured by what it has more (red) or less (blue) than `before`, both as folded stacks.
@@ -168,13 +184,13 @@ fn count_name(series: &Series, weight: Weight) -> String {
     }
 }
 
-/// Whether it could be drawn box by box.
-fn draw_boxes(tree: &CallTree, look: &mut Look, out: &mut dyn Write) -> Result<bool> {
+/// The picture, if it can be written box by box.
+fn picture(tree: &CallTree, look: &mut Look) -> Result<Option<Picture>> {
     let mut palette = look.palette.take();
     let mut own = PaletteMap::default();
-    let drawn = boxes::draw(tree, narrowest(tree, look), options(look), palette.as_mut().unwrap_or(&mut own), out);
+    let picture = Picture::new(tree, narrowest(tree, look), options(look), palette.as_mut().unwrap_or(&mut own));
     look.palette = palette;
-    drawn
+    picture
 }
 
 fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &mut Look, out: &mut dyn Write) -> Result<()> {
@@ -261,7 +277,7 @@ mod tests {
 
     fn svg(profile: &Profile, look: &mut Look) -> String {
         let mut out = Vec::new();
-        draw(profile, &WriteOptions::default(), look, &mut out).unwrap();
+        draw(profile, &WriteOptions::default(), look, &mut out, &write_picture).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -280,7 +296,7 @@ mod tests {
 
     #[test]
     fn an_empty_profile_is_an_error_not_a_picture() {
-        let nobody = draw(&Profile::new(), &WriteOptions::default(), &mut Look::default(), &mut Vec::new());
+        let nobody = write(&Profile::new(), &WriteOptions::default(), &mut Vec::new());
         assert!(nobody.unwrap_err().to_string().contains("no samples to draw"));
     }
 
