@@ -133,8 +133,13 @@ impl KernelSymbols {
 fn fields(line: &[u8]) -> Option<(u64, u8, &[u8])> {
     let space = memchr::memchr(b' ', line)?;
     let addr = line[..space].iter().try_fold(0_u64, |addr, &digit| {
-        let digit = (digit as char).to_digit(16)?;
-        (addr >> 60 == 0).then_some(addr << 4 | u64::from(digit))
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            b'A'..=b'F' => digit - b'A' + 10,
+            _ => return None,
+        };
+        (addr >> 60 == 0).then_some(addr << 4 | u64::from(value))
     })?;
     let [kind, b' ', name @ ..] = &line[space + 1..] else { return None };
     let end = name.iter().position(|&byte| byte == b'\t' || byte == b' ').unwrap_or(name.len());

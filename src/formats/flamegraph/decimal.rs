@@ -2,53 +2,75 @@
 
 use std::io::Write;
 
-/// Appends a whole number.
-pub(super) fn whole(out: &mut Vec<u8>, mut number: u64) {
-    // The longest has 20 digits.
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
+/// The longest has 20 digits, and a point.
+const ROOM: usize = 24;
+
+/// `00` to `99`
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut at = 0;
+    while at < 100 {
+        pairs[at] = [b'0' + (at / 10) as u8, b'0' + (at % 10) as u8];
+        at += 1;
     }
-    out.extend_from_slice(&digits[at..]);
+    pairs
+};
+
+/// Writes a number's digits so that they end at `end`; where they begin.
+fn digits(text: &mut [u8; ROOM], mut end: usize, mut number: u64) -> usize {
+    while number >= 100 {
+        end -= 2;
+        text[end..end + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
+        number /= 100;
+    }
+    if number >= 10 {
+        end -= 2;
+        text[end..end + 2].copy_from_slice(&PAIRS[number as usize]);
+    } else {
+        end -= 1;
+        text[end] = b'0' + number as u8;
+    }
+    end
+}
+
+/// Appends a whole number.
+pub(super) fn whole(out: &mut Vec<u8>, number: u64) {
+    let mut text = [0; ROOM];
+    let start = digits(&mut text, ROOM, number);
+    out.extend_from_slice(&text[start..]);
 }
 
 /// Appends a whole number with a comma between thousands.
 pub(super) fn grouped(out: &mut Vec<u8>, number: u64) {
-    let mut digits = Vec::with_capacity(20);
-    whole(&mut digits, number);
-    for (at, digit) in digits.iter().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+    let mut text = [0; ROOM];
+    let start = digits(&mut text, ROOM, number);
+    for at in start..ROOM {
+        if at > start && (ROOM - at).is_multiple_of(3) {
             out.push(b',');
         }
-        out.push(*digit);
+        out.push(text[at]);
     }
 }
 
 /// Appends a number with so many digits behind the point, as `{:.N}` does.
-pub(super) fn fixed(out: &mut Vec<u8>, number: f64, digits: u32) {
-    match scaled(number, digits) {
-        Some(scaled) => {
-            let unit = 10u64.pow(digits);
-            whole(out, scaled / unit);
-            out.push(b'.');
-            let behind = out.len();
-            // The leading 1 keeps the zeros.
-            whole(out, unit + scaled % unit);
-            out.remove(behind);
-        }
+pub(super) fn fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
+    let Some(mut rest) = scaled(number, behind) else {
         // Writing to memory does not fail.
-        None => drop(write!(out, "{number:.*}", digits as usize)),
+        return drop(write!(out, "{number:.behind$}"));
+    };
+    let mut text = [0; ROOM];
+    let point = ROOM - behind - 1;
+    for digit in text[point + 1..].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
     }
+    text[point] = b'.';
+    let start = digits(&mut text, point, rest);
+    out.extend_from_slice(&text[start..]);
 }
 
 /// `number` × 10^`digits`, rounded; `None` if it is large or lies in the middle between two.
-fn scaled(number: f64, digits: u32) -> Option<u64> {
+fn scaled(number: f64, digits: usize) -> Option<u64> {
     const MANTISSA: u32 = 52;
     const BIAS: u32 = 1023;
     let bits = number.to_bits();
@@ -58,7 +80,7 @@ fn scaled(number: f64, digits: u32) -> Option<u64> {
         return if bits == 0 { Some(0) } else { None };
     }
     let mantissa = bits & ((1 << MANTISSA) - 1) | 1 << MANTISSA;
-    let product = u128::from(mantissa) * u128::from(10u64.pow(digits));
+    let product = u128::from(mantissa) * u128::from(10u64.pow(digits as u32));
     let shift = BIAS + MANTISSA - exponent;
     let (down, rest, half) = (product >> shift, product & ((1 << shift) - 1), 1 << (shift - 1));
     let down = u64::try_from(down).ok()?;
@@ -88,11 +110,7 @@ mod tests {
         let near = turning.flat_map(|number: f64| [number.next_down(), number, number.next_up(), number * 73.0]);
         for number in odd.into_iter().chain(near) {
             for digits in [2, 4] {
-                assert_eq!(
-                    text(|out| fixed(out, number, digits)),
-                    format!("{number:.*}", digits as usize),
-                    "{number:e}"
-                );
+                assert_eq!(text(|out| fixed(out, number, digits)), format!("{number:.digits$}"), "{number:e}");
             }
         }
     }

@@ -187,7 +187,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
         let start: u64 = symbol.st_value(endian).into();
         let size: u64 = symbol.st_size(endian).into();
         // Asked first, since it leaves out most.
-        self.first_from(start)?;
+        let first = self.first_from(start)?;
         let name = || table.symbol_name(endian, symbol).ok().filter(|name| !name.is_empty());
         let section = (*sections.get(table.symbol_section(endian, symbol, index).ok()??.0)?)?;
         match symbol.st_type() {
@@ -197,7 +197,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
             _ => return None,
         }
         let end = if size == 0 { section.end } else { start.saturating_add(size) };
-        if self.is_hit(start, end) {
+        if self.is_hit(first, start, end) {
             let binding = match symbol.st_bind() {
                 elf::STB_WEAK => Binding::Weak,
                 elf::STB_LOCAL => Binding::Local,
@@ -208,9 +208,9 @@ impl<'a, 'data> Gathering<'a, 'data> {
         Some(())
     }
 
-    /// Whether an address lies in a symbol's range, and a note that the symbol is there.
-    fn is_hit(&mut self, start: u64, end: u64) -> bool {
-        let Some(first) = self.first_from(start) else { return false };
+    /// Whether an address lies in a symbol's range, and a note that the symbol is there; `first` is the number of the
+    /// lowest address from `start` on.
+    fn is_hit(&mut self, first: usize, start: u64, end: u64) -> bool {
         self.nearest[first] = self.nearest[first].max(Some(start));
         self.addresses[first] < end
     }
@@ -284,7 +284,8 @@ mod tests {
     fn found(symbols: &[Symbol<'static>], addresses: &[u64], addr: u64) -> Option<String> {
         let mut gathering = Gathering::new(addresses);
         for symbol in symbols {
-            if gathering.is_hit(symbol.start, symbol.end) {
+            let first = gathering.first_from(symbol.start);
+            if first.is_some_and(|first| gathering.is_hit(first, symbol.start, symbol.end)) {
                 gathering.symbols.push(symbol.clone());
             }
         }
