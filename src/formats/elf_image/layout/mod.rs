@@ -99,7 +99,9 @@ fn runs_joined_over(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<Run> {
         let has_bytes = slots[piece.slot as usize].code.bytes.is_some();
         match runs.last_mut() {
             Some(run)
-                if (run.has_bytes == has_bytes || gap == u64::MAX) && piece.addr - (run.addr + run.size) < gap =>
+                if (run.has_bytes == has_bytes || gap == u64::MAX)
+                    // Code without a single byte may stand inside of other code.
+                    && piece.addr.saturating_sub(run.addr + run.size) < gap =>
             {
                 run.pieces.end = index + 1;
                 run.size = run.size.max(piece.end() - run.addr);
@@ -207,6 +209,14 @@ pub(super) mod tests {
         let layout = Layout::at_run_time(&slots(&codes, &addresses), X86_64);
         assert!(layout.runs.len() <= MAX_RUNS);
         assert_eq!(layout.pieces.len(), 70_000);
+    }
+
+    #[test]
+    fn code_of_no_size_may_stand_inside_of_other_code() {
+        let codes = [named(0x100), named(0)];
+        let layout = Layout::at_run_time(&slots(&codes, &[0x1000, 0x1080]), X86_64);
+        let runs: Vec<_> = layout.runs.iter().map(|run| (run.addr, run.size, run.pieces.len())).collect();
+        assert_eq!(runs, [(0x1000, 0x100, 2)]);
     }
 
     #[test]
