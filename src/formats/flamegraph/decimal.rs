@@ -44,11 +44,11 @@ pub(super) fn whole(out: &mut Vec<u8>, number: u64) {
 pub(super) fn grouped(out: &mut Vec<u8>, number: u64) {
     let mut text = [0; ROOM];
     let start = digits(&mut text, ROOM, number);
-    for at in start..ROOM {
+    for (at, &digit) in text.iter().enumerate().skip(start) {
         if at > start && (ROOM - at).is_multiple_of(3) {
             out.push(b',');
         }
-        out.push(text[at]);
+        out.push(digit);
     }
 }
 
