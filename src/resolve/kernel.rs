@@ -32,7 +32,7 @@ pub struct KernelOptions {
 pub struct KernelSymbols {
     text: Option<io::Bytes>,
     /// Sorted by address: address, place of the name in the text.
-    symbols: Vec<(u64, u32, u32)>,
+    symbols: Vec<(u64, u32)>,
     /// To add to a recorded address to get the list's.
     shift: u64,
 }
@@ -92,13 +92,13 @@ impl KernelSymbols {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', &text).chain([text.len()]) {
             let line = &text[start..end];
-            if let Some((addr, kind, name)) = fields(line) {
-                if reference.is_some_and(|reference| reference.symbol == *name) {
-                    reference_addr.get_or_insert(addr);
+            if let Some((addr, kind, at)) = fields(line) {
+                let is_reference = |wanted: &KernelReference| wanted.symbol == name(&line[at..]);
+                if reference_addr.is_none() && reference.is_some_and(is_reference) {
+                    reference_addr = Some(addr);
                 }
-                let at = start + (name.as_ptr().addr() - line.as_ptr().addr());
-                if let (b't' | b'T' | b'w' | b'W', Ok(at)) = (kind, u32::try_from(at)) {
-                    symbols.push((addr, at, name.len() as u32));
+                if let (b't' | b'T' | b'w' | b'W', Ok(at)) = (kind, u32::try_from(start + at)) {
+                    symbols.push((addr, at));
                 }
             }
             start = end + 1;
@@ -122,28 +122,38 @@ impl KernelSymbols {
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         let addr = addr.wrapping_add(self.shift);
         let after = self.symbols.partition_point(|&(start, ..)| start <= addr);
-        let &(start, at, len) = self.symbols[..after].last()?;
+        let &(start, at) = self.symbols[..after].last()?;
         let offset = addr - start;
-        let name = self.text.as_ref()?.get(at as usize..(at + len) as usize)?;
+        let name = name(self.text.as_ref()?.get(at as usize..)?);
         (offset < LONGEST).then_some(KernelSymbol { name, offset })
     }
 }
 
-/// `ffffffff81000000 T _text`, and for modules a tab and `[ext4]` behind it.
-fn fields(line: &[u8]) -> Option<(u64, u8, &[u8])> {
-    let space = memchr::memchr(b' ', line)?;
-    let addr = line[..space].iter().try_fold(0_u64, |addr, &digit| {
-        let value = match digit {
-            b'0'..=b'9' => digit - b'0',
-            b'a'..=b'f' => digit - b'a' + 10,
-            b'A'..=b'F' => digit - b'A' + 10,
+/// Address, kind and place of the name in a line: `ffffffff81000000 T _text`, and for modules a tab and `[ext4]`
+/// behind it.
+fn fields(line: &[u8]) -> Option<(u64, u8, usize)> {
+    let (mut addr, mut at) = (0_u64, 0);
+    loop {
+        let value = match *line.get(at)? {
+            digit @ b'0'..=b'9' => digit - b'0',
+            digit @ b'a'..=b'f' => digit - b'a' + 10,
+            digit @ b'A'..=b'F' => digit - b'A' + 10,
+            b' ' => break,
             _ => return None,
         };
-        (addr >> 60 == 0).then_some(addr << 4 | u64::from(value))
-    })?;
-    let [kind, b' ', name @ ..] = &line[space + 1..] else { return None };
-    let end = name.iter().position(|&byte| byte == b'\t' || byte == b' ').unwrap_or(name.len());
-    (end > 0).then_some((addr, *kind, &name[..end]))
+        if addr >> 60 != 0 {
+            return None;
+        }
+        (addr, at) = (addr << 4 | u64::from(value), at + 1);
+    }
+    let [kind, b' ', rest @ ..] = &line[at + 1..] else { return None };
+    (!matches!(rest, [] | [b'\t' | b' ', ..])).then_some((addr, *kind, at + 3))
+}
+
+/// The name that a text begins with.
+fn name(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| matches!(byte, b'\t' | b' ' | b'\n'));
+    &text[..end.unwrap_or(text.len())]
 }
 
 /// perf keeps the list of each kernel it recorded.
