@@ -145,7 +145,9 @@ impl<'data> Profile<'data> {
             let (records, straddling) = self.events.records(page, size);
             straddling.iter().for_each(|bytes| each(self.layout.decode(bytes)));
             records.rchunks_exact(size).for_each(|bytes| each(self.layout.decode(bytes)));
-            done(self.events.file_range(page));
+            // The kernel maps neighbours along with a page that is touched: what was done with comes back in part.
+            let Range { start, end } = self.events.file_range(page);
+            done(start..end + 16 * (end - start));
         }
     }
 }
