@@ -8,7 +8,7 @@ mod random;
 mod runner;
 
 use runner::{jitgraft, stdout};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -156,6 +156,26 @@ fn a_smaller_trace_says_the_same_of_what_it_keeps() {
     stdout(&["export", "--to", "chrome", "-q", "--name", "step", "--sub-names", "step", "-o", out], &whole);
     let step = before["step"].clone();
     assert_eq!(spans(&[], &smaller), BTreeMap::from([("eval_statement".to_owned(), step)]));
+}
+
+#[test]
+fn frames_on_a_thread_of_their_own_are_calls_for_every_viewer() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("frames.json");
+    let out = path.to_str().unwrap();
+    stdout(
+        &["export", "--to", "chrome", "-q", "--sub-names", "frame", "--name", "frame", "-o", out],
+        &fixture("input.json"),
+    );
+    let events: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let phases: BTreeSet<&str> =
+        events["traceEvents"].as_array().unwrap().iter().map(|event| event["ph"].as_str().unwrap()).collect();
+    assert_eq!(phases, BTreeSet::from(["M", "X"]));
+    let folded = stdout(&["collapse"], &path);
+    assert_eq!(
+        folded.replace("frame_of_main", "main"),
+        stdout(&["collapse", "--name", "frame"], &fixture("input.json"))
+    );
 }
 
 #[test]

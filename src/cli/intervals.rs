@@ -21,7 +21,8 @@ pub(super) struct IntervalArgs {
     /// shown by that [default: all spans]
     #[arg(long, value_name = "NAME")]
     name: Vec<String>,
-    /// Show spans of this name by what they did, where an argument of the same name says so (repeatable)
+    /// Show spans of this name by what they did, where an argument of the same name says so (repeatable); written as
+    /// trace events, those that were on tracks by id stand on a thread of their own, as calls
     #[arg(long, value_name = "NAME")]
     sub_names: Vec<String>,
     /// Calls shorter than this are their caller's time: a number and ns, us, ms or s

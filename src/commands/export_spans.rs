@@ -5,11 +5,12 @@
 
 use super::export::ExportOptions;
 use super::load::{self, Input, Opened, shown};
+use super::own_tracks::{OwnTrack, OwnTracks};
 use super::{Job, Outcome};
 use crate::error::{Error, Result, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::measureme::{self, Labels, Payload};
-use crate::formats::trace_event::{Arguments, Complete, Event, Writer};
+use crate::formats::trace_event::{Arguments, Complete, Event, Who, Writer};
 use crate::io::{self, Bytes, InPath, Output};
 use crate::model::filter::Filter;
 use crate::model::stacks::Track;
@@ -202,17 +203,42 @@ fn one_trace(
     let read = &options.load.read;
     let number = |name: &String| timeline.names.find(name.as_bytes());
     let by_sub: Vec<_> = read.by_sub.iter().filter_map(number).collect();
+    let mut own_tracks = OwnTracks::of(&timeline);
     for &at in &kept {
         let slice = &timeline.slices[at as usize];
-        let Some(event) = Event::find(bytes, slice.origin) else { continue };
+        let Some(mut event) = Event::find(bytes, slice.origin) else { continue };
         let by_sub = slice.sub != NO_NAME && by_sub.contains(&slice.name);
         let name = timeline.names.text(if by_sub { slice.sub } else { slice.name });
+        if by_sub && slice.kind == SliceKind::Async {
+            let OwnTrack { tid, is_new } = own_tracks.place(slice);
+            if let (true, Who::Number(pid)) = (is_new, event.pid) {
+                let thread = &timeline.tracks[slice.track as usize];
+                writer.metadata(
+                    "thread_name",
+                    pid,
+                    tid,
+                    "name",
+                    &own_track_name(timeline.names.text(slice.name), thread),
+                )?;
+            }
+            event = Event { phase: b'X', tid: Who::Number(tid), ..event };
+        }
         let duration = (slice.kind != SliceKind::Instant).then_some(slice.duration);
         writer.span_of(&event, name, slice.start, duration)?;
     }
     let spans = timeline.slices.len();
     let left_out = if others == 0 { String::new() } else { format!("; {others} events that are no spans left out") };
     Ok(format!("{} of {spans} spans and instants written{left_out}", kept.len()))
+}
+
+/// `frame of main`
+fn own_track_name(name: &[u8], thread: &Track) -> String {
+    let name = String::from_utf8_lossy(name);
+    match (&thread.comm[..], thread.tid) {
+        ([], Some(tid)) => format!("{name} of thread {tid}"),
+        ([], None) => name.into_owned(),
+        (comm, _) => format!("{name} of {}", String::from_utf8_lossy(comm)),
+    }
 }
 
 /// The slices to write, in order of time; of equal begins the outer one first.

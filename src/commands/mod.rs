@@ -10,6 +10,7 @@ pub mod formats;
 pub mod inject;
 pub mod load;
 pub mod outputs;
+mod own_tracks;
 mod progress;
 pub mod recording;
 pub mod report;

@@ -1,0 +1,81 @@
+//! Threads of their own for spans that a trace keeps on tracks by id.
+//!
+//! Miri gives each `frame` a track of its own, since frames begin in one span of their thread and end in another.
+//! Perfetto then knows no frame as another's caller, and speedscope shows none at all. Frames do nest among themselves:
+//! on a thread that is theirs alone every viewer draws them as the calls that they are.
+
+use crate::model::timeline::{Lanes, NameNo, Slice, Span, Timeline, UNFINISHED};
+use rustc_hash::FxHashMap;
+
+/// Deals out the numbers of these threads.
+#[derive(Debug)]
+pub(super) struct OwnTracks {
+    next: i64,
+    /// Of each thread and name: what is open, and the numbers of its lanes.
+    known: FxHashMap<(u32, NameNo), (Lanes<()>, Vec<i64>)>,
+}
+
+/// A thread number.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct OwnTrack {
+    pub(super) tid: i64,
+    /// Whether it is dealt out for the first time.
+    pub(super) is_new: bool,
+}
+
+impl OwnTracks {
+    /// Numbers above those of the trace's own threads.
+    pub(super) fn of(timeline: &Timeline) -> Self {
+        let tids = timeline.tracks.iter().filter_map(|track| track.tid);
+        let next = tids.map(|tid| i64::from(tid.0)).max().unwrap_or(0).max(0) + 1;
+        Self { next, known: FxHashMap::default() }
+    }
+
+    /// The thread for a slice that begins no earlier than the ones before it; of equal begins the longest comes first.
+    /// Those of one thread and name share one, but for spans that overlap without lying in each other.
+    pub(super) fn place(&mut self, slice: &Slice) -> OwnTrack {
+        let (lanes, tids) = self.known.entry((slice.track, slice.name)).or_default();
+        let end = if slice.duration == UNFINISHED { i64::MAX } else { slice.end() };
+        // Lanes want intervals by descending ends: as if time ran backwards.
+        let span = Span { start: i64::MAX.abs_diff(end), end: i64::MAX.abs_diff(slice.start) };
+        let lane = lanes.place(span, |()| {});
+        lanes.open(lane, span, ());
+        if let Some(&tid) = tids.get(lane) {
+            return OwnTrack { tid, is_new: false };
+        }
+        let tid = self.next;
+        self.next += 1;
+        tids.push(tid);
+        OwnTrack { tid, is_new: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Tid;
+    use crate::model::stacks::Track;
+    use crate::model::timeline::{NO_NAME, SliceKind};
+
+    #[test]
+    fn calls_share_a_thread_and_what_only_overlaps_gets_another() {
+        let track = |tid| Track { tid: Some(Tid(tid)), ..Track::default() };
+        let timeline = Timeline { tracks: vec![track(0), track(7)], ..Timeline::default() };
+        let mut tracks = OwnTracks::of(&timeline);
+        let mut place = |track, name, start, duration| {
+            let slice =
+                Slice { start, duration, name, sub: NO_NAME, track, depth: 0, kind: SliceKind::Async, origin: 0 };
+            let OwnTrack { tid, is_new } = tracks.place(&slice);
+            (tid, is_new)
+        };
+        assert_eq!(place(0, 1, -5, 105), (8, true));
+        assert_eq!(place(0, 1, 0, 50), (8, false));
+        assert_eq!(place(1, 1, 0, UNFINISHED), (9, true));
+        assert_eq!(place(0, 1, 40, 20), (10, true));
+        assert_eq!(place(0, 2, 45, 5), (11, true));
+        assert_eq!(place(0, 1, 50, 50), (8, false));
+        assert_eq!(place(1, 1, 60, 1), (9, false));
+        assert_eq!(place(0, 1, 60, 20), (8, false));
+        assert_eq!(place(0, 1, 100, 1), (8, false));
+    }
+}
