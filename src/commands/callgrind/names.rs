@@ -185,15 +185,17 @@ impl<'m, 'data> Painter<'m, 'data> {
 /// Functions of one name are told apart by the address at which they were written; a function that is listed twice,
 /// or has moved, is one. Code that is out of sight needs no other name.
 fn tell_apart(entries: &mut [Entry<'_>], in_sight: impl Iterator<Item = usize>) {
-    let mut addrs: FxHashMap<&[u8], FxHashSet<u64>> = FxHashMap::default();
-    for entry in in_sight.filter_map(|at| entries.get(at)) {
-        addrs.entry(entry.code.name).or_default().insert(entry.code.addr.0);
+    // The first address of each name, and whether there are others.
+    let mut addrs: FxHashMap<&[u8], (u64, bool)> = FxHashMap::default();
+    for Code { name, addr, .. } in in_sight.filter_map(|at| entries.get(at)).map(|entry| entry.code) {
+        let (first, others) = addrs.entry(name).or_insert((addr.0, false));
+        *others |= *first != addr.0;
     }
     for entry in entries.iter_mut() {
         if entry.code.name.is_empty() {
             entry.name = b"(no name)".to_vec();
         }
-        if addrs.get(entry.code.name).is_some_and(|addrs| addrs.len() > 1) {
+        if addrs.get(entry.code.name).is_some_and(|(_, others)| *others) {
             entry.name.extend_from_slice(format!("#{:#x}", entry.code.addr.0).as_bytes());
         }
     }

@@ -4,11 +4,12 @@
 //! callgrind made out of an address, so memory does not grow with the others.
 
 use super::chunks::Chunk;
+use super::history::{History, TextId, Texts};
 use super::line::{
     Key, Line, NameField, Space, UNKNOWN, decimal, has_raw_part, line, name_field, raw_name, statements,
 };
 use super::positions::Columns;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 /// A name as a file refers to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,36 +100,6 @@ struct OwnedState {
     columns: Columns,
 }
 
-/// A value that an id has from some offset on.
-#[derive(Debug)]
-struct History<T>(FxHashMap<u32, Vec<(u64, T)>>);
-
-impl<T> Default for History<T> {
-    fn default() -> Self {
-        Self(FxHashMap::default())
-    }
-}
-
-impl<T: PartialEq> History<T> {
-    /// The value at an offset.
-    fn at(&self, id: u32, offset: u64) -> Option<&T> {
-        let values = self.0.get(&id)?;
-        let after = values.partition_point(|(from, _)| *from <= offset);
-        Some(&values.get(after.checked_sub(1)?)?.1)
-    }
-
-    /// A definition; an id that only ever has the default is not kept.
-    fn define(&mut self, id: u32, offset: u64, value: T, is_default: bool) {
-        if is_default && !self.0.contains_key(&id) {
-            return;
-        }
-        let values = self.0.entry(id).or_default();
-        if values.last().is_none_or(|(_, last)| *last != value) {
-            values.push((offset, value));
-        }
-    }
-}
-
 /// What the header says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
@@ -151,9 +122,11 @@ pub struct Index {
     pub about: About,
     states: Vec<OwnedState>,
     unknown_objects: History<bool>,
-    raw_functions: History<Box<[u8]>>,
-    /// Heads of raw names seen where the object is unknown.
-    raw_heads: FxHashSet<u64>,
+    /// Names with a raw part; empty where an id has got another name.
+    raw_functions: History<TextId>,
+    texts: Texts,
+    /// Heads of raw names seen where the object is unknown, sorted.
+    raw_heads: Vec<u64>,
     max_ids: [u32; 3],
     saw_positions: bool,
     state: OwnedState,
@@ -294,28 +267,47 @@ impl Index {
         for (word, value) in &facts.headers {
             self.header(word, value);
         }
+        let mut heads = Vec::new();
         for Definition { offset, id, what } in facts.definitions {
             match what {
-                Defined::Object { unknown } => self.unknown_objects.define(id, offset, unknown, !unknown),
+                Defined::Object { unknown } => {
+                    if self.unknown_objects.last(id).unwrap_or(false) != unknown {
+                        self.unknown_objects.push(id, offset, unknown);
+                    }
+                }
                 Defined::Function { name, object } => {
                     let head = raw_name(&name).map(|(addr, _)| addr);
                     if let Some(addr) = head.filter(|_| self.is_unknown_at(&object, at_start.as_ref(), offset)) {
-                        self.raw_heads.insert(addr);
+                        heads.push(addr);
                     }
-                    let is_default = name.is_empty();
-                    self.raw_functions.define(id, offset, name, is_default);
+                    if *self.texts.get(self.raw_functions.last(id).unwrap_or_default()) != *name {
+                        let text = self.texts.add(&name);
+                        self.raw_functions.push(id, offset, text);
+                    }
                 }
             }
         }
         for (addr, object) in facts.raw_heads {
             if self.is_unknown_at(&object, at_start.as_ref(), u64::MAX) {
-                self.raw_heads.insert(addr);
+                heads.push(addr);
             }
         }
+        self.add_raw_heads(heads);
         for (max, seen) in self.max_ids.iter_mut().zip(facts.max_ids) {
             *max = seen.max(*max);
         }
         self.follow(facts.changes, facts.changed_columns);
+    }
+
+    fn add_raw_heads(&mut self, mut heads: Vec<u64>) {
+        heads.retain(|head| !self.is_raw_head(*head));
+        if heads.is_empty() {
+            return;
+        }
+        self.raw_heads.append(&mut heads);
+        // Two runs in order, mostly: that takes one pass.
+        self.raw_heads.sort();
+        self.raw_heads.dedup();
     }
 
     fn follow(&mut self, changes: OwnedState, changed_columns: bool) {
@@ -369,7 +361,7 @@ impl Index {
     /// Whether an object is `???`.
     pub(super) fn is_unknown_object(&self, object: Option<Ref<'_>>, offset: u64) -> bool {
         match object {
-            Some(Ref::Id(id)) => self.unknown_objects.at(id, offset).is_some_and(|unknown| *unknown),
+            Some(Ref::Id(id)) => self.unknown_objects.at(id, offset).unwrap_or(false),
             Some(Ref::Name(name)) => name == UNKNOWN,
             None => false,
         }
@@ -377,20 +369,18 @@ impl Index {
 
     /// The name of a function id if it has a raw part.
     pub(super) fn raw_function(&self, id: u32, offset: u64) -> Option<&[u8]> {
-        self.raw_functions.at(id, offset).map(|name| &name[..]).filter(|name| !name.is_empty())
+        self.raw_functions.at(id, offset).map(|text| self.texts.get(text)).filter(|name| !name.is_empty())
     }
 
     /// Whether some function in unknown memory starts there: only then is an address among the callers of a name
     /// absolute for sure.
     pub(super) fn is_raw_head(&self, addr: u64) -> bool {
-        self.raw_heads.contains(&addr)
+        self.raw_heads.binary_search(&addr).is_ok()
     }
 
     /// All start addresses of functions without a name in unknown memory, in order.
-    pub fn unknown_functions(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = self.raw_heads.iter().copied().collect();
-        all.sort_unstable();
-        all
+    pub fn unknown_functions(&self) -> &[u64] {
+        &self.raw_heads
     }
 
     /// The largest ids in use, by space.

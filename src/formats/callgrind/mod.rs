@@ -19,6 +19,7 @@ mod block;
 mod call_order;
 mod chunks;
 mod graph;
+mod history;
 mod index;
 mod line;
 mod piece;
