@@ -246,6 +246,19 @@ fn frames_of_files_are_named_if_that_is_asked_for() {
 }
 
 #[test]
+fn a_forked_child_runs_its_parents_code_until_it_execs() {
+    let text = String::from_utf8(whole()).unwrap();
+    let child = text.replace(&format!("php {PID} "), "php 9900001 ");
+    assert_ne!(child, text);
+    let fork = format!("php {PID} 99999.000001: PERF_RECORD_FORK(9900001:9900001):({PID}:{PID})\n");
+    let exec = "other 9900001 1.000001: PERF_RECORD_COMM exec: other:9900001/9900001\n";
+    let frames = |text: &str| jit_symbols(&named(text.as_bytes(), &[]));
+    assert_eq!(frames(&(fork.clone() + &child)), frames(&text));
+    let gone = fork.replace("99999.000001", "0.000001") + exec + &child;
+    assert!(frames(&gone).is_empty());
+}
+
+#[test]
 fn a_dump_that_is_mapped_late_is_looked_for_again() {
     let dir = tempfile::tempdir().unwrap();
     fs::copy(dump(), dir.path().join("jit-7.dump")).unwrap();

@@ -42,7 +42,9 @@ impl<'m, 'data> Namer<'m, 'data> {
         let at = wanted.addr.for_lookup();
         let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else { return Answer::Unknown };
         let code = self.map.code(hit.code);
-        let (image, map) = &self.dsos[&wanted.pid];
+        // A child has the objects of its parent.
+        let owner = self.map.segment(hit.segment).pid;
+        let (image, map) = self.dsos.get(&owner).unwrap_or(&self.dsos[&wanted.pid]);
         let dso = if hit.how == How::Untimed { map } else { image };
         let lines = self.lines.get(hit.code.0 as usize).map(|lines| lines.get_or_init(|| code.lines.entries()));
         let lines = lines.map_or(&[][..], Vec::as_slice);
@@ -62,21 +64,32 @@ impl<'m, 'data> Namer<'m, 'data> {
         let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
         match (hit.how, wanted.time) {
             (_, None) => always,
-            (How::Live, Some(_)) => {
+            // What a child inherits it may replace at any time.
+            (How::Live, Some(_)) if self.map.segment(hit.segment).pid == wanted.pid => {
                 let segment = self.map.segment(hit.segment);
                 segment.from..segment.until
             }
             // No load with a time was ever there.
             (How::Untimed, Some(_)) if last().is_some_and(|last| last.how == How::Untimed) => always,
-            (How::Untimed | How::Later, Some(time)) => time..Nanos(time.0.saturating_add(1)),
+            (_, Some(time)) => time..Nanos(time.0.saturating_add(1)),
         }
     }
 }
 
-/// Marks processes as asked for, with the jitdumps that the text says they mapped.
+/// Marks processes, and those they were forked from, as asked for, with what the text says of them: forks, execs, and
+/// the jitdumps they mapped.
 pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &State) {
-    for &pid in pids {
-        processes.by_pid.entry(pid).or_default().has_jit_memory = true;
+    let mut waiting: Vec<Pid> = pids.iter().copied().collect();
+    while let Some(pid) = waiting.pop() {
+        let process = processes.by_pid.entry(pid).or_default();
+        process.has_jit_memory = true;
+        process.execs = state.known().execs(pid).to_vec();
+        // A forked child runs its parent's code.
+        let forked = state.known().forked(pid);
+        if forked.is_some() && process.forked != forked {
+            process.forked = forked;
+            waiting.extend(forked.map(|(parent, _)| parent));
+        }
         let of_process = state.known().markers().iter().filter(|marked| marked.pid == pid);
         for marked in of_process {
             let path = PathBuf::from(std::ffi::OsString::from_vec(marked.path.clone()));

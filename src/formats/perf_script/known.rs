@@ -41,6 +41,9 @@ struct Facts {
     threads: BTreeMap<Tid, Pid>,
     maps: BTreeMap<Pid, Vec<Map>>,
     markers: Vec<Marked>,
+    /// Child → parent, and when.
+    forks: BTreeMap<Pid, (Pid, Nanos)>,
+    execs: BTreeMap<Pid, Vec<Nanos>>,
 }
 
 /// A mapping of a file whose name says that it is a jitdump.
@@ -75,6 +78,16 @@ impl Known {
     /// How many jitdumps a process has mapped.
     pub fn markers_of(&self, pid: Pid) -> usize {
         self.facts.markers.iter().filter(|marked| marked.pid == pid).count()
+    }
+
+    /// The process that this one was forked from, and when, if a line said so.
+    pub fn forked(&self, pid: Pid) -> Option<(Pid, Nanos)> {
+        self.facts.forks.get(&pid).copied()
+    }
+
+    /// When the process replaced its program.
+    pub fn execs(&self, pid: Pid) -> &[Nanos] {
+        self.facts.execs.get(&pid).map_or(&[], Vec::as_slice)
     }
 
     /// The jitdumps that were mapped.
@@ -118,13 +131,13 @@ impl Known {
     pub fn apply(&mut self, line: &[u8]) {
         let Some(at) = memchr::memmem::find(line, RECORD) else { return };
         let (head, record) = (&line[..at], &line[at + RECORD.len()..]);
+        let time = Header::parse(head).and_then(|header| header.time).unwrap_or_default();
         if let Some(rest) = record.strip_prefix(b"MMAP2 ").or_else(|| record.strip_prefix(b"MMAP ")) {
-            let time = Header::parse(head).and_then(|header| header.time).unwrap_or_default();
             self.apply_map(rest, time);
         } else if let Some(rest) = record.strip_prefix(b"COMM") {
-            self.apply_comm(rest);
+            self.apply_comm(rest, time);
         } else if let Some(rest) = record.strip_prefix(b"FORK") {
-            self.apply_fork(rest);
+            self.apply_fork(rest, time);
         }
     }
 
@@ -160,19 +173,20 @@ impl Known {
     }
 
     /// `: java:18314/18315` and ` exec: java:18314/18315`; names may hold colons and slashes.
-    fn apply_comm(&mut self, text: &[u8]) {
+    fn apply_comm(&mut self, text: &[u8], time: Nanos) {
         let ids = text.trim_ascii_end().rsplit(|&byte| byte == b':').next().and_then(|ids| pair(ids, b'/'));
         if let Some((pid, tid)) = ids {
             let facts = Arc::make_mut(&mut self.facts);
             facts.threads.insert(Tid(tid), Pid(pid));
             if text.starts_with(b" exec") {
                 facts.maps.remove(&Pid(pid));
+                facts.execs.entry(Pid(pid)).or_default().push(time);
             }
         }
     }
 
     /// `(18314:18315):(18314:18314)`: child, then parent; a new process starts with its parent's mappings.
-    fn apply_fork(&mut self, text: &[u8]) {
+    fn apply_fork(&mut self, text: &[u8], time: Nanos) {
         let parse = || {
             let mut parts = text.split(|&byte| byte == b'(' || byte == b')').filter_map(|part| pair(part, b':'));
             Some((parts.next()?, parts.next()?))
@@ -180,9 +194,11 @@ impl Known {
         let Some(((pid, tid), (parent, _))) = parse() else { return };
         let facts = Arc::make_mut(&mut self.facts);
         facts.threads.insert(Tid(tid), Pid(pid));
-        if pid != parent
-            && let Some(maps) = facts.maps.get(&Pid(parent)).cloned()
-        {
+        if pid == parent {
+            return;
+        }
+        facts.forks.insert(Pid(pid), (Pid(parent), time));
+        if let Some(maps) = facts.maps.get(&Pid(parent)).cloned() {
             facts.maps.insert(Pid(pid), maps);
         }
     }
@@ -219,6 +235,7 @@ mod tests {
         assert_eq!(known.process_of(Tid(18315)), Some(Pid(18314)));
         assert_eq!(known.process_of(Tid(18316)), Some(Pid(18316)));
         assert_eq!(known.process_of(Tid(6)), Some(Pid(5)));
+        assert_eq!((known.forked(Pid(18314)), known.execs(Pid(18316))), (None, &[Nanos(551_191_299_000)][..]));
         let marker = &known.markers()[0];
         assert_eq!((marker.path.as_slice(), marker.time), (&b"/tmp/a b/jit-5.dump"[..], Nanos(1_000_002_000)));
     }
