@@ -320,26 +320,29 @@ impl Profile {
     }
 }
 
+/// For tests: a profile of one thread, its event `cycles`, from stacks such as `main;f`.
+#[cfg(test)]
+pub(crate) fn profile_of(stacks: &[(&str, u64)]) -> Profile {
+    let mut profile = Profile::new();
+    let track = profile.track(Track::default());
+    for &(names, weight) in stacks {
+        let mut stack = None;
+        for name in names.split(';') {
+            let name = profile.name(name.as_bytes());
+            let frame = Frame { name, module: None, file: None, line: 0, addr: None, kind: FrameKind::User };
+            let frame = profile.frame(frame);
+            stack = Some(profile.stack(stack, frame));
+        }
+        let row = Row { track, stack, weight, count: 1, time: Some(Nanos(weight)) };
+        profile.series_named("cycles", Unit::Samples).rows.push(row);
+    }
+    profile
+}
+
 #[cfg(test)]
 mod tests {
+    use super::profile_of as profile;
     use super::*;
-
-    fn profile(stacks: &[(&str, u64)]) -> Profile {
-        let mut profile = Profile::new();
-        let track = profile.track(Track::default());
-        for &(names, weight) in stacks {
-            let mut stack = None;
-            for name in names.split(';') {
-                let name = profile.name(name.as_bytes());
-                let frame = Frame { name, module: None, file: None, line: 0, addr: None, kind: FrameKind::User };
-                let frame = profile.frame(frame);
-                stack = Some(profile.stack(stack, frame));
-            }
-            let row = Row { track, stack, weight, count: 1, time: Some(Nanos(weight)) };
-            profile.series_named("cycles", Unit::Samples).rows.push(row);
-        }
-        profile
-    }
 
     fn lines(profile: &Profile) -> Vec<String> {
         let line = |row: &Row| {

@@ -264,22 +264,10 @@ fn escaped(text: &str) -> Vec<u8> {
 mod tests {
     use super::super::{Look, Spelling, draw_lines, narrowest, picture, spell, write_picture};
     use super::*;
-    use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit, Weight};
+    use crate::model::stacks::{Weight, profile_of};
 
     fn tree(stacks: &[(&str, u64)]) -> CallTree {
-        let mut profile = Profile::new();
-        let track = profile.track(Track::default());
-        for &(names, weight) in stacks {
-            let mut stack = None;
-            for name in names.split(';') {
-                let name = profile.name(name.as_bytes());
-                let frame = Frame { name, module: None, file: None, line: 0, addr: None, kind: FrameKind::User };
-                let frame = profile.frame(frame);
-                stack = Some(profile.stack(stack, frame));
-            }
-            let row = Row { track, stack, weight, count: 1, time: None };
-            profile.series_named("cycles", Unit::Samples).rows.push(row);
-        }
+        let profile = profile_of(stacks);
         CallTree::new(&profile, &profile.series[0], Weight::Period, Spelling::default())
     }
 

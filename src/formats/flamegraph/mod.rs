@@ -256,22 +256,11 @@ fn given<T: Clone>(place: &mut T, value: &Option<T>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::stacks::{Frame, FrameKind, Row, Track};
+    use crate::model::stacks::profile_of;
 
     fn profile(stacks: &[(&str, u64)]) -> Profile {
-        let mut profile = Profile::new();
-        let track = profile.track(Track::default());
-        for &(names, weight) in stacks {
-            let mut stack = None;
-            for name in names.split(';') {
-                let name = profile.name(name.as_bytes());
-                let frame = Frame { name, module: None, file: None, line: 0, addr: None, kind: FrameKind::User };
-                let frame = profile.frame(frame);
-                stack = Some(profile.stack(stack, frame));
-            }
-            let row = Row { track, stack, weight, count: 1, time: None };
-            profile.series_named("cycles", Unit::Named("cycles".to_owned())).rows.push(row);
-        }
+        let mut profile = profile_of(stacks);
+        profile.series[0].unit = Unit::Named("cycles".to_owned());
         profile
     }
 
