@@ -11,7 +11,7 @@
 
 use super::format::WriteOptions;
 use crate::error::Result;
-use crate::model::stacks::{FrameKind, NameId, Profile, Row, Series, Unit};
+use crate::model::stacks::{Frame, FrameKind, NameId, Profile, Row, Series, Unit};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use std::io::Write;
@@ -31,7 +31,7 @@ fn document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S:
 }
 
 struct Frames<'a>(&'a Profile);
-struct FrameAt<'a>(&'a Profile, usize);
+struct OneFrame<'a>(&'a Profile, &'a Frame);
 struct Events<'a>(&'a Profile);
 struct Event<'a>(&'a Profile, &'a Series);
 struct Rows<'a>(&'a Profile, &'a [Row]);
@@ -39,14 +39,13 @@ struct OneRow<'a>(&'a Profile, &'a Row);
 
 impl Serialize for Frames<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq((0..self.0.frame_count()).map(|at| FrameAt(self.0, at)))
+        serializer.collect_seq(self.0.frames().map(|(_, frame)| OneFrame(self.0, frame)))
     }
 }
 
-impl Serialize for FrameAt<'_> {
+impl Serialize for OneFrame<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(profile, at) = *self;
-        let frame = profile.frame_of(at.into());
+        let Self(profile, frame) = *self;
         let text = |id: NameId| String::from_utf8_lossy(profile.name_of(id));
         let kind = match frame.kind {
             FrameKind::User => "user",

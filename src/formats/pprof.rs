@@ -204,9 +204,7 @@ fn locations(profile: &Profile, strings: &mut Strings, file: &mut File) {
     let mut mappings: FxHashMap<NameId, u64> = FxHashMap::default();
     type Known<'a> = (Cow<'a, str>, Option<NameId>, Option<NameId>);
     let mut functions: FxHashMap<Known<'_>, u64> = FxHashMap::default();
-    for at in 0..profile.frame_count() {
-        let id = FrameId::from(at);
-        let frame = profile.frame_of(id);
+    for (id, frame) in profile.frames() {
         let mapping_id = frame.module.map_or(0, |module| {
             let next = mappings.len() as u64 + 1;
             let id = *mappings.entry(module).or_insert(next);

@@ -48,8 +48,7 @@ struct Sampled {
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let text = |id| String::from_utf8_lossy(profile.name_of(id));
-    let frames = (0..profile.frame_count()).map(|at| {
-        let frame = profile.frame_of(at.into());
+    let frames = profile.frames().map(|(_, frame)| {
         let line = (frame.line > 0).then_some(frame.line);
         FrameEntry { name: label::function(profile, frame), file: frame.file.or(frame.module).map(text), line }
     });

@@ -3,8 +3,9 @@
 //! A sample costs one look at each frame that differs from the sample before; everything that is dear (symbols,
 //! lines, spelling) is done later, once for each distinct place.
 
+use super::interner::{self, Interner};
 use super::prefix_tree::PrefixTree;
-use rustc_hash::FxHashMap;
+use crate::error::Result;
 use std::hash::Hash;
 
 /// A chain: a node of the tree.
@@ -15,33 +16,29 @@ pub struct ChainId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlaceId(pub u32);
 
+impl From<u32> for PlaceId {
+    fn from(number: u32) -> Self {
+        Self(number)
+    }
+}
+
 /// Chains of places, both numbered by first appearance.
 #[derive(Debug, Clone)]
 pub struct Chains<P> {
-    places: Vec<P>,
-    place_ids: FxHashMap<P, PlaceId>,
+    places: Interner<P, PlaceId>,
     tree: PrefixTree<PlaceId>,
 }
 
 impl<P> Default for Chains<P> {
     fn default() -> Self {
-        Self { places: Vec::new(), place_ids: FxHashMap::default(), tree: PrefixTree::default() }
+        Self { places: Interner::default(), tree: PrefixTree::default() }
     }
-}
-
-fn number(len: usize) -> u32 {
-    u32::try_from(len).expect("fewer than 2^32 distinct things fit into memory")
 }
 
 impl<P: Copy + Eq + Hash> Chains<P> {
     /// The number of a place.
     pub fn place(&mut self, place: P) -> PlaceId {
-        let next = PlaceId(number(self.places.len()));
-        let id = *self.place_ids.entry(place).or_insert(next);
-        if id == next {
-            self.places.push(place);
-        }
-        id
+        self.places.intern(place)
     }
 
     /// The chain that continues `caller` (`None`: the outermost frame) with a callee.
@@ -51,7 +48,16 @@ impl<P: Copy + Eq + Hash> Chains<P> {
 
     /// All places; the position is the number.
     pub fn places(&self) -> &[P] {
-        &self.places
+        self.places.items()
+    }
+
+    /// Whether everything got a number of its own. Chains that were read are to be asked before they are used.
+    pub fn check(&self) -> Result<()> {
+        match (self.places.is_full(), self.tree.is_full()) {
+            (false, false) => Ok(()),
+            (true, _) => Err(interner::full("places in code")),
+            (false, true) => Err(interner::full("stacks")),
+        }
     }
 
     /// How many chains there are.
@@ -81,7 +87,7 @@ impl<P: Copy + Eq + Hash> Chains<P> {
 
     /// Takes over all chains of another; gives the numbers that they have here.
     pub fn merge(&mut self, other: &Self) -> Vec<ChainId> {
-        let places: Vec<PlaceId> = other.places.iter().map(|&place| self.place(place)).collect();
+        let places: Vec<PlaceId> = other.places().iter().map(|&place| self.place(place)).collect();
         let mut chains: Vec<ChainId> = Vec::with_capacity(other.len());
         for (caller, place) in other.nodes() {
             let caller = caller.map(|caller| chains[caller.0 as usize]);
@@ -102,6 +108,15 @@ mod tests {
             chain = Some(chains.chain(chain, place));
         }
         chain.unwrap()
+    }
+
+    #[test]
+    fn what_is_too_much_to_number_is_an_error() {
+        let mut chains = Chains { places: Interner::of_most(2), ..Chains::default() };
+        push(&mut chains, "ab");
+        chains.check().unwrap();
+        push(&mut chains, "abc");
+        assert!(chains.check().unwrap_err().to_string().contains("different places"));
     }
 
     #[test]

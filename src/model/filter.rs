@@ -62,8 +62,7 @@ impl Filter {
         let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
         let (first, last) = times.fold((Nanos(u64::MAX), Nanos(0)), |(a, b), time| (a.min(time), b.max(time)));
         let placed = self.placed(first, last);
-        let tracks: Vec<bool> =
-            (0..profile.track_count()).map(|at| placed.track(profile.track_of(at.into()))).collect();
+        let tracks: Vec<bool> = profile.tracks().iter().map(|track| placed.track(track)).collect();
         let cut = profile.cut_to_time;
         let keeps = |row: &Row| tracks[row.track.index()] && (cut || placed.time(row.time));
         for series in &mut profile.series {

@@ -79,8 +79,7 @@ fn group(profile: &Profile) -> (Vec<Function>, Vec<u32>) {
     let mut functions: Vec<Function> = Vec::new();
     let mut places: FxHashMap<(String, Option<NameId>), u32> = FxHashMap::default();
     let mut of_frame = Vec::with_capacity(profile.frame_count());
-    for at in 0..profile.frame_count() {
-        let frame = profile.frame_of(at.into());
+    for (_, frame) in profile.frames() {
         let name = label::function(profile, frame).into_owned();
         let next = functions.len() as u32;
         let place = *places.entry((name, frame.module)).or_insert_with_key(|(name, module)| {

@@ -5,6 +5,7 @@ pub mod chains;
 pub mod code;
 pub mod filter;
 pub mod functions;
+pub mod interner;
 pub mod jit_names;
 pub mod label;
 pub mod prefix_tree;

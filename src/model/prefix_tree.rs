@@ -4,6 +4,7 @@
 //! by side in memory: that is several times faster than one hash table for all. What is further back in the list of
 //! a node with many children is found by hash.
 
+use super::interner::MOST;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
@@ -11,7 +12,7 @@ use std::hash::Hash;
 const LISTED: usize = 8;
 
 /// Stands for no node.
-const NONE: u32 = u32::MAX;
+const NONE: u32 = MOST;
 
 /// Nodes, numbered by first appearance.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub struct PrefixTree<K> {
     first: u32,
     /// The children of a node behind the first [`LISTED`], by node and key.
     others: FxHashMap<(u32, K), u32>,
+    most: u32,
+    full: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -35,12 +38,13 @@ struct Node<K> {
 
 impl<K> Default for PrefixTree<K> {
     fn default() -> Self {
-        Self { nodes: Vec::new(), first: NONE, others: FxHashMap::default() }
+        Self { nodes: Vec::new(), first: NONE, others: FxHashMap::default(), most: MOST, full: false }
     }
 }
 
 impl<K: Copy + Eq + Hash> PrefixTree<K> {
-    /// The number of the sequence that continues `parent` (`None`: the empty one) with `key`.
+    /// The number of the sequence that continues `parent` (`None`: the empty one) with `key`; if there is no number
+    /// left, that of `parent` or of any.
     pub fn child(&mut self, parent: Option<u32>, key: K) -> u32 {
         let parent = parent.unwrap_or(NONE);
         let first = self.first_of(parent);
@@ -65,8 +69,11 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
     }
 
     fn push(&mut self, parent: u32, key: K, next: u32) -> u32 {
-        let new = u32::try_from(self.nodes.len()).ok().filter(|&new| new != NONE);
-        let new = new.expect("fewer than 2^32 distinct things fit into memory");
+        let new = u32::try_from(self.nodes.len()).ok().filter(|&new| new < self.most);
+        let Some(new) = new else {
+            self.full = true;
+            return if parent == NONE { self.first } else { parent };
+        };
         self.nodes.push(Node { parent, key, first: NONE, next });
         if parent == NONE {
             self.first = new;
@@ -86,6 +93,11 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.nodes.is_empty()
     }
 
+    /// Whether a sequence got no number of its own.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// What a sequence continues, always a smaller number, and with what.
     pub fn get(&self, number: u32) -> (Option<u32>, K) {
         let node = &self.nodes[number as usize];
@@ -101,6 +113,19 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_tree_still_knows_what_it_has() {
+        let mut tree = PrefixTree { most: 2, ..PrefixTree::default() };
+        let root = tree.child(None, 'a');
+        let child = tree.child(Some(root), 'b');
+        assert!(!tree.is_full());
+        assert_eq!((tree.child(None, 'a'), tree.child(Some(root), 'b')), (root, child));
+        assert!(!tree.is_full());
+        assert_eq!((tree.child(Some(child), 'c'), tree.child(None, 'd')), (child, root));
+        assert!(tree.is_full());
+        assert_eq!(tree.len(), 2);
+    }
 
     #[test]
     fn a_node_is_found_again_among_few_and_many() {

@@ -4,11 +4,12 @@
 //! A [`Profile`] keeps the order of first appearance, so that merging parts in input order gives the same numbers
 //! for any number of threads.
 
+use super::interner::{self, Interner};
 use super::prefix_tree::PrefixTree;
 use super::units::{Nanos, Pid, Tid};
+use crate::error::Result;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::hash::Hash;
 
 /// The name of a frame whose function is not known; its module, if known, says more.
 pub const UNKNOWN: &[u8] = b"[unknown]";
@@ -18,9 +19,9 @@ macro_rules! id {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u32);
-        impl From<usize> for $name {
-            fn from(index: usize) -> Self {
-                Self(u32::try_from(index).expect("fewer than 2^32 distinct things fit into memory"))
+        impl From<u32> for $name {
+            fn from(number: u32) -> Self {
+                Self(number)
             }
         }
         impl $name {
@@ -41,28 +42,6 @@ id! {
     StackId,
     /// A [`Track`]: the thread (or merged group) to which a row belongs.
     TrackId
-}
-
-/// Things numbered by first appearance.
-#[derive(Debug, Clone)]
-struct Interner<T, Id> {
-    items: Vec<T>,
-    ids: FxHashMap<T, Id>,
-}
-
-impl<T, Id> Default for Interner<T, Id> {
-    fn default() -> Self {
-        Self { items: Vec::new(), ids: FxHashMap::default() }
-    }
-}
-
-impl<T: Hash + Eq + Clone, Id: Copy + From<usize>> Interner<T, Id> {
-    fn intern(&mut self, item: T) -> Id {
-        *self.ids.entry(item).or_insert_with_key(|item| {
-            self.items.push(item.clone());
-            Id::from(self.items.len() - 1)
-        })
-    }
 }
 
 /// One function (or inlined call, or raw address) in a stack.
@@ -192,10 +171,7 @@ impl Profile {
 
     /// The number of a name.
     pub fn name(&mut self, name: &[u8]) -> NameId {
-        if let Some(&id) = self.names.ids.get(name) {
-            return id;
-        }
-        self.names.intern(name.into())
+        self.names.get(name).unwrap_or_else(|| self.names.intern(name.into()))
     }
 
     /// The number of a frame.
@@ -213,14 +189,25 @@ impl Profile {
         self.tracks.intern(track)
     }
 
+    /// Whether everything got a number of its own. What was read into a profile is to be asked before it is used.
+    pub fn check(&self) -> Result<()> {
+        let full = [
+            (self.names.is_full(), "names"),
+            (self.frames.is_full(), "frames"),
+            (self.stacks.is_full(), "stacks"),
+            (self.tracks.is_full(), "threads"),
+        ];
+        full.iter().find(|(full, _)| *full).map_or(Ok(()), |(_, what)| Err(interner::full(what)))
+    }
+
     /// The bytes of a name.
     pub fn name_of(&self, id: NameId) -> &[u8] {
-        &self.names.items[id.index()]
+        &self.names.items()[id.index()]
     }
 
     /// The frame of that number.
     pub fn frame_of(&self, id: FrameId) -> &Frame {
-        &self.frames.items[id.index()]
+        &self.frames.items()[id.index()]
     }
 
     /// Parent and last frame of a stack. A parent's number is always smaller than its child's.
@@ -231,7 +218,7 @@ impl Profile {
 
     /// The track of that number.
     pub fn track_of(&self, id: TrackId) -> &Track {
-        &self.tracks.items[id.index()]
+        &self.tracks.items()[id.index()]
     }
 
     /// How many stacks there are; their numbers run from 0.
@@ -241,12 +228,17 @@ impl Profile {
 
     /// How many frames there are; their numbers run from 0.
     pub fn frame_count(&self) -> usize {
-        self.frames.items.len()
+        self.frames.items().len()
     }
 
-    /// How many tracks there are; their numbers run from 0.
-    pub fn track_count(&self) -> usize {
-        self.tracks.items.len()
+    /// All frames, in the order of their numbers.
+    pub fn frames(&self) -> impl Iterator<Item = (FrameId, &Frame)> + '_ {
+        (0..).map(FrameId).zip(self.frames.items())
+    }
+
+    /// All tracks; the position is the number.
+    pub fn tracks(&self) -> &[Track] {
+        self.tracks.items()
     }
 
     /// The frames of a stack, leaf first.
@@ -294,10 +286,10 @@ impl Profile {
 
     /// [`Profile::merge`], with every frame's function called what `rename` says.
     pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
-        let names: Vec<_> = other.names.items.iter().map(|name| self.name(name)).collect();
+        let names: Vec<_> = other.names.items().iter().map(|name| self.name(name)).collect();
         let name = |id: NameId| names[id.index()];
         let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
-        for frame in &other.frames.items {
+        for frame in other.frames.items() {
             let function = self.name(&rename(frame, other.name_of(frame.name)));
             let (module, file) = (frame.module.map(name), frame.file.map(name));
             frames.push(self.frame(Frame { name: function, module, file, ..*frame }));
@@ -308,7 +300,7 @@ impl Profile {
             let parent = parent.map(|parent| stacks[parent as usize]);
             stacks.push(self.stack(parent, frames[frame.index()]));
         }
-        let tracks: Vec<_> = other.tracks.items.iter().map(|track| self.track(track.clone())).collect();
+        let tracks: Vec<_> = other.tracks.items().iter().map(|track| self.track(track.clone())).collect();
         for series in &other.series {
             let rows = series.rows.iter().map(|row| Row {
                 track: tracks[row.track.index()],
@@ -353,6 +345,16 @@ mod tests {
             format!("{} {}", names.join(";"), row.weight)
         };
         profile.series[0].rows.iter().map(line).collect()
+    }
+
+    #[test]
+    fn what_is_too_much_to_number_is_an_error() {
+        let mut few = Profile { names: Interner::of_most(2), ..Profile::new() };
+        few.merge(&profile(&[("a;b", 1)]));
+        few.check().unwrap();
+        few.merge(&profile(&[("a;c", 2)]));
+        assert!(few.check().unwrap_err().to_string().contains("different names"));
+        assert_eq!(lines(&few), ["a;b 1", "a;a 2"]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ impl Asked<'_, '_> {
 
     /// What a process was called: as its first thread was when samples were taken, else any other.
     pub(super) fn comm(&self, pid: Pid) -> String {
-        let tracks = || self.inside.loaded.samples.tracks.iter().filter(|track| track.pid == Some(pid));
+        let tracks = || self.inside.loaded.samples.tracks.items().iter().filter(|track| track.pid == Some(pid));
         let first = tracks().find(|track| track.tid.is_some_and(|tid| tid.0 == pid.0));
         let sampled = first.or_else(|| tracks().next()).map(|track| &track.comm[..]);
         let name = sampled.or_else(|| self.process(pid)?.comm.as_deref());

@@ -176,7 +176,7 @@ impl Tally {
         let samples = &inside.loaded.samples;
         let mut tally = Self::default();
         for row in &samples.rows {
-            let pid = samples.tracks[row.track as usize].pid.unwrap_or_default();
+            let pid = samples.tracks.items()[row.track as usize].pid.unwrap_or_default();
             let mut outermost = None;
             for place in samples.chains.up(row.chain) {
                 let status = statuses[place.0 as usize];

@@ -53,7 +53,9 @@ pub struct LoadOptions {
 pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
     let mut whole = Profile::new();
     for path in inputs {
-        let profile = load_one(path, options, job, outcome).map_err(|error| error.in_file(&shown(path)))?;
+        let profile = load_one(path, options, job, outcome);
+        let profile = profile.and_then(|profile| profile.check().map(|()| profile));
+        let profile = profile.map_err(|error| error.in_file(&shown(path)))?;
         if inputs.len() == 1 && !options.pretty_jit_names {
             whole = profile;
             break;
@@ -63,6 +65,7 @@ pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut O
             _ => Cow::Borrowed(name),
         });
     }
+    whole.check()?;
     keep_events(&mut whole, &options.event)?;
     if whole.series.iter().all(|series| series.rows.is_empty()) {
         outcome.warnings.push(Warning::new("no samples: none was recorded, or the filters leave none"));

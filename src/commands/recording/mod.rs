@@ -154,7 +154,7 @@ pub(super) fn load_and_look<T>(
         max_stack: options.max_stack.unwrap_or(usize::MAX),
         keep_branches: options.keep_branches,
     };
-    let mut samples = read(context, &pieces, job);
+    let mut samples = read(context, &pieces, job)?;
     std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(path, &mut outcome.warnings);
     let recorded = Some(path.join("kcore_dir/kallsyms")).filter(|list| list.is_file());
     let os_release = processes.os_release.clone();
@@ -186,14 +186,15 @@ fn survey<'data>(
     (processes, threads, pieces)
 }
 
-fn read(context: Context<'_>, pieces: &Pieces<'_>, job: &Job) -> Samples {
+fn read(context: Context<'_>, pieces: &Pieces<'_>, job: &Job) -> Result<Samples> {
     let mut counted = Counted::new(context.recording, pieces).into_iter();
     let list = pieces.list().into_iter().map(|records| (records, counted.next().unwrap_or_default()));
     let parts = job.pool.map(list.collect(), |(records, counted)| Reading::new(context).read(records, &counted));
     let mut parts = parts.into_iter();
     let mut all = parts.next().unwrap_or_default();
-    parts.for_each(|part| all.append(part));
-    all
+    parts.try_for_each(|part| all.append(part))?;
+    all.check()?;
+    Ok(all)
 }
 
 /// The files that JIT code is said to be in: the image that `inject` makes of a dump, or the perf map; by both,

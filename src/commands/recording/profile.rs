@@ -17,7 +17,7 @@ pub(in crate::commands) fn profile(loaded: &Loaded) -> Profile {
         let stack = frames[place.0 as usize].iter().fold(caller, |stack, &frame| Some(profile.stack(stack, frame)));
         stacks.push(stack);
     }
-    let tracks: Vec<TrackId> = samples.tracks.iter().map(|track| profile.track(track.clone())).collect();
+    let tracks: Vec<TrackId> = samples.tracks.items().iter().map(|track| profile.track(track.clone())).collect();
     profile.series = recording.events.iter().map(|event| series(&event.name)).collect();
     for row in &samples.rows {
         profile.series[row.event as usize].rows.push(Row {

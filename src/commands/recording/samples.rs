@@ -6,10 +6,11 @@
 use super::branches::{lbr_chain, put_history};
 use super::counted::{Counted, Member, own};
 use super::spots::{Found, Spot, Spots, TRUNCATED_FRAME};
-use crate::error::Skipped;
+use crate::error::{Result, Skipped};
 use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Sample, kind};
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::filter::Placed;
+use crate::model::interner::{self, Interner};
 use crate::model::process::CpuMode;
 use crate::model::stacks::Track;
 use crate::model::threads::Threads;
@@ -56,8 +57,7 @@ pub(in crate::commands) struct Samples {
     /// The stacks of all rows.
     pub(in crate::commands) chains: Chains<Spot>,
     /// The threads of all rows.
-    pub(in crate::commands) tracks: Vec<Track>,
-    track_ids: FxHashMap<Track, u32>,
+    pub(in crate::commands) tracks: Interner<Track, u32>,
     /// The branches of all rows, newest first.
     pub(in crate::commands) branches: Vec<Taken>,
     /// Samples that could not be read.
@@ -66,32 +66,36 @@ pub(in crate::commands) struct Samples {
 
 impl Default for Samples {
     fn default() -> Self {
-        let (rows, tracks, track_ids) = (Vec::new(), Vec::new(), FxHashMap::default());
-        let (chains, branches) = (Chains::default(), Vec::new());
-        Self { rows, chains, tracks, track_ids, branches, skipped: Skipped::new("sample") }
+        let (rows, branches) = (Vec::new(), Vec::new());
+        let (chains, tracks) = (Chains::default(), Interner::default());
+        Self { rows, chains, tracks, branches, skipped: Skipped::new("sample") }
     }
 }
 
 impl Samples {
-    fn track(&mut self, track: Track) -> u32 {
-        if let Some(&id) = self.track_ids.get(&track) {
-            return id;
+    /// Whether everything got a number of its own.
+    pub(super) fn check(&self) -> Result<()> {
+        self.chains.check()?;
+        if self.tracks.is_full() {
+            return Err(interner::full("threads"));
         }
-        let id = self.tracks.len() as u32;
-        self.tracks.push(track.clone());
-        self.track_ids.insert(track, id);
-        id
+        match u32::try_from(self.branches.len()) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(interner::full("branches")),
+        }
     }
 
     /// Takes over a later piece.
-    pub(super) fn append(&mut self, piece: Self) {
+    pub(super) fn append(&mut self, piece: Self) -> Result<()> {
+        piece.check()?;
         let chains = self.chains.merge(&piece.chains);
-        let tracks: Vec<u32> = piece.tracks.into_iter().map(|track| self.track(track)).collect();
+        let tracks: Vec<u32> = piece.tracks.items().iter().map(|track| self.tracks.intern(track.clone())).collect();
         let before = self.branches.len() as u32;
         for Taken { from, to, flags } in piece.branches {
             let [from, to] = [from, to].map(|place| self.chains.place(piece.chains.places()[place.0 as usize]));
             self.branches.push(Taken { from, to, flags });
         }
+        self.check()?;
         self.rows.extend(piece.rows.into_iter().map(|row| SampleRow {
             track: tracks[row.track as usize],
             chain: row.chain.map(|chain| chains[chain.0 as usize]),
@@ -99,6 +103,7 @@ impl Samples {
             ..row
         }));
         self.skipped.append(piece.skipped);
+        Ok(())
     }
 }
 
@@ -201,7 +206,7 @@ impl<'a> Reading<'a> {
             return;
         }
         let track = self.track(pid, tid, sample.cpu.filter(|_| by_cpu), sample.time);
-        if !filter.comm(&self.samples.tracks[track as usize].comm) {
+        if !filter.comm(&self.samples.tracks.items()[track as usize].comm) {
             return;
         }
         let pid = pid.unwrap_or(Pid(-1));
@@ -222,7 +227,7 @@ impl<'a> Reading<'a> {
         }
         let threads = self.context.threads;
         let comm = threads.name(pid, tid, time).into_owned();
-        let track = self.samples.track(Track { comm, pid, tid, cpu });
+        let track = self.samples.tracks.intern(Track { comm, pid, tid, cpu });
         self.named.insert((pid, tid, cpu), (track, now, threads.holds_until(pid, tid, now)));
         track
     }

@@ -74,7 +74,7 @@ impl<'a> Writing<'a> {
     fn sample(&self, row: &SampleRow, out: &mut Vec<u8>) {
         let Loaded { recording, samples, .. } = self.loaded;
         let event = &recording.events[row.event as usize];
-        let track = &samples.tracks[row.track as usize];
+        let track = &samples.tracks.items()[row.track as usize];
         let chain = !self.options.no_call_graph && event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN);
         let header = Header {
             comm: &track.comm,

@@ -58,13 +58,12 @@ impl<'a> Sums<'a> {
             functions: Vec::new(),
         };
         let mut numbers = FxHashMap::default();
-        for at in 0..profile.frame_count() {
-            let frame = profile.frame_of(at.into());
+        for (id, frame) in profile.frames() {
             let next = sums.functions.len();
             let function = *numbers.entry((frame.name, frame.module)).or_insert(next);
             let entry = (frame.addr.unwrap_or(0), frame.line);
             if function == next {
-                sums.functions.push(Function { frame: at.into(), entry, own: BTreeMap::new(), calls: BTreeMap::new() });
+                sums.functions.push(Function { frame: id, entry, own: BTreeMap::new(), calls: BTreeMap::new() });
             }
             let lowest = &mut sums.functions[function].entry;
             *lowest = (*lowest).min(entry);
@@ -128,8 +127,11 @@ impl Writer<'_> {
     }
 
     fn header(&self, out: &mut dyn Write) -> Result<()> {
-        let mut comms: Vec<String> = (0..self.profile.track_count())
-            .map(|at| String::from_utf8_lossy(&self.profile.track_of(at.into()).comm).replace(['\n', '\r'], " "))
+        let mut comms: Vec<String> = self
+            .profile
+            .tracks()
+            .iter()
+            .map(|track| String::from_utf8_lossy(&track.comm).replace(['\n', '\r'], " "))
             .filter(|comm| !comm.is_empty())
             .collect();
         comms.sort();

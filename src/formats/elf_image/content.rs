@@ -28,7 +28,7 @@ pub(super) fn build_id(target: Target, addressing: Addressing, slots: &[Slot], l
             hash.update(part.unwrap_or_default());
         }
     }
-    BuildId::new(&hash.digest().bytes()).expect("a SHA-1 of zeros only has never been seen")
+    BuildId::new(&hash.digest().bytes()).expect("no input is known whose SHA-1 is zeros only")
 }
 
 fn number(hash: &mut Sha1, value: u64) {

@@ -87,6 +87,9 @@ pub enum Addressing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(u32);
 
+/// The number of what is more than can be numbered: it gets no place.
+const NO_SLOT: u32 = u32::MAX;
+
 /// Where in an image a piece of code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -113,8 +116,10 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
     /// Adds a piece of code as it stood at `addr` (for code that moved: once for each address). The order of calls
     /// is the order of time: with [`Addressing::RunTime`] the latest wins.
     pub fn add(&mut self, code: &'a Code<'data>, addr: Addr) -> SlotId {
-        let id = u32::try_from(self.slots.len()).expect("fewer than 2^32 references fit into memory");
-        self.slots.push(Slot { code, addr });
+        let id = u32::try_from(self.slots.len()).unwrap_or(NO_SLOT);
+        if id < NO_SLOT {
+            self.slots.push(Slot { code, addr });
+        }
         SlotId(id)
     }
 
