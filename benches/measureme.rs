@@ -2,6 +2,8 @@
 
 #[path = "../tests/support/interpreter.rs"]
 mod interpreter;
+#[path = "../tests/support/names.rs"]
+mod names;
 #[path = "../tests/support/random.rs"]
 mod random;
 

@@ -2,6 +2,8 @@
 
 #[path = "../tests/support/miri.rs"]
 mod miri;
+#[path = "../tests/support/names.rs"]
+mod names;
 #[path = "../tests/support/random.rs"]
 mod random;
 

@@ -2,13 +2,15 @@
 
 #[path = "support/interpreter.rs"]
 mod interpreter;
+#[path = "support/names.rs"]
+mod names;
 #[path = "support/random.rs"]
 mod random;
 #[path = "support/runner.rs"]
 mod runner;
 
 use interpreter::{Program, Recorder, Truth, run};
-use random::name;
+use names::name;
 use runner::{jitgraft, stdout};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

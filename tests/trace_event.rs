@@ -2,6 +2,8 @@
 
 #[path = "support/miri.rs"]
 mod miri;
+#[path = "support/names.rs"]
+mod names;
 #[path = "support/random.rs"]
 mod random;
 #[path = "support/runner.rs"]

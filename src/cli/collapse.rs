@@ -1,11 +1,9 @@
 //! `jitgraft collapse`
 
-use super::input::{InputArgs, OutputArgs, SpellingArgs, WeightArgs};
+use super::convert::{Convert, ConvertArgs};
 use crate::commands::collapse::{self, CollapseOptions};
 use crate::commands::{Job, Outcome};
 use crate::error::Result;
-use crate::formats::format::{Detail, WriteOptions};
-use crate::model::label::By;
 use clap::Args;
 
 /// Flags of `collapse`.
@@ -15,21 +13,12 @@ use clap::Args;
     zcat old.txt.gz | jitgraft collapse")]
 pub(super) struct CollapseArgs {
     #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    weight: WeightArgs,
-    #[command(flatten)]
-    spelling: SpellingArgs,
+    convert: ConvertArgs,
 }
 
 impl CollapseArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (by, annotate) = (self.spelling.by(), self.spelling.annotate());
-        let detail = if annotate.addrs { Detail::Addresses } else { Detail::Names };
-        let (inputs, load) = self.input.checked(detail, by == By::Cpu);
-        let write = WriteOptions { weight: self.weight.weight(), by, annotate, ..WriteOptions::default() };
-        collapse::run(&CollapseOptions { inputs, output: self.output.into(), load, write }, job)
+        let Convert { inputs, output, load, write } = self.convert.checked();
+        collapse::run(&CollapseOptions { inputs, output, load, write }, job)
     }
 }

@@ -1,12 +1,10 @@
 //! `jitgraft export`
 
-use super::input::{InputArgs, OutputArgs, SpellingArgs, WeightArgs};
+use super::convert::{Convert, ConvertArgs};
 use crate::commands::export::{self, ExportOptions};
 use crate::commands::{Job, Outcome};
 use crate::error::Result;
 use crate::formats::FORMATS;
-use crate::formats::format::{Detail, WriteOptions};
-use crate::model::label::By;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
@@ -19,13 +17,7 @@ pub(super) struct ExportArgs {
     #[arg(long, value_name = "FORMAT", value_parser = writable())]
     to: String,
     #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    weight: WeightArgs,
-    #[command(flatten)]
-    spelling: SpellingArgs,
+    convert: ConvertArgs,
 }
 
 fn writable() -> PossibleValuesParser {
@@ -35,10 +27,7 @@ fn writable() -> PossibleValuesParser {
 
 impl ExportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (by, annotate) = (self.spelling.by(), self.spelling.annotate());
-        let detail = if annotate.addrs { Detail::Addresses } else { Detail::Names };
-        let (inputs, load) = self.input.checked(detail, by == By::Cpu);
-        let write = WriteOptions { weight: self.weight.weight(), by, annotate, ..WriteOptions::default() };
-        export::run(&ExportOptions { inputs, output: self.output.into(), to: self.to, load, write }, job)
+        let Convert { inputs, output, load, write } = self.convert.checked();
+        export::run(&ExportOptions { inputs, output, to: self.to, load, write }, job)
     }
 }

@@ -1,12 +1,10 @@
 //! `jitgraft flamegraph`
 
-use super::input::{InputArgs, OutputArgs, SpellingArgs, WeightArgs};
+use super::convert::{Convert, ConvertArgs};
 use crate::commands::flamegraph::{self, FlamegraphOptions};
 use crate::commands::{Job, Outcome};
 use crate::error::Result;
 use crate::formats::flamegraph::{Difference, Look};
-use crate::formats::format::{Detail, WriteOptions};
-use crate::model::label::By;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use inferno::flamegraph::Palette;
@@ -20,13 +18,7 @@ use std::path::PathBuf;
     jitgraft flamegraph --diff before.data after.data -o diff.svg")]
 pub(super) struct FlamegraphArgs {
     #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    input: InputArgs,
-    #[command(flatten)]
-    weight: WeightArgs,
-    #[command(flatten)]
-    spelling: SpellingArgs,
+    convert: ConvertArgs,
     #[command(flatten)]
     look: LookArgs,
     /// Colour by the difference from this profile: red is more, blue is less
@@ -145,14 +137,11 @@ fn percentage(text: &str) -> Result<f64, String> {
 
 impl FlamegraphArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (by, annotate) = (self.spelling.by(), self.spelling.annotate());
-        let detail = if annotate.addrs { Detail::Addresses } else { Detail::Names };
-        let (inputs, load) = self.input.checked(detail, by == By::Cpu);
-        let write = WriteOptions { weight: self.weight.weight(), by, annotate, ..WriteOptions::default() };
+        let Convert { inputs, output, load, write } = self.convert.checked();
         let difference = Difference { normalize: self.normalize, strip_hex: self.strip_hex };
         let options = FlamegraphOptions {
             inputs,
-            output: self.output.into(),
+            output,
             load,
             write,
             palette: self.look.palette.clone(),

@@ -6,7 +6,6 @@ use crate::commands::load::{LoadOptions, default_input};
 use crate::formats::format::Detail;
 use crate::io::{InPath, OutPath};
 use crate::model::filter::{Bound, Filter, TimeRange};
-use crate::model::label::{Annotate, By};
 use crate::model::stacks::Weight;
 use crate::model::{Nanos, Pid, Tid};
 use crate::resolve::kernel::KernelOptions;
@@ -132,64 +131,11 @@ enum WeightName {
     Samples,
 }
 
-/// How stacks are spelled.
-#[derive(Debug, Args)]
-pub(super) struct SpellingArgs {
-    /// What gets a root of its own
-    #[arg(long, value_enum, default_value_t = ByName::Comm, value_name = "WHAT")]
-    by: ByName,
-    /// Append to names: the root's pid or tid, `_[k]` to kernel, `_[j]` to JIT and `_[i]` to inlined functions, the
-    /// address to unknown ones
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
-    annotate: Vec<Annotation>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ByName {
-    Comm,
-    Pid,
-    Tid,
-    Cpu,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Annotation {
-    Pid,
-    Tid,
-    Kernel,
-    Jit,
-    Inline,
-    Addrs,
-}
-
 impl WeightArgs {
     pub(super) fn weight(&self) -> Weight {
         match self.weight {
             WeightName::Period => Weight::Period,
             WeightName::Samples => Weight::Samples,
-        }
-    }
-}
-
-impl SpellingArgs {
-    pub(super) fn by(&self) -> By {
-        match self.by {
-            ByName::Comm => By::Comm,
-            ByName::Pid => By::Pid,
-            ByName::Tid => By::Tid,
-            ByName::Cpu => By::Cpu,
-        }
-    }
-
-    pub(super) fn annotate(&self) -> Annotate {
-        let has = |annotation| self.annotate.contains(&annotation);
-        Annotate {
-            pid: has(Annotation::Pid),
-            tid: has(Annotation::Tid),
-            kernel: has(Annotation::Kernel),
-            jit: has(Annotation::Jit),
-            inline: has(Annotation::Inline),
-            addrs: has(Annotation::Addrs),
         }
     }
 }

@@ -5,6 +5,7 @@
 mod callgrind;
 mod collapse;
 pub mod common;
+mod convert;
 mod doctor;
 mod export;
 mod flamegraph;

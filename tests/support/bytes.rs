@@ -1,4 +1,4 @@
-//! Bytes in either byte order, and the same random numbers every time.
+//! Bytes in either byte order.
 
 /// A byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,19 +51,5 @@ impl Out {
         let end = self.bytes.len() + (text.len() + 1).next_multiple_of(8);
         self.raw(text).bytes.resize(end, 0);
         self
-    }
-}
-
-/// Xorshift.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(pub u64);
-
-impl Random {
-    /// A number below `bound`.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
     }
 }

@@ -4,9 +4,10 @@
 //! No sampled address is the first byte of what is left of a function, so that it is inside the same function whether
 //! a reader takes it for a return address (and looks one byte before it) or not.
 
-use super::bytes::{Order, Random};
+use super::bytes::Order;
 use super::jitdump::{Header, JitDump, Load};
 use super::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
+use super::random::Random;
 use std::collections::BTreeMap;
 
 /// What to generate.

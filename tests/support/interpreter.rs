@@ -4,7 +4,8 @@
 //!
 //! Threads switch only at a begin or end: the stretch between two edges then belongs to the thread of the next one.
 
-use crate::random::{Random, name};
+use crate::names::name;
+use crate::random::Random;
 use measureme::{
     EventId, PageTag, RawEvent, SerializationSink, SerializationSinkBuilder, StringId, StringTableBuilder,
 };

@@ -5,3 +5,4 @@ pub(crate) mod bytes;
 pub(crate) mod generated;
 pub(crate) mod jitdump;
 pub(crate) mod perf_data;
+pub(crate) mod random;

@@ -1,6 +1,7 @@
-//! Numbers and names for simulated programs: the same ones every time.
+//! Numbers for simulated programs: the same ones every time.
 
-/// Xorshift: the same numbers every time.
+/// Xorshift.
+#[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -10,15 +11,5 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % bound
-    }
-}
-
-/// The name of a function.
-pub(crate) fn name(function: u64) -> String {
-    match function % 4 {
-        0 => format!("demo::f{function}"),
-        1 => format!("<[u8; {function}] as std::fmt::Debug>::fmt"),
-        2 => format!("demo::g{function}::{{closure#0}}"),
-        _ => format!("core::ptr::drop_in_place::<T{function}> - shim(Some(T{function}))"),
     }
 }

@@ -1,0 +1,92 @@
+//! Flags of every command that writes stacks in another form.
+
+use super::input::{InputArgs, OutputArgs, WeightArgs};
+use crate::commands::load::LoadOptions;
+use crate::formats::format::{Detail, WriteOptions};
+use crate::io::{InPath, OutPath};
+use crate::model::label::{Annotate, By};
+use clap::{Args, ValueEnum};
+
+/// What to read, where to write, and how stacks become lines or boxes.
+#[derive(Debug, Args)]
+pub(super) struct ConvertArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    weight: WeightArgs,
+    #[command(flatten)]
+    spelling: SpellingArgs,
+}
+
+/// The same, checked.
+pub(super) struct Convert {
+    pub(super) inputs: Vec<InPath>,
+    pub(super) output: OutPath,
+    pub(super) load: LoadOptions,
+    pub(super) write: WriteOptions,
+}
+
+impl ConvertArgs {
+    pub(super) fn checked(self) -> Convert {
+        let (by, annotate) = (self.spelling.by(), self.spelling.annotate());
+        let detail = if annotate.addrs { Detail::Addresses } else { Detail::Names };
+        let (inputs, load) = self.input.checked(detail, by == By::Cpu);
+        let write = WriteOptions { weight: self.weight.weight(), by, annotate, ..WriteOptions::default() };
+        Convert { inputs, output: self.output.into(), load, write }
+    }
+}
+
+/// How stacks are spelled.
+#[derive(Debug, Args)]
+struct SpellingArgs {
+    /// What gets a root of its own
+    #[arg(long, value_enum, default_value_t = ByName::Comm, value_name = "WHAT")]
+    by: ByName,
+    /// Append to names: the root's pid or tid, `_[k]` to kernel, `_[j]` to JIT and `_[i]` to inlined functions, the
+    /// address to unknown ones
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
+    annotate: Vec<Annotation>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ByName {
+    Comm,
+    Pid,
+    Tid,
+    Cpu,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Annotation {
+    Pid,
+    Tid,
+    Kernel,
+    Jit,
+    Inline,
+    Addrs,
+}
+
+impl SpellingArgs {
+    fn by(&self) -> By {
+        match self.by {
+            ByName::Comm => By::Comm,
+            ByName::Pid => By::Pid,
+            ByName::Tid => By::Tid,
+            ByName::Cpu => By::Cpu,
+        }
+    }
+
+    fn annotate(&self) -> Annotate {
+        let has = |annotation| self.annotate.contains(&annotation);
+        Annotate {
+            pid: has(Annotation::Pid),
+            tid: has(Annotation::Tid),
+            kernel: has(Annotation::Kernel),
+            jit: has(Annotation::Jit),
+            inline: has(Annotation::Inline),
+            addrs: has(Annotation::Addrs),
+        }
+    }
+}

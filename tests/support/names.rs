@@ -1,0 +1,11 @@
+//! Names for simulated programs: such as a Rust compiler makes.
+
+/// The name of a function.
+pub(crate) fn name(function: u64) -> String {
+    match function % 4 {
+        0 => format!("demo::f{function}"),
+        1 => format!("<[u8; {function}] as std::fmt::Debug>::fmt"),
+        2 => format!("demo::g{function}::{{closure#0}}"),
+        _ => format!("core::ptr::drop_in_place::<T{function}> - shim(Some(T{function}))"),
+    }
+}
