@@ -1,13 +1,21 @@
 //! `jitgraft inject`, end to end: the real program, the real perf, and a truth that neither of them knows.
 
+#[path = "inject/cut.rs"]
+mod cut;
+#[path = "inject/finding.rs"]
+mod finding;
 #[path = "inject/generated.rs"]
 mod generated;
 #[path = "inject/odd.rs"]
 mod odd;
+#[path = "inject/options.rs"]
+mod options;
 #[path = "inject/perf.rs"]
 mod perf;
 #[path = "inject/rewriting.rs"]
 mod rewriting;
+#[path = "inject/stays.rs"]
+mod stays;
 #[expect(dead_code, reason = "the writers can do more than these tests need")]
 mod support;
 #[path = "inject/truth.rs"]

@@ -1,7 +1,7 @@
 //! `jitgraft inject`
 
 use super::common::SourceArgs;
-use crate::commands::inject::{self, BuildIdMode, InjectOptions};
+use crate::commands::inject::{self, BuildIdMode, InjectOptions, KnownBuildIds};
 use crate::commands::{Job, Outcome};
 use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
@@ -10,9 +10,12 @@ use std::path::PathBuf;
 
 /// Flags of `inject`. Those of perf inject mean the same.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  perf record -k mono -g -- node --perf-prof app.js\n  \
+#[command(
+    args_override_self = true,
+    after_help = "Examples:\n  perf record -k mono -g -- node --perf-prof app.js\n  \
     jitgraft inject -i perf.data -o perf.jit.data && perf report -i perf.jit.data\n  \
-    perf record -k mono -g -o - -- node --perf-prof app.js | jitgraft inject > perf.jit.data")]
+    perf record -k mono -g -o - -- node --perf-prof app.js | jitgraft inject > perf.jit.data"
+)]
 pub(super) struct InjectArgs {
     /// The recording; - is standard input
     #[arg(short, long, value_name = "FILE", default_value = "-")]
@@ -59,8 +62,8 @@ struct BuildIdArgs {
     /// Of all mapped files, in their mapping records
     #[arg(long, group = "build_id_mode")]
     mmap2_buildid_all: bool,
-    /// A list of build IDs and paths, asked before the files themselves
-    #[arg(long, value_name = "FILE")]
+    /// Build IDs of paths, asked before the files themselves; FILE has one `ID PATH` on each line
+    #[arg(long, value_name = "ID PATH[,ID PATH…]|file://FILE")]
     known_build_ids: Option<String>,
 }
 
@@ -92,8 +95,8 @@ struct ForeignArgs {
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
     vm_time_correlation: Option<Option<String>>,
     /// Not supported
-    #[arg(long, hide = true)]
-    guest_data: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true)]
+    guest_data: Option<Option<String>>,
     /// Not supported
     #[arg(long, hide = true)]
     guestmount: Option<String>,
@@ -142,7 +145,6 @@ impl InjectArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         self.foreign.refuse()?;
         let build_ids = self.build_ids.mode();
-        let known = self.build_ids.known_build_ids.as_deref().map(|list| list.strip_prefix("file://").unwrap_or(list));
         let options = InjectOptions {
             input: InPath::from(self.input),
             output: OutPath::from(self.output),
@@ -153,7 +155,7 @@ impl InjectArgs {
             // perf inject does one or the other; who asks for build IDs alone gets them alone.
             jit: self.jit || build_ids == BuildIdMode::None,
             build_ids,
-            known_build_ids: known.map(PathBuf::from),
+            known_build_ids: self.build_ids.known_build_ids.as_deref().map(KnownBuildIds::from),
             sources: self.sources.into(),
         };
         inject::run(&options, job)

@@ -48,12 +48,25 @@ pub struct Process {
     pub execs: Vec<Nanos>,
     /// When it ended.
     pub exited: Option<Nanos>,
-    /// The pid as the process itself saw it, from a NAMESPACES record or a marker's file name.
+    /// The pid as the process itself saw it, from a marker's file name or counted by NAMESPACES records.
     pub inner_pid: Option<Pid>,
     /// What it mapped, in time order (equal times in file order). Kernel and module maps stand under pid -1.
     pub mappings: Vec<Mapping>,
     /// Whether it mapped executable memory that no file backs (`//anon`, `[anon:…]`, memfd): a place for JIT code.
     pub has_jit_memory: bool,
+}
+
+impl Process {
+    /// Whether its JIT code was injected into the recording: it mapped an image of perf's (`jitted-PID-INDEX.so`) or
+    /// of ours (`jitted-PID.so`, `jitted-PID.2.so`).
+    pub fn is_injected(&self) -> bool {
+        let injected = |path: &[u8]| {
+            let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            let middle = name.strip_prefix(b"jitted-").and_then(|name| name.strip_suffix(b".so"));
+            middle.is_some_and(|middle| middle.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')))
+        };
+        self.mappings.iter().any(|map| injected(&map.path))
+    }
 }
 
 /// A mapping of a file named `jit-PID.dump` (Bun: `jit-TID-PID.dump`), by which a runtime tells perf of its dump.

@@ -15,7 +15,7 @@ use super::{Account, Kind, SourceOptions, SourceState, outer_pid};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::jitdump;
 use crate::io::Bytes;
-use crate::model::process::{Marker, Processes};
+use crate::model::process::{Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel::Pool;
 use std::collections::BTreeSet;
@@ -172,7 +172,8 @@ impl Finder<'_> {
 
     fn missing(&mut self, marker: &Marker, candidates: Vec<(PathBuf, Named)>) {
         let refused = self.found.failed.iter().any(|account| candidates.iter().any(|(path, _)| *path == account.path));
-        if refused {
+        // Code that was injected has its names in the recording itself.
+        if refused || self.processes.by_pid.get(&marker.pid).is_some_and(Process::is_injected) {
             return;
         }
         let looked_at: Vec<PathBuf> = candidates.into_iter().map(|(path, _)| path).collect();

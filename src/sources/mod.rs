@@ -108,12 +108,12 @@ pub enum ClockUse {
 }
 
 /// The number by which the recording knows a process that a dump or map calls `inner`: as the user said, else the
-/// process whose namespace shows it so, else the same number.
+/// same number if that process may run JIT code, else the process whose namespace shows it so, else the same number.
 fn outer_pid(inner: Pid, processes: &Processes, options: &SourceOptions) -> Pid {
     let by_namespace = || {
         let mut same = processes.by_pid.iter().filter(|(_, process)| process.inner_pid == Some(inner));
         same.next().map(|(pid, _)| *pid)
     };
-    let by_number = processes.by_pid.contains_key(&inner).then_some(inner);
+    let by_number = processes.by_pid.get(&inner).filter(|process| process.has_jit_memory).map(|_| inner);
     options.outer_of(inner).or(by_number).or_else(by_namespace).unwrap_or(inner)
 }

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::model::Addr;
 use crate::model::code::{Code, Lines, OriginId};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use std::cmp::Reverse;
 
 /// The functions of an object whose first loaded byte stands at `addr`. Relocatable objects are taken as their
 /// `.text` placed there.
@@ -26,10 +27,23 @@ pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> 
         let (addr, size) = (Addr(start), symbol.size());
         codes.push(Code { name, addr, size, bytes: code, lines: Lines::default(), unwind: None, origin });
     }
+    make_disjoint(&mut codes);
     if codes.is_empty() {
         return Err(Error::new("has no functions in its symbol tables"));
     }
     Ok(codes)
+}
+
+/// One name for each address, the one with the most code; and code ends where other code begins.
+fn make_disjoint(codes: &mut Vec<Code<'_>>) {
+    codes.sort_by_key(|code| (code.addr, Reverse(code.size)));
+    codes.dedup_by_key(|code| code.addr);
+    let starts: Vec<Addr> = codes.iter().skip(1).map(|code| code.addr).collect();
+    for (code, next) in codes.iter_mut().zip(starts) {
+        code.size = code.size.min(next.0 - code.addr.0);
+        let len = usize::try_from(code.size).unwrap_or(usize::MAX);
+        code.bytes = code.bytes.map(|bytes| bytes.get(..len).unwrap_or(bytes));
+    }
 }
 
 #[cfg(test)]
@@ -41,6 +55,9 @@ mod tests {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let codes = codes(&own, Addr(0x10_0000_0000), OriginId(0)).unwrap();
         assert!(codes.iter().any(|code| code.name == b"main" && code.addr.0 > 0x10_0000_0000 && code.bytes.is_some()));
+        let disjoint = |pair: &[Code<'_>]| pair[0].addr.0 + pair[0].size <= pair[1].addr.0;
+        assert!(codes.windows(2).all(disjoint));
+        assert!(codes.iter().all(|code| code.bytes.is_none_or(|bytes| bytes.len() as u64 == code.size)));
         assert!(super::codes(b"\x7fELF", Addr(0), OriginId(0)).is_err());
     }
 }

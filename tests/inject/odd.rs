@@ -10,23 +10,23 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const PID: u32 = 77;
-const AT: u64 = 0x1_0000;
+pub(super) const PID: u32 = 77;
+pub(super) const AT: u64 = 0x1_0000;
 const CODE: [u8; 0x40] = [0x90; 0x40];
 
 /// A directory with dumps (or none), and a recording under way.
-struct Odd {
-    dir: tempfile::TempDir,
-    recording: PerfData,
+pub(super) struct Odd {
+    pub(super) dir: tempfile::TempDir,
+    pub(super) recording: PerfData,
 }
 
 impl Odd {
     /// A process whose memory and marker are mapped. `dump` is the marker's file name.
-    fn new(dump: &str) -> Self {
+    pub(super) fn new(dump: &str) -> Self {
         Self::with_event(dump, Event::usual())
     }
 
-    fn with_event(dump: &str, event: Event) -> Self {
+    pub(super) fn with_event(dump: &str, event: Event) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut recording = PerfData::new(Order::Little, event);
         recording.comm(Stamp::new(PID, 1), "program", true);
@@ -37,33 +37,50 @@ impl Odd {
         Self { dir, recording }
     }
 
-    fn file(self, name: &str, bytes: &[u8]) -> Self {
+    pub(super) fn file(self, name: &str, bytes: &[u8]) -> Self {
         fs::write(self.dir.path().join(name), bytes).unwrap();
         self
     }
 
-    fn sample(mut self, pid: u32, time: u64, addr: u64) -> Self {
+    pub(super) fn sample(mut self, pid: u32, time: u64, addr: u64) -> Self {
         self.recording.sample(Stamp::new(pid, time), &[addr]);
         self
     }
 
-    fn map(mut self, time: u64, path: &str) -> Self {
+    pub(super) fn map(mut self, time: u64, path: &str) -> Self {
         self.recording.mmap2(Stamp::new(PID, time), Mmap { addr: AT, len: 0x8000, pgoff: 0, path });
         self
     }
 
     /// The names that perf prints for the samples, and what jitgraft warned of.
-    fn inject(self, options: &[&str]) -> (Vec<String>, Vec<String>) {
+    pub(super) fn inject(self, options: &[&str]) -> (Vec<String>, Vec<String>) {
         let (dir, warnings) = self.inject_into(options);
         (names(&dir.path().join("out.data")), warnings)
     }
 
     /// The directory that has the output, and what jitgraft warned of.
-    fn inject_into(self, options: &[&str]) -> (tempfile::TempDir, Vec<String>) {
-        let (input, output) = (self.dir.path().join("perf.data"), self.dir.path().join("out.data"));
-        fs::write(&input, self.recording.into_bytes(Mode::File)).unwrap();
+    pub(super) fn inject_into(self, options: &[&str]) -> (tempfile::TempDir, Vec<String>) {
+        self.inject_in(&[], options)
+    }
+
+    /// The same, with variables of the environment.
+    pub(super) fn inject_in(self, environment: &[(&str, &Path)], options: &[&str]) -> (tempfile::TempDir, Vec<String>) {
+        let input = self.dir.path().join("perf.data");
+        self.inject_from(&input, environment, options)
+    }
+
+    /// The same, with the recording at some other place.
+    pub(super) fn inject_from(
+        self,
+        input: &Path,
+        environment: &[(&str, &Path)],
+        options: &[&str],
+    ) -> (tempfile::TempDir, Vec<String>) {
+        let output = self.dir.path().join("out.data");
+        fs::write(input, self.recording.into_bytes(Mode::File)).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
-        let said = command.arg("inject").args(options).arg("-i").arg(&input).arg("-o").arg(&output).output().unwrap();
+        command.envs(environment.iter().copied());
+        let said = command.arg("inject").args(options).arg("-i").arg(input).arg("-o").arg(&output).output().unwrap();
         let text = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(said.status.success(), "{text}");
         let warnings = text.lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect();
@@ -71,31 +88,31 @@ impl Odd {
     }
 }
 
-fn names(recording: &Path) -> Vec<String> {
+pub(super) fn names(recording: &Path) -> Vec<String> {
     let said = script(recording);
     assert_eq!(said.err, "", "perf script complains");
     let leaf = |sample: super::truth::Printed| String::from_utf8_lossy(&sample.frames[0].1).into_owned();
     read_script(&said.out).into_iter().map(leaf).collect()
 }
 
-fn load(name: &'static [u8], addr: u64, index: u64) -> Load<'static> {
+pub(super) fn load(name: &'static [u8], addr: u64, index: u64) -> Load<'static> {
     Load { tid: PID, addr, index, name, code: &CODE }
 }
 
 /// `first` at the start of the memory from time 10 on, whatever the header and the byte order.
-fn plain(order: Order, header: Header) -> Vec<u8> {
+pub(super) fn plain(order: Order, header: Header) -> Vec<u8> {
     let mut dump = JitDump::with_header(order, header);
     dump.load(10, load(b"first", AT, 0));
     dump.into_bytes()
 }
 
-fn expect(odd: Odd, expected: &[&str]) {
+pub(super) fn expect(odd: Odd, expected: &[&str]) {
     let (names, warnings) = odd.inject(&[]);
     assert_eq!((names, warnings), (expected.iter().map(|&name| name.to_owned()).collect(), Vec::new()));
 }
 
 /// All good names are there, and there is one warning, with these words.
-fn expect_warning(odd: Odd, expected: &[&str], words: &[&str]) {
+pub(super) fn expect_warning(odd: Odd, expected: &[&str], words: &[&str]) {
     let (names, warnings) = odd.inject(&[]);
     assert_eq!(names, expected);
     assert_eq!(warnings.len(), 1, "{warnings:#?}");

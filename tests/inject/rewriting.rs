@@ -258,6 +258,7 @@ fn build_ids_of_other_files_are_added_as_perf_inject_adds_them() {
     let of_file = String::from_utf8(of_file).unwrap().trim().to_owned();
     assert_eq!(of_file.len(), 40, "the test program has no build ID: {of_file}");
     let known = "00112233445566778899aabbccddeeff00112233";
+    let listed = format!("--known-build-ids=ff /nowhere/else,{known} {program}");
     for (options, id, in_mapping) in [
         (&["-b"][..], &of_file[..], false),
         (&["--buildid-all"], &of_file, false),
@@ -265,6 +266,8 @@ fn build_ids_of_other_files_are_added_as_perf_inject_adds_them() {
         (&["--mmap2-buildid-all"], &of_file, true),
         (&["-B", "--known-build-ids=known"], known, true),
         (&["-b", "--known-build-ids", "known"], known, false),
+        (&["-B", "--known-build-ids=file://known"], known, true),
+        (&["-b", &listed], known, false),
     ] {
         for out in ["out.data", "-"] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));

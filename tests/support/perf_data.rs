@@ -298,6 +298,24 @@ impl PerfData {
         self.feature(6, text);
     }
 
+    /// `PERF_RECORD_NAMESPACES` of a thread in the pid namespace of that inode; the others are those of the machine.
+    pub(crate) fn namespaces(&mut self, stamp: Stamp, pid_namespace: u64) {
+        let mut body = Out::new(self.order);
+        body.u32(stamp.pid).u32(stamp.tid).u64(7);
+        (0..7).for_each(|kind| {
+            body.u64(4).u64(if kind == 3 { pid_namespace } else { 0xf000_0000 + kind });
+        });
+        self.stamped(16, 0, body, stamp);
+    }
+
+    /// `PERF_RECORD_AUXTRACE`, whose payload is not counted in its size.
+    pub(crate) fn auxtrace(&mut self, payload: &[u8]) {
+        let mut body = Out::new(self.order);
+        body.u64(payload.len() as u64).u64(0).u64(0).u32(0).u32(77).u32(0).u32(0);
+        self.record(71, 0, &body.bytes);
+        self.records.raw(payload);
+    }
+
     /// `PERF_RECORD_FINISHED_ROUND`.
     pub(crate) fn finished_round(&mut self) {
         self.record(68, 0, &[]);

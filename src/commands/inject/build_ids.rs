@@ -14,7 +14,7 @@ use crate::resolve::symbols::files;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Which files get a build ID, and in which form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +30,25 @@ pub enum BuildIdMode {
     HitMappings,
     /// `--mmap2-buildid-all`: every mapped file, in its mapping records.
     AllMappings,
+}
+
+/// `--known-build-ids`: what is known of files that are not here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KnownBuildIds {
+    /// `ID PATH`, separated by commas.
+    List(String),
+    /// A file with one of them on each line, as `perf buildid-list` prints them.
+    File(PathBuf),
+}
+
+impl From<&str> for KnownBuildIds {
+    /// As perf inject takes it; what has no space can be no list, and is a file without the `file://`, too.
+    fn from(text: &str) -> Self {
+        match text.strip_prefix("file://") {
+            None if text.contains(' ') => Self::List(text.to_owned()),
+            path => Self::File(path.unwrap_or(text).into()),
+        }
+    }
 }
 
 /// What is changed for the build IDs.
@@ -51,7 +70,7 @@ pub(super) fn edits(
     if mode == BuildIdMode::None {
         return Ok(Changes::default());
     }
-    let known = options.known_build_ids.as_deref().map(|path| read_known(path, warnings)).transpose()?;
+    let known = options.known_build_ids.as_ref().map(|known| read_known(known, warnings)).transpose()?;
     let mut finder = Finder { known, found: FxHashMap::default() };
     let endian = input.recording.header.endian;
     let hit = match mode {
@@ -190,25 +209,28 @@ fn running_kernel() -> Option<BuildId> {
     }
 }
 
-/// `perf buildid-list` writes such lists: a build ID in hexadecimal digits, a space, a path; on each line.
-fn read_known(path: &Path, warnings: &mut Warnings) -> Result<FxHashMap<Vec<u8>, BuildId>> {
-    let text = std::fs::read(path).map_err(|error| Error::new("cannot open").because(error).in_file(path))?;
+/// Reads the list: a build ID in hexadecimal digits, a space, a path.
+fn read_known(known: &KnownBuildIds, warnings: &mut Warnings) -> Result<FxHashMap<Vec<u8>, BuildId>> {
+    let read =
+        |path: &PathBuf| std::fs::read(path).map_err(|error| Error::new("cannot open").because(error).in_file(path));
+    let (text, separator, shown) = match known {
+        KnownBuildIds::List(text) => (text.clone().into_bytes(), b',', Path::new("--known-build-ids")),
+        KnownBuildIds::File(path) => (read(path)?, b'\n', path.as_path()),
+    };
     let mut known = FxHashMap::default();
-    for (number, line) in text.split(|&byte| byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
-        match known_line(line) {
-            Some((id, file)) => {
-                known.insert(file.to_vec(), id);
-            }
+    for (number, entry) in text.split(|&byte| byte == separator).enumerate().filter(|(_, entry)| !entry.is_empty()) {
+        match known_entry(entry) {
+            Some((id, file)) => drop(known.insert(file.to_vec(), id)),
             None => {
-                let message = format!("line {} is not a build ID and a path", number + 1);
-                warnings.push(Warning::new(message).in_file(path, None));
+                let message = format!("entry {} is not a build ID and a path", number + 1);
+                warnings.push(Warning::new(message).in_file(shown, None));
             }
         }
     }
     Ok(known)
 }
 
-fn known_line(line: &[u8]) -> Option<(BuildId, &[u8])> {
+fn known_entry(line: &[u8]) -> Option<(BuildId, &[u8])> {
     let space = line.iter().position(|&byte| byte == b' ')?;
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, odd) = line[..space].as_chunks::<2>();
@@ -242,11 +264,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_known_build_ids() {
-        let (id, path) = known_line(b"0aff /bin/a b").unwrap();
+    fn entries_of_known_build_ids() {
+        let (id, path) = known_entry(b"0aff /bin/a b").unwrap();
         assert_eq!((id.as_bytes(), path), (&[0x0a, 0xff][..], &b"/bin/a b"[..]));
         for bad in [&b"0af /bin/a"[..], b"xx /bin/a", b"0aff", b"00 /bin/a"] {
-            assert_eq!(known_line(bad), None);
+            assert_eq!(known_entry(bad), None);
         }
     }
 

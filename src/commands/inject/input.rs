@@ -28,6 +28,8 @@ pub(super) struct Input {
     auxtrace: Vec<(u64, u64)>,
     /// How it is called in messages.
     pub(super) shown: PathBuf,
+    /// How the records were kept, if that was not plainly.
+    pub(super) was: Option<String>,
 }
 
 impl Input {
@@ -55,7 +57,7 @@ impl Input {
         let bytes = unpack(bytes)?;
         let file = file.filter(|_| bytes.len() == packed_len);
         let recording = Recording::parse(&bytes, warnings)?;
-        let mut input = Self { recording, bytes, plain: None, file, auxtrace: Vec::new(), shown };
+        let mut input = Self { recording, bytes, plain: None, file, auxtrace: Vec::new(), shown, was: None };
         if directory.is_some() || input.is_compressed() {
             input.write_plain(directory, warnings)?;
         }
@@ -73,7 +75,12 @@ impl Input {
         let mut plain = Plain { out: BufWriter::with_capacity(1 << 20, &file), at: base, auxtrace: Vec::new() };
         let own = own_records(&self.recording, &self.bytes);
         plain.append(&self.recording, own, base, warnings)?;
-        for path in directory.map(streams).transpose()?.into_iter().flatten() {
+        let streams = directory.map(streams).transpose()?;
+        self.was = Some(match &streams {
+            Some(streams) => format!("a directory of {} streams", streams.len()),
+            None => "compressed".to_owned(),
+        });
+        for path in streams.into_iter().flatten() {
             let bytes = io::map_file(&path)?;
             let mut own = Warnings::new();
             plain.append(&self.recording, &bytes, 0, &mut own)?;

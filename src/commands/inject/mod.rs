@@ -3,6 +3,22 @@
 //! Two passes over the records. The first tells the processes, finds the code that samples touch ([`touched`]) and,
 //! with it, the images ([`images`]) and the list of edits ([`plan`]). The second passes the records on with these edits
 //! ([`output`]).
+//!
+//! # What is changed
+//!
+//! Mapping records come in. Every other record and feature is passed on byte for byte and in order, FINISHED_ROUND
+//! with them, but for this, each with a test in tests/inject:
+//!
+//! | what | why | test |
+//! |---|---|---|
+//! | the offsets in the AUXTRACE feature | its records move | `the_index_of_traces_points_at_them_wherever_they_move` |
+//! | COMPRESSED records become what is in them, the COMPRESSED feature goes | markers are inside | `a_marker_inside_compressed_records_is_found` |
+//! | a directory's streams follow one another, the DIR_FORMAT feature goes | the output is one stream | `a_directory_becomes_one_plain_file_and_that_is_said` |
+//! | file → pipe: header, attrs, features, trace point formats and build IDs become records; AUXTRACE, STAT and BRANCH_STACK features go | a pipe has no sections | `files_and_pipes_of_both_byte_orders_become_each_other` |
+//! | pipe → file: the reverse; sections keep the padding that they had as records | a file has no such records | `trace_point_formats_pass_from_file_to_pipe_and_back` |
+//! | build IDs: entries of the feature, records, MMAP2 in place of MMAP; those of the images in a BUILD_ID feature that is there | an option asks for them; perf archive | `build_ids_of_other_files_are_added_as_perf_inject_adds_them`, `perf_archive_takes_cached_images_along` |
+//! | samples and attrs lose copies of stacks | `--convert-callchain` | tests/convert_callchain.rs |
+//! | a last record that is not whole goes | nobody could read it | `every_prefix_of_a_recording_keeps_its_whole_samples` |
 
 mod build_ids;
 mod cache;
@@ -15,7 +31,7 @@ mod plan;
 mod summary;
 mod touched;
 
-pub use build_ids::BuildIdMode;
+pub use build_ids::{BuildIdMode, KnownBuildIds};
 
 use super::progress::Progress;
 use super::recording::records::Pieces;
@@ -58,7 +74,7 @@ pub struct InjectOptions {
     /// Which build IDs of other files are added.
     pub build_ids: BuildIdMode,
     /// Build IDs by path, in place of looking into the files.
-    pub known_build_ids: Option<PathBuf>,
+    pub known_build_ids: Option<KnownBuildIds>,
     /// Whether copies of user stacks become plain call chains. Then all functions go into the images: which of
     /// them the chains touch is known too late.
     pub convert_callchain: bool,
@@ -136,6 +152,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
         inserted,
         injected: &injected,
         processes: &processes,
+        was: input.was.as_deref(),
     };
     summary::report(&facts, options, job, &mut outcome);
     images.keep();
@@ -252,15 +269,9 @@ fn survey<'data>(input: &'data Input, job: &Job, outcome: &mut Outcome) -> (Proc
     (processes, pieces)
 }
 
-/// The processes whose code perf (`jitted-PID-INDEX.so`) or jitgraft (`jitted-PID.so`) has injected before.
+/// The processes whose code perf or jitgraft has injected before.
 fn already_injected(processes: &Processes) -> Vec<Pid> {
-    let injected = |path: &[u8]| {
-        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let middle = name.strip_prefix(b"jitted-").and_then(|name| name.strip_suffix(b".so"));
-        middle.is_some_and(|middle| middle.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')))
-    };
-    let has = |process: &crate::model::process::Process| process.mappings.iter().any(|map| injected(&map.path));
-    processes.by_pid.iter().filter(|(_, process)| has(process)).map(|(pid, _)| *pid).collect()
+    processes.by_pid.iter().filter(|(_, process)| process.is_injected()).map(|(pid, _)| *pid).collect()
 }
 
 /// Parts are added as they come: not all of them are in memory at a time.

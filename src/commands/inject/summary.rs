@@ -29,6 +29,8 @@ pub(super) struct Facts<'a> {
     pub(super) inserted: usize,
     pub(super) injected: &'a [Pid],
     pub(super) processes: &'a Processes,
+    /// How the input's records were kept, if that was not plainly.
+    pub(super) was: Option<&'a str>,
 }
 
 /// Tells it.
@@ -47,6 +49,9 @@ pub(super) fn report(facts: &Facts<'_>, options: &InjectOptions, job: &Job, outc
         OutPath::Stdout => "(standard output)".to_owned(),
         OutPath::Path(path) => path.display().to_string(),
     };
+    if let Some(was) = facts.was {
+        outcome.summary.push(format!("the input was {was}: {to} is one plain recording"));
+    }
     if !options.jit {
         outcome.summary.push(format!("{to}: {} samples", counts.samples));
         return;

@@ -37,7 +37,8 @@ impl Reach {
                 continue;
             }
             let parents = std::iter::successors(Some(pid), |pid| Some(processes.by_pid.get(pid)?.forked?.0));
-            let mut all: Vec<_> = parents.take(32).filter_map(|pid| own.get(&pid)).flatten().copied().collect();
+            let parents = parents.take(32).filter(|pid| !without.contains(pid));
+            let mut all: Vec<_> = parents.filter_map(|pid| own.get(&pid)).flatten().copied().collect();
             merge(&mut all);
             if !all.is_empty() {
                 reach.by_pid.insert(pid, all);

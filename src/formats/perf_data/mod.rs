@@ -16,6 +16,7 @@ mod compressed;
 mod convert;
 mod features;
 mod header;
+mod namespaces;
 mod record;
 mod recording;
 mod rewrite;

@@ -1,6 +1,7 @@
 //! What the records beside the samples tell: processes, threads and their names, mappings, clocks.
 
 use super::kind;
+use super::namespaces::PidNamespaces;
 use super::record::{Mmap, Record, Task};
 use super::walk::RawRecord;
 use super::{Feature, Recording};
@@ -19,6 +20,7 @@ pub struct Survey {
     processes: Processes,
     threads: Threads,
     tsc: Option<TscConversion>,
+    namespaces: PidNamespaces,
     /// From HEADER_BUILD_ID records and the BUILD_ID feature, by path.
     build_ids: FxHashMap<Vec<u8>, BuildId>,
     skipped: Skipped,
@@ -30,6 +32,7 @@ impl Default for Survey {
             processes: Processes::default(),
             threads: Threads::default(),
             tsc: None,
+            namespaces: PidNamespaces::default(),
             build_ids: FxHashMap::default(),
             skipped: Skipped::new("record"),
         }
@@ -69,6 +72,7 @@ impl Survey {
                 name: symbol.name.to_vec(),
                 unregistered: symbol.unregister,
             }),
+            Record::Namespaces(record) => self.namespaces.told(&record),
             Record::TimeConv(tsc) => self.tsc = Some(tsc),
             Record::BuildId(record) => {
                 self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));
@@ -83,6 +87,7 @@ impl Survey {
 
     fn forked(&mut self, task: Task) {
         self.threads.forked(task.time, task.tid, task.parent_tid);
+        self.namespaces.forked(task);
         if task.pid == task.parent {
             return;
         }
@@ -126,6 +131,9 @@ impl Survey {
             for record in feature.build_ids(endian) {
                 self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));
             }
+        }
+        for (pid, inner) in std::mem::take(&mut self.namespaces).numbers() {
+            self.process(pid).inner_pid.get_or_insert(inner);
         }
         for process in self.processes.by_pid.values_mut() {
             process.mappings.sort_by_key(|mapping| mapping.time);

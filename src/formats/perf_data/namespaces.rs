@@ -1,0 +1,102 @@
+//! Under which number a process knows itself in its pid namespace, counted from the records.
+//!
+//! The kernel writes a NAMESPACES record for every new thread (`perf record --namespaces`; `perf_event_namespaces` in
+//! kernel/events/core.c), which tells the namespace, but not the number in it. Numbers are given out one after the
+//! other, so where a recording has seen a namespace begin, the forks into it can be counted.
+
+use super::record::{Namespaces, Task};
+use crate::model::{Pid, Tid};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// Which namespace a thread is in: device and inode of its file below `/proc/PID/ns`.
+type Namespace = [u8; 16];
+
+/// `PID_NS_INDEX` of include/uapi/linux/perf_event.h: the place among the kinds of namespace.
+const PID_NS_INDEX: usize = 3;
+
+/// What the records tell of namespaces.
+#[derive(Debug, Default)]
+pub(super) struct PidNamespaces {
+    /// A thread stays in the one that it was born into.
+    of: FxHashMap<Tid, Namespace>,
+    forks: Vec<Task>,
+}
+
+impl PidNamespaces {
+    /// Takes a thread's namespaces.
+    pub(super) fn told(&mut self, record: &Namespaces<'_>) {
+        if let Some(&namespace) = record.entries.as_chunks().0.get(PID_NS_INDEX) {
+            self.of.entry(record.tid).or_insert(namespace);
+        }
+    }
+
+    /// Takes the birth of a thread.
+    pub(super) fn forked(&mut self, task: Task) {
+        self.forks.push(task);
+    }
+
+    /// The numbers of processes in namespaces that began while they were recorded.
+    pub(super) fn numbers(mut self) -> Vec<(Pid, Pid)> {
+        self.forks.sort_by_key(|task| task.time);
+        let mut born: BTreeMap<Namespace, Vec<Task>> = BTreeMap::new();
+        for &task in &self.forks {
+            let (Some(own), Some(parents)) = (self.of.get(&task.tid), self.of.get(&task.parent_tid)) else { continue };
+            match born.get_mut(own) {
+                Some(tasks) => tasks.push(task),
+                None if own != parents => drop(born.insert(*own, vec![task])),
+                None => {}
+            }
+        }
+        // A thread of a namespace whose birth was not seen is older than the recording, and so is its namespace.
+        let seen: FxHashSet<Tid> = self.forks.iter().map(|task| task.tid).collect();
+        for (_, namespace) in self.of.iter().filter(|(tid, _)| !seen.contains(tid)) {
+            born.remove(namespace);
+        }
+        let numbered = born.into_values().flat_map(|tasks| tasks.into_iter().zip(1..));
+        numbered.filter(|(task, _)| task.tid.0 == task.pid.0).map(|(task, number)| (task.pid, Pid(number))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Nanos;
+
+    fn told(all: &mut PidNamespaces, tid: i32, inode: u8) {
+        let mut entries = [0; 16 * 7];
+        entries[16 * PID_NS_INDEX + 8] = inode;
+        // Of another kind: all threads have their own.
+        entries[0] = tid as u8;
+        all.told(&Namespaces { pid: Pid(tid), tid: Tid(tid), entries: &entries });
+    }
+
+    fn fork(all: &mut PidNamespaces, time: u64, pid: i32, tid: i32, parent: i32) {
+        let (pid, tid, parent, parent_tid) = (Pid(pid), Tid(tid), Pid(parent), Tid(parent));
+        all.forked(Task { pid, tid, parent, parent_tid, time: Nanos(time) });
+    }
+
+    #[test]
+    fn forks_into_a_new_namespace_are_counted() {
+        let mut all = PidNamespaces::default();
+        told(&mut all, 10, 1);
+        for (time, pid, tid, parent, inode) in
+            [(30, 52, 52, 51, 2), (20, 50, 50, 10, 2), (21, 50, 51, 50, 2), (25, 90, 90, 10, 1), (35, 91, 91, 90, 1)]
+        {
+            fork(&mut all, time, pid, tid, parent);
+            told(&mut all, tid, inode);
+        }
+        assert_eq!(all.numbers(), [(Pid(50), Pid(1)), (Pid(52), Pid(3))], "52 is the third: 51 is a thread");
+    }
+
+    #[test]
+    fn namespaces_older_than_the_recording_tell_no_number() {
+        let mut all = PidNamespaces::default();
+        told(&mut all, 10, 1);
+        told(&mut all, 40, 2);
+        // By nsenter, from outside.
+        fork(&mut all, 20, 50, 50, 10);
+        told(&mut all, 50, 2);
+        assert_eq!(all.numbers(), []);
+    }
+}

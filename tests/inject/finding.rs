@@ -1,0 +1,215 @@
+//! Where names come from: dumps, maps and objects are found wherever they may lie, whosever number they go by and
+//! whatever their clock; what cannot be trusted is said and stepped over.
+
+use super::odd::{AT, Odd, PID, expect_warning, load, names};
+use super::support::bytes::Order;
+use super::support::jitdump::{Header, JitDump};
+use super::support::perf_data::{Event, Mmap, Stamp};
+use std::fs;
+use std::os::unix::fs::{chown, symlink};
+use std::path::Path;
+
+fn dump(name: &'static [u8]) -> Vec<u8> {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(name, AT, 0));
+    dump.into_bytes()
+}
+
+/// A recording whose process mapped no marker, with one sample.
+fn unmarked() -> Odd {
+    Odd::new("library.so").sample(PID, 20, AT)
+}
+
+fn path(odd: &Odd, name: &str) -> String {
+    odd.dir.path().join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_process_without_a_marker_is_looked_for_by_its_number() {
+    assert_eq!(unmarked().file("jit-77.dump", &dump(b"beside")).inject(&[]), (vec!["beside".to_owned()], vec![]));
+    let map = format!("{AT:x} 40 mapped\n");
+    assert_eq!(unmarked().file("perf-77.map", map.as_bytes()).inject(&[]), (vec!["mapped".to_owned()], vec![]));
+}
+
+#[test]
+fn files_and_directories_that_the_user_names_are_used_together() {
+    let map = format!("{:x} 40 mapped\n", AT + 0x1000);
+    for (dump_at, map_at) in [("dumps", "maps"), ("dumps/jit-77.dump", "maps/perf-77.map")] {
+        let odd = unmarked().sample(PID, 21, AT + 0x1000);
+        for directory in ["dumps", "maps", "nothing"] {
+            fs::create_dir(odd.dir.path().join(directory)).unwrap();
+        }
+        let odd = odd.file("dumps/jit-77.dump", &dump(b"dumped")).file("maps/perf-77.map", map.as_bytes());
+        let [nothing, dump_at, map_at] = ["nothing", dump_at, map_at].map(|name| path(&odd, name));
+        let options = ["--jitdump", &nothing, "--jitdump", &dump_at, "--perf-map", &nothing, "--perf-map", &map_at]
+            .map(String::from);
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let (names, warnings) = odd.inject(&options);
+        assert_eq!((names, warnings), (vec!["dumped".to_owned(), "mapped".to_owned()], vec![]));
+    }
+}
+
+#[test]
+fn runtimes_usual_places_are_looked_at() {
+    for root in ["JITDUMPDIR", "HOME"] {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let run = elsewhere.path().join(".debug/jit/java-jit-20260101.XXabc");
+        fs::create_dir_all(&run).unwrap();
+        fs::write(run.join("jit-77.dump"), dump(b"usual")).unwrap();
+        let odd = unmarked();
+        let out = odd.dir.path().join("out.data");
+        let environment = [("HOME", Path::new("/nonexistent")), (root, elsewhere.path())];
+        let (_dir, said) = odd.inject_in(&environment, &[]);
+        assert_eq!((names(&out), said), (vec!["usual".to_owned()], vec![]), "{root}");
+    }
+}
+
+#[test]
+fn buns_dumps_go_by_thread_and_process() {
+    let odd = Odd::new("jit-78-77.dump").file("jit-78-77.dump", &dump(b"first")).sample(PID, 20, AT);
+    assert_eq!(odd.inject(&[]), (vec!["first".to_owned()], vec![]));
+}
+
+#[test]
+fn an_object_that_was_placed_has_its_functions_where_it_was_placed() {
+    use object::{Object, ObjectSymbol};
+    let program = std::env::current_exe().unwrap();
+    let bytes = fs::read(&program).unwrap();
+    let object = object::File::parse(&*bytes).unwrap();
+    let main = object.symbols().find(|symbol| symbol.name() == Ok("main")).unwrap();
+    let base = 0x7000_0000;
+    let addr = base + main.address() - object.relative_address_base();
+    let mut odd = unmarked();
+    let arena = Mmap { addr: base, len: 0x1000_0000, pgoff: 0, path: "//anon" };
+    odd.recording.mmap2(Stamp::new(PID, 4), arena);
+    let placed = format!("{}@{base:#x}", program.display());
+    let (names, warnings) = odd.sample(PID, 21, addr).inject(&["--elf", &placed]);
+    assert_eq!((names, warnings), (vec!["[unknown]".to_owned(), "main".to_owned()], vec![]));
+}
+
+#[test]
+fn a_namespace_whose_beginning_was_recorded_tells_its_processes_numbers() {
+    let inner = |pid| {
+        let mut dump = JitDump::with_header(Order::Little, Header::of(pid));
+        dump.load(10, load(if pid == 1 { b"of the first" } else { b"of the third" }, AT, 0));
+        dump.into_bytes()
+    };
+    let mut odd = Odd::new("library.so").file("jit-1.dump", &inner(1)).file("jit-3.dump", &inner(3));
+    odd.recording.namespaces(Stamp::new(PID, 4), 0x1111);
+    // The namespace's number 2 is a program that is left alone.
+    for (pid, parent, time) in [(501, PID, 5), (502, 501, 6), (503, 501, 7)] {
+        odd.recording.fork(Stamp::new(pid, time), parent);
+        odd.recording.namespaces(Stamp::new(pid, time), 0x2222);
+        odd.recording.comm(Stamp::new(pid, time), "inner", true);
+        odd.recording.mmap2(Stamp::new(pid, time + 1), Mmap { addr: AT, len: 0x1000, pgoff: 0, path: "//anon" });
+    }
+    let (names, warnings) = odd.sample(501, 20, AT).sample(503, 21, AT).sample(502, 22, AT).inject(&[]);
+    assert_eq!((names, warnings), (["of the first", "of the third", "[unknown]"].map(String::from).to_vec(), vec![]));
+}
+
+#[test]
+fn links_and_pipes_at_a_markers_path_are_not_opened_and_the_next_place_is_tried() {
+    for special in ["link", "pipe", "directory"] {
+        let odd = Odd::new("jit-77.dump").sample(PID, 20, AT);
+        let marker = odd.dir.path().join("jit-77.dump");
+        let input = odd.dir.path().join("input");
+        fs::create_dir(&input).unwrap();
+        match special {
+            "link" => {
+                fs::write(odd.dir.path().join("target"), dump(b"led astray")).unwrap();
+                symlink("target", &marker).unwrap();
+            }
+            "pipe" => {
+                let made = std::process::Command::new("mkfifo").arg(&marker).status();
+                assert!(made.expect("mkfifo is needed (coreutils)").success());
+            }
+            _ => fs::create_dir(&marker).unwrap(),
+        }
+        fs::write(input.join("jit-77.dump"), dump(b"good")).unwrap();
+        let (out, input) = (odd.dir.path().join("out.data"), input.join("perf.data"));
+        let (_dir, said) = odd.inject_from(&input, &[], &[]);
+        assert_eq!(names(&out), ["good"], "{special}");
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("jit-77.dump"), "{said:?}");
+    }
+}
+
+#[test]
+fn what_others_own_is_used_only_by_force() {
+    if !rustix::process::geteuid().is_root() {
+        // Only root can give a file away; but who is not root sees others' files everywhere.
+        let odd = unmarked();
+        assert!(odd.inject(&["--perf-map", "/etc/passwd"]).0 == ["[unknown]"]);
+        return;
+    }
+    let map = format!("{AT:x} 40 mapped\n");
+    for (options, name, count) in [(&[][..], "[unknown]", 1), (&["-f"], "mapped", 0), (&["--force"], "mapped", 0)] {
+        let odd = unmarked().file("perf-77.map", map.as_bytes());
+        chown(odd.dir.path().join("perf-77.map"), Some(65534), None).unwrap();
+        let (names, warnings) = odd.inject(options);
+        assert_eq!((names, warnings.len()), (vec![name.to_owned()], count), "{options:?}: {warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.contains("belongs to user 65534") && warning.contains("-f")));
+    }
+}
+
+#[test]
+fn a_map_names_what_a_dump_that_is_damaged_part_way_does_not() {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"first", AT, 0));
+    dump.load(11, load(b"second", AT + 0x100, 1));
+    let mut dump = dump.into_bytes();
+    dump.truncate(dump.len() - 20);
+    let map = format!("{AT:x} 40 stale\n{:x} 40 fallback\n", AT + 0x100);
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).file("perf-77.map", map.as_bytes());
+    let odd = odd.sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
+    expect_warning(odd, &["first", "fallback"], &["jit-77.dump", "at byte"]);
+    // And all of it, if the dump is no dump at all.
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", b"garbage").file("perf-77.map", map.as_bytes());
+    let odd = odd.sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
+    expect_warning(odd, &["stale", "fallback"], &["jit-77.dump", "is no jitdump"]);
+}
+
+/// TIME_CONV as newer recorders write it: shift 1, mult 3, zero 1000.
+fn time_conv(odd: &mut Odd) {
+    let words = [1u64, 3, 1000, 0, u64::MAX].iter().flat_map(|word| word.to_le_bytes());
+    let body: Vec<u8> = words.chain([1, 0, 0, 0, 0, 0, 0, 0]).collect();
+    odd.recording.record(79, 0, &body);
+}
+
+#[test]
+fn processor_times_are_converted_as_the_recording_says() {
+    let mut dump = JitDump::with_header(Order::Little, Header { flags: 1, ..Header::of(PID) });
+    dump.load(100, load(b"first", AT, 0)); // 1150 ns
+    dump.load(200, load(b"second", AT, 1)); // 1300 ns
+    let mut odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+    time_conv(&mut odd);
+    let odd = odd.sample(PID, 1149, AT).sample(PID, 1150, AT).sample(PID, 1299, AT).sample(PID, 1300, AT);
+    let (names, warnings) = odd.inject(&[]);
+    // Nobody was there before the first load; it is offered, since none other ever was.
+    assert_eq!(names[1..], ["first", "first", "second"]);
+    assert_eq!(warnings, [""; 0]);
+}
+
+#[test]
+fn wall_clock_times_are_converted_by_the_recordings_reference() {
+    const WALL: u64 = 1_700_000_000_000_000_000;
+    let mut dump = JitDump::with_header(Order::Little, Header { timestamp: WALL, ..Header::of(PID) });
+    dump.load(WALL + 5_000_010, load(b"first", AT, 0));
+    dump.load(WALL + 5_000_050, load(b"second", AT, 1));
+    // The recorder's own clock was 20 when the wall clock was WALL + 5_000_000.
+    let mut odd = Odd::with_event("jit-77.dump", Event { clockid: Some(4), ..Event::usual() });
+    let words = [[1u32, 4].map(u32::to_le_bytes).concat(), [WALL + 5_000_000, 20].map(u64::to_le_bytes).concat()];
+    odd.recording.feature(29, words.concat());
+    let odd = odd.file("jit-77.dump", &dump.into_bytes());
+    let odd = odd.sample(PID, 30, AT).sample(PID, 69, AT).sample(PID, 70, AT);
+    assert_eq!(odd.inject(&[]), (["first", "first", "second"].map(String::from).to_vec(), vec![]));
+}
+
+#[test]
+fn an_estimated_clock_is_said_in_one_line_with_its_error() {
+    let event = Event { clockid: None, ..Event::usual() };
+    let mut dump = JitDump::with_header(Order::Little, Header { timestamp: 9_000_000_003, ..Header::of(PID) });
+    dump.load(9_000_000_010, load(b"first", AT, 0));
+    let odd = Odd::with_event("jit-77.dump", event).file("jit-77.dump", &dump.into_bytes()).sample(PID, 20, AT);
+    expect_warning(odd, &["first"], &["-k mono", "the error is about 1 ms"]);
+}

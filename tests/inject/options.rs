@@ -1,0 +1,192 @@
+//! The command line as users of perf inject know it.
+
+use super::odd::{AT, Odd, PID, load, names};
+use super::support::jitdump::JitDump;
+use super::support::perf_data::Mode;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn jitgraft(args: &[&str], dir: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.arg("inject").args(args).current_dir(dir).output().unwrap()
+}
+
+/// A recording with its dump, written.
+fn written() -> tempfile::TempDir {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"first", AT, 0));
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes()).sample(PID, 20, AT);
+    fs::write(odd.dir.path().join("perf.data"), odd.recording.into_bytes(Mode::File)).unwrap();
+    odd.dir
+}
+
+/// The options of an installed perf's help, as they may be written, with a value where there must be one.
+fn options_of_perf() -> BTreeSet<String> {
+    let help = Command::new("perf").args(["inject", "-h"]).output();
+    let help = help.expect("perf is needed (tests/run.sh installs linux-perf)");
+    let text = [help.stdout, help.stderr].map(|part| String::from_utf8_lossy(&part).into_owned()).concat();
+    let mut options = BTreeSet::new();
+    for line in text.lines().filter(|line| line.starts_with("    -") || line.starts_with("        --")) {
+        let mut words = line.split_ascii_whitespace().map(|word| word.trim_end_matches(',')).peekable();
+        while let Some(word) = words.next_if(|word| word.starts_with('-')) {
+            let (name, optional) = word.split_once('[').map_or((word, false), |(name, _)| (name, true));
+            let valued = words.peek().is_some_and(|next| next.starts_with('<')) || line.contains(&format!("{name} <"));
+            let valued = valued || word.len() == 2 && line.contains('<');
+            match (valued, name.starts_with("--")) {
+                (true, true) => drop(options.insert(format!("{name}=x"))),
+                (true, false) => drop(options.insert(format!("{name}x"))),
+                (false, _) => drop(options.insert(name.to_owned())),
+            }
+            if optional {
+                options.insert(format!("{name}=x"));
+            }
+        }
+    }
+    options
+}
+
+#[test]
+fn every_option_of_perf_inject_is_known_or_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options_of_perf();
+    assert!(options.len() > 20 && options.contains("--itrace=x") && options.contains("-kx"), "{options:?}");
+    // Of newer ones than may be installed.
+    options.extend(
+        [
+            "-B",
+            "--mmap2-buildids",
+            "--mmap2-buildid-all",
+            "--aslr",
+            "--convert-callchain",
+            "--unwind-style=libdw",
+            "--guest-data",
+        ]
+        .map(String::from),
+    );
+    for option in &options {
+        let said = jitgraft(&[option, "--input=nowhere.data"], dir.path());
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        // `-i x` and `--input=x` come before: the last one counts, as with perf.
+        let known = said.status.code() == Some(1) && text.contains("nowhere.data: cannot open");
+        let name = option.split('=').next().unwrap();
+        let name = if name.starts_with("--") { name } else { &name[..2] };
+        let refused =
+            said.status.code() == Some(2) && text.contains(name) && text.contains("is an option of perf inject");
+        assert!(known || refused, "{option}: {:?} {text}", said.status);
+    }
+}
+
+#[test]
+fn long_and_short_forms_mean_the_same() {
+    let dir = written();
+    for (args, out) in [
+        (&["-i", "perf.data", "-o", "1", "-j", "-f", "-v"][..], "1"),
+        (&["--input=perf.data", "--output=2", "--jit", "--force", "--verbose"], "2"),
+        (&["--input", "perf.data", "--output", "3"], "3"),
+        (&["-iperf.data", "-o4", "-jfv"], "4"),
+        (&["-i", "nowhere.data", "-i", "perf.data", "-o", "5", "-jj"], "5"),
+    ] {
+        let said = jitgraft(args, dir.path());
+        assert!(said.status.success(), "{args:?}: {}", String::from_utf8_lossy(&said.stderr));
+        assert!(fs::read(dir.path().join(out)).unwrap() == fs::read(dir.path().join("1")).unwrap(), "{args:?}");
+    }
+    assert_eq!(names(&dir.path().join("1")), ["first"]);
+}
+
+#[test]
+fn an_output_that_is_the_input_under_another_name_is_refused() {
+    let dir = written();
+    let at = |name: &str| dir.path().join(name);
+    fs::hard_link(at("perf.data"), at("hard")).unwrap();
+    symlink("perf.data", at("soft")).unwrap();
+    fs::create_dir(at("recording")).unwrap();
+    fs::copy(at("perf.data"), at("recording/data")).unwrap();
+    symlink("recording", at("alias")).unwrap();
+    let before = fs::read(at("perf.data")).unwrap();
+    for (input, output) in [
+        ("perf.data", "perf.data"),
+        ("perf.data", "./recording/../perf.data"),
+        ("perf.data", "hard"),
+        ("perf.data", "soft"),
+        ("soft", "perf.data"),
+        ("recording", "recording/data"),
+        ("recording", "recording/new"),
+        ("recording", "alias/new"),
+        ("alias", "recording/new"),
+    ] {
+        let said = jitgraft(&["-i", input, "-o", output], dir.path());
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert_eq!(said.status.code(), Some(2), "{input} {output}: {text}");
+        assert!(text.contains(output) && text.contains("choose another output"), "{text}");
+    }
+    assert!(fs::read(at("perf.data")).unwrap() == before && fs::read(at("recording/data")).unwrap() == before);
+    assert!(!at("recording/new").exists() && !at("jitted-77.so").exists());
+}
+
+#[test]
+fn a_failure_leaves_neither_output_nor_images() {
+    let dir = written();
+    fs::create_dir(dir.path().join("taken")).unwrap();
+    for output in ["taken", "missing/out.data"] {
+        let said = jitgraft(&["-i", "perf.data", "-o", output], dir.path());
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert_eq!(said.status.code(), Some(1), "{text}");
+        assert!(text.contains(output), "{text}");
+    }
+    // A device that is always full: the images are made by then, and go again.
+    let said = jitgraft(&["-i", "perf.data", "-o", "/dev/full", "--image-dir", "."], dir.path());
+    assert_eq!(said.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("No space left"));
+    let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["jit-77.dump", "perf.data", "taken"]);
+}
+
+#[test]
+fn the_summary_tells_what_was_done_and_q_and_v_change_it() {
+    let dir = written();
+    let said = |options: &[&str]| {
+        let output = jitgraft(&[options, &["-i", "perf.data", "-o", "out.data"]].concat(), dir.path());
+        assert!(output.status.success() && output.stdout.is_empty());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let usual = said(&[]);
+    for part in [
+        "1 functions of 1 processes loaded from 1 jitdumps",
+        "1 samples, 1 in JIT code; 1 of 1 JIT frames have a name (100.0 %)",
+        "out.data: 1 mapping records inserted",
+    ] {
+        assert!(usual.contains(part), "{part:?} is not in {usual}");
+    }
+    assert_eq!(said(&["-q"]), "");
+    let more = said(&["-v"]);
+    assert!(more.starts_with(&usual) && more.contains("jitted-77.so") && more.contains("jit-77.dump"), "{more}");
+    fs::remove_file(dir.path().join("jit-77.dump")).unwrap();
+    let none = said(&[]);
+    assert!(none.contains("process 77 (program): 1 frames in memory that no dump or map names"), "{none}");
+}
+
+#[test]
+fn perf_archive_takes_cached_images_along() {
+    let dir = written();
+    let home = dir.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let run = |program: &str, args: &[&str]| {
+        let output = Command::new(program).args(args).current_dir(dir.path()).env("HOME", &home).output();
+        let output = output.unwrap_or_else(|error| panic!("{program} is needed (tests/run.sh installs it): {error}"));
+        assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(env!("CARGO_BIN_EXE_jitgraft"), &["inject", "--cache", "-b", "-i", "perf.data", "-j", "-o", "out.data"]);
+    run("perf", &["archive", "out.data"]);
+    fs::remove_file(dir.path().join("jitted-77.so")).unwrap();
+    fs::remove_dir_all(&home).unwrap();
+    let report = ["script", "-i", "out.data", "-F", "ip,sym"];
+    assert!(!run("perf", &report).contains("first"), "without images there is no name");
+    fs::create_dir_all(home.join(".debug")).unwrap();
+    run("tar", &["xf", "out.data.tar.bz2", "-C", "home/.debug"]);
+    assert!(run("perf", &report).contains("first"));
+}
