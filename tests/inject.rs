@@ -20,5 +20,7 @@ mod stays;
 mod support;
 #[path = "inject/truth.rs"]
 mod truth;
+#[path = "inject/viewers.rs"]
+mod viewers;
 #[path = "inject/writers.rs"]
 mod writers;

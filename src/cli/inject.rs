@@ -38,6 +38,10 @@ pub(super) struct InjectArgs {
     /// Turn copies of user stacks (--call-graph dwarf) into plain call chains
     #[arg(long)]
     convert_callchain: bool,
+    /// Give JIT code addresses of its own, for hotspot and others that take every file for one loaded once; copies of
+    /// user stacks become plain call chains
+    #[arg(long)]
+    relocate: bool,
     #[command(flatten)]
     build_ids: BuildIdArgs,
     #[command(flatten)]
@@ -152,6 +156,7 @@ impl InjectArgs {
             all_functions: self.all_functions,
             cache: self.cache,
             convert_callchain: self.convert_callchain,
+            relocate: self.relocate,
             // perf inject does one or the other; who asks for build IDs alone gets them alone.
             jit: self.jit || build_ids == BuildIdMode::None,
             build_ids,

@@ -10,18 +10,19 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-const PLAN: Plan =
+pub(super) const PLAN: Plan =
     Plan { loads: 600, samples: 1500, processes: 2, moves: true, order: Order::Little, mode: Mode::File };
 
-struct Case {
+/// A generated recording and its dumps, in a directory.
+pub(super) struct Case {
     dir: tempfile::TempDir,
-    made: Generated,
+    pub(super) made: Generated,
     /// By which it was made, as far as it is still that.
     plan: Option<Plan>,
 }
 
 impl Case {
-    fn new(plan: Plan) -> Self {
+    pub(super) fn new(plan: Plan) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let made = generate(plan, dir.path().to_str().unwrap());
         for (pid, dump) in &made.dumps {
@@ -31,7 +32,7 @@ impl Case {
         Self { dir, made, plan: Some(plan) }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
@@ -46,12 +47,12 @@ impl Case {
     }
 
     /// Injects, and gives standard output and standard error.
-    fn inject(&self, args: &[&str]) -> (Vec<u8>, String) {
+    pub(super) fn inject(&self, args: &[&str]) -> (Vec<u8>, String) {
         finished(&mut self.command(args))
     }
 
     /// Every frame that real perf prints has the name of what was there, and perf complains of nothing.
-    fn assert_true(&self, file: &str) {
+    pub(super) fn assert_true(&self, file: &str) {
         // The look-up reads plain files of this machine's order; the generator makes the same program in any form.
         let plain = self.plan.map(|plan| generate(Plan { order: Order::Little, mode: Mode::File, ..plan }, "/nowhere"));
         let made = plain.as_ref().unwrap_or(&self.made);

@@ -30,6 +30,10 @@ pub(super) struct Written {
     pub(super) build_id: BuildId,
     /// What of it must be mapped beside the code.
     pub(super) helpers: Vec<Helper>,
+    /// Where its code ends in the file.
+    pub(super) code_end: u64,
+    /// Where all of it is mapped, if its code got addresses of its own.
+    pub(super) base: Option<Addr>,
     /// Whether this run made the file.
     made: bool,
 }
@@ -90,6 +94,14 @@ impl Images {
     pub(super) fn place(&self, codes: &Pieces<'_>, segment: SegmentId) -> Option<(&Written, u64)> {
         let &(image, offset) = self.places.get(&segment)?;
         Some((self.by_pid.get(&codes.segment(segment).pid)?.get(image)?, offset))
+    }
+
+    /// Gives each a place to be mapped at, which `find` finds for so many bytes.
+    pub(super) fn set_bases(&mut self, mut find: impl FnMut(u64) -> Result<Addr>) -> Result<()> {
+        for image in self.by_pid.values_mut().flatten() {
+            image.base = Some(find(image.code_end)?);
+        }
+        Ok(())
     }
 
     /// All of them.
@@ -172,7 +184,8 @@ fn other_files(processes: &Processes, pid: Pid) -> Vec<Range<u64>> {
 
 /// Writes an image under the first name that is free, or taken by the very same image.
 fn write(image: &Image<'_, '_>, pid: Pid, directory: &Path, helpers: &[Helper]) -> Result<Written> {
-    let written = |path, made| Written { path, build_id: image.build_id(), helpers: helpers.to_vec(), made };
+    let (build_id, code_end) = (image.build_id(), image.code_end());
+    let written = |path, made| Written { path, build_id, helpers: helpers.to_vec(), code_end, base: None, made };
     let in_directory = |error: Error| error.in_file(directory);
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     let mut builder = tempfile::Builder::new();

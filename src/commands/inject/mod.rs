@@ -2,7 +2,7 @@
 //!
 //! Two passes over the records. The first tells the processes, finds the code that samples touch ([`touched`]) and,
 //! with it, the images ([`images`]) and the list of edits ([`plan`]). The second passes the records on with these edits
-//! ([`output`]).
+//! ([`output`]). Code can also be given addresses of its own ([`relocate`]).
 //!
 //! # What is changed
 //!
@@ -18,6 +18,7 @@
 //! | pipe → file: the reverse; sections keep the padding that they had as records | a file has no such records | `trace_point_formats_pass_from_file_to_pipe_and_back` |
 //! | build IDs: entries of the feature, records, MMAP2 in place of MMAP; those of the images in a BUILD_ID feature that is there | an option asks for them; perf archive | `build_ids_of_other_files_are_added_as_perf_inject_adds_them`, `perf_archive_takes_cached_images_along` |
 //! | samples and attrs lose copies of stacks | `--convert-callchain` | tests/convert_callchain.rs |
+//! | ips, call chains and branches in JIT code | `--relocate` | `hotspot_shows_what_ran_though_addresses_were_used_again_and_code_moved` |
 //! | a last record that is not whole goes | nobody could read it | `every_prefix_of_a_recording_keeps_its_whole_samples` |
 
 mod build_ids;
@@ -28,6 +29,7 @@ mod images;
 mod input;
 mod output;
 mod plan;
+mod relocate;
 mod summary;
 mod touched;
 
@@ -53,6 +55,7 @@ use images::{Images, Wanted};
 use input::Input;
 use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use plan::Plan;
+use relocate::{Moves, Room};
 use std::path::{Path, PathBuf};
 use touched::{Context, Key, Reach, Touch, Touched};
 
@@ -78,6 +81,9 @@ pub struct InjectOptions {
     /// Whether copies of user stacks become plain call chains. Then all functions go into the images: which of
     /// them the chains touch is known too late.
     pub convert_callchain: bool,
+    /// Whether JIT code gets addresses of its own, for readers that take an image for a library that is loaded once.
+    /// Copies of user stacks, which have the old ones, then become plain call chains.
+    pub relocate: bool,
     /// Where names come from.
     pub sources: SourceOptions,
 }
@@ -111,19 +117,32 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let search = Search { input: &input, codes: &codes, processes: &processes, spaces: &spaces, injected: &injected };
     let (mut touches, touched) = search.run(&pieces, &progress, (job, &mut outcome.warnings))?;
     let machine = processes.machine.or(machine).unwrap_or(EM_X86_64);
-    let converted = match options.convert_callchain {
+    let plain_chains = options.convert_callchain || (options.relocate && has_user_stacks(&input.recording));
+    let converted = match plain_chains {
         true => Some(convert(&input, &pieces, (&spaces, &codes), machine, options, job, &mut outcome)?),
         false => None,
     };
-    let segments = segments(&codes, &touches, options.all_functions || options.convert_callchain, &injected);
+    let mut moves = match options.relocate {
+        true => {
+            let (recording, edits) = converted.as_ref().map_or((&input.recording, &[][..]), |(of, edits)| (of, edits));
+            relocate::find(recording, &pieces, edits, (&codes, &injected), job)
+        }
+        false => Moves::default(),
+    };
+    let segments = segments(&codes, &touches, options.all_functions || plain_chains, &injected);
     let mut codes = codes.into_pieces();
     codes.keep_only(&segments);
     let pieces_touched = renumber(&mut touches, &segments);
+    moves.renumber(&segments);
     drop(segments);
-    let unwinding = (has_user_stacks(&input.recording) && !options.convert_callchain).then_some(&processes);
+    let unwinding = (has_user_stacks(&input.recording) && !plain_chains).then_some(&processes);
     let target = Target::new(machine, input.recording.header.endian);
     progress.phase("writing images");
-    let images = Images::write(Wanted { codes: &codes, target, unwinding }, &image_dir(options), &job.pool)?;
+    let mut images = Images::write(Wanted { codes: &codes, target, unwinding }, &image_dir(options), &job.pool)?;
+    if options.relocate {
+        let mut room = Room::new(&processes, &codes, target.is_64);
+        images.set_bases(|len| room.take(len))?;
+    }
     let mut plan = Plan::new(&input.recording, &codes, &images, &processes, (input.records(), input.base()));
     plan.insert(&touches, &mut outcome.warnings);
     let mut edits = plan.edits;
@@ -136,7 +155,9 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
         edits.extend(converted);
         input.recording = recording;
     }
-    let parts = output::Parts { input: &input, end, edits, build_ids: &other.entries, images: &images };
+    moves.apply(&input, &codes, &images, &mut edits);
+    let build_ids = &other.entries;
+    let parts = output::Parts { input: &input, end, edits, build_ids, images: &images, new_attrs: plain_chains };
     progress.phase("writing records");
     output::write(parts, options, &mut output, &mut outcome.warnings)?;
     output.commit()?;

@@ -26,6 +26,8 @@ pub(super) struct Parts<'a> {
     /// Entries for the BUILD_ID section.
     pub(super) build_ids: &'a [u8],
     pub(super) images: &'a Images,
+    /// Whether events are other than they were.
+    pub(super) new_attrs: bool,
 }
 
 /// Writes it all.
@@ -35,7 +37,7 @@ pub(super) fn write(
     output: &mut Output,
     warnings: &mut Warnings,
 ) -> Result<()> {
-    let Parts { input, end, mut edits, build_ids, images } = parts;
+    let Parts { input, end, mut edits, build_ids, images, new_attrs } = parts;
     let mut features = Features::of(&input.recording);
     let to_pipe = options.output == OutPath::Stdout;
     if input.is_pipe() && !to_pipe {
@@ -49,7 +51,7 @@ pub(super) fn write(
     let front = match (to_pipe, input.is_pipe()) {
         (true, true) => input.front().to_vec(),
         (true, false) => pipe_front(&input.recording, &features, warnings),
-        (false, false) if front_can_stay(&input.recording) && !options.convert_callchain => {
+        (false, false) if front_can_stay(&input.recording) && !new_attrs => {
             Front::kept(&input.recording, input.front(), data_size, &features).bytes
         }
         (false, _) => Front::made(&input.recording, data_size, &features).bytes,

@@ -1,7 +1,7 @@
 //! The mapping records that are inserted: one directly before each sample that is the first to touch code which perf
 //! does not see there yet, with that sample's time, so that readers sort it to that place.
 //!
-//! An image's helpers ([`Helper`]) are mapped before its first code, and once more behind every other record that maps
+//! Images whose code got addresses of its own ([`super::relocate`]) are mapped once, as a whole. An image's helpers ([`Helper`]) are mapped before its first code, and once more behind every other record that maps
 //! something over them.
 
 use super::images::{Images, Written};
@@ -14,6 +14,7 @@ use crate::model::{Addr, Nanos, Pid};
 use crate::resolve::code_map::Pieces;
 use rustc_hash::FxHashSet;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 const PROT_READ_EXEC: u32 = 1 | 4;
 const MAP_PRIVATE: u32 = 2;
@@ -24,8 +25,8 @@ pub(super) struct Plan<'a, 'data> {
     codes: &'a Pieces<'data>,
     images: &'a Images,
     processes: &'a Processes,
-    /// Processes and the images (by build ID) whose helpers they have.
-    helped: FxHashSet<(Pid, &'a [u8])>,
+    /// Processes and the images (by path) that they have used.
+    used: FxHashSet<(Pid, &'a Path)>,
     /// In the order of the stream, but for those of helpers.
     pub(super) edits: Vec<Edit>,
     homeless: u64,
@@ -51,8 +52,8 @@ impl<'a, 'data> Plan<'a, 'data> {
         processes: &'a Processes,
         stream: (&'a [u8], u64),
     ) -> Self {
-        let (helped, edits, homeless) = (FxHashSet::default(), Vec::new(), 0);
-        Self { recording, codes, images, processes, helped, edits, homeless, stream }
+        let (used, edits, homeless) = (FxHashSet::default(), Vec::new(), 0);
+        Self { recording, codes, images, processes, used, edits, homeless, stream }
     }
 
     /// Plans a record for everything that is touched; the touches are in order.
@@ -73,7 +74,15 @@ impl<'a, 'data> Plan<'a, 'data> {
             return;
         };
         let Some(stamp) = self.stamp(touch.first.offset) else { return };
-        if self.helped.insert((key.pid, image.build_id.as_bytes())) {
+        let is_first = self.used.insert((key.pid, &image.path));
+        if let Some(base) = image.base {
+            // Nothing else is ever mapped there: once is enough.
+            if is_first {
+                self.map(image, base, image.code_end, 0, stamp);
+            }
+            return;
+        }
+        if is_first {
             self.help(key.pid, image, stamp);
         }
         let segment = self.codes.segment(key.segment);

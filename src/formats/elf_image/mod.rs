@@ -174,6 +174,11 @@ impl<'a, 'data> Image<'a, 'data> {
         self.layout.places.get(slot.0 as usize).copied().flatten()
     }
 
+    /// Where in the file its code ends.
+    pub fn code_end(&self) -> u64 {
+        self.layout.code.end
+    }
+
     /// The build ID: the same for the same content at the same places.
     pub fn build_id(&self) -> BuildId {
         self.build_id

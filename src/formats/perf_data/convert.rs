@@ -65,21 +65,7 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     let mut fields = Fields { body: raw.body(), attr };
     let start = fields.body.offset();
     let at = |fields: &Fields<'_, '_>| (fields.body.offset() - start) as usize;
-    const WORDS: [u64; 9] = [
-        abi::PERF_SAMPLE_IDENTIFIER,
-        abi::PERF_SAMPLE_IP,
-        abi::PERF_SAMPLE_TID,
-        abi::PERF_SAMPLE_TIME,
-        abi::PERF_SAMPLE_ADDR,
-        abi::PERF_SAMPLE_ID,
-        abi::PERF_SAMPLE_STREAM_ID,
-        abi::PERF_SAMPLE_CPU,
-        abi::PERF_SAMPLE_PERIOD,
-    ];
-    for bit in WORDS {
-        fields.word(bit, "a field before the call chain")?;
-    }
-    fields.read()?;
+    fields.skip_to_chain()?;
     let before = at(&fields);
     fields.callchain()?;
     let behind = at(&fields);

@@ -12,6 +12,7 @@
 //! Specification: tools/perf/Documentation/perf.data-file-format.txt and include/uapi/linux/perf_event.h of Linux.
 
 mod attr;
+mod code_address;
 mod compressed;
 mod convert;
 mod features;
@@ -26,6 +27,7 @@ mod survey;
 mod walk;
 
 pub use attr::{Event, EventAttr};
+pub use code_address::CodeAddress;
 pub use compressed::{Decompressor, is_compressed};
 pub use convert::{attr_record, copies_stacks, with_chain};
 pub use features::Feature;

@@ -257,9 +257,14 @@ impl<'data> Sample<'data> {
     pub fn frames(&self) -> impl Iterator<Item = (CpuMode, FrameAddr)> + use<'data> {
         let alone = if self.callchain.iter().all(is_context) { self.ip } else { None };
         let alone = alone.map(|ip| (self.cpumode, FrameAddr::Ip(ip)));
+        alone.into_iter().chain(self.chain().map(|(_, mode, frame)| (mode, frame)))
+    }
+
+    /// The frames of the call chain, each with its index in the list, which has context marks, too.
+    pub(super) fn chain(&self) -> impl Iterator<Item = (usize, CpuMode, FrameAddr)> + use<'data> {
         let mut mode = self.cpumode;
         let mut first = true;
-        let chain = self.callchain.iter().filter_map(move |word| {
+        self.callchain.iter().enumerate().filter_map(move |(index, word)| {
             if is_context(word) {
                 mode = context(word).unwrap_or(mode);
                 first = true;
@@ -268,9 +273,8 @@ impl<'data> Sample<'data> {
             let addr = Addr(word);
             let frame =
                 if std::mem::replace(&mut first, false) { FrameAddr::Ip(addr) } else { FrameAddr::Return(addr) };
-            Some((mode, frame))
-        });
-        alone.into_iter().chain(chain)
+            Some((index, mode, frame))
+        })
     }
 }
 
@@ -299,6 +303,26 @@ pub(super) struct Fields<'data, 'attr> {
 impl<'data> Fields<'data, '_> {
     pub(super) fn word(&mut self, bit: u64, field: &str) -> Result<Option<u64>> {
         self.optional(self.attr.sample_type & bit, field)
+    }
+
+    /// Reads over what stands before the call chain.
+    pub(super) fn skip_to_chain(&mut self) -> Result<()> {
+        const WORDS: [u64; 9] = [
+            abi::PERF_SAMPLE_IDENTIFIER,
+            abi::PERF_SAMPLE_IP,
+            abi::PERF_SAMPLE_TID,
+            abi::PERF_SAMPLE_TIME,
+            abi::PERF_SAMPLE_ADDR,
+            abi::PERF_SAMPLE_ID,
+            abi::PERF_SAMPLE_STREAM_ID,
+            abi::PERF_SAMPLE_CPU,
+            abi::PERF_SAMPLE_PERIOD,
+        ];
+        for bit in WORDS {
+            self.word(bit, "a field before the call chain")?;
+        }
+        self.read()?;
+        Ok(())
     }
 
     fn halves(&mut self, bit: u64, field: &str) -> Result<Option<(u32, u32)>> {
