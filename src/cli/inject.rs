@@ -60,7 +60,7 @@ struct BuildIdArgs {
     /// Of all mapped files, as records of their own
     #[arg(long, group = "build_id_mode")]
     buildid_all: bool,
-    /// Of files with samples, in their mapping records
+    /// Of files with samples, in their mapping records (those of other files stay, too)
     #[arg(short = 'B', long, group = "build_id_mode")]
     mmap2_buildids: bool,
     /// Of all mapped files, in their mapping records

@@ -164,8 +164,7 @@ fn cached(search: &SearchOptions, id: BuildId) -> Option<PathBuf> {
 
 /// Whether the running kernel is the recorded one: by build ID, else by release.
 fn is_running(build_id: Option<BuildId>, options: &KernelOptions) -> bool {
-    let own = std::fs::read("/sys/kernel/notes").ok().and_then(|notes| note_build_id(&notes));
-    if let (Some(recorded), Some(own)) = (build_id, own) {
+    if let (Some(recorded), Some(own)) = (build_id, running_build_id()) {
         return files::hex(recorded) == files::hex(own);
     }
     let release = std::fs::read("/proc/sys/kernel/osrelease").ok();
@@ -173,6 +172,11 @@ fn is_running(build_id: Option<BuildId>, options: &KernelOptions) -> bool {
         (Some(recorded), Some(own)) => own.trim_ascii_end() == recorded.trim_ascii_end(),
         _ => false,
     }
+}
+
+/// The build ID of the kernel that runs here.
+pub fn running_build_id() -> Option<BuildId> {
+    note_build_id(&std::fs::read("/sys/kernel/notes").ok()?)
 }
 
 /// The NT_GNU_BUILD_ID (3) note of a list of ELF notes.

@@ -288,6 +288,52 @@ fn build_ids_of_other_files_are_added_as_perf_inject_adds_them() {
 }
 
 #[test]
+fn the_kernel_and_its_vdso_have_the_build_ids_of_those_that_run_here_only_if_they_were_recorded_here() {
+    let dir = tempfile::tempdir().unwrap();
+    let running =
+        Command::new("perf").args(["buildid-list", "--kernel"]).output().expect("perf is needed (linux-perf)");
+    let running = String::from_utf8(running.stdout).unwrap().trim().to_owned();
+    assert_eq!(running.len(), 40, "the kernel's build ID cannot be read: {running}");
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let recorded = "09".repeat(20);
+    for (release, feature, expected) in [
+        (release.trim(), None, Some(&running)),
+        ("1.2.3-other", None, None),
+        ("1.2.3-other", Some([9; 20]), Some(&recorded)),
+        (release.trim(), Some([9; 20]), Some(&recorded)),
+    ] {
+        let mut out = PerfData::new(Order::Little, super::support::perf_data::Event::usual());
+        let stamp = |time| Stamp::new(77, time);
+        let kernel = Mmap { addr: 1 << 63, len: 0x1000, pgoff: 1 << 63, path: "[kernel.kallsyms]_text" };
+        out.kernel_mmap(stamp(0), kernel);
+        out.comm(stamp(1), "program", true);
+        out.mmap2(stamp(2), Mmap { addr: 0x7fff_0000, len: 0x2000, pgoff: 0, path: "[vdso]" });
+        out.sample(stamp(3), &[0x7fff_0100]);
+        out.sample_of(0, 1, stamp(4), (1 << 63) + 8, &[-128i64 as u64, (1 << 63) + 8]);
+        out.string_feature(4, release);
+        if let Some(id) = feature {
+            out.kernel_build_id(&id);
+        }
+        fs::write(dir.path().join("perf.data"), out.into_bytes(Mode::File)).unwrap();
+        for option in ["-b", "--buildid-all"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+            command.args(["inject", option, "-i", "perf.data", "-o", "out.data"]).current_dir(dir.path());
+            finished(&mut command);
+            let list = perf(&["buildid-list"], &dir.path().join("out.data"));
+            let list = String::from_utf8(list.out).unwrap();
+            // Without any build ID perf lists what it would have asked for.
+            let known = || list.lines().filter(|line| !line.starts_with(' '));
+            let mut kernels: Vec<&str> = known().filter(|line| line.contains("[kernel")).collect();
+            kernels.dedup();
+            let line = expected.map(|id| format!("{id} [kernel.kallsyms]"));
+            assert_eq!(kernels, line.as_deref().into_iter().collect::<Vec<_>>(), "{option} {release}: {list}");
+            let vdso = known().any(|line| line.ends_with(" [vdso]"));
+            assert_eq!(vdso, release != "1.2.3-other", "{option} {release}: {list}");
+        }
+    }
+}
+
+#[test]
 fn memory_does_not_grow_with_the_recording() {
     const LIMIT: u64 = 24 << 20;
     let case = Case::new(PLAN);

@@ -294,8 +294,13 @@ impl PerfData {
 
     /// Where it was recorded: `uname -m`.
     pub(crate) fn machine(&mut self, name: &str) {
-        let text = self.string(name);
-        self.feature(6, text);
+        self.string_feature(6, name);
+    }
+
+    /// A feature that is a string: 3 HOSTNAME, 4 OSRELEASE, 6 ARCH.
+    pub(crate) fn string_feature(&mut self, bit: u8, text: &str) {
+        let text = self.string(text);
+        self.feature(bit, text);
     }
 
     /// `PERF_RECORD_NAMESPACES` of a thread in the pid namespace of that inode; the others are those of the machine.

@@ -5,11 +5,12 @@ use super::InjectOptions;
 use super::input::Input;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::cursor::Endian;
-use crate::formats::perf_data::{Edit, Mmap, RawRecord, Record, Records, kind, record};
+use crate::formats::perf_data::{Edit, Feature, Mmap, RawRecord, Record, Recording, Records, kind, record};
 use crate::model::process::{BuildId, CpuMode};
 use crate::model::{Addr, Nanos, Pid};
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::dso::{Dso, DsoKind};
+use crate::resolve::kernel;
 use crate::resolve::symbols::files;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::OsStr;
@@ -71,7 +72,7 @@ pub(super) fn edits(
         return Ok(Changes::default());
     }
     let known = options.known_build_ids.as_ref().map(|known| read_known(known, warnings)).transpose()?;
-    let mut finder = Finder { known, found: FxHashMap::default() };
+    let mut finder = Finder { known, found: recorded(spaces), kernel_runs: kernel_runs(&input.recording) };
     let endian = input.recording.header.endian;
     let hit = match mode {
         BuildIdMode::Hit | BuildIdMode::HitMappings => hits(input, spaces),
@@ -93,14 +94,15 @@ pub(super) fn edits(
     }
     for raw in Records::new(input.records(), input.base(), endian) {
         let Some(mmap) = mapping(&raw) else { continue };
-        let file = (mmap.path.to_vec(), mmap.cpumode);
+        let path = listed(mmap.path, mmap.cpumode);
+        let file = (path.to_vec(), mmap.cpumode);
         if mode == BuildIdMode::HitMappings && !hit.contains_key(&file) {
             continue;
         }
-        let Some(id) = finder.find(mmap.path, mmap.cpumode) else { continue };
+        let Some(id) = finder.find(path, mmap.cpumode) else { continue };
         if mode == BuildIdMode::All {
             if told.insert(file.0) {
-                let insert = build_id_record(&id, mmap.path, mmap.cpumode, endian);
+                let insert = build_id_record(&id, path, mmap.cpumode, endian);
                 changes.entries.extend(&insert);
                 changes.edits.push(Edit { at: raw.offset, remove: 0, insert });
             }
@@ -118,7 +120,8 @@ fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
     }
     let Ok(Record::Mmap(mmap)) = Record::parse(raw) else { return None };
     let kernel = matches!(mmap.cpumode, CpuMode::Kernel);
-    let file = mmap.cpumode == CpuMode::User && Dso::kind_of_user_path(mmap.path) == DsoKind::File;
+    let file =
+        mmap.cpumode == CpuMode::User && matches!(Dso::kind_of_user_path(mmap.path), DsoKind::File | DsoKind::Vdso);
     (kernel || file).then_some(mmap)
 }
 
@@ -149,11 +152,11 @@ fn hits(input: &Input, spaces: &AddressSpaces) -> FxHashMap<(Vec<u8>, CpuMode), 
             if seen.insert(id) {
                 let dso = spaces.dsos().get(id);
                 let cpumode = match dso.kind {
-                    DsoKind::File => CpuMode::User,
+                    DsoKind::File | DsoKind::Vdso => CpuMode::User,
                     DsoKind::Kernel | DsoKind::Module => CpuMode::Kernel,
                     _ => continue,
                 };
-                first.entry((dso.path.clone(), cpumode)).or_insert(raw.offset);
+                first.entry((listed(&dso.path, cpumode).to_vec(), cpumode)).or_insert(raw.offset);
             }
         }
     }
@@ -170,11 +173,34 @@ fn dso_of(
     spaces.lookup(pid, addr, time.unwrap_or(Nanos(u64::MAX)), mode).map(|place| place.dso)
 }
 
+/// How a file is called in lists of build IDs: the kernel without the symbol behind its name.
+fn listed(path: &[u8], cpumode: CpuMode) -> &[u8] {
+    let end =
+        path.iter().position(|&byte| byte == b']').filter(|_| cpumode == CpuMode::Kernel && path.starts_with(b"["));
+    end.map_or(path, |end| &path[..=end])
+}
+
+/// The build IDs that the recording itself has: files may have changed since.
+fn recorded(spaces: &AddressSpaces) -> FxHashMap<Vec<u8>, Option<BuildId>> {
+    let with_id = spaces.dsos().iter().filter(|(_, dso)| dso.build_id.is_some());
+    let cpumode = |dso: &Dso| if dso.kind == DsoKind::Kernel { CpuMode::Kernel } else { CpuMode::User };
+    with_id.map(|(_, dso)| (listed(&dso.path, cpumode(dso)).to_vec(), dso.build_id)).collect()
+}
+
+/// Whether the recorded kernel can be the one that runs here: then its build ID and its vdso's can be asked for.
+fn kernel_runs(recording: &Recording) -> bool {
+    let recorded = recording.features.get(&Feature::OSRELEASE);
+    let recorded = recorded.and_then(|feature| feature.string(recording.header.endian).ok());
+    let running = std::fs::read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    recorded.is_none_or(|release| release == running.trim_ascii())
+}
+
 /// Finds build IDs, each once.
 struct Finder {
-    /// In place of looking into files, if the user gave a list.
+    /// Asked before all else, if the user gave a list.
     known: Option<FxHashMap<Vec<u8>, BuildId>>,
     found: FxHashMap<Vec<u8>, Option<BuildId>>,
+    kernel_runs: bool,
 }
 
 impl Finder {
@@ -185,27 +211,11 @@ impl Finder {
             return Some(*id);
         }
         let look = || match cpumode {
-            CpuMode::Kernel if path.starts_with(b"[") => running_kernel(),
+            CpuMode::Kernel if path.starts_with(b"[") => kernel::running_build_id().filter(|_| self.kernel_runs),
+            _ if path == b"[vdso]" => files::running_vdso().filter(|_| self.kernel_runs)?.build_id(),
             _ => files::open(Path::new(OsStr::from_bytes(path)))?.build_id(),
         };
         *self.found.entry(path.to_vec()).or_insert_with(look)
-    }
-}
-
-/// The build ID of the kernel that runs here: a note (`Elf64_Nhdr`, in this machine's byte order) among others.
-fn running_kernel() -> Option<BuildId> {
-    let notes = std::fs::read("/sys/kernel/notes").ok()?;
-    let mut rest = &notes[..];
-    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
-    loop {
-        let (name_len, len, kind) = (word(rest, 0)?, word(rest, 4)?, word(rest, 8)?);
-        let start = 12 + name_len.next_multiple_of(4);
-        let description = rest.get(start..start.checked_add(len)?)?;
-        const NT_GNU_BUILD_ID: usize = 3;
-        if kind == NT_GNU_BUILD_ID && rest.get(12..16) == Some(b"GNU\0") {
-            return BuildId::new(description);
-        }
-        rest = rest.get(start + len.next_multiple_of(4)..)?;
     }
 }
 

@@ -218,6 +218,11 @@ fn own_vdso(dso: &Dso) -> Option<Image> {
     if dso.kind != DsoKind::Vdso || dso.build_id.is_none() {
         return None;
     }
+    running_vdso().filter(|image| image.is(dso.build_id))
+}
+
+/// The vdso of the kernel that runs here, as it is in this process's memory.
+pub fn running_vdso() -> Option<Image> {
     use std::os::unix::fs::FileExt;
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
@@ -225,8 +230,7 @@ fn own_vdso(dso: &Dso) -> Option<Image> {
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
     let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
     std::fs::File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
-    let image = Image::new(Path::new("[vdso]"), io::Bytes::Owned(bytes)).ok()?;
-    image.is(dso.build_id).then_some(image)
+    Image::new(Path::new("[vdso]"), io::Bytes::Owned(bytes)).ok()
 }
 
 /// The checksum of `.gnu_debuglink`: CRC-32 as zlib has it.
