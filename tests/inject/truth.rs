@@ -5,9 +5,10 @@
 //! the address counts, unless a file was mapped over it since; a move ends the old range. Else the last line of the
 //! process's perf map that covers it. A child of fork starts with its parent's code; exec clears.
 //!
-//! Read are little-endian recordings in file mode, without compression.
+//! Read are little-endian recordings: files (of a killed recorder, too), pipes, directories, compressed or not.
 
 use std::collections::HashMap;
+use std::io::Write;
 
 fn u16_at(bytes: &[u8], at: usize) -> usize {
     u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap()).into()
@@ -156,8 +157,15 @@ pub(crate) struct Map {
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) pid: u32,
+    pub(crate) tid: u32,
     pub(crate) time: u64,
     pub(crate) addrs: Vec<u64>,
+}
+
+impl Sample {
+    pub(crate) fn key(&self) -> (u64, u32, u32) {
+        (self.time, self.pid, self.tid)
+    }
 }
 
 /// What matters of a recording.
@@ -168,33 +176,79 @@ pub(crate) struct Recording {
     /// Child, parent, time: of processes, not of threads.
     pub(crate) forks: Vec<(u32, u32, u64)>,
     pub(crate) execs: Vec<(u32, u64)>,
-    /// The type of every record, in file order.
+    /// The type of every record, in file order; those inside compressed ones, not these.
     pub(crate) types: Vec<u32>,
+    /// `sample_type` and `read_format` of the events: all must agree in the first.
+    sample_type: u64,
+    read_format: u64,
 }
 
 impl Recording {
-    /// Walks the records. All events must ask for the same fields.
+    /// Walks the records of one file or pipe. All events must ask for the same fields.
     pub(crate) fn read(bytes: &[u8]) -> Self {
+        Self::read_parts(bytes, &[])
+    }
+
+    /// Walks a recording whose records stand in more files: a directory's `data`, then its `data.0`, `data.1` …
+    pub(crate) fn read_parts(bytes: &[u8], more: &[Vec<u8>]) -> Self {
         assert_eq!(&bytes[..8], b"PERFILE2", "not a little-endian perf.data");
-        let attrs = u64_at(bytes, 24) as usize;
-        let sample_type = u64_at(bytes, attrs + 24);
-        let (data, size) = (u64_at(bytes, 40) as usize, u64_at(bytes, 48) as usize);
         let mut this = Self::default();
-        let (mut at, end) = (data, data + size);
-        while at + 8 <= end {
-            let (kind, misc, len) = (u32_at(bytes, at), u16_at(bytes, at + 4), u16_at(bytes, at + 6));
-            assert!(len >= 8, "record of {len} bytes at {at:#x}");
-            this.record(kind, misc, &bytes[at..at + len], sample_type);
-            at += len;
+        if u64_at(bytes, 8) == 16 {
+            this.walk(&bytes[16..]);
+        } else {
+            this.event(&bytes[u64_at(bytes, 24) as usize..]);
+            let (data, size) = (u64_at(bytes, 40) as usize, u64_at(bytes, 48) as usize);
+            // A recorder that was killed leaves 0.
+            this.walk(if size == 0 { &bytes[data..] } else { &bytes[data..data + size] });
         }
-        this.samples.sort_by_key(|sample| sample.time);
+        more.iter().for_each(|part| this.walk(part));
+        this.samples.sort_by_key(Sample::key);
         this
     }
 
-    fn record(&mut self, kind: u32, misc: usize, record: &[u8], sample_type: u64) {
+    /// A `perf_event_attr`.
+    fn event(&mut self, attr: &[u8]) {
+        let sample_type = u64_at(attr, 24);
+        assert!(self.sample_type == 0 || self.sample_type == sample_type, "events with other fields");
+        (self.sample_type, self.read_format) = (sample_type, self.read_format | u64_at(attr, 32));
+    }
+
+    /// The records of one file; those of a compressed stream come where it is complete.
+    fn walk(&mut self, records: &[u8]) {
+        let mut unpacker = zstd::stream::write::Decoder::new(Vec::new()).unwrap();
+        let mut at = 0;
+        while at + 8 <= records.len() {
+            let (kind, misc, len) = (u32_at(records, at), u16_at(records, at + 4), u16_at(records, at + 6));
+            assert!(len >= 8, "record of {len} bytes at {at:#x}");
+            let Some(record) = records.get(at..at + len) else { break };
+            at += len;
+            match kind {
+                // HEADER_ATTR, HEADER_TRACING_DATA and AUXTRACE, the last two with bytes behind the record.
+                64 => self.event(&record[8..]),
+                66 => at += u32_at(record, 8).next_multiple_of(8) as usize,
+                71 => at += u64_at(record, 8) as usize,
+                81 | 83 => {
+                    let packed = if kind == 81 { &record[8..] } else { &record[16..][..u64_at(record, 8) as usize] };
+                    unpacker.write_all(packed).and_then(|()| unpacker.flush()).unwrap();
+                    let plain = unpacker.get_mut();
+                    let mut whole = 0;
+                    while plain.len() >= whole + 8 && plain.len() >= whole + u16_at(plain, whole + 6) {
+                        whole += u16_at(plain, whole + 6).max(8);
+                    }
+                    let plain: Vec<u8> = plain.drain(..whole).collect();
+                    self.walk(&plain);
+                    continue;
+                }
+                _ => {}
+            }
+            self.record(kind, misc, record);
+        }
+    }
+
+    fn record(&mut self, kind: u32, misc: usize, record: &[u8]) {
         self.types.push(kind);
         // The trailer's fields behind TIME: ID, STREAM_ID, CPU, IDENTIFIER.
-        let behind: usize = [6, 9, 7, 16].iter().filter(|bit| sample_type >> **bit & 1 == 1).count() * 8;
+        let behind: usize = [6, 9, 7, 16].iter().filter(|bit| self.sample_type >> **bit & 1 == 1).count() * 8;
         let time = || u64_at(record, record.len() - behind - 8);
         match kind {
             3 if misc & 1 << 13 != 0 => self.execs.push((u32_at(record, 8), time())),
@@ -208,15 +262,15 @@ impl Recording {
                 len: u64_at(record, 24),
                 path: text_at(record, 72),
             }),
-            9 => self.samples.push(Self::sample(record, sample_type)),
+            9 => self.samples.push(self.sample(record)),
             _ => {}
         }
     }
 
-    fn sample(record: &[u8], sample_type: u64) -> Sample {
+    fn sample(&self, record: &[u8]) -> Sample {
         let mut at = 8;
         let mut field = |bit: u32| {
-            let here = sample_type >> bit & 1 == 1;
+            let here = self.sample_type >> bit & 1 == 1;
             at += if here { 8 } else { 0 };
             here.then(|| u64_at(record, at - 8))
         };
@@ -227,15 +281,26 @@ impl Recording {
         for bit in [3, 6, 9, 7, 8] {
             field(bit);
         }
+        if self.sample_type >> 4 & 1 == 1 {
+            let count = |bits: &[u64]| bits.iter().filter(|bit| self.read_format >> **bit & 1 == 1).count();
+            let values = if self.in_groups() { u64_at(record, at) as usize } else { 1 };
+            at += 8 * (usize::from(self.in_groups()) + count(&[0, 1]) + values * (1 + count(&[2, 4])));
+        }
         let mut addrs = vec![ip];
-        if let Some(count) = field(5) {
-            let chain = (0..count as usize).map(|nth| u64_at(record, at + 8 * nth));
+        if self.sample_type >> 5 & 1 == 1 {
+            let count = u64_at(record, at) as usize;
+            let chain = (1..=count).map(|nth| u64_at(record, at + 8 * nth));
             // PERF_CONTEXT_MAX: what is not less marks a change of context; perf drops chains with unknown marks.
             let (marks, known): (Vec<u64>, Vec<u64>) = chain.partition(|addr| *addr >= -4095i64 as u64);
             let odd = marks.iter().any(|mark| ![-32i64, -128, -512].contains(&(*mark as i64)));
             addrs = if odd { Vec::new() } else { known };
         }
-        Sample { pid: who as u32, time, addrs }
+        Sample { pid: who as u32, tid: (who >> 32) as u32, time, addrs }
+    }
+
+    /// Whether a sample tells the numbers of a whole group (`:S`): perf prints it once for each event that counted.
+    fn in_groups(&self) -> bool {
+        self.read_format >> 3 & 1 == 1
     }
 }
 
@@ -243,9 +308,16 @@ impl Recording {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Printed {
     pub(crate) pid: u32,
+    pub(crate) tid: u32,
     pub(crate) time: u64,
     /// Address, or offset in the file, as printed; name (`[unknown]`); file.
     pub(crate) frames: Vec<(u64, Vec<u8>, Vec<u8>)>,
+}
+
+impl Printed {
+    pub(crate) fn key(&self) -> (u64, u32, u32) {
+        (self.time, self.pid, self.tid)
+    }
 }
 
 /// Reads perf script's text.
@@ -262,10 +334,11 @@ pub(crate) fn read_script(text: &[u8]) -> Vec<Printed> {
             let dso = rest.get(split + 2..rest.len().max(1) - 1).unwrap_or_default();
             samples.last_mut().unwrap().frames.push((addr, rest[..split].to_vec(), dso.to_vec()));
         } else {
-            let pid = words.next().unwrap().split('/').next().unwrap().parse().unwrap();
+            let (pid, tid) = words.next().unwrap().split_once('/').unwrap();
+            let (pid, tid) = (pid.parse().unwrap(), tid.parse().unwrap());
             let (seconds, nanos) = words.next().unwrap().trim_end_matches(':').split_once('.').unwrap();
             let time = seconds.parse::<u64>().unwrap() * 1_000_000_000 + nanos.parse::<u64>().unwrap();
-            samples.push(Printed { pid, time, frames: Vec::new() });
+            samples.push(Printed { pid, tid, time, frames: Vec::new() });
         }
     }
     samples
@@ -318,12 +391,15 @@ impl Verdict {
 pub(crate) fn judge(truth: &Truth, recording: &Recording, printed: &[Printed]) -> Verdict {
     let mut verdict = Verdict::default();
     let mut printed: Vec<&Printed> = printed.iter().collect();
-    printed.sort_by_key(|sample| sample.time);
+    printed.sort_by_key(|sample| sample.key());
+    if recording.in_groups() {
+        printed.dedup_by_key(|sample| sample.key());
+    }
     assert_eq!(printed.len(), recording.samples.len(), "perf script prints another number of samples");
     for (sample, printed) in recording.samples.iter().zip(printed) {
         assert_eq!(
-            (sample.time, sample.addrs.len()),
-            (printed.time, printed.frames.len()),
+            (sample.key(), sample.addrs.len()),
+            (printed.key(), printed.frames.len()),
             "{sample:x?}\n{printed:x?}"
         );
         for (addr, (_, name, dso)) in sample.addrs.iter().zip(&printed.frames) {

@@ -69,6 +69,43 @@ fn the_brute_force_look_up_agrees_with_the_generator() {
 }
 
 #[test]
+fn the_brute_force_reader_knows_pipes_compressed_parts_and_killed_recorders() {
+    let made =
+        |mode| generate(Plan { loads: 50, samples: 90, processes: 2, moves: false, order: Order::Little, mode }, "/");
+    let file = made(Mode::File).perf_data;
+    let key = |recording: Recording| -> Vec<_> {
+        recording.samples.into_iter().map(|sample| (sample.pid, sample.tid, sample.time, sample.addrs)).collect()
+    };
+    let expected = key(Recording::read(&file));
+    assert!(expected.len() > 50);
+    assert_eq!(key(Recording::read(&made(Mode::Pipe).perf_data)), expected);
+
+    let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
+    let (start, end) = (number(40), number(40) + number(48));
+    let with_records = |records: &[u8], size: u64| {
+        let mut bytes = [&file[..start], records].concat();
+        bytes[48..56].copy_from_slice(&size.to_le_bytes());
+        bytes
+    };
+    // A killed recorder: no size, and the last record is cut.
+    let killed = key(Recording::read(&with_records(&file[start..end - 4], 0)));
+    assert!(killed.len() + 1 >= expected.len() && expected.starts_with(&killed));
+    // One stream in two records, cut inside a record: COMPRESSED, then COMPRESSED2 with padding.
+    let packed = zstd::encode_all(&file[start..end], 1).unwrap();
+    let (one, two) = packed.split_at(packed.len() / 3);
+    let record = |kind: u32, body: &[u8]| {
+        let head = [kind.to_le_bytes(), ((8 + body.len() as u32) << 16).to_le_bytes()].concat();
+        [&head, body].concat()
+    };
+    let mut padded = [&(two.len() as u64).to_le_bytes(), two].concat();
+    padded.resize(padded.len().next_multiple_of(8), 0);
+    let records = [record(81, one), record(83, &padded)].concat();
+    assert_eq!(key(Recording::read(&with_records(&records, records.len() as u64))), expected);
+    // A directory: the samples in a file of their own.
+    assert_eq!(key(Recording::read_parts(&with_records(&[], 0), &[file[start..end].to_vec()])), expected);
+}
+
+#[test]
 fn names_that_perf_does_not_know_are_counted() {
     let plan = Plan { loads: 100, samples: 50, processes: 1, moves: false, order: Order::Little, mode: Mode::File };
     let made = generate(plan, "/nowhere");
