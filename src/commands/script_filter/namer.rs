@@ -33,14 +33,16 @@ impl<'m, 'data> Namer<'m, 'data> {
     }
 
     pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
-        let asked = self.asked.by_pid.contains_key(&wanted.pid);
+        let asked = self.asked.by_pid.get(&wanted.pid);
         // A dump that was mapped since then is to be looked for.
         let markers = || self.asked.markers.iter().filter(|marker| marker.pid == wanted.pid).count();
-        if !asked || wanted.markers > markers() {
-            return Answer::NotLoaded;
-        }
+        let Some(process) = asked.filter(|_| wanted.markers <= markers()) else { return Answer::NotLoaded };
         let at = wanted.addr.for_lookup();
-        let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else { return Answer::Unknown };
+        let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else {
+            // Whether a child still runs its parent's program depends on the time.
+            let never = process.forked.is_none() && self.map.lookup(wanted.pid, at, None).is_none();
+            return Answer::Unknown(wanted.time.filter(|_| !never).map_or(ALWAYS, moment));
+        };
         let code = self.map.code(hit.code);
         // A child has the objects of its parent.
         let owner = self.map.segment(hit.segment).pid;
@@ -60,20 +62,27 @@ impl<'m, 'data> Namer<'m, 'data> {
 
     /// At which times the answer is the same.
     fn valid(&self, wanted: &Wanted<'_>, hit: Hit) -> Range<Nanos> {
-        let always = Nanos(0)..Nanos(u64::MAX);
         let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
         match (hit.how, wanted.time) {
-            (_, None) => always,
+            (_, None) => ALWAYS,
             // What a child inherits it may replace at any time.
             (How::Live, Some(_)) if self.map.segment(hit.segment).pid == wanted.pid => {
                 let segment = self.map.segment(hit.segment);
                 segment.from..segment.until
             }
             // No load with a time was ever there.
-            (How::Untimed, Some(_)) if last().is_some_and(|last| last.how == How::Untimed) => always,
-            (_, Some(time)) => time..Nanos(time.0.saturating_add(1)),
+            (How::Untimed, Some(_)) if last().is_some_and(|last| last.how == How::Untimed) => ALWAYS,
+            (_, Some(time)) => moment(time),
         }
     }
+}
+
+/// All times.
+const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
+
+/// No other time.
+fn moment(time: Nanos) -> Range<Nanos> {
+    time..Nanos(time.0.saturating_add(1))
 }
 
 /// Marks processes, and those they were forked from, as asked for, with what the text says of them: forks, execs, and

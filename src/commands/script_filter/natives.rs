@@ -17,6 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A function, and how far into it.
 type Function = (Box<[u8]>, u64);
 
+/// What a file holds it holds at all times.
+const ALWAYS: std::ops::Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
+
 /// What was looked up so far.
 #[derive(Debug)]
 pub(super) struct Natives<'a> {
@@ -34,10 +37,10 @@ impl<'a> Natives<'a> {
         let at = addr.for_lookup();
         let known = self.files.get_key_value(file).and_then(|(path, known)| Some((path, known.get(&at.0)?)));
         let Some((path, function)) = known else { return Answer::NotLoaded };
-        let Some((name, offset)) = function else { return Answer::Unknown };
+        let Some((name, offset)) = function else { return Answer::Unknown(ALWAYS) };
         let offset = offset + (addr.raw().0 - at.0);
         let named = Named { name: Cow::Borrowed(name), offset, dso: Cow::Borrowed(path), source: None };
-        Answer::Named(named, Nanos(0)..Nanos(u64::MAX))
+        Answer::Named(named, ALWAYS)
     }
 
     /// Looks these offsets in files up.

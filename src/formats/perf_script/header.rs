@@ -84,6 +84,14 @@ impl<'a> Header<'a> {
         (!name.is_empty()).then_some(name)
     }
 
+    /// Where in `rest` the event ends, if it was printed: it stands first, or behind the period.
+    pub(super) fn event_end(&self) -> Option<usize> {
+        let mut tokens = Tokens { line: self.rest, at: 0 };
+        let (start, first) = tokens.next()?;
+        let (start, event) = if digits(first).is_some() { tokens.next()? } else { (start, first) };
+        event.ends_with(b":").then_some(start + event.len())
+    }
+
     /// The period, if it was printed: a number right before the event's name.
     pub fn period(&self) -> Option<u64> {
         let first = Tokens { line: self.rest, at: 0 }.next()?.1;

@@ -30,27 +30,54 @@ pub(super) enum Object {
     File(u32),
 }
 
+/// What is remembered of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known<'a> {
+    /// What stands behind its address.
+    Named(&'a [u8]),
+    /// That nobody can name it.
+    Unknown,
+}
+
+/// When it is asked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct When {
+    /// The time of the sample; `None`: any.
+    pub(super) time: Option<Nanos>,
+    /// How many jitdumps the process has mapped by then: the next one may have the name.
+    pub(super) markers: usize,
+}
+
 /// What it becomes, and at which times.
 #[derive(Debug, Clone)]
 struct Told {
-    text: Range<usize>,
+    /// `None` if nobody can name it,
+    text: Option<Range<usize>>,
     valid: Range<Nanos>,
+    /// with so many jitdumps mapped.
+    markers: usize,
 }
 
 impl Told {
-    fn holds(&self, time: Option<Nanos>) -> bool {
-        time.is_none_or(|time| self.valid.contains(&time))
+    fn holds(&self, when: When) -> bool {
+        when.time.is_none_or(|time| self.valid.contains(&time)) && (self.text.is_some() || self.markers == when.markers)
     }
 }
 
 /// With more text than this it starts afresh, so that its memory has a bound.
 const MOST: usize = 4 << 20;
 
+/// The same with more frames than this, named or not: for texts whose addresses hardly ever come again.
+const MOST_FRAMES: usize = 1 << 16;
+
 impl Memo {
-    /// What stands behind the frame's address, if that is known of this time (`None`: any).
-    pub(super) fn get(&self, key: &Key, time: Option<Nanos>) -> Option<&[u8]> {
-        let told = self.told.get(key).filter(|told| told.holds(time))?;
-        Some(&self.texts[told.text.clone()])
+    /// What is known of a frame.
+    pub(super) fn get(&self, key: &Key, when: When) -> Option<Known<'_>> {
+        self.told.get(key).filter(|told| told.holds(when)).map(|told| self.known(told))
+    }
+
+    fn known(&self, told: &Told) -> Known<'_> {
+        told.text.clone().map_or(Known::Unknown, |text| Known::Named(&self.texts[text]))
     }
 
     /// The number of a file.
@@ -64,9 +91,9 @@ impl Memo {
     }
 
     /// The same of a return address of JIT code by its column, where objects are shown.
-    pub(super) fn get_column(&self, pid: Pid, column: Column, time: Option<Nanos>) -> Option<&[u8]> {
-        let told = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|told| told.holds(time))?;
-        Some(&self.texts[told.text.clone()])
+    pub(super) fn get_column(&self, pid: Pid, column: Column, when: When) -> Option<Known<'_>> {
+        let told = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|told| told.holds(when))?;
+        Some(self.known(told))
     }
 
     /// That the address of the frame with this key stands so in its column; for [`Self::get_column`].
@@ -78,11 +105,7 @@ impl Memo {
 
     /// Writes a name out: `name+0xoffset (object)`, and its source line if that is wanted.
     pub(super) fn add(&mut self, key: Key, named: &Named<'_>, valid: Range<Nanos>, style: Style) -> &[u8] {
-        if self.texts.len() > MOST {
-            self.texts.clear();
-            self.told.clear();
-            self.columns.clear();
-        }
+        self.make_room();
         let shown = key.2 != Object::NotShown;
         let (start, out) = (self.texts.len(), &mut self.texts);
         out.push(b' ');
@@ -101,8 +124,22 @@ impl Memo {
             out.extend_from_slice(format!(":{line}").as_bytes());
         }
         let text = start..out.len();
-        self.told.insert(key, Told { text: text.clone(), valid });
+        self.told.insert(key, Told { text: Some(text.clone()), valid, markers: 0 });
         &self.texts[text]
+    }
+
+    /// That nobody can name a frame, at these times and with so many jitdumps mapped.
+    pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
+        self.make_room();
+        self.told.insert(key, Told { text: None, valid, markers });
+    }
+
+    fn make_room(&mut self) {
+        if self.texts.len() > MOST || self.told.len() >= MOST_FRAMES {
+            self.texts.clear();
+            self.told.clear();
+            self.columns.clear();
+        }
     }
 }
 
@@ -138,9 +175,18 @@ mod tests {
     fn what_was_true_at_other_times_is_not_told() {
         let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::NotShown));
         memo.add(key, &named("f"), Nanos(3)..Nanos(9), Style::default());
-        assert_eq!(memo.get(&key, Some(Nanos(3))), Some(&b" f+0xabc"[..]));
-        assert_eq!(memo.get(&key, None), Some(&b" f+0xabc"[..]));
-        assert_eq!((memo.get(&key, Some(Nanos(2))), memo.get(&key, Some(Nanos(9)))), (None, None));
+        let at = |time: Option<u64>| When { time: time.map(Nanos), markers: 0 };
+        let named = Some(Known::Named(b" f+0xabc"));
+        assert_eq!((memo.get(&key, at(Some(3))), memo.get(&key, at(None))), (named, named));
+        assert_eq!((memo.get(&key, at(Some(2))), memo.get(&key, at(Some(9)))), (None, None));
+    }
+
+    #[test]
+    fn what_nobody_knew_is_asked_again_when_a_dump_was_mapped() {
+        let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::Jit));
+        memo.add_unknown(key, Nanos(3)..Nanos(9), 1);
+        let with = |markers| memo.get(&key, When { time: Some(Nanos(4)), markers });
+        assert_eq!((with(1), with(2)), (Some(Known::Unknown), None));
     }
 
     #[test]
@@ -152,5 +198,9 @@ mod tests {
             memo.add(key, &named(long), Nanos(0)..Nanos(1), Style::default());
         }
         assert!(memo.texts.capacity() < 4 * MOST && memo.told.len() < 8);
+        for at in 0..2 * MOST_FRAMES as u64 {
+            memo.add_unknown((Pid(1), FrameAddr::Ip(Addr(at)), Object::Jit), Nanos(0)..Nanos(1), 0);
+        }
+        assert!(memo.told.len() <= MOST_FRAMES);
     }
 }

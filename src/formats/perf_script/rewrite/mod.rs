@@ -8,6 +8,7 @@
 //! ```
 
 pub(super) mod column;
+mod one_line;
 mod state;
 
 pub use state::{State, cut};
@@ -15,9 +16,10 @@ pub use state::{State, cut};
 use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
 use super::known::{BEYOND_ANY_FILE, FileAddresses};
-use super::memo::{Key, Memo, Object};
+use super::memo::{Key, Known, Memo, Object, When};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use memchr::memmem::{self, Finder};
+use one_line::{named_frame, object_end, word_before};
 use state::{Lines, Sample, record_lines};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -89,8 +91,8 @@ pub struct Named<'a> {
 pub enum Answer<'a> {
     /// It has a name, and it is the same one at these times (the first included, the last not).
     Named(Named<'a>, Range<Nanos>),
-    /// Nobody knows.
-    Unknown,
+    /// Nobody knows, at these times.
+    Unknown(Range<Nanos>),
     /// The names of this process, or of this place in a file, have not been looked for: ask again when they have.
     NotLoaded,
 }
@@ -205,7 +207,8 @@ struct Job<'b, 'n, 'f> {
 enum Asked {
     /// The memo has it under this key.
     Named(Key),
-    Unknown,
+    /// It has that, too.
+    Unknown(Key),
     NotLoaded,
 }
 
@@ -232,12 +235,21 @@ impl Edited<'_, '_> {
 impl<'b> Job<'b, '_, '_> {
     /// Everything between two record lines.
     fn stretch(&mut self, range: Range<usize>) {
-        if self.style.rename {
-            for line in (Lines { text: &self.block[..range.end], at: range.start }) {
-                self.line(line, None);
-            }
-            return;
+        if !self.style.rename {
+            return self.unnamed(range);
         }
+        for line in (Lines { text: &self.block[..range.end], at: range.start }) {
+            let text = &self.block[line.clone()];
+            if text.first() != Some(&b'\t') && self.unknown.find(text).is_some() {
+                self.unnamed(line);
+            } else {
+                self.line(line, named_frame(text));
+            }
+        }
+    }
+
+    /// The frames without a name between two places.
+    fn unnamed(&mut self, range: Range<usize>) {
         let text = &self.block[..range.end];
         let mut at = range.start;
         while let Some(hit) = self.unknown.find(&text[at..]).map(|hit| at + hit) {
@@ -252,25 +264,31 @@ impl<'b> Job<'b, '_, '_> {
                 }
                 end = behind.unwrap_or(end);
             }
-            at = match self.line(start..end, Some(hit)) {
+            at = match self.line(start..end, word_before(&text[start..], hit - start)) {
                 Some(key) => self.frames_below(start..end, key.0, text),
                 None => end,
             };
         }
     }
 
-    /// Goes on below a frame that was named as long as lines differ from its line in nothing but the address, which
+    /// Goes on below a frame that the memo has as long as lines differ from its line in nothing but the address, which
     /// most do, without taking each apart. Where it ended.
     fn frames_below(&mut self, mut line: Range<usize>, pid: Pid, text: &[u8]) -> usize {
         // The same number is another place in each file.
         let absolute = matches!(self.last_place, Some((_, Place::Anonymous(_))));
         let tail = column::tail(&self.block[line.clone()]).filter(|_| absolute);
         let Some(tail) = tail else { return line.end };
+        let when = When { time: self.state.sample.time, markers: self.state.known.markers_of(pid) };
         while let Some((column, next)) = column::next(text, line.end, tail) {
             let behind_address = next.start + column::END..next.end;
-            if let Some(told) = self.memo.get_column(pid, column, self.state.sample.time) {
-                self.counts.named += 1;
-                self.edited.replace(behind_address, told);
+            if let Some(known) = self.memo.get_column(pid, column, when) {
+                match known {
+                    Known::Named(told) => {
+                        self.counts.named += 1;
+                        self.edited.replace(behind_address, told);
+                    }
+                    Known::Unknown => self.counts.unresolved += 1,
+                }
                 (self.seen, self.last_frame) = (next.start, Some(next.end));
             } else {
                 match self.line(next.clone(), None) {
@@ -283,16 +301,14 @@ impl<'b> Job<'b, '_, '_> {
         line.end
     }
 
-    /// A line that may be a frame without a name; `unknown` is where the word stands. What the memo has it under, if
-    /// it is one of JIT code and was named.
-    fn line(&mut self, line: Range<usize>, unknown: Option<usize>) -> Option<Key> {
+    /// A line that may be a frame; `in_sample` is where it begins if the line is a sample of one line. What the memo has it under, if
+    /// it is one of JIT code and was asked for.
+    fn line(&mut self, line: Range<usize>, in_sample: Option<usize>) -> Option<Key> {
         let end = line.end - usize::from(self.block[line.clone()].ends_with(b"\r"));
         let block = self.block;
         let text = &block[line.start..end];
         let in_stack = text.first() == Some(&b'\t');
-        let frame_at =
-            if in_stack { first_word(text) } else { unknown.and_then(|at| word_before(text, at - line.start)) };
-        let frame_at = frame_at?;
+        let frame_at = if in_stack { first_word(text) } else { in_sample }?;
         let frame = Frame::parse_unknown(&text[frame_at..]).or_else(|| Frame::parse(&text[frame_at..]))?;
         if (frame.symbol != UNKNOWN && !self.style.rename) || frame.inlined || frame.addr >> 63 != 0 {
             return None;
@@ -395,7 +411,10 @@ impl<'b> Job<'b, '_, '_> {
                 self.counts.named += 1;
                 return Some(key);
             }
-            Asked::Unknown => self.counts.unresolved += u64::from(!known),
+            Asked::Unknown(key) => {
+                self.counts.unresolved += u64::from(!known);
+                return Some(key);
+            }
             Asked::NotLoaded => {
                 self.needs.pids.insert(pid);
             }
@@ -412,7 +431,7 @@ impl<'b> Job<'b, '_, '_> {
         let object = self.memo.file(dso);
         match self.ask(behind_address, object, Wanted { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 }) {
             Asked::Named(_) => self.counts.native += 1,
-            Asked::Unknown => self.counts.native_left += 1,
+            Asked::Unknown(_) => self.counts.native_left += 1,
             Asked::NotLoaded => {
                 self.needs.places.insert((dso.to_vec(), addr.for_lookup().0));
             }
@@ -422,9 +441,13 @@ impl<'b> Job<'b, '_, '_> {
     /// Names a frame if its name is known, from this or an earlier block or by the namer.
     fn ask(&mut self, behind_address: Range<usize>, object: Object, wanted: Wanted<'_>) -> Asked {
         let key = (wanted.pid, wanted.addr, object);
-        if let Some(text) = self.memo.get(&key, wanted.time) {
-            self.edited.replace(behind_address, text);
-            return Asked::Named(key);
+        match self.memo.get(&key, When { time: wanted.time, markers: wanted.markers }) {
+            Some(Known::Named(text)) => {
+                self.edited.replace(behind_address, text);
+                return Asked::Named(key);
+            }
+            Some(Known::Unknown) => return Asked::Unknown(key),
+            None => {}
         }
         match (self.namer)(wanted) {
             Answer::Named(named, valid) => {
@@ -432,7 +455,10 @@ impl<'b> Job<'b, '_, '_> {
                 self.edited.replace(behind_address, text);
                 Asked::Named(key)
             }
-            Answer::Unknown => Asked::Unknown,
+            Answer::Unknown(valid) => {
+                self.memo.add_unknown(key, valid, wanted.markers);
+                Asked::Unknown(key)
+            }
             Answer::NotLoaded => Asked::NotLoaded,
         }
     }
@@ -452,28 +478,6 @@ impl<'b> Job<'b, '_, '_> {
 
 fn first_word(text: &[u8]) -> Option<usize> {
     text.iter().position(|byte| !byte.is_ascii_whitespace())
-}
-
-/// Where the object ends that stands behind a frame's symbol. In samples of one line more may follow: where a branch
-/// went (`=>` and the next frame), the last branches. `None` if nothing follows, or no object is shown.
-fn object_end(text: &[u8]) -> Option<usize> {
-    let mut depth = text.strip_prefix(b" (").map(|_| 0usize)?;
-    let end = text.iter().position(|byte| {
-        match byte {
-            b'(' => depth += 1,
-            b')' => depth -= 1,
-            _ => {}
-        }
-        *byte == b')' && depth == 0
-    })?;
-    Some(end + 1).filter(|&end| !text[end..].trim_ascii().is_empty())
-}
-
-/// Where the word before `at` begins, if only one space is between.
-fn word_before(text: &[u8], at: usize) -> Option<usize> {
-    let end = at.checked_sub(1).filter(|&end| text[end] == b' ')?;
-    let start = text[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
-    (start < end).then_some(start)
 }
 
 #[cfg(test)]

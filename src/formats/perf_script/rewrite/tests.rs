@@ -19,7 +19,8 @@ fn namer(wanted: Wanted<'_>) -> Answer<'static> {
             Answer::Named(named, Nanos(0)..Nanos(9_000_000_000))
         }
         Pid(77) => Answer::NotLoaded,
-        _ => Answer::Unknown,
+        Pid(5) => Answer::Unknown(Nanos(9_000_000_001)..Nanos(u64::MAX)),
+        _ => Answer::Unknown(Nanos(0)..Nanos(u64::MAX)),
     }
 }
 
@@ -34,7 +35,7 @@ fn native(file: &[u8], addr: FrameAddr) -> Answer<'static> {
     match (file, addr.for_lookup().0) {
         (b"/bin/x", 0x100..0x200) => Answer::Named(named(addr.raw().0), Nanos(0)..Nanos(u64::MAX)),
         (b"/bin/x", 0x500..) => Answer::NotLoaded,
-        _ => Answer::Unknown,
+        _ => Answer::Unknown(Nanos(0)..Nanos(u64::MAX)),
     }
 }
 
@@ -159,6 +160,41 @@ fn renaming_covers_frames_that_have_a_name() {
     let (text, counts) = rewritten(text, Style { rename: true, ..Style::default() });
     assert!(text.contains("\t 1010 jit fn (a)+0x10 (/d/jitted-5.so)\n\t 1011 f (/bin/x)"), "{text}");
     assert_eq!(counts.named, 1);
+}
+
+#[test]
+fn renaming_covers_samples_of_one_line() {
+    let style = Style { rename: true, ..Style::default() };
+    for head in ["app 5 8.000002:  1 branch:u:  ", "app 5 8.000002: c: ", "app 5 8.000002: ", "app 5 c: "] {
+        for symbol in ["[unknown]", "f(int, (a))+0x9", "Eval: main b (c)"] {
+            let line = format!("{head} 1010 {symbol} (/tmp/perf-5.map)\n");
+            let (text, counts) = rewritten(&line, style);
+            assert_eq!((text, counts.named), (format!("{head} 1010 jit fn (a)+0x10 (/d/jitted-5.so)\n"), 1), "{line}");
+        }
+    }
+    for rest in
+        ["1010 f (/bin/x)", "1010 f (/tmp/perf-5.map) => 1011 g (/tmp/perf-5.map)", "1010 f", "1010 f (//anon) 0x1/0x2"]
+    {
+        let line = format!("app 5 8.000002:  1 c: {rest}\n");
+        assert_eq!(rewritten(&line, style).0, line);
+    }
+}
+
+#[test]
+fn what_nobody_knows_is_not_asked_for_again() {
+    let stack = |seconds: u64| {
+        format!("app 6 {seconds}.000002: 1 c: \n{}\n", "\t            1010 [unknown] (//anon)\n".repeat(3))
+    };
+    let (asked, text) = (std::sync::atomic::AtomicU64::new(0), stack(1) + &stack(2) + &stack(3));
+    let namer = |wanted: Wanted<'_>| {
+        asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        namer(wanted)
+    };
+    let (mut memo, mut out) = (Memo::default(), Vec::new());
+    let found = rewrite(text.as_bytes(), &State::default(), Style::default(), &namer, &mut memo, &mut out);
+    assert_eq!(found, Rewritten::Unchanged(Counts { unresolved: 9, ..Counts::default() }));
+    // Once as the address of the sample, once as a return address.
+    assert_eq!(asked.into_inner(), 2);
 }
 
 #[test]
