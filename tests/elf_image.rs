@@ -5,6 +5,7 @@ use jitgraft::formats::cursor::Endian;
 use jitgraft::formats::elf_image::{Addressing, Helper, Image, ImageBuilder, SlotId, Target};
 use jitgraft::model::Addr;
 use jitgraft::model::code::{Code, Line, Lines, OriginId, Unwind};
+use object::{Object, ObjectSection, ObjectSymbol};
 use std::fs::File;
 use std::io::{BufWriter, Cursor};
 use std::path::{Path, PathBuf};
@@ -152,6 +153,38 @@ fn images_of_every_class_and_order_are_clean() {
             judge(&write(&build(target, addressing, &[at(only_name, 0x1100)]).0));
         }
     }
+}
+
+/// The names of the functions of an image that are in sections of code, as samply looks for them, and of the first
+/// function of all, by which samply files all code of the image.
+fn functions(made: &Made) -> (Vec<String>, String) {
+    let file = object::File::parse(&*made.bytes).unwrap();
+    let functions: Vec<_> = file.symbols().filter(|symbol| symbol.kind() == object::SymbolKind::Text).collect();
+    let in_code = functions.iter().filter(|symbol| {
+        let section = file.section_by_index(symbol.section_index().unwrap()).unwrap();
+        section.kind() == object::SectionKind::Text
+    });
+    let name = |symbol: &object::Symbol<'_, '_>| symbol.name().unwrap().to_owned();
+    (in_code.map(name).collect(), functions.first().map(name).unwrap())
+}
+
+#[test]
+fn viewers_find_functions_without_code_bytes_and_do_not_judge_all_by_the_first() {
+    let names = [&b"JS:*first"[..], b"py::second"];
+    let codes = names.map(|name| Code { bytes: None, ..code(name, &BODY) });
+    let [for_perf, for_viewers] = [false, true].map(|holes_as_code| {
+        let builder = ImageBuilder::new(X86_64, Addressing::FileOffset);
+        let mut builder = if holes_as_code { builder.holes_as_code() } else { builder };
+        for (code, addr) in codes.iter().zip([0x7f00_0000_1000, 0x7f00_0000_9000]) {
+            builder.add(code, Addr(addr));
+        }
+        builder.build()
+    });
+    assert_ne!(for_perf.build_id(), for_viewers.build_id());
+    let made = write(&for_viewers);
+    judge(&made);
+    assert_eq!(functions(&made), (vec!["JS:*first".to_owned(), "py::second".to_owned()], "[JIT]".to_owned()));
+    assert_eq!(functions(&write(&for_perf)), (vec![], "[JIT]".to_owned()));
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub(super) struct Wanted<'a, 'data> {
     /// The code that they shall have, all of it.
     pub(super) codes: &'a Pieces<'data>,
     pub(super) target: Target,
+    /// Whether the code gets addresses of its own, for readers that are not perf.
+    pub(super) relocate: bool,
     /// The processes, if the recording has copies of user stacks, which are unwound through the images.
     pub(super) unwinding: Option<&'a Processes>,
 }
@@ -133,7 +135,8 @@ fn of_process(wanted: Wanted<'_, '_>, mut segments: Vec<SegmentId>, pid: Pid, di
     segments.sort_by_key(|&id| (codes.segment(id).from, id));
     let (numbers, pieces) = distinct(codes, &segments);
     let whole: Vec<Code<'_>> = pieces.iter().map(|&(code, _)| codes.code(code)).collect();
-    let mut builder = ImageBuilder::new(wanted.target, Addressing::FileOffset);
+    let builder = ImageBuilder::new(wanted.target, Addressing::FileOffset);
+    let mut builder = if wanted.relocate { builder.holes_as_code() } else { builder };
     let slots: Vec<SlotId> = whole.iter().zip(&pieces).map(|(code, &(_, base))| builder.add(code, base)).collect();
     let count = pieces.len();
     drop(pieces);

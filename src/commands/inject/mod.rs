@@ -138,7 +138,8 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let unwinding = (has_user_stacks(&input.recording) && !plain_chains).then_some(&processes);
     let target = Target::new(machine, input.recording.header.endian);
     progress.phase("writing images");
-    let mut images = Images::write(Wanted { codes: &codes, target, unwinding }, &image_dir(options), &job.pool)?;
+    let wanted = Wanted { codes: &codes, target, relocate: options.relocate, unwinding };
+    let mut images = Images::write(wanted, &image_dir(options), &job.pool)?;
     if options.relocate {
         let mut room = Room::new(&processes, &codes, target.is_64);
         images.set_bases(|len| room.take(len))?;

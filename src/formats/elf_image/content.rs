@@ -6,7 +6,7 @@ use crate::model::process::BuildId;
 use sha1_smol::Sha1;
 
 /// Changes when the same content is written differently: the readers' caches must not mix the two.
-const WRITER: &[u8] = b"jitgraft image 2";
+const WRITER: &[u8] = b"jitgraft image 3";
 
 /// The ID of an image: SHA-1, as GNU ld makes it, over the inputs and their places. What is derived from them (symbol
 /// table, DWARF) need not be hashed.
@@ -16,6 +16,7 @@ pub(super) fn build_id(target: Target, addressing: Addressing, slots: &[Slot], l
     number(&mut hash, u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.is_big()));
     number(&mut hash, u64::from(addressing == Addressing::RunTime));
     number(&mut hash, u64::from(layout.frames == FramesAt::BehindAlways));
+    number(&mut hash, u64::from(layout.runs.iter().all(|run| run.has_bytes)));
     for piece in &layout.pieces {
         let code = slots[piece.slot as usize].code;
         for value in [piece.addr, piece.skip, piece.len, code.size, code.lines.base, code.lines.count] {

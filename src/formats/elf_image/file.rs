@@ -41,7 +41,8 @@ pub(super) fn header_size(target: Target, segments: usize) -> u64 {
     (note_at(target, segments) + NOTE).next_multiple_of(16)
 }
 
-fn note_of(image: &Image) -> Range<u64> {
+/// Where the build-ID note is, the first section.
+pub(super) fn note_of(image: &Image) -> Range<u64> {
     let at = note_at(image.target, image.layout.segments);
     at..at + NOTE
 }

@@ -104,13 +104,20 @@ pub struct Place {
 pub struct ImageBuilder<'a, 'data> {
     target: Target,
     addressing: Addressing,
+    holes_as_code: bool,
     slots: Vec<Slot<'a, 'data>>,
 }
 
 impl<'a, 'data> ImageBuilder<'a, 'data> {
     /// An image without code.
     pub fn new(target: Target, addressing: Addressing) -> Self {
-        Self { target, addressing, slots: Vec::new() }
+        Self { target, addressing, holes_as_code: false, slots: Vec::new() }
+    }
+
+    /// Lets code of which only the names are known stand over holes in the file as if it were there: some readers
+    /// (samply) look for functions only in sections of code that the file has.
+    pub fn holes_as_code(self) -> Self {
+        Self { holes_as_code: true, ..self }
     }
 
     /// Adds a piece of code as it stood at `addr` (for code that moved: once for each address). The order of calls
@@ -125,10 +132,13 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
 
     /// Gives every piece its place.
     pub fn build(self) -> Image<'a, 'data> {
-        let layout = match self.addressing {
+        let mut layout = match self.addressing {
             Addressing::FileOffset => Layout::mirror(&self.slots, self.target),
             Addressing::RunTime => Layout::at_run_time(&self.slots, self.target),
         };
+        for run in &mut layout.runs {
+            run.has_bytes |= self.holes_as_code;
+        }
         Image::new(self.target, self.addressing, self.slots, layout)
     }
 

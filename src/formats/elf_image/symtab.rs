@@ -1,10 +1,14 @@
 //! `.symtab` and `.strtab`: one local function symbol for each piece of code, streamed.
 //!
+//! In an image for perf another one stands before them, for samply: whatever a file named `jitted-*.so` has at an
+//! address, it files it under the kind of code that the *first* function's name tells (`JS:*f` is JavaScript, compiled
+//! by Turbofan), and adds a JavaScript frame of that name. The first name here tells nothing.
+//!
 //! Names may repeat (V8 logs one function many times, each at its own address), and are the runtime's bytes.
 
-use super::Image;
-use super::file::{Sections, encoder};
+use super::file::{Sections, encoder, note_of};
 use super::sink::Sink;
+use super::{Addressing, Image};
 use crate::error::Result;
 use object::elf;
 use object::write::elf::Sym;
@@ -12,6 +16,11 @@ use std::io::{Seek, Write};
 
 /// Symbols are encoded in batches of this many bytes.
 const BATCH: usize = 1 << 16;
+
+/// The function that stands before all code: the build-ID note, which nobody runs.
+const FIRST: &[u8] = b"[JIT]";
+/// The section of the note.
+const NOTE_SECTION: u32 = 1;
 
 /// A name as it goes into a string table: up to its first NUL.
 pub(super) fn until_nul(name: &[u8]) -> &[u8] {
@@ -26,23 +35,19 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections
     let mut batch = Vec::with_capacity(BATCH + 64);
     encoder.null_symbol(&mut batch);
     let mut name_at = 1_u32;
+    let first = first_name(image);
+    if !first.is_empty() {
+        let note = note_of(image);
+        encoder.symbol(&mut batch, &function(name_at, NOTE_SECTION, note.start, note.end - note.start));
+        name_at += first.len() as u32 + 1;
+    }
     for (section, run) in (sections.first_text()..).zip(&image.layout.runs) {
         for piece in &image.layout.pieces[run.pieces.clone()] {
             let name = until_nul(image.slots[piece.slot as usize].code.name);
             let next = u32::try_from(name.len() + 1).ok().and_then(|len| name_at.checked_add(len));
-            encoder.symbol(
-                &mut batch,
-                &Sym {
-                    section: Some(section),
-                    // Names beyond 4 GiB cannot be referred to: such a symbol has none.
-                    st_name: if name.is_empty() || next.is_none() { 0 } else { name_at },
-                    st_info: elf::SymbolInfo::new(elf::STB_LOCAL, elf::STT_FUNC),
-                    st_other: elf::SymbolOther(0),
-                    st_shndx: elf::SHN_UNDEF,
-                    st_value: piece.addr,
-                    st_size: piece.len,
-                },
-            );
+            // Names beyond 4 GiB cannot be referred to: such a symbol has none.
+            let st_name = if name.is_empty() || next.is_none() { 0 } else { name_at };
+            encoder.symbol(&mut batch, &function(st_name, section, piece.addr, piece.len));
             name_at = next.unwrap_or(u32::MAX);
             if batch.len() >= BATCH {
                 sink.bytes(&batch)?;
@@ -51,15 +56,37 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections
         }
     }
     sink.bytes(&batch)?;
-    let count = image.layout.pieces.len() as u32 + 1;
+    let count = image.layout.pieces.len() as u32 + 1 + u32::from(!first.is_empty());
     let strtab = sections.next() + 1;
     sections.push(b".symtab", encoder.symtab_section_header(strtab, count), start..sink.offset());
     write_names(image, sink, sections)
 }
 
+/// The name of the function before all code; none in an image for callgrind's viewers.
+fn first_name(image: &Image) -> &'static [u8] {
+    if image.addressing == Addressing::FileOffset { FIRST } else { b"" }
+}
+
+fn function(st_name: u32, section: u32, st_value: u64, st_size: u64) -> Sym {
+    Sym {
+        section: Some(section),
+        st_name,
+        st_info: elf::SymbolInfo::new(elf::STB_LOCAL, elf::STT_FUNC),
+        st_other: elf::SymbolOther(0),
+        st_shndx: elf::SHN_UNDEF,
+        st_value,
+        st_size,
+    }
+}
+
 fn write_names<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections: &mut Sections) -> Result<()> {
     let start = sink.offset();
     sink.bytes(&[0])?;
+    let first = first_name(image);
+    if !first.is_empty() {
+        sink.bytes(first)?;
+        sink.bytes(&[0])?;
+    }
     for piece in &image.layout.pieces {
         let name = until_nul(image.slots[piece.slot as usize].code.name);
         if sink.offset() - start + name.len() as u64 >= u64::from(u32::MAX) {
