@@ -1,7 +1,10 @@
 //! Opens inputs and replaces outputs; the place for memory maps.
 //!
-//! An input is never touched. An output is written under a temporary name in its own directory and renamed when it
-//! is whole: it appears complete or not at all.
+//! An input is never touched. An output gets its name when it is whole ([`NewFile`]): it appears complete or not at all.
+
+mod new_file;
+
+pub use new_file::NewFile;
 
 use crate::error::{Error, Result};
 use memmap2::{Mmap, UncheckedAdvice};
@@ -12,7 +15,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tempfile::NamedTempFile;
 
 /// Where to read from: `-` is standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +43,16 @@ impl From<PathBuf> for InPath {
 impl From<PathBuf> for OutPath {
     fn from(path: PathBuf) -> Self {
         if path.as_os_str() == "-" { Self::Stdout } else { Self::Path(path) }
+    }
+}
+
+impl OutPath {
+    /// How it is called in messages.
+    pub fn shown(&self) -> PathBuf {
+        match self {
+            Self::Stdout => PathBuf::from("(standard output)"),
+            Self::Path(path) => path.clone(),
+        }
     }
 }
 
@@ -260,7 +272,7 @@ pub struct Output {
 enum Inner {
     Stdout(BufWriter<io::Stdout>),
     File {
-        temporary: BufWriter<NamedTempFile>,
+        new: BufWriter<Writing>,
         path: PathBuf,
     },
     /// A device or pipe that cannot be replaced (`/dev/null`, a named pipe) is written to directly.
@@ -268,6 +280,20 @@ enum Inner {
 }
 
 const BUFFER: usize = 1 << 18;
+
+/// A new file, written.
+#[derive(Debug)]
+struct Writing(NewFile);
+
+impl Write for Writing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.file_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 impl Output {
     /// Tries the output path before the long work: the temporary file is made now.
@@ -290,14 +316,9 @@ impl Output {
         if path.is_dir() {
             return Err(Error::new("is a directory"));
         }
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-        let temporary = tempfile::Builder::new()
-            .prefix(".jitgraft-")
-            .permissions(permissions)
-            .tempfile_in(directory)
-            .map_err(|error| Error::new("cannot write beside it").because(error))?;
-        Ok(Inner::File { temporary: BufWriter::with_capacity(BUFFER, temporary), path: path.to_owned() })
+        let new = NewFile::create_in(path.parent().unwrap_or(Path::new("")), 0o666);
+        let new = new.map_err(|error| Error::new("cannot write there").because(error))?;
+        Ok(Inner::File { new: BufWriter::with_capacity(BUFFER, Writing(new)), path: path.to_owned() })
     }
 
     /// The file behind it where there is a plain one, for copying in the kernel and for writing at offsets.
@@ -306,7 +327,7 @@ impl Output {
         self.flush()?;
         Ok(match &mut self.inner {
             Inner::Stdout(_) | Inner::Special(_) => None,
-            Inner::File { temporary, .. } => Some(temporary.get_mut().as_file_mut()),
+            Inner::File { new, .. } => Some(new.get_mut().0.file_mut()),
         })
     }
 
@@ -334,11 +355,10 @@ impl Output {
         self.flush()?;
         match self.inner {
             Inner::Stdout(_) | Inner::Special(_) => Ok(()),
-            Inner::File { temporary, path } => {
-                let temporary = temporary.into_inner().map_err(|error| Error::from(error.into_error()))?;
-                let renamed = temporary.persist(&path);
-                renamed.map_err(|error| Error::new("cannot rename into place").because(error.error).in_file(&path))?;
-                Ok(())
+            Inner::File { new, path } => {
+                let Writing(new) = new.into_inner().map_err(|error| Error::from(error.into_error()))?;
+                new.persist(&path)
+                    .map_err(|error| Error::new("cannot be put into its place").because(error).in_file(&path))
             }
         }
     }
@@ -348,7 +368,7 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.inner {
             Inner::Stdout(out) => out.write(bytes),
-            Inner::File { temporary, .. } => temporary.write(bytes),
+            Inner::File { new, .. } => new.write(bytes),
             Inner::Special(file) => file.write(bytes),
         }
     }
@@ -356,7 +376,7 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.inner {
             Inner::Stdout(out) => out.flush(),
-            Inner::File { temporary, .. } => temporary.flush(),
+            Inner::File { new, .. } => new.flush(),
             Inner::Special(file) => file.flush(),
         }
     }

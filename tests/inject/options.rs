@@ -146,6 +146,28 @@ fn a_failure_leaves_neither_output_nor_images() {
 }
 
 #[test]
+fn a_killed_run_leaves_no_output_and_no_half_files() {
+    let dir = written();
+    let fifo = dir.path().join("known");
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo is needed (coreutils)").success());
+    // It waits for the list that nobody writes, with its images done and its output begun.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.args(["inject", "-j", "-b", "--known-build-ids=file://known", "-i", "perf.data", "-o", "out.data"]);
+    let mut child = command.current_dir(dir.path()).spawn().unwrap();
+    while !dir.path().join("jitted-77.so").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ends without having waited");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    assert_eq!(names, ["jit-77.dump", "jitted-77.so", "known", "perf.data"]);
+}
+
+#[test]
 fn the_summary_tells_what_was_done_and_q_and_v_change_it() {
     let dir = written();
     let said = |options: &[&str]| {

@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::formats::elf_image::{Addressing, Helper, Image, ImageBuilder, Place, SlotId, Target};
-use crate::io;
+use crate::io::{self, NewFile};
 use crate::model::code::Code;
 use crate::model::process::{BuildId, Processes};
 use crate::model::{Addr, Pid};
@@ -15,11 +15,10 @@ use crate::parallel::Pool;
 use crate::resolve::code_map::{CodeId, Pieces, SegmentId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// An image of one process's code.
 #[derive(Debug)]
@@ -190,34 +189,31 @@ fn write(image: &Image<'_, '_>, pid: Pid, directory: &Path, helpers: &[Helper]) 
     let (build_id, code_end) = (image.build_id(), image.code_end());
     let written = |path, made| Written { path, build_id, helpers: helpers.to_vec(), code_end, base: None, made };
     let in_directory = |error: Error| error.in_file(directory);
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    let mut builder = tempfile::Builder::new();
-    let temporary = builder.prefix(".jitgraft-").permissions(permissions).tempfile_in(directory);
-    let mut temporary = temporary.map_err(|error| in_directory(error.into()))?;
-    let mut out = BufWriter::with_capacity(1 << 18, temporary.as_file_mut());
+    let mut new = NewFile::create_in(directory, 0o755).map_err(|error| in_directory(error.into()))?;
+    let mut out = BufWriter::with_capacity(1 << 18, new.file_mut());
     image.write(&mut out).map_err(in_directory)?;
     out.flush().map_err(|error| in_directory(error.into()))?;
     drop(out);
-    let mut temporary: NamedTempFile = temporary;
     for number in 1.. {
         let name = if number == 1 { format!("jitted-{pid}.so") } else { format!("jitted-{pid}.{number}.so") };
         let path = directory.join(name);
-        match temporary.persist_noclobber(&path) {
-            Ok(_) => return Ok(written(path, true)),
-            Err(refused) if refused.error.kind() == std::io::ErrorKind::AlreadyExists => temporary = refused.file,
-            Err(refused) => return Err(Error::new("cannot rename into place").because(refused.error).in_file(&path)),
+        let placed = new.persist_noclobber(&path);
+        match placed.map_err(|error| Error::new("cannot be put into its place").because(error).in_file(&path))? {
+            None => return Ok(written(path, true)),
+            Some(back) => new = back,
         }
-        if same_content(temporary.path(), &path) {
+        if same_content(new.file(), &path) {
             return Ok(written(path, false));
         }
     }
     Err(in_directory(Error::new(format!("all names for the image of process {pid} are taken"))))
 }
 
-fn same_content(a: &Path, b: &Path) -> bool {
-    let len = |path: &Path| fs::metadata(path).map(|metadata| metadata.len()).ok();
-    if len(a) != len(b) {
+fn same_content(new: &File, path: &Path) -> bool {
+    let len = |metadata: std::io::Result<fs::Metadata>| metadata.map(|metadata| metadata.len()).ok();
+    if len(new.metadata()) != len(fs::metadata(path)) {
         return false;
     }
-    matches!((io::map_file(a), io::map_file(b)), (Ok(a), Ok(b)) if a[..] == b[..])
+    let new = new.try_clone().map_err(Error::from).and_then(io::map_open_file);
+    matches!((new, io::map_file(path)), (Ok(a), Ok(b)) if a[..] == b[..])
 }

@@ -4,7 +4,7 @@
 //! unlinked temporary file first, in the order in which they stand (a directory's streams one after the other: it
 //! has no rounds, readers sort them).
 
-use crate::commands::load::unpack;
+use crate::commands::load::{recording_in, unpack};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::perf_data::{Decompressor, Feature, Form, Recording, Records, Stop, is_compressed, kind};
 use crate::io::{self, Bytes, InPath};
@@ -48,7 +48,7 @@ impl Input {
             _ => None,
         };
         let (bytes, file) = match (path, directory) {
-            (_, Some(directory)) => (io::map_file(&directory.join("data"))?, None),
+            (_, Some(directory)) => (io::map_file(&recording_in(directory)?)?, None),
             (InPath::Path(path), None) => (io::map_file(path)?, File::open(path).ok()),
             (InPath::Stdin, None) => (io::open(path)?, None),
         };

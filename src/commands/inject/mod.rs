@@ -160,8 +160,8 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let build_ids = &other.entries;
     let parts = output::Parts { input: &input, end, edits, build_ids, images: &images, new_attrs: plain_chains };
     progress.phase("writing records");
-    output::write(parts, options, &mut output, &mut outcome.warnings)?;
-    output.commit()?;
+    let written = output::write(parts, options, &mut output, &mut outcome.warnings).and_then(|()| output.commit());
+    written.map_err(|error| error.in_file(&options.output.shown()))?;
     drop(progress);
     if options.cache {
         images.iter().for_each(|image| cache::add(image, &mut outcome.warnings));

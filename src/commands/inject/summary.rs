@@ -5,7 +5,6 @@ use super::touched::Touched;
 use super::{InjectOptions, Job};
 use crate::commands::Outcome;
 use crate::error::Warning;
-use crate::io::OutPath;
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::sources::{Account, Kind, SourceState};
@@ -45,10 +44,8 @@ pub(super) fn report(facts: &Facts<'_>, options: &InjectOptions, job: &Job, outc
         let message = format!("process {pid} has been injected before: its JIT code is left as it is");
         outcome.warnings.push(Warning::new(message));
     }
-    let to = match &options.output {
-        OutPath::Stdout => "(standard output)".to_owned(),
-        OutPath::Path(path) => path.display().to_string(),
-    };
+    let to = options.output.shown();
+    let to = to.display();
     if let Some(was) = facts.was {
         outcome.summary.push(format!("the input was {was}: {to} is one plain recording"));
     }

@@ -36,11 +36,7 @@ impl Input {
 
     /// A recording's directory: `data` is in file form, `data.0`, `data.1`, … hold records only.
     fn open_directory(path: &Path) -> Result<Self> {
-        let main = path.join("data");
-        if !main.is_file() {
-            return Err(Error::new("is a directory, and not a recording's: it has no file called data"));
-        }
-        let mut input = Self::of(io::map_file(&main)?)?;
+        let mut input = Self::of(io::map_file(&recording_in(path)?)?)?;
         for number in 0.. {
             let part = path.join(format!("data.{number}"));
             if !part.is_file() {
@@ -56,6 +52,15 @@ impl Input {
         let bytes = unpack(bytes)?;
         let format = detect(&bytes[..bytes.len().min(HEAD)]).ok_or_else(|| unknown(&bytes))?;
         Ok(Self { bytes, parts: Vec::new(), format })
+    }
+}
+
+/// The main file of a recording that is a directory.
+pub(in crate::commands) fn recording_in(directory: &Path) -> Result<PathBuf> {
+    let main = directory.join("data");
+    match main.is_file() {
+        true => Ok(main),
+        false => Err(Error::new("is a directory, and not a recording's: it has no file called data")),
     }
 }
 

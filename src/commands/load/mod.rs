@@ -5,7 +5,7 @@ mod spans;
 
 pub(super) use input::Opened;
 pub use input::{Input, default_input, shown};
-pub(super) use input::{unpack, unpacked};
+pub(super) use input::{recording_in, unpack, unpacked};
 pub(super) use spans::spans;
 
 use super::recording::{self, RecordingOptions};

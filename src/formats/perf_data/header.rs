@@ -74,7 +74,11 @@ impl Header {
             Some(b"PERFILE2") => Endian::Little,
             Some(b"2ELIFREP") => Endian::Big,
             Some(b"PERFFILE") => return Err(Error::new("perf.data of version 1 (Linux 2.6) is not read").at(0)),
-            _ => return Err(Error::new("no perf.data: it does not start with PERFILE2").at(0)),
+            _ if head.is_empty() => return Err(Error::new("is empty: nothing was recorded")),
+            _ => {
+                let why = "no perf.data: it does not start with PERFILE2; give what perf record wrote";
+                return Err(Error::new(why).at(0));
+            }
         };
         let mut cursor = Cursor::new(head, 0, endian);
         cursor.bytes(8, "magic")?;
@@ -179,7 +183,8 @@ mod tests {
     #[test]
     fn what_is_no_header_is_named() {
         let error = |head: &[u8]| Header::parse(head).unwrap_err().to_string();
-        assert_eq!(error(b"ELF"), "at byte 0x0: no perf.data: it does not start with PERFILE2");
+        assert!(error(b"ELF").starts_with("at byte 0x0: no perf.data: it does not start with PERFILE2"));
+        assert_eq!(error(b""), "is empty: nothing was recorded");
         let mut head = b"PERFILE2".to_vec();
         head.extend(40u64.to_le_bytes());
         assert_eq!(error(&head), "at byte 0x8: header size is 40: neither 16 (pipe) nor 104 and more (file)");
