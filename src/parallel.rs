@@ -58,6 +58,16 @@ impl Pool {
         })
     }
 
+    /// Streams to a sink that never fails.
+    pub fn each<T: Send, O: Send>(
+        &self,
+        items: impl Iterator<Item = T> + Send,
+        f: impl Fn(T) -> O + Sync,
+        sink: impl FnMut(O),
+    ) {
+        self.ordered(items, f, |results| results.for_each(sink));
+    }
+
     /// The same for who takes the results when it wants them: those that `take` leaves are not waited for.
     pub fn ordered<T: Send, O: Send, R>(
         &self,
@@ -113,7 +123,11 @@ impl<I: Iterator, O> Source<I, O> {
 
 /// Runs both, side by side if a worker of the pool that this runs in is free.
 pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
-    rayon::join(a, b)
+    match rayon::current_thread_index() {
+        Some(_) => rayon::join(a, b),
+        // Outside of a pool rayon would start threads that nobody asked for.
+        None => (a(), b()),
+    }
 }
 
 #[cfg(test)]

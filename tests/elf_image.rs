@@ -216,7 +216,7 @@ fn unwinding_information_is_found_through_the_search_table() {
         }
         let place = image.place(slots[1]).unwrap();
         assert_eq!(cfa(&made.bytes, place.addr), None);
-        assert_eq!(image.write(&mut Cursor::new(Vec::new())).unwrap().bad_unwind, 1);
+        assert_eq!(image.write(&mut Cursor::new(Vec::new())).unwrap().counts.bad_unwind, 1);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Reads the opened sources into code events, on the recording's clock and with its process numbers, and builds the
 //! code map.
 
+mod indexes;
+
 use super::clock::{Conversion, DumpTimes};
 use super::discover::{Found, Source};
 use super::{Account, ClockUse, Kind, SourceOptions, SourceState, outer_pid, placed_elf};
@@ -13,6 +15,7 @@ use crate::model::process::Processes;
 use crate::model::{Addr, Pid, Tid};
 use crate::parallel::Pool;
 use crate::resolve::code_map::{CodeList, CodeMap};
+use indexes::Indexes;
 use rustc_hash::FxHashMap;
 
 /// All that the sources tell.
@@ -152,7 +155,7 @@ fn read_dump<'data>(
         list: CodeList::default(),
         pending_lines: FxHashMap::default(),
         pending_unwind: None,
-        movable: movable(&dump),
+        indexes: Indexes::default(),
         with_lines: 0,
         biased: 0,
     };
@@ -197,15 +200,6 @@ fn stale(source: &Source, processes: &Processes, (first, last): (u64, u64)) -> O
         source.pid,
         seconds(time.0)
     ))
-}
-
-/// The indexes that a MOVE names: in most dumps none, so that a million loads need not be remembered by theirs.
-fn movable(dump: &JitDump<'_>) -> FxHashMap<u64, Option<usize>> {
-    let moved = dump.records().flatten().filter_map(|record| match record.body {
-        Body::Move(moved) => Some((moved.index, None)),
-        _ => None,
-    });
-    moved.collect()
 }
 
 /// Whose a dump's records are.
@@ -258,8 +252,7 @@ struct DumpReader<'a, 'data> {
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
     /// Belongs to the next load, whatever it is.
     pending_unwind: Option<Unwind<'data>>,
-    /// The last load of each code_index that ever moves, by its place in `list`.
-    movable: FxHashMap<u64, Option<usize>>,
+    indexes: Indexes,
     /// Loads with lines, and how many of these begin about [`ELF_HEADER`] too far.
     with_lines: u64,
     biased: u64,
@@ -275,14 +268,12 @@ impl<'data> DumpReader<'_, 'data> {
                 let unwind = self.pending_unwind.take();
                 let (addr, origin, bytes) = (Addr(load.addr), self.origin, Some(load.code));
                 let code = Code { name: load.name, addr, size, bytes, lines, unwind, origin };
-                if let Some(last) = self.movable.get_mut(&load.index) {
-                    *last = Some(self.list.len());
-                }
+                self.indexes.push(load.index, self.list.len());
                 let pid = self.pids.outer(Pid(load.pid));
                 self.list.push(CodeEvent { pid, tid: Tid(load.tid), time, kind: CodeEventKind::Load(code) });
             }
             Body::Move(moved) => {
-                if let Some(&Some(load)) = self.movable.get(&moved.index) {
+                if let Some(load) = self.indexes.last(moved.index) {
                     let pid = self.pids.outer(Pid(moved.pid));
                     let kind = CodeEventKind::Move { load, to: Addr(moved.to) };
                     self.list.push(CodeEvent { pid, tid: Tid(moved.tid), time, kind });

@@ -3,7 +3,9 @@
 use super::touched::{Key, Reach, Touch};
 use crate::model::process::Processes;
 use crate::model::{Addr, Nanos, Pid};
+use crate::parallel::Pool;
 use crate::resolve::code_map::{CodeMap, Segment, SegmentId};
+use rayon::slice::ParallelSliceMut;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -122,29 +124,67 @@ fn highest(list: &[Cover], into: &mut [Addr]) -> Addr {
     into[middle]
 }
 
+/// A touch, as far as it matters here.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    pid: Pid,
+    start: Addr,
+    end: Addr,
+    /// Its place in the list of touches.
+    touch: u32,
+}
+
 /// Inserted records hide code, too, where segments of different sources or generations overlap. What is touched
-/// once more after that needs a record once more: these are the covers of another round.
-pub(super) fn hidden_by_insertions(touches: &[(Key, Touch)], codes: &CodeMap<'_>) -> Vec<(Pid, Cover)> {
-    let mut shown: BTreeMap<(Pid, Addr), (Addr, Key, Touch)> = BTreeMap::new();
-    let mut hidden = Vec::new();
-    for &(key, touch) in touches {
+/// once more after that needs a record once more: these are the covers of another round. The touches are in order.
+pub(super) fn hidden_by_insertions(touches: &[(Key, Touch)], codes: &CodeMap<'_>, pool: &Pool) -> Vec<(Pid, Cover)> {
+    let shown = touches.iter().zip(0..).map(|((key, _), touch)| {
         let segment = codes.segment(key.segment);
-        let below = shown.range(..(key.pid, segment.end)).rev();
-        // Of what is shown nothing overlaps, so that the ends are in the order of the starts.
-        let overlapped: Vec<_> = below
-            .take_while(|((pid, _), (end, ..))| *pid == key.pid && *end > segment.start)
-            .map(|(place, shown)| (*place, *shown))
-            .collect();
-        for (place, (_, other, of)) in overlapped {
-            shown.remove(&place);
-            if other.segment != key.segment && of.last > touch.first {
-                let (start, end) = (segment.start, segment.end);
-                hidden.push((key.pid, Cover { when: touch.first, start, end, by: Some(key.segment) }));
-            }
+        Shown { pid: key.pid, start: segment.start, end: segment.end, touch }
+    });
+    let mut shown: Vec<Shown> = shown.collect();
+    pool.install(|| shown.par_sort_unstable_by_key(|shown| (shown.pid, shown.start, shown.touch)));
+    let mut hidden = Vec::new();
+    let mut rest = shown.as_mut_slice();
+    while !rest.is_empty() {
+        let (meeting, behind) = rest.split_at_mut(meeting(rest));
+        if meeting.len() > 1 {
+            meeting.sort_unstable_by_key(|shown| shown.touch);
+            hidden_among(meeting, touches, &mut hidden);
         }
-        shown.insert((key.pid, segment.start), (segment.end, key, touch));
+        rest = behind;
     }
     hidden
+}
+
+/// How many from the first on, by address, follow each other without a gap.
+fn meeting(shown: &[Shown]) -> usize {
+    let (pid, mut end) = (shown[0].pid, shown[0].end);
+    let apart = |next: &Shown| {
+        let apart = next.pid != pid || next.start >= end;
+        end = end.max(next.end);
+        apart
+    };
+    shown.iter().skip(1).position(apart).map_or(shown.len(), |before| before + 1)
+}
+
+/// `all` are of one process, in the order of the touches.
+fn hidden_among(all: &[Shown], touches: &[(Key, Touch)], hidden: &mut Vec<(Pid, Cover)>) {
+    let mut now: BTreeMap<Addr, Shown> = BTreeMap::new();
+    for new in all {
+        let (key, touch) = touches[new.touch as usize];
+        // Of what is shown nothing overlaps, so that the ends are in the order of the starts.
+        let below = now.range(..new.end).rev();
+        let overlapped: Vec<Shown> = below.map(|(_, old)| *old).take_while(|old| old.end > new.start).collect();
+        for old in overlapped {
+            now.remove(&old.start);
+            let (other, of) = touches[old.touch as usize];
+            if other.segment != key.segment && of.last > touch.first {
+                let cover = Cover { when: touch.first, start: new.start, end: new.end, by: Some(key.segment) };
+                hidden.push((key.pid, cover));
+            }
+        }
+        now.insert(new.start, *new);
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::io::{self, NewFile};
 use crate::model::code::Code;
 use crate::model::process::{BuildId, Processes};
 use crate::model::{Addr, Pid};
-use crate::parallel::Pool;
+use crate::parallel::{self, Pool};
 use crate::resolve::code_map::{CodeId, Pieces, SegmentId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,8 +41,8 @@ pub(super) struct Written {
 #[derive(Debug, Default)]
 pub(super) struct Images {
     by_pid: BTreeMap<Pid, Vec<Written>>,
-    /// Which of its process's images a segment is in, and where.
-    places: FxHashMap<SegmentId, (usize, u64)>,
+    /// By segment: which of its process's images it is in, and where.
+    places: Vec<Option<(u32, u64)>>,
     /// How many pieces of code are in them.
     pub(super) codes: usize,
     kept: bool,
@@ -65,6 +65,7 @@ impl Images {
     pub(super) fn write(wanted: Wanted<'_, '_>, directory: &Path, pool: &Pool) -> Result<Self> {
         let segments = wanted.codes.segments();
         let mut images = Self::default();
+        images.places.resize(segments.len(), None);
         if segments.is_empty() {
             return Ok(images);
         }
@@ -75,14 +76,14 @@ impl Images {
             by_pid.entry(segment.pid).or_default().push(SegmentId(id));
         }
         let made = pool.map(by_pid.into_iter().collect(), |(pid, list): (Pid, Vec<SegmentId>)| {
-            (pid, of_process(wanted, list, pid, &directory))
+            (pid, pool.install(|| of_process(wanted, list, pid, &directory)))
         });
         let mut failed = None;
         for (pid, result) in made {
             match result {
                 Ok((written, places, count)) => {
                     images.by_pid.insert(pid, written);
-                    images.places.extend(places);
+                    places.into_iter().for_each(|(id, place)| images.places[id.0 as usize] = Some(place));
                     images.codes += count;
                 }
                 Err(error) => failed = failed.or(Some(error)),
@@ -93,8 +94,8 @@ impl Images {
 
     /// Where a segment's first byte is: the image, and the offset in it. `None` if it could not get a place.
     pub(super) fn place(&self, codes: &Pieces<'_>, segment: SegmentId) -> Option<(&Written, u64)> {
-        let &(image, offset) = self.places.get(&segment)?;
-        Some((self.by_pid.get(&codes.segment(segment).pid)?.get(image)?, offset))
+        let (image, offset) = self.places.get(segment.0 as usize).copied().flatten()?;
+        Some((self.by_pid.get(&codes.segment(segment).pid)?.get(image as usize)?, offset))
     }
 
     /// Gives each a place to be mapped at, which `find` finds for so many bytes.
@@ -126,7 +127,7 @@ impl Drop for Images {
 }
 
 /// A process's images, its segments' places in them, and the number of pieces of code.
-type Made = (Vec<Written>, Vec<(SegmentId, (usize, u64))>, usize);
+type Made = (Vec<Written>, Vec<(SegmentId, (u32, u64))>, usize);
 
 fn of_process(wanted: Wanted<'_, '_>, mut segments: Vec<SegmentId>, pid: Pid, directory: &Path) -> Result<Made> {
     let codes = wanted.codes;
@@ -149,7 +150,7 @@ fn of_process(wanted: Wanted<'_, '_>, mut segments: Vec<SegmentId>, pid: Pid, di
     let set = builder.build_set(other_files(processes, pid));
     let written = set.images().enumerate().map(|(index, image)| write(image, pid, directory, set.helpers(index)));
     let written: Vec<Written> = written.collect::<Result<_>>()?;
-    let place = |(id, slot)| set.place(slot).map(|(image, place)| (id, (image, within(id, place))));
+    let place = |(id, slot)| set.place(slot).map(|(image, place)| (id, (image as u32, within(id, place))));
     Ok((written, slot_of.filter_map(place).collect(), count))
 }
 
@@ -186,14 +187,15 @@ fn other_files(processes: &Processes, pid: Pid) -> Vec<Range<u64>> {
 
 /// Writes an image under the first name that is free, or taken by the very same image.
 fn write(image: &Image<'_, '_>, pid: Pid, directory: &Path, helpers: &[Helper]) -> Result<Written> {
-    let (build_id, code_end) = (image.build_id(), image.code_end());
-    let written = |path, made| Written { path, build_id, helpers: helpers.to_vec(), code_end, base: None, made };
     let in_directory = |error: Error| error.in_file(directory);
     let mut new = NewFile::create_in(directory, 0o755).map_err(|error| in_directory(error.into()))?;
     let mut out = BufWriter::with_capacity(1 << 18, new.file_mut());
-    image.write(&mut out).map_err(in_directory)?;
+    let (build_id, body) = parallel::join(|| image.build_id(), || image.write_body(&mut out));
+    image.finish(&body.map_err(in_directory)?, build_id, &mut out).map_err(in_directory)?;
     out.flush().map_err(|error| in_directory(error.into()))?;
     drop(out);
+    let code_end = image.code_end();
+    let written = |path, made| Written { path, build_id, helpers: helpers.to_vec(), code_end, base: None, made };
     for number in 1.. {
         let name = if number == 1 { format!("jitted-{pid}.so") } else { format!("jitted-{pid}.{number}.so") };
         let path = directory.join(name);

@@ -45,7 +45,7 @@ use crate::io::{self, InPath, OutPath, Output};
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::{CodeMap, SegmentId};
+use crate::resolve::code_map::{self, CodeMap, SegmentId};
 use crate::resolve::symbols::{self, files::SearchOptions};
 use crate::resolve::unwind::registers::Machine;
 use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
@@ -129,12 +129,11 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
         }
         false => Moves::default(),
     };
-    let segments = segments(&codes, &touches, options.all_functions || plain_chains, &injected);
-    let mut codes = codes.into_pieces();
-    codes.keep_only(&segments);
-    let pieces_touched = renumber(&mut touches, &segments);
-    moves.renumber(&segments);
-    drop(segments);
+    let all = options.all_functions || plain_chains;
+    let (codes, numbers, pieces_touched) = keep_wanted(codes, &touches, all, &injected);
+    touches.iter_mut().for_each(|(key, _)| key.segment = numbers[key.segment.0 as usize].unwrap_or(key.segment));
+    moves.renumber(&numbers);
+    drop(numbers);
     let unwinding = (has_user_stacks(&input.recording) && !plain_chains).then_some(&processes);
     let target = Target::new(machine, input.recording.header.endian);
     progress.phase("writing images");
@@ -207,7 +206,7 @@ impl Search<'_, '_> {
             let context = Context { recording: &input.recording, codes, reach: &reach, covers: &covers, spaces };
             let mut touched = search(context, pieces, progress, job)?;
             let touches = touched.take();
-            let hidden = hidden_by_insertions(&touches, codes);
+            let hidden = hidden_by_insertions(&touches, codes, &job.pool);
             if hidden.is_empty() || round == MAX_ROUNDS {
                 if !hidden.is_empty() {
                     let message = format!(
@@ -312,25 +311,24 @@ fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, progress: &Progress, jo
     Ok(all)
 }
 
-/// The code that the images shall have, sorted.
-fn segments(codes: &CodeMap<'_>, touches: &[(Key, Touch)], all: bool, injected: &[Pid]) -> Vec<SegmentId> {
-    let own = |id: &SegmentId| !injected.contains(&codes.segment(*id).pid);
-    let every = (0..if all { codes.segments().len() as u32 } else { 0 }).map(SegmentId).filter(own);
-    let mut segments: Vec<SegmentId> = touches.iter().map(|(key, _)| key.segment).chain(every).collect();
-    segments.sort_unstable();
-    segments.dedup();
-    segments
-}
-
-/// Gives the touched code its new numbers: its places in `kept`. Gives the number of pieces.
-fn renumber(touches: &mut [(Key, Touch)], kept: &[SegmentId]) -> usize {
-    let mut seen = vec![false; kept.len()];
-    for (key, _) in touches {
-        let place = kept.binary_search(&key.segment).expect("all that is touched is kept");
-        seen[place] = true;
-        key.segment = SegmentId(place as u32);
+/// The code that the images shall have: what is touched, or all. Gives also its new numbers by the old ones, and how
+/// many stretches of it are touched.
+fn keep_wanted<'data>(
+    codes: CodeMap<'data>,
+    touches: &[(Key, Touch)],
+    all: bool,
+    injected: &[Pid],
+) -> (code_map::Pieces<'data>, Vec<Option<SegmentId>>, usize) {
+    let mut wanted = vec![false; codes.segments().len()];
+    touches.iter().for_each(|(key, _)| wanted[key.segment.0 as usize] = true);
+    let touched = wanted.iter().filter(|wanted| **wanted).count();
+    if all {
+        let of_own = codes.segments().iter().map(|segment| !injected.contains(&segment.pid));
+        wanted.iter_mut().zip(of_own).for_each(|(wanted, own)| *wanted |= own);
     }
-    seen.into_iter().filter(|seen| *seen).count()
+    let mut codes = codes.into_pieces();
+    let numbers = codes.keep_only(&wanted);
+    (codes, numbers, touched)
 }
 
 fn image_dir(options: &InjectOptions) -> PathBuf {

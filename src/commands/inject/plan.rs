@@ -32,6 +32,8 @@ pub(super) struct Plan<'a, 'data> {
     homeless: u64,
     /// The stream, and the offset of its first byte.
     stream: (&'a [u8], u64),
+    /// The sample that was looked at last: several touches come from one.
+    last: Option<Stamp>,
 }
 
 /// Who and when an inserted record says it is.
@@ -53,7 +55,7 @@ impl<'a, 'data> Plan<'a, 'data> {
         stream: (&'a [u8], u64),
     ) -> Self {
         let (used, edits, homeless) = (FxHashSet::default(), Vec::new(), 0);
-        Self { recording, codes, images, processes, used, edits, homeless, stream }
+        Self { recording, codes, images, processes, used, edits, homeless, stream, last: None }
     }
 
     /// Plans a record for everything that is touched; the touches are in order.
@@ -73,8 +75,11 @@ impl<'a, 'data> Plan<'a, 'data> {
             self.homeless += 1;
             return;
         };
-        let Some(stamp) = self.stamp(touch.first.offset) else { return };
-        let is_first = self.used.insert((key.pid, &image.path));
+        if self.last.is_none_or(|last| last.at != touch.first.offset) {
+            self.last = self.stamp(touch.first.offset);
+        }
+        let Some(stamp) = self.last else { return };
+        let is_first = (image.base.is_some() || !image.helpers.is_empty()) && self.used.insert((key.pid, &image.path));
         if let Some(base) = image.base {
             // Nothing else is ever mapped there: once is enough.
             if is_first {

@@ -77,14 +77,12 @@ fn of_sample(
 }
 
 impl Moves {
-    /// Gives segments their new numbers: their places in `kept`. What is not kept stays where it is.
-    pub(super) fn renumber(&mut self, kept: &[SegmentId]) {
-        self.0.retain_mut(|of| match kept.binary_search(&of.segment) {
-            Ok(place) => {
-                of.segment = SegmentId(place as u32);
-                true
-            }
-            Err(_) => false,
+    /// Gives segments their new numbers. What has none stays where it is.
+    pub(super) fn renumber(&mut self, numbers: &[Option<SegmentId>]) {
+        self.0.retain_mut(|of| {
+            let number = numbers.get(of.segment.0 as usize).copied().flatten();
+            of.segment = number.unwrap_or(of.segment);
+            number.is_some()
         });
     }
 

@@ -12,7 +12,7 @@ use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::{CodeMap, SegmentId};
+use crate::resolve::code_map::{CodeMap, How, SegmentId};
 use crate::resolve::dso::DsoKind;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ impl Reach {
     /// Of every process with code of its own or of those it was forked from, but for those in `without`.
     pub(super) fn new(codes: &CodeMap<'_>, processes: &Processes, without: &[Pid]) -> Self {
         let mut own: BTreeMap<Pid, Vec<(Addr, Addr)>> = BTreeMap::new();
-        for segment in codes.segments() {
-            own.entry(segment.pid).or_default().push((segment.start, segment.end));
+        for (pid, start, end) in codes.extents() {
+            own.entry(pid).or_default().push((start, end));
         }
         own.values_mut().for_each(merge);
         let mut reach = Self::default();
@@ -64,11 +64,11 @@ fn contains(ranges: &[(Addr, Addr)], addr: Addr) -> bool {
     ranges.get(at).is_some_and(|range| range.0 <= addr)
 }
 
-/// Sorts ranges and joins those that touch.
+/// Sorts ranges and joins those between which there is less than a page.
 fn merge(ranges: &mut Vec<(Addr, Addr)>) {
     ranges.sort_unstable();
     ranges.dedup_by(|next, kept| {
-        let joined = next.0 <= kept.1;
+        let joined = next.0.0.saturating_sub(kept.1.0) < 4096;
         if joined {
             kept.1 = kept.1.max(next.1);
         }
@@ -156,13 +156,19 @@ impl Touched {
             if mode != CpuMode::User {
                 continue;
             }
+            let found = if contains(ranges, frame.for_lookup()) {
+                self.touch(context, sample, pid, frame.for_lookup(), offset)
+            } else {
+                None
+            };
             // perf looks a return address up as it is: it may be the first of other code, or the only one with a name.
             if let FrameAddr::Return(addr) = frame
+                && found.is_none_or(|end| addr >= end)
                 && contains(ranges, addr)
             {
                 self.touch(context, sample, pid, addr, offset);
             }
-            if contains(ranges, frame.for_lookup()) && self.touch(context, sample, pid, frame.for_lookup(), offset) {
+            if found.is_some() {
                 has_jit = true;
                 self.counts.resolved += 1;
             } else if context.is_anonymous(pid, frame.for_lookup(), sample.time) {
@@ -200,15 +206,26 @@ impl Touched {
         }
     }
 
-    /// Notes that a sample touches what is at an address; whether there is JIT code.
-    fn touch(&mut self, context: Context<'_, '_>, sample: &Sample<'_>, pid: Pid, addr: Addr, offset: u64) -> bool {
-        let Some(hit) = context.codes.lookup(pid, addr, sample.time) else { return false };
+    /// Notes that a sample touches what is at an address. If there is JIT code, gives the first address behind it that
+    /// may have another answer.
+    fn touch(
+        &mut self,
+        context: Context<'_, '_>,
+        sample: &Sample<'_>,
+        pid: Pid,
+        addr: Addr,
+        offset: u64,
+    ) -> Option<Addr> {
+        let hit = context.codes.lookup(pid, addr, sample.time)?;
         let when = When { time: sample.time.unwrap_or_default(), offset };
         let epoch = self.epoch(context, pid, hit.segment, when);
         let key = Key { pid, segment: hit.segment, epoch };
         let touch = Touch { first: when, last: when };
         self.touches.entry(key).and_modify(|known| known.join(touch)).or_insert(touch);
-        true
+        let segment = context.codes.segment(hit.segment);
+        // Nothing has precedence over a process's own live code.
+        let sure = hit.how == How::Live && segment.pid == pid;
+        Some(if sure { segment.end } else { Addr(addr.0.saturating_add(1)) })
     }
 
     /// How often something else was mapped over a segment before a moment.

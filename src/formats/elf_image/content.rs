@@ -1,20 +1,21 @@
 //! The build ID: a hash over everything that the image is made from.
 
-use super::layout::{FramesAt, Layout, Slot};
-use super::{Addressing, Target};
+use super::layout::FramesAt;
+use super::{Addressing, Image};
 use crate::model::process::BuildId;
-use sha1_smol::Sha1;
+use sha1::{Digest, Sha1};
 
 /// Changes when the same content is written differently: the readers' caches must not mix the two.
 const WRITER: &[u8] = b"jitgraft image 3";
 
 /// The ID of an image: SHA-1, as GNU ld makes it, over the inputs and their places. What is derived from them (symbol
 /// table, DWARF) need not be hashed.
-pub(super) fn build_id(target: Target, addressing: Addressing, slots: &[Slot], layout: &Layout) -> BuildId {
+pub(super) fn build_id(image: &Image) -> BuildId {
+    let Image { target, addressing, slots, layout } = image;
     let mut hash = Sha1::new();
     hash.update(WRITER);
     number(&mut hash, u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.is_big()));
-    number(&mut hash, u64::from(addressing == Addressing::RunTime));
+    number(&mut hash, u64::from(*addressing == Addressing::RunTime));
     number(&mut hash, u64::from(layout.frames == FramesAt::BehindAlways));
     number(&mut hash, u64::from(layout.runs.iter().all(|run| run.has_bytes)));
     for piece in &layout.pieces {
@@ -29,9 +30,9 @@ pub(super) fn build_id(target: Target, addressing: Addressing, slots: &[Slot], l
             hash.update(part.unwrap_or_default());
         }
     }
-    BuildId::new(&hash.digest().bytes()).expect("no input is known whose SHA-1 is zeros only")
+    BuildId::new(&hash.finalize()).expect("no input is known whose SHA-1 is zeros only")
 }
 
 fn number(hash: &mut Sha1, value: u64) {
-    hash.update(&value.to_le_bytes());
+    hash.update(value.to_le_bytes());
 }

@@ -9,9 +9,10 @@
 
 use super::layout::{FramesAt, Run};
 use super::sink::Sink;
-use super::{Addressing, Image, Target, Written};
+use super::{Addressing, Counts, Image, Target, Written};
 use super::{eh_frame, lines, symtab};
 use crate::error::{Error, Result};
+use crate::model::process::BuildId;
 use object::elf;
 use object::write::elf::{Encoder, FileHeader, FileHeaderLayout, ProgramHeader, SectionHeader};
 use std::io::{Seek, SeekFrom, Write};
@@ -126,30 +127,44 @@ impl Sections {
     }
 }
 
-/// Writes the whole image.
-pub(super) fn write(image: &Image, out: &mut (impl Write + Seek)) -> Result<Written> {
-    let mut written = Written::default();
+/// An image of which only the start is missing, which has to know the rest.
+#[derive(Debug)]
+pub struct Body {
+    frames: eh_frame::Frames,
+    /// Offset and number of the section headers.
+    sections: (u64, u32),
+    len: u64,
+    counts: Counts,
+}
+
+/// Writes all but the start.
+pub(super) fn write_body(image: &Image, out: &mut (impl Write + Seek)) -> Result<Body> {
+    let mut counts = Counts::default();
     let mut sections = Sections::new(image);
     let mut sink = Sink::new(out, header_size(image.target, image.layout.segments))?;
     let mut frames = eh_frame::Frames::default();
     let in_front = matches!(image.layout.frames, FramesAt::InFront(_));
     if in_front {
-        frames = eh_frame::write(image, &mut sink, &mut sections, &mut written)?;
+        frames = eh_frame::write(image, &mut sink, &mut sections, &mut counts)?;
     }
     write_code(image, &mut sink, &mut sections)?;
     if image.addressing == Addressing::FileOffset {
         if !in_front {
-            frames = eh_frame::write(image, &mut sink, &mut sections, &mut written)?;
+            frames = eh_frame::write(image, &mut sink, &mut sections, &mut counts)?;
         }
-        lines::write(image, &mut sink, &mut sections, &mut written)?;
+        lines::write(image, &mut sink, &mut sections, &mut counts)?;
     }
     symtab::write(image, &mut sink, &mut sections)?;
-    let headers_at = write_section_headers(image.target, &mut sink, sections_with_names(sections))?;
-    written.len = sink.offset();
+    let sections = write_section_headers(image.target, &mut sink, sections_with_names(sections))?;
+    Ok(Body { frames, sections, len: sink.offset(), counts })
+}
+
+/// Writes the start.
+pub(super) fn finish(image: &Image, body: &Body, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
     out.seek(SeekFrom::Start(0))?;
-    out.write_all(&start_of_file(image, &frames, headers_at, written.len)?)?;
+    out.write_all(&start_of_file(image, body, build_id)?)?;
     out.flush()?;
-    Ok(written)
+    Ok(Written { build_id, len: body.len, counts: body.counts })
 }
 
 fn write_code<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections: &mut Sections) -> Result<()> {
@@ -204,9 +219,10 @@ fn write_section_headers<W: Write + Seek>(
 }
 
 /// ELF header, program headers and build-ID note.
-fn start_of_file(image: &Image, frames: &eh_frame::Frames, sections: (u64, u32), len: u64) -> Result<Vec<u8>> {
+fn start_of_file(image: &Image, body: &Body, build_id: BuildId) -> Result<Vec<u8>> {
+    let Body { frames, sections, len, .. } = body;
     let encoder = encoder(image.target);
-    if !image.target.is_64 && len > u64::from(u32::MAX) {
+    if !image.target.is_64 && *len > u64::from(u32::MAX) {
         return Err(Error::new(format!("the image needs {len} bytes, more than a 32-bit ELF file can address")));
     }
     let run_time = image.addressing == Addressing::RunTime;
@@ -229,16 +245,16 @@ fn start_of_file(image: &Image, frames: &eh_frame::Frames, sections: (u64, u32),
     for segment in segments.into_iter().chain(std::iter::repeat(null_segment())).take(image.layout.segments) {
         encoder.program_header(&mut out, &segment);
     }
-    note(image, &mut out);
+    note(image.target, build_id, &mut out);
     Ok(out)
 }
 
-fn note(image: &Image, out: &mut Vec<u8>) {
+fn note(target: Target, build_id: BuildId, out: &mut Vec<u8>) {
     use gimli::Endianity;
-    let id = image.build_id.as_bytes();
+    let id = build_id.as_bytes();
     for number in [4, id.len() as u32, elf::NT_GNU_BUILD_ID.0] {
         let mut bytes = [0; 4];
-        image.target.gimli_endian().write_u32(&mut bytes, number);
+        target.gimli_endian().write_u32(&mut bytes, number);
         out.extend_from_slice(&bytes);
     }
     out.extend_from_slice(b"GNU\0");

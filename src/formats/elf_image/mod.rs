@@ -28,6 +28,7 @@ mod set;
 mod sink;
 mod symtab;
 
+pub use file::Body;
 pub use set::{Helper, ImageSet};
 
 use super::cursor::Endian;
@@ -156,14 +157,22 @@ pub struct Image<'a, 'data> {
     addressing: Addressing,
     slots: Vec<Slot<'a, 'data>>,
     layout: Layout,
-    build_id: BuildId,
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// The build ID: the same for the same content at the same places.
+    pub build_id: BuildId,
+    /// Length of the file in bytes, holes included.
+    pub len: u64,
+    /// What became of the content.
+    pub counts: Counts,
 }
 
 /// What became of an image's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Written {
-    /// Length of the file in bytes, holes included.
-    pub len: u64,
+pub struct Counts {
     /// Pieces of code with a line table.
     pub with_lines: u64,
     /// Pieces of code with unwinding information.
@@ -174,8 +183,7 @@ pub struct Written {
 
 impl<'a, 'data> Image<'a, 'data> {
     fn new(target: Target, addressing: Addressing, slots: Vec<Slot<'a, 'data>>, layout: Layout) -> Self {
-        let build_id = content::build_id(target, addressing, &slots, &layout);
-        Self { target, addressing, slots, layout, build_id }
+        Self { target, addressing, slots, layout }
     }
 
     /// Where a piece of code is; `None` if it could not get a place: with [`Addressing::RunTime`] if later code took
@@ -189,11 +197,6 @@ impl<'a, 'data> Image<'a, 'data> {
         self.layout.code.end
     }
 
-    /// The build ID: the same for the same content at the same places.
-    pub fn build_id(&self) -> BuildId {
-        self.build_id
-    }
-
     /// How many pieces of code were added.
     pub fn len(&self) -> usize {
         self.slots.len()
@@ -204,8 +207,24 @@ impl<'a, 'data> Image<'a, 'data> {
         self.slots.is_empty()
     }
 
+    /// The build ID: the same for the same content at the same places. It takes as long as a good part of writing.
+    pub fn build_id(&self) -> BuildId {
+        content::build_id(self)
+    }
+
     /// Writes the file from the start of `out`, with seeks over what shall be holes: give a new, empty file.
     pub fn write(&self, out: &mut (impl Write + Seek)) -> Result<Written> {
-        file::write(self, out)
+        let body = self.write_body(out)?;
+        self.finish(&body, self.build_id(), out)
+    }
+
+    /// Writes all of the file but its start, for who has another thread calculate the build ID meanwhile.
+    pub fn write_body(&self, out: &mut (impl Write + Seek)) -> Result<Body> {
+        file::write_body(self, out)
+    }
+
+    /// Writes the start of the file.
+    pub fn finish(&self, body: &Body, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
+        file::finish(self, body, build_id, out)
     }
 }

@@ -34,21 +34,17 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections
     let start = sink.offset();
     let mut batch = Vec::with_capacity(BATCH + 64);
     encoder.null_symbol(&mut batch);
-    let mut name_at = 1_u32;
+    // Names of code that samples touch: they lie all over the dump, and are fetched from there only once.
+    let mut names = Names(vec![0]);
     let first = first_name(image);
     if !first.is_empty() {
         let note = note_of(image);
-        encoder.symbol(&mut batch, &function(name_at, NOTE_SECTION, note.start, note.end - note.start));
-        name_at += first.len() as u32 + 1;
+        encoder.symbol(&mut batch, &function(names.add(first), NOTE_SECTION, note.start, note.end - note.start));
     }
     for (section, run) in (sections.first_text()..).zip(&image.layout.runs) {
         for piece in &image.layout.pieces[run.pieces.clone()] {
             let name = until_nul(image.slots[piece.slot as usize].code.name);
-            let next = u32::try_from(name.len() + 1).ok().and_then(|len| name_at.checked_add(len));
-            // Names beyond 4 GiB cannot be referred to: such a symbol has none.
-            let st_name = if name.is_empty() || next.is_none() { 0 } else { name_at };
-            encoder.symbol(&mut batch, &function(st_name, section, piece.addr, piece.len));
-            name_at = next.unwrap_or(u32::MAX);
+            encoder.symbol(&mut batch, &function(names.add(name), section, piece.addr, piece.len));
             if batch.len() >= BATCH {
                 sink.bytes(&batch)?;
                 batch.clear();
@@ -59,7 +55,27 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections
     let count = image.layout.pieces.len() as u32 + 1 + u32::from(!first.is_empty());
     let strtab = sections.next() + 1;
     sections.push(b".symtab", encoder.symtab_section_header(strtab, count), start..sink.offset());
-    write_names(image, sink, sections)
+    let start = sink.offset();
+    sink.bytes(&names.0)?;
+    sections.push(b".strtab", encoder.strtab_section_header(), start..sink.offset());
+    Ok(())
+}
+
+/// The string table under way.
+struct Names(Vec<u8>);
+
+impl Names {
+    /// Adds a name and gives its offset. Names beyond 4 GiB cannot be referred to: such a symbol has none.
+    fn add(&mut self, name: &[u8]) -> u32 {
+        match u32::try_from(self.0.len()) {
+            Ok(at) if !name.is_empty() => {
+                self.0.extend_from_slice(name);
+                self.0.push(0);
+                at
+            }
+            _ => 0,
+        }
+    }
 }
 
 /// The name of the function before all code; none in an image for callgrind's viewers.
@@ -77,24 +93,4 @@ fn function(st_name: u32, section: u32, st_value: u64, st_size: u64) -> Sym {
         st_value,
         st_size,
     }
-}
-
-fn write_names<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections: &mut Sections) -> Result<()> {
-    let start = sink.offset();
-    sink.bytes(&[0])?;
-    let first = first_name(image);
-    if !first.is_empty() {
-        sink.bytes(first)?;
-        sink.bytes(&[0])?;
-    }
-    for piece in &image.layout.pieces {
-        let name = until_nul(image.slots[piece.slot as usize].code.name);
-        if sink.offset() - start + name.len() as u64 >= u64::from(u32::MAX) {
-            break;
-        }
-        sink.bytes(name)?;
-        sink.bytes(&[0])?;
-    }
-    sections.push(b".strtab", encoder(image.target).strtab_section_header(), start..sink.offset());
-    Ok(())
 }

@@ -16,13 +16,18 @@ pub struct CodeList<'data> {
 pub(super) struct Change {
     pub(super) time: Nanos,
     pub(super) start: Addr,
+    pub(super) end: Addr,
     pub(super) code: CodeId,
     pub(super) pid: Pid,
+    /// Its place among its process's changes; not known before they are swept.
+    pub(super) order: u32,
     pub(super) kind: ChangeKind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ChangeKind {
+    /// What a move leaves behind: from `time` on, this code is no longer there.
+    Gone,
     Load,
     Move,
     /// Of unknown time: of two for one place the later one in the list holds.
@@ -43,7 +48,9 @@ impl<'data> CodeList<'data> {
                 _ => (CodeId(0), to, ChangeKind::Nothing),
             },
         };
-        self.changes.push(Change { time: time.unwrap_or_default(), start, code, pid, kind });
+        let size = if kind == ChangeKind::Nothing { 0 } else { self.codes.size(code) };
+        let end = Addr(start.0.saturating_add(size));
+        self.changes.push(Change { time: time.unwrap_or_default(), start, end, code, pid, order: 0, kind });
     }
 
     /// How many events there are.
@@ -139,18 +146,18 @@ impl<'data> Codes<'data> {
         }));
     }
 
-    /// Forgets all but these, which are sorted: their numbers are then their places in the list.
-    pub(super) fn keep_only(&mut self, ids: &[CodeId]) {
+    /// Forgets those that are not `wanted`: one answer for each.
+    pub(super) fn keep_only(&mut self, wanted: &[bool]) {
         let mut details = Vec::new();
-        for (place, id) in ids.iter().enumerate() {
-            let mut code = self.packed[id.0 as usize];
-            if let Some(&known) = self.details.get(code.details as usize) {
+        let mut wanted = wanted.iter();
+        self.packed.retain_mut(|code| {
+            let keep = wanted.next().is_some_and(|wanted| *wanted);
+            if let (true, Some(&known)) = (keep, self.details.get(code.details as usize)) {
                 code.details = details.len() as u32;
                 details.push(known);
             }
-            self.packed[place] = code;
-        }
-        self.packed.truncate(ids.len());
+            keep
+        });
         self.packed.shrink_to_fit();
         self.details = details;
     }
@@ -188,7 +195,7 @@ mod tests {
     #[test]
     fn a_load_stays_small() {
         assert_eq!(size_of::<Packed<'_>>(), 48);
-        assert_eq!(size_of::<Change>(), 32);
+        assert_eq!(size_of::<Change>(), 40);
     }
 
     #[test]
@@ -215,7 +222,7 @@ mod tests {
         let shown = |id| format!("{:?}", codes.get(CodeId(id)));
         assert_eq!([shown(0), shown(1), shown(2)], [full, plain, full].map(|code| format!("{code:?}")));
         assert_eq!((codes.size(CodeId(0)), codes.size(CodeId(1)), codes.addr(CodeId(2))), (2, 5, Addr(0x10)));
-        codes.keep_only(&[CodeId(1), CodeId(2)]);
+        codes.keep_only(&[false, true, true]);
         let shown = |id| format!("{:?}", codes.get(CodeId(id)));
         assert_eq!([shown(0), shown(1)], [plain, full].map(|code| format!("{code:?}")));
         assert_eq!((codes.len(), codes.details.len()), (2, 1));

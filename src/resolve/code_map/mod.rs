@@ -18,6 +18,7 @@
 //! ```
 
 mod list;
+mod live;
 mod pieces;
 mod stab;
 mod sweep;
@@ -29,9 +30,10 @@ use crate::model::code::Code;
 use crate::model::process::Processes;
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel::Pool;
-use list::Change;
-use stab::Tree;
+use list::ChangeKind;
+use stab::Stab;
 use std::collections::BTreeMap;
+use sweep::Batch;
 
 /// One load of the code map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,12 +96,11 @@ pub struct CodeMap<'data> {
     overlaps: u64,
 }
 
-/// One process's segments.
-#[derive(Debug)]
+/// Finds one process's segments.
+#[derive(Debug, Default)]
 struct Layer {
-    timed: Tree,
-    /// Where its untimed segments stand in [`CodeMap::segments`], by address.
-    untimed: std::ops::Range<usize>,
+    timed: Stab,
+    untimed: Stab,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -118,27 +119,21 @@ impl<'data> CodeMap<'data> {
         let mut all = CodeList::default();
         lists.into_iter().for_each(|list| all.append(list));
         let CodeList { codes, mut changes } = all;
-        if !changes.is_sorted_by_key(|change| change.pid) {
-            changes.sort_by_key(|change| change.pid);
-        }
-        let by_pid: Vec<&mut [Change]> = changes.chunk_by_mut(|a, b| a.pid == b.pid).collect();
-        let swept = pool.map(by_pid, |changes| {
-            let pid = changes[0].pid;
-            (pid, sweep::sweep(pid, changes, &codes, processes.by_pid.get(&pid)))
-        });
-        drop(changes);
-        let mut segments = Vec::new();
         let mut map = Self::default();
-        for (pid, mut swept) in swept {
-            let first = segments.len();
-            let timed = pool.install(|| Tree::build(&mut swept.timed, first));
-            append(&mut segments, swept.timed);
-            let untimed = segments.len()..segments.len() + swept.untimed.len();
-            append(&mut segments, swept.untimed);
-            map.layers.insert(pid, Layer { timed, untimed });
-            map.overlaps += swept.overlaps;
-        }
-        map.pieces = Pieces { codes, segments };
+        let untimed = changes.extract_if(.., |change| change.kind == ChangeKind::Untimed).collect();
+        changes.retain(|change| matches!(change.kind, ChangeKind::Load | ChangeKind::Move));
+        sweep::untimed(untimed, pool, |batch| {
+            map.overlaps += batch.overlaps;
+            map.append(batch, |layer| &mut layer.untimed);
+        });
+        sweep::timed(changes, &codes, processes, pool, |batch| map.append(batch, |layer| &mut layer.timed));
+        pool.install(|| {
+            map.layers.values_mut().for_each(|layer| {
+                layer.timed.finish(&mut map.pieces.segments);
+                layer.untimed.finish(&mut map.pieces.segments);
+            })
+        });
+        map.pieces.codes = codes;
         for (&pid, process) in &processes.by_pid {
             if let Some((parent, at)) = process.forked.filter(|(parent, _)| *parent != pid) {
                 let exec = process.execs.iter().copied().find(|exec| *exec >= at).unwrap_or(Nanos(u64::MAX));
@@ -146,6 +141,15 @@ impl<'data> CodeMap<'data> {
             }
         }
         map
+    }
+
+    /// Adds swept segments, and what finds them in some part of the layers of their processes.
+    fn append(&mut self, mut batch: Batch, part: impl Fn(&mut Layer) -> &mut Stab) {
+        let segments = &mut self.pieces.segments;
+        for (pid, stab) in batch.stabs {
+            part(self.layers.entry(pid).or_default()).append(stab, segments.len());
+        }
+        segments.append(&mut batch.segments);
     }
 
     /// What was at `addr` in process `pid` at `time`; without a time, the last code there. Use
@@ -156,7 +160,7 @@ impl<'data> CodeMap<'data> {
         }
         let family = self.family(pid, time);
         let live = || family.clone().find_map(|(layer, time)| layer.timed.live(self.segments(), addr, time));
-        let untimed = || family.clone().find_map(|(layer, _)| self.untimed(layer, addr));
+        let untimed = || family.clone().find_map(|(layer, _)| layer.untimed.live(self.segments(), addr, None));
         let later = || family.clone().find_map(|(layer, time)| layer.timed.only_later(self.segments(), addr, time?));
         let found = |how| move |at: usize| (how, at);
         let (how, at) = live()
@@ -177,12 +181,6 @@ impl<'data> CodeMap<'data> {
         };
         let line = std::iter::successors(Some((pid, time)), next).take(MAX_GENERATIONS);
         line.filter_map(|(pid, time)| Some((self.layers.get(&pid)?, time)))
-    }
-
-    fn untimed(&self, layer: &Layer, addr: Addr) -> Option<usize> {
-        let segments = &self.segments()[layer.untimed.clone()];
-        let at = segments.partition_point(|segment| segment.start <= addr).checked_sub(1)?;
-        (addr < segments[at].end).then_some(layer.untimed.start + at)
     }
 
     /// A piece of code.
@@ -215,6 +213,15 @@ impl<'data> CodeMap<'data> {
         self.layers.keys().copied()
     }
 
+    /// Where there is code of a process at some time: stretches of addresses in no order, without holes of a
+    /// page or more.
+    pub fn extents(&self) -> impl Iterator<Item = (Pid, Addr, Addr)> + '_ {
+        self.layers.iter().flat_map(|(pid, layer)| {
+            let all = layer.timed.extents().chain(layer.untimed.extents());
+            all.map(|(start, end)| (*pid, start, end))
+        })
+    }
+
     /// How many untimed entries were cut because a later one covers them, at least in part.
     pub fn overlaps(&self) -> u64 {
         self.overlaps
@@ -223,15 +230,6 @@ impl<'data> CodeMap<'data> {
     /// Whether it knows no code at all.
     pub fn is_empty(&self) -> bool {
         self.pieces.codes.len() == 0
-    }
-}
-
-/// Appends without a copy where that can be: with a single process, the list is long.
-fn append(segments: &mut Vec<Segment>, mut more: Vec<Segment>) {
-    if segments.is_empty() {
-        *segments = more;
-    } else {
-        segments.append(&mut more);
     }
 }
 

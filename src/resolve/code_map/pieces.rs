@@ -27,23 +27,28 @@ impl<'data> Pieces<'data> {
         &self.segments
     }
 
-    /// Forgets all stretches but those in `ids`, which are sorted and all different, and the code that is in none of
-    /// them. From then on a stretch's number is its place in `ids`.
-    pub fn keep_only(&mut self, ids: &[SegmentId]) {
-        for (place, id) in ids.iter().enumerate() {
-            self.segments[place] = self.segments[id.0 as usize];
-        }
-        self.segments.truncate(ids.len());
+    /// Forgets the stretches that are not `wanted` (one answer for each), and the code that is in none of the others.
+    /// Gives the new numbers of those that stay, by their old ones.
+    pub fn keep_only(&mut self, wanted: &[bool]) -> Vec<Option<SegmentId>> {
+        let mut kept = wanted.iter();
+        self.segments.retain(|_| kept.next().is_some_and(|kept| *kept));
         self.segments.shrink_to_fit();
-        let mut codes: Vec<CodeId> = self.segments.iter().map(|segment| segment.code).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        self.codes.keep_only(&codes);
-        for segment in &mut self.segments {
-            let place = codes.binary_search(&segment.code).expect("the list was made of these");
-            segment.code = CodeId(place as u32);
-        }
+        let mut used = vec![false; self.codes.len()];
+        self.segments.iter().for_each(|segment| used[segment.code.0 as usize] = true);
+        self.codes.keep_only(&used);
+        let codes: Vec<u32> = numbers(&used).collect();
+        self.segments.iter_mut().for_each(|segment| segment.code = CodeId(codes[segment.code.0 as usize]));
+        numbers(wanted).zip(wanted).map(|(number, wanted)| wanted.then_some(SegmentId(number))).collect()
     }
+}
+
+/// The places that the wanted ones will have. Those of the others mean nothing.
+fn numbers(wanted: &[bool]) -> impl Iterator<Item = u32> + '_ {
+    wanted.iter().scan(0, |next, wanted| {
+        let number = *next;
+        *next += u32::from(*wanted);
+        Some(number)
+    })
 }
 
 #[cfg(test)]
@@ -64,8 +69,9 @@ mod tests {
         };
         let mut pieces = map.into_pieces();
         let before = [of(&pieces, 1), of(&pieces, 3)];
-        pieces.keep_only(&[SegmentId(1), SegmentId(3)]);
+        let numbers = pieces.keep_only(&[false, true, false, true]);
         assert_eq!([of(&pieces, 0), of(&pieces, 1)], before);
+        assert_eq!(numbers, [None, Some(SegmentId(0)), None, Some(SegmentId(1))]);
         assert_eq!((pieces.segments().len(), pieces.codes.len()), (2, 2));
         assert_eq!(pieces.segment(SegmentId(0)).start, before[0].0);
         assert_ne!(before[0].0, Addr(0));

@@ -1,25 +1,59 @@
-//! Finds the rectangle that holds a point among rectangles that do not overlap: a k-d tree without pointers.
+//! Finds the rectangle that holds a point among rectangles that do not overlap.
 //!
-//! The segments are reordered so that each node of the tree is a stretch of the array, split in halves down to
-//! [`LEAF`]; the nodes' bounding boxes stand in an array like a heap's. Each split takes the axis that cuts fewer
-//! rectangles: addresses where code lies side by side, times where one place was used again and again.
+//! The segments stand in [groups](Group) by address; between two groups nothing crosses. A small group is looked through;
+//! in a large one, places that were used again and again, a k-d tree without pointers leads the way: the segments are
+//! reordered so that each node of the tree is a stretch of the array, split in halves down to [`LEAF`]; the nodes'
+//! bounding boxes stand in an array like a heap's. Each split takes the axis that cuts fewer rectangles: addresses
+//! where code lies side by side, times where one place was used again and again.
 
 use super::Segment;
 use crate::model::{Addr, Nanos};
 use crate::parallel;
 use std::cell::Cell;
+use std::ops::Range;
 
 /// How many segments a leaf may hold: fewer make more boxes, more make longer scans (`benches/code_map.rs`).
 const LEAF: usize = 16;
 
+/// Groups of more segments get a tree.
+const TREE: usize = 64;
+
 /// Below this many segments a half is built on the thread that is there.
 const PARALLEL: usize = 1 << 14;
 
-/// The tree over a stretch of the code map's segments.
+/// A stretch of addresses, and the segments that are in it.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    start: Addr,
+    end: Addr,
+    segments: Range<u32>,
+    /// Its place in [`Stab::trees`], or [`NO_TREE`].
+    tree: u32,
+}
+
+const NO_TREE: u32 = u32::MAX;
+
+/// Trees of larger groups are built by all threads, when nothing else is to do.
+const LARGE: usize = 1 << 16;
+
+impl Group {
+    pub(super) fn new(addresses: Range<Addr>, segments: Range<usize>) -> Self {
+        let segments = segments.start as u32..segments.end as u32;
+        Self { start: addresses.start, end: addresses.end, segments, tree: NO_TREE }
+    }
+}
+
+/// Finds one process's segments.
+#[derive(Debug, Default)]
+pub(super) struct Stab {
+    /// By address.
+    groups: Vec<Group>,
+    trees: Vec<Tree>,
+}
+
+/// The bounding boxes of a large group's halves, quarters and so on.
 #[derive(Debug)]
-pub(super) struct Tree {
-    first: usize,
-    len: usize,
+struct Tree {
     boxes: Vec<Extent>,
 }
 
@@ -49,18 +83,40 @@ impl Extent {
     }
 }
 
-impl Tree {
-    /// Reorders the segments, which will stand from place `first` on, and builds the tree over them.
-    pub(super) fn build(segments: &mut [Segment], first: usize) -> Self {
-        let mut levels = 0;
-        while segments.len() >> levels > LEAF {
-            levels += 1;
+impl Stab {
+    /// Adds the next group; `own` are its segments, which may be reordered.
+    pub(super) fn push(&mut self, mut group: Group, own: &mut [Segment]) {
+        if own.len() > TREE && own.len() <= LARGE {
+            group.tree = self.trees.len() as u32;
+            self.trees.push(Tree::build(own));
         }
-        let mut boxes = vec![NOTHING; (2 << levels) - 1];
-        // Breadth first, each level's boxes are a stretch of the array; the halves below a node are built apart.
-        arrange(segments, levels);
-        fill(segments, levels, &mut boxes);
-        Self { first, len: segments.len(), boxes }
+        if !own.is_empty() {
+            self.groups.push(group);
+        }
+    }
+
+    /// Adds groups with higher addresses, whose segments stand `first` places further than they think.
+    pub(super) fn append(&mut self, other: Self, first: usize) {
+        let (first, trees) = (first as u32, self.trees.len() as u32);
+        self.groups.extend(other.groups.into_iter().map(|group| Group {
+            segments: group.segments.start + first..group.segments.end + first,
+            tree: if group.tree == NO_TREE { NO_TREE } else { group.tree + trees },
+            ..group
+        }));
+        self.trees.extend(other.trees);
+    }
+
+    /// Builds the trees that are not built yet. `segments` are all.
+    pub(super) fn finish(&mut self, segments: &mut [Segment]) {
+        for group in self.groups.iter_mut().filter(|group| group.segments.len() > LARGE) {
+            group.tree = self.trees.len() as u32;
+            self.trees.push(Tree::build(&mut segments[group.segments.start as usize..group.segments.end as usize]));
+        }
+    }
+
+    /// The stretches of addresses of the groups, in order.
+    pub(super) fn extents(&self) -> impl Iterator<Item = (Addr, Addr)> + '_ {
+        self.groups.iter().map(|group| (group.start, group.end))
     }
 
     /// The place of the segment that holds `addr` and is live at `time`; without a time, the last one there.
@@ -118,7 +174,8 @@ impl Tree {
         found.filter(|_| !several).map(|(place, _)| place)
     }
 
-    /// Shows `each` the segments that hold `addr` in nodes that `enter`, until it says that it has enough.
+    /// Shows `each` the segments that hold `addr`, of a large group those in nodes that `enter`, until it says that it
+    /// has enough.
     fn visit(
         &self,
         segments: &[Segment],
@@ -126,15 +183,57 @@ impl Tree {
         enter: impl Fn(&Extent) -> bool,
         mut each: impl FnMut(usize, &Segment) -> bool,
     ) {
-        let own = &segments[self.first..self.first + self.len];
+        let Some(at) = self.groups.partition_point(|group| group.start <= addr).checked_sub(1) else { return };
+        let group = &self.groups[at];
+        if addr >= group.end {
+            return;
+        }
+        let (first, end) = (group.segments.start as usize, group.segments.end as usize);
+        let each =
+            |at: usize, segment: &Segment| segment.start <= addr && addr < segment.end && each(first + at, segment);
+        let enter = |extent: &Extent| extent.holds(addr) && enter(extent);
+        let _ = match self.trees.get(group.tree as usize) {
+            Some(tree) => tree.visit(&segments[first..end], enter, each),
+            None => look_through(&segments[first..end], 0, each),
+        };
+    }
+}
+
+/// Shows `each` segment with its place; whether it has had enough.
+fn look_through(segments: &[Segment], first: usize, mut each: impl FnMut(usize, &Segment) -> bool) -> bool {
+    segments.iter().enumerate().any(|(at, segment)| each(first + at, segment))
+}
+
+impl Tree {
+    /// Reorders the segments and builds the tree over them.
+    fn build(segments: &mut [Segment]) -> Self {
+        let mut levels = 0;
+        while segments.len() >> levels > LEAF {
+            levels += 1;
+        }
+        let mut boxes = vec![NOTHING; (2 << levels) - 1];
+        // Breadth first, each level's boxes are a stretch of the array; the halves below a node are built apart.
+        arrange(segments, levels);
+        fill(segments, levels, &mut boxes);
+        Self { boxes }
+    }
+
+    /// Shows `each` the segments, with their places, in nodes that `enter`, until it has had enough; whether
+    /// it has.
+    fn visit(
+        &self,
+        segments: &[Segment],
+        enter: impl Fn(&Extent) -> bool,
+        mut each: impl FnMut(usize, &Segment) -> bool,
+    ) -> bool {
         // At most one sibling a level waits.
         let mut waiting = [(0usize, 0usize, 0usize); usize::BITS as usize];
-        waiting[0] = (0, 0, own.len());
+        waiting[0] = (0, 0, segments.len());
         let mut count = 1;
         while count > 0 {
             count -= 1;
             let (node, low, high) = waiting[count];
-            if !self.boxes[node].holds(addr) || !enter(&self.boxes[node]) {
+            if !enter(&self.boxes[node]) {
                 continue;
             }
             if 2 * node + 2 < self.boxes.len() {
@@ -142,15 +241,11 @@ impl Tree {
                 waiting[count] = (2 * node + 2, middle, high);
                 waiting[count + 1] = (2 * node + 1, low, middle);
                 count += 2;
-                continue;
-            }
-            for (at, segment) in own[low..high].iter().enumerate() {
-                let holds = segment.start <= addr && addr < segment.end;
-                if holds && each(self.first + low + at, segment) {
-                    return;
-                }
+            } else if look_through(&segments[low..high], low, &mut each) {
+                return true;
             }
         }
+        false
     }
 }
 

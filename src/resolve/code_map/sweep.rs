@@ -1,81 +1,184 @@
-//! Plays one process's loads, moves, covering maps and execs in time, and leaves the rectangles they made.
+//! Plays loads, moves, covering maps and execs in time, and leaves the rectangles they made.
+//!
+//! Code that never shares an address has nothing to do with each other: the changes are sorted into [groups](Group)
+//! whose addresses do not meet, and each is played for itself, many of them side by side, each small enough for a
+//! processor's cache.
 
+use super::Segment;
 use super::list::{Change, ChangeKind, Codes};
-use super::{CodeId, Segment};
-use crate::model::process::{Mapping, Process};
+use super::live::Live;
+use super::stab::{Group, Stab};
+use crate::model::process::{Mapping, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
+use crate::parallel::Pool;
+use rayon::slice::ParallelSliceMut;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What one process's changes left.
+/// A group is closed at the first gap behind this many changes: fewer make more groups to find one's way among, more
+/// make more segments to look through (`benches/code_map.rs`).
+const GROUP: usize = 12;
+
+/// A gap of a page always closes it, so that the extent of a group says where code can be.
+const GAP: u64 = 4096;
+
+/// Groups are swept in batches of about this many changes.
+const BATCH: usize = 1 << 14;
+
+/// What a batch of groups left.
 #[derive(Debug, Default)]
-pub(super) struct Swept {
-    pub(super) timed: Vec<Segment>,
-    /// By address.
-    pub(super) untimed: Vec<Segment>,
+pub(super) struct Batch {
+    pub(super) segments: Vec<Segment>,
+    /// What finds them, by process.
+    pub(super) stabs: BTreeMap<Pid, Stab>,
+    /// How many changes overwrote earlier ones.
     pub(super) overlaps: u64,
 }
 
-/// Sweeps. `changes` are in the sources' order; those of equal time keep it.
-pub(super) fn sweep(pid: Pid, changes: &mut [Change], codes: &Codes<'_>, process: Option<&Process>) -> Swept {
-    let (untimed, overlaps) = untimed(pid, changes, codes);
+/// Plays what has no time. `changes` are in the sources' order: the later one holds.
+pub(super) fn untimed(mut changes: Vec<Change>, pool: &Pool, sink: impl FnMut(Batch)) {
+    changes.iter_mut().zip(0..).for_each(|(change, order)| change.order = order);
+    play(changes, &FxHashMap::default(), pool, sink);
+}
+
+/// Plays loads and moves. Those of equal time are in the sources' order.
+pub(super) fn timed(
+    mut changes: Vec<Change>,
+    codes: &Codes<'_>,
+    processes: &Processes,
+    pool: &Pool,
+    sink: impl FnMut(Batch),
+) {
     if !changes.is_sorted_by_key(|change| change.time) {
-        changes.sort_by_key(|change| change.time);
+        pool.install(|| changes.par_sort_by_key(|change| change.time));
     }
-    Swept { timed: timed(pid, changes, codes, process), untimed, overlaps }
+    changes.iter_mut().zip(0..).for_each(|(change, order)| change.order = order);
+    add_gone(&mut changes, codes);
+    let cuts = processes.by_pid.iter().map(|(pid, process)| (*pid, Cuts::of(process)));
+    play(changes, &cuts.collect(), pool, sink);
 }
 
-/// What holds for the whole run, and how many changes overwrote earlier ones.
-fn untimed(pid: Pid, changes: &[Change], codes: &Codes<'_>) -> (Vec<Segment>, u64) {
-    let mut map = Live::new(pid);
-    let mut overlaps = 0;
-    for change in changes.iter().filter(|change| change.kind == ChangeKind::Untimed) {
-        let end = end(change, codes);
-        overlaps += u64::from(map.cut(change.start, end, Nanos(0)));
-        map.put(change, end);
-    }
-    // Only what was cut away ended at time 0: it never was.
-    map.ended.clear();
-    (map.finish(), overlaps)
-}
-
-fn timed(pid: Pid, changes: &[Change], codes: &Codes<'_>, process: Option<&Process>) -> Vec<Segment> {
-    let mut live = Live::new(pid);
+/// Adds what moves leave behind.
+fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
     // Where code that has moved is; all other is where it was loaded.
-    let mut moved: FxHashMap<CodeId, Addr> = FxHashMap::default();
-    let mut cuts = process.map_or_else(Vec::new, cuts).into_iter().peekable();
-    for change in changes.iter().filter(|change| matches!(change.kind, ChangeKind::Load | ChangeKind::Move)) {
+    let mut moved: FxHashMap<_, Addr> = FxHashMap::default();
+    let gone = |change: &Change| {
+        let old = moved.insert(change.code, change.start).unwrap_or_else(|| codes.addr(change.code));
+        let end = Addr(old.0.saturating_add(codes.size(change.code)));
+        Change { start: old, end, kind: ChangeKind::Gone, ..*change }
+    };
+    let gone: Vec<Change> = changes.iter().filter(|change| change.kind == ChangeKind::Move).map(gone).collect();
+    changes.extend(gone);
+}
+
+/// Plays the changes, group by group, in the order of processes and addresses.
+fn play(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mut sink: impl FnMut(Batch)) {
+    changes.retain(|change| change.start < change.end);
+    let place = |change: &Change| (change.pid, change.start, change.order, change.kind);
+    pool.install(|| changes.par_sort_unstable_by_key(place));
+    let mut rest = changes.as_mut_slice();
+    let batches = std::iter::from_fn(|| {
+        let mut len = 0;
+        while len < BATCH && len < rest.len() {
+            len += group_len(&rest[len..]);
+        }
+        (len > 0).then(|| rest.split_off_mut(..len)).flatten()
+    });
+    pool.each(batches, |batch| play_batch(batch, cuts), &mut sink);
+}
+
+/// How many of the changes, which are by address, are the first group.
+fn group_len(changes: &[Change]) -> usize {
+    let mut end = Addr(0);
+    let gap = |(at, change): &(usize, &Change)| {
+        let gap = change.start.0.checked_sub(end.0).is_some_and(|gap| *at >= GROUP || gap >= GAP);
+        let other = *at > 0 && (gap || change.pid != changes[0].pid);
+        end = end.max(change.end);
+        other
+    };
+    changes.iter().enumerate().find(gap).map_or(changes.len(), |(at, _)| at)
+}
+
+fn play_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch {
+    let mut batch = Batch::default();
+    let mut live = Live::default();
+    while !changes.is_empty() {
+        let (group, behind) = changes.split_at_mut(group_len(changes));
+        changes = behind;
+        let Change { pid, start, .. } = group[0];
+        let end = group.iter().map(|change| change.end).max().unwrap_or(start);
+        group.sort_unstable_by_key(|change| (change.order, change.kind));
+        let cuts = cuts.get(&pid).map_or_else(Vec::new, |cuts| cuts.over(start..end));
+        batch.overlaps += play_group(&mut live, group, cuts);
+        let first = batch.segments.len();
+        live.finish(pid, &mut batch.segments);
+        let group = Group::new(start..end, first..batch.segments.len());
+        batch.stabs.entry(pid).or_default().push(group, &mut batch.segments[first..]);
+    }
+    batch
+}
+
+/// Gives how many changes overwrote earlier ones.
+fn play_group(live: &mut Live, changes: &[Change], cuts: Vec<(Nanos, Range<Addr>)>) -> u64 {
+    let mut overlaps = 0;
+    let mut cuts = cuts.into_iter().peekable();
+    for change in changes {
         // A mapping, and the end of a program, come before loads of the same time.
         while let Some((time, range)) = cuts.next_if(|(time, _)| *time <= change.time) {
             live.cut(range.start, range.end, time);
         }
-        if change.kind == ChangeKind::Move {
-            let old = moved.insert(change.code, change.start).unwrap_or_else(|| codes.addr(change.code));
-            live.remove(change.code, old, codes.size(change.code), change.time);
+        if change.kind == ChangeKind::Gone {
+            live.remove(change);
+        } else {
+            overlaps += u64::from(live.cut(change.start, change.end, change.time));
+            live.put(change);
         }
-        let end = end(change, codes);
-        live.cut(change.start, end, change.time);
-        live.put(change, end);
     }
     for (time, range) in cuts {
         live.cut(range.start, range.end, time);
     }
-    live.finish()
+    overlaps
 }
 
-fn end(change: &Change, codes: &Codes<'_>) -> Addr {
-    Addr(change.start.0.saturating_add(codes.size(change.code)))
+/// What ends code from outside: files mapped over it, and execs, which clear everything.
+#[derive(Debug, Default)]
+struct Cuts {
+    /// In the order of time.
+    execs: Vec<Nanos>,
+    /// By their starts.
+    covers: Vec<(Range<Addr>, Nanos)>,
+    /// The highest end of the covers up to each.
+    highest: Vec<Addr>,
 }
 
-/// What ends code from outside, in time order: files mapped over it, and execs, which clear everything.
-fn cuts(process: &Process) -> Vec<(Nanos, Range<Addr>)> {
-    let covering = process.mappings.iter().filter(|mapping| mapping.executable && is_file(mapping));
-    let covers = covering.map(|mapping| (mapping.time, mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len))));
-    let execs = process.execs.iter().map(|&time| (time, Addr(0)..Addr(u64::MAX)));
-    let mut all: Vec<_> = execs.chain(covers).collect();
-    all.sort_by_key(|(time, _)| *time);
-    all
+impl Cuts {
+    fn of(process: &Process) -> Self {
+        let covering = process.mappings.iter().filter(|mapping| mapping.executable && is_file(mapping));
+        let range = |mapping: &Mapping| mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len));
+        let mut covers: Vec<_> = covering.map(|mapping| (range(mapping), mapping.time)).collect();
+        covers.sort_by_key(|(range, _)| range.start);
+        let mut end = Addr(0);
+        let highest = covers.iter().map(|(range, _)| {
+            end = end.max(range.end);
+            end
+        });
+        let highest = highest.collect();
+        let mut execs = process.execs.clone();
+        execs.sort_unstable();
+        Self { execs, covers, highest }
+    }
+
+    /// Those that end something in a stretch of addresses, in the order of time.
+    fn over(&self, addresses: Range<Addr>) -> Vec<(Nanos, Range<Addr>)> {
+        let before = self.covers.partition_point(|(range, _)| range.start < addresses.end);
+        let first = self.highest.partition_point(|end| *end <= addresses.start).min(before);
+        let covers = self.covers[first..before].iter().filter(|(range, _)| range.end > addresses.start);
+        let execs = self.execs.iter().map(|&time| (time, Addr(0)..Addr(u64::MAX)));
+        let mut all: Vec<_> = execs.chain(covers.map(|(range, time)| (*time, range.clone()))).collect();
+        all.sort_by_key(|(time, _)| *time);
+        all
+    }
 }
 
 /// Whether a mapping shows a file that is not itself a place for JIT code: memory files, jitdump markers and images
@@ -86,91 +189,4 @@ fn is_file(mapping: &Mapping) -> bool {
     let pseudo: [&[u8]; 5] = [b"//", b"[", b"/memfd:", b"/dev/zero", b"/anon_hugepage"];
     let jit = base.starts_with(b"jitted-") || base.starts_with(b"jit-");
     path.starts_with(b"/") && !jit && !path.starts_with(b"/SYSV") && !pseudo.iter().any(|start| path.starts_with(start))
-}
-
-/// What is there now, by first address; none overlaps another.
-struct Live {
-    pid: Pid,
-    pieces: BTreeMap<Addr, Piece>,
-    ended: Vec<Segment>,
-}
-
-#[derive(Clone, Copy)]
-struct Piece {
-    end: Addr,
-    code: CodeId,
-    offset: u64,
-    from: Nanos,
-}
-
-impl Live {
-    fn new(pid: Pid) -> Self {
-        Self { pid, pieces: BTreeMap::new(), ended: Vec::new() }
-    }
-
-    fn put(&mut self, change: &Change, end: Addr) {
-        if change.start < end {
-            let from = if change.kind == ChangeKind::Untimed { Nanos(0) } else { change.time };
-            self.pieces.insert(change.start, Piece { end, code: change.code, offset: 0, from });
-        }
-    }
-
-    /// Ends whatever is in a range; what stands out of it lives on. Whether anything was there.
-    fn cut(&mut self, start: Addr, end: Addr, time: Nanos) -> bool {
-        if start >= end {
-            return false;
-        }
-        let below = self.pieces.range(..start).next_back().filter(|(_, piece)| piece.end > start).map(|(at, _)| *at);
-        let mut next = below.or_else(|| self.first_in(start, end));
-        let hit = next.is_some();
-        while let Some(at) = next {
-            self.cut_piece(at, start, end, time);
-            next = self.first_in(start, end);
-        }
-        hit
-    }
-
-    fn first_in(&self, start: Addr, end: Addr) -> Option<Addr> {
-        self.pieces.range(start..end).next().map(|(at, _)| *at)
-    }
-
-    fn cut_piece(&mut self, at: Addr, start: Addr, end: Addr, time: Nanos) {
-        let Some(piece) = self.pieces.remove(&at) else { return };
-        let (low, high) = (at.max(start), piece.end.min(end));
-        if at < low {
-            self.pieces.insert(at, Piece { end: low, ..piece });
-        }
-        if high < piece.end {
-            self.pieces.insert(high, Piece { offset: piece.offset + (high.0 - at.0), ..piece });
-        }
-        let offset = piece.offset + (low.0 - at.0);
-        self.end(low, Piece { end: high, offset, ..piece }, time);
-    }
-
-    /// Ends the pieces of one code that are left where it was before it moved.
-    fn remove(&mut self, code: CodeId, start: Addr, size: u64, time: Nanos) {
-        let range = start..Addr(start.0.saturating_add(size));
-        let own: Vec<Addr> =
-            self.pieces.range(range).filter(|(_, piece)| piece.code == code).map(|(at, _)| *at).collect();
-        for at in own {
-            if let Some(piece) = self.pieces.remove(&at) {
-                self.end(at, piece, time);
-            }
-        }
-    }
-
-    fn end(&mut self, start: Addr, piece: Piece, until: Nanos) {
-        // What was replaced in the instant it came was never there.
-        if piece.from < until {
-            let Piece { end, code, offset, from } = piece;
-            self.ended.push(Segment { pid: self.pid, code, start, end, from, until, offset });
-        }
-    }
-
-    fn finish(mut self) -> Vec<Segment> {
-        for (start, piece) in std::mem::take(&mut self.pieces) {
-            self.end(start, piece, Nanos(u64::MAX));
-        }
-        self.ended
-    }
 }

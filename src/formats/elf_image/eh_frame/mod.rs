@@ -15,7 +15,7 @@ use super::Image;
 use super::file::Sections;
 use super::layout::{FramesAt, Slot};
 use super::sink::Sink;
-use super::{Target, Written};
+use super::{Counts, Target};
 use crate::error::Result;
 use crate::model::code::Code;
 use object::elf;
@@ -63,9 +63,10 @@ pub(super) fn write<W: Write + Seek>(
     image: &Image,
     sink: &mut Sink<W>,
     sections: &mut Sections,
-    written: &mut Written,
+    counts: &mut Counts,
 ) -> Result<Frames> {
-    let pieces = image.layout.pieces.iter().filter(|piece| piece.skip == 0);
+    let any = image.slots.iter().any(|slot| slot.code.unwind.is_some());
+    let pieces = image.layout.pieces.iter().filter(|piece| any && piece.skip == 0);
     let mut pieces = pieces.filter(|piece| image.slots[piece.slot as usize].code.unwind.is_some()).peekable();
     if pieces.peek().is_none() && image.layout.frames == FramesAt::Behind {
         return Ok(Frames::default());
@@ -75,8 +76,8 @@ pub(super) fn write<W: Write + Seek>(
     let mut encoder = Encoder::new(image.target);
     for piece in pieces {
         match encoder.piece(image.slots[piece.slot as usize].code, piece.addr, sink.offset()) {
-            Some(count) => written.with_unwind += u64::from(count > 0),
-            None => written.bad_unwind += 1,
+            Some(count) => counts.with_unwind += u64::from(count > 0),
+            None => counts.bad_unwind += 1,
         }
         sink.bytes(&encoder.out)?;
     }

@@ -10,7 +10,7 @@ use super::file::Sections;
 use super::layout::Piece;
 use super::sink::Sink;
 use super::symtab::until_nul;
-use super::{Target, Written};
+use super::{Counts, Target};
 use crate::error::{Error, Result};
 use crate::model::code::Line;
 use gimli::write::{Address, AttributeValue, DwarfUnit, EndianVec, LineProgram, LineString, Range, RangeList};
@@ -29,8 +29,11 @@ pub(super) fn write<W: Write + Seek>(
     image: &Image,
     sink: &mut Sink<W>,
     sections: &mut Sections,
-    written: &mut Written,
+    counts: &mut Counts,
 ) -> Result<()> {
+    if image.slots.iter().all(|slot| slot.code.lines.raw.is_empty()) {
+        return Ok(());
+    }
     let mut dwarf = Dwarf::new(EndianVec::new(image.target.gimli_endian()));
     let mut aranges = aranges::Aranges::new(image.target);
     let mut unit = LineUnit::new(image.target);
@@ -42,7 +45,7 @@ pub(super) fn write<W: Write + Seek>(
         if lines.is_empty() {
             continue;
         }
-        written.with_lines += 1;
+        counts.with_lines += 1;
         unit.add(until_nul(code.name), piece, &lines);
         if unit.rows >= ROWS_IN_UNIT {
             unit.finish(&mut dwarf, &mut aranges)?;
