@@ -13,6 +13,7 @@ use crate::model::process::{BuildId, Processes};
 use crate::model::{Addr, Pid};
 use crate::parallel::{self, Pool};
 use crate::resolve::code_map::{CodeId, Pieces, SegmentId};
+use rayon::slice::ParallelSliceMut;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -132,7 +133,7 @@ type Made = (Vec<Written>, Vec<(SegmentId, (u32, u64))>, usize);
 fn of_process(wanted: Wanted<'_, '_>, mut segments: Vec<SegmentId>, pid: Pid, directory: &Path) -> Result<Made> {
     let codes = wanted.codes;
     // In the order of time, as the builder wants it.
-    segments.sort_by_key(|&id| (codes.segment(id).from, id));
+    segments.par_sort_unstable_by_key(|&id| (codes.segment(id).from, id));
     let (numbers, pieces) = distinct(codes, &segments);
     let whole: Vec<Code<'_>> = pieces.iter().map(|&(code, _)| codes.code(code)).collect();
     let builder = ImageBuilder::new(wanted.target, Addressing::FileOffset);
@@ -157,15 +158,21 @@ fn of_process(wanted: Wanted<'_, '_>, mut segments: Vec<SegmentId>, pid: Pid, di
 /// The different pieces of code that segments are of, with the addresses of their first bytes, and which of these
 /// each segment is of. What stood out of an overwritten piece is several segments of one.
 fn distinct(codes: &Pieces<'_>, segments: &[SegmentId]) -> (Vec<u32>, Vec<(CodeId, Addr)>) {
-    let mut known: FxHashMap<(CodeId, Addr), u32> = FxHashMap::default();
+    // Most code is at one address only: the map is for the others. A process's code has numbers that follow each other.
+    let numbers = || segments.iter().map(|id| codes.segment(*id).code.0 as usize);
+    let (lowest, highest) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
+    let mut first: Vec<Option<(Addr, u32)>> = vec![None; highest - lowest + 1];
+    let mut others: FxHashMap<(CodeId, Addr), u32> = FxHashMap::default();
     let mut pieces = Vec::new();
     let number = |id: &SegmentId| {
         let segment = codes.segment(*id);
-        let piece = (segment.code, Addr(segment.start.0.wrapping_sub(segment.offset)));
-        *known.entry(piece).or_insert_with(|| {
-            pieces.push(piece);
+        let (code, base) = (segment.code, Addr(segment.start.0.wrapping_sub(segment.offset)));
+        let mut new = || {
+            pieces.push((code, base));
             pieces.len() as u32 - 1
-        })
+        };
+        let (known, number) = *first[code.0 as usize - lowest].get_or_insert_with(|| (base, new()));
+        if known == base { number } else { *others.entry((code, base)).or_insert_with(new) }
     };
     (segments.iter().map(number).collect(), pieces)
 }
