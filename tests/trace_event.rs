@@ -181,6 +181,33 @@ fn frames_on_a_thread_of_their_own_are_calls_for_every_viewer() {
 }
 
 #[test]
+fn other_members_may_stand_before_the_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let (trace, report) = (dir.path().join("trace.json"), dir.path().join("report.json"));
+    let long = "x".repeat(100_000);
+    let event = r#"{"name":"work","ph":"X","ts":1000000,"dur":5,"pid":1,"tid":1}"#;
+    fs::write(&trace, format!(r#"{{"metadata":{{"command_line":"{long}"}},"traceEvents":[{event}]}}"#)).unwrap();
+    assert!(stdout(&["collapse"], &trace).contains("work 5"));
+    fs::write(&report, format!(r#"{{"metadata":"{long}"}}"#)).unwrap();
+    let output = jitgraft(&["collapse"], &report);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("has no traceEvents"), "{said}");
+}
+
+#[test]
+fn a_time_at_which_nothing_was_is_warned_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("trace.json");
+    fs::write(&trace, r#"[{"name":"work","ph":"X","ts":1500000,"dur":5,"pid":1,"tid":1}]"#).unwrap();
+    let said = |time: &str| {
+        let output = jitgraft(&["export", "--to", "chrome", "--time", time], &trace);
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(said("7,8").contains("none of 1, from 1.500000000 s to 1.500005000 s"), "{}", said("7,8"));
+    assert!(!said("1,2").contains("warning"), "{}", said("1,2"));
+}
+
+#[test]
 fn presets_ask_many_traces_at_once() {
     let input = fixture("input.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));

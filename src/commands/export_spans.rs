@@ -7,7 +7,7 @@ use super::export::ExportOptions;
 use super::load::{self, Input, Opened, shown};
 use super::own_tracks::{OwnTrack, OwnTracks};
 use super::{Job, Outcome};
-use crate::error::{Error, Result, Warnings};
+use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::measureme::{self, Labels, Payload};
 use crate::formats::trace_event::{Arguments, Complete, Event, Who, Writer};
@@ -177,8 +177,10 @@ fn one_profile(
     if let Some(error) = failed {
         return Err(error);
     }
+    let (last, written) = (profile.last_time().cast_signed(), writer.count() - before - 1);
     warnings.extend(profile.into_skipped().into_warning());
-    Ok(format!("{} of {spans} spans written", writer.count() - before - 1))
+    warnings.extend(none_left(written, spans, 0, last));
+    Ok(format!("{written} of {spans} spans written"))
 }
 
 fn one_trace(
@@ -226,9 +228,26 @@ fn one_trace(
         let duration = (slice.kind != SliceKind::Instant).then_some(slice.duration);
         writer.span_of(&event, name, slice.start, duration)?;
     }
-    let spans = timeline.slices.len();
+    let (spans, (first, last)) = (timeline.slices.len(), timeline.bounds());
+    warnings.extend(none_left(kept.len() as u64, spans as u64, first, last));
     let left_out = if others == 0 { String::new() } else { format!("; {others} events that are no spans left out") };
     Ok(format!("{} of {spans} spans and instants written{left_out}", kept.len()))
+}
+
+/// Says that nothing is left of an input, and when what was in it took place, in the seconds that `--time` wants.
+fn none_left(written: u64, spans: u64, first: i64, last: i64) -> Option<Warning> {
+    const SECOND: i64 = 1_000_000_000;
+    let seconds = |time: i64| format!("{}.{:09}", time.div_euclid(SECOND), time.rem_euclid(SECOND));
+    match (written, spans) {
+        (0, 0) => Some(Warning::new("no spans: none was recorded")),
+        (0, _) => {
+            let (first, last) = (seconds(first), seconds(last));
+            Some(Warning::new(format!(
+                "no spans written: the filters leave none of {spans}, from {first} s to {last} s"
+            )))
+        }
+        _ => None,
+    }
 }
 
 /// `frame of main`

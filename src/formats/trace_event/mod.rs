@@ -33,6 +33,12 @@ pub use spans::{join_spans, read_spans};
 pub use stacks::{stacks, warn};
 pub use write::{Arguments, Complete, Writer, write};
 
+/// Whether it is an object that goes on behind these bytes: other members may stand before the events, and no other
+/// format begins so. The reader says if there are no events.
+fn is_open(head: &[u8]) -> bool {
+    matches!(event::Event::default().scan(head, 0), Err(json::Stop::Short))
+}
+
 /// Whether an input starts as one of ours.
 pub fn sniff(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
@@ -40,7 +46,8 @@ pub fn sniff(head: &[u8]) -> bool {
     match head {
         [b'[', rest @ ..] => has("\"ph\"") || matches!(rest.trim_ascii_start(), b"" | b"]"),
         [b'{', ..] => {
-            ["traceEvents", "displayTimeUnit", "beginningOfTime"].iter().any(|key| has(&format!("\"{key}\"")))
+            let keys = ["traceEvents", "displayTimeUnit", "beginningOfTime"];
+            keys.iter().any(|key| has(&format!("\"{key}\""))) || is_open(head)
         }
         _ => false,
     }

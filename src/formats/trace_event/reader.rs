@@ -32,14 +32,35 @@ pub(super) struct Reader<I> {
     /// Offset in the file of the buffer's first byte.
     base: u64,
     place: Place,
+    /// Whether the list of events was found.
+    found: bool,
+    /// How many bytes were looked at in vain behind damage.
+    wasted: u64,
     skipped: Skipped,
 }
+
+/// An event that is longer than this has no end: all of it is in memory until its end is found.
+const LONGEST: usize = 1 << 26;
+
+/// So many bytes behind damage are looked at in vain, beside a multiple of the document so far, before only lines are
+/// looked at.
+const WASTE: u64 = 1 << 20;
 
 impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
     /// From the document's first piece. `compat`: as the pieces were parsed.
     pub(super) fn new(pieces: I, compat: bool) -> Self {
         let skipped = Skipped::new("trace event");
-        Self { pieces, compat, buffer: Vec::new(), at: 0, base: 0, place: Place::Start, skipped }
+        Self {
+            pieces,
+            compat,
+            buffer: Vec::new(),
+            at: 0,
+            base: 0,
+            place: Place::Start,
+            found: false,
+            wasted: 0,
+            skipped,
+        }
     }
 
     /// Calls `each` with all events, many at a time, the bytes in which they stand, and the offset of these. Gives
@@ -91,12 +112,11 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
         let rest = self.rest().len();
         match Event::default().scan(&self.buffer, self.at) {
             Ok(_) => {}
+            Err(Stop::Short) if rest > LONGEST => self.resync("it is longer than any event: a bracket is missing")?,
             // Twice as much each time, so that a long event is not looked at for each piece of it.
             Err(Stop::Short) if self.more_than(2 * rest)? => {}
-            Err(Stop::Short) => {
-                self.skip("the file ends inside it");
-                self.place = Place::End;
-            }
+            // Where it lacks a bracket, others follow.
+            Err(Stop::Short) => self.resync("the file ends inside it")?,
             Err(Stop::Wrong(_, message)) => self.resync(message)?,
         }
         Ok(())
@@ -113,6 +133,7 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
             Some(_) => return Err(self.error("neither an array of events nor an object with traceEvents")),
             None => Place::End,
         };
+        self.found = matches!(self.place, Place::Events { .. });
         self.at += usize::from(self.place != Place::End);
         Ok(())
     }
@@ -129,11 +150,14 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
                 if key && self.next_byte()? == Some(b'[') {
                     self.at += 1;
                     self.place = Place::Events { object: true };
+                    self.found = true;
                 } else if self.next_byte()?.is_some() {
                     self.skip_value()?;
                 }
             }
-            Some(b'}') | None => self.place = Place::End,
+            Some(b'}') | None if self.found => self.place = Place::End,
+            Some(b'}') => return Err(self.error("the object ends and has no traceEvents: it is no trace")),
+            None => return Err(self.error("the file ends before traceEvents: it is cut off, or no trace")),
             Some(_) => return Err(self.error("the object that holds traceEvents is no JSON here")),
         }
         Ok(())
@@ -171,12 +195,15 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
         }
     }
 
-    /// Counts an event as unreadable, and goes on at the next line that starts with an object.
+    /// Counts what is no event as unreadable, and goes on at the next line that starts with an object, or the next
+    /// event behind a comma.
     fn resync(&mut self, message: &'static str) -> Result<()> {
         self.skip(message);
         self.at += 1;
+        let mut behind_comma = false;
         loop {
-            let Some(found) = memchr::memchr(b'\n', self.rest()) else {
+            let Some(found) = memchr::memchr2(b'\n', b'{', self.rest()) else {
+                behind_comma = ends_with_comma(self.rest(), behind_comma);
                 self.at = self.buffer.len();
                 if self.more()? {
                     continue;
@@ -184,9 +211,36 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
                 self.place = Place::End;
                 return Ok(());
             };
-            self.at += found + 1;
-            if matches!(self.next_byte()?, Some(b'{' | b']') | None) {
+            behind_comma = ends_with_comma(&self.rest()[..found], behind_comma);
+            self.at += found;
+            if self.rest()[0] == b'\n' {
+                if matches!(self.next_byte()?, Some(b'{' | b']') | None) {
+                    return Ok(());
+                }
+            } else if behind_comma && self.is_event()? {
                 return Ok(());
+            } else {
+                behind_comma = false;
+                self.at += 1;
+            }
+        }
+    }
+
+    /// Whether a whole event begins here: an object that has a phase.
+    fn is_event(&mut self) -> Result<bool> {
+        loop {
+            if self.wasted > WASTE + 4 * (self.base + self.at as u64) {
+                return Ok(false);
+            }
+            let mut event = Event::default();
+            let (stop, rest) = (event.scan(&self.buffer, self.at).map(|_| event.phase != 0), self.rest().len());
+            self.wasted += match stop {
+                Ok(is_event) => return Ok(is_event),
+                Err(Stop::Wrong(at, _)) => at.saturating_sub(self.at) as u64,
+                Err(Stop::Short) => rest as u64,
+            };
+            if !matches!(stop, Err(Stop::Short)) || !self.more_than(2 * rest)? {
+                return Ok(false);
             }
         }
     }
@@ -241,6 +295,11 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
     }
 }
 
+/// Whether the last byte that is no blank is a comma; `before` if there is none.
+fn ends_with_comma(bytes: &[u8], before: bool) -> bool {
+    bytes.trim_ascii_end().last().map_or(before, |last| *last == b',')
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::pieces::Piece;
@@ -285,6 +344,40 @@ mod tests {
         assert_eq!(all(""), (vec![], 0));
         assert_eq!(all("[]"), (vec![], 0));
         assert!(Reader::new(parsed(b"nonsense", 8), false).for_each(|_, _, _| Ok(())).is_err());
+    }
+
+    #[test]
+    fn behind_damage_within_a_line_the_rest_is_found() {
+        let event = |name: &str| format!(r#"{{"name":"{name}","ph":"X","ts":1,"args":{{"a":[1,{{"b":2}}]}}}}"#);
+        let damaged = [
+            r#"{"name" "x"}"#,
+            r#"{"name":"x","ph":"X","args":{"l":[1,{"c":1},2}"#,
+            r#"{"name":"x,"ph":"X"}"#,
+            r#"{"name":"x","args":{"c":{}"#,
+            "\u{1}\u{2}garbage",
+            "}",
+        ];
+        let names_of = |json: &str| names(json.as_bytes());
+        for damage in damaged {
+            for separator in [",", " , "] {
+                let json = format!("[{}]", [event("a"), damage.to_owned(), event("b"), event("c")].join(separator));
+                assert_eq!(names_of(&json), (["a", "b", "c"].map(str::to_owned).to_vec(), 1), "{json}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_document_of_beginnings_is_one_damage() {
+        let json = format!("[x{}", r#",{"a":[{"#.repeat(40_000));
+        assert_eq!(cut(json.as_bytes(), 1 << 16), (vec![], 1));
+    }
+
+    #[test]
+    fn an_object_without_events_is_an_error() {
+        for (json, said) in [(r#"{"a":1}"#, "no traceEvents"), (r#"{"a":[1,2"#, "ends before traceEvents")] {
+            let read = Reader::new(parsed(json.as_bytes(), 4), false).for_each(|_, _, _| Ok(()));
+            assert!(read.unwrap_err().to_string().contains(said), "{json}");
+        }
     }
 
     #[test]
