@@ -2,8 +2,10 @@
 
 use super::perf::{perf, script};
 use super::rewriting::{Case, PLAN};
+use super::support::bytes::Order;
 use super::support::generated::{Plan, name};
-use super::truth::read_script;
+use super::support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
+use super::truth::{Recording, read_script};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -94,4 +96,33 @@ fn relocation_is_the_same_for_any_number_of_threads() {
     assert!(fs::read(case.path("one.data")).unwrap() == fs::read(case.path("three.data")).unwrap());
     let printed = read_script(&script(&case.path("one.data")).out);
     assert_eq!(printed.len(), case.made.truth.len());
+}
+
+#[test]
+fn a_program_that_is_mapped_again_is_told_of_where_it_was_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let stamp = |time| Stamp::new(77, time);
+    let mut made = PerfData::new(Order::Little, Event::usual());
+    made.comm(stamp(1), "node", true);
+    for (time, addr, pgoff, path) in [
+        (2, 0x40_0000, 0x1000, "/opt/node"),
+        (3, 0x60_0000, 0x8000, "/opt/other"),
+        (4, 0x7f00_0000_0000, 0x2000, "/opt/node"),
+        (5, 0x7f00_0010_0000, 0x2000, "//anon"),
+    ] {
+        made.mmap2(stamp(time), Mmap { addr, len: 0x4000, pgoff, path });
+    }
+    // The second word is what a call at the very end of the first mapping returns to.
+    made.sample(stamp(10), &[0x7f00_0000_0123, 0x7f00_0000_3000, 0x60_0010, 0x7f00_0010_0123]);
+    // Now something else is where the file was first.
+    made.mmap2(stamp(20), Mmap { addr: 0x40_2000, len: 0x1000, pgoff: 0, path: "/opt/other" });
+    made.sample(stamp(30), &[0x7f00_0000_0123, 0x7f00_0000_1123]);
+    fs::write(dir.path().join("perf.data"), made.into_bytes(Mode::File)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    let args = ["inject", "--relocate", "-i", "perf.data", "-o", "out.data"];
+    assert!(command.args(args).current_dir(dir.path()).status().unwrap().success());
+    let written = Recording::read(&fs::read(dir.path().join("out.data")).unwrap());
+    let chains: Vec<_> = written.samples.iter().map(|sample| sample.addrs.clone()).collect();
+    let first = vec![0x40_1123, 0x40_4000, 0x60_0010, 0x7f00_0010_0123];
+    assert_eq!(chains, [first, vec![0x40_1123, 0x7f00_0000_1123]]);
 }

@@ -125,7 +125,14 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let mut moves = match options.relocate {
         true => {
             let (recording, edits) = converted.as_ref().map_or((&input.recording, &[][..]), |(of, edits)| (of, edits));
-            relocate::find(recording, &pieces, edits, (&codes, &injected), job)
+            let context = relocate::Context {
+                recording,
+                codes: &codes,
+                processes: &processes,
+                spaces: &spaces,
+                without: &injected,
+            };
+            relocate::find(context, &pieces, edits, job)
         }
         false => Moves::default(),
     };

@@ -4,7 +4,8 @@
 //! perf follows what is mapped where at each moment; other readers do not. hotspot, for one, remembers names by file
 //! and distance from the start of the *mapping*, whatever was mapped later: of an image that is mapped piece by piece
 //! it shows the names of the pieces that it saw first. With this the ips, call chains and branches of samples are
-//! rewritten: what ran at an address at that time decides where it is now.
+//! rewritten: what ran at an address at that time decides where it is now. Programs that are mapped a second time
+//! (node maps its builtins again, near its JIT code) are told of where they were first.
 
 use super::images::Images;
 use super::input::Input;
@@ -13,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::formats::cursor::Endian;
 use crate::formats::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::model::process::{CpuMode, Processes};
-use crate::model::{Addr, Pid};
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
+use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::code_map::{self, CodeMap, SegmentId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -25,24 +27,36 @@ struct Move {
     record: u64,
     /// The offset of the word in the record.
     at: u32,
-    /// What ran there.
-    segment: SegmentId,
-    /// How far behind the segment's start the address is: at its end, for what a call there returns to.
-    distance: u64,
+    to: To,
+}
+
+/// Where a word leads after the move.
+#[derive(Debug, Clone, Copy)]
+enum To {
+    /// So far behind the start of JIT code, wherever that will be: at its end, for what a call there returns to.
+    Code(SegmentId, u64),
+    /// Where the same byte of the same file was mapped first.
+    File(Addr),
 }
 
 /// All words that get another address, in the order of the stream.
 #[derive(Debug, Default)]
 pub(super) struct Moves(Vec<Move>);
 
+/// What is looked at to find them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a, 'data> {
+    pub(super) recording: &'a Recording,
+    pub(super) codes: &'a CodeMap<'data>,
+    pub(super) processes: &'a Processes,
+    pub(super) spaces: &'a AddressSpaces,
+    /// The processes whose code stays where it is.
+    pub(super) without: &'a [Pid],
+}
+
 /// Finds them. Samples that `edits` replace are looked at as they will be.
-pub(super) fn find(
-    recording: &Recording,
-    pieces: &Pieces<'_>,
-    edits: &[Edit],
-    (codes, without): (&CodeMap<'_>, &[Pid]),
-    job: &Job,
-) -> Moves {
+pub(super) fn find(context: Context<'_, '_>, pieces: &Pieces<'_>, edits: &[Edit], job: &Job) -> Moves {
+    let again = &mapped_again(context.processes);
     let replaced: FxHashMap<u64, &Edit> =
         edits.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
     let moves = job.pool.map(pieces.list(), |records| {
@@ -50,39 +64,81 @@ pub(super) fn find(
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             let now =
                 replaced.get(&raw.offset).and_then(|edit| Records::new(&edit.insert, raw.offset, raw.endian).next());
-            of_sample(recording, &now.unwrap_or(raw), (codes, without), &mut moves);
+            of_sample(context, again, &now.unwrap_or(raw), &mut moves);
         }
         moves
     });
     Moves(moves.into_iter().flatten().collect())
 }
 
-fn of_sample(
-    recording: &Recording,
-    raw: &RawRecord<'_>,
-    (codes, without): (&CodeMap<'_>, &[Pid]),
-    moves: &mut Vec<Move>,
-) {
+fn of_sample(context: Context<'_, '_>, again: &Again, raw: &RawRecord<'_>, moves: &mut Vec<Move>) {
+    let Context { recording, codes, .. } = context;
     // Damaged samples are counted where touched code is looked for; they stay as they are.
     let (Ok(sample), Ok(words)) = (recording.sample(raw), recording.code_addresses(raw)) else { return };
-    let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !without.contains(pid)) else { return };
+    let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !context.without.contains(pid)) else { return };
     for word in words.into_iter().filter(|word| word.mode == CpuMode::User) {
         let addr = word.frame.raw();
         let hit = codes.lookup(pid, word.frame.for_lookup(), sample.time);
         // As perf does: a return address may be the first of code that has no call before it.
-        let Some(hit) = hit.or_else(|| codes.lookup(pid, addr, sample.time)) else { continue };
-        let distance = addr.0.wrapping_sub(codes.segment(hit.segment).start.0);
-        moves.push(Move { record: raw.offset, at: word.at as u32, segment: hit.segment, distance });
+        let hit = hit.or_else(|| codes.lookup(pid, addr, sample.time));
+        let to = match hit {
+            Some(hit) => Some(To::Code(hit.segment, addr.0.wrapping_sub(codes.segment(hit.segment).start.0))),
+            None => again.get(&pid).and_then(|list| first_place(context, list, pid, (word.frame, sample.time))),
+        };
+        moves.extend(to.map(|to| Move { record: raw.offset, at: word.at as u32, to }));
     }
+}
+
+/// By process: where files were mapped that had been mapped elsewhere before, and what is to be added to get there.
+type Again = FxHashMap<Pid, Vec<(Range<u64>, u64)>>;
+
+fn mapped_again(processes: &Processes) -> Again {
+    let mut again = Again::default();
+    for (&pid, process) in &processes.by_pid {
+        let mut first: FxHashMap<&[u8], u64> = FxHashMap::default();
+        for map in process.mappings.iter().filter(|map| map.executable && is_file(&map.path)) {
+            let base = map.addr.0.wrapping_sub(map.pgoff);
+            let first = *first.entry(&map.path).or_insert(base);
+            if base != first {
+                let range = map.addr.0..map.addr.0.saturating_add(map.len);
+                again.entry(pid).or_default().push((range, first.wrapping_sub(base)));
+            }
+        }
+    }
+    again
+}
+
+fn is_file(path: &[u8]) -> bool {
+    path.starts_with(b"/") && !path.starts_with(b"//")
+}
+
+/// Where an address leads in the first mapping of its file, if that is there at the time.
+fn first_place(
+    Context { spaces, .. }: Context<'_, '_>,
+    again: &[(Range<u64>, u64)],
+    pid: Pid,
+    (frame, time): (FrameAddr, Option<Nanos>),
+) -> Option<To> {
+    let at = |addr: u64| spaces.lookup(pid, Addr(addr), time.unwrap_or(Nanos(u64::MAX)), CpuMode::User);
+    let addr = frame.for_lookup().0;
+    let inside = again.iter().filter(|(range, _)| range.contains(&addr));
+    let shift = inside.map(|(_, shift)| *shift).find(|shift| {
+        let places = at(addr).zip(at(addr.wrapping_add(*shift)));
+        places.is_some_and(|(now, first)| (now.dso, now.offset) == (first.dso, first.offset))
+    });
+    Some(To::File(Addr(frame.raw().0.wrapping_add(shift?))))
 }
 
 impl Moves {
     /// Gives segments their new numbers. What has none stays where it is.
     pub(super) fn renumber(&mut self, numbers: &[Option<SegmentId>]) {
-        self.0.retain_mut(|of| {
-            let number = numbers.get(of.segment.0 as usize).copied().flatten();
-            of.segment = number.unwrap_or(of.segment);
-            number.is_some()
+        self.0.retain_mut(|of| match &mut of.to {
+            To::File(_) => true,
+            To::Code(segment, _) => {
+                let number = numbers.get(segment.0 as usize).copied().flatten();
+                *segment = number.unwrap_or(*segment);
+                number.is_some()
+            }
         });
     }
 
@@ -102,11 +158,7 @@ impl Moves {
             });
             let Some(edit) = index.and_then(|index| edits.get_mut(index)) else { continue };
             for of in moves {
-                let place = images.place(codes, of.segment);
-                let Some((base, offset)) = place.and_then(|(image, offset)| Some((image.base?, offset))) else {
-                    continue;
-                };
-                let addr = base.0.wrapping_add(offset).wrapping_add(of.distance);
+                let Some(addr) = of.to.addr(codes, images) else { continue };
                 if let Some(word) = edit.insert.get_mut(of.at as usize..).and_then(|bytes| bytes.first_chunk_mut()) {
                     *word = match input.recording.header.endian {
                         Endian::Little => addr.to_le_bytes(),
@@ -115,6 +167,18 @@ impl Moves {
                 }
             }
         }
+    }
+}
+
+impl To {
+    /// The address, if there is one: code may have got no place.
+    fn addr(self, codes: &code_map::Pieces<'_>, images: &Images) -> Option<u64> {
+        let (segment, distance) = match self {
+            Self::File(addr) => return Some(addr.0),
+            Self::Code(segment, distance) => (segment, distance),
+        };
+        let (image, offset) = images.place(codes, segment)?;
+        Some(image.base?.0.wrapping_add(offset).wrapping_add(distance))
     }
 }
 
