@@ -22,6 +22,8 @@ fn sh(dir: &Path, command: &str) {
     assert!(output.status.success(), "{command}: {said} (tests/run.sh installs what is missing)");
 }
 
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/inlined.c");
+
 /// The program and where its function `hidden` is in the file.
 struct Program {
     dir: TempDir,
@@ -30,9 +32,12 @@ struct Program {
 
 impl Program {
     fn new(flags: &str) -> Self {
+        Self::made_by(&format!("gcc -O2 -Wl,--build-id=sha1 {flags} -o prog {SOURCE}"))
+    }
+
+    fn made_by(command: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/inlined.c");
-        sh(dir.path(), &format!("gcc -O2 -Wl,--build-id=sha1 {flags} -o prog {source}"));
+        sh(dir.path(), command);
         let bytes = std::fs::read(dir.path().join("prog")).unwrap();
         let object = object::File::parse(&*bytes).unwrap();
         let hidden = object.symbols().find(|symbol| symbol.name() == Ok("hidden")).unwrap();
@@ -87,6 +92,22 @@ fn in_the_file_plain_and_compressed() {
     for flags in ["-g", "-gdwarf-4", "-g -gz=zlib"] {
         check(&Program::new(flags), &[]);
     }
+}
+
+#[test]
+fn units_that_aranges_does_not_list_and_ranges_that_it_leaves_out() {
+    let other = "echo 'int unrelated(int x) { return x * 3; }' > other.c && gcc -O2 -g -c other.c";
+    let unlisted = "objcopy -R .debug_aranges -R .rela.debug_aranges own.o";
+    check(
+        &Program::made_by(&format!(
+            "{other} && gcc -O2 -g -c {SOURCE} -o own.o && {unlisted} && gcc -o prog own.o other.o"
+        )),
+        &[],
+    );
+    // The list has `main`, which stands in a section of its own, and a length of 0 for all else.
+    let in_part = r"sed -i '/\.debug_aranges/,/\.debug_rnglists/s/^\t\.quad\t\.Letext0-.*/\t.quad 0/' own.s";
+    let program = Program::made_by(&format!("gcc -O2 -g -S {SOURCE} -o own.s && {in_part} && gcc -o prog own.s"));
+    check(&program, &[]);
 }
 
 #[test]

@@ -5,8 +5,9 @@
 //!
 //! A context reads the head of every unit, for which it needs the unit's abbreviations: in a file of two thousand
 //! units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` tells where units are, those
-//! that lie elsewhere are shown to it without abbreviations, and it leaves them out. Should one of the others refer
-//! to such a unit, a context of all units answers.
+//! that lie elsewhere are shown to it without abbreviations, and it leaves them out. Units that are not listed there
+//! stay, and of those that are, it need not know every range: where an address is listed nowhere, they are asked
+//! themselves. Should a unit refer to one that was left out, a context of all units answers.
 
 use super::files::{self, SearchOptions};
 use super::image::Image;
@@ -139,25 +140,30 @@ impl<'data> DebugSections<'data> {
 /// The abbreviations without the tables of units that lie elsewhere than these ascending addresses. `None` if no
 /// unit is known to.
 fn near_abbreviations(dwarf: &gimli::Dwarf<Reader<'_>>, addresses: &[u64]) -> Option<Vec<u8>> {
-    // Of each unit that tells where it is: whether an address lies in it.
+    // Of each unit that is listed: whether an address lies in it.
     let mut hit: FxHashMap<usize, bool> = FxHashMap::default();
+    let mut listed = vec![false; addresses.len()];
     let mut lists = dwarf.debug_aranges.headers();
     while let Some(list) = lists.next().ok()? {
         let mut ranges = list.entries();
         while let Some(range) = ranges.next().ok()? {
             if range.length() > 0 {
                 let end = range.address().saturating_add(range.length());
-                *hit.entry(list.debug_info_offset().0).or_default() |= plt::is_hit(addresses, range.address(), end);
+                let below = |limit: u64| addresses.partition_point(|&addr| addr < limit);
+                let inside = listed.get_mut(below(range.address())..below(end)).unwrap_or_default();
+                inside.fill(true);
+                *hit.entry(list.debug_info_offset().0).or_default() |= !inside.is_empty();
             }
         }
     }
+    let unlisted = unlisted(addresses, &listed);
     let (mut near, mut far) = (FxHashSet::default(), Vec::new());
     let mut units = dwarf.units();
     while let Some(unit) = units.next().ok()? {
         let table = unit.debug_abbrev_offset().0;
         match unit.debug_info_offset().and_then(|offset| hit.get(&offset.0)) {
-            Some(false) => far.push(table),
-            Some(true) | None => drop(near.insert(table)),
+            Some(false) if !covers(dwarf, unit, &unlisted) => far.push(table),
+            _ => drop(near.insert(table)),
         }
     }
     far.retain(|table| !near.contains(table));
@@ -167,6 +173,32 @@ fn near_abbreviations(dwarf: &gimli::Dwarf<Reader<'_>>, addresses: &[u64]) -> Op
         *abbreviations.get_mut(table)? = 0;
     }
     (!far.is_empty()).then_some(abbreviations)
+}
+
+/// The addresses that no list has. The byte behind one that is listed is none: it is looked at only if nothing is
+/// found there.
+fn unlisted(addresses: &[u64], listed: &[bool]) -> Vec<u64> {
+    let mut before = None;
+    let each = addresses.iter().zip(listed).filter_map(|(&addr, &listed)| {
+        let behind = before.replace((addr, listed)) == Some((addr.wrapping_sub(1), true));
+        (!listed && !behind).then_some(addr)
+    });
+    each.collect()
+}
+
+/// Whether one of these ascending addresses lies in a unit, or may do so: the unit is asked itself.
+fn covers(dwarf: &gimli::Dwarf<Reader<'_>>, unit: gimli::UnitHeader<Reader<'_>>, addresses: &[u64]) -> bool {
+    let look = || {
+        let unit = dwarf.unit(unit)?;
+        let mut ranges = dwarf.unit_ranges(&unit)?;
+        while let Some(range) = ranges.next()? {
+            if plt::is_hit(addresses, range.begin, range.end) {
+                return Ok::<bool, gimli::Error>(true);
+            }
+        }
+        Ok(false)
+    };
+    !addresses.is_empty() && look().unwrap_or(true)
 }
 
 /// Sections that tell of variables, types and macros are large, and dear where they are compressed.
