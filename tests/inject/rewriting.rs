@@ -345,20 +345,31 @@ fn memory_does_not_grow_with_the_recording() {
     long.truncate(end);
     let mut file = std::io::BufWriter::new(File::create(case.path("long.data")).unwrap());
     file.write_all(&long).unwrap();
+    // The same samples again and again, as much as may be allocated.
+    let samples: Vec<u8> =
+        records(&case.made.perf_data).into_iter().filter(|record| record[0] == 9).flatten().copied().collect();
+    (0..LIMIT / samples.len() as u64).for_each(|_| file.write_all(&samples).unwrap());
     // Records of a type that no recorder writes: they are to be passed on like any others.
     let mut other = [&0x1000u32.to_le_bytes()[..], &0u16.to_le_bytes(), &0xfff8u16.to_le_bytes()].concat();
     other.resize(0xfff8, 0x55);
     (0..20 * LIMIT / 0xfff8 + 1).for_each(|_| file.write_all(&other).unwrap());
     drop(file);
-    let mut limited = Command::new("prlimit");
-    limited.arg(format!("--data={LIMIT}")).arg(env!("CARGO_BIN_EXE_jitgraft"));
-    limited.args(["inject", "--threads", "2", "-i", "long.data", "-o", "out.data"]).current_dir(case.dir.path());
-    let (_, said) = finished(&mut limited);
-    assert!(said.contains("(100.0 %)"), "{said}");
-    let length = |name: &str| fs::metadata(case.path(name)).unwrap().len();
-    assert!(length("out.data") > length("long.data"));
+    for input in ["long.data", "-"] {
+        let mut limited = Command::new("prlimit");
+        limited.arg(format!("--data={LIMIT}")).arg(env!("CARGO_BIN_EXE_jitgraft"));
+        limited.args(["inject", "--threads", "2", "-i", input, "-o", "out.data"]).current_dir(case.dir.path());
+        // A pipe is spooled to the disk.
+        let mut cat = Command::new("cat").arg(case.path("long.data")).stdout(Stdio::piped()).spawn().unwrap();
+        limited.stdin(cat.stdout.take().unwrap());
+        let (_, said) = finished(&mut limited);
+        drop(limited);
+        cat.wait().unwrap();
+        assert!(said.contains("(100.0 %)"), "{said}");
+        let length = |name: &str| fs::metadata(case.path(name)).unwrap().len();
+        assert!(length("out.data") > length("long.data"));
+    }
     // The same is not possible with less than what the code itself takes: the limit is one.
-    limited = Command::new("prlimit");
+    let mut limited = Command::new("prlimit");
     limited.arg("--data=1000000").arg(env!("CARGO_BIN_EXE_jitgraft")).args(["inject", "-i", "long.data", "-o", "x"]);
     assert!(!limited.current_dir(case.dir.path()).output().unwrap().status.success());
 }
