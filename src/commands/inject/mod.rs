@@ -30,6 +30,8 @@ mod input;
 mod output;
 mod plan;
 mod relocate;
+mod samples;
+mod search;
 mod summary;
 mod touched;
 
@@ -38,26 +40,21 @@ pub use build_ids::{BuildIdMode, KnownBuildIds};
 use super::progress::Progress;
 use super::recording::records::Pieces;
 use super::{Job, Outcome};
-use crate::error::{Error, Result, Warning, Warnings};
+use crate::error::{Error, Result, Warning};
 use crate::formats::elf_image::Target;
-use crate::formats::perf_data::{Edit, Recording, Records, Survey};
+use crate::formats::perf_data::Survey;
 use crate::io::{self, InPath, OutPath, Output};
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::{self, CodeMap, SegmentId};
-use crate::resolve::symbols::{self, files::SearchOptions};
-use crate::resolve::unwind::registers::Machine;
-use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
 use crate::sources::{self, Loaded, SourceOptions};
-use covers::{Covers, hidden_by_insertions};
 use images::{Images, Wanted};
 use input::Input;
-use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use plan::Plan;
-use relocate::{Moves, Room};
+use relocate::Room;
+use samples::{Samples, has_user_stacks};
+use search::{Search, keep_wanted};
 use std::path::{Path, PathBuf};
-use touched::{Context, Key, Reach, Touch, Touched};
 
 /// What to inject, and where to.
 #[derive(Debug)]
@@ -92,8 +89,6 @@ pub struct InjectOptions {
 const EM_X86_64: u16 = 62;
 /// Records go by three times: told, looked at, written.
 const PASSES: u64 = 3;
-/// So often insertions may make other insertions necessary; beyond that some frames stay without a name.
-const MAX_ROUNDS: usize = 8;
 
 /// Injects.
 pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
@@ -117,31 +112,13 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let search = Search { input: &input, codes: &codes, processes: &processes, spaces: &spaces, injected: &injected };
     let (mut touches, touched) = search.run(&pieces, &progress, (job, &mut outcome.warnings))?;
     let machine = processes.machine.or(machine).unwrap_or(EM_X86_64);
-    let plain_chains = options.convert_callchain || (options.relocate && has_user_stacks(&input.recording));
-    let converted = match plain_chains {
-        true => Some(convert(&input, &pieces, (&spaces, &codes), machine, options, job, &mut outcome)?),
-        false => None,
-    };
-    let mut moves = match options.relocate {
-        true => {
-            let (recording, edits) = converted.as_ref().map_or((&input.recording, &[][..]), |(of, edits)| (of, edits));
-            let context = relocate::Context {
-                recording,
-                codes: &codes,
-                processes: &processes,
-                spaces: &spaces,
-                without: &injected,
-            };
-            relocate::find(context, &pieces, edits, job)
-        }
-        false => Moves::default(),
-    };
-    let all = options.all_functions || plain_chains;
-    let (codes, numbers, pieces_touched) = keep_wanted(codes, &touches, all, &injected);
+    let mut samples = Samples::find(search, &pieces, machine, options, (job, &mut outcome))?;
+    let converted = samples.are_converted();
+    let (codes, numbers, pieces_touched) = keep_wanted(codes, &touches, options.all_functions || converted, &injected);
     touches.iter_mut().for_each(|(key, _)| key.segment = numbers[key.segment.0 as usize].unwrap_or(key.segment));
-    moves.renumber(&numbers);
+    samples.renumber(&numbers);
     drop(numbers);
-    let unwinding = (has_user_stacks(&input.recording) && !plain_chains).then_some(&processes);
+    let unwinding = (has_user_stacks(&input.recording) && !converted).then_some(&processes);
     let target = Target::new(machine, input.recording.header.endian);
     progress.phase("writing images");
     let wanted = Wanted { codes: &codes, target, relocate: options.relocate, unwinding };
@@ -158,13 +135,9 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let inserted = edits.len();
     edits.extend(other.edits);
     let end = pieces.end();
-    if let Some((recording, converted)) = converted {
-        edits.extend(converted);
-        input.recording = recording;
-    }
-    moves.apply(&input, &codes, &images, &mut edits);
+    samples.apply(&mut input, &codes, &images, &mut edits);
     let build_ids = &other.entries;
-    let parts = output::Parts { input: &input, end, edits, build_ids, images: &images, new_attrs: plain_chains };
+    let parts = output::Parts { input: &input, end, edits, build_ids, images: &images, new_attrs: converted };
     progress.phase("writing records");
     let written = output::write(parts, options, &mut output, &mut outcome.warnings).and_then(|()| output.commit());
     written.map_err(|error| error.in_file(&options.output.shown()))?;
@@ -187,74 +160,6 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Looks for the code that samples touch.
-struct Search<'a, 'data> {
-    input: &'a Input,
-    codes: &'a CodeMap<'data>,
-    processes: &'a Processes,
-    spaces: &'a AddressSpaces,
-    injected: &'a [Pid],
-}
-
-impl Search<'_, '_> {
-    /// What is touched, in order, and what else was found.
-    fn run(
-        &self,
-        pieces: &Pieces<'_>,
-        progress: &Progress,
-        (job, warnings): (&Job, &mut Warnings),
-    ) -> Result<(Vec<(Key, Touch)>, Touched)> {
-        let Self { input, codes, processes, spaces, injected } = *self;
-        let reach = Reach::new(codes, processes, injected);
-        let mut covers = Covers::new(processes, &reach);
-        let mut round = 0;
-        loop {
-            round += 1;
-            let context = Context { recording: &input.recording, codes, reach: &reach, covers: &covers, spaces };
-            let mut touched = search(context, pieces, progress, job)?;
-            let touches = touched.take();
-            let hidden = hidden_by_insertions(&touches, codes, &job.pool);
-            if hidden.is_empty() || round == MAX_ROUNDS {
-                if !hidden.is_empty() {
-                    let message = format!(
-                        "{} mapping records hide code that is used once more: some of its frames have no name",
-                        hidden.len()
-                    );
-                    warnings.push(Warning::new(message).in_file(&input.shown, None));
-                }
-                return Ok((touches, touched));
-            }
-            covers.extend(hidden);
-        }
-    }
-}
-
-/// The recording as it is after the conversion of its user stacks, and the edits that make it so.
-fn convert(
-    input: &Input,
-    pieces: &Pieces<'_>,
-    (spaces, codes): (&AddressSpaces, &CodeMap<'_>),
-    machine: u16,
-    options: &InjectOptions,
-    job: &Job,
-    outcome: &mut Outcome,
-) -> Result<(Recording, Vec<Edit>)> {
-    let Some(known) = Machine::new(machine) else {
-        return Err(Error::new(format!("stacks of machine {machine} cannot be unwound: only x86-64 and AArch64 can")));
-    };
-    let search = SearchOptions { machine: Some(machine), ..SearchOptions::default() };
-    let files = symbols::images::Images::new(spaces.dsos().iter(), search);
-    let unwinder = Unwinder::new(spaces, codes, &files, MAX_DEPTH);
-    let place = (&*input.shown, &mut outcome.warnings);
-    let mut edits = convert::samples(&input.recording, pieces, &unwinder, known, place, job);
-    let mut recording = input.recording.clone();
-    recording.plain_chains();
-    if input.is_pipe() && options.output == OutPath::Stdout {
-        edits.extend(convert::attrs(&recording, pieces));
-    }
-    Ok((recording, edits))
-}
-
 /// Rewriting a file in place would leave neither the old one nor the new one if it failed.
 fn refuse_own_input(input: &InPath, output: &OutPath) -> Result<()> {
     let (InPath::Path(from), OutPath::Path(to)) = (input, output) else { return Ok(()) };
@@ -271,11 +176,6 @@ fn beside(input: &InPath) -> Option<&Path> {
         // A directory holds the recording; what was left beside it stands with it, not in it.
         InPath::Path(path) => path.parent(),
     }
-}
-
-/// Whether some samples have a copy of the user stack, which perf unwinds.
-fn has_user_stacks(recording: &Recording) -> bool {
-    recording.events.iter().any(|event| event.attr.samples(PERF_SAMPLE_STACK_USER))
 }
 
 fn survey<'data>(input: &'data Input, job: &Job, outcome: &mut Outcome) -> (Processes, Pieces<'data>) {
@@ -300,42 +200,6 @@ fn survey<'data>(input: &'data Input, job: &Job, outcome: &mut Outcome) -> (Proc
 /// The processes whose code perf or jitgraft has injected before.
 fn already_injected(processes: &Processes) -> Vec<Pid> {
     processes.by_pid.iter().filter(|(_, process)| process.is_injected()).map(|(pid, _)| *pid).collect()
-}
-
-/// Parts are added as they come: not all of them are in memory at a time.
-fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, progress: &Progress, job: &Job) -> Result<Touched> {
-    let read = |records: Records<'_>| {
-        let mut bytes = 0;
-        let touched = Touched::read(context, records.inspect(|record| bytes += record.bytes.len() as u64));
-        progress.done(bytes);
-        touched
-    };
-    let mut all = Touched::default();
-    job.pool.stream(pieces.list().into_iter(), read, |part| {
-        all.append(part);
-        Ok(())
-    })?;
-    Ok(all)
-}
-
-/// The code that the images shall have: what is touched, or all. Gives also its new numbers by the old ones, and how
-/// many stretches of it are touched.
-fn keep_wanted<'data>(
-    codes: CodeMap<'data>,
-    touches: &[(Key, Touch)],
-    all: bool,
-    injected: &[Pid],
-) -> (code_map::Pieces<'data>, Vec<Option<SegmentId>>, usize) {
-    let mut wanted = vec![false; codes.segments().len()];
-    touches.iter().for_each(|(key, _)| wanted[key.segment.0 as usize] = true);
-    let touched = wanted.iter().filter(|wanted| **wanted).count();
-    if all {
-        let of_own = codes.segments().iter().map(|segment| !injected.contains(&segment.pid));
-        wanted.iter_mut().zip(of_own).for_each(|(wanted, own)| *wanted |= own);
-    }
-    let mut codes = codes.into_pieces();
-    let numbers = codes.keep_only(&wanted);
-    (codes, numbers, touched)
 }
 
 fn image_dir(options: &InjectOptions) -> PathBuf {
