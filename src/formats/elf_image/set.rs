@@ -98,8 +98,9 @@ fn plan(target: Target, slots: &[Slot], group: &Group, same: Option<u64>, free: 
     let front = header + span.start % 16;
     let Some(base) = same.or(span.start.checked_sub(front)) else { return mirror() };
     // An empty table makes libunwind go on by frame pointers. Runtimes that leave only names seldom keep them, and
-    // every stack would end in a frame from nowhere (MoarVM).
-    let named_only = slots.iter().all(|slot| slot.code.bytes.is_none());
+    // every stack would end in a frame from nowhere (MoarVM). But where the image stands in the place of a file,
+    // stacks that the file's own table let through must not end (node's builtins, which keep them).
+    let named_only = !group.in_file && slots.iter().all(|slot| slot.code.bytes.is_none());
     let frames_at = if named_only { FramesAt::Behind } else { FramesAt::BehindAlways };
     let layout = Layout::one_region(slots, target, base, span, frames_at);
     let at = layout.code.end.next_multiple_of(8);
@@ -139,5 +140,17 @@ mod tests {
         for image in set.images() {
             image.write(&mut Cursor::new(Vec::new())).unwrap();
         }
+    }
+
+    #[test]
+    fn only_in_the_place_of_a_file_do_names_have_a_table() {
+        let code = named(0x100);
+        let target = Target { machine: 62, is_64: true, endian: Endian::Little };
+        let mut builder = ImageBuilder::new(target, Addressing::FileOffset);
+        builder.add(&code, Addr(0x7000));
+        builder.add(&code, Addr(0x7000_0000));
+        let set = builder.build_set(Some(0x6000..0x8000));
+        let frames: Vec<&FramesAt> = set.images().map(|image| &image.layout.frames).collect();
+        assert_eq!(frames, [&FramesAt::BehindAlways, &FramesAt::Behind]);
     }
 }

@@ -31,6 +31,8 @@ pub(in super::super) struct Group {
     pub(in super::super) slots: Vec<u32>,
     /// The stretch of addresses from its first code to its last, of any layer, if all are to have one base.
     pub(in super::super) span: Option<Range<u64>>,
+    /// Whether another file is mapped here, whose place the image takes (node's builtins).
+    pub(in super::super) in_file: bool,
 }
 
 /// Sorted, merged address ranges.
@@ -79,14 +81,15 @@ pub(in super::super) fn groups(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
         let after = left.iter().position(|item| !joins(&mut span, item, &between));
         let (stretch, behind) = left.split_at(after.unwrap_or(left.len()));
         let of_layer = |layer| stretch.iter().filter(move |item| item.layer == layer).map(|item| item.slot).collect();
-        let layers = (0..MAX_LAYERS).map(|layer| Group { slots: of_layer(layer), span: Some(span.clone()) });
+        let in_file = foreign.touch(&span);
+        let layers = (0..MAX_LAYERS).map(|layer| Group { slots: of_layer(layer), span: Some(span.clone()), in_file });
         groups.extend(layers.filter(|group| !group.slots.is_empty()));
         left = behind;
     }
     let mut rest: Vec<u32> = rest.iter().map(|item| item.slot).collect();
     keep_largest(&mut groups, &mut rest);
     if !rest.is_empty() {
-        groups.push(Group { slots: rest, span: None });
+        groups.push(Group { slots: rest, span: None, in_file: false });
     }
     groups.iter_mut().for_each(|group| group.slots.sort_unstable());
     groups
