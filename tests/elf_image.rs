@@ -172,9 +172,9 @@ fn functions(made: &Made) -> (Vec<String>, String) {
 fn viewers_find_functions_without_code_bytes_and_do_not_judge_all_by_the_first() {
     let names = [&b"JS:*first"[..], b"py::second"];
     let codes = names.map(|name| Code { bytes: None, ..code(name, &BODY) });
-    let [for_perf, for_viewers] = [false, true].map(|holes_as_code| {
+    let [for_perf, for_viewers] = [false, true].map(|for_viewers| {
         let builder = ImageBuilder::new(X86_64, Addressing::FileOffset);
-        let mut builder = if holes_as_code { builder.holes_as_code() } else { builder };
+        let mut builder = if for_viewers { builder.for_viewers() } else { builder };
         for (code, addr) in codes.iter().zip([0x7f00_0000_1000, 0x7f00_0000_9000]) {
             builder.add(code, Addr(addr));
         }
@@ -183,7 +183,11 @@ fn viewers_find_functions_without_code_bytes_and_do_not_judge_all_by_the_first()
     assert_ne!(for_perf.build_id(), for_viewers.build_id());
     let made = write(&for_viewers);
     judge(&made);
-    assert_eq!(functions(&made), (vec!["JS:*first".to_owned(), "py::second".to_owned()], "[JIT]".to_owned()));
+    let shown = ["JS:*first", "py::second", "[end]", "[end]"].map(String::from).to_vec();
+    assert_eq!(functions(&made), (shown, "[JIT]".to_owned()));
+    // Other readers look for code only where it is, not at what the last call returns to.
+    let symbols = run("readelf", &["--wide", "--symbols"], &made.path, &[]);
+    assert!(symbols.contains(" 0000000000009000 ") && symbols.contains(" 0000000000009020 "), "{symbols}");
     assert_eq!(functions(&write(&for_perf)), (vec![], "[JIT]".to_owned()));
 }
 

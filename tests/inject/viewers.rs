@@ -89,6 +89,13 @@ fn perf_names_relocated_code_as_it_does_where_the_code_was() {
 }
 
 #[test]
+fn pipes_and_the_other_byte_order_are_relocated_too() {
+    let case = Case::new(Plan { order: Order::Big, mode: Mode::Pipe, ..PLAN });
+    case.inject(&["--relocate", "-i", "perf.data", "-o", "out.data"]);
+    case.assert_true("out.data");
+}
+
+#[test]
 fn relocation_is_the_same_for_any_number_of_threads() {
     let case = Case::new(Plan { samples: 40_000, ..PLAN });
     case.inject(&["--relocate", "--threads", "1", "-i", "perf.data", "-o", "one.data"]);

@@ -137,7 +137,7 @@ fn of_process(wanted: Wanted<'_, '_>, mut segments: Vec<SegmentId>, pid: Pid, di
     let (numbers, pieces) = distinct(codes, &segments);
     let whole: Vec<Code<'_>> = pieces.iter().map(|&(code, _)| codes.code(code)).collect();
     let builder = ImageBuilder::new(wanted.target, Addressing::FileOffset);
-    let mut builder = if wanted.relocate { builder.holes_as_code() } else { builder };
+    let mut builder = if wanted.relocate { builder.for_viewers() } else { builder };
     let slots: Vec<SlotId> = whole.iter().zip(&pieces).map(|(code, &(_, base))| builder.add(code, base)).collect();
     let count = pieces.len();
     drop(pieces);

@@ -105,20 +105,19 @@ pub struct Place {
 pub struct ImageBuilder<'a, 'data> {
     target: Target,
     addressing: Addressing,
-    holes_as_code: bool,
+    for_viewers: bool,
     slots: Vec<Slot<'a, 'data>>,
 }
 
 impl<'a, 'data> ImageBuilder<'a, 'data> {
     /// An image without code.
     pub fn new(target: Target, addressing: Addressing) -> Self {
-        Self { target, addressing, holes_as_code: false, slots: Vec::new() }
+        Self { target, addressing, for_viewers: false, slots: Vec::new() }
     }
 
-    /// Lets code of which only the names are known stand over holes in the file as if it were there: some readers
-    /// (samply) look for functions only in sections of code that the file has.
-    pub fn holes_as_code(self) -> Self {
-        Self { holes_as_code: true, ..self }
+    /// Suits it to readers of perf.data that are not perf: samply, hotspot. With [`Addressing::FileOffset`] only.
+    pub fn for_viewers(self) -> Self {
+        Self { for_viewers: true, ..self }
     }
 
     /// Adds a piece of code as it stood at `addr` (for code that moved: once for each address). The order of calls
@@ -137,8 +136,8 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
             Addressing::FileOffset => Layout::mirror(&self.slots, self.target),
             Addressing::RunTime => Layout::at_run_time(&self.slots, self.target),
         };
-        for run in &mut layout.runs {
-            run.has_bytes |= self.holes_as_code;
+        if self.for_viewers {
+            layout.for_viewers();
         }
         Image::new(self.target, self.addressing, self.slots, layout)
     }

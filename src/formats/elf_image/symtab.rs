@@ -7,6 +7,7 @@
 //! Names may repeat (V8 logs one function many times, each at its own address), and are the runtime's bytes.
 
 use super::file::{Sections, encoder, note_of};
+use super::layout::{CLOSING, CLOSING_LEN};
 use super::sink::Sink;
 use super::{Addressing, Image};
 use crate::error::Result;
@@ -19,6 +20,8 @@ const BATCH: usize = 1 << 16;
 
 /// The function that stands before all code: the build-ID note, which nobody runs.
 const FIRST: &[u8] = b"[JIT]";
+/// The functions that stand behind all code, in an image for viewers.
+const CLOSING_NAME: &[u8] = b"[end]";
 /// The section of the note.
 const NOTE_SECTION: u32 = 1;
 
@@ -51,8 +54,13 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections
             }
         }
     }
+    let closing = closing(image);
+    let last_text = sections.first_text() + (image.layout.runs.len() as u32).saturating_sub(1);
+    for &at in &closing {
+        encoder.symbol(&mut batch, &function(names.add(CLOSING_NAME), last_text, at, CLOSING_LEN));
+    }
     sink.bytes(&batch)?;
-    let count = image.layout.pieces.len() as u32 + 1 + u32::from(!first.is_empty());
+    let count = (image.layout.pieces.len() + closing.len()) as u32 + 1 + u32::from(!first.is_empty());
     let strtab = sections.next() + 1;
     sections.push(b".symtab", encoder.symtab_section_header(strtab, count), start..sink.offset());
     let start = sink.offset();
@@ -81,6 +89,12 @@ impl Names {
 /// The name of the function before all code; none in an image for callgrind's viewers.
 fn first_name(image: &Image) -> &'static [u8] {
     if image.addressing == Addressing::FileOffset { FIRST } else { b"" }
+}
+
+/// The addresses of the functions behind all code.
+fn closing(image: &Image) -> Vec<u64> {
+    let first = image.layout.closing.into_iter();
+    first.flat_map(|first| (0..CLOSING).map(move |number| first + number * CLOSING_LEN)).collect()
 }
 
 fn function(st_name: u32, section: u32, st_value: u64, st_size: u64) -> Sym {
