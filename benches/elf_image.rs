@@ -47,7 +47,8 @@ fn elf_image(criterion: &mut Criterion) {
                     builder.add(code, code.addr);
                 });
                 let mut out = Cursor::new(Vec::new());
-                builder.build().write(&mut out).expect("memory takes it all");
+                let written = builder.build().write(&mut out).expect("memory takes it all");
+                assert_eq!(written.bad_unwind, 0);
                 out.into_inner().len()
             });
         });
