@@ -178,3 +178,19 @@ fn a_recording_that_has_its_images_is_not_said_to_lack_its_dump() {
         assert!(command == "doctor" || out.contains("first"), "{command}: {out}");
     }
 }
+
+#[test]
+fn a_child_has_the_code_that_was_injected_for_its_parent() {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"first", AT, 0));
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+    // As perf inject leaves it: mapped for the parent alone, before the fork.
+    let image = odd.dir.path().join("jitted-77-0.so");
+    let mut odd = odd.map(11, image.to_str().unwrap()).sample(PID, 20, AT);
+    odd.recording.fork(Stamp::new(79, 22), PID);
+    let odd = odd.sample(79, 31, AT);
+    let input = odd.recording.clone().into_bytes(Mode::File);
+    fs::write(odd.dir.path().join("perf.data"), &input).unwrap();
+    jitgraft(&odd, &["-i", "perf.data", "-o", "out.data"], None);
+    assert!(fs::read(odd.dir.path().join("out.data")).unwrap() == input, "the child is injected once more");
+}
