@@ -48,7 +48,7 @@ fn elf_image(criterion: &mut Criterion) {
                 });
                 let mut out = Cursor::new(Vec::new());
                 let written = builder.build().write(&mut out).expect("memory takes it all");
-                assert_eq!(written.bad_unwind, 0);
+                assert_eq!(written.counts.bad_unwind, 0);
                 out.into_inner().len()
             });
         });
