@@ -92,4 +92,7 @@ fn what_holds_no_addresses_is_refused() {
     let output = doctor(&[], &path);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("perf.data"));
+    fs::write(&path, "app 77 2.000000: 1 cycles: \n\t 1 [unknown] (//anon)\n\n").unwrap();
+    let said = String::from_utf8(doctor(&[], &path).stderr).unwrap();
+    assert!(said.contains("`jitgraft script` counts"), "{said}");
 }

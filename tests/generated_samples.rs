@@ -109,6 +109,34 @@ fn branches_are_printed_as_perf_prints_them() {
 }
 
 #[test]
+fn data_addresses_and_registers_are_printed_as_perf_prints_them() {
+    let program = Program::new();
+    let registers = 1 | 0b11 << 6 | 1 << 8 | 0b1001 << 16;
+    for chain in [CALLCHAIN, 0] {
+        let sample_type = (USUAL & !CALLCHAIN) | chain | ADDR | REGS_USER | REGS_INTR;
+        let mut out = program.recording(Event { sample_type, registers, ..Event::usual() });
+        for (time, abi) in [(1000, 2), (1001, 1), (1002, 0)] {
+            let values = [0, 0x7ffd_d32c_7e88, 1, u64::MAX, 0x80, 9];
+            let more = More {
+                addr: 0x7f00_1234,
+                registers: (abi, &values[..if abi == 0 { 0 } else { 6 }]),
+                ..More::default()
+            };
+            let stack = [CONTEXT_USER, program.at("n", 22), program.at("main", 60)];
+            out.sample_with(0, USER, Stamp::new(77, time), stack[1], &stack, &more);
+        }
+        let data = program.write(out);
+        for fields in ["comm,tid,time,event,addr", "ip,sym,addr,iregs", "comm,uregs", "time,addr,ip,sym,iregs,uregs"] {
+            let theirs = perf(&["script", "-F", fields, "-i", &data]);
+            assert!(theirs.contains("7f001234") || theirs.contains("R11:0x9"), "{theirs}");
+            // perf 6.1 prints addresses relative to their file.
+            let ours = ours(&["script", "-F", fields, &data]).replace("\t          4040", "\t            40");
+            assert_eq!(ours, theirs, "{fields}");
+        }
+    }
+}
+
+#[test]
 fn lbr_call_chains_are_those_of_perf() {
     let program = Program::new();
     let event =

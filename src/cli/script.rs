@@ -22,7 +22,7 @@ pub(super) struct ScriptArgs {
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
     /// The fields to print: comm, pid, tid, cpu, time, period, event, ip, sym, symoff, dso, srcline,
-    /// brstack, brstacksym; with + or - before
+    /// addr, iregs, uregs, brstack, brstacksym; with + or - before
     /// a name, the usual ones and it, or without it
     #[arg(short = 'F', long, value_name = "FIELD,…", default_value = "", hide_default_value = true,
         allow_hyphen_values = true, value_parser = fields)]
@@ -61,6 +61,7 @@ impl ScriptArgs {
         let mut recording = load.recording();
         recording.keep_addr = true;
         recording.keep_branches = self.fields.brstack || self.fields.brstacksym;
+        recording.keep_beside = fields.addr || fields.iregs || fields.uregs;
         let text = TextOptions { fields, no_call_graph: self.hide_call_graph };
         let (rename, native) = (self.rename, self.native);
         script::run(&ScriptOptions { input, output: self.output.into(), recording, text, rename, native }, job)

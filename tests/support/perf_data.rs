@@ -10,6 +10,7 @@ use super::bytes::{Order, Out};
 pub(crate) const IP: u64 = 1;
 pub(crate) const TID: u64 = 1 << 1;
 pub(crate) const TIME: u64 = 1 << 2;
+pub(crate) const ADDR: u64 = 1 << 3;
 pub(crate) const READ: u64 = 1 << 4;
 pub(crate) const CALLCHAIN: u64 = 1 << 5;
 pub(crate) const ID: u64 = 1 << 6;
@@ -19,6 +20,7 @@ pub(crate) const STREAM_ID: u64 = 1 << 9;
 pub(crate) const BRANCH_STACK: u64 = 1 << 11;
 pub(crate) const REGS_USER: u64 = 1 << 12;
 pub(crate) const STACK_USER: u64 = 1 << 13;
+pub(crate) const REGS_INTR: u64 = 1 << 18;
 pub(crate) const IDENTIFIER: u64 = 1 << 16;
 
 /// What `perf record -k mono -g` asks for.
@@ -72,11 +74,13 @@ pub(crate) const READ_GROUP: u64 = 4 | 8;
 /// What a sample holds beside address and call chain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct More<'a> {
+    /// The data address.
+    pub(crate) addr: u64,
     /// Value and id of each counter of a group.
     pub(crate) values: &'a [(u64, u64)],
     /// From, to, flags.
     pub(crate) branches: &'a [[u64; 3]],
-    /// `PERF_SAMPLE_REGS_ABI_*`, and the registers' values.
+    /// `PERF_SAMPLE_REGS_ABI_*`, and the registers' values: the user's, those at the interrupt, or both.
     pub(crate) registers: (u64, &'a [u64]),
     /// From the stack pointer up.
     pub(crate) stack: &'a [u64],
@@ -256,6 +260,9 @@ impl PerfData {
         field(TIME, &|out| {
             out.u64(stamp.time);
         });
+        field(ADDR, &|out| {
+            out.u64(more.addr);
+        });
         field(ID, &|out| {
             out.u64(stamp.id);
         });
@@ -288,6 +295,9 @@ impl PerfData {
             out.u64(size).words(more.stack);
             // How much of it is real; not there if there is none.
             (size > 0).then(|| out.u64(size));
+        });
+        field(REGS_INTR, &|out| {
+            out.u64(more.registers.0).words(more.registers.1);
         });
         self.record(9, misc, &body.bytes);
     }
@@ -433,6 +443,7 @@ impl PerfData {
         out.u64(event.read_format).u64(flags);
         out.bytes.resize(72, 0);
         out.u64(event.branches).u64(event.registers).u32(event.stack).u32(event.clockid.unwrap_or(0));
+        out.u64(if event.sample_type & REGS_INTR != 0 { event.registers } else { 0 });
         out.bytes.resize(ATTR_SIZE, 0);
         out.bytes
     }

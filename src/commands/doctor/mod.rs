@@ -9,7 +9,7 @@ use super::load::{Input, shown};
 use super::recording::{self, RecordingOptions};
 use super::{Job, Outcome};
 use crate::error::{Error, Result};
-use crate::formats::format::Read;
+use crate::formats::format::{Format, Read};
 use crate::formats::table::{Layout, Table};
 use crate::io::{InPath, OutPath, Output};
 use findings::Findings;
@@ -46,12 +46,23 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Texts do not tell what was mapped: why a name is missing cannot be told from them, but how many are.
+fn refused(format: &Format) -> Error {
+    let name = format.name;
+    let instead = match format.read {
+        Read::Script(_) => "; `jitgraft script` counts the frames of this text that it cannot name",
+        _ if name == "callgrind" => "; `jitgraft callgrind` counts the code in this file that it cannot name",
+        _ => "",
+    };
+    Error::new(format!(
+        "is {name}: doctor reads perf.data, which tells what was mapped; give it the recording{instead}"
+    ))
+}
+
 fn examine(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outcome) -> Result<Findings> {
     let input = Input::open(path)?;
     if !matches!(input.format.read, Read::Addresses) {
-        let message =
-            format!("is {}: doctor examines perf.data, where addresses are; give it the recording", input.format.name);
-        return Err(Error::new(message));
+        return Err(refused(input.format));
     }
     let path = shown(path);
     let look = |inside: &recording::Inside<'_, '_>| Findings::new(&path, inside, &options.recording.symbols.search);

@@ -143,6 +143,7 @@ impl LoadOptions {
             branch_stack: self.branch_stack,
             max_stack: self.max_stack,
             keep_branches: false,
+            keep_beside: false,
             sources: self.sources.clone(),
         }
     }

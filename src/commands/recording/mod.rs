@@ -67,6 +67,8 @@ pub struct RecordingOptions {
     pub max_stack: Option<usize>,
     /// Whether the last branches are kept beside the stacks.
     pub keep_branches: bool,
+    /// Whether data addresses and registers are kept beside the stacks.
+    pub keep_beside: bool,
     /// Where the names of JIT code come from.
     pub sources: SourceOptions,
 }
@@ -80,6 +82,8 @@ pub(super) struct Loaded {
     pub(super) samples: Samples,
     /// What the spots of the stacks are called.
     pub(super) named: Named,
+    /// The processor, as ELF's `e_machine`.
+    pub(super) machine: u16,
 }
 
 /// All that is known while a recording is loaded, for who asks why.
@@ -140,7 +144,8 @@ pub(super) fn load_and_look<T>(
     let search = SearchOptions { machine: processes.machine, os_release, ..options.symbols.search.clone() };
     let images = Images::new(spaces.dsos().iter(), search);
     let unwinder = Unwinder::new(&spaces, codes, &images, options.max_stack.unwrap_or(MAX_DEPTH));
-    let machine = Machine::new(processes.machine.unwrap_or(EM_X86_64));
+    let e_machine = processes.machine.unwrap_or(EM_X86_64);
+    let machine = Machine::new(e_machine);
     let (first, last) = if options.filter.asks_time() { pieces.times(&recording) } else { (Nanos(0), Nanos(0)) };
     let context = Context {
         recording: &recording,
@@ -153,6 +158,7 @@ pub(super) fn load_and_look<T>(
         branch_stack: options.branch_stack,
         max_stack: options.max_stack.unwrap_or(usize::MAX),
         keep_branches: options.keep_branches,
+        keep_beside: options.keep_beside,
     };
     let mut samples = read(context, &pieces, job)?;
     std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(path, &mut outcome.warnings);
@@ -161,7 +167,7 @@ pub(super) fn load_and_look<T>(
     let kernel = KernelOptions { os_release, recorded, ..options.kernel.clone() };
     let resolver = Resolver { spaces: &spaces, codes, images: &images, options: &options.symbols, kernel: &kernel };
     let named = Named::new(&samples.chains, &spots, &origins(&accounts), &resolver, &job.pool, &mut outcome.warnings);
-    let loaded = Loaded { recording, samples, named };
+    let loaded = Loaded { recording, samples, named, machine: e_machine };
     let (processes, accounts) = (&processes, &accounts[..]);
     let seen = look(&Inside { processes, spaces: &spaces, images: &images, accounts, loaded: &loaded });
     outcome.warnings.append(images.into_warnings());

@@ -7,14 +7,14 @@ use super::branches::{lbr_chain, put_history};
 use super::counted::{Counted, Member, own};
 use super::spots::{Found, Spot, Spots, TRUNCATED_FRAME};
 use crate::error::{Result, Skipped};
-use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Sample, kind};
+use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Registers as SampledRegisters, Sample, kind};
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::filter::Placed;
 use crate::model::interner::{self, Interner};
 use crate::model::process::CpuMode;
 use crate::model::stacks::Track;
 use crate::model::threads::Threads;
-use crate::model::{FrameAddr, Nanos, Pid, Tid};
+use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, Chain, Unwinder, UserStack};
 use rustc_hash::FxHashMap;
@@ -49,6 +49,25 @@ pub(in crate::commands) struct Taken {
     pub(in crate::commands) flags: u64,
 }
 
+/// What else a sample has, for those who print it.
+#[derive(Debug, Clone, Default)]
+pub(in crate::commands) struct Beside {
+    /// The data address.
+    pub(in crate::commands) addr: Option<Addr>,
+    /// The registers at the interrupt.
+    pub(in crate::commands) interrupted: Option<KeptRegisters>,
+    /// The registers of the user's code.
+    pub(in crate::commands) user: Option<KeptRegisters>,
+}
+
+/// See [`crate::formats::perf_data::Registers`].
+#[derive(Debug, Clone)]
+pub(in crate::commands) struct KeptRegisters {
+    pub(in crate::commands) abi: u64,
+    pub(in crate::commands) mask: u64,
+    pub(in crate::commands) values: Vec<u64>,
+}
+
 /// What a piece, or all, of a recording holds.
 #[derive(Debug)]
 pub(in crate::commands) struct Samples {
@@ -60,15 +79,17 @@ pub(in crate::commands) struct Samples {
     pub(in crate::commands) tracks: Interner<Track, u32>,
     /// The branches of all rows, newest first.
     pub(in crate::commands) branches: Vec<Taken>,
+    /// Of each row, if it is kept; else empty.
+    pub(in crate::commands) beside: Vec<Beside>,
     /// Samples that could not be read.
     pub(super) skipped: Skipped,
 }
 
 impl Default for Samples {
     fn default() -> Self {
-        let (rows, branches) = (Vec::new(), Vec::new());
+        let (rows, branches, beside) = (Vec::new(), Vec::new(), Vec::new());
         let (chains, tracks) = (Chains::default(), Interner::default());
-        Self { rows, chains, tracks, branches, skipped: Skipped::new("sample") }
+        Self { rows, chains, tracks, branches, beside, skipped: Skipped::new("sample") }
     }
 }
 
@@ -102,8 +123,15 @@ impl Samples {
             branches: (before + row.branches.0, before + row.branches.1),
             ..row
         }));
+        self.beside.extend(piece.beside);
         self.skipped.append(piece.skipped);
         Ok(())
+    }
+}
+
+impl KeptRegisters {
+    fn of(sampled: SampledRegisters<'_>) -> Self {
+        Self { abi: sampled.abi, mask: sampled.mask, values: sampled.values.iter().collect() }
     }
 }
 
@@ -126,6 +154,8 @@ pub(super) struct Context<'a> {
     pub(super) max_stack: usize,
     /// Whether branches are kept beside the stacks.
     pub(super) keep_branches: bool,
+    /// Whether what else a sample has is kept.
+    pub(super) keep_beside: bool,
 }
 
 /// Process, thread, and processor where they are kept apart.
@@ -216,7 +246,16 @@ impl<'a> Reading<'a> {
             let (time, cpu) = (sample.time, sample.cpu);
             SampleRow { event, track, time, period, chain, cpu, branches }
         };
+        let before = self.samples.rows.len();
         self.samples.rows.extend(members.iter().filter(wanted).map(row));
+        if self.context.keep_beside {
+            let beside = Beside {
+                addr: sample.addr,
+                interrupted: sample.intr_regs.map(KeptRegisters::of),
+                user: sample.user_regs.map(KeptRegisters::of),
+            };
+            self.samples.beside.extend(std::iter::repeat_n(beside, self.samples.rows.len() - before));
+        }
     }
 
     fn track(&mut self, pid: Option<Pid>, tid: Option<Tid>, cpu: Option<u32>, time: Option<Nanos>) -> u32 {

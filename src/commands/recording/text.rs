@@ -3,10 +3,11 @@
 //! The lines of a place are made once; a sample is its header and the lines of its chain, copied.
 
 use super::named::Shown;
-use super::samples::{SampleRow, Taken};
+use super::samples::{Beside, KeptRegisters, SampleRow, Samples, Taken};
 use super::{Job, Loaded};
 use crate::error::Result;
 use crate::formats::perf_script::branches::{BranchLine, branch};
+use crate::formats::perf_script::registers::{RegisterLine, registers};
 use crate::formats::perf_script::write::{self, Fields, Header, Line};
 use crate::model::chains::PlaceId;
 use linux_perf_event_reader::constants as abi;
@@ -31,13 +32,14 @@ pub(in crate::commands) fn write_text(
     job: &Job,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let mut rows: Vec<&SampleRow> = loaded.samples.rows.iter().collect();
-    rows.sort_by_key(|row| row.time);
+    let Samples { rows, beside, .. } = &loaded.samples;
+    let mut rows: Vec<_> = rows.iter().enumerate().map(|(at, row)| (row, beside.get(at))).collect();
+    rows.sort_by_key(|(row, _)| row.time);
     let writing = Writing::new(loaded, options);
     let rows = rows.as_slice();
-    let text = |rows: &[&SampleRow]| {
+    let text = |rows: &[(&SampleRow, Option<&Beside>)]| {
         let mut text = Vec::new();
-        rows.iter().for_each(|row| writing.sample(row, &mut text));
+        rows.iter().for_each(|(row, beside)| writing.sample(row, *beside, &mut text));
         text
     };
     job.pool.stream(rows.chunks(ROWS_A_JOB), text, |text| Ok(out.write_all(&text)?))
@@ -71,7 +73,7 @@ impl<'a> Writing<'a> {
         Self { loaded, options, lines, ends, event_width }
     }
 
-    fn sample(&self, row: &SampleRow, out: &mut Vec<u8>) {
+    fn sample(&self, row: &SampleRow, beside: Option<&Beside>, out: &mut Vec<u8>) {
         let Loaded { recording, samples, .. } = self.loaded;
         let event = &recording.events[row.event as usize];
         let track = &samples.tracks.items()[row.track as usize];
@@ -85,6 +87,7 @@ impl<'a> Writing<'a> {
             period: event.attr.samples(abi::PERF_SAMPLE_PERIOD).then_some(row.period),
             event: &event.name,
             event_width: self.event_width,
+            addr: beside.and_then(|beside| beside.addr).map(|addr| addr.0),
             chain,
         };
         write::header(out, self.options.fields, &header);
@@ -97,11 +100,21 @@ impl<'a> Writing<'a> {
             let end = memchr::memchr(b'\n', line).filter(|_| !self.options.fields.srcline);
             out.extend_from_slice(&line[..end.unwrap_or(line.len())]);
         }
+        let fields = self.options.fields;
+        self.registers(beside.filter(|_| fields.iregs).and_then(|beside| beside.interrupted.as_ref()), out);
+        self.registers(beside.filter(|_| fields.uregs).and_then(|beside| beside.user.as_ref()), out);
         let (start, end) = row.branches;
         for taken in &samples.branches[start as usize..end as usize] {
             self.branch(taken, out);
         }
         write::end(out);
+    }
+
+    fn registers(&self, kept: Option<&KeptRegisters>, out: &mut Vec<u8>) {
+        if let Some(KeptRegisters { abi, mask, values }) = kept {
+            let line = RegisterLine { machine: self.loaded.machine, abi: *abi, mask: *mask, values };
+            registers(out, &line);
+        }
     }
 
     fn branch(&self, taken: &Taken, out: &mut Vec<u8>) {

@@ -23,6 +23,7 @@ pub mod header;
 pub mod known;
 pub mod memo;
 pub mod read;
+pub mod registers;
 pub mod rewrite;
 pub mod write;
 

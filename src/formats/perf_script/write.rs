@@ -40,6 +40,12 @@ pub struct Fields {
     pub dso: bool,
     /// Source lines, each on a line of its own.
     pub srcline: bool,
+    /// The data address, or what else the event gives there.
+    pub addr: bool,
+    /// The registers at the interrupt.
+    pub iregs: bool,
+    /// The registers of the user's code.
+    pub uregs: bool,
     /// The branch stack, by address.
     pub brstack: bool,
     /// The branch stack, by function.
@@ -51,29 +57,23 @@ pub struct Fields {
 impl Default for Fields {
     /// perf's own for samples.
     fn default() -> Self {
-        Self { pid: false, srcline: false, brstack: false, brstacksym: false, ..Self::ALL }
+        Self {
+            comm: true,
+            tid: true,
+            cpu: true,
+            time: true,
+            period: true,
+            event: true,
+            ip: true,
+            sym: true,
+            symoff: true,
+            dso: true,
+            ..Self::NONE
+        }
     }
 }
 
 impl Fields {
-    const ALL: Self = Self {
-        comm: true,
-        pid: true,
-        tid: true,
-        cpu: true,
-        time: true,
-        period: true,
-        event: true,
-        ip: true,
-        sym: true,
-        symoff: true,
-        dso: true,
-        srcline: true,
-        brstack: true,
-        brstacksym: true,
-        ns: false,
-    };
-
     const NONE: Self = Self {
         comm: false,
         pid: false,
@@ -87,6 +87,9 @@ impl Fields {
         symoff: false,
         dso: false,
         srcline: false,
+        addr: false,
+        iregs: false,
+        uregs: false,
         brstack: false,
         brstacksym: false,
         ns: false,
@@ -106,6 +109,9 @@ impl Fields {
             "symoff" => &mut self.symoff,
             "dso" => &mut self.dso,
             "srcline" => &mut self.srcline,
+            "addr" => &mut self.addr,
+            "iregs" => &mut self.iregs,
+            "uregs" => &mut self.uregs,
             "brstack" => &mut self.brstack,
             "brstacksym" => &mut self.brstacksym,
             _ => return None,
@@ -129,7 +135,7 @@ impl FromStr for Fields {
             let field = fields.field(name).ok_or_else(|| {
                 Error::new(format!(
                     "no field is called {name}; there are comm, pid, tid, cpu, time, period, event, ip, sym, symoff, \
-                     dso, srcline, brstack and brstacksym"
+                     dso, srcline, addr, iregs, uregs, brstack and brstacksym"
                 ))
             })?;
             *field = on;
@@ -157,6 +163,8 @@ pub struct Header<'a> {
     pub event: &'a str,
     /// The longest name of an event of the recording.
     pub event_width: usize,
+    /// The data address, where recorded.
+    pub addr: Option<u64>,
     /// Whether frames follow on lines of their own.
     pub chain: bool,
 }
@@ -210,6 +218,9 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     }
     if fields.event {
         put(out, format_args!("{:>1$}: ", header.event, header.event_width));
+    }
+    if let (true, Some(addr)) = (fields.addr, header.addr) {
+        put(out, format_args!("{addr:16x}"));
     }
     if fields.ip && header.chain {
         out.push(b'\n');
@@ -292,6 +303,7 @@ mod tests {
         period: Some(1_001_001),
         event: "cpu-clock",
         event_width: 10,
+        addr: Some(0x7ff0),
         chain: true,
     };
 
@@ -326,6 +338,7 @@ mod tests {
             sample("comm,pid,tid,ip,sym", true),
             "node     7/15670 \n\t            8e2a look\n\t               0 [unknown]\n\n"
         );
+        assert_eq!(sample("event,addr", false), "cpu-clock:             7ff0\n".replacen("cpu", " cpu", 1));
         assert_eq!(sample("comm,event", true), "            node  cpu-clock: \n");
         let lines = sample("+srcline,-period,-cpu,-event", true);
         assert!(lines.contains("look+0xca (/ld.so)\n  ld.c:9\n"), "{lines}");

@@ -1,0 +1,79 @@
+//! Writes the registers of a sample (`-F iregs`, `-F uregs`) as perf 6.1 does it
+//! (tools/perf/builtin-script.c, `perf_sample__fprintf_regs`):
+//!
+//! ```text
+//!  ABI:2    AX:0x1a54    BX:0x7f3c55e181b0␣
+//! ```
+
+use super::write::put;
+
+/// The registers of a sample.
+#[derive(Debug, Clone, Copy)]
+pub struct RegisterLine<'a> {
+    /// The processor, as ELF's `e_machine`: it says what registers are called.
+    pub machine: u16,
+    /// `PERF_SAMPLE_REGS_ABI_*`; with none there are no registers.
+    pub abi: u64,
+    /// Which: a bit for each.
+    pub mask: u64,
+    /// Their values, the lowest bit's first.
+    pub values: &'a [u64],
+}
+
+const EM_AARCH64: u16 = 183;
+const EM_386: u16 = 3;
+const EM_X86_64: u16 = 62;
+
+/// By bit: `PERF_REG_X86_*` in arch/x86/include/uapi/asm/perf_regs.h.
+const X86: [&str; 24] = [
+    "AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP", "IP", "FLAGS", "CS", "SS", "DS", "ES", "FS", "GS", "R8", "R9",
+    "R10", "R11", "R12", "R13", "R14", "R15",
+];
+
+/// By bit, from 29 on: `PERF_REG_ARM64_*` in arch/arm64/include/uapi/asm/perf_regs.h; those before are x0, x1, ….
+const ARM64: [&str; 4] = ["x29", "lr", "sp", "pc"];
+
+/// Appends the registers.
+pub fn registers(out: &mut Vec<u8>, line: &RegisterLine<'_>) {
+    if line.abi == 0 {
+        return;
+    }
+    put(out, format_args!(" ABI:{} ", line.abi));
+    let bits = (0..64u8).filter(|bit| line.mask >> bit & 1 != 0);
+    for (bit, value) in bits.zip(line.values) {
+        put(out, format_args!("{:>5}:{value:#x} ", name(line.machine, bit)));
+    }
+}
+
+fn name(machine: u16, bit: u8) -> String {
+    let at = usize::from(bit);
+    let known = match machine {
+        EM_386 | EM_X86_64 => X86.get(at),
+        EM_AARCH64 => at.checked_sub(29).and_then(|at| ARM64.get(at)),
+        _ => None,
+    };
+    match (known, machine) {
+        (Some(known), _) => (*known).to_owned(),
+        (None, EM_386 | EM_X86_64) if bit >= 32 => format!("XMM{}", (bit - 32) / 2),
+        (None, EM_AARCH64) if bit < 29 => format!("x{bit}"),
+        _ => format!("R{bit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(machine: u16, mask: u64, values: &[u64]) -> String {
+        let mut out = Vec::new();
+        registers(&mut out, &RegisterLine { machine, abi: 2, mask, values });
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_processor_has_its_names() {
+        assert_eq!(text(EM_X86_64, 0x1_0101, &[0x1a54, 0, 7]), " ABI:2    AX:0x1a54    IP:0x0    R8:0x7 ");
+        assert_eq!(text(EM_AARCH64, 1 | 3 << 29, &[1, 2, 3]), " ABI:2    x0:0x1   x29:0x2    lr:0x3 ");
+        assert_eq!(text(22, 2, &[1, 2]), " ABI:2    R1:0x1 ");
+    }
+}
