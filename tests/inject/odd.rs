@@ -162,8 +162,22 @@ fn headers_of_any_length_are_read() {
 #[test]
 fn a_dump_in_the_other_byte_order_is_read() {
     let dump = plain(Order::Big, Header { machine: 62, ..Header::of(PID) });
-    let (names, _) = Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT).inject(&[]);
-    assert_eq!(names, ["first"]);
+    expect(Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT), &["first"]);
+}
+
+#[test]
+fn code_of_no_bytes_and_lines_without_end_do_no_harm() {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, Load { code: &[], ..load(b"empty", AT, 0) });
+    dump.load(11, load(b"first", AT, 1));
+    // DEBUG_INFO that claims 2^64 - 1 entries, and has none.
+    let entries: Vec<u8> = [AT + 0x40, u64::MAX].iter().flat_map(|word| word.to_le_bytes()).collect();
+    dump.record(2, 12, &entries);
+    dump.load(13, load(b"second", AT + 0x40, 2));
+    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+    let (names, warnings) = odd.sample(PID, 20, AT).sample(PID, 21, AT + 0x40).inject(&[]);
+    assert_eq!(names, ["first", "second"]);
+    assert!(warnings.len() <= 1 && warnings.iter().all(|warning| warning.contains("jit-77.dump")), "{warnings:?}");
 }
 
 #[test]
