@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 # tool → Debian package
 tools=(
   perf:linux-perf prlimit:util-linux valgrind:valgrind readelf:binutils objdump:binutils eu-elflint:elfutils zstd:zstd gcc:gcc dwp:binutils xz:xz-utils dwz:dwz
-  hotspot:hotspot
+  hotspot:hotspot script:bsdutils bzip2:bzip2
 )
 missing=()
 for pair in "${tools[@]}"; do

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn jitgraft(args: &[&str], dir: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
@@ -211,4 +211,29 @@ fn perf_archive_takes_cached_images_along() {
     fs::create_dir_all(home.join(".debug")).unwrap();
     run("tar", &["xf", "out.data.tar.bz2", "-C", "home/.debug"]);
     assert!(run("perf", &report).contains("first"));
+}
+
+#[test]
+fn a_terminal_shows_how_far_long_work_is_unless_it_shall_be_quiet() {
+    let dir = written();
+    let mut long = fs::read(dir.path().join("perf.data")).unwrap();
+    let word = |at: usize| u64::from_le_bytes(long[at..at + 8].try_into().unwrap()) as usize;
+    let end = word(40) + word(48);
+    // The recorder was killed; what follows are records of a type that nobody knows.
+    long[48..56].fill(0);
+    long.truncate(end);
+    let mut other = [&0x1000u32.to_le_bytes()[..], &0u16.to_le_bytes(), &0xfff8u16.to_le_bytes()].concat();
+    other.resize(0xfff8, 0x55);
+    (0..1100).for_each(|_| long.extend(&other));
+    fs::write(dir.path().join("long.data"), long).unwrap();
+    for (input, option, bar) in [("long.data", "", true), ("long.data", "-q", false), ("perf.data", "", false)] {
+        let line = format!("{} inject {option} -i {input} -o out.data", env!("CARGO_BIN_EXE_jitgraft"));
+        let mut terminal = Command::new("script");
+        terminal.args(["-qec", &line, "/dev/null"]).current_dir(dir.path()).env("TERM", "xterm").stdin(Stdio::null());
+        let output = terminal.output().expect("script is needed (bsdutils)");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}");
+        assert_eq!(text.contains("B/s"), bar, "{input} {option}: {text}");
+        assert_eq!(text.is_empty(), option == "-q", "{text}");
+    }
 }

@@ -6,7 +6,8 @@ use super::perf::perf;
 use super::support::jitdump::JitDump;
 use super::support::perf_data::{Mode, Stamp};
 use std::fs::{self, File};
-use std::process::{Command, Output};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
 fn jitgraft(odd: &Odd, args: &[&str], stdin: Option<&str>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
@@ -193,4 +194,23 @@ fn a_child_has_the_code_that_was_injected_for_its_parent() {
     fs::write(odd.dir.path().join("perf.data"), &input).unwrap();
     jitgraft(&odd, &["-i", "perf.data", "-o", "out.data"], None);
     assert!(fs::read(odd.dir.path().join("out.data")).unwrap() == input, "the child is injected once more");
+}
+
+#[test]
+fn a_dump_that_grows_while_the_pipe_is_open_is_read_to_its_end() {
+    let odd = Odd::new("jit-77.dump").sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.args(["inject", "-o", "out.data"]).current_dir(odd.dir.path()).stdin(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(&odd.recording.clone().into_bytes(Mode::Pipe)).unwrap();
+    // All of the recording is there but its end; only now does the runtime log its code.
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"first", AT, 0));
+    fs::write(odd.dir.path().join("jit-77.dump"), &dump.out.bytes).unwrap();
+    dump.load(11, load(b"second", AT + 0x100, 1));
+    fs::write(odd.dir.path().join("jit-77.dump"), &dump.out.bytes).unwrap();
+    drop(pipe);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(names(&odd.dir.path().join("out.data")), ["first", "second"]);
 }
