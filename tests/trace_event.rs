@@ -195,6 +195,22 @@ fn other_members_may_stand_before_the_events() {
 }
 
 #[test]
+fn spans_without_a_name_count_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("trace.json");
+    fs::write(
+        &trace,
+        r#"[{"ph":"X","ts":1,"dur":5,"pid":1,"tid":1},{"name":"f","ph":"X","ts":9,"dur":2,"pid":1,"tid":1}]"#,
+    )
+    .unwrap();
+    assert_eq!(spans(&[], &trace), [("", "1 5000"), ("f", "1 2000")].map(|(a, b)| (a.to_owned(), b.to_owned())).into());
+    for args in [&["stats"][..], &["collapse"], &["stats", "--sub", ""], &["export", "--to", "chrome"], &["flamegraph"]]
+    {
+        stdout(args, &trace);
+    }
+}
+
+#[test]
 fn a_time_at_which_nothing_was_is_warned_of() {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("trace.json");

@@ -99,13 +99,11 @@ fn tally(
     wanted: impl Fn(&Slice) -> bool,
     name: impl Fn(&Slice) -> u32,
 ) {
-    let mut by_number: Vec<Tally> = Vec::new();
+    // The last one is for those without a name.
+    let unnamed = timeline.names.len();
+    let mut by_number = vec![Tally::default(); unnamed + 1];
     for slice in timeline.slices.iter().filter(|slice| wanted(slice)) {
-        let at = name(slice) as usize;
-        if at >= by_number.len() {
-            by_number.resize(at + 1, Tally::default());
-        }
-        by_number[at].add(slice.duration);
+        by_number[unnamed.min(name(slice) as usize)].add(slice.duration);
     }
     for (number, tally) in by_number.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
         tallies.entry(timeline.names.text(number as u32).to_vec()).or_default().merge(tally);

@@ -36,6 +36,16 @@ impl Names {
         number
     }
 
+    /// How many there are; their numbers run from 0.
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
     /// The number of a text, if it was seen.
     pub fn find(&self, text: &[u8]) -> Option<NameNo> {
         self.numbers.get(text).copied()
