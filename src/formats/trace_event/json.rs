@@ -142,15 +142,27 @@ impl<'a> Scanner<'a> {
 
     fn nested(&mut self) -> Result<&'a [u8], Stop> {
         let start = self.at;
-        let mut depth = 0u32;
+        // Which of the open brackets are square, the innermost in the lowest bit: a bracket that is missing must not
+        // take what follows for its own. Nothing is said of values deeper than that.
+        let (mut depth, mut square, mut deep) = (0u32, 0u64, false);
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
                 b'"' => {
                     self.string()?;
                     continue;
                 }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
+                b'{' | b'[' => {
+                    depth += 1;
+                    deep |= depth > u64::BITS;
+                    square = square << 1 | u64::from(byte == b'[');
+                }
+                b'}' | b']' => {
+                    if !deep && (square & 1 != 0) != (byte == b']') {
+                        return Err(self.wrong("another bracket is to be closed here"));
+                    }
+                    depth -= 1;
+                    square >>= 1;
+                }
                 _ => {}
             }
             self.at += 1;

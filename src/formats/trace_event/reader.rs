@@ -78,7 +78,11 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
                         Some(b'{') => self.no_event()?,
                         Some(b']') => {
                             self.at += 1;
-                            self.place = if object { Place::Members } else { Place::End };
+                            if self.goes_on()? {
+                                self.skip("the list of events ends before it, and goes on");
+                            } else {
+                                self.place = if object { Place::Members } else { Place::End };
+                            }
                         }
                         Some(_) => self.resync("an event is expected here")?,
                     }
@@ -105,6 +109,14 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
             self.at += events.len;
         }
         Ok(())
+    }
+
+    /// Whether more events stand behind the list's end; a comma is taken.
+    fn goes_on(&mut self) -> Result<bool> {
+        if self.next_byte()? == Some(b',') {
+            self.at += 1;
+        }
+        Ok(self.next_byte()? == Some(b'{'))
     }
 
     /// At an object that was no whole event so far.
@@ -355,13 +367,17 @@ mod tests {
             r#"{"name":"x,"ph":"X"}"#,
             r#"{"name":"x","args":{"c":{}"#,
             "\u{1}\u{2}garbage",
+            r#"{"name":"x","ph":["X","args":{"a":[1]}}"#,
             "}",
+            "]",
         ];
         let names_of = |json: &str| names(json.as_bytes());
         for damage in damaged {
             for separator in [",", " , "] {
                 let json = format!("[{}]", [event("a"), damage.to_owned(), event("b"), event("c")].join(separator));
                 assert_eq!(names_of(&json), (["a", "b", "c"].map(str::to_owned).to_vec(), 1), "{json}");
+                let object = format!(r#"{{"traceEvents":{json},"z":1}}"#);
+                assert_eq!(names_of(&object), (["a", "b", "c"].map(str::to_owned).to_vec(), 1), "{object}");
             }
         }
     }
