@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// A group is closed at the first gap behind this many changes: fewer make more groups to find one's way among, more
 /// make more segments to look through (`benches/code_map.rs`).
-const GROUP: usize = 12;
+const GROUP: usize = 5;
 
 /// A gap of a page always closes it, so that the extent of a group says where code can be.
 const GAP: u64 = 4096;
