@@ -2,9 +2,9 @@
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 
@@ -48,6 +48,11 @@ impl NewFile {
             Kind::Nameless(file) => file,
             Kind::Hidden(file) => file.as_file(),
         }
+    }
+
+    /// A writer with an offset of its own: several may write to different places side by side.
+    pub fn writer(&self) -> Writer<'_> {
+        Writer { file: self.file(), at: 0 }
     }
 
     /// The file itself, to be written.
@@ -94,6 +99,37 @@ impl NewFile {
     }
 }
 
+/// Writes to a file from its start, or from where it is sought to.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Write for Writer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write_at(bytes, self.at)?;
+        self.at += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Writer<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
+        };
+        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
 /// Gives an open file a name.
 fn link(file: &File, path: &Path) -> io::Result<()> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -103,7 +139,6 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     /// What a directory holds, sorted.
     fn names(directory: &Path) -> Vec<String> {

@@ -196,11 +196,7 @@ fn other_files(processes: &Processes, pid: Pid) -> Vec<Range<u64>> {
 fn write(image: &Image<'_, '_>, pid: Pid, directory: &Path, helpers: &[Helper]) -> Result<Written> {
     let in_directory = |error: Error| error.in_file(directory);
     let mut new = NewFile::create_in(directory, 0o755).map_err(|error| in_directory(error.into()))?;
-    let mut out = BufWriter::with_capacity(1 << 18, new.file_mut());
-    let (build_id, body) = parallel::join(|| image.build_id(), || image.write_body(&mut out));
-    image.finish(&body.map_err(in_directory)?, build_id, &mut out).map_err(in_directory)?;
-    out.flush().map_err(|error| in_directory(error.into()))?;
-    drop(out);
+    let build_id = write_to(&new, image).map_err(in_directory)?;
     let code_end = image.code_end();
     let written = |path, made| Written { path, build_id, helpers: helpers.to_vec(), code_end, base: None, made };
     for number in 1.. {
@@ -216,6 +212,24 @@ fn write(image: &Image<'_, '_>, pid: Pid, directory: &Path, helpers: &[Helper]) 
         }
     }
     Err(in_directory(Error::new(format!("all names for the image of process {pid} are taken"))))
+}
+
+/// Writes an image; half of the work is done beside the other.
+fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
+    let writer = || BufWriter::with_capacity(1 << 18, new.writer());
+    let code = || {
+        let mut out = writer();
+        image.write_code(&mut out)?;
+        Ok(out.flush()?)
+    };
+    let rest = || {
+        let mut out = writer();
+        let (build_id, rest) = (image.build_id(), image.write_rest(&mut out)?);
+        image.finish(&rest, build_id, &mut out)?;
+        Ok(build_id)
+    };
+    let (code, rest): (Result<()>, Result<BuildId>) = parallel::join(code, rest);
+    code.and(rest)
 }
 
 fn same_content(new: &File, path: &Path) -> bool {

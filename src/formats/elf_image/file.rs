@@ -127,9 +127,9 @@ impl Sections {
     }
 }
 
-/// An image of which only the start is missing, which has to know the rest.
+/// What the start of a file has to know of what stands around the code.
 #[derive(Debug)]
-pub struct Body {
+pub struct Rest {
     frames: eh_frame::Frames,
     /// Offset and number of the section headers.
     sections: (u64, u32),
@@ -137,17 +137,19 @@ pub struct Body {
     counts: Counts,
 }
 
-/// Writes all but the start.
-pub(super) fn write_body(image: &Image, out: &mut (impl Write + Seek)) -> Result<Body> {
+/// Writes all but the code and the start.
+pub(super) fn write_rest(image: &Image, out: &mut (impl Write + Seek)) -> Result<Rest> {
     let mut counts = Counts::default();
     let mut sections = Sections::new(image);
-    let mut sink = Sink::new(out, header_size(image.target, image.layout.segments))?;
     let mut frames = eh_frame::Frames::default();
     let in_front = matches!(image.layout.frames, FramesAt::InFront(_));
     if in_front {
+        let mut sink = Sink::new(out, header_size(image.target, image.layout.segments))?;
         frames = eh_frame::write(image, &mut sink, &mut sections, &mut counts)?;
     }
-    write_code(image, &mut sink, &mut sections)?;
+    sections.first_text = sections.next();
+    image.layout.runs.iter().for_each(|run| sections.push_run(run));
+    let mut sink = Sink::new(out, image.layout.code.end)?;
     if image.addressing == Addressing::FileOffset {
         if !in_front {
             frames = eh_frame::write(image, &mut sink, &mut sections, &mut counts)?;
@@ -156,25 +158,22 @@ pub(super) fn write_body(image: &Image, out: &mut (impl Write + Seek)) -> Result
     }
     symtab::write(image, &mut sink, &mut sections)?;
     let sections = write_section_headers(image.target, &mut sink, sections_with_names(sections))?;
-    Ok(Body { frames, sections, len: sink.offset(), counts })
+    Ok(Rest { frames, sections, len: sink.offset(), counts })
 }
 
 /// Writes the start.
-pub(super) fn finish(image: &Image, body: &Body, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
+pub(super) fn finish(image: &Image, rest: &Rest, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
     out.seek(SeekFrom::Start(0))?;
-    out.write_all(&start_of_file(image, body, build_id)?)?;
+    out.write_all(&start_of_file(image, rest, build_id)?)?;
     out.flush()?;
-    Ok(Written { build_id, len: body.len, counts: body.counts })
+    Ok(Written { build_id, len: rest.len, counts: rest.counts })
 }
 
-fn write_code<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections: &mut Sections) -> Result<()> {
+/// Writes the code.
+pub(super) fn write_code(image: &Image, out: &mut (impl Write + Seek)) -> Result<()> {
     let fill = if image.addressing == Addressing::RunTime { GAP_FILL } else { 0 };
-    sections.first_text = sections.next();
-    for run in &image.layout.runs {
-        sections.push_run(run);
-        if !run.has_bytes {
-            continue;
-        }
+    let mut sink = Sink::new(out, image.layout.code.start)?;
+    for run in image.layout.runs.iter().filter(|run| run.has_bytes) {
         sink.skip_to(run.offset, 0)?;
         for piece in &image.layout.pieces[run.pieces.clone()] {
             let code = image.slots[piece.slot as usize].code;
@@ -186,7 +185,7 @@ fn write_code<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections: &mut
         }
         sink.skip_to(run.offset + run.size, fill)?;
     }
-    sink.skip_to(image.layout.code.end, 0)
+    Ok(())
 }
 
 fn sections_with_names(mut sections: Sections) -> Sections {
@@ -219,8 +218,8 @@ fn write_section_headers<W: Write + Seek>(
 }
 
 /// ELF header, program headers and build-ID note.
-fn start_of_file(image: &Image, body: &Body, build_id: BuildId) -> Result<Vec<u8>> {
-    let Body { frames, sections, len, .. } = body;
+fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8>> {
+    let Rest { frames, sections, len, .. } = rest;
     let encoder = encoder(image.target);
     if !image.target.is_64 && *len > u64::from(u32::MAX) {
         return Err(Error::new(format!("the image needs {len} bytes, more than a 32-bit ELF file can address")));

@@ -28,7 +28,7 @@ mod set;
 mod sink;
 mod symtab;
 
-pub use file::Body;
+pub use file::Rest;
 pub use set::{Helper, ImageSet};
 
 use super::cursor::Endian;
@@ -213,17 +213,23 @@ impl<'a, 'data> Image<'a, 'data> {
 
     /// Writes the file from the start of `out`, with seeks over what shall be holes: give a new, empty file.
     pub fn write(&self, out: &mut (impl Write + Seek)) -> Result<Written> {
-        let body = self.write_body(out)?;
-        self.finish(&body, self.build_id(), out)
+        self.write_code(out)?;
+        let rest = self.write_rest(out)?;
+        self.finish(&rest, self.build_id(), out)
     }
 
-    /// Writes all of the file but its start, for who has another thread calculate the build ID meanwhile.
-    pub fn write_body(&self, out: &mut (impl Write + Seek)) -> Result<Body> {
-        file::write_body(self, out)
+    /// Writes the code to its place in the file, for who has another thread write the rest meanwhile.
+    pub fn write_code(&self, out: &mut (impl Write + Seek)) -> Result<()> {
+        file::write_code(self, out)
+    }
+
+    /// Writes all of the file but the code and the start.
+    pub fn write_rest(&self, out: &mut (impl Write + Seek)) -> Result<Rest> {
+        file::write_rest(self, out)
     }
 
     /// Writes the start of the file.
-    pub fn finish(&self, body: &Body, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
-        file::finish(self, body, build_id, out)
+    pub fn finish(&self, rest: &Rest, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
+        file::finish(self, rest, build_id, out)
     }
 }

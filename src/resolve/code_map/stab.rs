@@ -23,8 +23,8 @@ const PARALLEL: usize = 1 << 14;
 
 /// A stretch of addresses, and the segments that are in it.
 #[derive(Debug, Clone)]
-pub(super) struct Group {
-    start: Addr,
+struct Group {
+    /// Where it starts is in [`Stab::starts`].
     end: Addr,
     segments: Range<u32>,
     /// Its place in [`Stab::trees`], or [`NO_TREE`].
@@ -36,17 +36,11 @@ const NO_TREE: u32 = u32::MAX;
 /// Trees of larger groups are built by all threads, when nothing else is to do.
 const LARGE: usize = 1 << 16;
 
-impl Group {
-    pub(super) fn new(addresses: Range<Addr>, segments: Range<usize>) -> Self {
-        let segments = segments.start as u32..segments.end as u32;
-        Self { start: addresses.start, end: addresses.end, segments, tree: NO_TREE }
-    }
-}
-
 /// Finds one process's segments.
 #[derive(Debug, Default)]
 pub(super) struct Stab {
-    /// By address.
+    /// Where the groups start, in order. Apart from the rest, since only these are searched through.
+    starts: Vec<Addr>,
     groups: Vec<Group>,
     trees: Vec<Tree>,
 }
@@ -84,13 +78,17 @@ impl Extent {
 }
 
 impl Stab {
-    /// Adds the next group; `own` are its segments, which may be reordered.
-    pub(super) fn push(&mut self, mut group: Group, own: &mut [Segment]) {
+    /// Adds the next group: its addresses, and the places of its segments, which may be reordered.
+    pub(super) fn push(&mut self, addresses: Range<Addr>, places: Range<usize>, segments: &mut [Segment]) {
+        let own = &mut segments[places.clone()];
+        let segments = places.start as u32..places.end as u32;
+        let mut group = Group { end: addresses.end, segments, tree: NO_TREE };
         if own.len() > TREE && own.len() <= LARGE {
             group.tree = self.trees.len() as u32;
             self.trees.push(Tree::build(own));
         }
         if !own.is_empty() {
+            self.starts.push(addresses.start);
             self.groups.push(group);
         }
     }
@@ -98,6 +96,7 @@ impl Stab {
     /// Adds groups with higher addresses, whose segments stand `first` places further than they think.
     pub(super) fn append(&mut self, other: Self, first: usize) {
         let (first, trees) = (first as u32, self.trees.len() as u32);
+        self.starts.extend(other.starts);
         self.groups.extend(other.groups.into_iter().map(|group| Group {
             segments: group.segments.start + first..group.segments.end + first,
             tree: if group.tree == NO_TREE { NO_TREE } else { group.tree + trees },
@@ -116,7 +115,7 @@ impl Stab {
 
     /// The stretches of addresses of the groups, in order.
     pub(super) fn extents(&self) -> impl Iterator<Item = (Addr, Addr)> + '_ {
-        self.groups.iter().map(|group| (group.start, group.end))
+        self.starts.iter().zip(&self.groups).map(|(start, group)| (*start, group.end))
     }
 
     /// The place of the segment that holds `addr` and is live at `time`; without a time, the last one there.
@@ -183,7 +182,7 @@ impl Stab {
         enter: impl Fn(&Extent) -> bool,
         mut each: impl FnMut(usize, &Segment) -> bool,
     ) {
-        let Some(at) = self.groups.partition_point(|group| group.start <= addr).checked_sub(1) else { return };
+        let Some(at) = self.starts.partition_point(|start| *start <= addr).checked_sub(1) else { return };
         let group = &self.groups[at];
         if addr >= group.end {
             return;

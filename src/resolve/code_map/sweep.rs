@@ -1,13 +1,13 @@
 //! Plays loads, moves, covering maps and execs in time, and leaves the rectangles they made.
 //!
-//! Code that never shares an address has nothing to do with each other: the changes are sorted into [groups](Group)
+//! Code that never shares an address has nothing to do with each other: the changes are sorted into groups
 //! whose addresses do not meet, and each is played for itself, many of them side by side, each small enough for a
 //! processor's cache.
 
 use super::Segment;
 use super::list::{Change, ChangeKind, Codes};
 use super::live::Live;
-use super::stab::{Group, Stab};
+use super::stab::Stab;
 use crate::model::process::{Mapping, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel::Pool;
@@ -113,8 +113,8 @@ fn play_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch 
         batch.overlaps += play_group(&mut live, group, cuts);
         let first = batch.segments.len();
         live.finish(pid, &mut batch.segments);
-        let group = Group::new(start..end, first..batch.segments.len());
-        batch.stabs.entry(pid).or_default().push(group, &mut batch.segments[first..]);
+        let places = first..batch.segments.len();
+        batch.stabs.entry(pid).or_default().push(start..end, places, &mut batch.segments);
     }
     batch
 }
