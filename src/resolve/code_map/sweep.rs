@@ -61,10 +61,10 @@ pub(super) fn timed(
 
 /// Adds what moves leave behind.
 fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
-    // Where code that has moved is; all other is where it was loaded.
+    // Where code that has moved is, by process; all other is where it was loaded.
     let mut moved: FxHashMap<_, Addr> = FxHashMap::default();
     let gone = |change: &Change| {
-        let old = moved.insert(change.code, change.start).unwrap_or_else(|| codes.addr(change.code));
+        let old = moved.insert((change.pid, change.code), change.start).unwrap_or_else(|| codes.addr(change.code));
         let end = Addr(old.0.saturating_add(codes.size(change.code)));
         Change { start: old, end, kind: ChangeKind::Gone, ..*change }
     };
