@@ -141,7 +141,7 @@ fn map_regular(file: &File) -> Result<Bytes> {
     // SAFETY: the map is read-only and private to this process's view; the contract that memmap2 cannot check is
     // that nobody shortens the file meanwhile. Recordings are finished when we read them; dumps and maps of other
     // owners are refused, or copied first (`sources::trust`). A file cut under us ends the process by SIGBUS:
-    // the output, still under its temporary name, then never appears.
+    // the output, which has no name yet, then never appears.
     let map = unsafe { Mmap::map(file) }.map_err(|error| Error::new("cannot map into memory").because(error))?;
     Ok(Bytes::Mapped(Arc::new(map)))
 }
