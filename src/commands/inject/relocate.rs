@@ -9,6 +9,7 @@
 
 use super::images::Images;
 use super::input::Input;
+use super::search::Search;
 use super::{Job, Pieces};
 use crate::error::{Error, Result};
 use crate::formats::cursor::Endian;
@@ -16,7 +17,7 @@ use crate::formats::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::{self, CodeMap, SegmentId};
+use crate::resolve::code_map::{self, SegmentId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -43,20 +44,15 @@ enum To {
 #[derive(Debug, Default)]
 pub(super) struct Moves(Vec<Move>);
 
-/// What is looked at to find them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a, 'data> {
-    pub(super) recording: &'a Recording,
-    pub(super) codes: &'a CodeMap<'data>,
-    pub(super) processes: &'a Processes,
-    pub(super) spaces: &'a AddressSpaces,
-    /// The processes whose code stays where it is.
-    pub(super) without: &'a [Pid],
-}
-
 /// Finds them. Samples that `edits` replace are looked at as they will be.
-pub(super) fn find(context: Context<'_, '_>, pieces: &Pieces<'_>, edits: &[Edit], job: &Job) -> Moves {
-    let again = &mapped_again(context.processes);
+pub(super) fn find(
+    search: Search<'_, '_>,
+    recording: &Recording,
+    pieces: &Pieces<'_>,
+    edits: &[Edit],
+    job: &Job,
+) -> Moves {
+    let again = &mapped_again(search.processes);
     let replaced: FxHashMap<u64, &Edit> =
         edits.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
     let moves = job.pool.map(pieces.list(), |records| {
@@ -64,18 +60,23 @@ pub(super) fn find(context: Context<'_, '_>, pieces: &Pieces<'_>, edits: &[Edit]
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             let now =
                 replaced.get(&raw.offset).and_then(|edit| Records::new(&edit.insert, raw.offset, raw.endian).next());
-            of_sample(context, again, &now.unwrap_or(raw), &mut moves);
+            of_sample((search, recording), again, &now.unwrap_or(raw), &mut moves);
         }
         moves
     });
     Moves(moves.into_iter().flatten().collect())
 }
 
-fn of_sample(context: Context<'_, '_>, again: &Again, raw: &RawRecord<'_>, moves: &mut Vec<Move>) {
-    let Context { recording, codes, .. } = context;
+fn of_sample(
+    (search, recording): (Search<'_, '_>, &Recording),
+    again: &Again,
+    raw: &RawRecord<'_>,
+    moves: &mut Vec<Move>,
+) {
+    let Search { codes, spaces, injected, .. } = search;
     // Damaged samples are counted where touched code is looked for; they stay as they are.
     let (Ok(sample), Ok(words)) = (recording.sample(raw), recording.code_addresses(raw)) else { return };
-    let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !context.without.contains(pid)) else { return };
+    let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !injected.contains(pid)) else { return };
     for word in words.into_iter().filter(|word| word.mode == CpuMode::User) {
         let addr = word.frame.raw();
         let hit = codes.lookup(pid, word.frame.for_lookup(), sample.time);
@@ -83,7 +84,7 @@ fn of_sample(context: Context<'_, '_>, again: &Again, raw: &RawRecord<'_>, moves
         let hit = hit.or_else(|| codes.lookup(pid, addr, sample.time));
         let to = match hit {
             Some(hit) => Some(To::Code(hit.segment, addr.0.wrapping_sub(codes.segment(hit.segment).start.0))),
-            None => again.get(&pid).and_then(|list| first_place(context, list, pid, (word.frame, sample.time))),
+            None => again.get(&pid).and_then(|list| first_place(spaces, list, pid, (word.frame, sample.time))),
         };
         moves.extend(to.map(|to| Move { record: raw.offset, at: word.at as u32, to }));
     }
@@ -114,7 +115,7 @@ fn is_file(path: &[u8]) -> bool {
 
 /// Where an address leads in the first mapping of its file, if that is there at the time.
 fn first_place(
-    Context { spaces, .. }: Context<'_, '_>,
+    spaces: &AddressSpaces,
     again: &[(Range<u64>, u64)],
     pid: Pid,
     (frame, time): (FrameAddr, Option<Nanos>),

@@ -33,7 +33,7 @@ impl Samples {
         options: &InjectOptions,
         (job, outcome): (&Job, &mut Outcome),
     ) -> Result<Self> {
-        let Search { input, codes, processes, spaces, injected } = search;
+        let input = search.input;
         let mut samples = Self::default();
         if options.convert_callchain || (options.relocate && has_user_stacks(&input.recording)) {
             samples.converted = Some(convert(search, pieces, machine, options, (job, outcome))?);
@@ -41,8 +41,7 @@ impl Samples {
         if options.relocate {
             let converted = samples.converted.as_ref();
             let (recording, edits) = converted.map_or((&input.recording, &[][..]), |(of, edits)| (of, edits));
-            let context = relocate::Context { recording, codes, processes, spaces, without: injected };
-            samples.moves = relocate::find(context, pieces, edits, job);
+            samples.moves = relocate::find(search, recording, pieces, edits, job);
         }
         Ok(samples)
     }

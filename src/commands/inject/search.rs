@@ -21,6 +21,7 @@ pub(super) struct Search<'a, 'data> {
     pub(super) codes: &'a CodeMap<'data>,
     pub(super) processes: &'a Processes,
     pub(super) spaces: &'a AddressSpaces,
+    /// The processes whose code perf or jitgraft has injected before: it stays as it is.
     pub(super) injected: &'a [Pid],
 }
 
