@@ -7,10 +7,10 @@
 //! Without arguments nothing is done. The output goes to /dev/null; for the whole way give a file of several GB on a
 //! disk and run the program itself.
 
-use jitgraft::commands::Job;
 use jitgraft::commands::callgrind::{CallgrindOptions, run};
 use jitgraft::io::OutPath;
 use jitgraft::parallel::Pool;
+use jitgraft::pipeline::Job;
 use jitgraft::sources::SourceOptions;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

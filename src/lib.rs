@@ -3,7 +3,7 @@
 //! # The map of the house
 //!
 //! ```text
-//! main → cli → commands → sources → { formats | resolve } → { model | parallel | io } → error
+//! main → cli → commands → pipeline → sources → { formats | resolve } → { model | parallel | io } → error
 //! ```
 //!
 //! Imports point from left to right (`tests/architecture.rs` keeps it so).
@@ -11,6 +11,7 @@
 //! | room | what it is for |
 //! |---|---|
 //! | [`commands`] | one file a job, the whole run of it on one screen |
+//! | [`pipeline`] | the way of a profile, for every job alike: open, detect, survey, read or resolve, filter, merge |
 //! | [`sources`] | finds, trusts, dates and loads what names JIT code: jitdumps, perf maps, ELF objects → one code map |
 //! | [`formats`] | bytes ↔ typed records; knows no files, no threads, no other format |
 //! | [`resolve`] | address → frames: code map, address spaces, symbols, unwinding |
@@ -32,5 +33,6 @@ pub mod formats;
 pub mod io;
 pub mod model;
 pub mod parallel;
+pub mod pipeline;
 pub mod resolve;
 pub mod sources;

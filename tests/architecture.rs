@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 /// Room → the rooms it may import from, besides itself and `error`.
 const ARROWS: &[(&str, &[&str])] = &[
     ("main", &["cli", "commands"]),
-    ("cli", &["commands", "sources", "formats", "resolve", "model", "parallel", "io"]),
-    ("commands", &["sources", "formats", "resolve", "model", "parallel", "io"]),
+    ("cli", &["commands", "pipeline", "sources", "formats", "resolve", "model", "parallel", "io"]),
+    ("commands", &["pipeline", "sources", "formats", "resolve", "model", "parallel", "io"]),
+    ("pipeline", &["sources", "formats", "resolve", "model", "parallel", "io"]),
     ("sources", &["formats", "resolve", "model", "parallel", "io"]),
     ("resolve", &["model", "parallel", "io"]),
     ("formats", &["model"]),

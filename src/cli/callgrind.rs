@@ -2,9 +2,9 @@
 
 use super::common::SourceArgs;
 use crate::commands::callgrind::{self, CallgrindOptions};
-use crate::commands::{Job, Outcome};
 use crate::error::Result;
 use crate::model::Pid;
+use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;
 

@@ -2,8 +2,8 @@
 
 use super::convert::{Convert, ConvertArgs};
 use crate::commands::collapse::{self, CollapseOptions};
-use crate::commands::{Job, Outcome};
 use crate::error::Result;
+use crate::pipeline::{Job, Outcome};
 use clap::Args;
 
 /// Flags of `collapse`.

@@ -1,9 +1,9 @@
 //! Flags that every command has, and those of commands that look for JIT names.
 
-use crate::commands::{Job, Outcome};
 use crate::error::Result;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
+use crate::pipeline::{Job, Outcome};
 use crate::sources::SourceOptions;
 use clap::Args;
 use std::num::NonZeroUsize;

@@ -1,10 +1,10 @@
 //! Flags of every command that writes stacks in another form.
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
-use crate::commands::load::LoadOptions;
 use crate::formats::format::{Detail, WriteOptions};
 use crate::io::{InPath, OutPath};
 use crate::model::label::{Annotate, By};
+use crate::pipeline::any::LoadOptions;
 use clap::{Args, ValueEnum};
 
 /// What to read, where to write, and how stacks become lines or boxes.

@@ -2,9 +2,9 @@
 
 use super::convert::{Convert, ConvertArgs};
 use crate::commands::export::{self, ExportOptions};
-use crate::commands::{Job, Outcome};
 use crate::error::Result;
 use crate::formats::FORMATS;
+use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 

@@ -2,9 +2,9 @@
 
 use super::convert::{Convert, ConvertArgs};
 use crate::commands::flamegraph::{self, FlamegraphOptions};
-use crate::commands::{Job, Outcome};
 use crate::error::Result;
 use crate::formats::flamegraph::{Difference, Look};
+use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use inferno::flamegraph::Palette;

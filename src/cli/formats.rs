@@ -1,7 +1,8 @@
 //! `jitgraft formats`
 
-use crate::commands::{Job, Outcome, formats};
+use crate::commands::formats;
 use crate::error::Result;
+use crate::pipeline::{Job, Outcome};
 use clap::Args;
 
 #[derive(Debug, Args)]

@@ -2,9 +2,9 @@
 
 use super::common::SourceArgs;
 use crate::commands::inject::{self, BuildIdMode, InjectOptions, KnownBuildIds};
-use crate::commands::{Job, Outcome};
 use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
+use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;
 

@@ -2,12 +2,13 @@
 
 use super::common::SourceArgs;
 use super::intervals::IntervalArgs;
-use crate::commands::load::{LoadOptions, default_input};
 use crate::formats::format::Detail;
 use crate::io::{InPath, OutPath};
 use crate::model::filter::{Bound, Filter, TimeRange};
 use crate::model::stacks::Weight;
 use crate::model::{Nanos, Pid, Tid};
+use crate::pipeline::any::LoadOptions;
+use crate::pipeline::open::default_input;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::resolve::symbols::files::SearchOptions;

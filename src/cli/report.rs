@@ -2,10 +2,10 @@
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
 use crate::commands::report::{self, ReportOptions, Sort};
-use crate::commands::{Job, Outcome};
 use crate::error::Result;
 use crate::formats::format::Detail;
 use crate::formats::table::Layout;
+use crate::pipeline::{Job, Outcome};
 use clap::{Args, ValueEnum};
 
 /// Flags of `report`.

@@ -1,12 +1,12 @@
 //! `jitgraft script`
 
 use super::input::InputArgs;
-use crate::commands::recording::TextOptions;
 use crate::commands::script::{self, ScriptOptions};
-use crate::commands::{Job, Outcome};
 use crate::error::{Error, Result};
 use crate::formats::format::Detail;
 use crate::formats::perf_script::write::Fields;
+use crate::pipeline::recording::TextOptions;
+use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;
 

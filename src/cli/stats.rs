@@ -3,9 +3,9 @@
 use super::intervals::duration;
 use super::report::LayoutName;
 use crate::commands::stats::{self, Compare, MIRI, Preset, Question, StatsOptions};
-use crate::commands::{Job, Outcome};
 use crate::error::{Error, Result};
 use crate::io::InPath;
+use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;
 

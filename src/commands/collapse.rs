@@ -1,12 +1,12 @@
 //! `collapse`: any input → folded stacks.
 
-use super::load::{LoadOptions, load};
-use super::outputs::each_event;
-use super::{Job, Outcome};
 use crate::error::Result;
 use crate::formats::folded;
 use crate::formats::format::WriteOptions;
 use crate::io::{InPath, OutPath};
+use crate::pipeline::any::{LoadOptions, load};
+use crate::pipeline::outputs::each_event;
+use crate::pipeline::{Job, Outcome};
 
 /// What to fold, and where to.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! `export --to FORMAT`: any input → any format that can be written.
 
-use super::load::{LoadOptions, load};
-use super::outputs::each_event;
-use super::{Job, Outcome};
 use crate::error::{Error, Result};
 use crate::formats::format::{Detail, Events, WriteOptions, Writer};
 use crate::formats::{FORMATS, named};
 use crate::io::{InPath, OutPath, Output};
+use crate::pipeline::any::{LoadOptions, load};
+use crate::pipeline::outputs::each_event;
+use crate::pipeline::{Job, Outcome};
 
 /// What to export, where to, and in which format.
 #[derive(Debug)]

@@ -4,9 +4,7 @@
 //! A measureme profile is written while it is read, callers before what they called, so that its size does not matter.
 
 use super::export::ExportOptions;
-use super::load::{self, Input, Opened, shown};
 use super::own_tracks::{OwnTrack, OwnTracks};
-use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::measureme::{self, Labels, Payload};
@@ -16,6 +14,9 @@ use crate::model::filter::Filter;
 use crate::model::stacks::Track;
 use crate::model::timeline::{NO_NAME, Sampling, Slice, SliceKind, Timeline, UNFINISHED};
 use crate::model::{Nanos, Pid, Tid};
+use crate::pipeline::open::{Input, Opened, shown};
+use crate::pipeline::spans::spans;
+use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::io::Read;
@@ -192,7 +193,7 @@ fn one_trace(
 ) -> Result<String> {
     let whole = Keep::new(options, 0, 0);
     let mut others = 0u64;
-    let mut timeline = load::spans(Once::new(bytes), false, job, warnings, |event| match event.phase {
+    let mut timeline = spans(Once::new(bytes), false, job, warnings, |event| match event.phase {
         b'M' => writer.pass(event),
         b'C' if event.time.is_some_and(|time| whole.within(time, time)) => writer.pass(event),
         _ => {

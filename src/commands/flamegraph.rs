@@ -1,14 +1,14 @@
 //! `flamegraph`: any input → SVG.
 
-use super::load::{LoadOptions, load};
-use super::outputs::each_event;
-use super::{Job, Outcome};
 use crate::error::{Error, Result};
 use crate::formats::flamegraph::{self, Difference, Look, Picture};
 use crate::formats::folded;
 use crate::formats::format::WriteOptions;
 use crate::io::{self, InPath, OutPath, Output};
 use crate::model::stacks::Profile;
+use crate::pipeline::any::{LoadOptions, load};
+use crate::pipeline::outputs::each_event;
+use crate::pipeline::{Job, Outcome};
 use inferno::flamegraph::color::PaletteMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! `formats`: what is read and written, from the one table.
 
-use super::Outcome;
 use crate::error::Result;
 use crate::formats::FORMATS;
 use crate::formats::format::Read;
+use crate::pipeline::Outcome;
 use std::io::Write;
 
 /// Writes the table as text.

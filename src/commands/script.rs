@@ -1,14 +1,14 @@
 //! `script`: perf.data → perf script's text; or such a text → the same with names for the frames of JIT code.
 
-use super::load::{Input, unpacked};
-use super::progress::Progress;
-use super::recording::{self, RecordingOptions, TextOptions};
-use super::script_filter::{self, FilterOptions};
-use super::{Job, Outcome};
 use crate::error::{Error, Result};
 use crate::formats::perf_data;
 use crate::formats::perf_script::rewrite::Style;
 use crate::io::{self, InPath, OutPath, Output, Stream};
+use crate::pipeline::open::{Input, unpacked};
+use crate::pipeline::progress::Progress;
+use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
+use crate::pipeline::script_text::{self, FilterOptions};
+use crate::pipeline::{Job, Outcome};
 use crate::resolve::symbols::SymbolOptions;
 
 /// What to print, and how.
@@ -39,11 +39,11 @@ enum Opened {
 /// Prints.
 pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    let shown = super::load::shown(&options.input);
+    let shown = crate::pipeline::open::shown(&options.input);
     let in_file = |error: Error| error.in_file(&shown);
     let input = match open(&options.input, job).map_err(in_file)? {
         Opened::Recording(input) => input,
-        Opened::Text(text, _progress) => return script_filter::run(text, &options.filter(), job).map_err(in_file),
+        Opened::Text(text, _progress) => return script_text::run(text, &options.filter(), job).map_err(in_file),
     };
     let mut output = Output::create(&options.output)?;
     let loaded = recording::load(&input, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;

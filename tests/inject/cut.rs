@@ -3,10 +3,10 @@
 use super::odd::{AT, Odd, PID, load};
 use super::support::jitdump::JitDump;
 use super::support::perf_data::{Mode, PerfData, Stamp};
-use jitgraft::commands::Job;
 use jitgraft::commands::inject::{BuildIdMode, InjectOptions, run};
 use jitgraft::io::{InPath, OutPath};
 use jitgraft::parallel::Pool;
+use jitgraft::pipeline::Job;
 use jitgraft::sources::SourceOptions;
 use std::fs;
 use std::num::NonZeroUsize;

@@ -9,7 +9,6 @@ mod raw_code;
 mod reports;
 mod stream;
 
-use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning};
 use crate::formats::callgrind::{Index, sniff};
 use crate::formats::valgrind_text;
@@ -17,6 +16,7 @@ use crate::io::{InPath, OutPath, Output, open_rewindable};
 use crate::model::Pid;
 use crate::model::code::OriginId;
 use crate::model::process::{Process, Processes};
+use crate::pipeline::{Job, Outcome};
 use crate::sources::{Account, Found, Kind, SourceOptions, find};
 use names::CodeNames;
 use raw_code::RawCode;

@@ -2,12 +2,12 @@
 
 use super::names::CodeNames;
 use super::{CallgrindOptions, Named, sources_of};
-use crate::commands::{Job, Outcome};
 use crate::error::{Error, Result, Warning};
 use crate::formats::callgrind::Grafts;
 use crate::formats::valgrind_text::{Function, Report, graft, pid};
 use crate::io::Output;
 use crate::model::Pid;
+use crate::pipeline::{Job, Outcome};
 use std::fs::File;
 use std::io::BufReader;
 

@@ -1,8 +1,8 @@
 //! Streams a callgrind file through both passes; never more of it in memory than a few parts.
 
-use crate::commands::Job;
 use crate::error::{Error, Result};
 use crate::formats::callgrind::{Assembler, CHUNK, Chunks, Done, Grafts, Index, facts, rewrite};
+use crate::pipeline::Job;
 use std::fs::File;
 use std::io::{Seek, Write};
 

@@ -2,9 +2,9 @@
 
 use super::causes::Cause;
 use super::runtimes;
-use crate::commands::recording::Inside;
 use crate::model::Pid;
 use crate::model::process::Process;
+use crate::pipeline::recording::Inside;
 use crate::resolve::dso::{Dso, DsoId};
 use crate::sources::{Account, ClockUse, Kind, SourceState};
 

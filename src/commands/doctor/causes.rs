@@ -1,10 +1,10 @@
 //! What stands behind a frame without a name.
 
-use crate::commands::recording::{Inside, Named, Spot};
 use crate::error::Warnings;
 use crate::model::Pid;
 use crate::model::chains::PlaceId;
 use crate::model::stacks::FrameKind;
+use crate::pipeline::recording::{Inside, Named, Spot};
 use crate::resolve::Location;
 use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::files::SearchOptions;

@@ -3,10 +3,10 @@
 use super::advice::{self, Asked};
 use super::causes::{Cause, Examiner, Status};
 use super::runtimes::{self, Runtime};
-use crate::commands::recording::Inside;
 use crate::error::Result;
 use crate::formats::table::Cell;
 use crate::model::Pid;
+use crate::pipeline::recording::Inside;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::Account;
 use linux_perf_event_reader::constants as abi;

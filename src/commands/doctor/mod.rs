@@ -5,13 +5,13 @@ mod causes;
 mod findings;
 mod runtimes;
 
-use super::load::{Input, shown};
-use super::recording::{self, RecordingOptions};
-use super::{Job, Outcome};
 use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read};
 use crate::formats::table::{Layout, Table};
 use crate::io::{InPath, OutPath, Output};
+use crate::pipeline::open::{Input, shown};
+use crate::pipeline::recording::{self, RecordingOptions};
+use crate::pipeline::{Job, Outcome};
 use findings::Findings;
 
 /// What to look at, and how to tell.

@@ -4,10 +4,10 @@
 //! unlinked temporary file first, in the order in which they stand (a directory's streams one after the other: it
 //! has no rounds, readers sort them).
 
-use crate::commands::load::{recording_in, unpack};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::perf_data::{Decompressor, Feature, Form, Recording, Records, Stop, is_compressed, kind};
 use crate::io::{self, Bytes, InPath};
+use crate::pipeline::open::{recording_in, unpack};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
@@ -35,7 +35,7 @@ pub(super) struct Input {
 impl Input {
     /// Opens it.
     pub(super) fn open(path: &InPath, warnings: &mut Warnings) -> Result<Self> {
-        let shown = crate::commands::load::shown(path);
+        let shown = crate::pipeline::open::shown(path);
         let mut own = Warnings::new();
         let opened = Self::open_shown(path, shown.clone(), &mut own);
         warnings.append(own.in_file(&shown));

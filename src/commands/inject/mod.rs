@@ -37,15 +37,15 @@ mod touched;
 
 pub use build_ids::{BuildIdMode, KnownBuildIds};
 
-use super::progress::Progress;
-use super::recording::records::Pieces;
-use super::{Job, Outcome};
 use crate::error::{Error, Result, Warning};
 use crate::formats::elf_image::Target;
 use crate::formats::perf_data::Survey;
 use crate::io::{self, InPath, OutPath, Output};
 use crate::model::Pid;
 use crate::model::process::Processes;
+use crate::pipeline::progress::Progress;
+use crate::pipeline::recording::records::Pieces;
+use crate::pipeline::{Job, Outcome};
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Loaded, SourceOptions};
 use images::{Images, Wanted};

@@ -3,10 +3,10 @@
 use super::images::Images;
 use super::touched::Touched;
 use super::{InjectOptions, Job};
-use crate::commands::Outcome;
 use crate::error::Warning;
 use crate::model::Pid;
 use crate::model::process::Processes;
+use crate::pipeline::Outcome;
 use crate::sources::{Account, Kind, SourceState};
 
 /// What the dumps and maps had.

@@ -8,13 +8,14 @@ mod summary;
 
 pub use preset::{MIRI, Preset, Question};
 
-use super::load::{self, Input, Opened, shown};
-use super::{Job, Outcome};
 use crate::error::{Error, Result, Warnings};
 use crate::formats::measureme;
 use crate::formats::table::{Layout, Table};
 use crate::io::{InPath, OutPath, Output};
 use crate::model::timeline::Timeline;
+use crate::pipeline::open::{Input, Opened, shown};
+use crate::pipeline::spans::spans as read_spans;
+use crate::pipeline::{Job, Outcome};
 use serde::Serializer;
 use spans::Answers;
 use std::io::Write;
@@ -114,7 +115,7 @@ fn timeline(opened: Opened, perfetto_compat: bool, job: &Job) -> Result<(Timelin
             measureme::read_timeline(&bytes, &mut warnings)?
         }
         Opened::Stream { reader, format, .. } if format.name == "chrome" => {
-            load::spans(reader, perfetto_compat, job, &mut warnings, |_| Ok(()))?
+            read_spans(reader, perfetto_compat, job, &mut warnings, |_| Ok(()))?
         }
         Opened::Whole(Input { format, .. }) | Opened::Stream { format, .. } => {
             return Err(Error::new(format!(

@@ -13,17 +13,17 @@ use crate::resolve::dso::DsoKind;
 
 /// Where an address belongs, in a form that is equal for all samples that hit it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::commands) struct Spot {
+pub(crate) struct Spot {
     /// What is there.
-    pub(in crate::commands) location: Location,
+    pub(crate) location: Location,
     /// Whose memory it is, where no file backs it and no code is known in it; else 0.
-    pub(in crate::commands) pid: Pid,
+    pub(crate) pid: Pid,
     /// The address as recorded, where it is asked for, else 0: equal offsets of one file are one spot then.
-    pub(in crate::commands) addr: Addr,
+    pub(crate) addr: Addr,
     /// Whether it is a return address: `location` is that of the byte before.
-    pub(in crate::commands) is_return: bool,
+    pub(crate) is_return: bool,
     /// Whose code it is.
-    pub(in crate::commands) mode: CpuMode,
+    pub(crate) mode: CpuMode,
 }
 
 /// Stands outside of all frames of a stack whose outermost frames are not known.
@@ -31,7 +31,7 @@ pub(super) const TRUNCATED_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, Fram
 
 impl Spot {
     /// What [`TRUNCATED_FRAME`] is.
-    pub(in crate::commands) const TRUNCATED: Self = Self {
+    pub(crate) const TRUNCATED: Self = Self {
         location: Location::Nothing(Addr(u64::MAX)),
         pid: Pid(0),
         addr: Addr(0),

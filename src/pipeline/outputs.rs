@@ -1,6 +1,6 @@
 //! Where results go when a profile has several events and a format holds one: each to an output of its own.
 
-use super::Outcome;
+use super::job::Outcome;
 use crate::error::{Result, Warning};
 use crate::io::{OutPath, Output};
 use crate::model::stacks::Profile;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Runs `write` for every event that has samples: the only one goes to `to`; of several, each to a file beside it
 /// that carries the event's name (`out.svg`: `out.cycles.svg`), or, on standard output, the first alone.
-pub fn each_event(
+pub(crate) fn each_event(
     profile: &Profile,
     to: &OutPath,
     outcome: &mut Outcome,

@@ -2,14 +2,15 @@
 //!
 //! The lines of a place are made once; a sample is its header and the lines of its chain, copied.
 
+use super::Loaded;
 use super::named::Shown;
 use super::samples::{Beside, KeptRegisters, SampleRow, Samples, Taken};
-use super::{Job, Loaded};
 use crate::error::Result;
 use crate::formats::perf_script::branches::{BranchLine, branch};
 use crate::formats::perf_script::registers::{RegisterLine, registers};
 use crate::formats::perf_script::write::{self, Fields, Header, Line};
 use crate::model::chains::PlaceId;
+use crate::pipeline::job::Job;
 use linux_perf_event_reader::constants as abi;
 use std::io::Write;
 
@@ -26,12 +27,7 @@ pub struct TextOptions {
 const ROWS_A_JOB: usize = 512;
 
 /// Writes all samples.
-pub(in crate::commands) fn write_text(
-    loaded: &Loaded,
-    options: TextOptions,
-    job: &Job,
-    out: &mut dyn Write,
-) -> Result<()> {
+pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: &mut dyn Write) -> Result<()> {
     let Samples { rows, beside, .. } = &loaded.samples;
     let mut rows: Vec<_> = rows.iter().enumerate().map(|(at, row)| (row, beside.get(at))).collect();
     rows.sort_by_key(|(row, _)| row.time);

@@ -48,12 +48,12 @@ pub(super) fn decompressed(
 
 /// Whole records, in pieces of about equal length.
 #[derive(Debug)]
-pub(in crate::commands) struct Pieces<'data> {
+pub(crate) struct Pieces<'data> {
     endian: Endian,
     /// Bytes, and the offset of the first.
     list: Vec<(&'data [u8], u64)>,
     /// Why a walk ended early.
-    pub(in crate::commands) damage: Option<Error>,
+    pub(crate) damage: Option<Error>,
 }
 
 /// Pieces are at least this long: what neighbours share is looked up once a piece.
@@ -63,7 +63,7 @@ const PIECES_A_THREAD: usize = 4;
 
 impl<'data> Pieces<'data> {
     /// Walks all records of all parts once, and shows each to `each`.
-    pub(in crate::commands) fn new(
+    pub(crate) fn new(
         recording: &Recording,
         parts: &[(&'data [u8], u64)],
         threads: usize,
@@ -98,12 +98,12 @@ impl<'data> Pieces<'data> {
     }
 
     /// The pieces, each a walk of its own.
-    pub(in crate::commands) fn list(&self) -> Vec<Records<'data>> {
+    pub(crate) fn list(&self) -> Vec<Records<'data>> {
         self.list.iter().map(|&(data, base)| Records::new(data, base, self.endian)).collect()
     }
 
     /// The offset behind the last record that is whole.
-    pub(in crate::commands) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.list.last().map_or(0, |(data, base)| base + data.len() as u64)
     }
 

@@ -15,7 +15,7 @@ mod namer;
 mod natives;
 mod spare;
 
-use super::{Job, Outcome};
+use super::job::{Job, Outcome};
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::perf_script::memo::Memo;
 use crate::formats::perf_script::rewrite::{self, Counts, Needs, Rewritten, State, Style, Wanted};

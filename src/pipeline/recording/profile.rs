@@ -6,7 +6,7 @@ use crate::model::chains::PlaceId;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Series, StackId, TrackId, UNKNOWN, Unit};
 
 /// The profile of a recording: one series for each event, in the recording's order.
-pub(in crate::commands) fn profile(loaded: &Loaded) -> Profile {
+pub(crate) fn profile(loaded: &Loaded) -> Profile {
     let Loaded { recording, samples, .. } = loaded;
     let mut profile = Profile::new();
     profile.perf_names = true;

@@ -21,66 +21,66 @@ use rustc_hash::FxHashMap;
 
 /// One sample.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::commands) struct SampleRow {
+pub(crate) struct SampleRow {
     /// Index of the event.
-    pub(in crate::commands) event: u32,
+    pub(crate) event: u32,
     /// Index into [`Samples::tracks`].
-    pub(in crate::commands) track: u32,
+    pub(crate) track: u32,
     /// When.
-    pub(in crate::commands) time: Option<Nanos>,
+    pub(crate) time: Option<Nanos>,
     /// How much it counts for.
-    pub(in crate::commands) period: u64,
+    pub(crate) period: u64,
     /// Its stack.
-    pub(in crate::commands) chain: Option<ChainId>,
+    pub(crate) chain: Option<ChainId>,
     /// The processor.
-    pub(in crate::commands) cpu: Option<u32>,
+    pub(crate) cpu: Option<u32>,
     /// Its branches, where they are kept: from and to in [`Samples::branches`].
-    pub(in crate::commands) branches: (u32, u32),
+    pub(crate) branches: (u32, u32),
 }
 
 /// A taken branch.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::commands) struct Taken {
+pub(crate) struct Taken {
     /// The branch instruction.
-    pub(in crate::commands) from: PlaceId,
+    pub(crate) from: PlaceId,
     /// Where it went.
-    pub(in crate::commands) to: PlaceId,
+    pub(crate) to: PlaceId,
     /// See [`crate::formats::perf_data::Branch`].
-    pub(in crate::commands) flags: u64,
+    pub(crate) flags: u64,
 }
 
 /// What else a sample has, for those who print it.
 #[derive(Debug, Clone, Default)]
-pub(in crate::commands) struct Beside {
+pub(crate) struct Beside {
     /// The data address.
-    pub(in crate::commands) addr: Option<Addr>,
+    pub(crate) addr: Option<Addr>,
     /// The registers at the interrupt.
-    pub(in crate::commands) interrupted: Option<KeptRegisters>,
+    pub(crate) interrupted: Option<KeptRegisters>,
     /// The registers of the user's code.
-    pub(in crate::commands) user: Option<KeptRegisters>,
+    pub(crate) user: Option<KeptRegisters>,
 }
 
 /// See [`crate::formats::perf_data::Registers`].
 #[derive(Debug, Clone)]
-pub(in crate::commands) struct KeptRegisters {
-    pub(in crate::commands) abi: u64,
-    pub(in crate::commands) mask: u64,
-    pub(in crate::commands) values: Vec<u64>,
+pub(crate) struct KeptRegisters {
+    pub(crate) abi: u64,
+    pub(crate) mask: u64,
+    pub(crate) values: Vec<u64>,
 }
 
 /// What a piece, or all, of a recording holds.
 #[derive(Debug)]
-pub(in crate::commands) struct Samples {
+pub(crate) struct Samples {
     /// In the order of the file.
-    pub(in crate::commands) rows: Vec<SampleRow>,
+    pub(crate) rows: Vec<SampleRow>,
     /// The stacks of all rows.
-    pub(in crate::commands) chains: Chains<Spot>,
+    pub(crate) chains: Chains<Spot>,
     /// The threads of all rows.
-    pub(in crate::commands) tracks: Interner<Track, u32>,
+    pub(crate) tracks: Interner<Track, u32>,
     /// The branches of all rows, newest first.
-    pub(in crate::commands) branches: Vec<Taken>,
+    pub(crate) branches: Vec<Taken>,
     /// Of each row, if it is kept; else empty.
-    pub(in crate::commands) beside: Vec<Beside>,
+    pub(crate) beside: Vec<Beside>,
     /// Samples that could not be read.
     pub(super) skipped: Skipped,
 }

@@ -1,8 +1,8 @@
 //! Opens an input, takes off what it is packed in (gzip, zstd, by magic), and finds its format by its content.
 
 use crate::error::{Error, Result};
-use crate::formats::detect;
 use crate::formats::format::{Format, Read as How};
+use crate::formats::{FORMATS, detect};
 use crate::io::{self, Bytes, InPath};
 use flate2::read::MultiGzDecoder;
 use std::io::{Cursor, Read, Seek, SeekFrom};
@@ -48,7 +48,7 @@ impl Input {
     }
 
     /// Unpacks what was read already.
-    pub(in crate::commands) fn of(bytes: Bytes) -> Result<Self> {
+    pub(crate) fn of(bytes: Bytes) -> Result<Self> {
         let bytes = unpack(bytes)?;
         let format = detect(&bytes[..bytes.len().min(HEAD)]).ok_or_else(|| unknown(&bytes))?;
         Ok(Self { bytes, parts: Vec::new(), format })
@@ -56,7 +56,7 @@ impl Input {
 }
 
 /// The main file of a recording that is a directory.
-pub(in crate::commands) fn recording_in(directory: &Path) -> Result<PathBuf> {
+pub(crate) fn recording_in(directory: &Path) -> Result<PathBuf> {
     let main = directory.join("data");
     match main.is_file() {
         true => Ok(main),
@@ -65,7 +65,7 @@ pub(in crate::commands) fn recording_in(directory: &Path) -> Result<PathBuf> {
 }
 
 /// An input as its format wants it.
-pub(in crate::commands) enum Opened {
+pub(crate) enum Opened {
     /// All of it.
     Whole(Input),
     /// One piece after the other: it may be larger than memory.
@@ -81,7 +81,7 @@ pub(in crate::commands) enum Opened {
 
 impl Opened {
     /// Looks at an input's first bytes, and opens it whole only if its format needs that.
-    pub(in crate::commands) fn open(path: &InPath) -> Result<Self> {
+    pub(crate) fn open(path: &InPath) -> Result<Self> {
         let Some(mut raw) = io::open_stream(path)? else { return Input::open(path).map(Self::Whole) };
         let begin = if raw.metadata()?.is_file() { Some(raw.stream_position()?) } else { None };
         let mut head = Vec::new();
@@ -148,7 +148,7 @@ fn unwrap(mut reader: Box<dyn Read + Send>, wrappings: &[Wrapping]) -> Result<Bo
 }
 
 /// The stream inside of what a stream is packed in.
-pub(in crate::commands) fn unpacked(mut stream: io::Stream) -> Result<io::Stream> {
+pub(crate) fn unpacked(mut stream: io::Stream) -> Result<io::Stream> {
     for _ in 0..MAX_WRAPPINGS {
         let Some(one) = wrapping(stream.peek(HEAD)?) else { break };
         stream = io::Stream::new(unwrap(Box::new(stream), &[one])?);
@@ -160,11 +160,17 @@ fn unknown(bytes: &[u8]) -> Error {
     if bytes.is_empty() {
         return Error::new("is empty");
     }
-    Error::new(format!("is none of the formats that can be read: {}", super::readable()))
+    Error::new(format!("is none of the formats that can be read: {}", readable()))
+}
+
+/// The names of all formats that can be read, for a message.
+fn readable() -> String {
+    let readable = FORMATS.iter().filter(|format| !matches!(format.read, How::No));
+    readable.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 
 /// What is inside of what bytes are packed in; the bytes themselves if they are not packed.
-pub(in crate::commands) fn unpack(mut bytes: Bytes) -> Result<Bytes> {
+pub(crate) fn unpack(mut bytes: Bytes) -> Result<Bytes> {
     for _ in 0..MAX_WRAPPINGS {
         bytes = match &bytes[..] {
             [0x1f, 0x8b, ..] => io::spool(MultiGzDecoder::new(&bytes[..]))

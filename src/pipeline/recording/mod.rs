@@ -7,20 +7,20 @@ mod branches;
 mod counted;
 mod named;
 mod profile;
-pub(super) mod records;
+pub(crate) mod records;
 mod samples;
 mod spots;
 mod text;
 
-pub(super) use named::Named;
-pub(super) use profile::profile;
-pub(super) use samples::Samples;
-pub(super) use spots::Spot;
+pub(crate) use named::Named;
+pub(crate) use profile::profile;
+pub(crate) use samples::Samples;
+pub(crate) use spots::Spot;
 pub use text::TextOptions;
-pub(super) use text::write_text;
+pub(crate) use text::write_text;
 
-use super::load::Input;
-use super::{Job, Outcome};
+use super::job::{Job, Outcome};
+use super::open::Input;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::perf_data::{Recording, Survey};
 use crate::model::Nanos;
@@ -75,34 +75,34 @@ pub struct RecordingOptions {
 
 /// A recording's samples, named.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     /// Events and features.
-    pub(super) recording: Recording,
+    pub(crate) recording: Recording,
     /// Rows and stacks.
-    pub(super) samples: Samples,
+    pub(crate) samples: Samples,
     /// What the spots of the stacks are called.
-    pub(super) named: Named,
+    pub(crate) named: Named,
     /// The processor, as ELF's `e_machine`.
-    pub(super) machine: u16,
+    pub(crate) machine: u16,
 }
 
 /// All that is known while a recording is loaded, for who asks why.
 #[derive(Debug)]
-pub(super) struct Inside<'a, 'files> {
+pub(crate) struct Inside<'a, 'files> {
     /// Processes, their mappings and markers.
-    pub(super) processes: &'a Processes,
+    pub(crate) processes: &'a Processes,
     /// What was mapped.
-    pub(super) spaces: &'a AddressSpaces,
+    pub(crate) spaces: &'a AddressSpaces,
     /// The files that are here.
-    pub(super) images: &'a Images<'files>,
+    pub(crate) images: &'a Images<'files>,
     /// What became of every dump and map.
-    pub(super) accounts: &'a [Account],
+    pub(crate) accounts: &'a [Account],
     /// Events, samples, names.
-    pub(super) loaded: &'a Loaded,
+    pub(crate) loaded: &'a Loaded,
 }
 
 /// Reads and names what the options ask for.
-pub(super) fn load(
+pub(crate) fn load(
     input: &Input,
     path: &Path,
     options: &RecordingOptions,
@@ -113,7 +113,7 @@ pub(super) fn load(
 }
 
 /// The same, with a look at what the names came from.
-pub(super) fn load_and_look<T>(
+pub(crate) fn load_and_look<T>(
     input: &Input,
     path: &Path,
     options: &RecordingOptions,

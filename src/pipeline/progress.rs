@@ -1,6 +1,6 @@
 //! A bar on the terminal while a long input is worked on.
 
-use super::Job;
+use super::job::Job;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -11,11 +11,11 @@ const LONG: u64 = 64 << 20;
 
 /// How far it is.
 #[derive(Debug)]
-pub(super) struct Progress(ProgressBar);
+pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
     /// A bar for so many bytes that go by; hidden unless somebody sees it.
-    pub(super) fn new(len: u64, job: &Job) -> Self {
+    pub(crate) fn new(len: u64, job: &Job) -> Self {
         Self::shown_if(!job.quiet, len)
     }
 
@@ -33,7 +33,7 @@ impl Progress {
 
     /// A bar that moves as a file is read, unless the result goes to the terminal, too. What is no regular file has no
     /// length to show.
-    pub(super) fn of_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
+    pub(crate) fn of_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
         let regular = file.metadata().ok().filter(|about| about.is_file());
         let wanted = !job.quiet && !std::io::stdout().is_terminal();
         let progress = Self::shown_if(wanted, regular.map_or(0, |about| about.len()));
@@ -43,12 +43,12 @@ impl Progress {
     }
 
     /// What is being done from now on.
-    pub(super) fn phase(&self, what: &'static str) {
+    pub(crate) fn phase(&self, what: &'static str) {
         self.0.set_message(what);
     }
 
     /// So many bytes more are done.
-    pub(super) fn done(&self, bytes: u64) {
+    pub(crate) fn done(&self, bytes: u64) {
         self.0.inc(bytes);
     }
 }

@@ -13,32 +13,32 @@ use rustc_hash::FxHashMap;
 
 /// One frame as writers want it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::commands) struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     /// The function.
-    pub(in crate::commands) name: Option<&'a [u8]>,
+    pub(crate) name: Option<&'a [u8]>,
     /// How far into the function.
-    pub(in crate::commands) offset: u64,
+    pub(crate) offset: u64,
     /// The file, or what stands for one.
-    pub(in crate::commands) module: Option<&'a [u8]>,
+    pub(crate) module: Option<&'a [u8]>,
     /// Source file.
-    pub(in crate::commands) file: Option<&'a [u8]>,
+    pub(crate) file: Option<&'a [u8]>,
     /// Source line; 0 if unknown.
-    pub(in crate::commands) line: u32,
+    pub(crate) line: u32,
     /// Whether the compiler expanded it into the next one outwards.
-    pub(in crate::commands) inlined: bool,
+    pub(crate) inlined: bool,
     /// The address in its file, or in the process where there is none; where it was asked for.
-    pub(in crate::commands) addr: Option<u64>,
+    pub(crate) addr: Option<u64>,
     /// The address in the process, where it was asked for; else 0.
-    pub(in crate::commands) ip: u64,
+    pub(crate) ip: u64,
     /// What sort of code it is.
-    pub(in crate::commands) kind: FrameKind,
+    pub(crate) kind: FrameKind,
     /// Whether it is no frame, but tells that there are more that are not known.
-    pub(in crate::commands) truncated: bool,
+    pub(crate) truncated: bool,
 }
 
 /// The frames of every spot.
 #[derive(Debug)]
-pub(in crate::commands) struct Named {
+pub(crate) struct Named {
     frames: Frames,
     /// Of return addresses before which nothing is known: the functions that begin there. Signal handlers return
     /// to such a place (`__restore_rt`).
@@ -100,7 +100,7 @@ impl Named {
     }
 
     /// The frames of a spot, innermost first; at least one.
-    pub(in crate::commands) fn each(&self, place: PlaceId, mut each: impl FnMut(&Shown<'_>)) {
+    pub(crate) fn each(&self, place: PlaceId, mut each: impl FnMut(&Shown<'_>)) {
         let (number, told) = self.spots[place.0 as usize];
         let Told { addr, ip, back, kind, truncated, .. } = told;
         let module = told.module.map(|module| &*self.modules[module as usize]);

@@ -1,13 +1,13 @@
 //! A trace's spans, the document's pieces parsed side by side.
 
-use crate::commands::Job;
+use super::job::Job;
 use crate::error::{Result, Warnings};
 use crate::formats::trace_event::{Event, Piece, Pieces, join_spans, warn};
 use crate::model::timeline::Timeline;
 use std::io::Read;
 
 /// Reads a trace and says what does not fit. `compat` and `other` are those of [`join_spans`].
-pub(in crate::commands) fn spans(
+pub(crate) fn spans(
     input: impl Read + Send,
     compat: bool,
     job: &Job,

@@ -1,17 +1,11 @@
 //! Any input → one [`Profile`]: open, decompress, find the format, read or resolve, filter, merge.
 
-mod input;
-mod spans;
-
-pub(super) use input::Opened;
-pub use input::{Input, default_input, shown};
-pub(super) use input::{recording_in, unpack, unpacked};
-pub(super) use spans::spans;
-
+use super::job::{Job, Outcome};
+use super::open::{Opened, shown};
 use super::recording::{self, RecordingOptions};
-use super::{Job, Outcome, script_filter};
+use super::script_text;
+use super::spans::spans;
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::formats::FORMATS;
 use crate::formats::format::{Detail, Done, Format, Read, ReadOptions};
 use crate::io::InPath;
 use crate::model::filter::Filter;
@@ -120,7 +114,7 @@ fn read_stacks(
             Ok(profile)
         }
         Read::Script(read) => {
-            let named = script_filter::named(input.bytes, path, &options.sources, job, outcome)?;
+            let named = script_text::named(input.bytes, path, &options.sources, job, outcome)?;
             let mut warnings = Warnings::new();
             let profile = read(&named, &options.read, &mut warnings)?;
             outcome.warnings.append(warnings.in_file(&shown(path)));
@@ -166,10 +160,4 @@ fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()> {
     }
     profile.series.retain(|series| wanted.iter().any(|wanted| is(&series.name, wanted)));
     Ok(())
-}
-
-/// The names of all formats that can be read, for a message.
-fn readable() -> String {
-    let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No));
-    readable.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }

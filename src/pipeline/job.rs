@@ -1,0 +1,24 @@
+//! What every job is given, and what it leaves to be said.
+
+use crate::error::Warnings;
+use crate::parallel::Pool;
+
+/// What every job runs with.
+#[derive(Debug)]
+pub struct Job {
+    /// The worker threads.
+    pub pool: Pool,
+    /// `-q`: no progress, no summary.
+    pub quiet: bool,
+    /// `-v`: details on stderr while it runs.
+    pub verbose: bool,
+}
+
+/// What a job leaves to be said when it is done.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What was survived.
+    pub warnings: Warnings,
+    /// Lines for stderr: what was done, in figures.
+    pub summary: Vec<String>,
+}

@@ -1,0 +1,21 @@
+//! The way of a profile, for every job alike: open · detect · survey · read or resolve · filter · merge.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | [`open`] | opens an input, takes off what it is packed in, finds its format |
+//! | [`any`] | any input → stacks |
+//! | [`recording`] | perf.data → samples whose addresses have names |
+//! | [`script_text`] | perf script's text → the same text with names |
+//! | `spans` | a trace → its spans of time |
+//! | `outputs` | stacks → one output for each event |
+
+pub mod any;
+mod job;
+pub mod open;
+pub(crate) mod outputs;
+pub(crate) mod progress;
+pub mod recording;
+pub mod script_text;
+pub(crate) mod spans;
+
+pub use job::{Job, Outcome};
