@@ -70,7 +70,7 @@ fn frame(profile: &mut Profile, label: &[u8]) -> FrameId {
         _ => FrameKind::User,
     };
     let name = profile.name(label);
-    profile.frame(Frame { name, module: None, file: None, line: 0, addr: None, kind })
+    profile.frame(Frame::new(name, kind))
 }
 
 /// Writes one event.

@@ -1,7 +1,7 @@
 //! Stacks as plain JSON, for programs of one's own: every row with all that is known of it.
 //!
 //! ```text
-//! {"frames":[{"name":…,"module":…,"file":…,"line":…,"address":"0x…","kind":"jit"},…],
+//! {"frames":[{"name":…,"module":…,"file":…,"line":…,"address":"0x…","kind":"jit","tier":"baseline"},…],
 //!  "events":[{"name":"cycles","unit":"cycles","stacks":[{"comm":…,"pid":…,"tid":…,"time":…,"weight":…,"count":…,
 //!   "frames":[root, …, leaf]},…]},…]}
 //! ```
@@ -69,6 +69,9 @@ impl Serialize for OneFrame<'_> {
             map.serialize_entry("address", &format_args!("{addr:#x}"))?;
         }
         map.serialize_entry("kind", kind)?;
+        if let Some(tier) = frame.tier {
+            map.serialize_entry("tier", tier.name())?;
+        }
         map.end()
     }
 }

@@ -110,7 +110,7 @@ mod tests {
             for &(name, line) in lines {
                 let name = profile.name(name.as_bytes());
                 let file = Some(file);
-                let frame = profile.frame(Frame { name, module: None, file, line, addr: None, kind: FrameKind::User });
+                let frame = profile.frame(Frame { file, line, ..Frame::new(name, FrameKind::User) });
                 stack = Some(profile.stack(stack, frame));
             }
             let row = Row { track, stack, weight, count: 1, time: None };

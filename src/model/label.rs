@@ -168,7 +168,7 @@ mod tests {
         profile.perf_names = true;
         let name = profile.name(name);
         let module = (!module.is_empty()).then(|| profile.name(module));
-        let frame = Frame { name, module, file: None, line: 0, addr: Some(0x1f), kind };
+        let frame = Frame { module, addr: Some(0x1f), ..Frame::new(name, kind) };
         labels(&profile, &frame, java, annotate)
     }
 

@@ -12,6 +12,7 @@ pub mod prefix_tree;
 pub mod process;
 pub mod stacks;
 pub mod threads;
+pub mod tier;
 pub mod timeline;
 pub mod units;
 

@@ -6,6 +6,7 @@
 
 use super::interner::{self, Interner};
 use super::prefix_tree::PrefixTree;
+use super::tier::Tier;
 use super::units::{Nanos, Pid, Tid};
 use crate::error::Result;
 use rustc_hash::FxHashMap;
@@ -59,6 +60,15 @@ pub struct Frame {
     pub addr: Option<u64>,
     /// What sort of code it is: decides annotation and colour.
     pub kind: FrameKind,
+    /// How its runtime came to run it so; `None` where that is not known, and for all that is no JIT code.
+    pub tier: Option<Tier>,
+}
+
+impl Frame {
+    /// A function of which nothing else is known.
+    pub fn new(name: NameId, kind: FrameKind) -> Self {
+        Self { name, module: None, file: None, line: 0, addr: None, kind, tier: None }
+    }
 }
 
 /// What sort of code a frame is.
@@ -321,8 +331,7 @@ pub(crate) fn profile_of(stacks: &[(&str, u64)]) -> Profile {
         let mut stack = None;
         for name in names.split(';') {
             let name = profile.name(name.as_bytes());
-            let frame = Frame { name, module: None, file: None, line: 0, addr: None, kind: FrameKind::User };
-            let frame = profile.frame(frame);
+            let frame = profile.frame(Frame::new(name, FrameKind::User));
             stack = Some(profile.stack(stack, frame));
         }
         let row = Row { track, stack, weight, count: 1, time: Some(Nanos(weight)) };

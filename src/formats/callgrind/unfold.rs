@@ -58,13 +58,11 @@ fn frame(profile: &mut Profile, function: &Function) -> FrameId {
         None if is_raw => FrameKind::Unknown,
         _ => FrameKind::User,
     };
+    let name = profile.name(without_recursion(&function.name));
     let frame = Frame {
-        name: profile.name(without_recursion(&function.name)),
         module: object.map(|object| profile.name(object)),
         file: file.map(|file| profile.name(file)),
-        line: 0,
-        addr: None,
-        kind,
+        ..Frame::new(name, kind)
     };
     profile.frame(frame)
 }
@@ -194,7 +192,7 @@ fn under_one_root(
     found: &mut [Vec<(StackId, f64)>],
 ) {
     let name = profile.name(RARE);
-    let root = profile.frame(Frame { name, module: None, file: None, line: 0, addr: None, kind: FrameKind::Unknown });
+    let root = profile.frame(Frame::new(name, FrameKind::Unknown));
     for &function in &edges.order {
         let at = function as usize;
         let share = rare[at];

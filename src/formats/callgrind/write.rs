@@ -260,12 +260,10 @@ mod tests {
                 let name = profile.name(name.as_bytes());
                 let module = Some(profile.name(b"/bin/x"));
                 let frame = Frame {
-                    name,
                     module,
-                    file: None,
                     line: at as u32 + 1,
                     addr: Some(0x1000 + at as u64),
-                    kind: FrameKind::User,
+                    ..Frame::new(name, FrameKind::User)
                 };
                 let frame = profile.frame(frame);
                 stack = Some(profile.stack(stack, frame));

@@ -107,7 +107,7 @@ impl Reader {
         let kind = if frame.inlined { FrameKind::Inlined } else { kind(frame) };
         // The address decides nothing once the function is known; kept, it would tell equal stacks apart.
         let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
-        self.profile.frame(stacks::Frame { name, module, file: None, line: 0, addr, kind })
+        self.profile.frame(stacks::Frame { module, addr, ..stacks::Frame::new(name, kind) })
     }
 
     fn end_sample(&mut self) {

@@ -389,8 +389,7 @@ mod tests {
                 let name = profile.name(name.as_bytes());
                 // Equal labels at unequal addresses must become one node.
                 let addr = Some(at as u64);
-                let frame =
-                    profile.frame(Frame { name, module: None, file: None, line: 0, addr, kind: FrameKind::User });
+                let frame = profile.frame(Frame { addr, ..Frame::new(name, FrameKind::User) });
                 stack = Some(profile.stack(stack, frame));
             }
             let row = Row { track, stack, weight, count: 1, time: Some(Nanos(100 - at as u64)) };

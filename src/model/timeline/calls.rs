@@ -212,7 +212,7 @@ impl Tree {
             let frame = *frames.entry(node.label).or_insert_with(|| {
                 let name = labels.get(node.label as usize).map_or(SHORTER, AsRef::as_ref);
                 let name = profile.name(name);
-                profile.frame(Frame { name, module: None, file: None, line: 0, addr: None, kind: FrameKind::User })
+                profile.frame(Frame::new(name, FrameKind::User))
             });
             let stack = profile.stack(parent, frame);
             stacks.push((Some(stack), track));

@@ -59,5 +59,5 @@ fn frame(profile: &mut Profile, shown: &Shown<'_>) -> FrameId {
         _ if shown.inlined => FrameKind::Inlined,
         _ => shown.kind,
     };
-    profile.frame(Frame { name, module, file, line: shown.line, addr: shown.addr, kind })
+    profile.frame(Frame { module, file, line: shown.line, addr: shown.addr, ..Frame::new(name, kind) })
 }
