@@ -1,8 +1,8 @@
 //! `inject`: perf.data in, perf.data out, with mapping records that show perf the JIT code.
 //!
-//! Two passes over the records. The first tells the processes, finds the code that samples touch ([`touched`]) and,
-//! with it, the images ([`images`]) and the list of edits ([`plan`]). The second passes the records on with these edits
-//! ([`output`]). Code can also be given addresses of its own ([`relocate`]).
+//! Two passes over the records. The first tells the processes, finds the code that samples use ([`coverage`]) and,
+//! with it, the images ([`images`]) and the list of edits ([`edits`]). The second passes the records on with these edits
+//! ([`output`]). Code can also be given addresses of its own ([`edits::samples::relocations`]).
 //!
 //! # What is changed
 //!
@@ -21,21 +21,14 @@
 //! | ips, call chains and branches in JIT code | `--relocate` | `hotspot_shows_what_ran_though_addresses_were_used_again_and_code_moved` |
 //! | a last record that is not whole goes | nobody could read it | `every_prefix_of_a_recording_keeps_its_whole_samples` |
 
-mod build_ids;
-mod cache;
-mod convert;
-mod covers;
+mod coverage;
+mod edits;
 mod images;
-mod input;
+mod options;
 mod output;
-mod plan;
-mod relocate;
-mod samples;
-mod search;
-mod summary;
-mod touched;
+mod survey;
 
-pub use build_ids::{BuildIdMode, KnownBuildIds};
+pub use options::{BuildIdMode, InjectOptions, KnownBuildIds};
 
 use crate::error::{Error, Result, Warning};
 use crate::formats::elf_image::Target;
@@ -47,43 +40,16 @@ use crate::pipeline::progress::Progress;
 use crate::pipeline::recording::records::Pieces;
 use crate::pipeline::{Job, Outcome};
 use crate::resolve::address_space::AddressSpaces;
-use crate::sources::{self, Loaded, SourceOptions};
-use images::{Images, Wanted};
-use input::Input;
-use plan::Plan;
-use relocate::Room;
-use samples::{Samples, has_user_stacks};
-use search::{Search, keep_wanted};
+use crate::sources::{self, Loaded};
+use coverage::keep_wanted;
+use coverage::search::Search;
+use edits::build_ids;
+use edits::mapping_records::Plan;
+use edits::samples::{Samples, has_user_stacks};
+use images::{AddressAllocator, Images, Wanted};
+use output::{build_id_cache, summary};
 use std::path::{Path, PathBuf};
-
-/// What to inject, and where to.
-#[derive(Debug)]
-pub struct InjectOptions {
-    /// The recording.
-    pub input: InPath,
-    /// The recording that is written: in file form to a file, in pipe form to standard output.
-    pub output: OutPath,
-    /// Where the images go; beside the output (for standard output: into the current directory) if not said.
-    pub image_dir: Option<PathBuf>,
-    /// Whether the images have all functions, or those that samples touch.
-    pub all_functions: bool,
-    /// Whether the images also go to the build-ID cache.
-    pub cache: bool,
-    /// Whether JIT code is injected.
-    pub jit: bool,
-    /// Which build IDs of other files are added.
-    pub build_ids: BuildIdMode,
-    /// Build IDs by path, in place of looking into the files.
-    pub known_build_ids: Option<KnownBuildIds>,
-    /// Whether copies of user stacks become plain call chains. Then all functions go into the images: which of
-    /// them the chains touch is known too late.
-    pub convert_callchain: bool,
-    /// Whether JIT code gets addresses of its own, for readers that take an image for a library that is loaded once.
-    /// Copies of user stacks, which have the old ones, then become plain call chains.
-    pub relocate: bool,
-    /// Where names come from.
-    pub sources: SourceOptions,
-}
+use survey::input::Input;
 
 /// What most recordings are of, where they do not say.
 const EM_X86_64: u16 = 62;
@@ -124,7 +90,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let wanted = Wanted { codes: &codes, target, relocate: options.relocate, unwinding };
     let mut images = Images::write(wanted, &image_dir(options), &job.pool)?;
     if options.relocate {
-        let mut room = Room::new(&processes, &codes, target.is_64);
+        let mut room = AddressAllocator::new(&processes, &codes, target.is_64);
         images.set_bases(|len| room.take(len))?;
     }
     let mut plan = Plan::new(&input.recording, &codes, &images, &processes, (input.records(), input.base()));
@@ -143,7 +109,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     written.map_err(|error| error.in_file(&options.output.shown()))?;
     drop(progress);
     if options.cache {
-        images.iter().for_each(|image| cache::add(image, &mut outcome.warnings));
+        images.iter().for_each(|image| build_id_cache::add(image, &mut outcome.warnings));
     }
     let facts = summary::Facts {
         loaded: &loaded,

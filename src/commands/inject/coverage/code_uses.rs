@@ -7,9 +7,10 @@
 //! The stretches of time between such records are *epochs* of a segment. Each worker notes the earliest touch of
 //! every (process, segment, epoch): as much as there is distinct code, whatever the length of the recording.
 
-use super::covers::{Covers, When};
+use super::jit_ranges::{JitRanges, contains};
+use super::shadowings::{Covers, When};
 use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
-use crate::model::process::{CpuMode, Processes};
+use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::code_map::{CodeMap, How, SegmentId};
@@ -17,110 +18,51 @@ use crate::resolve::dso::DsoKind;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The addresses at which a process may run JIT code: a quick no for most words of a stack.
-#[derive(Debug, Default)]
-pub(super) struct Reach {
-    by_pid: FxHashMap<Pid, Vec<(Addr, Addr)>>,
-}
-
-impl Reach {
-    /// Of every process with code of its own or of those it was forked from, but for those in `without`.
-    pub(super) fn new(codes: &CodeMap<'_>, processes: &Processes, without: &[Pid]) -> Self {
-        let mut own: BTreeMap<Pid, Vec<(Addr, Addr)>> = BTreeMap::new();
-        for (pid, start, end) in codes.extents() {
-            own.entry(pid).or_default().push((start, end));
-        }
-        own.values_mut().for_each(merge);
-        let mut reach = Self::default();
-        for &pid in processes.by_pid.keys().chain(own.keys()) {
-            if without.contains(&pid) {
-                continue;
-            }
-            let parents = std::iter::successors(Some(pid), |pid| Some(processes.by_pid.get(pid)?.forked?.0));
-            let parents = parents.take(32).filter(|pid| !without.contains(pid));
-            let mut all: Vec<_> = parents.filter_map(|pid| own.get(&pid)).flatten().copied().collect();
-            merge(&mut all);
-            if !all.is_empty() {
-                reach.by_pid.insert(pid, all);
-            }
-        }
-        reach
-    }
-
-    /// Whether any of a stretch of addresses is among them.
-    pub(super) fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
-        let Some(ranges) = self.by_pid.get(&pid) else { return false };
-        let at = ranges.partition_point(|range| range.1 <= start);
-        ranges.get(at).is_some_and(|range| range.0 < end)
-    }
-
-    fn of(&self, pid: Pid) -> &[(Addr, Addr)] {
-        self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default()
-    }
-}
-
-fn contains(ranges: &[(Addr, Addr)], addr: Addr) -> bool {
-    let at = ranges.partition_point(|range| range.1 <= addr);
-    ranges.get(at).is_some_and(|range| range.0 <= addr)
-}
-
-/// Sorts ranges and joins those between which there is less than a page.
-fn merge(ranges: &mut Vec<(Addr, Addr)>) {
-    ranges.sort_unstable();
-    ranges.dedup_by(|next, kept| {
-        let joined = next.0.0.saturating_sub(kept.1.0) < 4096;
-        if joined {
-            kept.1 = kept.1.max(next.1);
-        }
-        joined
-    });
-}
-
 /// Code of one process in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Key {
-    pub(super) pid: Pid,
-    pub(super) segment: SegmentId,
+pub(in crate::commands) struct Key {
+    pub(in crate::commands) pid: Pid,
+    pub(in crate::commands) segment: SegmentId,
     epoch: u32,
 }
 
 /// The first and last time that code was touched in an epoch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Touch {
-    pub(super) first: When,
-    pub(super) last: When,
+pub(in crate::commands) struct Touch {
+    pub(in crate::commands) first: When,
+    pub(in crate::commands) last: When,
 }
 
 /// How many samples and frames there were.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) samples: u64,
+pub(in crate::commands) struct Counts {
+    pub(in crate::commands) samples: u64,
     /// Samples that have at least one frame in JIT code.
-    pub(super) with_jit: u64,
+    pub(in crate::commands) with_jit: u64,
     /// Frames in code that the dumps and maps know.
-    pub(super) resolved: u64,
+    pub(in crate::commands) resolved: u64,
     /// Samples that could not be read.
-    pub(super) unreadable: u64,
+    pub(in crate::commands) unreadable: u64,
 }
 
 /// What a worker finds.
 #[derive(Debug, Default)]
-pub(super) struct Touched {
+pub(in crate::commands) struct Touched {
     touches: FxHashMap<Key, Touch>,
-    pub(super) counts: Counts,
+    pub(in crate::commands) counts: Counts,
     /// Frames of user space that no dump or map knows and no file backs, by process and page.
-    pub(super) unresolved: BTreeMap<Pid, u64>,
+    pub(in crate::commands) unresolved: BTreeMap<Pid, u64>,
     epochs: FxHashMap<(Pid, SegmentId), Vec<When>>,
 }
 
 /// What the search looks at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a, 'data> {
-    pub(super) recording: &'a Recording,
-    pub(super) codes: &'a CodeMap<'data>,
-    pub(super) reach: &'a Reach,
-    pub(super) covers: &'a Covers,
-    pub(super) spaces: &'a AddressSpaces,
+pub(in crate::commands) struct Context<'a, 'data> {
+    pub(in crate::commands) recording: &'a Recording,
+    pub(in crate::commands) codes: &'a CodeMap<'data>,
+    pub(in crate::commands) jit_ranges: &'a JitRanges,
+    pub(in crate::commands) covers: &'a Covers,
+    pub(in crate::commands) spaces: &'a AddressSpaces,
 }
 
 impl Context<'_, '_> {
@@ -133,7 +75,10 @@ impl Context<'_, '_> {
 
 impl Touched {
     /// Looks at the samples among some records.
-    pub(super) fn read<'a>(context: Context<'_, '_>, records: impl Iterator<Item = RawRecord<'a>>) -> Self {
+    pub(in crate::commands) fn read<'a>(
+        context: Context<'_, '_>,
+        records: impl Iterator<Item = RawRecord<'a>>,
+    ) -> Self {
         let mut touched = Self::default();
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             match context.recording.sample(&raw) {
@@ -150,7 +95,7 @@ impl Touched {
         if matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor) {
             return;
         }
-        let ranges = context.reach.of(pid);
+        let ranges = context.jit_ranges.of(pid);
         let mut has_jit = false;
         for (mode, frame) in sample.frames() {
             if mode != CpuMode::User {
@@ -242,7 +187,7 @@ impl Touched {
     }
 
     /// Adds what another worker found.
-    pub(super) fn append(&mut self, other: Self) {
+    pub(in crate::commands) fn append(&mut self, other: Self) {
         for (key, touch) in other.touches {
             self.touches.entry(key).and_modify(|known| known.join(touch)).or_insert(touch);
         }
@@ -257,7 +202,7 @@ impl Touched {
     }
 
     /// Takes the touches out, in order.
-    pub(super) fn take(&mut self) -> Vec<(Key, Touch)> {
+    pub(in crate::commands) fn take(&mut self) -> Vec<(Key, Touch)> {
         let mut list: Vec<_> = std::mem::take(&mut self.touches).into_iter().collect();
         list.sort_unstable_by_key(|(key, touch)| (touch.first, *key));
         list

@@ -1,45 +1,50 @@
 //! Looks for the code that samples touch, until no record that is inserted for it hides any.
 
-use super::covers::{Covers, hidden_by_insertions};
-use super::input::Input;
-use super::touched::{Context, Key, Reach, Touch, Touched};
-use super::{Job, Pieces, Progress};
+use super::code_uses::{Context, Key, Touch, Touched};
+use super::insertions::hidden_by_insertions;
+use super::jit_ranges::JitRanges;
+use super::shadowings::Covers;
+use crate::commands::inject::survey::input::Input;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::perf_data::Records;
 use crate::model::Pid;
 use crate::model::process::Processes;
+use crate::pipeline::Job;
+use crate::pipeline::progress::Progress;
+use crate::pipeline::recording::records::Pieces;
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::{self, CodeMap, SegmentId};
+use crate::resolve::code_map::CodeMap;
 
 /// So often insertions may make other insertions necessary; beyond that some frames stay without a name.
 const MAX_ROUNDS: usize = 8;
 
 /// Looks for the code that samples touch.
 #[derive(Clone, Copy)]
-pub(super) struct Search<'a, 'data> {
-    pub(super) input: &'a Input,
-    pub(super) codes: &'a CodeMap<'data>,
-    pub(super) processes: &'a Processes,
-    pub(super) spaces: &'a AddressSpaces,
+pub(in crate::commands) struct Search<'a, 'data> {
+    pub(in crate::commands) input: &'a Input,
+    pub(in crate::commands) codes: &'a CodeMap<'data>,
+    pub(in crate::commands) processes: &'a Processes,
+    pub(in crate::commands) spaces: &'a AddressSpaces,
     /// The processes whose code perf or jitgraft has injected before: it stays as it is.
-    pub(super) injected: &'a [Pid],
+    pub(in crate::commands) injected: &'a [Pid],
 }
 
 impl Search<'_, '_> {
     /// What is touched, in order, and what else was found.
-    pub(super) fn run(
+    pub(in crate::commands) fn run(
         &self,
         pieces: &Pieces<'_>,
         progress: &Progress,
         (job, warnings): (&Job, &mut Warnings),
     ) -> Result<(Vec<(Key, Touch)>, Touched)> {
         let Self { input, codes, processes, spaces, injected } = *self;
-        let reach = Reach::new(codes, processes, injected);
-        let mut covers = Covers::new(processes, &reach);
+        let jit_ranges = JitRanges::new(codes, processes, injected);
+        let mut covers = Covers::new(processes, &jit_ranges);
         let mut round = 0;
         loop {
             round += 1;
-            let context = Context { recording: &input.recording, codes, reach: &reach, covers: &covers, spaces };
+            let context =
+                Context { recording: &input.recording, codes, jit_ranges: &jit_ranges, covers: &covers, spaces };
             let mut touched = search(context, pieces, progress, job)?;
             let touches = touched.take();
             let hidden = hidden_by_insertions(&touches, codes, &job.pool);
@@ -72,24 +77,4 @@ fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, progress: &Progress, jo
         Ok(())
     })?;
     Ok(all)
-}
-
-/// The code that the images shall have: what is touched, or all. Gives also its new numbers by the old ones, and how
-/// many stretches of it are touched.
-pub(super) fn keep_wanted<'data>(
-    codes: CodeMap<'data>,
-    touches: &[(Key, Touch)],
-    all: bool,
-    injected: &[Pid],
-) -> (code_map::Pieces<'data>, Vec<Option<SegmentId>>, usize) {
-    let mut wanted = vec![false; codes.segments().len()];
-    touches.iter().for_each(|(key, _)| wanted[key.segment.0 as usize] = true);
-    let touched = wanted.iter().filter(|wanted| **wanted).count();
-    if all {
-        let of_own = codes.segments().iter().map(|segment| !injected.contains(&segment.pid));
-        wanted.iter_mut().zip(of_own).for_each(|(wanted, own)| *wanted |= own);
-    }
-    let mut codes = codes.into_pieces();
-    let numbers = codes.keep_only(&wanted);
-    (codes, numbers, touched)
 }

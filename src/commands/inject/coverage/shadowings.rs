@@ -1,47 +1,44 @@
 //! What may hide code from perf: records that map something over it, the recording's own and inserted ones.
 
-use super::touched::{Key, Reach, Touch};
+use super::jit_ranges::JitRanges;
 use crate::model::process::Processes;
 use crate::model::{Addr, Nanos, Pid};
-use crate::parallel::Pool;
-use crate::resolve::code_map::{CodeMap, Segment, SegmentId};
-use rayon::slice::ParallelSliceMut;
+use crate::resolve::code_map::{Segment, SegmentId};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
 
 /// A place in the order in which perf applies records: by time, equal times (or none) as they stand in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct When {
+pub(in crate::commands) struct When {
     /// The record's time; 0 if it has none.
-    pub(super) time: Nanos,
+    pub(in crate::commands) time: Nanos,
     /// Its offset in the stream.
-    pub(super) offset: u64,
+    pub(in crate::commands) offset: u64,
 }
 
 /// A stretch of a process's addresses that shows something else from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cover {
-    when: When,
-    start: Addr,
-    end: Addr,
+pub(in crate::commands) struct Cover {
+    pub(super) when: When,
+    pub(super) start: Addr,
+    pub(super) end: Addr,
     /// The segment that is shown there from then on, if it is one.
-    by: Option<SegmentId>,
+    pub(super) by: Option<SegmentId>,
 }
 
 /// What may hide code, by process.
 #[derive(Debug, Default)]
-pub(super) struct Covers {
+pub(in crate::commands) struct Covers {
     by_pid: FxHashMap<Pid, Index>,
 }
 
 impl Covers {
     /// The mappings of all processes, as far as JIT code can be there.
-    pub(super) fn new(processes: &Processes, reach: &Reach) -> Self {
+    pub(in crate::commands) fn new(processes: &Processes, jit_ranges: &JitRanges) -> Self {
         let mut own = Vec::new();
         for (&pid, process) in &processes.by_pid {
             for mapping in &process.mappings {
                 let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
-                if reach.overlaps(pid, start, end) {
+                if jit_ranges.overlaps(pid, start, end) {
                     let when = When { time: mapping.time, offset: mapping.offset };
                     own.push((pid, Cover { when, start, end, by: None }));
                 }
@@ -53,7 +50,7 @@ impl Covers {
     }
 
     /// Adds what inserted records hide.
-    pub(super) fn extend(&mut self, more: Vec<(Pid, Cover)>) {
+    pub(in crate::commands) fn extend(&mut self, more: Vec<(Pid, Cover)>) {
         for (pid, cover) in more {
             self.by_pid.entry(pid).or_default().list.push(cover);
         }
@@ -61,12 +58,12 @@ impl Covers {
     }
 
     /// How many there are of a process.
-    pub(super) fn count(&self, pid: Pid) -> usize {
+    pub(in crate::commands) fn count(&self, pid: Pid) -> usize {
         self.by_pid.get(&pid).map_or(0, |index| index.list.len())
     }
 
     /// When something else was mapped over any of a segment, in order.
-    pub(super) fn over(&self, pid: Pid, id: SegmentId, segment: &Segment) -> Vec<When> {
+    pub(in crate::commands) fn over(&self, pid: Pid, id: SegmentId, segment: &Segment) -> Vec<When> {
         let mut found = Vec::new();
         if let Some(index) = self.by_pid.get(&pid) {
             let mut note = |cover: &Cover| {
@@ -122,69 +119,6 @@ fn highest(list: &[Cover], into: &mut [Addr]) -> Addr {
     let behind = highest(&list[middle + 1..], &mut into[middle + 1..]);
     into[middle] = before.max(behind).max(cover.end);
     into[middle]
-}
-
-/// A touch, as far as it matters here.
-#[derive(Debug, Clone, Copy)]
-struct Shown {
-    pid: Pid,
-    start: Addr,
-    end: Addr,
-    /// Its place in the list of touches.
-    touch: u32,
-}
-
-/// Inserted records hide code, too, where segments of different sources or generations overlap. What is touched
-/// once more after that needs a record once more: these are the covers of another round. The touches are in order.
-pub(super) fn hidden_by_insertions(touches: &[(Key, Touch)], codes: &CodeMap<'_>, pool: &Pool) -> Vec<(Pid, Cover)> {
-    let shown = touches.iter().zip(0..).map(|((key, _), touch)| {
-        let segment = codes.segment(key.segment);
-        Shown { pid: key.pid, start: segment.start, end: segment.end, touch }
-    });
-    let mut shown: Vec<Shown> = shown.collect();
-    pool.install(|| shown.par_sort_unstable_by_key(|shown| (shown.pid, shown.start, shown.touch)));
-    let mut hidden = Vec::new();
-    let mut rest = shown.as_mut_slice();
-    while !rest.is_empty() {
-        let (meeting, behind) = rest.split_at_mut(meeting(rest));
-        if meeting.len() > 1 {
-            meeting.sort_unstable_by_key(|shown| shown.touch);
-            hidden_among(meeting, touches, &mut hidden);
-        }
-        rest = behind;
-    }
-    hidden
-}
-
-/// How many from the first on, by address, follow each other without a gap.
-fn meeting(shown: &[Shown]) -> usize {
-    let (pid, mut end) = (shown[0].pid, shown[0].end);
-    let apart = |next: &Shown| {
-        let apart = next.pid != pid || next.start >= end;
-        end = end.max(next.end);
-        apart
-    };
-    shown.iter().skip(1).position(apart).map_or(shown.len(), |before| before + 1)
-}
-
-/// `all` are of one process, in the order of the touches.
-fn hidden_among(all: &[Shown], touches: &[(Key, Touch)], hidden: &mut Vec<(Pid, Cover)>) {
-    let mut now: BTreeMap<Addr, Shown> = BTreeMap::new();
-    for new in all {
-        let (key, touch) = touches[new.touch as usize];
-        // Of what is shown nothing overlaps, so that the ends are in the order of the starts.
-        let below = now.range(..new.end).rev();
-        let overlapped: Vec<Shown> = below.map(|(_, old)| *old).take_while(|old| old.end > new.start).collect();
-        for old in overlapped {
-            now.remove(&old.start);
-            let (other, of) = touches[old.touch as usize];
-            if other.segment != key.segment && of.last > touch.first {
-                let cover = Cover { when: touch.first, start: new.start, end: new.end, by: Some(key.segment) };
-                hidden.push((key.pid, cover));
-            }
-        }
-        now.insert(new.start, *new);
-    }
 }
 
 #[cfg(test)]

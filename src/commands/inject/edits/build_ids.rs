@@ -1,8 +1,8 @@
 //! Build IDs of files that are no JIT code, as `perf inject -b` and its kin add them: so that another machine finds
 //! the right files.
 
-use super::InjectOptions;
-use super::input::Input;
+use crate::commands::inject::options::{BuildIdMode, InjectOptions, KnownBuildIds};
+use crate::commands::inject::survey::input::Input;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::cursor::Endian;
 use crate::formats::perf_data::{Edit, Feature, Mmap, RawRecord, Record, Recording, Records, kind, record};
@@ -17,51 +17,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Which files get a build ID, and in which form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BuildIdMode {
-    /// None but the images of JIT code.
-    #[default]
-    None,
-    /// `-b`: files with samples, by a record of its own before the first of them.
-    Hit,
-    /// `--buildid-all`: every mapped file, by a record of its own before its first mapping.
-    All,
-    /// `-B`: files with samples, in their mapping records.
-    HitMappings,
-    /// `--mmap2-buildid-all`: every mapped file, in its mapping records.
-    AllMappings,
-}
-
-/// `--known-build-ids`: what is known of files that are not here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KnownBuildIds {
-    /// `ID PATH`, separated by commas.
-    List(String),
-    /// A file with one of them on each line, as `perf buildid-list` prints them.
-    File(PathBuf),
-}
-
-impl From<&str> for KnownBuildIds {
-    /// As perf inject takes it; what has no space can be no list, and is a file without the `file://`, too.
-    fn from(text: &str) -> Self {
-        match text.strip_prefix("file://") {
-            None if text.contains(' ') => Self::List(text.to_owned()),
-            path => Self::File(path.unwrap_or(text).into()),
-        }
-    }
-}
-
 /// What is changed for the build IDs.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
-    pub(super) edits: Vec<Edit>,
+pub(in crate::commands) struct Changes {
+    pub(in crate::commands) edits: Vec<Edit>,
     /// Entries for the BUILD_ID feature of a file.
-    pub(super) entries: Vec<u8>,
+    pub(in crate::commands) entries: Vec<u8>,
 }
 
 /// Finds the build IDs that were asked for.
-pub(super) fn edits(
+pub(in crate::commands) fn edits(
     input: &Input,
     options: &InjectOptions,
     spaces: &AddressSpaces,
@@ -251,7 +216,7 @@ fn known_entry(line: &[u8]) -> Option<(BuildId, &[u8])> {
 }
 
 /// A HEADER_BUILD_ID record (`struct perf_record_header_build_id`), which is also an entry of the BUILD_ID feature.
-pub(super) fn build_id_record(id: &BuildId, path: &[u8], cpumode: CpuMode, endian: Endian) -> Vec<u8> {
+pub(in crate::commands) fn build_id_record(id: &BuildId, path: &[u8], cpumode: CpuMode, endian: Endian) -> Vec<u8> {
     const BUILD_ID_SIZE: u16 = 1 << 15;
     const HOST: i32 = -1;
     let misc = if cpumode == CpuMode::Kernel { 1 } else { 2 };

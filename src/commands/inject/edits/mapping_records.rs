@@ -1,11 +1,11 @@
 //! The mapping records that are inserted: one directly before each sample that is the first to touch code which perf
 //! does not see there yet, with that sample's time, so that readers sort it to that place.
 //!
-//! Images whose code got addresses of its own ([`super::relocate`]) are mapped once, as a whole. An image's helpers ([`Helper`]) are mapped before its first code, and once more behind every other record that maps
+//! Images whose code got addresses of its own ([`super::samples::relocations`]) are mapped once, as a whole. An image's helpers ([`Helper`]) are mapped before its first code, and once more behind every other record that maps
 //! something over them.
 
-use super::images::{Images, Written};
-use super::touched::{Key, Touch};
+use crate::commands::inject::coverage::code_uses::{Key, Touch};
+use crate::commands::inject::images::{Images, Written};
 use crate::error::{Warning, Warnings};
 use crate::formats::elf_image::Helper;
 use crate::formats::perf_data::{Edit, Mmap, Recording, Records, Sample, SampleId};
@@ -20,7 +20,7 @@ const PROT_READ_EXEC: u32 = 1 | 4;
 const MAP_PRIVATE: u32 = 2;
 
 /// The insertions under way.
-pub(super) struct Plan<'a, 'data> {
+pub(in crate::commands) struct Plan<'a, 'data> {
     recording: &'a Recording,
     codes: &'a Pieces<'data>,
     images: &'a Images,
@@ -28,7 +28,7 @@ pub(super) struct Plan<'a, 'data> {
     /// Processes and the images (by path) that they have used.
     used: FxHashSet<(Pid, &'a Path)>,
     /// In the order of the stream, but for those of helpers.
-    pub(super) edits: Vec<Edit>,
+    pub(in crate::commands) edits: Vec<Edit>,
     homeless: u64,
     /// The stream, and the offset of its first byte.
     stream: (&'a [u8], u64),
@@ -47,7 +47,7 @@ struct Stamp {
 
 impl<'a, 'data> Plan<'a, 'data> {
     /// Nothing is inserted yet.
-    pub(super) fn new(
+    pub(in crate::commands) fn new(
         recording: &'a Recording,
         codes: &'a Pieces<'data>,
         images: &'a Images,
@@ -59,7 +59,7 @@ impl<'a, 'data> Plan<'a, 'data> {
     }
 
     /// Plans a record for everything that is touched; the touches are in order.
-    pub(super) fn insert(&mut self, touches: &[(Key, Touch)], warnings: &mut Warnings) {
+    pub(in crate::commands) fn insert(&mut self, touches: &[(Key, Touch)], warnings: &mut Warnings) {
         for &(key, touch) in touches {
             self.touch(key, touch);
         }

@@ -5,6 +5,10 @@
 //! called `jitted-PID.2.so`, and so on: an older output may still refer to the first. Images that this run made are
 //! taken away again if the output does not come about.
 
+mod address_allocator;
+
+pub(in crate::commands) use address_allocator::AddressAllocator;
+
 use crate::error::{Error, Result};
 use crate::formats::elf_image::{Addressing, Helper, Image, ImageBuilder, Place, SlotId, Target};
 use crate::io::{self, NewFile};
@@ -23,47 +27,47 @@ use std::path::{Path, PathBuf};
 
 /// An image of one process's code.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(in crate::commands) struct Written {
     /// Absolute path.
-    pub(super) path: PathBuf,
+    pub(in crate::commands) path: PathBuf,
     /// Made from its content.
-    pub(super) build_id: BuildId,
+    pub(in crate::commands) build_id: BuildId,
     /// What of it must be mapped beside the code.
-    pub(super) helpers: Vec<Helper>,
+    pub(in crate::commands) helpers: Vec<Helper>,
     /// Where its code ends in the file.
-    pub(super) code_end: u64,
+    pub(in crate::commands) code_end: u64,
     /// Where all of it is mapped, if its code got addresses of its own.
-    pub(super) base: Option<Addr>,
+    pub(in crate::commands) base: Option<Addr>,
     /// Whether this run made the file.
     made: bool,
 }
 
 /// All images of a run, and where in them each segment is.
 #[derive(Debug, Default)]
-pub(super) struct Images {
+pub(in crate::commands) struct Images {
     by_pid: BTreeMap<Pid, Vec<Written>>,
     /// By segment: which of its process's images it is in, and where.
     places: Vec<Option<(u32, u64)>>,
     /// How many pieces of code are in them.
-    pub(super) codes: usize,
+    pub(in crate::commands) codes: usize,
     kept: bool,
 }
 
 /// What images are made from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a, 'data> {
+pub(in crate::commands) struct Wanted<'a, 'data> {
     /// The code that they shall have, all of it.
-    pub(super) codes: &'a Pieces<'data>,
-    pub(super) target: Target,
+    pub(in crate::commands) codes: &'a Pieces<'data>,
+    pub(in crate::commands) target: Target,
     /// Whether the code gets addresses of its own, for readers that are not perf.
-    pub(super) relocate: bool,
+    pub(in crate::commands) relocate: bool,
     /// The processes, if the recording has copies of user stacks, which are unwound through the images.
-    pub(super) unwinding: Option<&'a Processes>,
+    pub(in crate::commands) unwinding: Option<&'a Processes>,
 }
 
 impl Images {
     /// Writes images into a directory, which is made if it is not there.
-    pub(super) fn write(wanted: Wanted<'_, '_>, directory: &Path, pool: &Pool) -> Result<Self> {
+    pub(in crate::commands) fn write(wanted: Wanted<'_, '_>, directory: &Path, pool: &Pool) -> Result<Self> {
         let segments = wanted.codes.segments();
         let mut images = Self::default();
         images.places.resize(segments.len(), None);
@@ -94,13 +98,13 @@ impl Images {
     }
 
     /// Where a segment's first byte is: the image, and the offset in it. `None` if it could not get a place.
-    pub(super) fn place(&self, codes: &Pieces<'_>, segment: SegmentId) -> Option<(&Written, u64)> {
+    pub(in crate::commands) fn place(&self, codes: &Pieces<'_>, segment: SegmentId) -> Option<(&Written, u64)> {
         let (image, offset) = self.places.get(segment.0 as usize).copied().flatten()?;
         Some((self.by_pid.get(&codes.segment(segment).pid)?.get(image as usize)?, offset))
     }
 
     /// Gives each a place to be mapped at, which `find` finds for so many bytes.
-    pub(super) fn set_bases(&mut self, mut find: impl FnMut(u64) -> Result<Addr>) -> Result<()> {
+    pub(in crate::commands) fn set_bases(&mut self, mut find: impl FnMut(u64) -> Result<Addr>) -> Result<()> {
         for image in self.by_pid.values_mut().flatten() {
             image.base = Some(find(image.code_end)?);
         }
@@ -108,12 +112,12 @@ impl Images {
     }
 
     /// All of them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Written> {
+    pub(in crate::commands) fn iter(&self) -> impl Iterator<Item = &Written> {
         self.by_pid.values().flatten()
     }
 
     /// The output that refers to them is there: they stay.
-    pub(super) fn keep(mut self) {
+    pub(in crate::commands) fn keep(mut self) {
         self.kept = true;
     }
 }

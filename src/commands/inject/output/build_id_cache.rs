@@ -6,14 +6,14 @@
 //! ~/.debug/PATH/123456…/elf
 //! ```
 
-use super::images::Written;
+use crate::commands::inject::images::Written;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::resolve::symbols::files::hex;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Puts an image there; a failure is told and nothing else.
-pub(super) fn add(image: &Written, warnings: &mut Warnings) {
+pub(in crate::commands) fn add(image: &Written, warnings: &mut Warnings) {
     let Some(home) = std::env::var_os("HOME") else {
         warnings.push(Warning::new("--cache: HOME is not set, so there is no build-ID cache"));
         return;

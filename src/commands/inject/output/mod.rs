@@ -1,10 +1,13 @@
 //! Writes the recording with its edits, in the form that the output wants: a file's to a file, a pipe's to standard
 //! output.
 
-use super::InjectOptions;
-use super::build_ids::build_id_record;
-use super::images::Images;
-use super::input::Input;
+pub(in crate::commands) mod build_id_cache;
+pub(in crate::commands) mod summary;
+
+use crate::commands::inject::edits::build_ids::build_id_record;
+use crate::commands::inject::images::Images;
+use crate::commands::inject::options::InjectOptions;
+use crate::commands::inject::survey::input::Input;
 use crate::error::{Result, Warnings};
 use crate::formats::cursor::Endian;
 use crate::formats::perf_data::{
@@ -18,20 +21,20 @@ use std::os::unix::ffi::OsStrExt;
 
 /// What becomes the output.
 #[derive(Debug)]
-pub(super) struct Parts<'a> {
-    pub(super) input: &'a Input,
+pub(in crate::commands) struct Parts<'a> {
+    pub(in crate::commands) input: &'a Input,
     /// Where the stream's last whole record ends.
-    pub(super) end: u64,
-    pub(super) edits: Vec<Edit>,
+    pub(in crate::commands) end: u64,
+    pub(in crate::commands) edits: Vec<Edit>,
     /// Entries for the BUILD_ID section.
-    pub(super) build_ids: &'a [u8],
-    pub(super) images: &'a Images,
+    pub(in crate::commands) build_ids: &'a [u8],
+    pub(in crate::commands) images: &'a Images,
     /// Whether events are other than they were.
-    pub(super) new_attrs: bool,
+    pub(in crate::commands) new_attrs: bool,
 }
 
 /// Writes it all.
-pub(super) fn write(
+pub(in crate::commands) fn write(
     parts: Parts<'_>,
     options: &InjectOptions,
     output: &mut Output,

@@ -1,39 +1,40 @@
 //! What was done, in figures.
 
-use super::images::Images;
-use super::touched::Touched;
-use super::{InjectOptions, Job};
+use crate::commands::inject::coverage::code_uses::Touched;
+use crate::commands::inject::images::Images;
+use crate::commands::inject::options::InjectOptions;
 use crate::error::Warning;
 use crate::model::Pid;
 use crate::model::process::Processes;
+use crate::pipeline::Job;
 use crate::pipeline::Outcome;
 use crate::sources::{Account, Kind, SourceState};
 
 /// What the dumps and maps had.
 #[derive(Debug)]
-pub(super) struct Loaded {
-    pub(super) functions: usize,
-    pub(super) processes: usize,
-    pub(super) accounts: Vec<Account>,
+pub(in crate::commands) struct Loaded {
+    pub(in crate::commands) functions: usize,
+    pub(in crate::commands) processes: usize,
+    pub(in crate::commands) accounts: Vec<Account>,
 }
 
 /// What there is to tell.
 #[derive(Debug)]
-pub(super) struct Facts<'a> {
-    pub(super) loaded: &'a Loaded,
-    pub(super) touched: &'a Touched,
+pub(in crate::commands) struct Facts<'a> {
+    pub(in crate::commands) loaded: &'a Loaded,
+    pub(in crate::commands) touched: &'a Touched,
     /// How many pieces of code are touched.
-    pub(super) pieces: usize,
-    pub(super) images: &'a Images,
-    pub(super) inserted: usize,
-    pub(super) injected: &'a [Pid],
-    pub(super) processes: &'a Processes,
+    pub(in crate::commands) pieces: usize,
+    pub(in crate::commands) images: &'a Images,
+    pub(in crate::commands) inserted: usize,
+    pub(in crate::commands) injected: &'a [Pid],
+    pub(in crate::commands) processes: &'a Processes,
     /// How the input's records were kept, if that was not plainly.
-    pub(super) was: Option<&'a str>,
+    pub(in crate::commands) was: Option<&'a str>,
 }
 
 /// Tells it.
-pub(super) fn report(facts: &Facts<'_>, options: &InjectOptions, job: &Job, outcome: &mut Outcome) {
+pub(in crate::commands) fn report(facts: &Facts<'_>, options: &InjectOptions, job: &Job, outcome: &mut Outcome) {
     let counts = facts.touched.counts;
     if counts.unreadable > 0 {
         outcome

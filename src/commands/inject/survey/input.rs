@@ -15,26 +15,26 @@ use std::path::{Path, PathBuf};
 
 /// An opened recording.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(in crate::commands) struct Input {
     /// What stands around the records.
-    pub(super) recording: Recording,
+    pub(in crate::commands) recording: Recording,
     /// The file's bytes.
     bytes: Bytes,
     /// The plain records, where they are not the file's own.
     plain: Option<Bytes>,
     /// What `plain` or `bytes` shows, for copying in the kernel.
-    pub(super) file: Option<File>,
+    pub(in crate::commands) file: Option<File>,
     /// Where AUXTRACE records were in the input, and where they are in `plain`.
     auxtrace: Vec<(u64, u64)>,
     /// How it is called in messages.
-    pub(super) shown: PathBuf,
+    pub(in crate::commands) shown: PathBuf,
     /// How the records were kept, if that was not plainly.
-    pub(super) was: Option<String>,
+    pub(in crate::commands) was: Option<String>,
 }
 
 impl Input {
     /// Opens it.
-    pub(super) fn open(path: &InPath, warnings: &mut Warnings) -> Result<Self> {
+    pub(in crate::commands) fn open(path: &InPath, warnings: &mut Warnings) -> Result<Self> {
         let shown = crate::pipeline::open::shown(path);
         let mut own = Warnings::new();
         let opened = Self::open_shown(path, shown.clone(), &mut own);
@@ -97,34 +97,34 @@ impl Input {
     }
 
     /// The plain records.
-    pub(super) fn records(&self) -> &[u8] {
+    pub(in crate::commands) fn records(&self) -> &[u8] {
         self.plain.as_deref().unwrap_or_else(|| own_records(&self.recording, &self.bytes))
     }
 
     /// The offset that the first record is said to have.
-    pub(super) fn base(&self) -> u64 {
+    pub(in crate::commands) fn base(&self) -> u64 {
         self.recording.data.start
     }
 
     /// Where a stretch of the stream is in [`Input::file`].
-    pub(super) fn in_file(&self, range: Range<u64>) -> Range<u64> {
+    pub(in crate::commands) fn in_file(&self, range: Range<u64>) -> Range<u64> {
         let base = if self.plain.is_some() { self.base() } else { 0 };
         range.start - base..range.end - base
     }
 
     /// The bytes before the first record.
-    pub(super) fn front(&self) -> &[u8] {
+    pub(in crate::commands) fn front(&self) -> &[u8] {
         let end = usize::try_from(self.base()).unwrap_or(usize::MAX).min(self.bytes.len());
         &self.bytes[..end]
     }
 
     /// Whether the input is a pipe's.
-    pub(super) fn is_pipe(&self) -> bool {
+    pub(in crate::commands) fn is_pipe(&self) -> bool {
         self.recording.header.form == Form::Pipe
     }
 
     /// Where in the stream the AUXTRACE record is that was at `offset` of the input.
-    pub(super) fn auxtrace(&self, offset: u64) -> u64 {
+    pub(in crate::commands) fn auxtrace(&self, offset: u64) -> u64 {
         let found = self.auxtrace.binary_search_by_key(&offset, |(from, _)| *from);
         found.map_or(offset, |at| self.auxtrace[at].1)
     }

@@ -3,17 +3,18 @@
 //! Addresses are written as they stand on the stack: return addresses behind their calls, as in chains that the
 //! kernel found by frame pointers.
 
-use super::{Job, Pieces};
 use crate::error::{Skipped, Warnings};
 use crate::formats::perf_data::{Edit, RawRecord, Recording, Sample, attr_record, copies_stacks, kind, with_chain};
 use crate::model::{Nanos, Pid};
+use crate::pipeline::Job;
+use crate::pipeline::recording::records::Pieces;
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, Chain, Unwinder, UserStack};
 use linux_perf_event_reader::constants as abi;
 use std::path::Path;
 
 /// The edits that convert every sample that has a copy of its stack.
-pub(super) fn samples<'a>(
+pub(in crate::commands) fn samples<'a>(
     recording: &Recording,
     pieces: &Pieces<'_>,
     unwinder: &'a Unwinder<'a>,
@@ -45,7 +46,7 @@ pub(super) fn samples<'a>(
 }
 
 /// In a pipe, the edits that make attrs say so. The recording's events are already converted.
-pub(super) fn attrs(recording: &Recording, pieces: &Pieces<'_>) -> Vec<Edit> {
+pub(in crate::commands) fn attrs(recording: &Recording, pieces: &Pieces<'_>) -> Vec<Edit> {
     let attrs = pieces.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let changed = attrs.zip(&recording.events).filter_map(|(raw, event)| {
         let insert = attr_record(&raw, event)?;

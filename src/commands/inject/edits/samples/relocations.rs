@@ -7,15 +7,15 @@
 //! rewritten: what ran at an address at that time decides where it is now. Programs that are mapped a second time
 //! (node maps its builtins again, near its JIT code) are told of where they were first.
 
-use super::images::Images;
-use super::input::Input;
-use super::search::Search;
-use super::{Job, Pieces};
-use crate::error::{Error, Result};
+use crate::commands::inject::coverage::search::Search;
+use crate::commands::inject::images::Images;
+use crate::commands::inject::survey::input::Input;
 use crate::formats::cursor::Endian;
 use crate::formats::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
+use crate::pipeline::Job;
+use crate::pipeline::recording::records::Pieces;
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::code_map::{self, SegmentId};
 use rustc_hash::FxHashMap;
@@ -42,10 +42,10 @@ enum To {
 
 /// All words that get another address, in the order of the stream.
 #[derive(Debug, Default)]
-pub(super) struct Moves(Vec<Move>);
+pub(in crate::commands) struct Moves(Vec<Move>);
 
 /// Finds them. Samples that `edits` replace are looked at as they will be.
-pub(super) fn find(
+pub(in crate::commands) fn find(
     search: Search<'_, '_>,
     recording: &Recording,
     pieces: &Pieces<'_>,
@@ -132,7 +132,7 @@ fn first_place(
 
 impl Moves {
     /// Gives segments their new numbers. What has none stays where it is.
-    pub(super) fn renumber(&mut self, numbers: &[Option<SegmentId>]) {
+    pub(in crate::commands) fn renumber(&mut self, numbers: &[Option<SegmentId>]) {
         self.0.retain_mut(|of| match &mut of.to {
             To::File(_) => true,
             To::Code(segment, _) => {
@@ -144,7 +144,13 @@ impl Moves {
     }
 
     /// Writes the new addresses into the samples: into what `edits` put in their place, or as further edits.
-    pub(super) fn apply(&self, input: &Input, codes: &code_map::Pieces<'_>, images: &Images, edits: &mut Vec<Edit>) {
+    pub(in crate::commands) fn apply(
+        &self,
+        input: &Input,
+        codes: &code_map::Pieces<'_>,
+        images: &Images,
+        edits: &mut Vec<Edit>,
+    ) {
         let known: FxHashMap<u64, usize> = edits
             .iter()
             .enumerate()
@@ -188,61 +194,4 @@ fn as_it_is(input: &Input, record: u64) -> Option<Edit> {
     let bytes = input.records().get(usize::try_from(record.checked_sub(input.base())?).ok()?..)?;
     let raw = Records::new(bytes, record, input.recording.header.endian).next()?;
     Some(Edit { at: record, remove: raw.bytes.len() as u64, insert: raw.bytes.to_vec() })
-}
-
-/// Addresses where no process of the recording ever had anything.
-#[derive(Debug)]
-pub(super) struct Room {
-    /// What is taken, by address.
-    taken: Vec<Range<u64>>,
-    at: u64,
-    end: u64,
-}
-
-impl Room {
-    pub(super) fn new(processes: &Processes, codes: &code_map::Pieces<'_>, is_64: bool) -> Self {
-        let mappings = processes.by_pid.values().flat_map(|process| &process.mappings);
-        let mappings = mappings.map(|map| map.addr.0..map.addr.0.saturating_add(map.len));
-        let code = codes.segments().iter().map(|segment| segment.start.0..segment.end.0);
-        let mut taken: Vec<Range<u64>> = mappings.chain(code).collect();
-        taken.sort_unstable_by_key(|range| (range.start, range.end));
-        // Above programs at fixed addresses and their heaps, and within what any 64-bit machine has for programs.
-        let room = if is_64 { 1 << 36..1 << 38 } else { 1 << 28..3 << 30 };
-        Self { taken, at: room.start, end: room.end }
-    }
-
-    /// So many bytes, in whole pages.
-    pub(super) fn take(&mut self, len: u64) -> Result<Addr> {
-        /// Of the machines with the largest.
-        const PAGE: u64 = 1 << 16;
-        let mut start = self.at;
-        for taken in &self.taken {
-            if taken.start < start.saturating_add(len) && start < taken.end {
-                start = taken.end.min(self.end).next_multiple_of(PAGE);
-            }
-        }
-        let end = start.saturating_add(len.min(self.end)).next_multiple_of(PAGE);
-        if end > self.end {
-            return Err(Error::new(format!("there is no room for {len} bytes of code between what the processes had")));
-        }
-        self.at = end;
-        Ok(Addr(start))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn room_is_found_between_what_is_taken_and_each_time_elsewhere() {
-        let taken = vec![0x400_0000..0x1000_4000, 0x1002_0000..0x1003_0001, 0x7fff_0000..u64::MAX];
-        let mut room = Room { taken, at: 0x1000_0000, end: 0x1100_0000 };
-        let mut take = |len| room.take(len).map(|addr| addr.0).ok();
-        assert_eq!(take(0x1_0000), Some(0x1001_0000));
-        assert_eq!(take(0x1_0001), Some(0x1004_0000), "not before the range that would be touched");
-        assert_eq!(take(1), Some(0x1006_0000), "whole pages");
-        assert_eq!(take(0x1000_0000), None);
-        assert_eq!(take(u64::MAX), None);
-    }
 }

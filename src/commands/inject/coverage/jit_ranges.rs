@@ -1,0 +1,66 @@
+//! Where there can be JIT code, whatever the time.
+
+use crate::model::process::Processes;
+use crate::model::{Addr, Pid};
+use crate::resolve::code_map::CodeMap;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// The addresses at which a process may run JIT code: a quick no for most words of a stack.
+#[derive(Debug, Default)]
+pub(in crate::commands) struct JitRanges {
+    by_pid: FxHashMap<Pid, Vec<(Addr, Addr)>>,
+}
+
+impl JitRanges {
+    /// Of every process with code of its own or of those it was forked from, but for those in `without`.
+    pub(in crate::commands) fn new(codes: &CodeMap<'_>, processes: &Processes, without: &[Pid]) -> Self {
+        let mut own: BTreeMap<Pid, Vec<(Addr, Addr)>> = BTreeMap::new();
+        for (pid, start, end) in codes.extents() {
+            own.entry(pid).or_default().push((start, end));
+        }
+        own.values_mut().for_each(merge);
+        let mut ranges = Self::default();
+        for &pid in processes.by_pid.keys().chain(own.keys()) {
+            if without.contains(&pid) {
+                continue;
+            }
+            let parents = std::iter::successors(Some(pid), |pid| Some(processes.by_pid.get(pid)?.forked?.0));
+            let parents = parents.take(32).filter(|pid| !without.contains(pid));
+            let mut all: Vec<_> = parents.filter_map(|pid| own.get(&pid)).flatten().copied().collect();
+            merge(&mut all);
+            if !all.is_empty() {
+                ranges.by_pid.insert(pid, all);
+            }
+        }
+        ranges
+    }
+
+    /// Whether any of a stretch of addresses is among them.
+    pub(in crate::commands) fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
+        let Some(ranges) = self.by_pid.get(&pid) else { return false };
+        let at = ranges.partition_point(|range| range.1 <= start);
+        ranges.get(at).is_some_and(|range| range.0 < end)
+    }
+
+    pub(super) fn of(&self, pid: Pid) -> &[(Addr, Addr)] {
+        self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+pub(super) fn contains(ranges: &[(Addr, Addr)], addr: Addr) -> bool {
+    let at = ranges.partition_point(|range| range.1 <= addr);
+    ranges.get(at).is_some_and(|range| range.0 <= addr)
+}
+
+/// Sorts ranges and joins those between which there is less than a page.
+fn merge(ranges: &mut Vec<(Addr, Addr)>) {
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, kept| {
+        let joined = next.0.0.saturating_sub(kept.1.0) < 4096;
+        if joined {
+            kept.1 = kept.1.max(next.1);
+        }
+        joined
+    });
+}

@@ -1,0 +1,64 @@
+//! Addresses for images whose code gets some of its own (`--relocate`).
+
+use crate::error::{Error, Result};
+use crate::model::Addr;
+use crate::model::process::Processes;
+use crate::resolve::code_map;
+use std::ops::Range;
+
+/// Addresses where no process of the recording ever had anything.
+#[derive(Debug)]
+pub(in crate::commands) struct AddressAllocator {
+    /// What is taken, by address.
+    taken: Vec<Range<u64>>,
+    at: u64,
+    end: u64,
+}
+
+impl AddressAllocator {
+    pub(in crate::commands) fn new(processes: &Processes, codes: &code_map::Pieces<'_>, is_64: bool) -> Self {
+        let mappings = processes.by_pid.values().flat_map(|process| &process.mappings);
+        let mappings = mappings.map(|map| map.addr.0..map.addr.0.saturating_add(map.len));
+        let code = codes.segments().iter().map(|segment| segment.start.0..segment.end.0);
+        let mut taken: Vec<Range<u64>> = mappings.chain(code).collect();
+        taken.sort_unstable_by_key(|range| (range.start, range.end));
+        // Above programs at fixed addresses and their heaps, and within what any 64-bit machine has for programs.
+        let room = if is_64 { 1 << 36..1 << 38 } else { 1 << 28..3 << 30 };
+        Self { taken, at: room.start, end: room.end }
+    }
+
+    /// So many bytes, in whole pages.
+    pub(in crate::commands) fn take(&mut self, len: u64) -> Result<Addr> {
+        /// Of the machines with the largest.
+        const PAGE: u64 = 1 << 16;
+        let mut start = self.at;
+        for taken in &self.taken {
+            if taken.start < start.saturating_add(len) && start < taken.end {
+                start = taken.end.min(self.end).next_multiple_of(PAGE);
+            }
+        }
+        let end = start.saturating_add(len.min(self.end)).next_multiple_of(PAGE);
+        if end > self.end {
+            return Err(Error::new(format!("there is no room for {len} bytes of code between what the processes had")));
+        }
+        self.at = end;
+        Ok(Addr(start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_found_between_what_is_taken_and_each_time_elsewhere() {
+        let taken = vec![0x400_0000..0x1000_4000, 0x1002_0000..0x1003_0001, 0x7fff_0000..u64::MAX];
+        let mut room = AddressAllocator { taken, at: 0x1000_0000, end: 0x1100_0000 };
+        let mut take = |len| room.take(len).map(|addr| addr.0).ok();
+        assert_eq!(take(0x1_0000), Some(0x1001_0000));
+        assert_eq!(take(0x1_0001), Some(0x1004_0000), "not before the range that would be touched");
+        assert_eq!(take(1), Some(0x1006_0000), "whole pages");
+        assert_eq!(take(0x1000_0000), None);
+        assert_eq!(take(u64::MAX), None);
+    }
+}
