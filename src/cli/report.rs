@@ -4,7 +4,7 @@ use super::input::{InputArgs, OutputArgs, WeightArgs};
 use crate::commands::report::{self, ReportOptions, Sort};
 use crate::error::Result;
 use crate::formats::format::Detail;
-use crate::formats::table::Layout;
+use crate::pipeline::table::Layout;
 use crate::pipeline::{Job, Outcome};
 use clap::{Args, ValueEnum};
 

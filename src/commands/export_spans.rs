@@ -4,7 +4,7 @@
 //! A measureme profile is written while it is read, callers before what they called, so that its size does not matter.
 
 use super::export::ExportOptions;
-use super::own_tracks::{OwnTrack, OwnTracks};
+use super::synthetic_threads::{SyntheticThread, SyntheticThreads};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::measureme::{self, Labels, Payload};
@@ -206,14 +206,14 @@ fn one_trace(
     let read = &options.load.read;
     let number = |name: &String| timeline.names.find(name.as_bytes());
     let by_sub: Vec<_> = read.by_sub.iter().filter_map(number).collect();
-    let mut own_tracks = OwnTracks::of(&timeline);
+    let mut threads = SyntheticThreads::of(&timeline);
     for &at in &kept {
         let slice = &timeline.slices[at as usize];
         let Some(mut event) = Event::find(bytes, slice.origin) else { continue };
         let by_sub = slice.sub != NO_NAME && by_sub.contains(&slice.name);
         let name = timeline.names.text(if by_sub { slice.sub } else { slice.name });
         if by_sub && slice.kind == SliceKind::Async {
-            let OwnTrack { tid, is_new } = own_tracks.place(slice);
+            let SyntheticThread { tid, is_new } = threads.place(slice);
             if let (true, Who::Number(pid)) = (is_new, event.pid) {
                 let thread = &timeline.tracks[slice.track as usize];
                 writer.metadata(
@@ -221,7 +221,7 @@ fn one_trace(
                     pid,
                     tid,
                     "name",
-                    &own_track_name(timeline.names.text(slice.name), thread),
+                    &thread_name(timeline.names.text(slice.name), thread),
                 )?;
             }
             event = Event { phase: b'X', tid: Who::Number(tid), ..event };
@@ -252,7 +252,7 @@ fn none_left(written: u64, spans: u64, first: i64, last: i64) -> Option<Warning>
 }
 
 /// `frame of main`
-fn own_track_name(name: &[u8], thread: &Track) -> String {
+fn thread_name(name: &[u8], thread: &Track) -> String {
     let name = String::from_utf8_lossy(name);
     match (&thread.comm[..], thread.tid) {
         ([], Some(tid)) => format!("{name} of thread {tid}"),

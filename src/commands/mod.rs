@@ -8,7 +8,7 @@ mod export_spans;
 pub mod flamegraph;
 pub mod formats;
 pub mod inject;
-mod own_tracks;
 pub mod report;
 pub mod script;
 pub mod stats;
+mod synthetic_threads;

@@ -1,12 +1,12 @@
 //! `report`: the hottest functions of any input, as a table.
 
 use crate::error::Result;
-use crate::formats::table::{Cell, Layout, Table};
 use crate::io::{InPath, OutPath};
 use crate::model::functions::{Function, functions};
 use crate::model::stacks::{FrameKind, Profile, Series, Weight};
 use crate::pipeline::any::{LoadOptions, load};
 use crate::pipeline::outputs::each_event;
+use crate::pipeline::table::{Cell, Layout, Table};
 use crate::pipeline::{Job, Outcome};
 use std::cmp::Reverse;
 

@@ -18,7 +18,6 @@ pub mod perf_map;
 pub mod perf_script;
 pub mod pprof;
 pub mod speedscope;
-pub mod table;
 pub mod trace_event;
 pub mod valgrind_text;
 

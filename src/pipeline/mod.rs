@@ -8,6 +8,7 @@
 //! | [`script_text`] | perf script's text → the same text with names |
 //! | `spans` | a trace → its spans of time |
 //! | `outputs` | stacks → one output for each event |
+//! | [`table`] | rows of cells → text, CSV or JSON |
 
 pub mod any;
 mod job;
@@ -17,5 +18,6 @@ pub(crate) mod progress;
 pub mod recording;
 pub mod script_text;
 pub(crate) mod spans;
+pub mod table;
 
 pub use job::{Job, Outcome};

@@ -7,10 +7,10 @@ mod runtimes;
 
 use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read};
-use crate::formats::table::{Layout, Table};
 use crate::io::{InPath, OutPath, Output};
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::recording::{self, RecordingOptions};
+use crate::pipeline::table::{Layout, Table};
 use crate::pipeline::{Job, Outcome};
 use findings::Findings;
 

@@ -10,11 +10,11 @@ pub use preset::{MIRI, Preset, Question};
 
 use crate::error::{Error, Result, Warnings};
 use crate::formats::measureme;
-use crate::formats::table::{Layout, Table};
 use crate::io::{InPath, OutPath, Output};
 use crate::model::timeline::Timeline;
 use crate::pipeline::open::{Input, Opened, shown};
 use crate::pipeline::spans::spans as read_spans;
+use crate::pipeline::table::{Layout, Table};
 use crate::pipeline::{Job, Outcome};
 use serde::Serializer;
 use spans::Answers;

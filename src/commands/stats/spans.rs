@@ -4,8 +4,8 @@
 //! tracks, without those of excluded names. Averages, deviations and percentages are cut, not rounded.
 
 use super::{Preset, Question, called};
-use crate::formats::table::{Cell, Table};
 use crate::model::timeline::{NO_NAME, Selection, Slice, SliceKind, Tally, Timeline};
+use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;

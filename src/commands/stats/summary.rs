@@ -3,9 +3,9 @@
 use super::{Compare, Input, Opened, Outcome, Titled, shown};
 use crate::error::{Error, Result, Warnings};
 use crate::formats::measureme::{Item, Summary, summarize};
-use crate::formats::table::{Cell, Table};
 use crate::io::InPath;
 use crate::model::timeline::Tally;
+use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 /// Deals out the numbers of these threads.
 #[derive(Debug)]
-pub(super) struct OwnTracks {
+pub(super) struct SyntheticThreads {
     next: i64,
     /// Of each thread and name: what is open, and the numbers of its lanes.
     known: FxHashMap<(u32, NameNo), (Lanes<()>, Vec<i64>)>,
@@ -17,13 +17,13 @@ pub(super) struct OwnTracks {
 
 /// A thread number.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct OwnTrack {
+pub(super) struct SyntheticThread {
     pub(super) tid: i64,
     /// Whether it is dealt out for the first time.
     pub(super) is_new: bool,
 }
 
-impl OwnTracks {
+impl SyntheticThreads {
     /// Numbers above those of the trace's own threads.
     pub(super) fn of(timeline: &Timeline) -> Self {
         let tids = timeline.tracks.iter().filter_map(|track| track.tid);
@@ -33,7 +33,7 @@ impl OwnTracks {
 
     /// The thread for a slice that begins no earlier than the ones before it; of equal begins the longest comes first.
     /// Those of one thread and name share one, but for spans that overlap without lying in each other.
-    pub(super) fn place(&mut self, slice: &Slice) -> OwnTrack {
+    pub(super) fn place(&mut self, slice: &Slice) -> SyntheticThread {
         let (lanes, tids) = self.known.entry((slice.track, slice.name)).or_default();
         let end = if slice.duration == UNFINISHED { i64::MAX } else { slice.end() };
         // Lanes want intervals by descending ends: as if time ran backwards.
@@ -41,12 +41,12 @@ impl OwnTracks {
         let lane = lanes.place(span, |()| {});
         lanes.open(lane, span, ());
         if let Some(&tid) = tids.get(lane) {
-            return OwnTrack { tid, is_new: false };
+            return SyntheticThread { tid, is_new: false };
         }
         let tid = self.next;
         self.next += 1;
         tids.push(tid);
-        OwnTrack { tid, is_new: true }
+        SyntheticThread { tid, is_new: true }
     }
 }
 
@@ -61,11 +61,11 @@ mod tests {
     fn calls_share_a_thread_and_what_only_overlaps_gets_another() {
         let track = |tid| Track { tid: Some(Tid(tid)), ..Track::default() };
         let timeline = Timeline { tracks: vec![track(0), track(7)], ..Timeline::default() };
-        let mut tracks = OwnTracks::of(&timeline);
+        let mut tracks = SyntheticThreads::of(&timeline);
         let mut place = |track, name, start, duration| {
             let slice =
                 Slice { start, duration, name, sub: NO_NAME, track, depth: 0, kind: SliceKind::Async, origin: 0 };
-            let OwnTrack { tid, is_new } = tracks.place(&slice);
+            let SyntheticThread { tid, is_new } = tracks.place(&slice);
             (tid, is_new)
         };
         assert_eq!(place(0, 1, -5, 105), (8, true));

@@ -1,4 +1,4 @@
-//! Tables as text, CSV or JSON: what `report` and `stats` print.
+//! Tables as text, CSV or JSON: what `report`, `stats` and `doctor` print.
 //!
 //! Text is aligned, numbers to the right, and the last column is not padded. CSV is RFC 4180 with a header line.
 //! JSON is an array of objects, numbers as numbers.
