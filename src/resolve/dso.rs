@@ -111,6 +111,31 @@ impl Dsos {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::backing::tests::{PATHS, those};
+
+    #[test]
+    fn every_sort_of_path_has_its_kind() {
+        let of = |kind| those(|path| Dso::kind_of_user_path(path) == kind);
+        let anonymous = [
+            "",
+            "//anon",
+            "[anon:JIT code]",
+            "[anon_shmem:JIT code]",
+            "/anon_hugepage",
+            "/anon_hugepage (deleted)",
+            "/dev/zero",
+            "/dev/zero (deleted)",
+            "/memfd:doublemapper (deleted)",
+            "/SYSV00000000 (deleted)",
+            "[heap]",
+            "[stack]",
+            "[stack:77]",
+            "anon_inode:[perf_event]",
+        ];
+        assert_eq!(of(DsoKind::Anonymous), anonymous);
+        assert_eq!(of(DsoKind::Vdso), ["[vdso]", "[vdso32]"]);
+        assert_eq!(of(DsoKind::File).len(), PATHS.len() - anonymous.len() - 2);
+    }
 
     #[test]
     fn paths_tell_what_is_mapped() {

@@ -182,6 +182,27 @@ fn no_file(path: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::backing::tests::those;
+
+    #[test]
+    fn memory_for_jit_code_is_told_by_its_path() {
+        let expected = [
+            "",
+            "//anon",
+            "[anon:JIT code]",
+            "[anon_shmem:JIT code]",
+            "/anon_hugepage",
+            "/anon_hugepage (deleted)",
+            "/dev/zero",
+            "/dev/zero (deleted)",
+            "/memfd:doublemapper (deleted)",
+            "/SYSV00000000 (deleted)",
+            "[heap]",
+            "[stack]",
+            "[stack:77]",
+        ];
+        assert_eq!(those(no_file), expected);
+    }
 
     #[test]
     fn names_of_jitdumps() {

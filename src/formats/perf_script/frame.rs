@@ -125,6 +125,7 @@ fn pid(digits: &[u8]) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::backing::tests::those;
 
     type Parts<S> = (u64, S, Option<u64>, Option<S>, bool);
 
@@ -169,6 +170,33 @@ mod tests {
             assert_eq!(Frame::parse(line.as_bytes()), None, "{line}");
         }
         assert_eq!(frame("\t 7f1 ) (b").1, ") (b");
+    }
+
+    #[test]
+    fn every_sort_of_object_has_its_place() {
+        let anonymous = [
+            "//anon",
+            "[anon:JIT code]",
+            "/anon_hugepage",
+            "/anon_hugepage (deleted)",
+            "[heap]",
+            "[stack]",
+            "[stack:77]",
+            "/tmp/perf-77.map",
+            "anon",
+            "[unknown]",
+            "[JIT] tid 77",
+        ];
+        assert_eq!(those(|path| matches!(Place::of(Some(path)), Place::Anonymous(_))), anonymous);
+        let file_backed = [
+            "/dev/zero",
+            "/dev/zero (deleted)",
+            "/memfd:doublemapper (deleted)",
+            "/SYSV00000000 (deleted)",
+            "/run/jitted-77.so",
+            "/run/jitted-77-3.so",
+        ];
+        assert_eq!(those(|path| Place::of(Some(path)) == Place::FileBacked), file_backed);
     }
 
     #[test]

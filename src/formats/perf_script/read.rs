@@ -140,6 +140,42 @@ fn kind(frame: &Frame<'_>) -> FrameKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::backing::tests::those;
+
+    #[test]
+    fn every_sort_of_object_has_its_kind_of_code() {
+        let of = |kind_of: FrameKind| {
+            those(|path| {
+                kind(&Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), inlined: false }) == kind_of
+            })
+        };
+        let kernel = [
+            "[anon_shmem:JIT code]",
+            "[vdso32]",
+            "[uprobes]",
+            "[guest.kernel.kallsyms]",
+            "[ext4]",
+            "/lib/modules/6.1/kernel/fs/ext4.ko",
+        ];
+        assert_eq!(of(FrameKind::Kernel), kernel);
+        let user = [
+            "",
+            "//toolong",
+            "anon_inode:[perf_event]",
+            "[vdso]",
+            "[vsyscall]",
+            "[kernel.kallsyms]_text",
+            "/usr/bin/node",
+            "/usr/lib/libc.so.6 (deleted)",
+            "/dev/shm/code",
+            "/tmp/jit-77.dump",
+            "/usr/lib/jit-helper.so",
+            "/x/core.dump",
+            "file",
+            "[unknown]",
+        ];
+        assert_eq!(of(FrameKind::User), user);
+    }
 
     fn read_text(text: &str) -> (Profile, Vec<String>) {
         let mut warnings = Warnings::new();

@@ -195,8 +195,7 @@ impl Naming<'_> {
     /// What a thing that was mapped is called, and whether it is an image of JIT code (`perf inject --jit`).
     fn dso(&mut self, id: DsoId, spot: &Spot) -> (u32, bool) {
         let dso = self.spots.spaces.dsos().get(id);
-        let named = dso.path.starts_with(b"/memfd:") || dso.path.starts_with(b"anon_inode:");
-        if dso.kind == DsoKind::Anonymous && !named {
+        if dso.kind == DsoKind::Anonymous && !has_own_name(&dso.path) {
             // perf calls such memory by the map that would tell of it.
             return (self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes()), false);
         }
@@ -208,5 +207,21 @@ impl Naming<'_> {
         let known = (self.module(label), jit);
         self.of_dso.insert(id, known);
         known
+    }
+}
+
+/// Whether memory that no file backs is shown under its own name.
+fn has_own_name(path: &[u8]) -> bool {
+    path.starts_with(b"/memfd:") || path.starts_with(b"anon_inode:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::backing::tests::those;
+
+    #[test]
+    fn some_memory_has_a_name_of_its_own() {
+        assert_eq!(those(has_own_name), ["/memfd:doublemapper (deleted)", "anon_inode:[perf_event]"]);
     }
 }

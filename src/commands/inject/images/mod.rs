@@ -187,13 +187,16 @@ fn other_files(processes: &Processes, pid: Pid) -> Vec<Range<u64>> {
     let shares = |of: &Pid| std::iter::successors(Some(*of), parent).take(32).any(|of| of == pid);
     let mut ranges = Vec::new();
     for (_, process) in processes.by_pid.iter().filter(|(of, _)| shares(of)) {
-        let is_file = |path: &[u8]| path.starts_with(b"/") && !path.starts_with(b"//") && !path.ends_with(b".dump");
-        let code = process.mappings.iter().filter(|map| map.executable && is_file(&map.path));
+        let code = process.mappings.iter().filter(|map| map.executable && is_other_file(&map.path));
         let programs: BTreeSet<&[u8]> = code.map(|map| map.path.as_slice()).collect();
         let maps = process.mappings.iter().filter(|map| programs.contains(map.path.as_slice()));
         ranges.extend(maps.map(|map| map.addr.0..map.addr.0.saturating_add(map.len)));
     }
     ranges
+}
+
+fn is_other_file(path: &[u8]) -> bool {
+    path.starts_with(b"/") && !path.starts_with(b"//") && !path.ends_with(b".dump")
 }
 
 /// Writes an image under the first name that is free, or taken by the very same image.
@@ -243,4 +246,31 @@ fn same_content(new: &File, path: &Path) -> bool {
     }
     let new = new.try_clone().map_err(Error::from).and_then(io::map_open_file);
     matches!((new, io::map_file(path)), (Ok(a), Ok(b)) if a[..] == b[..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::backing::tests::those;
+
+    #[test]
+    fn images_keep_away_from_other_files() {
+        let expected = [
+            "/anon_hugepage",
+            "/anon_hugepage (deleted)",
+            "/dev/zero",
+            "/dev/zero (deleted)",
+            "/memfd:doublemapper (deleted)",
+            "/SYSV00000000 (deleted)",
+            "/lib/modules/6.1/kernel/fs/ext4.ko",
+            "/usr/bin/node",
+            "/usr/lib/libc.so.6 (deleted)",
+            "/dev/shm/code",
+            "/usr/lib/jit-helper.so",
+            "/tmp/perf-77.map",
+            "/run/jitted-77.so",
+            "/run/jitted-77-3.so",
+        ];
+        assert_eq!(those(is_other_file), expected);
+    }
 }

@@ -195,3 +195,32 @@ fn as_it_is(input: &Input, record: u64) -> Option<Edit> {
     let raw = Records::new(bytes, record, input.recording.header.endian).next()?;
     Some(Edit { at: record, remove: raw.bytes.len() as u64, insert: raw.bytes.to_vec() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::backing::tests::those;
+
+    #[test]
+    fn files_may_be_mapped_again_elsewhere() {
+        let expected = [
+            "/anon_hugepage",
+            "/anon_hugepage (deleted)",
+            "/dev/zero",
+            "/dev/zero (deleted)",
+            "/memfd:doublemapper (deleted)",
+            "/SYSV00000000 (deleted)",
+            "/lib/modules/6.1/kernel/fs/ext4.ko",
+            "/usr/bin/node",
+            "/usr/lib/libc.so.6 (deleted)",
+            "/dev/shm/code",
+            "/tmp/jit-77.dump",
+            "/usr/lib/jit-helper.so",
+            "/x/core.dump",
+            "/tmp/perf-77.map",
+            "/run/jitted-77.so",
+            "/run/jitted-77-3.so",
+        ];
+        assert_eq!(those(is_file), expected);
+    }
+}
