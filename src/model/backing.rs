@@ -1,4 +1,157 @@
 //! What backs a mapping: a file, or one of the many kinds of memory that none backs.
+//!
+//! A recording has a mapping's path for it and nothing else: the kernel writes names of its own where there is no file
+//! (`perf_event_mmap_event` in kernel/events/core.c), and perf adds some. They are told apart here and nowhere else.
+//! Each question that is asked of a mapping is a method. Some differ in one kind only, and on purpose: the methods
+//! say why.
+
+/// What a mapping shows, by its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backing<'a> {
+    /// The record has no path.
+    Unnamed,
+    /// `//anon`: private memory.
+    Anonymous,
+    /// `[anon:NAME]`: private memory that its program has named (`PR_SET_VMA_ANON_NAME`).
+    NamedAnonymous,
+    /// `/anon_hugepage`: private memory in huge pages.
+    HugePages,
+    /// `[heap]`
+    Heap,
+    /// `[stack]`, in old kernels also `[stack:TID]`.
+    Stack,
+    /// `/dev/zero`: memory that processes share without a name for it.
+    SharedAnonymous,
+    /// `[anon_shmem:NAME]`: such memory that its program has named.
+    NamedShared,
+    /// `/memfd:NAME (deleted)`: memory by `memfd_create`. Runtimes map it twice, to write and to run.
+    Memfd,
+    /// `/SYSV0000002a (deleted)`: memory by `shmget`.
+    SystemV,
+    /// `anon_inode:[perf_event]` and other things of the kernel's that are mapped.
+    AnonInode,
+    /// `[vdso]`, `[vdso32]`, `[vdsox32]`: the kernel's page of functions for programs.
+    Vdso,
+    /// `[vsyscall]`: what came before it.
+    Vsyscall,
+    /// `//toolong`, `//enomem`: a file whose name the kernel could not tell.
+    Untold,
+    /// Anything else in brackets: `[kernel.kallsyms]_text`, a module's `[ext4]`, `[uprobes]`.
+    Bracketed(&'a [u8]),
+    /// A file, with its path.
+    File(&'a [u8]),
+    /// A name that is no path.
+    Other(&'a [u8]),
+}
+
+/// Where a path of each kind begins. The first that fits decides.
+const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
+    (b"//anon", Backing::Anonymous),
+    (b"//", Backing::Untold),
+    (b"/anon_hugepage", Backing::HugePages),
+    (b"/dev/zero", Backing::SharedAnonymous),
+    (b"/memfd:", Backing::Memfd),
+    (b"/SYSV", Backing::SystemV),
+    (b"[anon:", Backing::NamedAnonymous),
+    (b"[anon", Backing::NamedShared),
+    (b"[heap", Backing::Heap),
+    (b"[stack", Backing::Stack),
+    (b"[vdso", Backing::Vdso),
+    (b"[vsyscall]", Backing::Vsyscall),
+    (b"anon_inode:", Backing::AnonInode),
+];
+
+impl<'a> Backing<'a> {
+    /// What this path tells.
+    pub fn of(path: &'a [u8]) -> Self {
+        match path {
+            [] => Self::Unnamed,
+            _ => match BEGINNINGS.iter().find(|(beginning, _)| path.starts_with(beginning)) {
+                Some((_, backing)) => *backing,
+                None if path.starts_with(b"/") => Self::File(path),
+                None if path.starts_with(b"[") => Self::Bracketed(path),
+                None => Self::Other(path),
+            },
+        }
+    }
+
+    /// Whether it is a file, whatever may be in it.
+    pub fn is_file(self) -> bool {
+        matches!(self, Self::File(_))
+    }
+
+    /// Whether it is memory that a process shares with others or with itself, elsewhere: what perf prints as an
+    /// address in it may be counted from its start, as in a file.
+    pub fn is_shared_memory(self) -> bool {
+        matches!(self, Self::SharedAnonymous | Self::NamedShared | Self::Memfd | Self::SystemV)
+    }
+
+    /// Whether it is memory of one process: what perf prints as an address in it is one of the process.
+    pub fn is_private_memory(self) -> bool {
+        matches!(self, Self::Anonymous | Self::NamedAnonymous | Self::HugePages | Self::Heap | Self::Stack)
+    }
+
+    /// Whether a JIT compiler may have put code there.
+    pub fn may_hold_jit_code(self) -> bool {
+        self.is_private_memory() || self.is_shared_memory() || self == Self::Unnamed
+    }
+
+    /// Whether no file backs it, so that there are neither symbols for it nor versions of it. More than what
+    /// [may hold JIT code](Self::may_hold_jit_code): a ring buffer of the kernel's is no file either.
+    pub fn is_memory(self) -> bool {
+        self.may_hold_jit_code() || self == Self::AnonInode
+    }
+
+    /// Whether it is memory that listings call by its own name. All other memory perf calls after the map that would
+    /// tell of it, `/tmp/perf-PID.map`.
+    pub fn has_own_name(self) -> bool {
+        matches!(self, Self::Memfd | Self::AnonInode)
+    }
+
+    /// Whether JIT code ends where this is mapped over it. Memory does not end it, for that is mapped again when it
+    /// grows; nor do dumps that a runtime maps as a marker, and images of JIT code, which show the code itself.
+    pub fn ends_jit_code(self) -> bool {
+        let Self::File(path) = self else { return false };
+        let name = base_name(path);
+        !name.starts_with(b"jitted-") && !name.starts_with(b"jit-")
+    }
+
+    /// Whether it is something that no image of JIT code may reach over, since perf's unwinders know it as a library.
+    /// A jitdump is none.
+    pub fn is_library(self) -> bool {
+        match self {
+            Self::File(path) => !path.ends_with(b".dump"),
+            Self::HugePages => true,
+            _ => self.is_shared_memory() && self != Self::NamedShared,
+        }
+    }
+
+    /// Whether a name that perf prints for an object is the kernel's or a module's.
+    pub fn is_kernel_object(self) -> bool {
+        match self {
+            Self::Bracketed(name) => name.ends_with(b"]"),
+            Self::File(path) | Self::Other(path) => path.ends_with(b".ko") || path.ends_with(b"vmlinux"),
+            _ => false,
+        }
+    }
+
+    /// Whether it is the kernel itself, as perf records it: `[kernel.kallsyms]_text`.
+    pub fn is_kernel(self) -> bool {
+        matches!(self, Self::Bracketed(name) if name.starts_with(b"[kernel"))
+    }
+}
+
+/// What listings call the kernel, and the symbol behind it: the mapping's page offset is that symbol's address. Any
+/// other path is as it is, without a symbol.
+pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
+    let end = path.iter().position(|&byte| byte == b']').filter(|_| path.starts_with(b"["));
+    path.split_at(end.map_or(path.len(), |end| end + 1))
+}
+
+/// A path's last part.
+fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+}
 
 #[cfg(test)]
 pub(crate) mod tests {

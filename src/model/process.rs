@@ -1,6 +1,7 @@
 //! What a recording tells about its processes: who was forked from whom, who replaced its image, who named a
 //! jitdump, and on which clock. Every reader fills what its format knows; `sources` and `resolve` ask.
 
+use super::backing::Backing;
 use super::units::{Addr, Nanos, Pid, Tid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -137,6 +138,13 @@ pub struct Mapping {
     pub cpumode: CpuMode,
     /// The offset in the recording of the record that says so.
     pub offset: u64,
+}
+
+impl Mapping {
+    /// What it shows.
+    pub fn backing(&self) -> Backing<'_> {
+        Backing::of(&self.path)
+    }
 }
 
 /// A GNU build ID: at most 20 bytes are kept by perf.

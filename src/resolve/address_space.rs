@@ -16,6 +16,7 @@
 //! A forked child keeps only what it mapped itself; for anything else it asks its parent, as of the fork.
 
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
+use crate::model::backing;
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use rustc_hash::FxHashMap;
@@ -214,16 +215,15 @@ impl Realm {
 
 /// perf records the kernel's mapping as `[kernel.kallsyms]_text`, with the address of `_text` as page offset.
 fn kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
-    let end = mapping.path.iter().position(|&byte| byte == b']')?;
-    let symbol = mapping.path[end + 1..].to_vec();
-    (mapping.path.starts_with(b"[kernel") && !symbol.is_empty())
-        .then_some(KernelReference { symbol, addr: Addr(mapping.pgoff) })
+    let (_, symbol) = backing::split_reference_symbol(&mapping.path);
+    (mapping.backing().is_kernel() && !symbol.is_empty())
+        .then(|| KernelReference { symbol: symbol.to_vec(), addr: Addr(mapping.pgoff) })
 }
 
 fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
     let kind = match realm {
         Realm::User => Dso::kind_of_user_path(&mapping.path),
-        Realm::Kernel if mapping.path.starts_with(b"[kernel") => DsoKind::Kernel,
+        Realm::Kernel if mapping.backing().is_kernel() => DsoKind::Kernel,
         Realm::Kernel => DsoKind::Module,
         Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
     };

@@ -1,5 +1,6 @@
 //! The files and other things that addresses can belong to, numbered.
 
+use crate::model::backing::{self, Backing};
 use crate::model::process::BuildId;
 use rustc_hash::FxHashMap;
 
@@ -41,31 +42,16 @@ impl Dso {
     /// How listings name it: the path, but the kernel without the reference symbol that perf appends.
     pub fn label(&self) -> &[u8] {
         match self.kind {
-            DsoKind::Kernel | DsoKind::Guest => match self.path.iter().position(|&byte| byte == b']') {
-                Some(end) if self.path.starts_with(b"[") => &self.path[..=end],
-                _ => &self.path,
-            },
+            DsoKind::Kernel | DsoKind::Guest => backing::split_reference_symbol(&self.path).0,
             _ => &self.path,
         }
     }
 
-    /// What the path of a program's mapping says about it, as perf tells them apart (`is_anon_memory`,
-    /// `is_no_dso_memory`); memfd, too, is a place for JIT code.
+    /// What the path of a program's mapping says about it.
     pub fn kind_of_user_path(path: &[u8]) -> DsoKind {
-        const ANONYMOUS: [&[u8]; 9] = [
-            b"//anon",
-            b"/anon_hugepage",
-            b"/dev/zero",
-            b"/memfd:",
-            b"/SYSV",
-            b"[anon",
-            b"[heap",
-            b"[stack",
-            b"anon_inode:",
-        ];
-        match path {
-            b"[vdso]" | b"[vdso32]" | b"[vdsox32]" => DsoKind::Vdso,
-            _ if path.is_empty() || ANONYMOUS.iter().any(|start| path.starts_with(start)) => DsoKind::Anonymous,
+        match Backing::of(path) {
+            Backing::Vdso => DsoKind::Vdso,
+            backing if backing.is_memory() => DsoKind::Anonymous,
             _ => DsoKind::File,
         }
     }

@@ -6,6 +6,7 @@ use super::record::{Mmap, Record, Task};
 use super::walk::RawRecord;
 use super::{Feature, Recording};
 use crate::error::Skipped;
+use crate::model::backing::{self, Backing};
 use crate::model::process::{BuildId, CpuMode, KernelSymbol, Mapping, Marker, Process, Processes, TscConversion};
 use crate::model::threads::Threads;
 use crate::model::{Nanos, Pid};
@@ -110,7 +111,7 @@ impl Survey {
             }
         }
         let process = self.process(mmap.pid);
-        process.has_jit_memory |= executable && no_file(mmap.path);
+        process.has_jit_memory |= executable && Backing::of(mmap.path).may_hold_jit_code();
         process.mappings.push(Mapping {
             time,
             addr: mmap.addr,
@@ -155,9 +156,10 @@ impl Survey {
 
 /// Under which path the build ID of a mapping's file stands: the kernel's without the symbol behind it.
 fn path_of_build_id(mapping: &Mapping) -> &[u8] {
-    let kernel = matches!(mapping.cpumode, CpuMode::Kernel | CpuMode::GuestKernel) && mapping.path.starts_with(b"[");
-    let end = mapping.path.iter().position(|&byte| byte == b']').filter(|_| kernel);
-    end.map_or(&mapping.path[..], |end| &mapping.path[..=end])
+    match mapping.cpumode {
+        CpuMode::Kernel | CpuMode::GuestKernel => backing::split_reference_symbol(&mapping.path).0,
+        _ => &mapping.path,
+    }
 }
 
 /// The process that a jitdump's name tells: `jit-PID.dump`, or Bun's `jit-TID-PID.dump`.
@@ -170,13 +172,6 @@ fn marker(path: &[u8]) -> Option<Pid> {
         return None;
     }
     second.map_or(Some(first), |second| second).map(Pid)
-}
-
-/// Whether a mapping shows memory that no file backs.
-fn no_file(path: &[u8]) -> bool {
-    const PLACES: [&[u8]; 8] =
-        [b"//anon", b"[anon", b"/memfd:", b"/dev/zero", b"/anon_hugepage", b"[heap", b"[stack", b"/SYSV"];
-    path.is_empty() || PLACES.iter().any(|place| path.starts_with(place))
 }
 
 #[cfg(test)]
@@ -201,7 +196,7 @@ mod tests {
             "[stack]",
             "[stack:77]",
         ];
-        assert_eq!(those(no_file), expected);
+        assert_eq!(those(|path| Backing::of(path).may_hold_jit_code()), expected);
     }
 
     #[test]

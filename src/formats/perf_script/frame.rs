@@ -1,5 +1,7 @@
 //! A frame of a stack: address, symbol, offset, object.
 
+use crate::model::backing::Backing;
+
 /// The parts of a frame as printed. All borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
@@ -104,9 +106,8 @@ impl Place {
     /// Tells it from the object's name; `None` is an object that was not printed.
     pub fn of(dso: Option<&[u8]>) -> Self {
         let Some(dso) = dso else { return Self::Anonymous(None) };
-        let anonymous: [&[u8]; 6] = [b"//anon", b"[anon:", b"[heap]", b"[stack", b"/anon_hugepage", b"[JIT] "];
-        let file_backed: [&[u8]; 3] = [b"/memfd:", b"/dev/zero", b"/SYSV"];
-        if dso == UNKNOWN || dso == b"anon" || anonymous.iter().any(|start| dso.starts_with(start)) {
+        let backing = Backing::of(dso);
+        if dso == UNKNOWN || dso == b"anon" || dso.starts_with(b"[JIT] ") || backing.is_private_memory() {
             return Self::Anonymous(dso.strip_prefix(b"[JIT] tid ").and_then(pid));
         }
         if let Some(rest) = dso.strip_prefix(b"/tmp/perf-").and_then(|rest| rest.strip_suffix(b".map")) {
@@ -114,7 +115,7 @@ impl Place {
         }
         let base = dso.rsplit(|&byte| byte == b'/').next().unwrap_or(dso);
         let image = base.starts_with(b"jitted-") && base.ends_with(b".so");
-        if image || file_backed.iter().any(|start| dso.starts_with(start)) { Self::FileBacked } else { Self::Elsewhere }
+        if image || backing.is_shared_memory() { Self::FileBacked } else { Self::Elsewhere }
     }
 }
 
@@ -189,6 +190,7 @@ mod tests {
         ];
         assert_eq!(those(|path| matches!(Place::of(Some(path)), Place::Anonymous(_))), anonymous);
         let file_backed = [
+            "[anon_shmem:JIT code]",
             "/dev/zero",
             "/dev/zero (deleted)",
             "/memfd:doublemapper (deleted)",

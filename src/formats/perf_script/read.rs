@@ -5,6 +5,7 @@ use super::header::Header;
 use super::known::{Known, is_record_line};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::format::ReadOptions;
+use crate::model::backing::Backing;
 use crate::model::stacks::{self, FrameKind, Profile, Row, Track, Unit};
 use crate::model::{Nanos, Pid};
 use std::path::Path;
@@ -126,13 +127,11 @@ fn kind(frame: &Frame<'_>) -> FrameKind {
     let Some(dso) = frame.dso.filter(|dso| *dso != UNKNOWN) else {
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
     };
-    let programs: [&[u8]; 4] = [b"[vdso]", b"[vsyscall]", b"[heap]", b"[stack]"];
-    let bracketed = dso.starts_with(b"[") && dso.ends_with(b"]") && !programs.contains(&dso);
     let anonymous = matches!(Place::of(Some(dso)), Place::Anonymous(_) | Place::FileBacked);
     match () {
         () if anonymous && frame.symbol != UNKNOWN => FrameKind::Jit,
         () if anonymous => FrameKind::Unknown,
-        () if bracketed || dso.ends_with(b".ko") || dso.ends_with(b"vmlinux") => FrameKind::Kernel,
+        () if Backing::of(dso).is_kernel_object() => FrameKind::Kernel,
         () => FrameKind::User,
     }
 }
@@ -149,20 +148,14 @@ mod tests {
                 kind(&Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), inlined: false }) == kind_of
             })
         };
-        let kernel = [
-            "[anon_shmem:JIT code]",
-            "[vdso32]",
-            "[uprobes]",
-            "[guest.kernel.kallsyms]",
-            "[ext4]",
-            "/lib/modules/6.1/kernel/fs/ext4.ko",
-        ];
+        let kernel = ["[uprobes]", "[guest.kernel.kallsyms]", "[ext4]", "/lib/modules/6.1/kernel/fs/ext4.ko"];
         assert_eq!(of(FrameKind::Kernel), kernel);
         let user = [
             "",
             "//toolong",
             "anon_inode:[perf_event]",
             "[vdso]",
+            "[vdso32]",
             "[vsyscall]",
             "[kernel.kallsyms]_text",
             "/usr/bin/node",

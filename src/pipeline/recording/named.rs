@@ -2,6 +2,7 @@
 
 use super::spots::{Spot, Spots};
 use crate::error::Warnings;
+use crate::model::backing::Backing;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::CpuMode;
 use crate::model::stacks::FrameKind;
@@ -195,7 +196,7 @@ impl Naming<'_> {
     /// What a thing that was mapped is called, and whether it is an image of JIT code (`perf inject --jit`).
     fn dso(&mut self, id: DsoId, spot: &Spot) -> (u32, bool) {
         let dso = self.spots.spaces.dsos().get(id);
-        if dso.kind == DsoKind::Anonymous && !has_own_name(&dso.path) {
+        if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
             // perf calls such memory by the map that would tell of it.
             return (self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes()), false);
         }
@@ -210,18 +211,15 @@ impl Naming<'_> {
     }
 }
 
-/// Whether memory that no file backs is shown under its own name.
-fn has_own_name(path: &[u8]) -> bool {
-    path.starts_with(b"/memfd:") || path.starts_with(b"anon_inode:")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::backing::tests::those;
+    use crate::model::backing::{Backing, tests::those};
 
     #[test]
     fn some_memory_has_a_name_of_its_own() {
-        assert_eq!(those(has_own_name), ["/memfd:doublemapper (deleted)", "anon_inode:[perf_event]"]);
+        assert_eq!(
+            those(|path| Backing::of(path).has_own_name()),
+            ["/memfd:doublemapper (deleted)", "anon_inode:[perf_event]"]
+        );
     }
 }

@@ -154,7 +154,8 @@ struct Cuts {
 
 impl Cuts {
     fn of(process: &Process) -> Self {
-        let covering = process.mappings.iter().filter(|mapping| mapping.executable && is_file(&mapping.path));
+        let covering =
+            process.mappings.iter().filter(|mapping| mapping.executable && mapping.backing().ends_jit_code());
         let range = |mapping: &Mapping| mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len));
         let mut covers: Vec<_> = covering.map(|mapping| (range(mapping), mapping.time)).collect();
         covers.sort_by_key(|(range, _)| range.start);
@@ -181,19 +182,9 @@ impl Cuts {
     }
 }
 
-/// Whether a mapping shows a file that is not itself a place for JIT code: memory files, jitdump markers and images
-/// of JIT code do not hide what was loaded there.
-fn is_file(path: &[u8]) -> bool {
-    let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    let pseudo: [&[u8]; 5] = [b"//", b"[", b"/memfd:", b"/dev/zero", b"/anon_hugepage"];
-    let jit = base.starts_with(b"jitted-") || base.starts_with(b"jit-");
-    path.starts_with(b"/") && !jit && !path.starts_with(b"/SYSV") && !pseudo.iter().any(|start| path.starts_with(start))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::backing::tests::those;
+    use crate::model::backing::{Backing, tests::those};
 
     #[test]
     fn files_end_code_that_they_are_mapped_over() {
@@ -205,6 +196,6 @@ mod tests {
             "/x/core.dump",
             "/tmp/perf-77.map",
         ];
-        assert_eq!(those(is_file), expected);
+        assert_eq!(those(|path| Backing::of(path).ends_jit_code()), expected);
     }
 }

@@ -6,6 +6,7 @@ use crate::commands::inject::survey::input::Input;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::cursor::Endian;
 use crate::formats::perf_data::{Edit, Feature, Mmap, RawRecord, Record, Recording, Records, kind, record};
+use crate::model::backing;
 use crate::model::process::{BuildId, CpuMode};
 use crate::model::{Addr, Nanos, Pid};
 use crate::resolve::address_space::AddressSpaces;
@@ -140,9 +141,7 @@ fn dso_of(
 
 /// How a file is called in lists of build IDs: the kernel without the symbol behind its name.
 fn listed(path: &[u8], cpumode: CpuMode) -> &[u8] {
-    let end =
-        path.iter().position(|&byte| byte == b']').filter(|_| cpumode == CpuMode::Kernel && path.starts_with(b"["));
-    end.map_or(path, |end| &path[..=end])
+    if cpumode == CpuMode::Kernel { backing::split_reference_symbol(path).0 } else { path }
 }
 
 /// The build IDs that the recording itself has: files may have changed since.

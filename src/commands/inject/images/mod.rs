@@ -187,16 +187,12 @@ fn other_files(processes: &Processes, pid: Pid) -> Vec<Range<u64>> {
     let shares = |of: &Pid| std::iter::successors(Some(*of), parent).take(32).any(|of| of == pid);
     let mut ranges = Vec::new();
     for (_, process) in processes.by_pid.iter().filter(|(of, _)| shares(of)) {
-        let code = process.mappings.iter().filter(|map| map.executable && is_other_file(&map.path));
+        let code = process.mappings.iter().filter(|map| map.executable && map.backing().is_library());
         let programs: BTreeSet<&[u8]> = code.map(|map| map.path.as_slice()).collect();
         let maps = process.mappings.iter().filter(|map| programs.contains(map.path.as_slice()));
         ranges.extend(maps.map(|map| map.addr.0..map.addr.0.saturating_add(map.len)));
     }
     ranges
-}
-
-fn is_other_file(path: &[u8]) -> bool {
-    path.starts_with(b"/") && !path.starts_with(b"//") && !path.ends_with(b".dump")
 }
 
 /// Writes an image under the first name that is free, or taken by the very same image.
@@ -250,8 +246,7 @@ fn same_content(new: &File, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::backing::tests::those;
+    use crate::model::backing::{Backing, tests::those};
 
     #[test]
     fn images_keep_away_from_other_files() {
@@ -271,6 +266,6 @@ mod tests {
             "/run/jitted-77.so",
             "/run/jitted-77-3.so",
         ];
-        assert_eq!(those(is_other_file), expected);
+        assert_eq!(those(|path| Backing::of(path).is_library()), expected);
     }
 }

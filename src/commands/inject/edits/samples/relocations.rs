@@ -97,7 +97,7 @@ fn mapped_again(processes: &Processes) -> Again {
     let mut again = Again::default();
     for (&pid, process) in &processes.by_pid {
         let mut first: FxHashMap<&[u8], u64> = FxHashMap::default();
-        for map in process.mappings.iter().filter(|map| map.executable && is_file(&map.path)) {
+        for map in process.mappings.iter().filter(|map| map.executable && map.backing().is_file()) {
             let base = map.addr.0.wrapping_sub(map.pgoff);
             let first = *first.entry(&map.path).or_insert(base);
             if base != first {
@@ -107,10 +107,6 @@ fn mapped_again(processes: &Processes) -> Again {
         }
     }
     again
-}
-
-fn is_file(path: &[u8]) -> bool {
-    path.starts_with(b"/") && !path.starts_with(b"//")
 }
 
 /// Where an address leads in the first mapping of its file, if that is there at the time.
@@ -198,18 +194,11 @@ fn as_it_is(input: &Input, record: u64) -> Option<Edit> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::backing::tests::those;
+    use crate::model::backing::{Backing, tests::those};
 
     #[test]
     fn files_may_be_mapped_again_elsewhere() {
         let expected = [
-            "/anon_hugepage",
-            "/anon_hugepage (deleted)",
-            "/dev/zero",
-            "/dev/zero (deleted)",
-            "/memfd:doublemapper (deleted)",
-            "/SYSV00000000 (deleted)",
             "/lib/modules/6.1/kernel/fs/ext4.ko",
             "/usr/bin/node",
             "/usr/lib/libc.so.6 (deleted)",
@@ -221,6 +210,6 @@ mod tests {
             "/run/jitted-77.so",
             "/run/jitted-77-3.so",
         ];
-        assert_eq!(those(is_file), expected);
+        assert_eq!(those(|path| Backing::of(path).is_file()), expected);
     }
 }
