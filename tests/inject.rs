@@ -6,6 +6,8 @@ mod cut;
 mod finding;
 #[path = "inject/generated.rs"]
 mod generated;
+#[path = "inject/memory.rs"]
+mod memory;
 #[path = "inject/odd.rs"]
 mod odd;
 #[path = "inject/options.rs"]

@@ -117,13 +117,9 @@ impl<'a> Backing<'a> {
     }
 
     /// Whether it is something that no image of JIT code may reach over, since perf's unwinders know it as a library.
-    /// A jitdump is none.
+    /// Memory that has a name is none, and neither is a jitdump.
     pub fn is_library(self) -> bool {
-        match self {
-            Self::File(path) => !path.ends_with(b".dump"),
-            Self::HugePages => true,
-            _ => self.is_shared_memory() && self != Self::NamedShared,
-        }
+        matches!(self, Self::File(path) if !path.ends_with(b".dump"))
     }
 
     /// Whether a name that perf prints for an object is the kernel's or a module's.

@@ -251,12 +251,6 @@ mod tests {
     #[test]
     fn images_keep_away_from_other_files() {
         let expected = [
-            "/anon_hugepage",
-            "/anon_hugepage (deleted)",
-            "/dev/zero",
-            "/dev/zero (deleted)",
-            "/memfd:doublemapper (deleted)",
-            "/SYSV00000000 (deleted)",
             "/lib/modules/6.1/kernel/fs/ext4.ko",
             "/usr/bin/node",
             "/usr/lib/libc.so.6 (deleted)",
