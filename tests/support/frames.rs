@@ -66,7 +66,7 @@ pub(crate) struct Agreement {
 
 impl Agreement {
     /// Compares from the innermost frame on. What perf writes at the end of a chain that it could not follow, frames
-    /// in no known file, is no frame.
+    /// in no known file, is no frame; nor is `@plt`, as perf calls the stubs of functions that are chosen at load time.
     pub(crate) fn new(ours: &Samples, theirs: &Samples) -> Self {
         let mut all = Self::default();
         for (key, theirs) in theirs {
@@ -81,7 +81,8 @@ impl Agreement {
 
     fn sample(&mut self, ours: &[String], theirs: &[String]) {
         let end = |frames: &[String]| {
-            frames.iter().rposition(|name| name != "[unknown]" && name != "[truncated]").map_or(0, |last| last + 1)
+            let nameless = |name: &String| ["[unknown]", "[truncated]", "@plt"].contains(&name.as_str());
+            frames.iter().rposition(|name| !nameless(name)).map_or(0, |last| last + 1)
         };
         let (ours, theirs) = (&ours[..end(ours)], &theirs[..end(theirs)]);
         self.samples += 1;
