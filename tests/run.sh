@@ -1,25 +1,45 @@
 #!/usr/bin/env bash
-# Runs all tests, after installing by apt the tools that they drive, where this user may. What cannot be installed is
-# named, and the run fails: no test is skipped silently.
+# Runs the tests, after installing by apt the tools that they drive, where this user may. What cannot be installed is
+# named, and the run fails: no test is skipped silently. Arguments go to `cargo test`.
+#
+#   tests/run.sh          all tests but those that need a language's runtime or package manager
+#   tests/run.sh --all    these, too: they are marked `#[ignore = "needs node: tests/run.sh --all"]`
 set -eu
 cd "$(dirname "$0")/.."
 
-# tool → Debian package
+# tool:its Debian package
 tools=(
   perf:linux-perf prlimit:util-linux valgrind:valgrind readelf:binutils objdump:binutils eu-elflint:elfutils zstd:zstd gcc:gcc dwp:binutils xz:xz-utils dwz:dwz
   hotspot:hotspot script:bsdutils bzip2:bzip2
 )
-missing=()
-for pair in "${tools[@]}"; do
-  command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
-done
-if [ "${#missing[@]}" -gt 0 ]; then
-  if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-  else
-    echo "The tests drive tools that are not here. Install them with:" >&2
-    echo "  sudo apt-get install ${missing[*]}" >&2
-    exit 1
-  fi
+arguments=()
+if [ "${1-}" = --all ]; then
+  shift
+  tools+=(node:nodejs java:default-jre-headless)
+  case " $* " in
+    *" -- "*) arguments=(--include-ignored) ;;
+    *) arguments=(-- --include-ignored) ;;
+  esac
 fi
-cargo test --no-fail-fast "$@"
+
+find_missing() {
+  missing=() packages=()
+  for pair in "${tools[@]}"; do
+    if ! command -v "${pair%%:*}" >/dev/null; then
+      missing+=("${pair%%:*}")
+      packages+=("${pair#*:}")
+    fi
+  done
+}
+find_missing
+if [ "${#missing[@]}" -gt 0 ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
+    echo "apt-get could not install: ${packages[*]}" >&2
+  find_missing
+fi
+if [ "${#missing[@]}" -gt 0 ]; then
+  echo "The tests drive tools that are not here: ${missing[*]}. On Debian they are installed with:" >&2
+  echo "  sudo apt-get install ${packages[*]}" >&2
+  exit 1
+fi
+cargo test --no-fail-fast "$@" ${arguments[@]+"${arguments[@]}"}

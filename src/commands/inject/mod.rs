@@ -1,8 +1,8 @@
 //! `inject`: perf.data in, perf.data out, with mapping records that show perf the JIT code.
 //!
-//! Two passes over the records. The first tells the processes, finds the code that samples use ([`coverage`]) and,
-//! with it, the images ([`images`]) and the list of edits ([`edits`]). The second passes the records on with these edits
-//! ([`output`]). Code can also be given addresses of its own ([`edits::samples::relocations`]).
+//! Two passes over the records. The first tells the processes, finds the code that samples use (`coverage`) and,
+//! with it, the images (`images`) and the list of edits (`edits`). The second passes the records on with these edits
+//! (`output`). Code can also be given addresses of its own (`edits::samples::relocations`).
 //!
 //! # What is changed
 //!

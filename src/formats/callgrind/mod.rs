@@ -5,7 +5,7 @@
 //! where they were first entered. Only there are addresses absolute, so only there are they looked up.
 //!
 //! Two passes, each over parts that do not depend on one another: [`facts`] of every part, in order into an
-//! [`Index`]; then [`rewrite`] every part, in order into an [`Assembler`].
+//! [`Index`]; then [`rewrite()`] every part, in order into an [`Assembler`].
 //!
 //! Why statements are replaced and never merely added: KCachegrind identifies a function by (name, file, object) at
 //! the place where its id is *defined*, callgrind_annotate by (file, name) at each use; of repeated `cob=`/`cfi=` the

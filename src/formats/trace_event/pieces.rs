@@ -1,7 +1,7 @@
 //! The document in pieces that begin and end between events, so that they can be parsed apart from each other.
 //!
 //! Where an event begins is a guess: only who knows everything before it can tell an event from an object within
-//! one, or from text that looks like one. [`super::Reader`] holds each guess against where the piece before ended, and
+//! one, or from text that looks like one. The reader holds each guess against where the piece before ended, and
 //! reads on its own what was guessed wrongly. A bad guess costs time, never an event.
 
 use super::event::Event;

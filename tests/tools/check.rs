@@ -2,25 +2,26 @@
 //!
 //! ```text
 //! perf script --no-inline --ns -F pid,tid,time,ip,sym,dso -i OUT > out.txt
-//! cargo bench --bench check -- PERF.DATA out.txt [absolute] [before=TXT] PID=jit-PID.dump … PID=perf-PID.map …
+//! cargo run --release --example check -- PERF.DATA out.txt [absolute] [before=TXT] PID=jit-PID.dump … PID=perf-PID.map …
 //! ```
 //!
 //! PERF.DATA is the recording before it was injected. `absolute`: the text has run-time addresses (newer perf prints
 //! them), which are taken instead of the recording's own: needed with copies of user stacks. `before`: the same text
 //! of PERF.DATA, with which the stacks are compared: what became worse, and what is new.
-//! Prints a line of numbers each, and what is wrong. Without arguments nothing is done.
+//! Prints a line of numbers each, and what is wrong.
 
-#[path = "../tests/inject/truth.rs"]
+#[path = "../inject/truth.rs"]
 mod truth;
 
 use std::collections::{BTreeMap, HashMap};
+use std::process::ExitCode;
 use truth::{Printed, Recording, Truth, judge, judge_printed, read_script};
 
-fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
     let [data, text, options @ ..] = args.as_slice() else {
-        println!("usage: cargo bench --bench check -- PERF.DATA SCRIPT.TXT [absolute] [before=TXT] PID=DUMP|MAP …");
-        return;
+        eprintln!("usage: check PERF.DATA SCRIPT.TXT [absolute] [before=TXT] PID=DUMP|MAP …");
+        return ExitCode::from(2);
     };
     let recording = recording(data);
     let mut truth = Truth::default();
@@ -53,6 +54,7 @@ fn main() {
         println!("{}", Change::between(&truth, &addressed(before), &addressed(printed)));
     }
     verdict.wrong.iter().for_each(|wrong| println!("wrong: {wrong}"));
+    ExitCode::SUCCESS
 }
 
 fn read(path: &str) -> Vec<u8> {

@@ -1,29 +1,29 @@
 //! Writes a generated recording of any size, for comparisons of whole programs:
 //!
 //! ```text
-//! cargo bench --bench generate -- DIR LOADS SAMPLES [moves] [processes=N]
+//! cargo run --release --example generate -- DIR LOADS SAMPLES [moves] [processes=N]
 //! ```
 //!
 //! DIR gets `perf.data`, `jit-PID.dump` and `truth.txt`: one line a sample in the order of time, `PID TIME`, then
-//! TAB and `ADDRESS NAME` for each frame, leaf first. Without arguments (`cargo test --benches`, `cargo bench`)
-//! nothing is written.
+//! TAB and `ADDRESS NAME` for each frame, leaf first.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "the writers can do more than this program needs")]
 mod support;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::process::ExitCode;
 use support::bytes::Order;
 use support::generated::{Plan, generate, name};
 use support::perf_data::Mode;
 
-fn main() -> std::io::Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+fn main() -> std::io::Result<ExitCode> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
     let [dir, loads, samples, options @ ..] = args.as_slice() else {
-        println!("usage: cargo bench --bench generate -- DIR LOADS SAMPLES [moves] [processes=N]");
-        return Ok(());
+        eprintln!("usage: generate DIR LOADS SAMPLES [moves] [processes=N]");
+        return Ok(ExitCode::from(2));
     };
     let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("not a number: {text}"));
     let processes = options.iter().find_map(|option| option.strip_prefix("processes=")).map_or(1, number);
@@ -43,7 +43,8 @@ fn main() -> std::io::Result<()> {
     for (pid, dump) in &made.dumps {
         fs::write(dir.join(format!("jit-{pid}.dump")), dump)?;
     }
-    write_truth(&dir.join("truth.txt"), &made.truth)
+    write_truth(&dir.join("truth.txt"), &made.truth)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn write_truth(path: &Path, truth: &[support::generated::Sample]) -> std::io::Result<()> {
