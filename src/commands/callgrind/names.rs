@@ -3,7 +3,7 @@
 //! callgrind sums over the whole run, so at an address where several pieces of code lived one after the other the
 //! last one gets all the costs. Such pieces are remembered, to be counted if costs fall on them.
 
-use crate::formats::callgrind::{CodeLine, Grafts};
+use crate::formats::callgrind::{CodeLine, JitFunctions};
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
 use crate::parallel::Pool;
@@ -16,21 +16,21 @@ use std::collections::BTreeMap;
 pub(super) struct CodeNames<'m, 'data> {
     map: &'m CodeMap<'data>,
     /// By address, disjoint.
-    spans: Vec<Span>,
-    entries: Vec<Entry<'data>>,
+    spans: Vec<CodeSpan>,
+    entries: Vec<JitEntry<'data>>,
     object: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Span {
+struct CodeSpan {
     start: u64,
     end: u64,
     entry: usize,
 }
 
-/// A piece of code at one place.
+/// A function at one place.
 #[derive(Debug)]
-pub(super) struct Entry<'data> {
+pub(super) struct JitEntry<'data> {
     /// The piece's number in the code map.
     pub(super) id: CodeId,
     /// The piece.
@@ -68,7 +68,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         for (entry, file) in entries.iter_mut().zip(files) {
             entry.file = file;
         }
-        let spans = spans.into_iter().map(|(start, (end, entry))| Span { start, end, entry }).collect();
+        let spans = spans.into_iter().map(|(start, (end, entry))| CodeSpan { start, end, entry }).collect();
         Self { map, spans, entries, object }
     }
 
@@ -78,7 +78,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     }
 
     /// The pieces of code that are in sight, at least in part, in the order of time.
-    pub(super) fn in_sight(&self) -> impl Iterator<Item = &Entry<'data>> {
+    pub(super) fn in_sight(&self) -> impl Iterator<Item = &JitEntry<'data>> {
         let seen: FxHashSet<usize> = self.spans.iter().map(|span| span.entry).collect();
         self.entries.iter().enumerate().filter(move |(at, _)| seen.contains(at)).map(|(_, entry)| entry)
     }
@@ -137,7 +137,7 @@ fn file_in_name(name: &[u8]) -> Option<&[u8]> {
 /// Lays code over other code, the last on top.
 struct Painter<'m, 'data> {
     map: &'m CodeMap<'data>,
-    entries: Vec<Entry<'data>>,
+    entries: Vec<JitEntry<'data>>,
     numbers: FxHashMap<(u32, u64), usize>,
     /// Start → end and entry.
     spans: BTreeMap<u64, (u64, usize)>,
@@ -176,7 +176,7 @@ impl<'m, 'data> Painter<'m, 'data> {
     fn entry(&mut self, id: CodeId, addr: u64) -> usize {
         let code = self.map.code(id);
         *self.numbers.entry((id.0, addr)).or_insert_with(|| {
-            self.entries.push(Entry { id, code, addr, name: code.name.to_vec(), file: b"???", ambiguous: false });
+            self.entries.push(JitEntry { id, code, addr, name: code.name.to_vec(), file: b"???", ambiguous: false });
             self.entries.len() - 1
         })
     }
@@ -184,7 +184,7 @@ impl<'m, 'data> Painter<'m, 'data> {
 
 /// Functions of one name are told apart by the address at which they were written; a function that is listed twice,
 /// or has moved, is one. Code that is out of sight needs no other name.
-fn tell_apart(entries: &mut [Entry<'_>], in_sight: impl Iterator<Item = usize>) {
+fn tell_apart(entries: &mut [JitEntry<'_>], in_sight: impl Iterator<Item = usize>) {
     // The first address of each name, and whether there are others.
     let mut addrs: FxHashMap<&[u8], (u64, bool)> = FxHashMap::default();
     for Code { name, addr, .. } in in_sight.filter_map(|at| entries.get(at)).map(|entry| entry.code) {
@@ -201,7 +201,7 @@ fn tell_apart(entries: &mut [Entry<'_>], in_sight: impl Iterator<Item = usize>) 
     }
 }
 
-impl<'m, 'data> Grafts for CodeNames<'m, 'data> {
+impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
     fn at(&self, addr: u64) -> Option<usize> {
         // Nearly all addresses of other code end here.
         self.spans.first().filter(|span| span.start <= addr)?;

@@ -1,6 +1,6 @@
 //! The ELF object beside the named profile: the code at its run-time addresses, for KCachegrind's machine-code view.
 
-use super::names::{CodeNames, Entry};
+use super::names::{CodeNames, JitEntry};
 use super::raw_code::RawCode;
 use crate::error::{Error, Result, Warnings};
 use crate::formats::cursor::Endian;
@@ -13,7 +13,7 @@ use std::io::{Seek, Write};
 use std::path::Path;
 
 /// What went into the object.
-pub(super) struct Object {
+pub(super) struct ObjectContents {
     /// Pieces of code.
     pub(super) pieces: usize,
     /// How many of them have their bytes.
@@ -27,15 +27,17 @@ pub(super) fn write<'data>(
     machine: Option<u16>,
     path: &Path,
     warnings: &mut Warnings,
-) -> Result<Object> {
+) -> Result<ObjectContents> {
     let mut bytes = FxHashMap::default();
     if let Some((raw, origin)) = raw {
         let listed = names.listed_by(origin);
         let lines: Vec<Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
         bytes.extend(raw.of(&lines, warnings).into_iter().map(|(line, bytes)| (listed[line].0, bytes)));
     }
-    let with_bytes =
-        |entry: &Entry<'data>| Code { bytes: entry.code.bytes.or_else(|| bytes.get(&entry.id).copied()), ..entry.code };
+    let with_bytes = |entry: &JitEntry<'data>| Code {
+        bytes: entry.code.bytes.or_else(|| bytes.get(&entry.id).copied()),
+        ..entry.code
+    };
     let codes: Vec<(Code<'data>, Addr)> = names.in_sight().map(|entry| (with_bytes(entry), Addr(entry.addr))).collect();
     let endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
     let mut builder = ImageBuilder::new(Target::new(machine.unwrap_or_else(host_machine), endian), Addressing::RunTime);
@@ -53,7 +55,7 @@ pub(super) fn write<'data>(
     file.flush()?;
     drop(file);
     output.commit()?;
-    Ok(Object { pieces: codes.len(), with_code })
+    Ok(ObjectContents { pieces: codes.len(), with_code })
 }
 
 /// A perf map does not say for which machine it is: most likely for one like this.

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct RawCode {
     directory: PathBuf,
-    files: Vec<(Label, Bytes)>,
+    files: Vec<(FileLabel, Bytes)>,
 }
 
 /// What a file's name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Label {
+enum FileLabel {
     /// A number that only tells the order.
     Number(u64),
     /// The address of its first byte.
@@ -54,8 +54,8 @@ impl RawCode {
         // Sorted: those with numbers come first.
         for (place, (label, bytes)) in self.files.iter().enumerate() {
             let at = match label {
-                Label::Number(_) => Some(place),
-                Label::Addr(addr) => by_addr.get(addr).copied(),
+                FileLabel::Number(_) => Some(place),
+                FileLabel::Addr(addr) => by_addr.get(addr).copied(),
             };
             match at.and_then(|at| Some((at, lines.get(at)?))) {
                 Some((at, code)) if code.size == bytes.len() as u64 => _ = found.insert(at, &bytes[..]),
@@ -73,14 +73,14 @@ impl RawCode {
     }
 }
 
-fn label(path: &Path) -> Option<Label> {
+fn label(path: &Path) -> Option<FileLabel> {
     let name = path.file_name()?.to_str()?;
     let stem = name.split('.').next()?;
     if let Some((_, number)) = stem.rsplit_once('-') {
-        return number.parse().ok().map(Label::Number);
+        return number.parse().ok().map(FileLabel::Number);
     }
     let digits = stem.strip_prefix("0x").unwrap_or(stem);
-    u64::from_str_radix(digits, 16).ok().map(Label::Addr)
+    u64::from_str_radix(digits, 16).ok().map(FileLabel::Addr)
 }
 
 #[cfg(test)]
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn what_file_names_say() {
-        assert_eq!(label(Path::new("/tmp/moar-jit.7/moar-jit-0012.bin")), Some(Label::Number(12)));
-        assert_eq!(label(Path::new("x/0x7f00.bin")), Some(Label::Addr(0x7f00)));
-        assert_eq!(label(Path::new("x/7F00")), Some(Label::Addr(0x7f00)));
+        assert_eq!(label(Path::new("/tmp/moar-jit.7/moar-jit-0012.bin")), Some(FileLabel::Number(12)));
+        assert_eq!(label(Path::new("x/0x7f00.bin")), Some(FileLabel::Addr(0x7f00)));
+        assert_eq!(label(Path::new("x/7F00")), Some(FileLabel::Addr(0x7f00)));
         assert_eq!(label(Path::new("x/README.md")), None);
     }
 }

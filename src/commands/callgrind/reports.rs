@@ -1,9 +1,10 @@
 //! The other tools of valgrind: their reports show stacks of addresses.
 
+use super::code_sources::{CodeSources, code_sources};
 use super::names::CodeNames;
-use super::{CallgrindOptions, Named, sources_of};
+use super::options::CallgrindOptions;
 use crate::error::{Error, Result, Warning};
-use crate::formats::callgrind::Grafts;
+use crate::formats::callgrind::JitFunctions;
 use crate::formats::valgrind_text::{Function, Report, graft, pid};
 use crate::io::Output;
 use crate::model::Pid;
@@ -21,7 +22,7 @@ pub(super) fn run(report: Report, file: &File, head: &[u8], options: &CallgrindO
     }
     let mut outcome = Outcome::default();
     let pid = pid(report, head).or_else(|| options.pid_in_name()).map(Pid);
-    let Named { found, processes, pid } = sources_of(pid, options, job, &mut outcome)?;
+    let CodeSources { found, processes, pid } = code_sources(pid, options, job, &mut outcome)?;
     let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
     let names = CodeNames::new(&loaded.map, pid, Vec::new(), &job.pool);
     let lookup = |addr| {

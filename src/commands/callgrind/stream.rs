@@ -1,19 +1,21 @@
-//! Streams a callgrind file through both passes; never more of it in memory than a few parts.
+//! Streams a callgrind file through both passes; never more of it in memory than a few chunks.
 
 use crate::error::{Error, Result};
-use crate::formats::callgrind::{Assembler, CHUNK, Chunks, Done, Grafts, Index, facts, rewrite};
+use crate::formats::callgrind::{
+    Assembler, CHUNK_SIZE, Chunks, FileIndex, JitFunctions, RewriteStats, rewrite_chunk, scan_chunk,
+};
 use crate::pipeline::Job;
 use std::fs::File;
 use std::io::{Seek, Write};
 
-/// First pass.
-pub(super) fn index(mut file: &File, job: &Job) -> Result<Index> {
+/// First pass: what names stand for.
+pub(super) fn index(mut file: &File, job: &Job) -> Result<FileIndex> {
     file.rewind()?;
-    let mut index = Index::default();
-    let parts = Chunks::new(file, CHUNK);
+    let mut index = FileIndex::default();
+    let chunks = Chunks::new(file, CHUNK_SIZE);
     job.pool.stream(
-        parts,
-        |chunk| chunk.map(|chunk| facts(&chunk)),
+        chunks,
+        |chunk| chunk.map(|chunk| scan_chunk(&chunk)),
         |facts| {
             index.append(facts?);
             Ok(())
@@ -22,35 +24,35 @@ pub(super) fn index(mut file: &File, job: &Job) -> Result<Index> {
     Ok(index)
 }
 
-/// What the second pass did.
-pub(super) struct Rewritten {
-    /// In figures.
-    pub(super) done: Done,
+/// What became of a profile.
+pub(super) struct NamedProfile {
+    /// What was done, in figures.
+    pub(super) stats: RewriteStats,
     /// How many functions got a new name.
     pub(super) functions: usize,
 }
 
-/// Second pass.
-pub(super) fn graft(
+/// Second pass: writes the file anew.
+pub(super) fn rewrite(
     mut file: &File,
-    index: &Index,
-    grafts: &dyn Grafts,
+    index: &FileIndex,
+    jit: &dyn JitFunctions,
     out: &mut dyn Write,
     job: &Job,
-) -> Result<Rewritten> {
+) -> Result<NamedProfile> {
     file.rewind()?;
     let mut assembler = Assembler::new(index);
-    let mut done = Done::default();
-    let parts = Chunks::new(file, CHUNK);
+    let mut stats = RewriteStats::default();
+    let chunks = Chunks::new(file, CHUNK_SIZE);
     job.pool.stream(
-        parts,
-        |chunk| chunk.map(|chunk| rewrite(&chunk, index, grafts)),
-        |piece: Result<_, Error>| {
-            let piece = piece?;
-            assembler.write(&piece, out)?;
-            done.append(piece.done);
+        chunks,
+        |chunk| chunk.map(|chunk| rewrite_chunk(&chunk, index, jit)),
+        |chunk: Result<_, Error>| {
+            let chunk = chunk?;
+            assembler.write(&chunk, out)?;
+            stats.append(chunk.stats);
             Ok(())
         },
     )?;
-    Ok(Rewritten { done, functions: assembler.functions() })
+    Ok(NamedProfile { stats, functions: assembler.functions() })
 }

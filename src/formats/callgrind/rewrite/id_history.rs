@@ -4,37 +4,37 @@ use rustc_hash::FxHashMap;
 
 /// The values of ids. They must be pushed in the order of the file.
 #[derive(Debug)]
-pub(super) struct History<T> {
+pub(super) struct IdHistory<T> {
     /// Places in `values`.
     places: FxHashMap<u32, u32>,
-    values: Vec<Values<T>>,
+    values: Vec<IdValues<T>>,
     lists: Vec<Vec<(u64, T)>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Values<T> {
+enum IdValues<T> {
     /// From an offset on.
     One(u64, T),
     /// A place in `lists`: a list for each id would take several times the memory.
     Many(u32),
 }
 
-impl<T> Default for History<T> {
+impl<T> Default for IdHistory<T> {
     fn default() -> Self {
         Self { places: FxHashMap::default(), values: Vec::new(), lists: Vec::new() }
     }
 }
 
-impl<T: Copy> History<T> {
-    fn values(&self, id: u32) -> Option<Values<T>> {
+impl<T: Copy> IdHistory<T> {
+    fn values(&self, id: u32) -> Option<IdValues<T>> {
         self.values.get(*self.places.get(&id)? as usize).copied()
     }
 
     /// The value at an offset.
     pub(super) fn at(&self, id: u32, offset: u64) -> Option<T> {
         match self.values(id)? {
-            Values::One(from, value) => (from <= offset).then_some(value),
-            Values::Many(list) => {
+            IdValues::One(from, value) => (from <= offset).then_some(value),
+            IdValues::Many(list) => {
                 let list = self.lists.get(list as usize)?;
                 let after = list.partition_point(|(from, _)| *from <= offset);
                 Some(list.get(after.checked_sub(1)?)?.1)
@@ -53,14 +53,14 @@ impl<T: Copy> History<T> {
         let next = self.values.len() as u32;
         let place = *self.places.entry(id).or_insert(next);
         let Some(values) = self.values.get_mut(place as usize) else {
-            return self.values.push(Values::One(offset, value));
+            return self.values.push(IdValues::One(offset, value));
         };
         match *values {
-            Values::One(from, first) => {
-                *values = Values::Many(self.lists.len() as u32);
+            IdValues::One(from, first) => {
+                *values = IdValues::Many(self.lists.len() as u32);
                 self.lists.push(vec![(from, first), (offset, value)]);
             }
-            Values::Many(list) => {
+            IdValues::Many(list) => {
                 if let Some(list) = self.lists.get_mut(list as usize) {
                     list.push((offset, value));
                 }
@@ -69,19 +69,19 @@ impl<T: Copy> History<T> {
     }
 }
 
-/// Texts one behind the other: millions of short ones take little more than their bytes.
+/// TextStore one behind the other: millions of short ones take little more than their bytes.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct TextStore {
     /// Each behind its length.
     bytes: Vec<u8>,
 }
 
 /// Which text; 0 is the empty one.
-pub(super) type TextId = usize;
+pub(super) type TextOffset = usize;
 
-impl Texts {
+impl TextStore {
     /// Keeps a text.
-    pub(super) fn add(&mut self, text: &[u8]) -> TextId {
+    pub(super) fn add(&mut self, text: &[u8]) -> TextOffset {
         let Some(len) = u32::try_from(text.len()).ok().filter(|len| *len > 0) else { return 0 };
         if self.bytes.is_empty() {
             self.bytes.extend_from_slice(&0u32.to_le_bytes());
@@ -93,7 +93,7 @@ impl Texts {
     }
 
     /// The text itself.
-    pub(super) fn get(&self, at: TextId) -> &[u8] {
+    pub(super) fn get(&self, at: TextOffset) -> &[u8] {
         let behind = self.bytes.get(at..).and_then(|bytes| bytes.split_first_chunk::<4>());
         behind.and_then(|(len, rest)| rest.get(..u32::from_le_bytes(*len) as usize)).unwrap_or_default()
     }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn values_hold_from_their_offsets_on() {
-        let mut history = History::default();
+        let mut history = IdHistory::default();
         for (id, offset, value) in [(7, 10, 'a'), (9, 15, 'x'), (7, 20, 'b'), (7, 30, 'c')] {
             history.push(id, offset, value);
         }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn texts_come_back() {
-        let mut texts = Texts::default();
+        let mut texts = TextStore::default();
         let handles = [&b"first"[..], b"", b"0x0000000000001000'2"].map(|text| texts.add(text));
         assert_eq!(handles.map(|at| texts.get(at)), [&b"first"[..], b"", b"0x0000000000001000'2"]);
         assert_eq!(texts.get(1000), b"");

@@ -5,34 +5,32 @@
 //! counted, and left where they are: all other addresses of such a block count from the start of its object, and
 //! without that object's file nothing tells the two kinds apart for sure.
 
-use super::Grafts;
-use super::block::{Block, Kind, first_cost};
-use super::index::State;
-use super::line::hex;
+use super::jit_functions::JitFunctions;
+use crate::formats::callgrind::grammar::{BlockContext, FunctionBlock, ItemKind, first_cost, hex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What was found, of the first event.
+/// The costs that were found on functions of known objects, of the first event.
 #[derive(Debug, Default)]
-pub struct Strays {
+pub struct Misattributed {
     /// Self cost by entry.
     costs: FxHashMap<usize, u64>,
     /// Entries in which functions of known objects begin: maps list code that is part of the program, too (V8's
     /// embedded builtins), and such code is where it belongs.
-    at_home: FxHashSet<usize>,
+    native_entries: FxHashSet<usize>,
 }
 
-impl Strays {
-    /// How many pieces of code have costs in functions of known objects, and how much.
-    pub fn found(&self) -> (usize, u64) {
-        let away = self.costs.iter().filter(|(entry, _)| !self.at_home.contains(entry));
-        away.fold((0, 0), |(count, sum), (_, cost)| (count + 1, sum.saturating_add(*cost)))
+impl Misattributed {
+    /// How many entries have costs in functions of known objects, and how much.
+    pub fn total(&self) -> (usize, u64) {
+        let misattributed = self.costs.iter().filter(|(entry, _)| !self.native_entries.contains(entry));
+        misattributed.fold((0, 0), |(count, sum), (_, cost)| (count + 1, sum.saturating_add(*cost)))
     }
 
     pub(super) fn append(&mut self, other: Self) {
         for (entry, cost) in other.costs {
             self.add(entry, cost);
         }
-        self.at_home.extend(other.at_home);
+        self.native_entries.extend(other.native_entries);
     }
 
     fn add(&mut self, entry: usize, cost: u64) {
@@ -41,26 +39,32 @@ impl Strays {
     }
 
     /// Looks through the block of a function of a known object.
-    pub(super) fn look(&mut self, text: &[u8], state: State<'_>, every_line_moves: bool, grafts: &dyn Grafts) {
-        let Some(column) = state.columns.instr else { return };
+    pub(super) fn look(
+        &mut self,
+        text: &[u8],
+        context: BlockContext<'_>,
+        every_line_moves: bool,
+        jit: &dyn JitFunctions,
+    ) {
+        let Some(column) = context.columns.instr else { return };
         // A jump that far is written in full, so most blocks need no decoding.
-        if !(column == 0 && full_addresses(text).any(|addr| grafts.at(addr).is_some())) {
+        if !(column == 0 && full_addresses(text).any(|addr| jit.at(addr).is_some())) {
             return;
         }
-        // One that cannot be decoded is passed on untouched, like every block of this kind.
-        let Some(block) = Block::parse(text, state, every_line_moves) else { return };
+        // A block that cannot be decoded is passed on untouched, like every block of this kind.
+        let Some(block) = FunctionBlock::parse(text, context, every_line_moves) else { return };
         let costs = block.items.iter().filter_map(|item| match (item.position, &item.kind) {
-            (Some(position), Kind::Cost(costs)) => Some((position.0[column], first_cost(costs))),
+            (Some(position), ItemKind::Cost(costs)) => Some((position.0[column], first_cost(costs))),
             _ => None,
         });
         let mut lowest = u64::MAX;
         for (addr, cost) in costs {
             lowest = lowest.min(addr);
-            if let Some(entry) = grafts.at(addr) {
+            if let Some(entry) = jit.at(addr) {
                 self.add(entry, cost);
             }
         }
-        self.at_home.extend(grafts.at(lowest));
+        self.native_entries.extend(jit.at(lowest));
     }
 }
 

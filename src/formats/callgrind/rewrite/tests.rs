@@ -1,12 +1,13 @@
 //! Both passes over texts small enough to be read, with code from 0x1000 on: `f`, `g` and `h`, 0x100 bytes each.
 
 use super::*;
+use crate::formats::callgrind::grammar::{CHUNK_SIZE, Chunks};
 
 struct Code;
 
 const NAMES: [&[u8]; 3] = [b"f", b"g", b"h"];
 
-impl Grafts for Code {
+impl JitFunctions for Code {
     fn at(&self, addr: u64) -> Option<usize> {
         (0x1000..0x1300).contains(&addr).then(|| (addr as usize - 0x1000) / 0x100)
     }
@@ -32,24 +33,24 @@ impl Grafts for Code {
 const HEAD: &str = "version: 1\ncreator: callgrind-3.19.0\npositions: instr line\nevents: Ir\n\n";
 
 /// What becomes of the text behind the header.
-fn named(body: &str) -> (String, Done) {
+fn rewritten(body: &str) -> (String, RewriteStats) {
     let text = format!("{HEAD}{body}");
-    let chunks = || Chunks::new(text.as_bytes(), CHUNK).map(|chunk| chunk.unwrap());
-    let mut index = Index::default();
-    chunks().for_each(|chunk| index.append(facts(&chunk)));
-    let (mut assembler, mut done, mut out) = (Assembler::new(&index), Done::default(), Vec::new());
+    let chunks = || Chunks::new(text.as_bytes(), CHUNK_SIZE).map(|chunk| chunk.unwrap());
+    let mut index = FileIndex::default();
+    chunks().for_each(|chunk| index.append(scan_chunk(&chunk)));
+    let (mut assembler, mut stats, mut out) = (Assembler::new(&index), RewriteStats::default(), Vec::new());
     for chunk in chunks() {
-        let piece = rewrite(&chunk, &index, &Code);
-        assembler.write(&piece, &mut out).unwrap();
-        done.append(piece.done);
+        let chunk = rewrite_chunk(&chunk, &index, &Code);
+        assembler.write(&chunk, &mut out).unwrap();
+        stats.append(chunk.stats);
     }
-    (String::from_utf8(out).unwrap().strip_prefix(HEAD).unwrap().to_owned(), done)
+    (String::from_utf8(out).unwrap().strip_prefix(HEAD).unwrap().to_owned(), stats)
 }
 
 #[test]
 fn a_callee_is_replaced_with_its_object_and_file_and_others_stay() {
     // 0x9000 is not covered.
-    let (text, done) = named(
+    let (text, stats) = rewritten(
         "ob=(1) real.so\nfl=(1) a.c\nfn=(1) main\n0x10 4 1\n\
          cob=(2) ???\ncfi=(2) ???\ncfn=(2) 0x0000000000001000\ncalls=2 0x1000 0\n* * 30\n\
          cob=(2)\ncfi=(2)\ncfn=(3) 0x0000000000009000\ncalls=1 0x9000 0\n* * 5\n\n\
@@ -63,12 +64,12 @@ fn a_callee_is_replaced_with_its_object_and_file_and_others_stay() {
          ob=(2)\nfl=(2)\nfn=(3)\n0x9000 0 5\n\n\
          ob=(1)\nfl=(1)\nfn=(4) other\n0x80 9 7\n";
     assert_eq!(text, expected);
-    assert_eq!((done.blocks, done.split, done.named_cost, done.unnamed_cost), (1, 0, 30, 5));
+    assert_eq!((stats.blocks, stats.split, stats.named_cost, stats.unnamed_cost), (1, 0, 30, 5));
 }
 
 #[test]
 fn a_block_of_several_functions_is_split_and_keeps_its_inclusive_cost() {
-    let (text, done) = named(
+    let (text, stats) = rewritten(
         "ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000001000'2\n0x1000 0 5\n+4 0 1\n\
          0x1100 0 3\ncfn=(2) 0x0000000000001200\ncalls=1 0x1200 0\n* * 40\n0x9000 0 2\n\n\
          fn=(2)\n0x1200 0 40\n",
@@ -80,14 +81,14 @@ fn a_block_of_several_functions_is_split_and_keeps_its_inclusive_cost() {
          ob=(1)\nfl=(1)\nfn=(5)\n0x9000 0 2\n\n\
          ob=(2)\nfl=(3)\nfn=(6)\n0x1200 0 40\n\n";
     assert_eq!(text, expected);
-    assert_eq!((done.blocks, done.split, done.synthetic_calls), (2, 1, 2));
-    assert_eq!((done.named_cost, done.unnamed_cost, done.functions.len()), (49, 2, 3));
+    assert_eq!((stats.blocks, stats.split, stats.synthetic_calls), (2, 1, 2));
+    assert_eq!((stats.named_cost, stats.unnamed_cost, stats.functions.len()), (49, 2, 3));
 }
 
 #[test]
 fn raw_callers_are_replaced_where_they_are_surely_addresses_of_memory() {
     // 0x1200 comes up among the callers only: it may be an address in some object's file.
-    let (text, _) = named(
+    let (text, _) = rewritten(
         "ob=(1) real.so\nfl=(1) a.c\nfn=(1) memcpy'0x0000000000001000'0x0000000000001200\n0x10 4 1\n\
          cfn=(3) free'0x0000000000001000\ncalls=1 0x30 0\n* * 2\n\n\
          ob=(2) ???\nfl=(2) ???\nfn=(2) 0x0000000000001000'main'2\n0x1000 0 20\n",
@@ -100,7 +101,7 @@ fn raw_callers_are_replaced_where_they_are_surely_addresses_of_memory() {
 
 #[test]
 fn jumps_into_code_that_became_another_function_say_so() {
-    let (text, _) = named(
+    let (text, _) = rewritten(
         "ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000001000\n0x1000 0 5\n\
          jcnd=3/4 0x1100 0\n* *\njump=2 0x1000 0\n* *\n0x1100 0 1\n",
     );
@@ -116,7 +117,7 @@ fn code_in_functions_of_known_objects_is_counted_and_left() {
     let body = "ob=(1) real.so\nfl=(1) a.c\nfn=(1) trampoline\n0x10 4 1\n+4 4 1\n0x1104 0 3\n+4 0 4\n\
                 cfn=(2) leaf\ncalls=1 0x80 0\n0x1108 0 50\n\n\
                 fn=(3) embedded\n0x1200 4 9\n\nfn=(4) another\n0x20 4 1\n0x1204 4 1\n";
-    let (text, done) = named(body);
+    let (text, stats) = rewritten(body);
     assert_eq!(text, body);
-    assert_eq!(done.strays.found(), (1, 7), "g; h is where a function of the object itself begins");
+    assert_eq!(stats.misattributed.total(), (1, 7), "g; h is where a function of the object itself begins");
 }

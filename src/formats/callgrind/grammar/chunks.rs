@@ -1,13 +1,12 @@
-//! Cuts a stream where one function's block ends and the next begins, so that parts can be worked on separately.
+//! Cuts a stream where the block of one function ends and the next begins, so that chunks can be worked on separately.
 
-use super::Result;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use std::io::Read;
 
-/// How much is read at a time. A function's block that is longer makes a longer part.
-pub const CHUNK: usize = 1 << 21;
+/// How much is read at a time. The block of a function that is longer makes a longer chunk.
+pub const CHUNK_SIZE: usize = 1 << 21;
 
-/// A run of whole blocks.
+/// A run of whole blocks of a file.
 #[derive(Debug)]
 pub struct Chunk {
     /// Position in the order of the file, from 0.
@@ -20,7 +19,7 @@ pub struct Chunk {
     pub last: bool,
 }
 
-/// The parts of a stream in order; the same cuts for the same bytes, however they arrive.
+/// The chunks of a stream in order; the same cuts for the same bytes, however they arrive.
 #[derive(Debug)]
 pub struct Chunks<R> {
     input: R,
@@ -32,7 +31,7 @@ pub struct Chunks<R> {
 }
 
 impl<R: Read> Chunks<R> {
-    /// Cuts `input` into parts of about `size` bytes.
+    /// Cuts `input` into chunks of about `size` bytes.
     pub fn new(input: R, size: usize) -> Self {
         Self { input, size, index: 0, offset: 0, rest: Vec::new(), ended: false }
     }
@@ -52,7 +51,7 @@ impl<R: Read> Chunks<R> {
         if bytes.is_empty() {
             return Ok(None);
         }
-        // Copied, not split off: the part that is handed out keeps its capacity.
+        // Copied, not split off: the chunk that is handed out keeps its capacity.
         self.rest = bytes[cut..].to_vec();
         bytes.truncate(cut);
         let chunk = Chunk { index: self.index, offset: self.offset, last: self.ended && self.rest.is_empty(), bytes };
@@ -100,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_but_the_first_begins_with_a_function() {
+    fn every_chunk_but_the_first_begins_with_a_function() {
         let text = b"head\n\nfn=a\n1 1\nfn=b\n2 2\n3 3\nob=x\nfn=c\n4 4\n";
         for size in 1..=text.len() + 1 {
             let parts: Vec<Chunk> = Chunks::new(&text[..], size).map(Result::unwrap).collect();

@@ -4,9 +4,8 @@
 //! A sampled stack knows no numbers of calls: what stands behind `calls=` is the number of samples that had the call.
 //! A call that a stack has several times (recursion) is counted once, so that no inclusive cost is above the whole.
 
-use super::line::Space;
-use super::positions::{Columns, Encoder, Position};
 use crate::error::Result;
+use crate::formats::callgrind::grammar::{Columns, IdSpace, Position, PositionEncoder};
 use crate::formats::format::WriteOptions;
 use crate::model::label;
 use crate::model::stacks::{Frame, FrameId, NameId, Profile};
@@ -16,39 +15,39 @@ use std::io::Write;
 
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    let mut sums = Sums::new(profile);
+    let mut sums = CostSums::new(profile);
     for (event, series) in profile.series.iter().enumerate() {
         for row in &series.rows {
             let stack: Vec<FrameId> = profile.frames_up(row.stack).collect();
             sums.add(event, &stack, options.weight.of(row), row.count);
         }
     }
-    Writer { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.run(out)
+    GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.run(out)
 }
 
 type FunctionId = usize;
 
 /// Where in a function: source file, address, line.
-type Site = (Option<NameId>, u64, u32);
+type CostSite = (Option<NameId>, u64, u32);
 
-struct Sums<'a> {
+struct CostSums<'a> {
     profile: &'a Profile,
     events: usize,
     has_addrs: bool,
     of_frame: Vec<FunctionId>,
-    functions: Vec<Function>,
+    functions: Vec<FunctionCosts>,
 }
 
-struct Function {
+struct FunctionCosts {
     /// A frame of it that says its name, module and file.
     frame: FrameId,
     /// Lowest address and line seen.
     entry: (u64, u32),
-    own: BTreeMap<Site, Vec<u64>>,
-    calls: BTreeMap<(Site, FunctionId), (u64, Vec<u64>)>,
+    own: BTreeMap<CostSite, Vec<u64>>,
+    calls: BTreeMap<(CostSite, FunctionId), (u64, Vec<u64>)>,
 }
 
-impl<'a> Sums<'a> {
+impl<'a> CostSums<'a> {
     fn new(profile: &'a Profile) -> Self {
         let mut sums = Self {
             profile,
@@ -63,7 +62,7 @@ impl<'a> Sums<'a> {
             let function = *numbers.entry((frame.name, frame.module)).or_insert(next);
             let entry = (frame.addr.unwrap_or(0), frame.line);
             if function == next {
-                sums.functions.push(Function { frame: id, entry, own: BTreeMap::new(), calls: BTreeMap::new() });
+                sums.functions.push(FunctionCosts { frame: id, entry, own: BTreeMap::new(), calls: BTreeMap::new() });
             }
             let lowest = &mut sums.functions[function].entry;
             *lowest = (*lowest).min(entry);
@@ -73,7 +72,7 @@ impl<'a> Sums<'a> {
         sums
     }
 
-    fn site(&self, frame: FrameId) -> Site {
+    fn site(&self, frame: FrameId) -> CostSite {
         let frame = self.profile.frame_of(frame);
         (frame.file, frame.addr.unwrap_or(0), frame.line)
     }
@@ -108,14 +107,14 @@ impl<'a> Sums<'a> {
     }
 }
 
-struct Writer<'a> {
+struct GraphWriter<'a> {
     profile: &'a Profile,
-    sums: &'a Sums<'a>,
+    sums: &'a CostSums<'a>,
     ids: [FxHashMap<Vec<u8>, usize>; 3],
     text: Vec<u8>,
 }
 
-impl Writer<'_> {
+impl GraphWriter<'_> {
     fn run(mut self, out: &mut dyn Write) -> Result<()> {
         self.header(out)?;
         for at in 0..self.sums.functions.len() {
@@ -159,10 +158,10 @@ impl Writer<'_> {
             return;
         }
         let frame = self.profile.frame_of(function.frame);
-        self.statement("ob", Space::Object, frame);
-        self.statement("fl", Space::File, frame);
-        self.statement("fn", Space::Function, frame);
-        let mut encoder = Encoder::new(self.columns(), true);
+        self.statement("ob", IdSpace::Object, frame);
+        self.statement("fl", IdSpace::File, frame);
+        self.statement("fn", IdSpace::Function, frame);
+        let mut encoder = PositionEncoder::new(self.columns(), true);
         let mut file = frame.file;
         for (&(own_file, addr, line), costs) in &function.own {
             self.switch_file(&mut file, own_file, frame);
@@ -189,7 +188,7 @@ impl Writer<'_> {
     fn switch_file(&mut self, current: &mut Option<NameId>, file: Option<NameId>, function: &Frame) {
         if *current != file {
             let key = if file == function.file { "fe" } else { "fi" };
-            self.statement(key, Space::File, &Frame { file, ..*function });
+            self.statement(key, IdSpace::File, &Frame { file, ..*function });
             *current = file;
         }
     }
@@ -198,19 +197,19 @@ impl Writer<'_> {
     fn callee(&mut self, callee: FunctionId, caller: &Frame) {
         let frame = self.profile.frame_of(self.sums.functions[callee].frame);
         if frame.module != caller.module {
-            self.statement("cob", Space::Object, frame);
+            self.statement("cob", IdSpace::Object, frame);
         }
-        self.statement("cfi", Space::File, frame);
-        self.statement("cfn", Space::Function, frame);
+        self.statement("cfi", IdSpace::File, frame);
+        self.statement("cfn", IdSpace::Function, frame);
     }
 
-    fn statement(&mut self, key: &str, space: Space, frame: &Frame) {
+    fn statement(&mut self, key: &str, space: IdSpace, frame: &Frame) {
         let name_of = |id: Option<NameId>| id.map_or_else(|| b"???".to_vec(), |id| one_line(self.profile.name_of(id)));
         let (identity, name) = match space {
-            Space::Object => (name_of(frame.module), None),
-            Space::File => (name_of(frame.file), None),
+            IdSpace::Object => (name_of(frame.module), None),
+            IdSpace::File => (name_of(frame.file), None),
             // One name may stand in several objects: each is a function of its own.
-            Space::Function => {
+            IdSpace::Function => {
                 let name = one_line(label::function(self.profile, frame).as_bytes());
                 ([name_of(frame.module), name.clone()].join(&b'\n'), Some(name))
             }
@@ -243,9 +242,9 @@ fn joined(costs: &[u64]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{read, sniff};
     use super::*;
     use crate::error::Warnings;
+    use crate::formats::callgrind::{read, sniff};
     use crate::formats::format::ReadOptions;
     use crate::model::stacks::{FrameKind, Row, Series, Track, Unit};
 

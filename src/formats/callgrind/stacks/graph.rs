@@ -3,21 +3,21 @@
 //! A function is what its id was defined as: name, file and object at that place. Without ids it is name, file and
 //! object at each use.
 
-use super::chunks::{CHUNK, Chunks};
-use super::line::{Key, Line, NameField, Space, decimal, line, lines, name_field};
-use super::positions::{Columns, number};
 use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::callgrind::grammar::{
+    CHUNK_SIZE, Chunks, Columns, IdSpace, Keyword, NameField, Statement, decimal, lines, name_field, number,
+};
 use rustc_hash::FxHashMap;
 use std::io::Read;
 use std::path::Path;
 
 /// The graph of all parts of a file together.
 #[derive(Debug, Default)]
-pub(super) struct Graph {
+pub(super) struct CallGraph {
     /// The names of the events.
     pub(super) events: Vec<Vec<u8>>,
     /// The functions in order of appearance.
-    pub(super) functions: Vec<Function>,
+    pub(super) functions: Vec<GraphFunction>,
     /// Calls by (caller, callee), numbers in `functions`.
     pub(super) calls: FxHashMap<(u32, u32), Calls>,
     /// `cmd:`
@@ -28,7 +28,7 @@ pub(super) struct Graph {
 
 /// One function.
 #[derive(Debug)]
-pub(super) struct Function {
+pub(super) struct GraphFunction {
     pub(super) name: Box<[u8]>,
     pub(super) file: Box<[u8]>,
     pub(super) object: Box<[u8]>,
@@ -46,12 +46,12 @@ pub(super) struct Calls {
 }
 
 /// Reads a whole stream.
-pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<Graph> {
-    let mut reader = Reader::default();
-    for chunk in Chunks::new(input, CHUNK) {
+pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGraph> {
+    let mut reader = GraphReader::default();
+    for chunk in Chunks::new(input, CHUNK_SIZE) {
         let chunk = chunk?;
         for (at, text) in lines(&chunk.bytes) {
-            if let Err(error) = reader.line(line(text)) {
+            if let Err(error) = reader.line(Statement::parse(text)) {
                 reader.skipped.add(error.at(chunk.offset + at as u64));
             }
         }
@@ -60,32 +60,32 @@ pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<Graph> {
     Ok(reader.graph)
 }
 
-type Text = u32;
+type TextNumber = u32;
 
-struct Reader {
-    graph: Graph,
+struct GraphReader {
+    graph: CallGraph,
     texts: Vec<Box<[u8]>>,
-    numbers: FxHashMap<Box<[u8]>, Text>,
+    numbers: FxHashMap<Box<[u8]>, TextNumber>,
     /// What ids of objects and files stand for.
-    ids: [FxHashMap<u32, Text>; 2],
+    ids: [FxHashMap<u32, TextNumber>; 2],
     /// What ids of functions stand for.
     function_ids: FxHashMap<u32, u32>,
-    known: FxHashMap<[Text; 3], u32>,
+    known: FxHashMap<[TextNumber; 3], u32>,
     columns: Columns,
-    ob: Text,
-    fl: Text,
-    file: Text,
+    ob: TextNumber,
+    fl: TextNumber,
+    file: TextNumber,
     function: Option<u32>,
-    cob: Option<Text>,
-    cfi: Option<Text>,
+    cob: Option<TextNumber>,
+    cfi: Option<TextNumber>,
     callee: Option<u32>,
-    expect: Expect,
+    next_cost: NextCost,
     skipped: Skipped,
 }
 
 /// What the next cost line is.
 #[derive(Debug, Default, Clone, Copy)]
-enum Expect {
+enum NextCost {
     #[default]
     SelfCost,
     Inclusive(u64),
@@ -93,12 +93,12 @@ enum Expect {
 }
 
 /// The number of the empty text.
-const NOTHING: Text = 0;
+const NOTHING: TextNumber = 0;
 
-impl Default for Reader {
+impl Default for GraphReader {
     fn default() -> Self {
         let mut reader = Self {
-            graph: Graph::default(),
+            graph: CallGraph::default(),
             texts: Vec::new(),
             numbers: FxHashMap::default(),
             ids: Default::default(),
@@ -112,7 +112,7 @@ impl Default for Reader {
             cob: None,
             cfi: None,
             callee: None,
-            expect: Expect::default(),
+            next_cost: NextCost::default(),
             skipped: Skipped::new("line"),
         };
         reader.text(b"");
@@ -120,8 +120,8 @@ impl Default for Reader {
     }
 }
 
-impl Reader {
-    fn text(&mut self, text: &[u8]) -> Text {
+impl GraphReader {
+    fn text(&mut self, text: &[u8]) -> TextNumber {
         if let Some(&number) = self.numbers.get(text) {
             return number;
         }
@@ -132,12 +132,12 @@ impl Reader {
         number
     }
 
-    fn line(&mut self, line: Line<'_>) -> Result<()> {
+    fn line(&mut self, line: Statement<'_>) -> Result<()> {
         match line {
-            Line::Spec(key, value) => self.spec(key, value),
-            Line::Cost(text) => self.cost(text),
-            Line::Header(word, value) => self.header(word, value),
-            Line::Other => Ok(()),
+            Statement::Spec(key, value) => self.spec(key, value),
+            Statement::Cost(text) => self.cost(text),
+            Statement::Header(word, value) => self.header(word, value),
+            Statement::Other => Ok(()),
         }
     }
 
@@ -166,38 +166,38 @@ impl Reader {
         Ok(())
     }
 
-    fn spec(&mut self, key: Key, value: &[u8]) -> Result<()> {
+    fn spec(&mut self, key: Keyword, value: &[u8]) -> Result<()> {
         match key {
-            Key::Ob => self.ob = self.place(Space::Object, value)?,
-            Key::Fl => {
-                self.fl = self.place(Space::File, value)?;
+            Keyword::Ob => self.ob = self.place(IdSpace::Object, value)?,
+            Keyword::Fl => {
+                self.fl = self.place(IdSpace::File, value)?;
                 self.file = self.fl;
             }
-            Key::Fi | Key::Fe => self.file = self.place(Space::File, value)?,
-            Key::Cob => self.cob = Some(self.place(Space::Object, value)?),
-            Key::Cfi => self.cfi = Some(self.place(Space::File, value)?),
-            Key::Jfi => _ = self.place(Space::File, value)?,
-            Key::Fn => {
+            Keyword::Fi | Keyword::Fe => self.file = self.place(IdSpace::File, value)?,
+            Keyword::Cob => self.cob = Some(self.place(IdSpace::Object, value)?),
+            Keyword::Cfi => self.cfi = Some(self.place(IdSpace::File, value)?),
+            Keyword::Jfi => _ = self.place(IdSpace::File, value)?,
+            Keyword::Fn => {
                 self.file = self.fl;
                 self.function = None;
                 self.function = Some(self.function(value, self.ob, self.fl)?);
             }
-            Key::Cfn => {
+            Keyword::Cfn => {
                 let (ob, file) = (self.cob.unwrap_or(self.ob), self.cfi.unwrap_or(self.file));
                 self.callee = Some(self.function(value, ob, file)?);
             }
-            Key::Jfn => _ = self.function(value, self.ob, self.file)?,
-            Key::Calls => {
+            Keyword::Jfn => _ = self.function(value, self.ob, self.file)?,
+            Keyword::Calls => {
                 let count = value.split(u8::is_ascii_whitespace).next().and_then(number);
-                self.expect = Expect::Inclusive(count.ok_or_else(|| Error::new("calls= has no count"))?);
+                self.next_cost = NextCost::Inclusive(count.ok_or_else(|| Error::new("calls= has no count"))?);
             }
-            Key::Jump | Key::Jcnd => self.expect = Expect::Jump,
-            Key::Frfn | Key::Rec => {}
+            Keyword::Jump | Keyword::Jcnd => self.next_cost = NextCost::Jump,
+            Keyword::Frfn | Keyword::Rec => {}
         }
         Ok(())
     }
 
-    fn place(&mut self, space: Space, value: &[u8]) -> Result<Text> {
+    fn place(&mut self, space: IdSpace, value: &[u8]) -> Result<TextNumber> {
         let ids = space as usize;
         match name_field(value) {
             NameField::Define(id, name) => {
@@ -210,7 +210,7 @@ impl Reader {
         }
     }
 
-    fn function(&mut self, value: &[u8], ob: Text, file: Text) -> Result<u32> {
+    fn function(&mut self, value: &[u8], ob: TextNumber, file: TextNumber) -> Result<u32> {
         let (id, name) = match name_field(value) {
             NameField::Refer(id) => return self.function_ids.get(&id).copied().ok_or_else(|| undefined(id)),
             NameField::Define(id, name) => (Some(id), name),
@@ -220,8 +220,8 @@ impl Reader {
         let next = u32::try_from(self.graph.functions.len()).map_err(|_| Error::new("more than 2^32 functions"))?;
         let function = *self.known.entry([ob, file, name]).or_insert(next);
         if function == next {
-            let text = |text: Text| self.texts[text as usize].clone();
-            self.graph.functions.push(Function {
+            let text = |text: TextNumber| self.texts[text as usize].clone();
+            self.graph.functions.push(GraphFunction {
                 name: text(name),
                 file: text(file),
                 object: text(ob),
@@ -235,14 +235,14 @@ impl Reader {
     }
 
     fn cost(&mut self, text: &[u8]) -> Result<()> {
-        let expect = std::mem::take(&mut self.expect);
+        let next_cost = std::mem::take(&mut self.next_cost);
         let costs = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).skip(self.columns.count);
         let Some(function) = self.function else {
             return Err(Error::new("a cost line before any fn= that is understood"));
         };
-        match expect {
-            Expect::Jump => Ok(()),
-            Expect::SelfCost => {
+        match next_cost {
+            NextCost::Jump => Ok(()),
+            NextCost::SelfCost => {
                 let sums = &mut self.graph.functions[function as usize].costs;
                 for (event, word) in costs.enumerate().take(self.graph.events.len().max(1)) {
                     let cost = number(word).ok_or_else(not_a_number)?;
@@ -253,7 +253,7 @@ impl Reader {
                 }
                 Ok(())
             }
-            Expect::Inclusive(count) => {
+            NextCost::Inclusive(count) => {
                 (self.cob, self.cfi) = (None, None);
                 let callee =
                     self.callee.take().ok_or_else(|| Error::new("calls= without a cfn= that is understood"))?;

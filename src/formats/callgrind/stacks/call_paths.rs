@@ -6,11 +6,12 @@
 //! weights only: in programs with stacks of their own callgrind's are far larger than the whole, while self costs
 //! always add up, and here each function's self cost is kept exactly.
 //!
-//! Calls that close a cycle are left out, the lightest as far as possible, so that there is an end. Paths multiply, so only the heaviest get stacks of their own; the others meet under one root,
-//! [`RARE`].
+//! Calls that close a cycle are left out, the lightest as far as possible, so that there is an end. Paths multiply, so
+//! only the heaviest get stacks of their own; the others meet under one root, [`RARE`].
 
 use super::call_order::order;
-use super::graph::{Function, Graph};
+use super::graph::{CallGraph, GraphFunction};
+use crate::formats::callgrind::grammar::{UNKNOWN, raw_name};
 use crate::model::Pid;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Series, StackId, Track, Unit};
 use std::collections::BinaryHeap;
@@ -22,11 +23,11 @@ const RARE: &[u8] = b"[rare call paths]";
 const MOST_PATHS: usize = 1 << 18;
 
 /// The stacks of a graph, one series for each event.
-pub(super) fn unfold(graph: &Graph) -> Profile {
-    let edges = Edges::new(graph);
+pub(super) fn profile_of(graph: &CallGraph) -> Profile {
+    let calls = AcyclicCalls::new(graph);
     let mut profile = Profile::new();
     let frames: Vec<FrameId> = graph.functions.iter().map(|function| frame(&mut profile, function)).collect();
-    let paths = paths(graph, &edges, &frames, &mut profile);
+    let paths = paths(graph, &calls, &frames, &mut profile);
     let track = profile.track(Track { comm: comm(&graph.command), pid: graph.pid.map(Pid), ..Track::default() });
     for (event, name) in graph.events.iter().enumerate() {
         let mut rows = Vec::new();
@@ -48,11 +49,11 @@ fn comm(command: &[u8]) -> Vec<u8> {
     program.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec()
 }
 
-fn frame(profile: &mut Profile, function: &Function) -> FrameId {
-    let known = |name: &[u8]| !name.is_empty() && name != super::line::UNKNOWN;
+fn frame(profile: &mut Profile, function: &GraphFunction) -> FrameId {
+    let known = |name: &[u8]| !name.is_empty() && name != UNKNOWN;
     let object = Some(&function.object[..]).filter(|name| known(name));
     let file = Some(&function.file[..]).filter(|name| known(name));
-    let is_raw = super::line::raw_name(&function.name).is_some();
+    let is_raw = raw_name(&function.name).is_some();
     let kind = match object {
         Some(object) if is_jit_object(object) => FrameKind::Jit,
         None if is_raw => FrameKind::Unknown,
@@ -82,7 +83,7 @@ fn without_recursion(name: &[u8]) -> &[u8] {
 }
 
 /// The calls of a graph without those that close a cycle.
-struct Edges {
+struct AcyclicCalls {
     /// Callees of each function and the share of the callee's cost that comes by this call.
     callees: Vec<Vec<(u32, f64)>>,
     has_caller: Vec<bool>,
@@ -90,8 +91,8 @@ struct Edges {
     order: Vec<u32>,
 }
 
-impl Edges {
-    fn new(graph: &Graph) -> Self {
+impl AcyclicCalls {
+    fn new(graph: &CallGraph) -> Self {
         let count = graph.functions.len();
         let mut callees: Vec<Vec<(u32, f64)>> = vec![Vec::new(); count];
         for (&(caller, callee), calls) in &graph.calls {
@@ -112,9 +113,9 @@ impl Edges {
         for (caller, callees) in callees.iter_mut().enumerate() {
             callees.retain(|&(callee, _)| places[caller] < places[callee as usize]);
         }
-        let mut edges = Self { callees, has_caller: vec![false; count], order };
-        edges.weights_to_shares();
-        edges
+        let mut calls = Self { callees, has_caller: vec![false; count], order };
+        calls.weights_to_shares();
+        calls
     }
 
     fn weights_to_shares(&mut self) {
@@ -131,7 +132,7 @@ impl Edges {
 
 /// One way to a function, and which share of the function's cost it has.
 #[derive(Debug, PartialEq)]
-struct Path {
+struct CallPath {
     /// What hangs on it, for the heaviest to come first.
     weight: f64,
     function: u32,
@@ -139,34 +140,39 @@ struct Path {
     parent: Option<StackId>,
 }
 
-impl Eq for Path {}
+impl Eq for CallPath {}
 
-impl Ord for Path {
+impl Ord for CallPath {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let by_weight = self.weight.total_cmp(&other.weight);
         by_weight.then(other.function.cmp(&self.function)).then(other.parent.cmp(&self.parent))
     }
 }
 
-impl PartialOrd for Path {
+impl PartialOrd for CallPath {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
 /// The stacks that end in each function, with shares that add up to 1.
-fn paths(graph: &Graph, edges: &Edges, frames: &[FrameId], profile: &mut Profile) -> Vec<Vec<(StackId, f64)>> {
+fn paths(
+    graph: &CallGraph,
+    calls: &AcyclicCalls,
+    frames: &[FrameId],
+    profile: &mut Profile,
+) -> Vec<Vec<(StackId, f64)>> {
     let mut found: Vec<Vec<(StackId, f64)>> = vec![Vec::new(); frames.len()];
     let mut rare = vec![0.0; frames.len()];
-    let below = costs_below(graph, edges);
+    let below = costs_below(graph, calls);
     let mut heap = BinaryHeap::new();
-    for &function in &edges.order {
-        if !edges.has_caller[function as usize] {
-            heap.push(Path { weight: below[function as usize], function, share: 1.0, parent: None });
+    for &function in &calls.order {
+        if !calls.has_caller[function as usize] {
+            heap.push(CallPath { weight: below[function as usize], function, share: 1.0, parent: None });
         }
     }
     let mut count = 0;
-    while let Some(Path { weight, function, share, parent }) = heap.pop() {
+    while let Some(CallPath { weight, function, share, parent }) = heap.pop() {
         let at = function as usize;
         if count >= MOST_PATHS || (weight < 1.0 && parent.is_some()) {
             rare[at] += share;
@@ -175,17 +181,22 @@ fn paths(graph: &Graph, edges: &Edges, frames: &[FrameId], profile: &mut Profile
         count += 1;
         let stack = profile.stack(parent, frames[at]);
         found[at].push((stack, share));
-        for &(callee, part) in &edges.callees[at] {
+        for &(callee, part) in &calls.callees[at] {
             let share = share * part;
-            heap.push(Path { weight: below[callee as usize] * share, function: callee, share, parent: Some(stack) });
+            heap.push(CallPath {
+                weight: below[callee as usize] * share,
+                function: callee,
+                share,
+                parent: Some(stack),
+            });
         }
     }
-    under_one_root(edges, frames, rare, profile, &mut found);
+    under_one_root(calls, frames, rare, profile, &mut found);
     found
 }
 
 fn under_one_root(
-    edges: &Edges,
+    calls: &AcyclicCalls,
     frames: &[FrameId],
     mut rare: Vec<f64>,
     profile: &mut Profile,
@@ -193,7 +204,7 @@ fn under_one_root(
 ) {
     let name = profile.name(RARE);
     let root = profile.frame(Frame::new(name, FrameKind::Unknown));
-    for &function in &edges.order {
+    for &function in &calls.order {
         let at = function as usize;
         let share = rare[at];
         if share <= 0.0 {
@@ -202,19 +213,19 @@ fn under_one_root(
         let root = profile.stack(None, root);
         let stack = profile.stack(Some(root), frames[at]);
         found[at].push((stack, share));
-        for &(callee, part) in &edges.callees[at] {
+        for &(callee, part) in &calls.callees[at] {
             rare[callee as usize] += share * part;
         }
     }
 }
 
 /// What each function and everything below it cost, of the first event, by the shares of the calls.
-fn costs_below(graph: &Graph, edges: &Edges) -> Vec<f64> {
+fn costs_below(graph: &CallGraph, calls: &AcyclicCalls) -> Vec<f64> {
     let mut below = vec![0.0; graph.functions.len()];
-    for &function in edges.order.iter().rev() {
+    for &function in calls.order.iter().rev() {
         let at = function as usize;
         let own = graph.functions[at].costs.first().copied().unwrap_or(0) as f64;
-        let callees = edges.callees[at].iter().map(|&(callee, share)| below[callee as usize] * share);
+        let callees = calls.callees[at].iter().map(|&(callee, share)| below[callee as usize] * share);
         below[at] = own + callees.sum::<f64>();
     }
     below
@@ -243,7 +254,7 @@ mod tests {
 
     fn stacks(text: &str) -> Vec<String> {
         let mut warnings = Warnings::new();
-        let profile = unfold(&read(text.as_bytes(), &mut warnings).unwrap());
+        let profile = profile_of(&read(text.as_bytes(), &mut warnings).unwrap());
         assert!(warnings.is_empty(), "{warnings:?}");
         let series = &profile.series[0];
         let line = |row: &Row| {

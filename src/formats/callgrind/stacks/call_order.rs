@@ -9,16 +9,16 @@ use std::collections::BinaryHeap;
 
 /// `callees[f]` are the callees of `f` with weights; none calls itself.
 pub(super) fn order(callees: &[Vec<(u32, f64)>]) -> Vec<u32> {
-    let mut left = Left::new(callees);
+    let mut unplaced = Unplaced::new(callees);
     let (mut front, mut back) = (Vec::new(), Vec::new());
     loop {
-        while let Some(function) = left.sinks.pop() {
-            if left.take(function, false) {
+        while let Some(function) = unplaced.sinks.pop() {
+            if unplaced.take(function, false) {
                 back.push(function);
             }
         }
-        let Some(function) = left.sources.pop().or_else(|| left.best()) else { break };
-        if left.take(function, true) {
+        let Some(function) = unplaced.sources.pop().or_else(|| unplaced.best()) else { break };
+        if unplaced.take(function, true) {
             front.push(function);
         }
     }
@@ -27,14 +27,14 @@ pub(super) fn order(callees: &[Vec<(u32, f64)>]) -> Vec<u32> {
 }
 
 /// The functions that have no place yet.
-struct Left<'a> {
+struct Unplaced<'a> {
     callees: &'a [Vec<(u32, f64)>],
     callers: Vec<Vec<(u32, f64)>>,
     taken: Vec<bool>,
-    /// Number of calls from and to functions that are left.
+    /// Number of calls from and to functions that are unplaced.
     calls_in: Vec<usize>,
     calls_out: Vec<usize>,
-    /// Weight out to those left, less weight in from them, plus weight in from the front.
+    /// Weight out to those unplaced, less weight in from them, plus weight in from the front.
     surplus: Vec<f64>,
     sources: Vec<u32>,
     sinks: Vec<u32>,
@@ -59,7 +59,7 @@ impl PartialOrd for Surplus {
     }
 }
 
-impl<'a> Left<'a> {
+impl<'a> Unplaced<'a> {
     fn new(callees: &'a [Vec<(u32, f64)>]) -> Self {
         let count = callees.len();
         let mut callers: Vec<Vec<(u32, f64)>> = vec![Vec::new(); count];
@@ -99,7 +99,7 @@ impl<'a> Left<'a> {
         for &(callee, weight) in &self.callees[function as usize] {
             let at = callee as usize;
             self.calls_in[at] -= 1;
-            // No longer taken from one that is left; and if from the front, so much the better.
+            // No longer taken from one that is unplaced; and if from the front, so much the better.
             self.surplus[at] += if to_front { 2.0 * weight } else { weight };
             self.changed(callee);
         }

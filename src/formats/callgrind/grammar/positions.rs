@@ -5,23 +5,23 @@
 //! `jump=` moves its base. The manual's readers move it on every position line. What is written here is the same
 //! for both: a position whose base they could disagree about is written in full.
 
-use super::line::{decimal, hex};
+use super::numbers::{number, push_number};
 
 /// The columns in front of the costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Columns {
+pub(in super::super) struct Columns {
     /// Column of the instruction address (`--dump-instr=yes`).
-    pub(super) instr: Option<usize>,
+    pub(in super::super) instr: Option<usize>,
     /// Column of the source line.
-    pub(super) line: Option<usize>,
+    pub(in super::super) line: Option<usize>,
     /// How many there are, at most [`MAX_COLUMNS`].
-    pub(super) count: usize,
+    pub(in super::super) count: usize,
     /// Bit set of columns that hold addresses.
     addresses: u8,
 }
 
 /// `instr bb line`
-pub(super) const MAX_COLUMNS: usize = 3;
+pub(in super::super) const MAX_COLUMNS: usize = 3;
 
 /// Without a `positions:` line there are source lines only.
 impl Default for Columns {
@@ -32,10 +32,10 @@ impl Default for Columns {
 
 impl Columns {
     /// `positions: instr line`
-    pub(super) const INSTR_LINE: Self = Self { instr: Some(0), line: Some(1), count: 2, addresses: 1 };
+    pub(in super::super) const INSTR_LINE: Self = Self { instr: Some(0), line: Some(1), count: 2, addresses: 1 };
 
     /// From the value of a `positions:` line; `None` if it lists more than there can be.
-    pub(super) fn parse(value: &[u8]) -> Option<Self> {
+    pub(in super::super) fn parse(value: &[u8]) -> Option<Self> {
         let mut columns = Self { instr: None, line: None, count: 0, addresses: 0 };
         for word in value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
             if columns.count == MAX_COLUMNS {
@@ -61,34 +61,34 @@ impl Columns {
 
 /// One position, absolute; columns that do not exist are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Position(pub(super) [u64; MAX_COLUMNS]);
+pub(in super::super) struct Position(pub(in super::super) [u64; MAX_COLUMNS]);
 
 /// Reads positions of one block.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub(in super::super) struct PositionDecoder {
     columns: Columns,
     base: Option<Position>,
     /// Whether lines behind `calls=` and `jump=` move the base.
     every_line_moves: bool,
     /// Whether any relative position was seen.
-    pub(super) saw_relative: bool,
+    pub(in super::super) saw_relative: bool,
 }
 
-impl Decoder {
+impl PositionDecoder {
     /// At the start of a block.
-    pub(super) fn new(columns: Columns, every_line_moves: bool) -> Self {
+    pub(in super::super) fn new(columns: Columns, every_line_moves: bool) -> Self {
         Self { columns, base: None, every_line_moves, saw_relative: false }
     }
 
     /// The position of a cost line and the costs behind it.
-    pub(super) fn cost<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
+    pub(in super::super) fn cost<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
         let (position, rest) = self.peek(text)?;
         self.base = Some(position);
         Some((position, rest))
     }
 
     /// The position of the line behind `calls=` or `jump=`, and the costs behind it.
-    pub(super) fn site<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
+    pub(in super::super) fn site<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
         let (position, rest) = self.peek(text)?;
         if self.every_line_moves || self.base.is_none() {
             self.base = Some(position);
@@ -97,7 +97,7 @@ impl Decoder {
     }
 
     /// A position that moves nothing: the target of `calls=`, `jump=` and `jcnd=`.
-    pub(super) fn peek<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
+    pub(in super::super) fn peek<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
         let mut position = Position::default();
         let mut rest = text;
         for column in 0..self.columns.count {
@@ -125,17 +125,9 @@ impl Decoder {
     }
 }
 
-/// A number as the format writes it: decimal, or hexadecimal behind `0x`.
-pub(super) fn number(word: &[u8]) -> Option<u64> {
-    match word.strip_prefix(b"0x") {
-        Some(digits) => hex(digits),
-        None => decimal(word),
-    }
-}
-
 /// Writes positions of one block.
 #[derive(Debug)]
-pub(super) struct Encoder {
+pub(in super::super) struct PositionEncoder {
     columns: Columns,
     base: Option<Position>,
     compress: bool,
@@ -143,14 +135,14 @@ pub(super) struct Encoder {
     disputed: bool,
 }
 
-impl Encoder {
+impl PositionEncoder {
     /// At the start of a block.
-    pub(super) fn new(columns: Columns, compress: bool) -> Self {
+    pub(in super::super) fn new(columns: Columns, compress: bool) -> Self {
         Self { columns, base: None, compress, disputed: false }
     }
 
     /// Writes the position of a cost line.
-    pub(super) fn cost(&mut self, position: Position, out: &mut Vec<u8>) {
+    pub(in super::super) fn cost(&mut self, position: Position, out: &mut Vec<u8>) {
         let base = self.base.filter(|_| !self.disputed);
         self.write(position, base, out);
         self.base = Some(position);
@@ -158,13 +150,13 @@ impl Encoder {
     }
 
     /// Writes the position of a line behind `calls=` or `jump=`.
-    pub(super) fn site(&mut self, position: Position, out: &mut Vec<u8>) {
+    pub(in super::super) fn site(&mut self, position: Position, out: &mut Vec<u8>) {
         self.target(position, out);
         self.disputed |= self.base != Some(position);
     }
 
     /// Writes a position that moves nothing.
-    pub(super) fn target(&self, position: Position, out: &mut Vec<u8>) {
+    pub(in super::super) fn target(&self, position: Position, out: &mut Vec<u8>) {
         self.write(position, self.base.filter(|_| !self.disputed), out);
     }
 
@@ -196,20 +188,6 @@ fn write_column(value: u64, base: Option<u64>, address: bool, out: &mut Vec<u8>)
     push_number(number, 10, out);
 }
 
-/// Appends a number. This is most of what is written: `format!` would take an allocation each.
-pub(super) fn push_number(mut value: u64, base: u64, out: &mut Vec<u8>) {
-    let from = out.len();
-    loop {
-        // Less than 16.
-        out.push(b"0123456789abcdef"[(value % base) as usize]);
-        value /= base;
-        if value == 0 {
-            break;
-        }
-    }
-    out[from..].reverse();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,7 +203,7 @@ mod tests {
             (true, at(0x1060, 9)),
             (true, at(0x2000, 0)),
         ];
-        let mut encoder = Encoder::new(columns, true);
+        let mut encoder = PositionEncoder::new(columns, true);
         let mut texts = Vec::new();
         for (cost, position) in steps {
             let mut text = Vec::new();
@@ -238,7 +216,7 @@ mod tests {
         }
         assert_eq!(texts.join(&b"|"[..]), b"0x1000 7|+3 -1|+77 +3|0x1060 9|0x2000 -9");
         for rule in [false, true] {
-            let mut decoder = Decoder::new(columns, rule);
+            let mut decoder = PositionDecoder::new(columns, rule);
             for ((cost, position), text) in steps.iter().zip(&texts) {
                 let read = if *cost { decoder.cost(text) } else { decoder.site(text) };
                 assert_eq!(read.unwrap().0, *position);
@@ -248,7 +226,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        let mut decoder = Decoder::new(Columns::parse(b"instr bb line").unwrap(), true);
+        let mut decoder = PositionDecoder::new(Columns::parse(b"instr bb line").unwrap(), true);
         assert_eq!(decoder.cost(b"+1 2 3 4"), None, "relative to nothing");
         assert_eq!(decoder.cost(b"0x10 0x10 3 44 5"), Some((Position([16, 16, 3]), &b"44 5"[..])));
         assert_eq!(decoder.cost(b"-17 * * 1"), None, "below zero");

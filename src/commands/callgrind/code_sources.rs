@@ -1,0 +1,50 @@
+//! Which process a file is of, and where the names of its code are.
+
+use super::options::CallgrindOptions;
+use crate::error::{Error, Result};
+use crate::model::Pid;
+use crate::model::process::{Process, Processes};
+use crate::pipeline::{Job, Outcome};
+use crate::sources::{Found, find};
+use std::path::Path;
+
+/// `CLOCK_MONOTONIC` of time.h, by which jitdumps are meant to be timed.
+const CLOCK_MONOTONIC: i32 = 1;
+
+/// The process and the sources that name its code.
+pub(super) struct CodeSources {
+    pub(super) found: Found,
+    pub(super) processes: Processes,
+    pub(super) pid: Pid,
+}
+
+/// `pid` is what the file says.
+pub(super) fn code_sources(
+    pid: Option<Pid>,
+    options: &CallgrindOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<CodeSources> {
+    let said = options.pid.or(pid);
+    let Some(pid) = said
+        .or_else(|| (!options.sources.perf_map.is_empty() || !options.sources.jitdump.is_empty()).then_some(Pid(0)))
+    else {
+        return Err(Error::new("neither the file nor its name tells the process: say it with --pid"));
+    };
+    let mut processes = Processes::default();
+    // callgrind has no clock. A dump's times are wanted for their order only, so any clock is the right one.
+    processes.clock.clockid = Some(CLOCK_MONOTONIC);
+    processes.by_pid.insert(pid, Process { has_jit_memory: true, ..Process::default() });
+    let beside = options
+        .path()
+        .map(|path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
+    let found = find(&processes, &options.sources, beside, &job.pool, &mut outcome.warnings);
+    if found.is_empty() {
+        return Err(Error::new(format!(
+            "no perf-{pid}.map and no jit-{pid}.dump is beside it, in /tmp or where --perf-map and --jitdump say: run the \
+             program again with its runtime's switch for perf (such as MVM_JIT_PERF_MAP=1, node --perf-basic-prof, \
+             php -d opcache.jit_debug=48, python -X perf)"
+        )));
+    }
+    Ok(CodeSources { found, processes, pid })
+}

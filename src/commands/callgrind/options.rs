@@ -1,0 +1,69 @@
+//! What to name, and where to.
+
+use crate::io::{InPath, OutPath};
+use crate::model::Pid;
+use crate::sources::SourceOptions;
+use std::path::{Path, PathBuf};
+
+/// What to name, and where to.
+#[derive(Debug)]
+pub struct CallgrindOptions {
+    /// What to read.
+    pub input: InPath,
+    /// Where to write; `None` means the input's name with `.jit` behind it.
+    pub output: Option<OutPath>,
+    /// Where the ELF object goes; `None` means `jitted-PID.elf` beside the output.
+    pub object: Option<PathBuf>,
+    /// The process, if neither the file nor its name says so.
+    pub pid: Option<Pid>,
+    /// A directory of raw machine code, one file a function.
+    pub bytecode_dir: Option<PathBuf>,
+    /// Where the names come from.
+    pub sources: SourceOptions,
+}
+
+impl CallgrindOptions {
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.input {
+            InPath::Path(path) => Some(path),
+            InPath::Stdin => None,
+        }
+    }
+
+    pub(super) fn output(&self) -> OutPath {
+        match (&self.output, self.path()) {
+            (Some(output), _) => output.clone(),
+            (None, Some(path)) => OutPath::Path(with_suffix(path, ".jit")),
+            (None, None) => OutPath::Stdout,
+        }
+    }
+
+    /// The number behind `.out.` in the input's name, or else the last part that is one: `x.callgrind.out.4711-02`.
+    pub(super) fn pid_in_name(&self) -> Option<i32> {
+        let name = self.path()?.file_name()?.to_str()?;
+        let number = |part: &str| part.split('-').next().and_then(|digits| digits.parse().ok());
+        let behind = name.split_once(".out.").and_then(|(_, rest)| rest.split('.').next()).and_then(number);
+        behind.or_else(|| name.rsplit('.').find_map(number))
+    }
+
+    /// Where the object goes and how the profile calls it.
+    pub(super) fn object(&self, pid: Pid) -> (PathBuf, Vec<u8>) {
+        use std::os::unix::ffi::OsStrExt;
+        let beside = match (self.output(), self.path()) {
+            (OutPath::Path(path), _) => path.parent().map(Path::to_owned),
+            (OutPath::Stdout, path) => path.and_then(Path::parent).map(Path::to_owned),
+        };
+        let beside = beside.unwrap_or_default();
+        let path = self.object.clone().unwrap_or_else(|| beside.join(format!("jitted-{pid}.elf")));
+        let is_beside = path.parent().is_none_or(|parent| parent == beside);
+        let name = if is_beside { Path::new(path.file_name().unwrap_or_default()) } else { &path };
+        let name = name.as_os_str().as_bytes().to_vec();
+        (path, name)
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,123 @@
+//! A callgrind file: its code is named, and an object with the code goes beside it.
+
+use super::code_sources::{CodeSources, code_sources};
+use super::names::CodeNames;
+use super::object;
+use super::options::CallgrindOptions;
+use super::raw_code::RawCode;
+use super::stream::{self, NamedProfile};
+use crate::error::{Result, Warning};
+use crate::formats::callgrind::FileIndex;
+use crate::io::Output;
+use crate::model::Pid;
+use crate::model::code::OriginId;
+use crate::pipeline::{Job, Outcome};
+use crate::sources::{Account, Kind};
+use std::fs::File;
+use std::path::Path;
+
+/// Names what can be named in a profile.
+pub(super) fn run(file: &File, options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let index = stream::index(file, job)?;
+    let pid = index.header.pid.or_else(|| options.pid_in_name()).map(Pid);
+    let CodeSources { found, processes, pid } = code_sources(pid, options, job, &mut outcome)?;
+    let raw = raw_code(options, pid)?;
+    let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
+    warn_of_others(&loaded.accounts, pid, options, &mut outcome);
+    let (path, name) = options.object(pid);
+    let names = CodeNames::new(&loaded.map, pid, name, &job.pool);
+    let mut out = Output::create(&options.output())?;
+    let rewritten = stream::rewrite(file, &index, &names, &mut out, job)?;
+    if rewritten.functions > 0 {
+        let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
+        let raw = raw.as_ref().zip(map.map(|at| OriginId(at as u32)));
+        let object = object::write(&names, raw, loaded.machine, &path, &mut outcome.warnings)?;
+        outcome.summary.push(said_of_object(&path, &object));
+    }
+    out.commit()?;
+    say(&index, &names, rewritten, pid, &mut outcome);
+    Ok(outcome)
+}
+
+/// A map tells its process only by its name.
+fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, outcome: &mut Outcome) {
+    for account in accounts.iter().filter(|account| account.kind == Kind::PerfMap) {
+        let name = account.path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("perf-"));
+        let Some(inner) = name.and_then(|digits| digits.parse().ok()).map(Pid) else { continue };
+        if inner != pid && !options.sources.map_pid.contains(&(inner, pid)) {
+            let message = format!(
+                "by its name this map is of process {inner}; it is used for process {pid} (--map-pid {inner}={pid} says that \
+                 they are the same)"
+            );
+            outcome.warnings.push(Warning::new(message).in_file(&account.path, None));
+        }
+    }
+}
+
+/// The directory of raw code, as asked for or where MoarVM puts it.
+fn raw_code(options: &CallgrindOptions, pid: Pid) -> Result<Option<RawCode>> {
+    if let Some(directory) = &options.bytecode_dir {
+        return RawCode::open(directory).map(Some);
+    }
+    let name = format!("moar-jit.{pid}");
+    let beside = options.path().and_then(Path::parent).unwrap_or(Path::new("")).join(&name);
+    let usual = [beside, Path::new("/tmp").join(&name)].into_iter().find(|directory| directory.is_dir());
+    Ok(usual.and_then(|directory| RawCode::open(&directory).ok()))
+}
+
+fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {
+    let object::ObjectContents { pieces, with_code } = object;
+    let code = if *with_code == 0 {
+        "names only: a jitdump or --bytecode-dir would give the machine code".to_owned()
+    } else {
+        format!("{with_code} with machine code")
+    };
+    format!("{}: {pieces} functions, {code}", path.display())
+}
+
+/// What was done, and what should be known about it.
+fn say(index: &FileIndex, names: &CodeNames<'_, '_>, rewritten: NamedProfile, pid: Pid, outcome: &mut Outcome) {
+    let NamedProfile { stats, functions } = rewritten;
+    let unknown = index.unknown_functions().len();
+    let event = index.header.events.first().map_or("cost".into(), |event| String::from_utf8_lossy(event));
+    let all = stats.named_cost.saturating_add(stats.unnamed_cost);
+    let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
+    outcome.summary.push(format!(
+        "{functions} functions named, {percent:.1} % of the {all} {event} in unknown memory; {} blocks split, {} synthetic \
+         calls to keep inclusive costs",
+        stats.split, stats.synthetic_calls
+    ));
+    let (misattributed, cost) = stats.misattributed.total();
+    if misattributed > 0 {
+        outcome.summary.push(format!(
+            "{cost} {event} of {misattributed} pieces of this code stay in functions of known objects, which had jumped there: \
+             callgrind begins a function only at a call"
+        ));
+    }
+    let warnings = &mut outcome.warnings;
+    if names.is_empty() {
+        warnings.push(Warning::new(format!(
+            "process {pid} has no code in the sources found ({} pieces of others): nothing is changed",
+            names.known()
+        )));
+    } else if functions == 0 && unknown > 0 {
+        warnings.push(Warning::new(format!(
+            "none of the {unknown} unknown functions is in the code of process {pid}: are map and profile of the same run?"
+        )));
+    }
+    if functions > 0 && !index.header.has_instr {
+        warnings.push(Warning::new(
+            "the profile has no instruction addresses, so code was named by where callgrind entered it: code that was \
+             reached by a jump is booked on the function that jumped; record again with --dump-instr=yes",
+        ));
+    }
+    let ambiguous = stats.functions.iter().filter(|&&entry| names.is_ambiguous(entry)).count();
+    if ambiguous > 0 {
+        warnings.push(Warning::new(format!(
+            "{ambiguous} of the functions named took over addresses of others before them: callgrind has no times, so costs \
+             of both are theirs"
+        )));
+    }
+    stats.skipped.report(Path::new("callgrind"), warnings);
+}

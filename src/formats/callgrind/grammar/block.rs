@@ -1,0 +1,191 @@
+//! The block of one function, decoded: positions absolute, every callee with its object and file.
+
+use super::context::BlockContext;
+use super::names::{IdSpace, NameField, NameRef, name_field};
+use super::numbers::add_costs;
+use super::positions::{Position, PositionDecoder};
+use super::statements::{Keyword, Statement, lines};
+use rustc_hash::FxHashMap;
+
+/// A block from its `fn=` line to the next function's statements.
+#[derive(Debug)]
+pub(in super::super) struct FunctionBlock<'a> {
+    /// The name behind `fn=`.
+    pub(in super::super) function: NameField<'a>,
+    /// Everything below, in order.
+    pub(in super::super) items: Vec<BlockItem<'a>>,
+    /// Names of objects and files that are defined in here, in order.
+    pub(in super::super) definitions: Vec<(IdSpace, u32, &'a [u8])>,
+    /// Names of functions that are defined in here.
+    pub(in super::super) functions: FxHashMap<u32, &'a [u8]>,
+    /// Whether positions are compressed.
+    pub(in super::super) compressed: bool,
+}
+
+/// One cost line, call, jump, or something unknown.
+#[derive(Debug)]
+pub(in super::super) struct BlockItem<'a> {
+    /// Where; `None` for unknown lines, which belong to the function as a whole.
+    pub(in super::super) position: Option<Position>,
+    /// The source file there.
+    pub(in super::super) file: Option<NameRef<'a>>,
+    /// What it is.
+    pub(in super::super) kind: ItemKind<'a>,
+}
+
+/// What a [`BlockItem`] is.
+#[derive(Debug)]
+pub(in super::super) enum ItemKind<'a> {
+    /// Self cost.
+    Cost(&'a [u8]),
+    /// A call and its inclusive cost.
+    Call { callee: Callee<'a>, count: &'a [u8], target: Position, costs: &'a [u8] },
+    /// `jump=` or `jcnd=`: the text in front of the target, and statements before it.
+    Jump {
+        conditional: bool,
+        counts: &'a [u8],
+        target: Position,
+        file: Option<NameRef<'a>>,
+        function: Option<NameField<'a>>,
+    },
+    /// Passed on as it is.
+    Unknown(&'a [u8]),
+}
+
+/// The function called, as KCachegrind understands it: what is not said is as in the caller.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Callee<'a> {
+    /// Its object.
+    pub(in super::super) ob: Option<NameRef<'a>>,
+    /// Its source file.
+    pub(in super::super) file: Option<NameRef<'a>>,
+    /// Its name.
+    pub(in super::super) function: NameField<'a>,
+}
+
+impl<'a> FunctionBlock<'a> {
+    /// Decodes a block. `context` is what it inherits. `None` if anything in it does not add up: then it had better be
+    /// left as it is.
+    pub(in super::super) fn parse(text: &'a [u8], context: BlockContext<'a>, every_line_moves: bool) -> Option<Self> {
+        let mut lines = lines(text);
+        let Statement::Spec(Keyword::Fn, name) = Statement::parse(lines.next()?.1) else { return None };
+        let mut parser = BlockParser::new(name_field(name), context, every_line_moves);
+        while let Some((_, text)) = lines.next() {
+            match Statement::parse(text) {
+                Statement::Spec(key @ (Keyword::Calls | Keyword::Jump | Keyword::Jcnd), value) => {
+                    parser.site(key, value, lines.next()?.1)?;
+                }
+                Statement::Spec(key, value) => parser.name(key, value, text)?,
+                Statement::Cost(text) => {
+                    let (position, costs) = parser.decoder.cost(text)?;
+                    parser.push(Some(position), ItemKind::Cost(costs));
+                }
+                Statement::Other if text.trim_ascii().is_empty() => {}
+                Statement::Other => parser.push(None, ItemKind::Unknown(text)),
+                Statement::Header(..) => return None,
+            }
+        }
+        parser.block.compressed = parser.decoder.saw_relative;
+        Some(parser.block)
+    }
+}
+
+struct BlockParser<'a> {
+    block: FunctionBlock<'a>,
+    decoder: PositionDecoder,
+    context: BlockContext<'a>,
+    file: Option<NameRef<'a>>,
+    cob: Option<NameRef<'a>>,
+    cfi: Option<NameRef<'a>>,
+    cfn: Option<NameField<'a>>,
+    jfi: Option<NameRef<'a>>,
+    jfn: Option<NameField<'a>>,
+}
+
+impl<'a> BlockParser<'a> {
+    fn new(function: NameField<'a>, context: BlockContext<'a>, every_line_moves: bool) -> Self {
+        let (items, definitions) = (Vec::new(), Vec::new());
+        let block = FunctionBlock { function, items, definitions, functions: FxHashMap::default(), compressed: false };
+        let decoder = PositionDecoder::new(context.columns, every_line_moves);
+        // `fn=` resets the file to the last `fl=`.
+        let file = context.fl;
+        let mut parser = Self { block, decoder, context, file, cob: None, cfi: None, cfn: None, jfi: None, jfn: None };
+        parser.define(IdSpace::Function, function);
+        parser
+    }
+
+    fn push(&mut self, position: Option<Position>, kind: ItemKind<'a>) {
+        self.block.items.push(BlockItem { position, file: self.file, kind });
+    }
+
+    fn define(&mut self, space: IdSpace, field: NameField<'a>) {
+        let NameField::Define(id, name) = field else { return };
+        if space == IdSpace::Function {
+            self.block.functions.insert(id, name);
+        } else {
+            self.block.definitions.push((space, id, name));
+        }
+    }
+
+    fn name(&mut self, key: Keyword, value: &'a [u8], text: &'a [u8]) -> Option<()> {
+        let Some(space) = key.space() else {
+            self.push(None, ItemKind::Unknown(text));
+            return Some(());
+        };
+        let field = name_field(value);
+        if key == Keyword::Frfn {
+            self.push(None, ItemKind::Unknown(text));
+            return Some(());
+        }
+        self.define(space, field);
+        match key {
+            Keyword::Fi | Keyword::Fe => self.file = Some(NameRef::of(field)),
+            Keyword::Cob => self.cob = Some(NameRef::of(field)),
+            Keyword::Cfi => self.cfi = Some(NameRef::of(field)),
+            Keyword::Cfn => self.cfn = Some(field),
+            Keyword::Jfi => self.jfi = Some(NameRef::of(field)),
+            Keyword::Jfn => self.jfn = Some(field),
+            // The next function's; the block would have ended before them.
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// `calls=`, `jump=` or `jcnd=` and the line that must follow.
+    fn site(&mut self, key: Keyword, value: &'a [u8], next: &'a [u8]) -> Option<()> {
+        let value = value.trim_ascii();
+        let len = value.iter().position(u8::is_ascii_whitespace)?;
+        let (count, target) = value.split_at(len);
+        // The manual writes `jcnd=executed followed target`, valgrind `jcnd=followed/executed target`.
+        let two_words = key == Keyword::Jcnd && !count.contains(&b'/');
+        let (count, target) = if two_words {
+            let from = len + target.iter().position(|byte| !byte.is_ascii_whitespace())?;
+            let end = from + value[from..].iter().position(u8::is_ascii_whitespace)?;
+            value.split_at(end)
+        } else {
+            (count, target)
+        };
+        let (target, _) = self.decoder.peek(target)?;
+        let Statement::Cost(next) = Statement::parse(next) else { return None };
+        let (position, costs) = self.decoder.site(next)?;
+        let kind = if key == Keyword::Calls {
+            let function = self.cfn.take()?;
+            let callee =
+                Callee { ob: self.cob.take().or(self.context.ob), file: self.cfi.take().or(self.file), function };
+            ItemKind::Call { callee, count, target, costs }
+        } else {
+            let (file, function) = (self.jfi.take(), self.jfn.take());
+            ItemKind::Jump { conditional: key == Keyword::Jcnd, counts: count, target, file, function }
+        };
+        self.push(Some(position), kind);
+        Some(())
+    }
+}
+
+impl BlockItem<'_> {
+    /// Adds its costs (self, or inclusive of a call) to a sum for each event. `None` if one is not a number.
+    pub(in super::super) fn add_costs(&self, sums: &mut Vec<u64>) -> Option<()> {
+        let (ItemKind::Cost(costs) | ItemKind::Call { costs, .. }) = self.kind else { return Some(()) };
+        add_costs(costs, sums)
+    }
+}

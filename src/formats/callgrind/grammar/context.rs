@@ -1,0 +1,64 @@
+//! What a line inherits from those before it.
+
+use super::names::{NameRef, OwnedNameRef, name_field};
+use super::positions::Columns;
+use super::statements::{Keyword, Statement};
+
+/// What the lines that follow inherit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in super::super) struct BlockContext<'a> {
+    /// The last `ob=`.
+    pub(in super::super) ob: Option<NameRef<'a>>,
+    /// The last `fl=`.
+    pub(in super::super) fl: Option<NameRef<'a>>,
+    /// An `fi=` or `fe=` after it: where some readers believe the next function to be.
+    pub(in super::super) open_file: Option<NameRef<'a>>,
+    /// The columns in front of the costs.
+    pub(in super::super) columns: Columns,
+}
+
+impl<'a> BlockContext<'a> {
+    /// Follows a statement.
+    pub(in super::super) fn apply(&mut self, line: Statement<'a>) {
+        match line {
+            Statement::Spec(Keyword::Ob, value) => self.ob = Some(NameRef::of(name_field(value))),
+            Statement::Spec(Keyword::Fl, value) => {
+                self.fl = Some(NameRef::of(name_field(value)));
+                self.open_file = None;
+            }
+            Statement::Spec(Keyword::Fi | Keyword::Fe, value) => self.open_file = Some(NameRef::of(name_field(value))),
+            Statement::Header(b"positions", value) => self.columns = Columns::parse(value).unwrap_or_default(),
+            _ => {}
+        }
+    }
+
+    pub(in super::super) fn to_owned(self) -> OwnedBlockContext {
+        let Self { ob, fl, open_file, columns } = self;
+        OwnedBlockContext {
+            ob: ob.map(NameRef::to_owned),
+            fl: fl.map(NameRef::to_owned),
+            open_file: open_file.map(NameRef::to_owned),
+            columns,
+        }
+    }
+}
+
+/// A [`BlockContext`] kept beyond the chunk of the file that says it.
+#[derive(Debug, Clone, Default)]
+pub(in super::super) struct OwnedBlockContext {
+    pub(in super::super) ob: Option<OwnedNameRef>,
+    pub(in super::super) fl: Option<OwnedNameRef>,
+    pub(in super::super) open_file: Option<OwnedNameRef>,
+    pub(in super::super) columns: Columns,
+}
+
+impl OwnedBlockContext {
+    pub(in super::super) fn as_ref(&self) -> BlockContext<'_> {
+        BlockContext {
+            ob: self.ob.as_ref().map(OwnedNameRef::as_ref),
+            fl: self.fl.as_ref().map(OwnedNameRef::as_ref),
+            open_file: self.open_file.as_ref().map(OwnedNameRef::as_ref),
+            columns: self.columns,
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Second pass: names the code of unknown memory, chunk by chunk.
+//!
+//! Blocks that neither hold nor call code with a name are copied byte for byte. A block of a known object that
+//! calls such code has the statements in front of its `calls=` lines replaced. A block of unknown memory is decoded
+//! and written anew, as [`LineGroups`].
+
+use super::draft::{ChunkDraft, RewrittenChunk};
+use super::group_writer::write_groups;
+use super::index::FileIndex;
+use super::jit_functions::JitFunctions;
+use super::line_groups::LineGroups;
+use super::name_resolver::{NameResolver, ResolvedName};
+use super::output_name::{OutputName, ReaderContext, put_statement};
+use super::pending_callee::PendingCallee;
+use super::stats::RewriteStats;
+use crate::error::Error;
+use crate::formats::callgrind::grammar::{
+    BlockContext, Chunk, FunctionBlock, IdSpace, Keyword, NameField, NameRef, Statement, lines, name_field, statements,
+};
+
+/// Rewrites one chunk, independently of all others.
+pub fn rewrite_chunk(chunk: &Chunk, index: &FileIndex, jit: &dyn JitFunctions) -> RewrittenChunk {
+    let context = index.context_at(chunk.index);
+    let names = NameResolver { index, jit };
+    let rewriter = ChunkRewriter {
+        chunk,
+        names,
+        context,
+        draft: ChunkDraft::default(),
+        stats: RewriteStats::default(),
+        copied: 0,
+        reader: None,
+    };
+    rewriter.run()
+}
+
+struct ChunkRewriter<'a> {
+    chunk: &'a Chunk,
+    names: NameResolver<'a>,
+    context: BlockContext<'a>,
+    draft: ChunkDraft,
+    stats: RewriteStats,
+    /// The part of the chunk before this has been dealt with.
+    copied: usize,
+    /// Where readers of the output stand, if that is not what the input says.
+    reader: Option<ReaderContext<'a>>,
+}
+
+/// The block of a function while its end is looked for.
+#[derive(Clone, Copy)]
+struct OpenBlock<'a> {
+    start: usize,
+    context: BlockContext<'a>,
+    in_unknown: bool,
+    /// Whether it has names to be replaced.
+    renames: bool,
+}
+
+impl<'a> ChunkRewriter<'a> {
+    fn run(mut self) -> RewrittenChunk {
+        let mut open: Option<OpenBlock<'a>> = None;
+        let mut cob = None;
+        let text = &self.chunk.bytes;
+        for (at, text) in statements(text) {
+            let line = Statement::parse(text);
+            let offset = self.chunk.offset + at as u64;
+            if matches!(line, Statement::Spec(Keyword::Fn | Keyword::Ob | Keyword::Fl, _) | Statement::Header(..)) {
+                self.close(open.take(), at);
+                cob = None;
+            }
+            match line {
+                Statement::Spec(Keyword::Fn, value) => {
+                    let in_unknown = self.names.index.is_unknown_object(self.context.ob, offset);
+                    let renames =
+                        !in_unknown && self.names.resolve(name_field(value), false, offset) != ResolvedName::Unchanged;
+                    open = Some(OpenBlock { start: at, context: self.context, in_unknown, renames });
+                }
+                Statement::Spec(Keyword::Cob, value) => cob = Some(NameRef::of(name_field(value))),
+                Statement::Spec(Keyword::Cfn | Keyword::Jfn, value) => {
+                    if let Some(open) = open.as_mut().filter(|open| !open.in_unknown && !open.renames) {
+                        let in_unknown = cob.is_some() && self.names.index.is_unknown_object(cob, offset);
+                        open.renames =
+                            self.names.resolve(name_field(value), in_unknown, offset) != ResolvedName::Unchanged;
+                    }
+                }
+                Statement::Spec(Keyword::Calls, _) => cob = None,
+                Statement::Header(b"part" | b"thread" | b"pid" | b"positions" | b"events", _) => {
+                    self.copy_to(at);
+                    self.draft.forget_ids();
+                }
+                _ => {}
+            }
+            self.context.apply(line);
+        }
+        self.close(open, text.len());
+        self.copy_to(text.len());
+        if !self.chunk.last {
+            self.restore(self.context);
+        }
+        self.draft.finish(self.stats)
+    }
+
+    /// Copies what stands before `end` as it is.
+    fn copy_to(&mut self, end: usize) {
+        let Some(bytes) = self.chunk.bytes.get(self.copied..end) else { return };
+        if let Some(reader) = &mut self.reader {
+            for (_, text) in statements(bytes) {
+                match Statement::parse(text) {
+                    Statement::Spec(Keyword::Ob, value) => {
+                        reader.ob = Some(OutputName::Input(NameRef::of(name_field(value))))
+                    }
+                    Statement::Spec(key @ (Keyword::Fl | Keyword::Fi | Keyword::Fe), value) => {
+                        reader.file = Some(OutputName::Input(NameRef::of(name_field(value))));
+                        reader.fl = if key == Keyword::Fl { reader.file } else { reader.fl };
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.draft.put(bytes);
+        self.copied = end;
+    }
+
+    /// Makes readers of the output inherit what the input says.
+    fn restore(&mut self, context: BlockContext<'a>) {
+        let Some(reader) = self.reader.take() else { return };
+        if let Some(ob) = context.ob.map(OutputName::Input).filter(|ob| reader.ob != Some(*ob)) {
+            put_statement(&mut self.draft, b"ob=", ob, IdSpace::Object);
+        }
+        let (fl, file) = (context.fl.map(OutputName::Input), context.open_file.or(context.fl).map(OutputName::Input));
+        if (reader.fl, reader.file) == (fl, file) {
+            return;
+        }
+        if let Some(fl) = context.fl {
+            put_statement(&mut self.draft, b"fl=", OutputName::Input(fl), IdSpace::File);
+        }
+        if let Some(open) = context.open_file {
+            put_statement(&mut self.draft, b"fi=", OutputName::Input(open), IdSpace::File);
+        }
+    }
+
+    /// Deals with a block that ends at `end`.
+    fn close(&mut self, open: Option<OpenBlock<'a>>, end: usize) {
+        let Some(open) = open else { return };
+        if open.in_unknown && self.regroup(open, end) {
+            self.copied = end;
+            return;
+        }
+        if !open.in_unknown {
+            let (text, names) = (&self.chunk.bytes[open.start..end], self.names);
+            self.stats.misattributed.look(text, open.context, !names.index.is_by_valgrind(), names.jit);
+        }
+        if self.reader.is_some() {
+            self.copy_to(open.start);
+            self.restore(open.context);
+        }
+        if open.renames {
+            self.copy_to(open.start);
+            self.edit(open, end);
+            self.copied = end;
+        }
+    }
+
+    /// Whether a block of unknown memory was written anew.
+    fn regroup(&mut self, open: OpenBlock<'a>, end: usize) -> bool {
+        let offset = self.chunk.offset + open.start as u64;
+        let text = &self.chunk.bytes[open.start..end];
+        let Some(block) = FunctionBlock::parse(text, open.context, !self.names.index.is_by_valgrind()) else {
+            self.stats.skipped.add(Error::new("its positions do not add up").at(offset));
+            return false;
+        };
+        let Some(groups) =
+            LineGroups::of(&block, self.names, open.context, offset..self.chunk.offset + end as u64, &mut self.stats)
+        else {
+            return false;
+        };
+        self.copy_to(open.start);
+        let before = self.reader.unwrap_or_else(|| ReaderContext {
+            ob: open.context.ob.map(OutputName::Input),
+            fl: open.context.fl.map(OutputName::Input),
+            file: open.context.open_file.or(open.context.fl).map(OutputName::Input),
+        });
+        self.reader = Some(write_groups(&groups, &mut self.draft, before));
+        true
+    }
+
+    /// Replaces the callees of a block of a known object.
+    fn edit(&mut self, open: OpenBlock<'a>, end: usize) {
+        let base = self.chunk.offset + open.start as u64;
+        let mut callee = PendingCallee::default();
+        for (at, text) in lines(&self.chunk.bytes[open.start..end]) {
+            let offset = base + at as u64;
+            match Statement::parse(text) {
+                Statement::Spec(Keyword::Cob, value) => callee.hold(text, Some(value)),
+                Statement::Spec(Keyword::Cfi, _) => callee.hold(text, None),
+                Statement::Spec(Keyword::Cfn, value) => {
+                    let in_unknown = callee.cob.is_some() && self.names.index.is_unknown_object(callee.cob, offset);
+                    let named = self.names.resolve(name_field(value), in_unknown, offset);
+                    self.edit_callee(&mut callee, text, named, name_field(value));
+                }
+                Statement::Spec(Keyword::Fn, value) => self.edit_name(b"fn=", text, value, offset),
+                Statement::Spec(Keyword::Jfn, value) => self.edit_name(b"jfn=", text, value, offset),
+                Statement::Spec(Keyword::Calls, _) => {
+                    callee.release(&mut self.draft);
+                    callee.cob = None;
+                    self.put_line(text);
+                }
+                _ => self.put_line(text),
+            }
+        }
+        callee.release(&mut self.draft);
+        // The last line of a file may lack its line feed: then so does the copy.
+        if self.chunk.bytes.get(end - 1) != Some(&b'\n') {
+            self.draft.bytes.pop();
+        }
+    }
+
+    fn put_line(&mut self, text: &[u8]) {
+        self.draft.put(text);
+        self.draft.put(b"\n");
+    }
+
+    fn edit_callee(
+        &mut self,
+        callee: &mut PendingCallee<'a>,
+        text: &'a [u8],
+        named: ResolvedName<'a>,
+        field: NameField<'a>,
+    ) {
+        let ResolvedName::Jit(entry, tail) = named else {
+            callee.release(&mut self.draft);
+            self.put_named(b"cfn=", text, named);
+            return;
+        };
+        callee.release_definitions(&mut self.draft);
+        if let NameField::Define(id, _) = field {
+            self.draft.dropped_function(id);
+        }
+        let jit = self.names.jit;
+        put_statement(&mut self.draft, b"cob=", OutputName::New(jit.object()), IdSpace::Object);
+        put_statement(&mut self.draft, b"cfi=", OutputName::New(jit.file(entry)), IdSpace::File);
+        let name = [jit.name(entry), &tail].concat();
+        put_statement(&mut self.draft, b"cfn=", OutputName::New(&name), IdSpace::Function);
+    }
+
+    fn edit_name(&mut self, key: &[u8], text: &'a [u8], value: &'a [u8], offset: u64) {
+        let named = self.names.resolve(name_field(value), false, offset);
+        self.put_named(key, text, named);
+    }
+
+    fn put_named(&mut self, key: &[u8], text: &[u8], named: ResolvedName<'_>) {
+        match named {
+            ResolvedName::CallersReplaced(id, name) => {
+                self.draft.put(key);
+                if let Some(id) = id {
+                    self.draft.put(format!("({id}) ").as_bytes());
+                }
+                self.put_line(&name);
+            }
+            ResolvedName::Raw(id, name) => {
+                self.draft.put(key);
+                self.draft.input_function(id, name);
+                self.draft.put(b"\n");
+            }
+            ResolvedName::Unchanged | ResolvedName::Jit(..) => self.put_line(text),
+        }
+    }
+}

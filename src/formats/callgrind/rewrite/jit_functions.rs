@@ -1,0 +1,27 @@
+//! What a rewrite asks about the code in memory that no file backs.
+
+/// The functions that a JIT compiler put into memory that no file backs. They are numbered; each has a name that no
+/// other has.
+pub trait JitFunctions: Sync {
+    /// The entry that covers an address.
+    fn at(&self, addr: u64) -> Option<usize>;
+    /// The name of an entry.
+    fn name(&self, entry: usize) -> &[u8];
+    /// The source file that the function is in; `???` if that is not known.
+    fn file(&self, entry: usize) -> &[u8];
+    /// The object that holds the code of all entries.
+    fn object(&self) -> &[u8];
+    /// Source positions in an entry, sorted by address; each holds up to the next. Empty if none are known.
+    fn lines(&self, entry: usize) -> Vec<CodeLine<'_>>;
+}
+
+/// A source position from an address on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeLine<'a> {
+    /// The address at run time.
+    pub addr: u64,
+    /// The source file.
+    pub file: &'a [u8],
+    /// The line in it, from 1; 0 if it is not known.
+    pub line: u32,
+}

@@ -1,0 +1,139 @@
+//! First pass over one chunk: which ids it defines, and what it leaves behind for the next.
+
+use crate::formats::callgrind::grammar::{
+    BlockContext, Chunk, IdSpace, Keyword, NameField, NameRef, OwnedBlockContext, OwnedNameRef, Statement, UNKNOWN,
+    has_raw_part, name_field, raw_name, statements,
+};
+use rustc_hash::FxHashSet;
+
+/// What one chunk of the file defines, to be put in order by [`super::index::FileIndex::append`].
+#[derive(Debug)]
+pub struct ChunkFacts {
+    pub(super) definitions: Vec<Definition>,
+    pub(super) headers: Vec<HeaderLine>,
+    /// Addresses that functions without an id are named by.
+    pub(super) raw_heads: Vec<(u64, DefiningObject)>,
+    pub(super) max_ids: [u32; 3],
+    /// What the chunk leaves in force.
+    pub(super) changes: OwnedBlockContext,
+    /// Whether it says which columns there are.
+    pub(super) changed_columns: bool,
+}
+
+/// `word: value`
+pub(super) type HeaderLine = (Box<[u8]>, Box<[u8]>);
+
+/// An id gets its meaning.
+#[derive(Debug)]
+pub(super) struct Definition {
+    pub(super) offset: u64,
+    pub(super) id: u32,
+    pub(super) what: Defined,
+}
+
+/// What an id was defined as.
+#[derive(Debug)]
+pub(super) enum Defined {
+    Object {
+        unknown: bool,
+    },
+    /// Empty if it has no raw part.
+    Function {
+        name: Box<[u8]>,
+        object: DefiningObject,
+    },
+}
+
+/// The object of a function where it is named.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum DefiningObject {
+    /// Said in this chunk.
+    Said(OwnedNameRef),
+    /// The one at the start of the chunk.
+    Inherited,
+}
+
+/// Looks through one chunk, independently of all others.
+pub fn scan_chunk(chunk: &Chunk) -> ChunkFacts {
+    let mut scan = ChunkScan::default();
+    for (at, text) in statements(&chunk.bytes) {
+        scan.statement(chunk.offset + at as u64, Statement::parse(text));
+    }
+    let ChunkScan { definitions, headers, raw_heads, max_ids, context, changed_columns, .. } = scan;
+    ChunkFacts { definitions, headers, raw_heads, max_ids, changes: context.to_owned(), changed_columns }
+}
+
+#[derive(Debug, Default)]
+struct ChunkScan<'a> {
+    definitions: Vec<Definition>,
+    headers: Vec<HeaderLine>,
+    raw_heads: Vec<(u64, DefiningObject)>,
+    max_ids: [u32; 3],
+    context: BlockContext<'a>,
+    changed_columns: bool,
+    cob: Option<NameRef<'a>>,
+    /// Raw names without ids that are in `raw_heads`.
+    seen: FxHashSet<(u64, Option<NameRef<'a>>)>,
+}
+
+impl<'a> ChunkScan<'a> {
+    fn statement(&mut self, offset: u64, line: Statement<'a>) {
+        match line {
+            Statement::Spec(key, value) => self.spec(offset, key, value),
+            Statement::Header(word, value) => self.header(word, value),
+            Statement::Cost(_) | Statement::Other => {}
+        }
+        self.context.apply(line);
+    }
+
+    fn header(&mut self, word: &[u8], value: &[u8]) {
+        if matches!(word, b"creator" | b"pid" | b"events" | b"part" | b"positions") {
+            self.headers.push((word.into(), value.into()));
+            self.changed_columns |= word == b"positions";
+        }
+    }
+
+    fn spec(&mut self, offset: u64, key: Keyword, value: &'a [u8]) {
+        let Some(space) = key.space() else {
+            if key == Keyword::Calls {
+                self.cob = None;
+            }
+            return;
+        };
+        let field = name_field(value);
+        if key == Keyword::Cob {
+            self.cob = Some(NameRef::of(field));
+        }
+        if let NameField::Define(id, _) | NameField::Refer(id) = field {
+            let max = &mut self.max_ids[space as usize];
+            *max = id.max(*max);
+        }
+        match (field, space) {
+            (NameField::Define(id, name), IdSpace::Object) => {
+                let what = Defined::Object { unknown: name == UNKNOWN };
+                self.definitions.push(Definition { offset, id, what });
+            }
+            (NameField::Define(id, name), IdSpace::Function) => {
+                let name = if has_raw_part(name) { name.into() } else { Box::default() };
+                let what = Defined::Function { name, object: self.object_of(key) };
+                self.definitions.push(Definition { offset, id, what });
+            }
+            (NameField::Plain(name), IdSpace::Function) => {
+                if let Some((addr, _)) = raw_name(name)
+                    && self.seen.insert((addr, self.said_object(key)))
+                {
+                    self.raw_heads.push((addr, self.object_of(key)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn said_object(&self, key: Keyword) -> Option<NameRef<'a>> {
+        self.cob.filter(|_| key == Keyword::Cfn).or(self.context.ob)
+    }
+
+    fn object_of(&self, key: Keyword) -> DefiningObject {
+        self.said_object(key).map_or(DefiningObject::Inherited, |object| DefiningObject::Said(object.to_owned()))
+    }
+}

@@ -1,0 +1,18 @@
+//! Call graphs and stacks: a file is read as a call graph, out of which stacks are made; stacks are written as one.
+
+mod call_order;
+mod call_paths;
+mod graph;
+mod write;
+
+pub use write::write;
+
+use crate::error::{Result, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::model::stacks::Profile;
+use std::io;
+
+/// Reads the call graph as stacks.
+pub fn read(input: &mut dyn io::Read, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    Ok(call_paths::profile_of(&graph::read(input, warnings)?))
+}
