@@ -1,0 +1,162 @@
+; The program that tiers.c runs for fixtures/tiers-recording: four scenes, in another order each round.
+
+; How many ways are there to put so many queens on a board? Cell i of the heap: the queen's column in row i.
+(define (safe row column)
+  (do
+    (set i 0)
+    (set good 1)
+    (while (< i row)
+      (set other (at i))
+      (if (= other column) (set good 0) 0)
+      (if (= (- row i) (- column other)) (set good 0) 0)
+      (if (= (- row i) (- other column)) (set good 0) 0)
+      (set i (+ i 1)))
+    good))
+(define (place row size)
+  (if (= row size)
+    1
+    (do
+      (set column 0)
+      (set ways 0)
+      (while (< column size)
+        (if (safe row column)
+          (do
+            (put row column)
+            (set ways (+ ways (place (+ row 1) size))))
+          0)
+        (set column (+ column 1)))
+      ways)))
+(define (queens size)
+  (print (place 0 size)))
+
+; Mandelbrot's set in numbers with 16 bits behind the point.
+(define (escape cx cy)
+  (do
+    (set x 0)
+    (set y 0)
+    (set n 0)
+    (while (< n 60)
+      (set xx (fixed* x x))
+      (set yy (fixed* y y))
+      (if (< (* 4 65536) (+ xx yy))
+        (set n 1000)
+        (do
+          (set y (+ (* 2 (fixed* x y)) cy))
+          (set x (+ (- xx yy) cx))
+          (set n (+ n 1)))))
+    (< n 1000)))
+(define (row y size)
+  (do
+    (set x 0)
+    (set inside 0)
+    (while (< x size)
+      (set inside (+ inside (escape (- (/ (* x 196608) size) 131072) y)))
+      (set x (+ x 1)))
+    inside))
+(define (mandelbrot size)
+  (do
+    (set line 0)
+    (set inside 0)
+    (while (< line size)
+      (set inside (+ inside (row (- (/ (* line 131072) size) 65536) size)))
+      (set line (+ line 1)))
+    (print inside)))
+
+; Sorts random numbers, from cell 1024 on.
+(define (partition low high)
+  (do
+    (set pivot (at (/ (+ low high) 2)))
+    (set i low)
+    (set j high)
+    (while (< i (+ j 1))
+      (while (< (at i) pivot) (set i (+ i 1)))
+      (while (< pivot (at j)) (set j (- j 1)))
+      (if (< j i)
+        0
+        (do
+          (set other (at i))
+          (put i (at j))
+          (put j other)
+          (set i (+ i 1))
+          (set j (- j 1)))))
+    i))
+(define (quicksort low high)
+  (if (< low high)
+    (do
+      (set middle (partition low high))
+      (quicksort low (- middle 1))
+      (quicksort middle high))
+    0))
+(define (shuffle from count)
+  (do
+    (set i 0)
+    (while (< i count)
+      (put (+ from i) (random 1000000))
+      (set i (+ i 1)))
+    count))
+(define (sort count)
+  (do
+    (shuffle 1024 count)
+    (quicksort 1024 (+ 1023 count))
+    (print (at (+ 1024 (/ count 2))))))
+
+; Conway's game of life on 64 by 64 cells, from cell 32768 or 40960 on.
+(define (neighbours cell)
+  (+ (+ (+ (at (- cell 65)) (at (- cell 64))) (+ (at (- cell 63)) (at (- cell 1))))
+     (+ (+ (at (+ cell 1)) (at (+ cell 63))) (+ (at (+ cell 64)) (at (+ cell 65))))))
+(define (next-cell cell)
+  (do
+    (set around (neighbours cell))
+    (if (= around 3) 1 (if (= around 2) (at cell) 0))))
+(define (life-row old new end)
+  (do
+    (set living 0)
+    (while (< old end)
+      (set cell (next-cell old))
+      (put new cell)
+      (set living (+ living cell))
+      (set old (+ old 1))
+      (set new (+ new 1)))
+    living))
+(define (generation old new)
+  (do
+    (set i 64)
+    (set living 0)
+    (while (< i 4032)
+      (set living (+ living (life-row (+ old i) (+ new i) (+ (+ old i) 64))))
+      (set i (+ i 64)))
+    living))
+(define (sow from)
+  (do
+    (set i 0)
+    (while (< i 4096)
+      (put (+ from i) (/ (random 3) 2))
+      (set i (+ i 1)))
+    from))
+(define (life generations)
+  (do
+    (sow 32768)
+    (set n 0)
+    (while (< n generations)
+      (generation 32768 40960)
+      (set living (generation 40960 32768))
+      (set n (+ n 2)))
+    (print living)))
+
+(define (scene which)
+  (if (= which 0) (queens 8)
+    (if (= which 1) (mandelbrot 80)
+      (if (= which 2) (sort 8000)
+        (life 14)))))
+; Throws away what was compiled after each round: where one function was, another one comes to be.
+(define (main)
+  (do
+    (set round 0)
+    (while (< round 16)
+      (set n 0)
+      (while (< n 4)
+        (scene (% (+ round n) 4))
+        (set n (+ n 1)))
+      (flush)
+      (set round (+ round 1)))
+    round))
