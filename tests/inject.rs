@@ -4,6 +4,8 @@
 mod cut;
 #[path = "inject/finding.rs"]
 mod finding;
+#[path = "inject/forks.rs"]
+mod forks;
 #[path = "inject/generated.rs"]
 mod generated;
 #[path = "inject/memory.rs"]

@@ -16,6 +16,7 @@
 //! A forked child keeps only what it mapped itself; for anything else it asks its parent, as of the fork.
 
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
+use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::backing;
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
@@ -24,8 +25,6 @@ use std::collections::BTreeMap;
 
 /// The pid under which perf records kernel maps.
 const KERNEL_PID: Pid = Pid(-1);
-/// How many forks back a lookup goes: more generations than this without an exec are a loop in a damaged file.
-const MAX_GENERATIONS: usize = 256;
 
 /// Where an address belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +55,8 @@ pub struct AddressSpaces {
     dsos: Dsos,
     spaces: FxHashMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
+    /// Whom to ask for what a process has not mapped itself.
+    ancestry: Ancestry,
 }
 
 /// Addresses mean something else in each of these.
@@ -74,10 +75,6 @@ struct Space {
     regions: Vec<Region>,
     /// The highest end in the subtree of each region, of the balanced tree that binary search walks.
     tops: Vec<u64>,
-    /// Whom to ask for what was never mapped here.
-    parent: Option<(Pid, Nanos)>,
-    /// When the image was replaced: nothing is inherited from then on.
-    first_exec: Option<Nanos>,
 }
 
 /// One rectangle.
@@ -97,11 +94,9 @@ struct Region {
 impl AddressSpaces {
     /// Builds them from what a recording tells.
     pub fn new(processes: &Processes) -> Self {
-        let mut spaces = Self::default();
+        let mut spaces = Self { ancestry: Ancestry::new(processes), ..Self::default() };
         let mut builders: BTreeMap<(Pid, Realm), Builder> = BTreeMap::new();
         for (&pid, process) in &processes.by_pid {
-            // A process that mapped nothing itself may still have inherited everything.
-            builders.entry((pid, Realm::User)).or_default();
             let mut last: Option<(&Mapping, DsoId)> = None;
             for mapping in &process.mappings {
                 let realm = Realm::of(pid, mapping);
@@ -126,8 +121,6 @@ impl AddressSpaces {
                 && let Some(process) = processes.by_pid.get(&pid)
             {
                 builder.exec_before(Nanos(u64::MAX), process, realm);
-                space.parent = process.forked.filter(|&(parent, _)| parent != pid);
-                space.first_exec = process.execs.first().copied();
             }
             space.index(builder.finish());
             spaces.spaces.insert((pid, realm), space);
@@ -163,20 +156,13 @@ impl AddressSpaces {
         self.spaces.get(&(pid, realm))?.find(addr, time)
     }
 
-    fn user(&self, mut pid: Pid, addr: Addr, mut time: Nanos) -> Option<Place> {
-        let asked = time;
-        for generation in 0..MAX_GENERATIONS {
-            let space = self.spaces.get(&(pid, Realm::User))?;
-            if let Some(place) = space.find(addr, time) {
-                return Some(if generation == 0 { place } else { Place { until: asked, ..place } });
-            }
-            let (parent, forked) = space.parent?;
-            if forked > time || space.first_exec.is_some_and(|exec| exec <= time) {
-                return None;
-            }
-            (pid, time) = (parent, forked);
-        }
-        None
+    fn user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
+        let own = self.in_realm(pid, Realm::User, addr, time);
+        own.or_else(|| {
+            let mut above = self.ancestry.inherited(pid, Some(time)).skip(1);
+            let at = |of: Ancestor| self.in_realm(of.pid, Realm::User, addr, of.time?);
+            above.find_map(at).map(|place| Place { until: time, ..place })
+        })
     }
 
     /// BPF programs and the like come and go inside the kernel's range.

@@ -5,7 +5,8 @@ use super::namespaces::PidNamespaces;
 use super::record::{Mmap, Record, Task};
 use super::walk::RawRecord;
 use super::{Feature, Recording};
-use crate::error::Skipped;
+use crate::error::{Error, Skipped};
+use crate::model::ancestry::Ancestry;
 use crate::model::backing::{self, Backing};
 use crate::model::process::{BuildId, CpuMode, KernelSymbol, Mapping, Marker, Process, Processes, TscConversion};
 use crate::model::threads::Threads;
@@ -135,6 +136,11 @@ impl Survey {
         }
         for (pid, inner) in std::mem::take(&mut self.namespaces).numbers() {
             self.process(pid).inner_pid.get_or_insert(inner);
+        }
+        for &pid in Ancestry::new(&self.processes).endless() {
+            let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);
+            let said = format!("process {pid} is forked from process {parent}, but that line of ancestors has no end");
+            self.skipped.add(Error::new(said));
         }
         for process in self.processes.by_pid.values_mut() {
             process.mappings.sort_by_key(|mapping| mapping.time);

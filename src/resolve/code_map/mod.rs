@@ -26,6 +26,7 @@ mod sweep;
 pub use list::CodeList;
 pub use pieces::Pieces;
 
+use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::code::Code;
 use crate::model::process::Processes;
 use crate::model::{Addr, Nanos, Pid};
@@ -91,8 +92,7 @@ pub struct Hit {
 pub struct CodeMap<'data> {
     pieces: Pieces<'data>,
     layers: BTreeMap<Pid, Layer>,
-    /// Child → parent, when, and until when the child still runs its parent's program.
-    forks: BTreeMap<Pid, Fork>,
+    ancestry: Ancestry,
     overlaps: u64,
 }
 
@@ -102,16 +102,6 @@ struct Layer {
     timed: Stab,
     untimed: Stab,
 }
-
-#[derive(Debug, Clone, Copy)]
-struct Fork {
-    parent: Pid,
-    at: Nanos,
-    exec: Nanos,
-}
-
-/// A child of a child of a child: nobody goes deeper, and a circle of pids must end.
-const MAX_GENERATIONS: usize = 32;
 
 impl<'data> CodeMap<'data> {
     /// Builds the map. There is one list for each source; where two speak of one place and time, the later one holds.
@@ -134,12 +124,7 @@ impl<'data> CodeMap<'data> {
             })
         });
         map.pieces.codes = codes;
-        for (&pid, process) in &processes.by_pid {
-            if let Some((parent, at)) = process.forked.filter(|(parent, _)| *parent != pid) {
-                let exec = process.execs.iter().copied().find(|exec| *exec >= at).unwrap_or(Nanos(u64::MAX));
-                map.forks.insert(pid, Fork { parent, at, exec });
-            }
-        }
+        map.ancestry = Ancestry::new(processes);
         map
     }
 
@@ -174,13 +159,8 @@ impl<'data> CodeMap<'data> {
 
     /// The layers of a process and of those it was forked from, each with the time up to which it is inherited.
     fn family(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = (&Layer, Option<Nanos>)> + Clone + '_ {
-        let next = move |&(pid, time): &(Pid, Option<Nanos>)| {
-            let fork = self.forks.get(&pid)?;
-            let ran_own_program = time.map_or(fork.exec.0 != u64::MAX, |time| time >= fork.exec);
-            (!ran_own_program).then(|| (fork.parent, Some(time.map_or(fork.at, |time| time.min(fork.at)))))
-        };
-        let line = std::iter::successors(Some((pid, time)), next).take(MAX_GENERATIONS);
-        line.filter_map(|(pid, time)| Some((self.layers.get(&pid)?, time)))
+        let ancestors = self.ancestry.inherited(pid, time);
+        ancestors.filter_map(|Ancestor { pid, time }| Some((self.layers.get(&pid)?, time)))
     }
 
     /// A piece of code.

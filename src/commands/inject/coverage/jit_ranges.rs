@@ -1,5 +1,6 @@
 //! Where there can be JIT code, whatever the time.
 
+use crate::model::ancestry::Ancestry;
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
 use crate::resolve::code_map::CodeMap;
@@ -20,14 +21,14 @@ impl JitRanges {
             own.entry(pid).or_default().push((start, end));
         }
         own.values_mut().for_each(merge);
+        let ancestry = Ancestry::new(processes);
         let mut ranges = Self::default();
         for &pid in processes.by_pid.keys().chain(own.keys()) {
             if without.contains(&pid) {
                 continue;
             }
-            let parents = std::iter::successors(Some(pid), |pid| Some(processes.by_pid.get(pid)?.forked?.0));
-            let parents = parents.take(32).filter(|pid| !without.contains(pid));
-            let mut all: Vec<_> = parents.filter_map(|pid| own.get(&pid)).flatten().copied().collect();
+            let ancestors = ancestry.ancestors(pid).filter(|pid| !without.contains(pid));
+            let mut all: Vec<_> = ancestors.filter_map(|pid| own.get(&pid)).flatten().copied().collect();
             merge(&mut all);
             if !all.is_empty() {
                 ranges.by_pid.insert(pid, all);

@@ -12,6 +12,7 @@ pub(in crate::commands) use address_allocator::AddressAllocator;
 use crate::error::{Error, Result};
 use crate::formats::elf_image::{Addressing, Helper, Image, ImageBuilder, Place, SlotId, Target};
 use crate::io::{self, NewFile};
+use crate::model::ancestry::Ancestry;
 use crate::model::code::Code;
 use crate::model::process::{BuildId, Processes};
 use crate::model::{Addr, Pid};
@@ -183,8 +184,8 @@ fn distinct(codes: &Pieces<'_>, segments: &[SegmentId]) -> (Vec<u32>, Vec<(CodeI
 
 /// Where programs and libraries were mapped in a process and in those that it forked, which share its code.
 fn other_files(processes: &Processes, pid: Pid) -> Vec<Range<u64>> {
-    let parent = |pid: &Pid| processes.by_pid.get(pid).and_then(|process| process.forked).map(|(parent, _)| parent);
-    let shares = |of: &Pid| std::iter::successors(Some(*of), parent).take(32).any(|of| of == pid);
+    let ancestry = Ancestry::new(processes);
+    let shares = |of: &Pid| ancestry.ancestors(*of).any(|of| of == pid);
     let mut ranges = Vec::new();
     for (_, process) in processes.by_pid.iter().filter(|(of, _)| shares(of)) {
         let code = process.mappings.iter().filter(|map| map.executable && map.backing().is_library());

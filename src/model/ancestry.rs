@@ -1,0 +1,195 @@
+//! Who was forked from whom: what a child did not load or map itself it has from its ancestors, each as of the fork.
+//!
+//! ```text
+//! 7 ──┬─────────────────▶ time      asked for 9 as of d, the ancestors are 8 as of c and 7 as of a:
+//!     a 8 ──┬──────────▶            what 7 does after a, and 8 after c, is theirs alone
+//!           c 9 ──d──▶
+//! ```
+//!
+//! Numbers of processes are used again. An ancestor that was itself forked later than its child is such a case: the
+//! line of ancestors ends with it.
+
+use super::process::Processes;
+use super::{Nanos, Pid};
+use rustc_hash::FxHashMap;
+
+/// Lines that are longer are damage, or an attempt to make every lookup slow: this many processes would have to run
+/// one after the other, none of which execs.
+const MAX_GENERATIONS: u32 = 1 << 14;
+
+/// The forks of a recording, for many lookups.
+#[derive(Debug, Clone, Default)]
+pub struct Ancestry {
+    forks: FxHashMap<Pid, Fork>,
+    endless: Vec<Pid>,
+}
+
+/// Where a process comes from.
+#[derive(Debug, Clone, Copy)]
+struct Fork {
+    parent: Pid,
+    at: Nanos,
+    /// When it replaced what it had inherited by a program of its own.
+    exec: Option<Nanos>,
+}
+
+/// A process, and as of when something is asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ancestor {
+    /// The process.
+    pub pid: Pid,
+    /// The moment; `None` is the end of the recording.
+    pub time: Option<Nanos>,
+}
+
+impl Ancestry {
+    /// Of all processes.
+    pub fn new(processes: &Processes) -> Self {
+        let mut ancestry = Self::default();
+        for (&pid, process) in &processes.by_pid {
+            if let Some((parent, at)) = process.forked.filter(|(parent, _)| *parent != pid) {
+                let exec = process.execs.iter().copied().find(|exec| *exec >= at);
+                ancestry.forks.insert(pid, Fork { parent, at, exec });
+            }
+        }
+        ancestry.end_lines();
+        ancestry
+    }
+
+    /// The process itself, then those of which it runs code or has mappings at `time`: as far up as each of them still
+    /// ran what it was forked with.
+    pub fn inherited(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
+        self.line(Ancestor { pid, time }, |fork, time| {
+            fork.exec.is_none_or(|exec| time.is_some_and(|time| time < exec))
+        })
+    }
+
+    /// The process itself, then all that it may have inherited from at any time.
+    pub fn ancestors(&self, pid: Pid) -> impl Iterator<Item = Pid> + '_ {
+        self.line(Ancestor { pid, time: None }, |_, _| true).map(|ancestor| ancestor.pid)
+    }
+
+    fn line(
+        &self,
+        first: Ancestor,
+        inherits: impl Fn(&Fork, Option<Nanos>) -> bool + Clone,
+    ) -> impl Iterator<Item = Ancestor> + Clone {
+        std::iter::successors(Some(first), move |&Ancestor { pid, time }| {
+            let fork = self.forks.get(&pid)?;
+            let goes_on = time.is_none_or(|time| fork.at <= time) && inherits(fork, time);
+            goes_on.then_some(Ancestor { pid: fork.parent, time: Some(fork.at) })
+        })
+    }
+
+    /// Processes that are their own ancestors, or have more of them than anybody has: they inherit nothing.
+    pub fn endless(&self) -> &[Pid] {
+        &self.endless
+    }
+
+    /// Cuts the lines that lead back to where they began, and those that are longer than any.
+    fn end_lines(&mut self) {
+        let mut pids: Vec<Pid> = self.forks.keys().copied().collect();
+        pids.sort_unstable();
+        // How many ancestors a process has; not yet true of those in the line under way.
+        let mut depths: FxHashMap<Pid, u32> = FxHashMap::default();
+        for pid in pids {
+            let mut line = Vec::new();
+            let mut next = Some(pid);
+            while let Some(pid) = next.filter(|pid| !depths.contains_key(pid)) {
+                depths.insert(pid, 0);
+                line.push(pid);
+                next = self.forked_parent(pid);
+            }
+            // The line has come back to itself.
+            next.filter(|known| line.contains(known)).into_iter().for_each(|first| self.cut(first));
+            let mut depth = next.map_or(0, |known| depths[&known]);
+            for pid in line.into_iter().rev() {
+                if depth == MAX_GENERATIONS {
+                    self.cut(pid);
+                }
+                depth = if self.forks.contains_key(&pid) { depth + 1 } else { 0 };
+                depths.insert(pid, depth);
+            }
+        }
+    }
+
+    /// The parent, if the line goes on from there.
+    fn forked_parent(&self, pid: Pid) -> Option<Pid> {
+        let fork = self.forks.get(&pid)?;
+        self.forks.get(&fork.parent).filter(|above| above.at <= fork.at).map(|_| fork.parent)
+    }
+
+    fn cut(&mut self, pid: Pid) {
+        self.forks.remove(&pid);
+        self.endless.push(pid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::process::Process;
+
+    /// Child, parent, and when.
+    fn ancestry(forks: &[(i32, i32, u64)]) -> Ancestry {
+        let process = |&(pid, parent, at): &(i32, i32, u64)| {
+            (Pid(pid), Process { forked: Some((Pid(parent), Nanos(at))), ..Process::default() })
+        };
+        Ancestry::new(&Processes { by_pid: forks.iter().map(process).collect(), ..Processes::default() })
+    }
+
+    fn pids(ancestry: &Ancestry, pid: i32, time: Option<u64>) -> Vec<(i32, Option<u64>)> {
+        let line = ancestry.inherited(Pid(pid), time.map(Nanos));
+        line.map(|Ancestor { pid, time }| (pid.0, time.map(|time| time.0))).collect()
+    }
+
+    #[test]
+    fn each_ancestor_is_asked_as_of_the_fork() {
+        let ancestry = ancestry(&[(8, 7, 10), (9, 8, 20)]);
+        assert_eq!(pids(&ancestry, 9, Some(30)), [(9, Some(30)), (8, Some(20)), (7, Some(10))]);
+        assert_eq!(pids(&ancestry, 9, None), [(9, None), (8, Some(20)), (7, Some(10))]);
+        assert_eq!(pids(&ancestry, 9, Some(19)), [(9, Some(19))]);
+        assert_eq!(pids(&ancestry, 1, None), [(1, None)]);
+    }
+
+    #[test]
+    fn what_runs_a_program_of_its_own_inherits_nothing() {
+        let mut processes = Processes::default();
+        let process = |parent, at, execs: &[u64]| Process {
+            forked: Some((Pid(parent), Nanos(at))),
+            execs: execs.iter().copied().map(Nanos).collect(),
+            ..Process::default()
+        };
+        processes.by_pid.insert(Pid(8), process(7, 10, &[5, 25]));
+        processes.by_pid.insert(Pid(9), process(8, 20, &[40]));
+        let ancestry = Ancestry::new(&processes);
+        assert_eq!(pids(&ancestry, 9, Some(39)), [(9, Some(39)), (8, Some(20)), (7, Some(10))]);
+        assert_eq!(pids(&ancestry, 9, Some(40)), [(9, Some(40))]);
+        assert_eq!(pids(&ancestry, 9, None), [(9, None)]);
+        assert_eq!(pids(&ancestry, 8, Some(25)), [(8, Some(25))]);
+        assert_eq!(ancestry.ancestors(Pid(9)).collect::<Vec<_>>(), [9, 8, 7].map(Pid));
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_ends_the_line() {
+        // 7 forks 8 and ends; then 8 forks another 7.
+        let ancestry = ancestry(&[(8, 7, 10), (7, 8, 20)]);
+        assert_eq!(pids(&ancestry, 7, Some(30)), [(7, Some(30)), (8, Some(20)), (7, Some(10))]);
+        assert_eq!(pids(&ancestry, 8, Some(30)), [(8, Some(30)), (7, Some(10))]);
+        assert_eq!(ancestry.endless(), []);
+    }
+
+    #[test]
+    fn circles_and_endless_lines_are_cut() {
+        let circle = ancestry(&[(5, 5, 0), (7, 9, 0), (8, 7, 0), (9, 8, 0), (10, 9, 0)]);
+        assert_eq!(circle.endless(), [Pid(7)]);
+        assert_eq!(pids(&circle, 10, None), [(10, None), (9, Some(0)), (8, Some(0)), (7, Some(0))]);
+        assert_eq!(pids(&circle, 5, None), [(5, None)]);
+        let limit = MAX_GENERATIONS as i32;
+        let forks: Vec<_> = (1..=limit + 2).map(|pid| (pid, pid - 1, 0)).collect();
+        let line = ancestry(&forks);
+        assert_eq!(line.endless(), [Pid(limit + 1)]);
+        assert_eq!(line.ancestors(Pid(limit)).count(), limit as usize + 1);
+        assert_eq!(line.ancestors(Pid(limit + 2)).count(), 2);
+    }
+}

@@ -1,0 +1,54 @@
+//! Code that is inherited over any number of forks.
+
+use super::odd::{AT, Odd, PID, load};
+use super::support::jitdump::JitDump;
+use super::support::perf_data::{Mmap, Mode, Stamp};
+use std::fs;
+use std::process::Command;
+
+/// Where a library is mapped, before the first fork.
+const LIBRARY: u64 = 0x40_0000;
+
+/// A process that is forked from one that is forked from one, and so on; then a sample in JIT code and one in a
+/// library, which only the first of them has loaded.
+fn forked(generations: u32) -> Odd {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"inherited", AT, 0));
+    let mut odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+    odd.recording.mmap2(Stamp::new(PID, 4), Mmap { addr: LIBRARY, len: 0x1000, pgoff: 0, path: "/lib/absent.so" });
+    for child in PID + 1..=PID + generations {
+        odd.recording.fork(Stamp::new(child, 20), child - 1);
+    }
+    odd.sample(PID + generations, 30, AT + 4).sample(PID + generations, 31, LIBRARY + 4)
+}
+
+#[test]
+fn code_is_inherited_over_any_number_of_forks() {
+    for generations in [31, 40, 300, 3000] {
+        let (names, warnings) = forked(generations).inject(&[]);
+        assert_eq!((names, warnings), (vec!["inherited".to_owned(), "[unknown]".to_owned()], vec![]), "{generations}");
+    }
+}
+
+#[test]
+fn mappings_are_inherited_over_any_number_of_forks() {
+    for generations in [31, 40, 300, 3000] {
+        let odd = forked(generations);
+        let input = odd.dir.path().join("perf.data");
+        fs::write(&input, odd.recording.into_bytes(Mode::File)).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(&input).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text, "program;[absent.so] 1000000\nprogram;inherited 1000000\n", "{generations}");
+    }
+}
+
+#[test]
+fn processes_that_are_forked_from_each_other_are_said_and_do_no_harm() {
+    let mut odd = forked(1);
+    odd.recording.fork(Stamp::new(PID, 20), PID + 1);
+    let (names, warnings) = odd.inject(&[]);
+    assert_eq!(names, ["inherited", "[unknown]"]);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("1 record skipped: process 77 is forked from process 78"), "{warnings:?}");
+}
