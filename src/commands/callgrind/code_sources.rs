@@ -4,6 +4,7 @@ use super::options::CallgrindOptions;
 use crate::error::{Error, Result};
 use crate::model::Pid;
 use crate::model::process::{Process, Processes};
+use crate::model::runtimes::RUNTIMES;
 use crate::pipeline::{Job, Outcome};
 use crate::sources::{Found, find};
 use std::path::Path;
@@ -42,9 +43,14 @@ pub(super) fn code_sources(
     if found.is_empty() {
         return Err(Error::new(format!(
             "no perf-{pid}.map and no jit-{pid}.dump is beside it, in /tmp or where --perf-map and --jitdump say: run the \
-             program again with its runtime's switch for perf (such as MVM_JIT_PERF_MAP=1, node --perf-basic-prof, \
-             php -d opcache.jit_debug=48, python -X perf)"
+             program again with its runtime's switch for perf (such as {})",
+            under_valgrind()
         )));
     }
     Ok(CodeSources { found, processes, pid })
+}
+
+/// How the runtimes are run that were tried under valgrind.
+fn under_valgrind() -> String {
+    RUNTIMES.iter().filter_map(|runtime| runtime.valgrind).collect::<Vec<_>>().join(", ")
 }

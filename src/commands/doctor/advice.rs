@@ -1,9 +1,9 @@
 //! Causes in words, and what to do about each.
 
 use super::causes::Cause;
-use super::runtimes;
 use crate::model::Pid;
 use crate::model::process::Process;
+use crate::model::runtimes::{Runtime, RuntimeSet};
 use crate::pipeline::recording::Inside;
 use crate::resolve::dso::{Dso, DsoId};
 use crate::sources::{Account, ClockUse, Kind, SourceState};
@@ -23,6 +23,11 @@ impl Asked<'_, '_> {
 
     fn process(&self, pid: Pid) -> Option<&Process> {
         self.inside.processes.by_pid.get(&pid)
+    }
+
+    /// What the process runs, if it is a runtime.
+    pub(super) fn runtime(&self, pid: Pid) -> Option<&'static Runtime> {
+        RuntimeSet::of_process(self.process(pid)?).first()
     }
 
     fn who(&self, pid: Pid) -> String {
@@ -87,7 +92,7 @@ pub(super) fn advice(cause: Cause, asked: Asked<'_, '_>) -> String {
 }
 
 fn memory(pid: Pid, asked: Asked<'_, '_>) -> String {
-    let how = asked.process(pid).and_then(runtimes::of).map(|runtime| runtime.how);
+    let runtime = asked.runtime(pid);
     let failed = asked.inside.accounts.iter().find(|account| {
         account.pid == pid && matches!(account.state, SourceState::Missing { .. } | SourceState::Refused(_))
     });
@@ -99,9 +104,12 @@ fn memory(pid: Pid, asked: Asked<'_, '_>) -> String {
         };
     }
     let covered = loaded(asked.inside.accounts, pid).next().is_some();
-    match (covered, how) {
+    match (covered, runtime) {
         (true, _) => "code that the runtime does not log (stubs, trampolines), or that it made before it began to log".to_owned(),
-        (false, Some(how)) => format!("{how}; or give what it left by --jitdump or --perf-map"),
+        (false, Some(runtime)) => match runtime.advice() {
+            Some(how) => format!("{how}; or give what it left by --jitdump or --perf-map"),
+            None => runtime.unnamed.to_owned(),
+        },
         (false, None) => "if a JIT compiler runs there, make it write a perf map or a jitdump, and give it by --perf-map or --jitdump \
                           if it is not in a usual place"
             .to_owned(),

@@ -2,9 +2,9 @@
 
 use super::advice::{self, Asked};
 use super::causes::{Cause, Examiner, Status};
-use super::runtimes::{self, Runtime};
 use crate::error::Result;
 use crate::model::Pid;
+use crate::model::runtimes::Runtime;
 use crate::pipeline::recording::Inside;
 use crate::pipeline::table::Cell;
 use crate::resolve::symbols::files::SearchOptions;
@@ -43,7 +43,7 @@ pub(super) struct Findings {
 struct ProcessFindings {
     pid: Pid,
     comm: String,
-    runtime: Option<Runtime>,
+    runtime: Option<&'static Runtime>,
     named: u64,
     unnamed: u64,
     sources: Vec<String>,
@@ -220,12 +220,11 @@ fn processes(asked: Asked<'_, '_>, tally: &Tally) -> Vec<ProcessFindings> {
         _ => None,
     }));
     let about = |(pid, unnamed): (Pid, u64)| {
-        let process = inside.processes.by_pid.get(&pid);
         let accounts = inside.accounts.iter().filter(|account: &&Account| account.pid == pid);
         ProcessFindings {
             pid,
             comm: asked.comm(pid),
-            runtime: process.and_then(runtimes::of),
+            runtime: asked.runtime(pid),
             named: tally.jit.get(&pid).copied().unwrap_or(0),
             unnamed,
             sources: accounts.map(advice::source).collect(),

@@ -3,7 +3,6 @@
 mod advice;
 mod causes;
 mod findings;
-mod runtimes;
 
 use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read};

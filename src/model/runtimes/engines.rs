@@ -1,0 +1,101 @@
+//! The names of engines that several runtimes of the table embed.
+
+use super::shape::Shape::{After, Around, Starts};
+use super::shape::TierRule;
+use crate::model::tier::Tier;
+use crate::model::tier::Tier::{Baseline, Builtin, Interpreted, MidTier, Optimised, RegExp, Stub, Wasm};
+
+pub(super) const V8_UNNAMED: &str = "the last code of a process that was killed, which V8 had not written yet";
+
+/// Before the mark of the tier; which one depends on the version (src/logging/code-events.h).
+const V8_TAGS: &[&str] = &["JS:", "Script:", "Eval:", "LazyCompile:", "Function:"];
+
+/// `CodeKindToMarker` in src/objects/code-kind.cc; `o` stands for on-stack replacement.
+pub(super) const V8_NAMES: &[TierRule] = &[
+    (Interpreted, &[After(V8_TAGS, "~"), Starts("BytecodeHandler:")]),
+    (Baseline, &[After(V8_TAGS, "^")]),
+    (MidTier, &[After(V8_TAGS, "+"), After(V8_TAGS, "o+")]),
+    (Optimised, &[After(V8_TAGS, "*"), After(V8_TAGS, "o*")]),
+    (
+        Wasm,
+        &[
+            Around("JS:", "-liftoff"),
+            Around("JS:", "-turbofan"),
+            Around("Function:", "-liftoff"),
+            Around("Function:", "-turbofan"),
+        ],
+    ),
+    (Builtin, &[Starts("Builtin:"), Starts("Builtins_")]),
+    (RegExp, &[Starts("RegExp:")]),
+];
+
+pub(super) const V8_PLAIN_NAMES: &[TierRule] = &[(Stub, &[Starts("Stub:"), Starts("Handler:")])];
+
+pub(super) const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
+    ("JS:~push /a/list.js:10:5", Some(Interpreted)),
+    ("Eval:~ /a/list.js:1:1", Some(Interpreted)),
+    ("Script:~ /a/list.js:1:1", Some(Interpreted)),
+    ("LazyCompile:~ node:fs:1:2", Some(Interpreted)),
+    ("BytecodeHandler:LdaSmi.Wide", Some(Interpreted)),
+    ("JS:^push /a/list.js:10:5", Some(Baseline)),
+    ("JS:+push /a/list.js:10:5", Some(MidTier)),
+    ("JS:+'push /a/list.js:10:5", Some(MidTier)),
+    ("JS:o+push /a/list.js:10:5", Some(MidTier)),
+    ("JS:* :1:1", Some(Optimised)),
+    ("JS:*'push /a/list.js:10:5", Some(Optimised)),
+    ("JS:o*push /a/list.js:10:5", Some(Optimised)),
+    ("LazyCompile:*push /a/list.js:10:5", Some(Optimised)),
+    ("JS:wasm-function[0]-0-liftoff", Some(Wasm)),
+    ("JS:wasm-function[0]-0-turbofan", Some(Wasm)),
+    ("Function:fib-3-liftoff", Some(Wasm)),
+    ("Function:fib-3-turbofan", Some(Wasm)),
+    ("Builtin:ArrayPush", Some(Builtin)),
+    ("Builtins_ArrayPush", Some(Builtin)),
+    ("RegExp:(\\w+)\\s*=\\s*(\"[^\"]*\"|\\d+)[;,]?", Some(RegExp)),
+    ("RegExp:^[A-Z][a-zA-Z0-9]+$", Some(RegExp)),
+    ("Stub:js-to-wasm:i:i", Some(Stub)),
+    ("Handler:LoadHandler", Some(Stub)),
+    ("JS:push /a/list.js:10:5", None),
+    ("JS:?push /a/list.js:10:5", None),
+];
+
+/// Names of jitdumps (Source/JavaScriptCore/assembler/LinkBuffer.cpp), and those of older perf maps.
+pub(super) const JSC_NAMES: &[TierRule] = &[
+    (Baseline, &[Starts("JSC-Baseline: "), Starts("Baseline JIT code for ")]),
+    (MidTier, &[Starts("JSC-DFG: "), Starts("DFG JIT code for ")]),
+    (Optimised, &[Starts("JSC-FTL: "), Starts("FTL B3 code for ")]),
+    (Wasm, &[Starts("JSC-WasmBBQ: "), Starts("JSC-WasmOMG: ")]),
+    (RegExp, &[Starts("JSC-YarrJIT: ")]),
+    (
+        Stub,
+        &[
+            After(&["JSC-", "JSC-ExtraCTI", "JSC-LLInt", "JSC-DFG", "JSC-FTL", "JSC-Wasm"], "Thunk: "),
+            After(&["JSC-DFG", "JSC-FTL"], "OSRE"),
+            Starts("JSC-InlineCache: "),
+            Starts("JSC-JumpIsland: "),
+        ],
+    ),
+];
+
+pub(super) const JSC_EXAMPLES: &[(&str, Option<Tier>)] = &[
+    ("JSC-Baseline: hot#An5f6s", Some(Baseline)),
+    ("Baseline JIT code for hot#An5f6s:[0x7f1->0x7f2, BaselineFunctionCall, 61]", Some(Baseline)),
+    ("JSC-DFG: /a/list.js#CAj2pM", Some(MidTier)),
+    ("DFG JIT code for DFG: hot#An5f6s", Some(MidTier)),
+    ("JSC-FTL: hot#An5f6s", Some(Optimised)),
+    ("FTL B3 code for FTL: hot#An5f6s", Some(Optimised)),
+    ("JSC-WasmBBQ: .wasm-function[0]#BmhKNQ", Some(Wasm)),
+    ("JSC-WasmOMG: .wasm-function[0]#BmhKNQ", Some(Wasm)),
+    ("JSC-YarrJIT: /(a+)+b/", Some(RegExp)),
+    ("JSC-Thunk: DefaultCall", Some(Stub)),
+    ("JSC-ExtraCTIThunk: get_from_scope", Some(Stub)),
+    ("JSC-LLIntThunk: function for call", Some(Stub)),
+    ("JSC-WasmThunk: JSToWasm", Some(Stub)),
+    ("JSC-FTLThunk: unspecified", Some(Stub)),
+    ("JSC-DFGOSREntry: unspecified", Some(Stub)),
+    ("JSC-FTLOSRExit: unspecified", Some(Stub)),
+    ("JSC-InlineCache: GetById handler", Some(Stub)),
+    ("JSC-JumpIsland: unspecified", Some(Stub)),
+    ("JSC-CSSJIT: selector", None),
+    ("JSC-Uncategorized: unspecified", None),
+];

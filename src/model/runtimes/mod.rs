@@ -1,0 +1,18 @@
+//! Runtimes with JIT compilers: how a process is known to run one, what makes it leave the names of its code, where
+//! they lie then, and what its names tell of the tier.
+//!
+//! All of it is one table, [`RUNTIMES`]: a runtime is added in `table.rs` and nowhere else. Its examples are its
+//! tests: each must be given the tier that stands beside it, and each shape must be met by one of them.
+
+mod engines;
+mod runtime;
+mod set;
+mod shape;
+mod table;
+mod tiers;
+
+pub use runtime::{Runtime, Switch};
+pub use set::RuntimeSet;
+pub use shape::{Shape, TierRule};
+pub use table::RUNTIMES;
+pub use tiers::Tiers;

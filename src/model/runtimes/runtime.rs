@@ -1,0 +1,65 @@
+//! What is known of a runtime.
+
+use super::shape::TierRule;
+use crate::model::tier::Tier;
+
+/// A runtime that compiles while it runs.
+#[derive(Debug)]
+pub struct Runtime {
+    /// What people call it.
+    pub name: &'static str,
+    /// Programs that are it: whole base names; one that ends in `*` is a beginning.
+    pub programs: &'static [&'static str],
+    /// Other files that only it maps, spelled likewise.
+    pub libraries: &'static [&'static str],
+    /// What makes it tell of its code, the best first; empty if nothing does.
+    pub switches: &'static [Switch],
+    /// How it is run under valgrind so that `jitgraft callgrind` finds names; `None` where nobody tried.
+    pub valgrind: Option<&'static str>,
+    /// What `perf record` is to be asked for beside the events.
+    pub perf_record: &'static str,
+    /// What has no name even so; empty if nothing is known of that.
+    pub unnamed: &'static str,
+    /// Names that no other runtime writes: they tell the tier wherever JIT code has them. The first match holds.
+    pub marked_names: &'static [TierRule],
+    /// Names that tell the tier only where the process is known to run this runtime.
+    pub plain_names: &'static [TierRule],
+    /// The tier of all its other code, if its names need not tell it.
+    pub other_names: Option<Tier>,
+    /// Names as it spells them, and the tier that each tells.
+    pub examples: &'static [(&'static str, Option<Tier>)],
+}
+
+/// Something to switch on, and what it leaves.
+#[derive(Debug)]
+pub struct Switch {
+    /// What to do: `run node with --perf-prof`; of a second one, what to do instead: `with --perf-basic-prof`.
+    pub how: &'static str,
+    /// The files that it writes then. `PID` and `TID` stand for numbers, `DIR` for a directory that one names, `*` for
+    /// any part of a name.
+    pub leaves: &'static [&'static str],
+}
+
+impl Runtime {
+    /// How it is made to leave names; `None` if it cannot be.
+    pub fn advice(&self) -> Option<String> {
+        let ways: Vec<_> =
+            self.switches.iter().map(|way| format!("{} (leaves {})", way.how, way.leaves.join(", "))).collect();
+        (!ways.is_empty()).then(|| ways.join(", or "))
+    }
+
+    pub(super) fn is_program(&self, name: &[u8]) -> bool {
+        self.programs.iter().any(|program| is(program, name))
+    }
+
+    pub(super) fn maps(&self, name: &[u8]) -> bool {
+        self.is_program(name) || self.libraries.iter().any(|library| is(library, name))
+    }
+}
+
+fn is(pattern: &str, name: &[u8]) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start.as_bytes()),
+        None => name == pattern.as_bytes(),
+    }
+}

@@ -1,0 +1,421 @@
+//! The table of runtimes. What is said of names is what recordings of them have, or, where none could be made, what
+//! their sources write; where neither is certain, a name tells nothing.
+
+use super::engines::{JSC_EXAMPLES, JSC_NAMES, V8_EXAMPLES, V8_NAMES, V8_PLAIN_NAMES, V8_UNNAMED};
+use super::runtime::{Runtime, Switch};
+use super::shape::Shape::{Around, Ends, Holds, Is, Starts};
+use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub, Wasm};
+
+/// What most entries leave open.
+const PLAIN: Runtime = Runtime {
+    name: "",
+    programs: &[],
+    libraries: &[],
+    switches: &[],
+    valgrind: None,
+    perf_record: "-k mono -g",
+    unnamed: "",
+    marked_names: &[],
+    plain_names: &[],
+    other_names: None,
+    examples: &[],
+};
+
+/// Every runtime that is known. They are asked in this order: what embeds another one stands before it.
+pub const RUNTIMES: &[Runtime] = &[
+    Runtime {
+        name: "deno",
+        programs: &["deno"],
+        switches: &[Switch {
+            how: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack",
+            leaves: &["./jit-PID.dump"],
+        }],
+        unnamed: V8_UNNAMED,
+        marked_names: V8_NAMES,
+        plain_names: V8_PLAIN_NAMES,
+        examples: V8_EXAMPLES,
+        ..PLAIN
+    },
+    Runtime {
+        name: "Bun",
+        programs: &["bun", "bunx"],
+        switches: &[Switch {
+            how: "run bun with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=DIR in its environment",
+            leaves: &["DIR/jit-TID-PID.dump"],
+        }],
+        unnamed: "the interpreter's own code: bun is stripped",
+        marked_names: JSC_NAMES,
+        examples: JSC_EXAMPLES,
+        ..PLAIN
+    },
+    Runtime {
+        name: "Node.js",
+        programs: &["node", "nodejs"],
+        libraries: &["libnode.so*"],
+        switches: &[
+            Switch { how: "run node with --perf-prof --interpreted-frames-native-stack", leaves: &["./jit-PID.dump"] },
+            Switch { how: "with --perf-basic-prof", leaves: &["/tmp/perf-PID.map"] },
+        ],
+        valgrind: Some("node --perf-basic-prof"),
+        unnamed: V8_UNNAMED,
+        marked_names: V8_NAMES,
+        plain_names: V8_PLAIN_NAMES,
+        examples: V8_EXAMPLES,
+        ..PLAIN
+    },
+    Runtime {
+        name: "Chromium",
+        programs: &["chrome", "chromium"],
+        libraries: &["libcef.so"],
+        switches: &[Switch { how: "run it with --no-sandbox --js-flags=--perf-prof", leaves: &["./jit-PID.dump"] }],
+        unnamed: "the last code of a renderer that was killed",
+        marked_names: V8_NAMES,
+        plain_names: V8_PLAIN_NAMES,
+        examples: V8_EXAMPLES,
+        ..PLAIN
+    },
+    Runtime {
+        name: "Firefox",
+        programs: &["firefox", "firefox-esr", "firefox-bin"],
+        libraries: &["libxul.so", "libmozjs*"],
+        switches: &[Switch {
+            how: "run a build with --enable-perf, the sandbox off, with IONPERF=func PERF_SPEW_DIR=DIR in its environment",
+            leaves: &["DIR/jit-PID.dump"],
+        }],
+        unnamed: "all JIT code of builds without --enable-perf, as distributions have them",
+        // js/src/jit/PerfSpewer.cpp; no build that leaves them was to be had.
+        marked_names: &[
+            (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
+            (Baseline, &[Starts("Baseline: ")]),
+            (Optimised, &[Starts("Ion: ")]),
+            (Stub, &[Starts("BaselineIC: "), Starts("IonIC: "), Starts("VMWrapper: ")]),
+        ],
+        plain_names: &[
+            (Interpreted, &[Is("BaselineInterpreter"), Starts("Interpreter: ")]),
+            (Stub, &[Starts("IC: "), Starts("Trampoline: "), Starts("WasmTrampoline: ")]),
+            (Wasm, &[Starts("Wasm: ")]),
+        ],
+        examples: &[
+            ("BaselineInterpreter", Some(Interpreted)),
+            ("BaselineInterpreter: main (/a/list.js:10:5)", Some(Interpreted)),
+            ("BlinterpOp: GetElem", Some(Interpreted)),
+            ("Interpreter: main (/a/list.js:10:5)", Some(Interpreted)),
+            ("Baseline: main (/a/list.js:10:5)", Some(Baseline)),
+            ("Ion: main (/a/list.js:10:5)", Some(Optimised)),
+            ("BaselineIC: GetProp", Some(Stub)),
+            ("IonIC: GetElem : main (/a/list.js:10:5)", Some(Stub)),
+            ("IC: GetProp", Some(Stub)),
+            ("VMWrapper: InterruptCheck", Some(Stub)),
+            ("Trampoline: EnterJIT", Some(Stub)),
+            ("WasmTrampoline: Function enter", Some(Stub)),
+            ("Wasm: Function f", Some(Wasm)),
+            ("main", None),
+        ],
+        ..PLAIN
+    },
+    Runtime {
+        name: "OpenJDK",
+        programs: &["java"],
+        libraries: &["libjvm.so"],
+        switches: &[
+            Switch {
+                how: "run java with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
+                leaves: &["/tmp/perf-PID.map"],
+            },
+            Switch { how: "with `jcmd PID Compiler.perfmap` before it ends", leaves: &["/tmp/perf-PID.map"] },
+            Switch {
+                how: "with perf's agent -agentpath:libperf-jvmti.so",
+                leaves: &["~/.debug/jit/java-jit-*/jit-PID.dump"],
+            },
+        ],
+        valgrind: Some("java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
+        unnamed: "interpreted methods, which are all one `Interpreter`; in a map, methods that were freed before it was written",
+        // Names of code blobs: share/code/codeBlob.cpp, share/runtime/stubDeclarations.hpp. Which of the two compilers
+        // made a method is in no name.
+        marked_names: &[(
+            Stub,
+            &[
+                Starts("StubRoutines ("),
+                Starts("Shared Runtime "),
+                Starts("C1 Runtime "),
+                Starts("C2 Runtime "),
+                Ends(" Runtime1 stub"),
+                Is("I2C/C2I adapters"),
+                Starts("jni_fast_Get"),
+            ],
+        )],
+        plain_names: &[
+            (Interpreted, &[Is("Interpreter")]),
+            (
+                Stub,
+                &[
+                    Ends(" stub"),
+                    Ends("_stub"),
+                    Ends("Blob"),
+                    Ends(" throw_exception"),
+                    Ends(" adapters"),
+                    Is("adapters"),
+                    Is("native signature handlers"),
+                    Around("resolve_", "_call"),
+                    Around("_", "_Java"),
+                ],
+            ),
+        ],
+        examples: &[
+            ("Interpreter", Some(Interpreted)),
+            ("StubRoutines (1)", Some(Stub)),
+            ("Shared Runtime ic_miss_blob", Some(Stub)),
+            ("C1 Runtime new_instance_blob", Some(Stub)),
+            ("C2 Runtime slow_arraycopy", Some(Stub)),
+            ("throw_div0_exception Runtime1 stub", Some(Stub)),
+            ("I2C/C2I adapters", Some(Stub)),
+            ("MethodHandles adapters", Some(Stub)),
+            ("adapters", Some(Stub)),
+            ("native signature handlers", Some(Stub)),
+            ("jni_fast_GetIntField", Some(Stub)),
+            ("vtable stub", Some(Stub)),
+            ("ic_miss_stub", Some(Stub)),
+            ("SafepointBlob", Some(Stub)),
+            ("NullPointerException at call throw_exception", Some(Stub)),
+            ("resolve_opt_virtual_call", Some(Stub)),
+            ("_complete_monitor_locking_Java", Some(Stub)),
+            ("int java.lang.Object.hashCode()", None),
+            ("LW;work(I)J", None),
+        ],
+        ..PLAIN
+    },
+    Runtime {
+        name: "Erlang",
+        programs: &["beam.smp", "beam.debug.smp", "beam.frmptr.smp", "erl"],
+        switches: &[Switch { how: "run erl with +JPperf true", leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"] }],
+        valgrind: Some("erl +JPperf true"),
+        unnamed: "the emulator's own functions where beam.smp is stripped",
+        marked_names: &[(Stub, &[Starts("$global::")])],
+        plain_names: &[(
+            Stub,
+            &[Starts("global::"), Ends("::codeHeader"), Ends("::codeFooter"), Ends("-CodeInfoPrologue")],
+        )],
+        // All code is translated, instruction by instruction, when its module is loaded; there is no other way.
+        other_names: Some(Baseline),
+        examples: &[
+            ("$global::garbage_collect", Some(Stub)),
+            ("global::garbage_collect", Some(Stub)),
+            ("$lists::codeHeader", Some(Stub)),
+            ("lists::codeFooter", Some(Stub)),
+            ("lists:keyfind/3-CodeInfoPrologue", Some(Stub)),
+            ("lists:keyfind/3", Some(Baseline)),
+            ("$global:whereis_name/1", Some(Baseline)),
+            ("$global_group:'-init/1-fun-1-'/2", Some(Baseline)),
+        ],
+        ..PLAIN
+    },
+    Runtime {
+        name: "PHP",
+        programs: &["php", "php-fpm*", "php7*", "php8*"],
+        libraries: &["libphp*", "opcache.so"],
+        switches: &[
+            Switch { how: "run php with -d opcache.jit_debug=48", leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"] },
+            Switch { how: "with -d opcache.jit_debug=32", leaves: &["/tmp/jit-PID.dump"] },
+            Switch { how: "with -d opcache.jit_debug=16", leaves: &["/tmp/perf-PID.map"] },
+        ],
+        valgrind: Some("php -d opcache.jit_debug=48"),
+        perf_record: "-k mono --call-graph dwarf",
+        unnamed: "the interpreter's own functions where php is stripped",
+        // PHP has one compiler; it optimises by types unless opcache.jit asks for its lowest level.
+        marked_names: &[
+            (Stub, &[Starts("JIT$$"), Starts("jit$$"), Starts("ESCAPE-")]),
+            (Optimised, &[Starts("TRACE-"), Starts("JIT$")]),
+        ],
+        examples: &[
+            ("JIT$$exception_handler_free_op1_op2", Some(Stub)),
+            ("jit$$trace_exit_0", Some(Stub)),
+            ("ESCAPE-12-3", Some(Stub)),
+            ("TRACE-46$/tmp/w.php$19", Some(Optimised)),
+            ("TRACE-1$App\\Deep\\Sq::area$9", Some(Optimised)),
+            ("JIT$App\\Deep\\{closure}", Some(Optimised)),
+        ],
+        ..PLAIN
+    },
+    Runtime {
+        name: "PostgreSQL",
+        // No `programs`: postgres runs JIT code only once it has loaded this.
+        libraries: &["llvmjit.so"],
+        switches: &[Switch {
+            how: "set jit_profiling_support = on before the server starts, JITDUMPDIR in its environment",
+            leaves: &["$JITDUMPDIR/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
+        }],
+        perf_record: "-k mono --call-graph dwarf",
+        unnamed: "the server's own functions where postgres is stripped",
+        // The names do not tell whether the query was dear enough to be optimised (jit_optimize_above_cost).
+        examples: &[("evalexpr_0_0", None), ("deform_0_1", None)],
+        ..PLAIN
+    },
+    Runtime {
+        name: "Wasmtime",
+        programs: &["wasmtime"],
+        libraries: &["_wasmtime*", "libwasmtime*", "_libwasmtime*"],
+        switches: &[
+            Switch {
+                how: "run wasmtime with --profile=jitdump (Config::profiler where it is embedded)",
+                leaves: &["./jit-PID.dump"],
+            },
+            Switch { how: "with --profile=perfmap", leaves: &["/tmp/perf-PID.map"] },
+        ],
+        valgrind: Some("wasmtime --profile=perfmap"),
+        perf_record: "-k mono --call-graph dwarf",
+        unnamed: "the host's functions where it is stripped",
+        marked_names: &[
+            (
+                Stub,
+                &[
+                    Holds("]::array_to_wasm_trampoline"),
+                    Holds("]::wasm_to_array_trampoline"),
+                    Starts("wasmtime_builtin_"),
+                ],
+            ),
+            (Wasm, &[Starts("wasm[")]),
+        ],
+        other_names: Some(Wasm),
+        examples: &[
+            ("wasm[0]::array_to_wasm_trampoline[3]", Some(Stub)),
+            ("signatures[2]::wasm_to_array_trampoline", Some(Stub)),
+            ("wasmtime_builtin_table_get_lazy_init_func_ref", Some(Stub)),
+            ("wasm[0]::function[3]", Some(Wasm)),
+            ("wasm[0]::function[3]::weird <T as Trait>::g4", Some(Wasm)),
+            ("weird <T as Trait>::g4 name with spaces", Some(Wasm)),
+            ("fib", Some(Wasm)),
+        ],
+        ..PLAIN
+    },
+    Runtime {
+        name: "MoarVM",
+        programs: &["rakudo-m", "moar"],
+        libraries: &["libmoar.so*"],
+        switches: &[Switch {
+            how: "run it with MVM_JIT_PERF_MAP=1 in its environment",
+            leaves: &["/tmp/perf-PID.map"],
+        }],
+        valgrind: Some("MVM_JIT_PERF_MAP=1 MVM_JIT_DUMP_BYTECODE=1 rakudo-m"),
+        perf_record: "-g",
+        unnamed: "what MoarVM interprets: its functions are all one `MVM_interp_run`",
+        // Its compiler is given only what its specialiser has optimised.
+        other_names: Some(Optimised),
+        examples: &[
+            ("find_method(gen/moar/stage2/nqpmo.nqp:1391)", Some(Optimised)),
+            ("(gen/moar/BOOTSTRAP/v6c.nqp:2473)", Some(Optimised)),
+            ("!cursor_start(gen/moar/stage2/QRegex.nqp:1482)", Some(Optimised)),
+        ],
+        ..PLAIN
+    },
+    Runtime {
+        name: ".NET",
+        programs: &["dotnet"],
+        libraries: &["libcoreclr.so"],
+        switches: &[Switch {
+            how: "run it with DOTNET_PerfMapEnabled=1 (before .NET 6 COMPlus_PerfMapEnabled=1) in its environment",
+            leaves: &["/tmp/perf-PID.map"],
+        }],
+        unnamed: "code that was compiled ahead of time into PE files: DOTNET_ReadyToRun=0 makes it JIT code",
+        // GetJitOptimizationTierStr in coreclr's vm/prestub.cpp; DOTNET_PerfMapShowOptimizationTiers=0 leaves them out.
+        marked_names: &[
+            (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),
+            (MidTier, &[Ends(")[InstrumentedTierOptimized]")]),
+            (Optimised, &[Ends(")[Optimized]"), Ends(")[OptimizedTier1]"), Ends(")[OptimizedTier1OSR]")]),
+        ],
+        plain_names: &[(Stub, &[Starts("stub<"), Starts("stub ")])],
+        examples: &[
+            ("void [System.Private.CoreLib] System.AppContext::.cctor()[QuickJitted]", Some(Baseline)),
+            ("void [App] P::f(int32)[MinOptJitted]", Some(Baseline)),
+            ("void [App] P::f(int32)[InstrumentedTier]", Some(Baseline)),
+            ("void [App] P::f(int32)[InstrumentedTierOptimized]", Some(MidTier)),
+            ("void [System.Private.CoreLib] System.AppContext::Setup(char**,char**,int32)[Optimized]", Some(Optimised)),
+            ("void [App] P::f(int32)[OptimizedTier1]", Some(Optimised)),
+            ("void [App] P::f(int32)[OptimizedTier1OSR]", Some(Optimised)),
+            ("stub<9> AllocateTemporaryEntryPoints<PRECODE_FIXUP>", Some(Stub)),
+            ("stub GenerateResolveStub<?>", Some(Stub)),
+            ("void [App] P::f(int32)[PreJIT]", None),
+            ("void [App] P::f(int32)", None),
+        ],
+        ..PLAIN
+    },
+    Runtime {
+        name: "Mono",
+        programs: &["mono", "mono-sgen"],
+        libraries: &["libmonosgen*"],
+        switches: &[Switch { how: "run mono with --jitmap", leaves: &["/tmp/perf-PID.map"] }],
+        unnamed: "pieces that its map calls `(null)`",
+        perf_record: "-g",
+        examples: &[("(null)", None)],
+        ..PLAIN
+    },
+    Runtime {
+        name: "Julia",
+        programs: &["julia"],
+        libraries: &["libjulia*"],
+        switches: &[Switch {
+            how: "run julia with ENABLE_JITPROFILING=1 in its environment",
+            leaves: &["~/.debug/jit/julia-jit-*/jit-PID.dump"],
+        }],
+        ..PLAIN
+    },
+    Runtime {
+        name: "Ruby",
+        programs: &["ruby", "ruby2*", "ruby3*", "ruby4*"],
+        libraries: &["libruby*"],
+        switches: &[Switch { how: "run ruby with --yjit --yjit-perf", leaves: &["/tmp/perf-PID.map"] }],
+        perf_record: "-g",
+        ..PLAIN
+    },
+    Runtime {
+        name: "PyPy",
+        programs: &["pypy*"],
+        libraries: &["libpypy*"],
+        unnamed: "all JIT code: PyPy leaves no names; its own profiler vmprof has them",
+        perf_record: "--call-graph dwarf",
+        ..PLAIN
+    },
+    Runtime {
+        name: "LuaJIT",
+        programs: &["luajit*"],
+        libraries: &["libluajit*"],
+        switches: &[Switch { how: "build LuaJIT with -DLUAJIT_USE_PERFTOOLS", leaves: &["/tmp/perf-PID.map"] }],
+        perf_record: "--call-graph dwarf",
+        unnamed: "interpreted functions: the interpreter is one piece of assembler",
+        // perftools_addtrace in src/lj_trace.c.
+        plain_names: &[(Optimised, &[Starts("TRACE_")])],
+        examples: &[("TRACE_12::w.lua:7", Some(Optimised))],
+        ..PLAIN
+    },
+    Runtime {
+        name: "JavaScriptCore",
+        programs: &["jsc", "WebKitWebProcess"],
+        libraries: &["libjavascriptcoregtk-*"],
+        switches: &[Switch {
+            how: "run it with JSC_useJITDump=1 JSC_jitDumpDirectory=DIR in its environment",
+            leaves: &["DIR/jit-TID-PID.dump"],
+        }],
+        unnamed: "the interpreter's own code where the library is stripped",
+        marked_names: JSC_NAMES,
+        examples: JSC_EXAMPLES,
+        ..PLAIN
+    },
+    Runtime {
+        name: "CPython",
+        programs: &["python3*"],
+        libraries: &["libpython3*"],
+        switches: &[
+            Switch { how: "run python (3.12 or newer) with -X perf", leaves: &["/tmp/perf-PID.map"] },
+            Switch { how: "from 3.13 on with -X perf_jit", leaves: &["/tmp/jit-PID.dump"] },
+        ],
+        valgrind: Some("python -X perf"),
+        perf_record: "-k mono --call-graph dwarf",
+        unnamed: "nothing of Python: each function has a trampoline of its own, which the interpreter runs under",
+        marked_names: &[(Interpreted, &[Around("py::", ".py")])],
+        plain_names: &[(Interpreted, &[Starts("py::")])],
+        examples: &[
+            ("py::WeakSet.__init__.<locals>._remove:/usr/lib/python3.12/_weakrefset.py", Some(Interpreted)),
+            ("py::_ModuleLock.acquire:<frozen importlib._bootstrap>", Some(Interpreted)),
+        ],
+        ..PLAIN
+    },
+];

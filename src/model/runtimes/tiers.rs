@@ -1,0 +1,110 @@
+//! What the names of JIT code tell of its tier.
+
+use super::set::RuntimeSet;
+use super::shape::told;
+use super::table::RUNTIMES;
+use crate::model::stacks::NameId;
+use crate::model::tier::Tier;
+use rustc_hash::FxHashMap;
+
+/// The tier of JIT code of that name, in a process that runs these runtimes (none: it is not known which).
+///
+/// What is marked holds before what is plain: a process may embed a second runtime. The names that tell nothing by
+/// themselves are those of the first.
+fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
+    let own = || runtimes.iter().find_map(|runtime| told(runtime.marked_names, name));
+    let marked = || RUNTIMES.iter().find_map(|runtime| told(runtime.marked_names, name));
+    let plain = || runtimes.iter().find_map(|runtime| told(runtime.plain_names, name));
+    own().or_else(marked).or_else(plain).or_else(|| runtimes.first()?.other_names)
+}
+
+/// The tiers of the names of a profile, each looked up once.
+#[derive(Debug, Default)]
+pub struct Tiers(FxHashMap<(NameId, RuntimeSet), Option<Tier>>);
+
+impl Tiers {
+    /// The tier of the JIT code that is called `name`, of a process that runs these runtimes. `id` is the name's
+    /// number in its profile.
+    pub fn of(&mut self, id: NameId, name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
+        *self.0.entry((id, runtimes)).or_insert_with(|| tier(name, runtimes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::runtimes::Runtime;
+
+    fn running(runtime: &Runtime) -> RuntimeSet {
+        let file = runtime.programs.iter().chain(runtime.libraries).next().unwrap().replace('*', "");
+        RuntimeSet::of_files(std::iter::once(file.as_bytes()))
+    }
+
+    #[test]
+    fn every_example_is_of_the_tier_beside_it() {
+        for runtime in RUNTIMES {
+            for (name, wanted) in runtime.examples {
+                assert_eq!(tier(name.as_bytes(), running(runtime)), *wanted, "{}: {name}", runtime.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_shape_has_an_example_and_needs_it() {
+        for runtime in RUNTIMES {
+            for (tier, shape) in [runtime.marked_names, runtime.plain_names]
+                .concat()
+                .into_iter()
+                .flat_map(|(tier, shapes)| shapes.iter().map(move |shape| (tier, *shape)))
+            {
+                let mut examples = runtime.examples.iter().filter(|(_, wanted)| *wanted == Some(tier));
+                assert!(examples.any(|(name, _)| shape.fits(name.as_bytes())), "{}: {shape:?}", runtime.name);
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_runtime_only_marked_names_tell() {
+        let tier = |name: &str| tier(name.as_bytes(), RuntimeSet::default());
+        assert_eq!(tier("JS:*push /a/list.js:10:5"), Some(Tier::Optimised));
+        assert_eq!(tier("TRACE-1$App\\fib$19"), Some(Tier::Optimised));
+        for plain in ["Interpreter", "lists:reverse/1", "evalexpr_0_0", "push(a.raku:1)", "fib", ""] {
+            assert_eq!(tier(plain), None, "{plain}");
+        }
+    }
+
+    #[test]
+    fn an_embedded_runtime_keeps_its_names() {
+        let both = RuntimeSet::of_files([&b"/usr/bin/python3.13"[..], b"/x/_libwasmtime.so"].into_iter());
+        assert_eq!(tier(b"py::run:<frozen runpy>", both), Some(Tier::Interpreted));
+        assert_eq!(tier(b"fib", both), Some(Tier::Wasm));
+    }
+
+    #[test]
+    fn no_runtime_claims_the_marked_names_of_another() {
+        for runtime in RUNTIMES {
+            for (name, wanted) in
+                runtime.examples.iter().filter(|(name, _)| told(runtime.marked_names, name.as_bytes()).is_some())
+            {
+                for other in RUNTIMES {
+                    let claimed = told(other.marked_names, name.as_bytes());
+                    assert!(
+                        claimed.is_none() || claimed == *wanted,
+                        "{} claims {name} of {}",
+                        other.name,
+                        runtime.name
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_looked_up_once_for_each_runtime() {
+        let mut tiers = Tiers::default();
+        let java = RuntimeSet::of_program(b"java");
+        assert_eq!(tiers.of(NameId(0), b"Interpreter", java), Some(Tier::Interpreted));
+        assert_eq!(tiers.of(NameId(0), b"not looked at", java), Some(Tier::Interpreted));
+        assert_eq!(tiers.of(NameId(0), b"Interpreter", RuntimeSet::default()), None);
+    }
+}
