@@ -126,9 +126,14 @@ pub fn map_open_file(file: File) -> Result<Bytes> {
 
 /// Copies a stream to an unlinked temporary file and maps that: memory stays bounded, and it can be walked twice.
 pub fn spool(mut stream: impl Read) -> Result<Bytes> {
-    let mut file = tempfile::tempfile().map_err(|error| Error::new("cannot make a temporary file").because(error))?;
+    let mut file = temporary()?;
     let len = io::copy(&mut stream, &mut file)?;
     if len == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(&file) }
+}
+
+/// A new temporary file without a name.
+pub fn temporary() -> Result<File> {
+    tempfile::tempfile().map_err(|error| Error::new("cannot make a temporary file").because(error))
 }
 
 /// Maps an unlinked temporary file that a reader filled itself.
@@ -182,8 +187,7 @@ pub fn open_rewindable(input: &InPath) -> Result<File> {
     if at_start {
         return Ok(file);
     }
-    let mut spooled =
-        tempfile::tempfile().map_err(|error| Error::new("cannot make a temporary file").because(error))?;
+    let mut spooled = temporary()?;
     io::copy(&mut file, &mut spooled)?;
     spooled.rewind()?;
     Ok(spooled)
@@ -228,7 +232,16 @@ impl Stream {
     /// The first bytes, which stay to be read: one read's worth, but at least 4 KiB unless the input is shorter; at
     /// most `most`.
     pub fn peek(&mut self, most: usize) -> Result<&[u8]> {
-        while self.head.len() < most.min(1 << 12) {
+        self.fill(most.min(1 << 12), most)
+    }
+
+    /// The first `len` bytes, which stay to be read; fewer only if the input is shorter.
+    pub fn peek_all(&mut self, len: usize) -> Result<&[u8]> {
+        self.fill(len, len)
+    }
+
+    fn fill(&mut self, least: usize, most: usize) -> Result<&[u8]> {
+        while self.head.len() < least {
             let old = self.head.len();
             self.head.resize(most.max(old), 0);
             let read = self.rest.read(&mut self.head[old..]);

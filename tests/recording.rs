@@ -3,10 +3,17 @@
 #[path = "support/php_recording.rs"]
 mod php_recording;
 
+use jitgraft::io::InPath;
+use jitgraft::model::stacks::{Keep, Profile, Row};
+use jitgraft::parallel::Pool;
+use jitgraft::pipeline::any::{LoadOptions, load};
+use jitgraft::pipeline::sink::Batches;
+use jitgraft::pipeline::{Job, Outcome};
 use php_recording::{PID, dump, dump_name, recording};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -139,5 +146,49 @@ fn damaged_recordings_are_errors_or_warnings() {
         changed[at] ^= 0xff;
         said(&changed);
         said(&bytes[..at]);
+    }
+}
+
+/// A line for each row of a profile: thread, stack, weight, samples.
+fn rows(profile: &Profile, series: usize) -> Vec<(String, u64, u64)> {
+    let line = |row: &Row| {
+        let text = |name| String::from_utf8_lossy(profile.name_of(name)).into_owned();
+        let frames = profile.frames_up(row.stack).map(|frame| profile.frame_of(frame));
+        let spelled = frames.map(|frame| format!("{} {:?}", text(frame.name), frame.module.map(text)));
+        let stack = spelled.collect::<Vec<_>>().join(";");
+        (format!("{:?} {stack}", profile.track_of(row.track)), row.weight, row.count)
+    };
+    profile.series[series].rows.iter().map(line).collect()
+}
+
+#[test]
+fn rows_in_batches_are_those_in_order_of_time_and_add_up_to_the_sums() {
+    let (_dir, data) = unpacked();
+    let inputs = [InPath::Path(data)];
+    let options = LoadOptions::default();
+    for threads in [1, 3] {
+        let job = Job { pool: Pool::new(NonZeroUsize::new(threads)).unwrap(), quiet: true, verbose: false };
+        let mut outcome = Outcome::default();
+        let each = load(&inputs, Keep::EachRow, &options, &job, &mut outcome).unwrap();
+        let sums = load(&inputs, Keep::Sums, &options, &job, &mut outcome).unwrap();
+        let (mut batched, mut longest) = (Vec::new(), 0);
+        let take = |batch: &Profile| {
+            let rows = rows(batch, 0);
+            longest = longest.max(rows.len());
+            batched.extend(rows);
+            Ok(())
+        };
+        let mut batches = Batches { len: NonZeroUsize::new(7).unwrap(), each: take };
+        jitgraft::pipeline::any::run(&inputs, &options, &mut batches, &job, &mut outcome).unwrap();
+        assert_eq!(longest, 7);
+        assert!(batched == rows(&each, 0));
+        let mut by_stack: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for (stack, weight, count) in batched {
+            let sum = by_stack.entry(stack).or_default();
+            *sum = (sum.0 + weight, sum.1 + count);
+        }
+        let summed = rows(&sums, 0).into_iter().map(|(stack, weight, count)| (stack, (weight, count)));
+        assert!(sums.series[0].rows.len() < each.series[0].rows.len());
+        assert!(summed.collect::<BTreeMap<_, _>>() == by_stack);
     }
 }

@@ -35,7 +35,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let detail = Detail::max(writer.detail, options.load.detail);
     let load_options = LoadOptions { detail, ..options.load.clone() };
-    let profile = load(&options.inputs, &load_options, job, &mut outcome)?;
+    let profile = load(&options.inputs, writer.rows, &load_options, job, &mut outcome)?;
     match writer.events {
         Events::One => each_event(&profile, &options.output, &mut outcome, |series, out| {
             (writer.run)(&profile, &WriteOptions { series, ..options.write.clone() }, out)

@@ -5,7 +5,7 @@ use crate::formats::flamegraph::{self, Difference, Look, Picture};
 use crate::formats::folded;
 use crate::formats::format::WriteOptions;
 use crate::io::{self, InPath, OutPath, Output};
-use crate::model::stacks::Profile;
+use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::any::{LoadOptions, load};
 use crate::pipeline::outputs::each_event;
 use crate::pipeline::{Job, Outcome};
@@ -39,10 +39,11 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     if let Some(file) = &options.palette {
         look.palette = Some(read_palette(file)?);
     }
-    let profile = load(&options.inputs, &options.load, job, &mut outcome)?;
+    let keep = if look.flame_chart { Keep::EachRow } else { Keep::Sums };
+    let profile = load(&options.inputs, keep, &options.load, job, &mut outcome)?;
     let before = match &options.before {
         Some((before, difference)) => {
-            Some((load(std::slice::from_ref(before), &options.load, job, &mut outcome)?, *difference))
+            Some((load(std::slice::from_ref(before), Keep::Sums, &options.load, job, &mut outcome)?, *difference))
         }
         None => None,
     };

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::io::{InPath, OutPath};
 use crate::model::functions::{Function, functions};
-use crate::model::stacks::{FrameKind, Profile, Series, Weight};
+use crate::model::stacks::{FrameKind, Keep, Profile, Series, Weight};
 use crate::pipeline::any::{LoadOptions, load};
 use crate::pipeline::outputs::each_event;
 use crate::pipeline::table::{Cell, Layout, Table};
@@ -47,7 +47,7 @@ pub enum Sort {
 /// Reports.
 pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    let profile = load(&options.inputs, &options.load, job, &mut outcome)?;
+    let profile = load(&options.inputs, Keep::Sums, &options.load, job, &mut outcome)?;
     each_event(&profile, &options.output, &mut outcome, |at, out| match profile.series.get(at) {
         Some(series) => table(&profile, series, options).write(options.layout, out),
         None => Table::new(COLUMNS).write(options.layout, out),

@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::formats::perf_data;
 use crate::formats::perf_script::rewrite::Style;
-use crate::io::{self, InPath, OutPath, Output, Stream};
-use crate::pipeline::open::{Input, unpacked};
+use crate::io::{InPath, OutPath, Output, Stream};
+use crate::pipeline::open::{Input, Looked};
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
 use crate::pipeline::script_text::{self, FilterOptions};
@@ -33,7 +33,7 @@ enum Opened {
     /// Print a recording.
     Recording(Input),
     /// Name what is in a text; anything that is no recording is taken for one and passed on.
-    Text(Stream, Progress),
+    Text(Stream, Option<Progress>),
 }
 
 /// Prints.
@@ -54,14 +54,20 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
 
 /// Looks at the beginning: a text is not read to its end before its first frames are named.
 fn open(path: &InPath, job: &Job) -> Result<Opened> {
-    let Some(file) = io::open_stream(path)? else { return Input::open(path).map(Opened::Recording) };
-    let (progress, reader) = Progress::of_reading(file, job);
-    let mut stream = unpacked(Stream::new(reader))?;
-    match (perf_data::sniff(stream.peek(HEAD)?), path) {
-        (false, _) => Ok(Opened::Text(stream, progress)),
-        (true, InPath::Stdin) => Input::of(io::spool(stream)?).map(Opened::Recording),
-        (true, InPath::Path(_)) => Input::open(path).map(Opened::Recording),
+    let mut progress = None;
+    let looked = Looked::through(path, |file| {
+        let (shown, reader) = Progress::of_reading(file, job);
+        progress = Some(shown);
+        reader
+    })?;
+    let mut file = match looked {
+        Looked::Directory(directory) => return Input::open_directory(&directory).map(Opened::Recording),
+        Looked::File(file) => file,
+    };
+    if perf_data::sniff(&file.peek_inside(HEAD)?) {
+        return file.into_whole().map(Opened::Recording);
     }
+    Ok(Opened::Text(file.into_stream()?, progress))
 }
 
 /// Enough of an input to tell a recording from a text.

@@ -9,7 +9,7 @@
 use super::format::{ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::call_tree::{CallTree, Spelling};
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Series, Track, Unit};
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Track, Unit};
 use std::io::Write;
 use std::path::Path;
 
@@ -36,10 +36,10 @@ fn parse(line: &[u8]) -> Option<(&[u8], u64)> {
 }
 
 /// Reads folded stacks.
-pub fn read(bytes: &[u8], _options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut profile = Profile::new();
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut profile = Profile::keeping(options.keep);
     let track = profile.track(Track::default());
-    let mut rows = Vec::new();
+    let series = profile.series_named("samples", Unit::Samples);
     let mut skipped = Skipped::new("line");
     let mut at = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8], _options: &ReadOptions, warnings: &mut Warnings) -> Re
                     let frame = frame(&mut profile, name);
                     stack = Some(profile.stack(stack, frame));
                 }
-                rows.push(Row { track, stack, weight, count: weight, time: None });
+                profile.push(series, Row { track, stack, weight, count: weight, time: None });
             }
             None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
             None => skipped.add(Error::new("a folded stack ends with a blank and a whole number").at(at)),
@@ -58,7 +58,6 @@ pub fn read(bytes: &[u8], _options: &ReadOptions, warnings: &mut Warnings) -> Re
         at += line.len() as u64;
     }
     skipped.report(Path::new("folded stacks"), warnings);
-    profile.series.push(Series { name: "samples".to_owned(), unit: Unit::Samples, rows });
     Ok(profile)
 }
 

@@ -4,7 +4,7 @@ use crate::error::{Error, Result, Warnings};
 use crate::model::Nanos;
 use crate::model::filter::TimeRange;
 use crate::model::label::{Annotate, By};
-use crate::model::stacks::{Profile, Weight};
+use crate::model::stacks::{Keep, Profile, Weight};
 use crate::model::timeline::{CallOptions, Span, Timeline};
 use std::fmt;
 use std::io::{self, Write};
@@ -54,6 +54,8 @@ pub struct ReadOptions {
     pub by_sub: Vec<String>,
     /// The stretches of time that count, for formats that hold intervals. Others leave that to the filter of rows.
     pub times: Vec<TimeRange>,
+    /// What is kept of the rows.
+    pub keep: Keep,
     /// Whom to tell which bytes are done with.
     pub done: Done,
 }
@@ -104,6 +106,8 @@ pub struct Writer {
     pub run: WriteFn,
     /// How many events one output holds.
     pub events: Events,
+    /// Whether it tells of each sample, in order of time, or of sums.
+    pub rows: Keep,
     /// How much it tells of a frame: the less, the fewer stacks are kept apart.
     pub detail: Detail,
 }
@@ -118,9 +122,10 @@ pub enum Events {
 }
 
 /// How much a format tells of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Detail {
     /// Function and module.
+    #[default]
     Names,
     /// Source file and line, too.
     Lines,

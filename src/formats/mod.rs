@@ -21,6 +21,7 @@ pub mod speedscope;
 pub mod trace_event;
 pub mod valgrind_text;
 
+use crate::model::stacks::Keep;
 use format::{Detail, Events, Format, Read, Writer};
 
 /// Every format, in the order in which detection asks them.
@@ -44,14 +45,19 @@ pub const FORMATS: &[Format] = &[
         about: "trace events (JSON), as Chromium, node, clang, tracing-chrome and Miri's tracing write them",
         sniff: Some(trace_event::sniff),
         read: Read::Spans(trace_event::stacks),
-        write: Some(Writer { run: trace_event::write, events: Events::One, detail: Detail::Names }),
+        write: Some(Writer {
+            run: trace_event::write,
+            rows: Keep::EachRow,
+            events: Events::One,
+            detail: Detail::Names,
+        }),
     },
     Format {
         name: "callgrind",
         about: "callgrind profile, as valgrind, Xdebug and KCachegrind's converters write it",
         sniff: Some(callgrind::sniff),
         read: Read::Stream(callgrind::read),
-        write: Some(Writer { run: callgrind::write, events: Events::All, detail: Detail::Addresses }),
+        write: Some(Writer { run: callgrind::write, rows: Keep::Sums, events: Events::All, detail: Detail::Addresses }),
     },
     Format {
         name: "perf-script",
@@ -65,42 +71,42 @@ pub const FORMATS: &[Format] = &[
         about: "folded stacks, as inferno-collapse-perf and stackcollapse-*.pl write them",
         sniff: Some(folded::sniff),
         read: Read::Stacks(folded::read),
-        write: Some(Writer { run: folded::write, events: Events::One, detail: Detail::Names }),
+        write: Some(Writer { run: folded::write, rows: Keep::Sums, events: Events::One, detail: Detail::Names }),
     },
     Format {
         name: "flamegraph",
         about: "flame graph (SVG)",
         sniff: None,
         read: Read::No,
-        write: Some(Writer { run: flamegraph::write, events: Events::One, detail: Detail::Names }),
+        write: Some(Writer { run: flamegraph::write, rows: Keep::Sums, events: Events::One, detail: Detail::Names }),
     },
     Format {
         name: "firefox",
         about: "Firefox Profiler's processed profile (JSON)",
         sniff: None,
         read: Read::No,
-        write: Some(Writer { run: firefox::write, events: Events::One, detail: Detail::Lines }),
+        write: Some(Writer { run: firefox::write, rows: Keep::EachRow, events: Events::One, detail: Detail::Lines }),
     },
     Format {
         name: "speedscope",
         about: "speedscope's own file format (JSON)",
         sniff: None,
         read: Read::No,
-        write: Some(Writer { run: speedscope::write, events: Events::All, detail: Detail::Lines }),
+        write: Some(Writer { run: speedscope::write, rows: Keep::EachRow, events: Events::All, detail: Detail::Lines }),
     },
     Format {
         name: "pprof",
         about: "pprof's protocol buffer, gzipped",
         sniff: None,
         read: Read::No,
-        write: Some(Writer { run: pprof::write, events: Events::All, detail: Detail::Addresses }),
+        write: Some(Writer { run: pprof::write, rows: Keep::EachRow, events: Events::All, detail: Detail::Addresses }),
     },
     Format {
         name: "json",
         about: "stacks with all that is known of them (plain JSON)",
         sniff: None,
         read: Read::No,
-        write: Some(Writer { run: json::write, events: Events::All, detail: Detail::Addresses }),
+        write: Some(Writer { run: json::write, rows: Keep::EachRow, events: Events::All, detail: Detail::Addresses }),
     },
 ];
 

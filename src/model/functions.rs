@@ -114,7 +114,8 @@ mod tests {
                 stack = Some(profile.stack(stack, frame));
             }
             let row = Row { track, stack, weight, count: 1, time: None };
-            profile.series_named("cycles", Unit::Samples).rows.push(row);
+            let series = profile.series_named("cycles", Unit::Samples);
+            profile.push(series, row);
         };
         push(&[("main", 1), ("f", 2), ("f", 3)], 10);
         push(&[("main", 1), ("f", 4)], 30);

@@ -131,6 +131,17 @@ impl Weight {
     }
 }
 
+/// What a [`Profile`] keeps of the rows that are pushed into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// Every row with its time, in the order of the input: for outputs in order of time.
+    #[default]
+    EachRow,
+    /// One row for all of equal thread and stack, in order of first appearance, without times: memory grows with
+    /// distinct stacks, not with samples.
+    Sums,
+}
+
 /// The samples of one event.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
@@ -138,7 +149,7 @@ pub struct Series {
     pub name: String,
     /// What `weight` counts.
     pub unit: Unit,
-    /// Samples in the order read, or sums after [`Profile::aggregate`].
+    /// Samples in the order read, or sums: see [`Keep`]. They come in by [`Profile::push`].
     pub rows: Vec<Row>,
 }
 
@@ -164,6 +175,9 @@ pub struct Profile {
     frames: Interner<Frame, FrameId>,
     stacks: PrefixTree<FrameId>,
     tracks: Interner<Track, TrackId>,
+    keep: Keep,
+    /// Of each series, where the sum of a thread and stack is; empty where every row is kept.
+    sums: Vec<FxHashMap<(TrackId, Option<StackId>), u32>>,
     /// Whether names are spelled as perf spells them: where a writer follows inferno-collapse-perf, it then drops
     /// argument lists as that does. Other formats' names are written as they are.
     pub perf_names: bool,
@@ -177,6 +191,25 @@ impl Profile {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty one that keeps so much of its rows.
+    pub fn keeping(keep: Keep) -> Self {
+        Self { keep, ..Self::default() }
+    }
+
+    /// Takes a row of the series of that index.
+    pub fn push(&mut self, series: usize, row: Row) {
+        let rows = &mut self.series[series].rows;
+        match self.keep {
+            Keep::EachRow => rows.push(row),
+            Keep::Sums => {
+                if self.sums.len() <= series {
+                    self.sums.resize_with(series + 1, FxHashMap::default);
+                }
+                sum(rows, &mut self.sums[series], row);
+            }
+        }
     }
 
     /// The number of a name.
@@ -261,31 +294,22 @@ impl Profile {
         })
     }
 
-    /// The series of that name, made if it is new.
-    pub fn series_named(&mut self, name: &str, unit: Unit) -> &mut Series {
-        let at = self.series.iter().position(|series| series.name == name).unwrap_or_else(|| {
+    /// The index of the series of that name, made if it is new.
+    pub fn series_named(&mut self, name: &str, unit: Unit) -> usize {
+        self.series.iter().position(|series| series.name == name).unwrap_or_else(|| {
             self.series.push(Series { name: name.to_owned(), unit, rows: Vec::new() });
             self.series.len() - 1
-        });
-        &mut self.series[at]
+        })
     }
 
-    /// Sums rows of equal track and stack, keeping the order of first appearance; times are dropped.
+    /// Sums the rows from now on and those that are there: see [`Keep::Sums`].
     pub fn aggregate(&mut self) {
-        for series in &mut self.series {
-            let mut sums: Vec<Row> = Vec::new();
-            let mut places = FxHashMap::default();
-            for row in &series.rows {
-                let at = *places.entry((row.track, row.stack)).or_insert(sums.len());
-                match sums.get_mut(at) {
-                    Some(sum) => {
-                        sum.weight = sum.weight.saturating_add(row.weight);
-                        sum.count += row.count;
-                    }
-                    None => sums.push(Row { time: None, ..*row }),
-                }
-            }
-            series.rows = sums;
+        self.keep = Keep::Sums;
+        self.sums = vec![FxHashMap::default(); self.series.len()];
+        for (series, places) in self.series.iter_mut().zip(&mut self.sums) {
+            let mut rows = Vec::new();
+            series.rows.drain(..).for_each(|row| sum(&mut rows, places, row));
+            series.rows = rows;
         }
     }
 
@@ -312,13 +336,24 @@ impl Profile {
         }
         let tracks: Vec<_> = other.tracks.items().iter().map(|track| self.track(track.clone())).collect();
         for series in &other.series {
-            let rows = series.rows.iter().map(|row| Row {
-                track: tracks[row.track.index()],
-                stack: row.stack.map(|stack| stacks[stack.index()]),
-                ..*row
-            });
-            self.series_named(&series.name, series.unit.clone()).rows.extend(rows);
+            let to = self.series_named(&series.name, series.unit.clone());
+            for row in &series.rows {
+                let stack = row.stack.map(|stack| stacks[stack.index()]);
+                self.push(to, Row { track: tracks[row.track.index()], stack, ..*row });
+            }
         }
+    }
+}
+
+/// Adds a row to the sum of its thread and stack.
+fn sum(rows: &mut Vec<Row>, places: &mut FxHashMap<(TrackId, Option<StackId>), u32>, row: Row) {
+    let at = *places.entry((row.track, row.stack)).or_insert(rows.len() as u32);
+    match rows.get_mut(at as usize) {
+        Some(sum) => {
+            sum.weight = sum.weight.saturating_add(row.weight);
+            sum.count = sum.count.saturating_add(row.count);
+        }
+        None => rows.push(Row { time: None, ..row }),
     }
 }
 
@@ -335,7 +370,8 @@ pub(crate) fn profile_of(stacks: &[(&str, u64)]) -> Profile {
             stack = Some(profile.stack(stack, frame));
         }
         let row = Row { track, stack, weight, count: 1, time: Some(Nanos(weight)) };
-        profile.series_named("cycles", Unit::Samples).rows.push(row);
+        let series = profile.series_named("cycles", Unit::Samples);
+        profile.push(series, row);
     }
     profile
 }

@@ -4,20 +4,19 @@ use super::job::{Job, Outcome};
 use super::open::{Opened, shown};
 use super::recording::{self, RecordingOptions};
 use super::script_text;
+use super::sink::{Sink, Whole};
 use super::spans::spans;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::{Detail, Done, Format, Read, ReadOptions};
 use crate::io::InPath;
 use crate::model::filter::Filter;
-use crate::model::jit_names;
-use crate::model::stacks::{FrameKind, Profile};
+use crate::model::stacks::{Keep, Profile};
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
-use std::borrow::Cow;
 
 /// What to load, and how.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
     /// The events to keep, by name with or without modifiers; empty: all.
     pub event: Vec<String>,
@@ -43,22 +42,11 @@ pub struct LoadOptions {
     pub read: ReadOptions,
 }
 
-/// Loads and merges all inputs.
-pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
-    let mut whole = Profile::new();
-    for path in inputs {
-        let profile = load_one(path, options, job, outcome);
-        let profile = profile.and_then(|profile| profile.check().map(|()| profile));
-        let profile = profile.map_err(|error| error.in_file(&shown(path)))?;
-        if inputs.len() == 1 && !options.pretty_jit_names {
-            whole = profile;
-            break;
-        }
-        whole.merge_renamed(&profile, |frame, name| match frame.kind {
-            FrameKind::Jit if options.pretty_jit_names => jit_names::pretty(name),
-            _ => Cow::Borrowed(name),
-        });
-    }
+/// Reads all inputs into one profile.
+pub fn load(inputs: &[InPath], keep: Keep, options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
+    let mut whole = Whole::new(keep, options.pretty_jit_names);
+    run(inputs, options, &mut whole, job, outcome)?;
+    let mut whole = whole.into_profile();
     whole.check()?;
     keep_events(&mut whole, &options.event)?;
     if whole.series.iter().all(|series| series.rows.is_empty()) {
@@ -67,17 +55,36 @@ pub fn load(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut O
     Ok(whole)
 }
 
-fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
+/// Reads one input after the other and pushes its rows into a sink.
+pub fn run(
+    inputs: &[InPath],
+    options: &LoadOptions,
+    sink: &mut dyn Sink,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    for path in inputs {
+        run_one(path, options, sink, job, outcome).map_err(|error| error.in_file(&shown(path)))?;
+    }
+    Ok(())
+}
+
+fn run_one(path: &InPath, options: &LoadOptions, sink: &mut dyn Sink, job: &Job, outcome: &mut Outcome) -> Result<()> {
     match Opened::open(path)? {
         // These are filtered before anything is looked up.
         Opened::Whole(input) if matches!(input.format.read, Read::Addresses) => {
-            let loaded = recording::load(&input, &shown(path), &options.recording(), job, outcome)?;
-            Ok(recording::profile(&loaded))
+            recording::push(&input, &shown(path), &options.recording(), sink, job, outcome)
         }
         opened => {
-            let mut profile = read_stacks(opened, path, options, job, outcome)?;
+            // Sums have no times to filter by.
+            let keep = if options.filter.asks_time() { Keep::EachRow } else { sink.keep() };
+            let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
+            profile.check()?;
             options.filter.apply(&mut profile);
-            Ok(profile)
+            if keep != sink.keep() {
+                profile.aggregate();
+            }
+            sink.take(&mut profile)
         }
     }
 }
@@ -85,19 +92,21 @@ fn load_one(path: &InPath, options: &LoadOptions, job: &Job, outcome: &mut Outco
 fn read_stacks(
     opened: Opened,
     path: &InPath,
+    keep: Keep,
     options: &LoadOptions,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
+    let read_options = ReadOptions { keep, ..options.read.clone() };
     let input = match opened {
         Opened::Whole(input) => input,
         Opened::Stream { mut reader, format, .. } => {
             let mut warnings = Warnings::new();
             let profile = match format.read {
-                Read::Stream(read) => read(&mut reader, &options.read, &mut warnings)?,
+                Read::Stream(read) => read(&mut reader, &read_options, &mut warnings)?,
                 Read::Spans(stack) => {
                     let timeline = spans(reader, false, job, &mut warnings, |_| Ok(()))?;
-                    stack(&timeline, &options.read, &mut warnings)?
+                    stack(&timeline, &read_options, &mut warnings)?
                 }
                 _ => return Err(unreadable(format)),
             };
@@ -108,7 +117,7 @@ fn read_stacks(
     match input.format.read {
         Read::Stacks(read) => {
             let mut warnings = Warnings::new();
-            let read_options = ReadOptions { done: Done::new(input.bytes.releaser()), ..options.read.clone() };
+            let read_options = ReadOptions { done: Done::new(input.bytes.releaser()), ..read_options };
             let profile = read(&input.bytes, &read_options, &mut warnings)?;
             outcome.warnings.append(warnings.in_file(&shown(path)));
             Ok(profile)
@@ -116,7 +125,7 @@ fn read_stacks(
         Read::Script(read) => {
             let named = script_text::named(input.bytes, path, &options.sources, job, outcome)?;
             let mut warnings = Warnings::new();
-            let profile = read(&named, &options.read, &mut warnings)?;
+            let profile = read(&named, &read_options, &mut warnings)?;
             outcome.warnings.append(warnings.in_file(&shown(path)));
             Ok(profile)
         }

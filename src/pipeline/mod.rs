@@ -3,7 +3,8 @@
 //! | file | what it is for |
 //! |---|---|
 //! | [`open`] | opens an input, takes off what it is packed in, finds its format |
-//! | [`any`] | any input → stacks |
+//! | [`any`] | any input → rows of stacks, pushed into a sink |
+//! | [`sink`] | what a job does with rows: sums, order of time, batches |
 //! | [`recording`] | perf.data → samples whose addresses have names |
 //! | [`script_text`] | perf script's text → the same text with names |
 //! | `spans` | a trace → its spans of time |
@@ -17,6 +18,7 @@ pub(crate) mod outputs;
 pub(crate) mod progress;
 pub mod recording;
 pub mod script_text;
+pub mod sink;
 pub(crate) mod spans;
 pub mod table;
 

@@ -3,9 +3,10 @@
 use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read as How};
 use crate::formats::{FORMATS, detect};
-use crate::io::{self, Bytes, InPath};
+use crate::io::{self, Bytes, InPath, Stream};
 use flate2::read::MultiGzDecoder;
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// An input, unpacked.
@@ -13,10 +14,21 @@ use std::path::{Path, PathBuf};
 pub struct Input {
     /// What it holds.
     pub bytes: Bytes,
-    /// Further files of records, of a recording that is a directory (`perf record --threads`).
-    pub parts: Vec<Bytes>,
+    /// The file that holds just these bytes, if there is one: for copying in the kernel.
+    pub file: Option<File>,
     /// What it is.
     pub format: &'static Format,
+    /// The further streams of records, if it is a recording's directory (`perf record --threads`).
+    pub streams: Option<Vec<StreamFile>>,
+}
+
+/// A file of a recording's directory that holds records only.
+#[derive(Debug)]
+pub struct StreamFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it holds.
+    pub bytes: Bytes,
 }
 
 /// How much of an input a format may look at to know its own.
@@ -26,41 +38,104 @@ const HEAD: usize = 1 << 16;
 const MAX_WRAPPINGS: usize = 4;
 
 impl Input {
-    /// Opens it.
+    /// Opens it, whole.
     pub fn open(path: &InPath) -> Result<Self> {
-        match path {
-            InPath::Path(path) if path.is_dir() => Self::open_directory(path),
-            _ => Self::of(io::open(path)?),
+        match Looked::at(path)? {
+            Looked::Directory(directory) => Self::open_directory(&directory),
+            Looked::File(file) => file.into_whole(),
         }
     }
 
-    /// A recording's directory: `data` is in file form, `data.0`, `data.1`, … hold records only.
-    fn open_directory(path: &Path) -> Result<Self> {
-        let mut input = Self::of(io::map_file(&recording_in(path)?)?)?;
-        for number in 0.. {
-            let part = path.join(format!("data.{number}"));
-            if !part.is_file() {
-                break;
-            }
-            input.parts.push(io::map_file(&part)?);
+    /// A recording's directory: `data` is in file form, every `data.N` holds records only.
+    pub(crate) fn open_directory(path: &Path) -> Result<Self> {
+        let main = path.join("data");
+        if !main.is_file() {
+            return Err(Error::new("is a directory, and not a recording's: it has no file called data"));
         }
-        Ok(input)
+        let bytes = unpack(io::map_file(&main)?)?;
+        let streams = stream_paths(path)?.into_iter().map(|path| Ok(StreamFile { bytes: io::map_file(&path)?, path }));
+        Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(bytes)? })
     }
 
-    /// Unpacks what was read already.
-    pub(crate) fn of(bytes: Bytes) -> Result<Self> {
-        let bytes = unpack(bytes)?;
+    /// What was read and unpacked already.
+    fn of(bytes: Bytes) -> Result<Self> {
         let format = detect(&bytes[..bytes.len().min(HEAD)]).ok_or_else(|| unknown(&bytes))?;
-        Ok(Self { bytes, parts: Vec::new(), format })
+        Ok(Self { bytes, file: None, format, streams: None })
     }
 }
 
-/// The main file of a recording that is a directory.
-pub(crate) fn recording_in(directory: &Path) -> Result<PathBuf> {
-    let main = directory.join("data");
-    match main.is_file() {
-        true => Ok(main),
-        false => Err(Error::new("is a directory, and not a recording's: it has no file called data")),
+/// The streams of a recording's directory, by their number: there may be gaps.
+fn stream_paths(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut streams = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        let number = path.file_name().and_then(|name| name.to_str()?.strip_prefix("data.")?.parse::<u64>().ok());
+        streams.extend(number.map(|number| (number, path)));
+    }
+    streams.sort();
+    Ok(streams.into_iter().map(|(_, path)| path).collect())
+}
+
+/// An input whose first bytes can be looked at before it is known how it is to be read.
+pub(crate) enum Looked {
+    /// A recording's directory, or any other.
+    Directory(PathBuf),
+    /// Anything else.
+    File(LookedFile),
+}
+
+/// A file, a pipe or a device, open, of which nothing was taken yet.
+pub(crate) struct LookedFile {
+    /// From its start, as packed as it is.
+    stream: Stream,
+    /// The file behind the stream, if it is a regular one that stood at its start.
+    regular: Option<File>,
+    /// Whether it can be opened again by its path.
+    has_path: bool,
+}
+
+impl Looked {
+    /// Opens an input.
+    pub(crate) fn at(path: &InPath) -> Result<Self> {
+        Self::through(path, |file| Box::new(file))
+    }
+
+    /// The same; as far as it is streamed, it is read through what `wrap` makes of it.
+    pub(crate) fn through(path: &InPath, wrap: impl FnOnce(File) -> Box<dyn Read + Send>) -> Result<Self> {
+        let Some(mut file) = io::open_stream(path)? else {
+            return match path {
+                InPath::Path(path) => Ok(Self::Directory(path.clone())),
+                InPath::Stdin => Err(Error::new("is a directory")),
+            };
+        };
+        let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
+        let regular = if at_start { Some(file.try_clone()?) } else { None };
+        let has_path = at_start && *path != InPath::Stdin;
+        Ok(Self::File(LookedFile { stream: Stream::new(wrap(file)), regular, has_path }))
+    }
+}
+
+impl LookedFile {
+    /// The first bytes inside of what it is packed in, which stay to be read; of a slow pipe, what it has given.
+    pub(crate) fn peek_inside(&mut self, most: usize) -> Result<Vec<u8>> {
+        Ok(look_inside(self.stream.peek(most)?).1)
+    }
+
+    /// What is inside of what it is packed in, to be read once.
+    pub(crate) fn into_stream(mut self) -> Result<Stream> {
+        let (wrappings, _) = look_inside(self.stream.peek(HEAD)?);
+        unwrap(Box::new(self.stream), &wrappings).map(Stream::new)
+    }
+
+    /// The whole of it, unpacked.
+    pub(crate) fn into_whole(self) -> Result<Input> {
+        let Some(file) = self.regular else { return Input::of(unpack(io::spool(self.stream)?)?) };
+        let packed = io::map_open_file(file.try_clone()?)?;
+        let packed_len = packed.len();
+        let input = Input::of(unpack(packed)?)?;
+        // What was packed is not in the file as it stands.
+        let as_it_stands = input.bytes.len() == packed_len;
+        Ok(Input { file: as_it_stands.then_some(file), ..input })
     }
 }
 
@@ -82,23 +157,17 @@ pub(crate) enum Opened {
 impl Opened {
     /// Looks at an input's first bytes, and opens it whole only if its format needs that.
     pub(crate) fn open(path: &InPath) -> Result<Self> {
-        let Some(mut raw) = io::open_stream(path)? else { return Input::open(path).map(Self::Whole) };
-        let begin = if raw.metadata()?.is_file() { Some(raw.stream_position()?) } else { None };
-        let mut head = Vec::new();
-        raw.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
-        let (wrappings, start) = look_inside(&head);
-        match (detect(&start), begin) {
-            (Some(format), _) if matches!(format.read, How::Stream(_) | How::Spans(_)) => {
-                let plain = wrappings.is_empty() && *path != InPath::Stdin && begin.is_some();
-                let reader = unwrap(Box::new(Cursor::new(head).chain(raw)), &wrappings)?;
-                Ok(Self::Stream { reader, format, plain })
+        let mut looked = match Looked::at(path)? {
+            Looked::Directory(directory) => return Input::open_directory(&directory).map(Self::Whole),
+            Looked::File(looked) => looked,
+        };
+        let (wrappings, start) = look_inside(looked.stream.peek_all(HEAD)?);
+        match detect(&start) {
+            Some(format) if matches!(format.read, How::Stream(_) | How::Spans(_)) => {
+                let plain = wrappings.is_empty() && looked.has_path;
+                Ok(Self::Stream { reader: unwrap(Box::new(looked.stream), &wrappings)?, format, plain })
             }
-            (_, Some(begin)) => {
-                // Standard input shares its position with us.
-                raw.seek(SeekFrom::Start(begin))?;
-                Input::open(path).map(Self::Whole)
-            }
-            (_, None) => Input::of(io::spool(Cursor::new(head).chain(raw))?).map(Self::Whole),
+            _ => looked.into_whole().map(Self::Whole),
         }
     }
 }
@@ -147,15 +216,6 @@ fn unwrap(mut reader: Box<dyn Read + Send>, wrappings: &[Wrapping]) -> Result<Bo
     Ok(reader)
 }
 
-/// The stream inside of what a stream is packed in.
-pub(crate) fn unpacked(mut stream: io::Stream) -> Result<io::Stream> {
-    for _ in 0..MAX_WRAPPINGS {
-        let Some(one) = wrapping(stream.peek(HEAD)?) else { break };
-        stream = io::Stream::new(unwrap(Box::new(stream), &[one])?);
-    }
-    Ok(stream)
-}
-
 fn unknown(bytes: &[u8]) -> Error {
     if bytes.is_empty() {
         return Error::new("is empty");
@@ -170,7 +230,7 @@ fn readable() -> String {
 }
 
 /// What is inside of what bytes are packed in; the bytes themselves if they are not packed.
-pub(crate) fn unpack(mut bytes: Bytes) -> Result<Bytes> {
+fn unpack(mut bytes: Bytes) -> Result<Bytes> {
     for _ in 0..MAX_WRAPPINGS {
         bytes = match &bytes[..] {
             [0x1f, 0x8b, ..] => io::spool(MultiGzDecoder::new(&bytes[..]))

@@ -1,28 +1,28 @@
 //! Causes in words, and what to do about each.
 
 use super::causes::Cause;
+use super::examined::Examined;
 use crate::model::Pid;
 use crate::model::process::Process;
 use crate::model::runtimes::{Runtime, RuntimeSet};
-use crate::pipeline::recording::Inside;
 use crate::resolve::dso::{Dso, DsoId};
 use crate::sources::{Account, ClockUse, Kind, SourceState};
 
 /// What was asked of the recorder, and all that is known.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a, 'files> {
-    pub(super) inside: &'a Inside<'a, 'files>,
+pub(super) struct Asked<'a> {
+    pub(super) examined: &'a Examined<'a>,
     /// Whether user stacks were copied.
     pub(super) dwarf: bool,
 }
 
-impl Asked<'_, '_> {
+impl Asked<'_> {
     fn dso(&self, id: DsoId) -> &Dso {
-        self.inside.spaces.dsos().get(id)
+        self.examined.resolution.spaces.dsos().get(id)
     }
 
     fn process(&self, pid: Pid) -> Option<&Process> {
-        self.inside.processes.by_pid.get(&pid)
+        self.examined.resolution.survey.processes.by_pid.get(&pid)
     }
 
     /// What the process runs, if it is a runtime.
@@ -36,7 +36,7 @@ impl Asked<'_, '_> {
 
     /// What a process was called: as its first thread was when samples were taken, else any other.
     pub(super) fn comm(&self, pid: Pid) -> String {
-        let tracks = || self.inside.loaded.samples.tracks.items().iter().filter(|track| track.pid == Some(pid));
+        let tracks = || self.examined.samples.tracks.items().iter().filter(|track| track.pid == Some(pid));
         let first = tracks().find(|track| track.tid.is_some_and(|tid| tid.0 == pid.0));
         let sampled = first.or_else(|| tracks().next()).map(|track| &track.comm[..]);
         let name = sampled.or_else(|| self.process(pid)?.comm.as_deref());
@@ -45,10 +45,10 @@ impl Asked<'_, '_> {
 }
 
 /// What is the matter.
-pub(super) fn cause(cause: Cause, asked: Asked<'_, '_>) -> String {
+pub(super) fn cause(cause: Cause, asked: Asked<'_>) -> String {
     let file = |id| format!("{}{}", String::from_utf8_lossy(asked.dso(id).label()), build_id(asked.dso(id)));
     match cause {
-        Cause::Memory(pid) if loaded(asked.inside.accounts, pid).next().is_some() => {
+        Cause::Memory(pid) if loaded(asked.examined.accounts(), pid).next().is_some() => {
             format!("memory without a file in {}, at addresses that its dumps and maps do not cover", asked.who(pid))
         }
         Cause::Memory(pid) => {
@@ -65,7 +65,7 @@ pub(super) fn cause(cause: Cause, asked: Asked<'_, '_>) -> String {
 }
 
 /// What to do.
-pub(super) fn advice(cause: Cause, asked: Asked<'_, '_>) -> String {
+pub(super) fn advice(cause: Cause, asked: Asked<'_>) -> String {
     match cause {
         Cause::Memory(pid) => memory(pid, asked),
         Cause::Nowhere(_) if asked.dwarf => {
@@ -91,9 +91,9 @@ pub(super) fn advice(cause: Cause, asked: Asked<'_, '_>) -> String {
     }
 }
 
-fn memory(pid: Pid, asked: Asked<'_, '_>) -> String {
+fn memory(pid: Pid, asked: Asked<'_>) -> String {
     let runtime = asked.runtime(pid);
-    let failed = asked.inside.accounts.iter().find(|account| {
+    let failed = asked.examined.accounts().iter().find(|account| {
         account.pid == pid && matches!(account.state, SourceState::Missing { .. } | SourceState::Refused(_))
     });
     if let Some(account) = failed {
@@ -103,7 +103,7 @@ fn memory(pid: Pid, asked: Asked<'_, '_>) -> String {
             _ => format!("{path} was written but is gone: say where it is with --jitdump, or record again and keep it"),
         };
     }
-    let covered = loaded(asked.inside.accounts, pid).next().is_some();
+    let covered = loaded(asked.examined.accounts(), pid).next().is_some();
     match (covered, runtime) {
         (true, _) => "code that the runtime does not log (stubs, trampolines), or that it made before it began to log".to_owned(),
         (false, Some(runtime)) => match runtime.advice() {

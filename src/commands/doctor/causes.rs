@@ -1,10 +1,11 @@
 //! What stands behind a frame without a name.
 
+use super::examined::Examined;
 use crate::error::Warnings;
 use crate::model::Pid;
 use crate::model::chains::PlaceId;
 use crate::model::stacks::FrameKind;
-use crate::pipeline::recording::{Inside, Named, Spot};
+use crate::pipeline::recording::{Named, Spot};
 use crate::resolve::Location;
 use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::files::SearchOptions;
@@ -44,20 +45,20 @@ pub(super) enum Status {
 
 /// Tells what each place of a recording is.
 #[derive(Debug)]
-pub(super) struct Examiner<'a, 'files> {
-    inside: &'a Inside<'a, 'files>,
+pub(super) struct Examiner<'a> {
+    examined: &'a Examined<'a>,
     search: &'a SearchOptions,
     files: FxHashMap<DsoId, Cause>,
 }
 
-impl<'a, 'files> Examiner<'a, 'files> {
-    pub(super) fn new(inside: &'a Inside<'a, 'files>, search: &'a SearchOptions) -> Self {
-        Self { inside, search, files: FxHashMap::default() }
+impl<'a> Examiner<'a> {
+    pub(super) fn new(examined: &'a Examined<'a>, search: &'a SearchOptions) -> Self {
+        Self { examined, search, files: FxHashMap::default() }
     }
 
     /// The status of every place, by number.
     pub(super) fn places(&mut self) -> Vec<Status> {
-        let places = self.inside.loaded.samples.chains.places();
+        let places = self.examined.samples.chains.places();
         (0..).map(PlaceId).zip(places).map(|(id, spot)| self.status(id, spot)).collect()
     }
 
@@ -65,13 +66,13 @@ impl<'a, 'files> Examiner<'a, 'files> {
         if *spot == Spot::TRUNCATED {
             return Status::Truncated;
         }
-        if let Some(jit) = named(&self.inside.loaded.named, id) {
+        if let Some(jit) = named(self.examined.named, id) {
             return Status::Named { jit };
         }
         Status::Unnamed(match spot.location {
             // Whose address it is, the sample knows.
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(spot.pid),
-            Location::File(dso, _) => match self.inside.spaces.dsos().get(dso).kind {
+            Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
                 DsoKind::Anonymous => Cause::Memory(spot.pid),
                 DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol => Cause::Kernel,
                 DsoKind::Guest => Cause::Guest,
@@ -84,8 +85,8 @@ impl<'a, 'files> Examiner<'a, 'files> {
         if let Some(&known) = self.files.get(&id) {
             return known;
         }
-        let dso = self.inside.spaces.dsos().get(id);
-        let cause = match self.inside.images.get(id) {
+        let dso = self.examined.resolution.spaces.dsos().get(id);
+        let cause = match self.examined.resolution.images.get(id) {
             None if self.search.recorded_path(&dso.path).exists() => Cause::OtherVersion(id),
             None => Cause::Missing(id),
             Some(image) if image.has_symtab() => Cause::Gap(id),

@@ -2,10 +2,10 @@
 
 use super::advice::{self, Asked};
 use super::causes::{Cause, Examiner, Status};
+use super::examined::Examined;
 use crate::error::Result;
 use crate::model::Pid;
 use crate::model::runtimes::Runtime;
-use crate::pipeline::recording::Inside;
 use crate::pipeline::table::Cell;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::Account;
@@ -70,10 +70,10 @@ struct Tally {
 }
 
 impl Findings {
-    pub(super) fn new(file: &Path, inside: &Inside<'_, '_>, search: &SearchOptions) -> Self {
-        let statuses = Examiner::new(inside, search).places();
-        let tally = Tally::new(inside, &statuses);
-        let events = &inside.loaded.recording.events;
+    pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions) -> Self {
+        let statuses = Examiner::new(examined, search).places();
+        let tally = Tally::new(examined, &statuses);
+        let events = &examined.resolution.survey.recording.events;
         let any = |field| events.iter().any(|event| event.attr.samples(field));
         let (dwarf, chains) = (any(abi::PERF_SAMPLE_STACK_USER), any(abi::PERF_SAMPLE_CALLCHAIN));
         let stacks = match (dwarf, chains) {
@@ -81,7 +81,7 @@ impl Findings {
             (false, true) => "call chains by frame pointer",
             (false, false) => "no call chains",
         };
-        let asked = Asked { inside, dwarf };
+        let asked = Asked { examined, dwarf };
         let mut unnamed: Vec<(Cause, u64)> = tally.causes.iter().map(|(&cause, &frames)| (cause, frames)).collect();
         unnamed.sort_unstable_by_key(|&(cause, frames)| (Reverse(frames), cause));
         let finding = |(cause, frames)| Finding {
@@ -91,7 +91,7 @@ impl Findings {
         };
         Self {
             file: file.to_owned(),
-            samples: inside.loaded.samples.rows.len() as u64,
+            samples: examined.samples.count(),
             frames: tally.frames,
             named: tally.named,
             stacks,
@@ -172,33 +172,35 @@ impl ProcessFindings {
 }
 
 impl Tally {
-    fn new(inside: &Inside<'_, '_>, statuses: &[Status]) -> Self {
-        let samples = &inside.loaded.samples;
+    fn new(examined: &Examined<'_>, statuses: &[Status]) -> Self {
+        let samples = examined.samples;
         let mut tally = Self::default();
         for row in &samples.rows {
             let pid = samples.tracks.items()[row.track as usize].pid.unwrap_or_default();
             let mut outermost = None;
             for place in samples.chains.up(row.chain) {
                 let status = statuses[place.0 as usize];
-                tally.add(pid, status);
+                tally.add(pid, status, row.count);
                 outermost = Some(status);
             }
-            tally.lost += u64::from(matches!(outermost, Some(Status::Unnamed(Cause::Nowhere(_)))));
+            if matches!(outermost, Some(Status::Unnamed(Cause::Nowhere(_)))) {
+                tally.lost += row.count;
+            }
         }
         tally
     }
 
-    fn add(&mut self, pid: Pid, status: Status) {
+    fn add(&mut self, pid: Pid, status: Status, count: u64) {
         let cause = match status {
             Status::Truncated => {
-                self.truncated += 1;
+                self.truncated += count;
                 return;
             }
             Status::Named { jit } => {
-                self.frames += 1;
-                self.named += 1;
+                self.frames += count;
+                self.named += count;
                 if jit {
-                    *self.jit.entry(pid).or_default() += 1;
+                    *self.jit.entry(pid).or_default() += count;
                 }
                 return;
             }
@@ -206,21 +208,21 @@ impl Tally {
             Status::Unnamed(Cause::Nowhere(_)) => Cause::Nowhere(pid),
             Status::Unnamed(cause) => cause,
         };
-        self.frames += 1;
-        *self.causes.entry(cause).or_default() += 1;
+        self.frames += count;
+        *self.causes.entry(cause).or_default() += count;
     }
 }
 
-fn processes(asked: Asked<'_, '_>, tally: &Tally) -> Vec<ProcessFindings> {
-    let inside = asked.inside;
+fn processes(asked: Asked<'_>, tally: &Tally) -> Vec<ProcessFindings> {
+    let examined = asked.examined;
     let mut wanted: BTreeMap<Pid, u64> = tally.jit.keys().map(|&pid| (pid, 0)).collect();
-    wanted.extend(inside.accounts.iter().map(|account| (account.pid, 0)));
+    wanted.extend(examined.accounts().iter().map(|account| (account.pid, 0)));
     wanted.extend(tally.causes.iter().filter_map(|(&cause, &frames)| match cause {
         Cause::Memory(pid) => Some((pid, frames)),
         _ => None,
     }));
     let about = |(pid, unnamed): (Pid, u64)| {
-        let accounts = inside.accounts.iter().filter(|account: &&Account| account.pid == pid);
+        let accounts = examined.accounts().iter().filter(|account: &&Account| account.pid == pid);
         ProcessFindings {
             pid,
             comm: asked.comm(pid),
@@ -234,8 +236,8 @@ fn processes(asked: Asked<'_, '_>, tally: &Tally) -> Vec<ProcessFindings> {
 }
 
 /// What concerns no single frame.
-fn remarks(tally: &Tally, asked: Asked<'_, '_>, chains: bool) -> Vec<String> {
-    let samples = asked.inside.loaded.samples.rows.len() as u64;
+fn remarks(tally: &Tally, asked: Asked<'_>, chains: bool) -> Vec<String> {
+    let samples = asked.examined.samples.count();
     let mut remarks = Vec::new();
     if !chains {
         remarks.push("no call chains were recorded: perf record -g, or --call-graph dwarf".to_owned());

@@ -2,15 +2,18 @@
 
 mod advice;
 mod causes;
+mod examined;
 mod findings;
 
 use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read};
 use crate::io::{InPath, OutPath, Output};
+use crate::model::stacks::Keep;
 use crate::pipeline::open::{Input, shown};
-use crate::pipeline::recording::{self, RecordingOptions};
+use crate::pipeline::recording::{Memory, RecordingOptions, Resolution, Streams, Survey};
 use crate::pipeline::table::{Layout, Table};
 use crate::pipeline::{Job, Outcome};
+use examined::Examined;
 use findings::Findings;
 
 /// What to look at, and how to tell.
@@ -63,7 +66,15 @@ fn examine(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outc
     if !matches!(input.format.read, Read::Addresses) {
         return Err(refused(input.format));
     }
-    let path = shown(path);
-    let look = |inside: &recording::Inside<'_, '_>| Findings::new(&path, inside, &options.recording.symbols.search);
-    recording::load_and_look(&input, &path, &options.recording, job, outcome, look).map(|(_, findings)| findings)
+    let (path, warnings) = (&shown(path), &mut outcome.warnings);
+    let streams = Streams::open(&input, path, warnings)?;
+    let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
+    let memory = Memory::find(&survey, &options.recording, job, warnings);
+    let resolution = Resolution::new(&survey, &memory, &options.recording, job, warnings);
+    let samples = &resolution.samples(Keep::Sums, job, warnings)?;
+    let named = &resolution.name(&samples.chains, job, warnings);
+    let examined = Examined { resolution: &resolution, samples, named };
+    let findings = Findings::new(path, &examined, &options.recording.symbols.search);
+    resolution.finish(warnings);
+    Ok(findings)
 }

@@ -32,12 +32,12 @@ pub use options::{BuildIdMode, InjectOptions, KnownBuildIds};
 
 use crate::error::{Error, Result, Warning};
 use crate::formats::elf_image::Target;
-use crate::formats::perf_data::Survey;
 use crate::io::{self, InPath, OutPath, Output};
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::pipeline::progress::Progress;
-use crate::pipeline::recording::records::Pieces;
+use crate::pipeline::recording::streams::RecordBytes;
+use crate::pipeline::recording::survey::Survey;
 use crate::pipeline::{Job, Outcome};
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Loaded};
@@ -64,7 +64,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let mut output = Output::create(&options.output)?;
     let progress = Progress::new((input.records().len() as u64).saturating_mul(PASSES), job);
     progress.phase("reading records");
-    let (processes, pieces) = survey(&input, job, &mut outcome);
+    let Survey { processes, chunks: pieces, .. } = survey(&input, job, &mut outcome);
     progress.done(input.records().len() as u64);
     progress.phase("looking for JIT code");
     let injected = already_injected(&processes);
@@ -144,23 +144,16 @@ fn beside(input: &InPath) -> Option<&Path> {
     }
 }
 
-fn survey<'data>(input: &'data Input, job: &Job, outcome: &mut Outcome) -> (Processes, Pieces<'data>) {
-    let recording = &input.recording;
-    let mut survey = Survey::default();
-    let add = |record: &_| survey.add(recording, record);
-    let pieces = Pieces::new(recording, &[(input.records(), input.base())], job.pool.threads(), add);
-    if let Some(damage) = &pieces.damage {
-        let message = format!("what follows cannot be read: {damage}");
-        outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
-    }
-    let cut = (input.base() + input.records().len() as u64).saturating_sub(pieces.end());
-    if cut > 0 && pieces.damage.is_none() {
+fn survey<'data>(input: &'data Input, job: &Job, outcome: &mut Outcome) -> Survey<'data> {
+    let stream = RecordBytes { bytes: input.records(), base: input.base() };
+    let survey = Survey::new(&input.recording, &[stream], &input.shown, job, &mut outcome.warnings);
+    let end = survey.chunks.end();
+    let cut = (input.base() + input.records().len() as u64).saturating_sub(end);
+    if cut > 0 && survey.chunks.damage.is_none() {
         let message = format!("the last record is not whole: its {cut} bytes are left out");
-        outcome.warnings.push(Warning::new(message).in_file(&input.shown, Some(pieces.end())));
+        outcome.warnings.push(Warning::new(message).in_file(&input.shown, Some(end)));
     }
-    let (processes, _, skipped) = survey.finish(recording);
-    skipped.report(&input.shown, &mut outcome.warnings);
-    (processes, pieces)
+    survey
 }
 
 /// The processes whose code perf or jitgraft has injected before.

@@ -11,9 +11,13 @@ use crate::model::{Nanos, Pid};
 use std::path::Path;
 
 /// Reads a text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
-pub fn read(bytes: &[u8], _options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut reader =
-        Reader { profile: Profile::new(), known: Known::default(), sample: None, skipped: Skipped::new("line") };
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut reader = Reader {
+        profile: Profile::keeping(options.keep),
+        known: Known::default(),
+        sample: None,
+        skipped: Skipped::new("line"),
+    };
     reader.profile.perf_names = true;
     let mut at = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -119,7 +123,8 @@ impl Reader {
             stack = Some(self.profile.stack(stack, frame));
         }
         let row = Row { track, stack, weight: sample.weight, count: 1, time: sample.time };
-        self.profile.series_named(&sample.event, Unit::Samples).rows.push(row);
+        let series = self.profile.series_named(&sample.event, Unit::Samples);
+        self.profile.push(series, row);
     }
 }
 

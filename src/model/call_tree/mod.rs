@@ -393,7 +393,8 @@ mod tests {
                 stack = Some(profile.stack(stack, frame));
             }
             let row = Row { track, stack, weight, count: 1, time: Some(Nanos(100 - at as u64)) };
-            profile.series_named("cycles", Unit::Samples).rows.push(row);
+            let series = profile.series_named("cycles", Unit::Samples);
+            profile.push(series, row);
         }
         profile
     }

@@ -203,7 +203,7 @@ impl Tree {
         let mut profile = Profile::new();
         let mut frames = FxHashMap::default();
         let mut stacks: Vec<(Option<StackId>, u32)> = Vec::with_capacity(self.nodes.len());
-        let mut rows = Vec::new();
+        let series = profile.series_named(series, unit);
         for node in self.nodes {
             let Some(&(parent, track)) = stacks.get(node.parent as usize) else {
                 stacks.push((None, node.label));
@@ -218,10 +218,10 @@ impl Tree {
             stacks.push((Some(stack), track));
             if node.weight > 0 || node.calls > 0 {
                 let track = profile.track(tracks.get(track as usize).cloned().unwrap_or_default());
-                rows.push(Row { track, stack: Some(stack), weight: node.weight, count: node.calls, time: None });
+                let stack = Some(stack);
+                profile.push(series, Row { track, stack, weight: node.weight, count: node.calls, time: None });
             }
         }
-        profile.series_named(series, unit).rows = rows;
         profile
     }
 }

@@ -4,7 +4,7 @@
 //! samples: of each member, with what the member counted since the sample before. A member that has not counted is not
 //! told of. perf does the same (`deliver_sample_group` in tools/perf/util/session.c).
 
-use super::records::Pieces;
+use super::streams::RecordChunks;
 use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
 use crate::model::Tid;
 use linux_perf_event_reader::constants as abi;
@@ -22,15 +22,15 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// For each piece; empty if no event asks for counter values. All samples must be looked at, also those that
+    /// For each chunk; empty if no event asks for counter values. All samples must be looked at, also those that
     /// a filter drops: they are what the next one counts from.
-    pub(super) fn new(recording: &Recording, pieces: &Pieces<'_>) -> Vec<Self> {
+    pub(super) fn new(recording: &Recording, chunks: &RecordChunks<'_>) -> Vec<Self> {
         if !recording.events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_READ)) {
             return Vec::new();
         }
         let mut counters = Counters { recording, before: FxHashMap::default() };
-        let list = pieces.list().into_iter();
-        list.map(|records| counters.piece(records.filter(|record| record.kind == kind::SAMPLE))).collect()
+        let list = chunks.list().into_iter();
+        list.map(|records| counters.chunk(records.filter(|record| record.kind == kind::SAMPLE))).collect()
     }
 
     /// The samples that the `index`th one with counter values stands for.
@@ -55,7 +55,7 @@ struct Counters<'a> {
 }
 
 impl Counters<'_> {
-    fn piece<'data>(&mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Counted {
+    fn chunk<'data>(&mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Counted {
         let mut counted = Counted::default();
         for sample in records.filter_map(|record| self.recording.sample(&record).ok()) {
             if sample.read.is_some() {

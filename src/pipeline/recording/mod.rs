@@ -1,50 +1,51 @@
-//! perf.data → samples with places → names: what `load` and `script` build on.
+//! perf.data → samples whose addresses are known → names.
 //!
-//! Phases, each over what the one before left: the records beside the samples (processes, threads, mappings) → JIT
-//! code and address spaces → samples as chains of spots, in parallel → each distinct spot named once.
+//! Phases, each borrowing from the ones before:
+//!
+//! ```text
+//! Streams      the records, decompressed
+//! Survey       processes, threads, mappings; where the records can be cut
+//! Memory       what was mapped, and the dumps and maps that tell of JIT code
+//! Resolution   what an address belongs to
+//! Samples      rows and chains of places, read in parallel
+//! Named        each distinct place named once
+//! Tables       the same as a profile
+//! ```
 
 mod branches;
 mod counted;
+pub(crate) mod memory;
 mod named;
 mod profile;
-pub(crate) mod records;
+mod resolution;
 mod samples;
 mod spots;
+pub(crate) mod streams;
+pub(crate) mod survey;
 mod text;
 
+pub(crate) use memory::Memory;
 pub(crate) use named::Named;
-pub(crate) use profile::profile;
+pub(crate) use resolution::Resolution;
 pub(crate) use samples::Samples;
 pub(crate) use spots::Spot;
+pub(crate) use streams::Streams;
+pub(crate) use survey::Survey;
 pub use text::TextOptions;
 pub(crate) use text::write_text;
 
 use super::job::{Job, Outcome};
 use super::open::Input;
-use crate::error::{Result, Skipped, Warning, Warnings};
-use crate::formats::perf_data::{Recording, Survey};
-use crate::model::Nanos;
+use super::sink::Sink;
+use crate::error::Result;
+use crate::formats::perf_data::Recording;
 use crate::model::filter::Filter;
-use crate::model::process::Processes;
-use crate::model::threads::Threads;
-use crate::resolve::Resolver;
-use crate::resolve::address_space::AddressSpaces;
+use crate::model::stacks::Keep;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
-use crate::resolve::symbols::files::SearchOptions;
-use crate::resolve::symbols::images::Images;
-use crate::resolve::unwind::registers::Machine;
-use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
-use crate::sources::{self, Account, Kind, SourceOptions};
-use counted::Counted;
-use records::Pieces;
-use samples::{Context, Reading};
-use spots::Spots;
-use std::os::unix::ffi::OsStringExt;
+use crate::sources::SourceOptions;
+use profile::Tables;
 use std::path::Path;
-
-/// What most recordings are of, where they do not say.
-const EM_X86_64: u16 = 62;
 
 /// What to read of a recording, and how.
 #[derive(Debug, Clone)]
@@ -86,22 +87,7 @@ pub(crate) struct Loaded {
     pub(crate) machine: u16,
 }
 
-/// All that is known while a recording is loaded, for who asks why.
-#[derive(Debug)]
-pub(crate) struct Inside<'a, 'files> {
-    /// Processes, their mappings and markers.
-    pub(crate) processes: &'a Processes,
-    /// What was mapped.
-    pub(crate) spaces: &'a AddressSpaces,
-    /// The files that are here.
-    pub(crate) images: &'a Images<'files>,
-    /// What became of every dump and map.
-    pub(crate) accounts: &'a [Account],
-    /// Events, samples, names.
-    pub(crate) loaded: &'a Loaded,
-}
-
-/// Reads and names what the options ask for.
+/// Reads and names what the options ask for, with a row for each sample.
 pub(crate) fn load(
     input: &Input,
     path: &Path,
@@ -109,117 +95,50 @@ pub(crate) fn load(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Loaded> {
-    load_and_look(input, path, options, job, outcome, |_| ()).map(|(loaded, ())| loaded)
+    let warnings = &mut outcome.warnings;
+    let streams = Streams::open(input, path, warnings)?;
+    let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
+    let memory = Memory::find(&survey, options, job, warnings);
+    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
+    let samples = resolution.samples(Keep::EachRow, job, warnings)?;
+    let named = resolution.name(&samples.chains, job, warnings);
+    let machine = resolution.machine();
+    resolution.finish(warnings);
+    Ok(Loaded { recording: streams.recording, samples, named, machine })
 }
 
-/// The same, with a look at what the names came from.
-pub(crate) fn load_and_look<T>(
+/// The same, as rows that are pushed into a sink.
+pub(super) fn push(
     input: &Input,
     path: &Path,
     options: &RecordingOptions,
+    sink: &mut dyn Sink,
     job: &Job,
     outcome: &mut Outcome,
-    look: impl FnOnce(&Inside<'_, '_>) -> T,
-) -> Result<(Loaded, T)> {
-    let mut warnings = Warnings::new();
-    let recording = Recording::parse(&input.bytes, &mut warnings)?;
-    let mut parts = vec![records::data(&recording, &input.bytes)];
-    parts.extend(input.parts.iter().map(|part| (&part[..], 0)));
-    let plain = parts.iter().map(|&part| records::decompressed(&recording, part, &mut warnings));
-    let plain = plain.collect::<Result<Vec<_>>>()?;
-    outcome.warnings.append(warnings.in_file(path));
-    for (part, plain) in parts.iter_mut().zip(&plain) {
-        if let Some(plain) = plain {
-            *part = (&plain[..], 0);
-        }
+) -> Result<()> {
+    let warnings = &mut outcome.warnings;
+    let streams = Streams::open(input, path, warnings)?;
+    let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
+    let memory = Memory::find(&survey, options, job, warnings);
+    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
+    // Rows that go on in batches are read again when all stacks are known and named.
+    let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
+    let samples = resolution.samples(keep, job, warnings)?;
+    let named = resolution.name(&samples.chains, job, warnings);
+    let mut tables = Tables::new(survey.recording, &samples, &named, sink.keep());
+    tables.profile.check()?;
+    if sink.in_batches() {
+        resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
+    } else {
+        tables.push(&samples.rows);
+        drop(samples);
+        sink.take(&mut tables.profile)?;
     }
-    let (processes, threads, pieces) = survey(&recording, &parts, path, job, outcome);
-    let beside = path.parent().filter(|_| path.exists());
-    let found = sources::find(&processes, &options.sources, beside, &job.pool, &mut outcome.warnings);
-    let sources::Loaded { map, accounts, .. } = found.load(&processes, &job.pool, &mut outcome.warnings);
-    let codes = &map;
-    let spaces = AddressSpaces::new(&processes);
-    let spots = Spots { spaces: &spaces, codes, keep_addr: options.keep_addr };
-    let os_release = processes.os_release.clone();
-    let search = SearchOptions { machine: processes.machine, os_release, ..options.symbols.search.clone() };
-    let images = Images::new(spaces.dsos().iter(), search);
-    let unwinder = Unwinder::new(&spaces, codes, &images, options.max_stack.unwrap_or(MAX_DEPTH));
-    let e_machine = processes.machine.unwrap_or(EM_X86_64);
-    let machine = Machine::new(e_machine);
-    let (first, last) = if options.filter.asks_time() { pieces.times(&recording) } else { (Nanos(0), Nanos(0)) };
-    let context = Context {
-        recording: &recording,
-        threads: &threads,
-        filter: &options.filter.placed(first, last),
-        spots: &spots,
-        unwinder: machine.map(|machine| (&unwinder, machine)),
-        events: &wanted(&recording, &options.event),
-        by_cpu: options.by_cpu,
-        branch_stack: options.branch_stack,
-        max_stack: options.max_stack.unwrap_or(usize::MAX),
-        keep_branches: options.keep_branches,
-        keep_beside: options.keep_beside,
-    };
-    let mut samples = read(context, &pieces, job)?;
-    std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(path, &mut outcome.warnings);
-    let recorded = Some(path.join("kcore_dir/kallsyms")).filter(|list| list.is_file());
-    let os_release = processes.os_release.clone();
-    let kernel = KernelOptions { os_release, recorded, ..options.kernel.clone() };
-    let resolver = Resolver { spaces: &spaces, codes, images: &images, options: &options.symbols, kernel: &kernel };
-    let named = Named::new(&samples.chains, &spots, &origins(&accounts), &resolver, &job.pool, &mut outcome.warnings);
-    let loaded = Loaded { recording, samples, named, machine: e_machine };
-    let (processes, accounts) = (&processes, &accounts[..]);
-    let seen = look(&Inside { processes, spaces: &spaces, images: &images, accounts, loaded: &loaded });
-    outcome.warnings.append(images.into_warnings());
-    Ok((loaded, seen))
+    resolution.finish(warnings);
+    Ok(())
 }
 
-fn survey<'data>(
-    recording: &Recording,
-    parts: &[(&'data [u8], u64)],
-    path: &Path,
-    job: &Job,
-    outcome: &mut Outcome,
-) -> (Processes, Threads, Pieces<'data>) {
-    let mut survey = Survey::default();
-    let pieces = Pieces::new(recording, parts, job.pool.threads(), |record| survey.add(recording, record));
-    if let Some(damage) = &pieces.damage {
-        let message = format!("what follows cannot be read: {damage}");
-        outcome.warnings.push(Warning::new(message).in_file(path, None));
-    }
-    let (processes, threads, skipped) = survey.finish(recording);
-    skipped.report(path, &mut outcome.warnings);
-    (processes, threads, pieces)
-}
-
-fn read(context: Context<'_>, pieces: &Pieces<'_>, job: &Job) -> Result<Samples> {
-    let mut counted = Counted::new(context.recording, pieces).into_iter();
-    let list = pieces.list().into_iter().map(|records| (records, counted.next().unwrap_or_default()));
-    let parts = job.pool.map(list.collect(), |(records, counted)| Reading::new(context).read(records, &counted));
-    let mut parts = parts.into_iter();
-    let mut all = parts.next().unwrap_or_default();
-    parts.try_for_each(|part| all.append(part))?;
-    all.check()?;
-    Ok(all)
-}
-
-/// The files that JIT code is said to be in: the image that `inject` makes of a dump, or the perf map; by both,
-/// inferno knows JIT code.
-fn origins(accounts: &[Account]) -> Vec<Vec<u8>> {
-    let name = |account: &Account| match account.kind {
-        Kind::JitDump => {
-            let image = account.path.with_file_name(format!("jitted-{}.so", account.pid));
-            image.into_os_string().into_vec()
-        }
-        Kind::PerfMap => format!("/tmp/perf-{}.map", account.pid).into_bytes(),
-        Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
-    };
-    accounts.iter().map(name).collect()
-}
-
-/// Which events count.
-fn wanted(recording: &Recording, names: &[String]) -> Vec<bool> {
-    let is = |event: &str, name: &str| event == name || event.split(':').next() == Some(name);
-    let counts = |event: &str| names.is_empty() || names.iter().any(|name| is(event, name));
-    recording.events.iter().map(|event| counts(&event.name)).collect()
+/// The directory that a recording stands in, where dumps and maps may stand, too.
+pub(crate) fn beside(path: &Path) -> Option<&Path> {
+    path.parent().filter(|_| path.exists())
 }

@@ -1,34 +1,52 @@
 //! Named samples → [`Profile`]: every place becomes its frames, every chain one stack.
 
-use super::Loaded;
-use super::named::Shown;
+use super::named::{Named, Shown};
+use super::samples::{SampleRow, Samples};
+use crate::formats::perf_data::Recording;
 use crate::model::chains::PlaceId;
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Series, StackId, TrackId, UNKNOWN, Unit};
+use crate::model::stacks::{Frame, FrameId, FrameKind, Keep, Profile, Row, Series, StackId, TrackId, UNKNOWN, Unit};
 
-/// The profile of a recording: one series for each event, in the recording's order.
-pub(crate) fn profile(loaded: &Loaded) -> Profile {
-    let Loaded { recording, samples, .. } = loaded;
-    let mut profile = Profile::new();
-    profile.perf_names = true;
-    let frames = frames(loaded, &mut profile);
-    let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.len());
-    for (caller, place) in samples.chains.nodes() {
-        let caller = caller.and_then(|caller| stacks[caller.0 as usize]);
-        let stack = frames[place.0 as usize].iter().fold(caller, |stack, &frame| Some(profile.stack(stack, frame)));
-        stacks.push(stack);
+/// A profile with the stacks and threads of a recording, and the numbers that these have in it.
+#[derive(Debug)]
+pub(super) struct Tables {
+    /// One series for each event, in the recording's order.
+    pub(super) profile: Profile,
+    /// By chain; `None` for chains without frames.
+    stacks: Vec<Option<StackId>>,
+    tracks: Vec<TrackId>,
+}
+
+impl Tables {
+    /// Every place becomes its frames, every chain one stack. There are no rows yet.
+    pub(super) fn new(recording: &Recording, samples: &Samples, named: &Named, keep: Keep) -> Self {
+        let mut profile = Profile::keeping(keep);
+        profile.perf_names = true;
+        let frames = frames(samples, named, &mut profile);
+        let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.len());
+        for (caller, place) in samples.chains.nodes() {
+            let caller = caller.and_then(|caller| stacks[caller.0 as usize]);
+            let stack = frames[place.0 as usize].iter().fold(caller, |stack, &frame| Some(profile.stack(stack, frame)));
+            stacks.push(stack);
+        }
+        let tracks = samples.tracks.items().iter().map(|track| profile.track(track.clone())).collect();
+        profile.series = recording.events.iter().map(|event| series(&event.name)).collect();
+        Self { profile, stacks, tracks }
     }
-    let tracks: Vec<TrackId> = samples.tracks.items().iter().map(|track| profile.track(track.clone())).collect();
-    profile.series = recording.events.iter().map(|event| series(&event.name)).collect();
-    for row in &samples.rows {
-        profile.series[row.event as usize].rows.push(Row {
-            track: tracks[row.track as usize],
-            stack: row.chain.and_then(|chain| stacks[chain.0 as usize]),
-            weight: row.period,
-            count: 1,
-            time: row.time,
-        });
+
+    /// Adds rows that have the samples' numbers.
+    pub(super) fn push(&mut self, rows: &[SampleRow]) {
+        for row in rows {
+            let track = self.tracks[row.track as usize];
+            let stack = row.chain.and_then(|chain| self.stacks[chain.0 as usize]);
+            let new = Row { track, stack, weight: row.period, count: row.count, time: row.time };
+            self.profile.push(row.event as usize, new);
+        }
     }
-    profile
+
+    /// Drops the rows.
+    pub(super) fn clear(&mut self) {
+        self.profile.series.iter_mut().for_each(|series| series.rows.clear());
+    }
 }
 
 fn series(name: &str) -> Series {
@@ -39,11 +57,11 @@ fn series(name: &str) -> Series {
 }
 
 /// The frames of every place, outermost first.
-fn frames(loaded: &Loaded, profile: &mut Profile) -> Vec<Box<[FrameId]>> {
-    let places = 0..loaded.samples.chains.places().len() as u32;
+fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[FrameId]>> {
+    let places = 0..samples.chains.places().len() as u32;
     let frames = places.map(|place| {
         let mut frames = Vec::new();
-        loaded.named.each(PlaceId(place), |shown| frames.push(frame(profile, shown)));
+        named.each(PlaceId(place), |shown| frames.push(frame(profile, shown)));
         frames.reverse();
         frames.into_boxed_slice()
     });

@@ -1,35 +1,38 @@
-//! Samples → rows and chains of spots, in parallel over pieces of the recording.
+//! Samples → rows and chains of spots, in parallel over chunks of the recording.
 //!
-//! Each piece numbers what it meets by itself; the pieces are merged in the order of the file, so the result does
+//! Each chunk numbers what it meets by itself; the chunks are merged in the order of the file, so the result does
 //! not depend on the number of threads. Frames that a sample shares with the one before are not looked at again.
 
 use super::branches::{lbr_chain, put_history};
 use super::counted::{Counted, Member, own};
 use super::spots::{Found, Spot, Spots, TRUNCATED_FRAME};
-use crate::error::{Result, Skipped};
+use crate::error::{Result, Skipped, Warnings};
 use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Registers as SampledRegisters, Sample, kind};
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::filter::Placed;
 use crate::model::interner::{self, Interner};
 use crate::model::process::CpuMode;
-use crate::model::stacks::Track;
+use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, Chain, Unwinder, UserStack};
 use rustc_hash::FxHashMap;
+use std::path::Path;
 
-/// One sample.
+/// One sample, or the sum of those of equal event, thread and stack ([`Keep::Sums`]).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleRow {
     /// Index of the event.
     pub(crate) event: u32,
     /// Index into [`Samples::tracks`].
     pub(crate) track: u32,
-    /// When.
+    /// When; `None` for sums.
     pub(crate) time: Option<Nanos>,
     /// How much it counts for.
     pub(crate) period: u64,
+    /// How many samples it stands for.
+    pub(crate) count: u64,
     /// Its stack.
     pub(crate) chain: Option<ChainId>,
     /// The processor.
@@ -68,9 +71,12 @@ pub(crate) struct KeptRegisters {
     pub(crate) values: Vec<u64>,
 }
 
-/// What a piece, or all, of a recording holds.
+/// What a chunk, or all, of a recording holds.
 #[derive(Debug)]
 pub(crate) struct Samples {
+    keep: Keep,
+    /// Where the sum of each event, thread and stack is, if sums are kept.
+    sums: FxHashMap<(u32, u32, Option<ChainId>), u32>,
     /// In the order of the file.
     pub(crate) rows: Vec<SampleRow>,
     /// The stacks of all rows.
@@ -82,18 +88,38 @@ pub(crate) struct Samples {
     /// Of each row, if it is kept; else empty.
     pub(crate) beside: Vec<Beside>,
     /// Samples that could not be read.
-    pub(super) skipped: Skipped,
-}
-
-impl Default for Samples {
-    fn default() -> Self {
-        let (rows, branches, beside) = (Vec::new(), Vec::new(), Vec::new());
-        let (chains, tracks) = (Chains::default(), Interner::default());
-        Self { rows, chains, tracks, branches, beside, skipped: Skipped::new("sample") }
-    }
+    skipped: Skipped,
 }
 
 impl Samples {
+    /// None yet.
+    pub(super) fn keeping(keep: Keep) -> Self {
+        let (rows, branches, beside) = (Vec::new(), Vec::new(), Vec::new());
+        let (chains, tracks, sums) = (Chains::default(), Interner::default(), FxHashMap::default());
+        Self { keep, sums, rows, chains, tracks, branches, beside, skipped: Skipped::new("sample") }
+    }
+
+    /// How many samples there are, whether each has a row or not.
+    pub(crate) fn count(&self) -> u64 {
+        self.rows.iter().map(|row| row.count).sum()
+    }
+
+    /// Takes a row whose thread and stack have numbers here.
+    fn push(&mut self, row: SampleRow) {
+        if self.keep == Keep::EachRow {
+            self.rows.push(row);
+            return;
+        }
+        let at = *self.sums.entry((row.event, row.track, row.chain)).or_insert(self.rows.len() as u32);
+        match self.rows.get_mut(at as usize) {
+            Some(sum) => {
+                sum.period = sum.period.saturating_add(row.period);
+                sum.count = sum.count.saturating_add(row.count);
+            }
+            None => self.rows.push(SampleRow { time: None, cpu: None, ..row }),
+        }
+    }
+
     /// Whether everything got a number of its own.
     pub(super) fn check(&self) -> Result<()> {
         self.chains.check()?;
@@ -106,26 +132,37 @@ impl Samples {
         }
     }
 
-    /// Takes over a later piece.
-    pub(super) fn append(&mut self, piece: Self) -> Result<()> {
-        piece.check()?;
-        let chains = self.chains.merge(&piece.chains);
-        let tracks: Vec<u32> = piece.tracks.items().iter().map(|track| self.tracks.intern(track.clone())).collect();
+    /// Takes over a later chunk.
+    pub(super) fn append(&mut self, mut chunk: Self) -> Result<()> {
+        self.translate(&mut chunk)?.into_iter().for_each(|row| self.push(row));
+        self.beside.extend(chunk.beside);
+        self.skipped.append(chunk.skipped);
+        Ok(())
+    }
+
+    /// Takes the rows out of a later chunk, with the numbers that their stacks, threads and branches have here.
+    pub(super) fn translate(&mut self, chunk: &mut Self) -> Result<Vec<SampleRow>> {
+        chunk.check()?;
+        let chains = self.chains.merge(&chunk.chains);
+        let tracks: Vec<u32> = chunk.tracks.items().iter().map(|track| self.tracks.intern(track.clone())).collect();
         let before = self.branches.len() as u32;
-        for Taken { from, to, flags } in piece.branches {
-            let [from, to] = [from, to].map(|place| self.chains.place(piece.chains.places()[place.0 as usize]));
+        for Taken { from, to, flags } in chunk.branches.drain(..) {
+            let [from, to] = [from, to].map(|place| self.chains.place(chunk.chains.places()[place.0 as usize]));
             self.branches.push(Taken { from, to, flags });
         }
         self.check()?;
-        self.rows.extend(piece.rows.into_iter().map(|row| SampleRow {
-            track: tracks[row.track as usize],
-            chain: row.chain.map(|chain| chains[chain.0 as usize]),
-            branches: (before + row.branches.0, before + row.branches.1),
-            ..row
-        }));
-        self.beside.extend(piece.beside);
-        self.skipped.append(piece.skipped);
-        Ok(())
+        let mut rows = std::mem::take(&mut chunk.rows);
+        for row in &mut rows {
+            row.track = tracks[row.track as usize];
+            row.chain = row.chain.map(|chain| chains[chain.0 as usize]);
+            row.branches = (before + row.branches.0, before + row.branches.1);
+        }
+        Ok(rows)
+    }
+
+    /// Says how many samples could not be read.
+    pub(super) fn report_skipped(&mut self, path: &Path, warnings: &mut Warnings) {
+        std::mem::replace(&mut self.skipped, Skipped::new("sample")).report(path, warnings);
     }
 }
 
@@ -146,6 +183,8 @@ pub(super) struct Context<'a> {
     pub(super) unwinder: Option<(&'a Unwinder<'a>, Machine)>,
     /// Events whose samples count, by index.
     pub(super) events: &'a [bool],
+    /// Whether each sample keeps a row of its own.
+    pub(super) keep: Keep,
     /// Whether samples of different processors are kept apart.
     pub(super) by_cpu: bool,
     /// Whether branches are told above the callers.
@@ -164,7 +203,7 @@ type Who = (Option<Pid>, Option<Tid>, Option<u32>);
 /// Of samples without a time: after everything that has one.
 const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
-/// Reads the samples of one piece.
+/// Reads the samples of one chunk.
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     context: Context<'a>,
@@ -195,7 +234,7 @@ impl<'a> Reading<'a> {
     pub(super) fn new(context: Context<'a>) -> Self {
         Self {
             context,
-            samples: Samples::default(),
+            samples: Samples::keeping(context.keep),
             frames: Vec::new(),
             unwound: Chain::default(),
             cache: Cache::default(),
@@ -244,10 +283,10 @@ impl<'a> Reading<'a> {
         let branches = self.branches(sample, pid);
         let row = |&(event, period): &Member| {
             let (time, cpu) = (sample.time, sample.cpu);
-            SampleRow { event, track, time, period, chain, cpu, branches }
+            SampleRow { event, track, time, period, count: 1, chain, cpu, branches }
         };
         let before = self.samples.rows.len();
-        self.samples.rows.extend(members.iter().filter(wanted).map(row));
+        members.iter().filter(wanted).for_each(|member| self.samples.push(row(member)));
         if self.context.keep_beside {
             let beside = Beside {
                 addr: sample.addr,

@@ -74,7 +74,7 @@ pub(super) fn named(
     let images = images_directory(&OutPath::Stdout);
     let symbols = &SymbolOptions::default();
     let filter = Filter { style: Style::default(), sources, symbols, beside: beside(path), images, job };
-    let mut spool = tempfile::tempfile()?;
+    let mut spool = io::temporary()?;
     let input = Stream::new(Box::new(std::io::Cursor::new(bytes)));
     let counts = filter.run(input, &mut spool, &mut outcome.warnings)?;
     if counts.named > 0 {

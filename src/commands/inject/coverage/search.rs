@@ -11,7 +11,7 @@ use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::pipeline::Job;
 use crate::pipeline::progress::Progress;
-use crate::pipeline::recording::records::Pieces;
+use crate::pipeline::recording::streams::RecordChunks;
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::code_map::CodeMap;
 
@@ -33,7 +33,7 @@ impl Search<'_, '_> {
     /// What is touched, in order, and what else was found.
     pub(in crate::commands) fn run(
         &self,
-        pieces: &Pieces<'_>,
+        pieces: &RecordChunks<'_>,
         progress: &Progress,
         (job, warnings): (&Job, &mut Warnings),
     ) -> Result<(Vec<(Key, Touch)>, Touched)> {
@@ -64,7 +64,7 @@ impl Search<'_, '_> {
 }
 
 /// Parts are added as they come: not all of them are in memory at a time.
-fn search(context: Context<'_, '_>, pieces: &Pieces<'_>, progress: &Progress, job: &Job) -> Result<Touched> {
+fn search(context: Context<'_, '_>, pieces: &RecordChunks<'_>, progress: &Progress, job: &Job) -> Result<Touched> {
     let read = |records: Records<'_>| {
         let mut bytes = 0;
         let touched = Touched::read(context, records.inspect(|record| bytes += record.bytes.len() as u64));

@@ -7,7 +7,7 @@ use crate::error::{Skipped, Warnings};
 use crate::formats::perf_data::{Edit, RawRecord, Recording, Sample, attr_record, copies_stacks, kind, with_chain};
 use crate::model::{Nanos, Pid};
 use crate::pipeline::Job;
-use crate::pipeline::recording::records::Pieces;
+use crate::pipeline::recording::streams::RecordChunks;
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, Chain, Unwinder, UserStack};
 use linux_perf_event_reader::constants as abi;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// The edits that convert every sample that has a copy of its stack.
 pub(in crate::commands) fn samples<'a>(
     recording: &Recording,
-    pieces: &Pieces<'_>,
+    pieces: &RecordChunks<'_>,
     unwinder: &'a Unwinder<'a>,
     machine: Machine,
     (shown, warnings): (&Path, &mut Warnings),
@@ -46,7 +46,7 @@ pub(in crate::commands) fn samples<'a>(
 }
 
 /// In a pipe, the edits that make attrs say so. The recording's events are already converted.
-pub(in crate::commands) fn attrs(recording: &Recording, pieces: &Pieces<'_>) -> Vec<Edit> {
+pub(in crate::commands) fn attrs(recording: &Recording, pieces: &RecordChunks<'_>) -> Vec<Edit> {
     let attrs = pieces.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let changed = attrs.zip(&recording.events).filter_map(|(raw, event)| {
         let insert = attr_record(&raw, event)?;

@@ -11,7 +11,7 @@ use crate::commands::inject::survey::input::Input;
 use crate::error::{Error, Result};
 use crate::formats::perf_data::{Edit, Recording};
 use crate::io::OutPath;
-use crate::pipeline::recording::records::Pieces;
+use crate::pipeline::recording::streams::RecordChunks;
 use crate::pipeline::{Job, Outcome};
 use crate::resolve::code_map::{self, SegmentId};
 use crate::resolve::symbols::{self, files::SearchOptions};
@@ -32,7 +32,7 @@ impl Samples {
     /// Finds what `options` ask for. `machine` is the one that was recorded.
     pub(in crate::commands) fn find(
         search: Search<'_, '_>,
-        pieces: &Pieces<'_>,
+        pieces: &RecordChunks<'_>,
         machine: u16,
         options: &InjectOptions,
         (job, outcome): (&Job, &mut Outcome),
@@ -84,7 +84,7 @@ pub(in crate::commands) fn has_user_stacks(recording: &Recording) -> bool {
 /// The recording as it is after the conversion of its user stacks, and the edits that make it so.
 fn convert(
     Search { input, codes, spaces, .. }: Search<'_, '_>,
-    pieces: &Pieces<'_>,
+    pieces: &RecordChunks<'_>,
     machine: u16,
     options: &InjectOptions,
     (job, outcome): (&Job, &mut Outcome),

@@ -15,7 +15,7 @@ use crate::formats::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::Job;
-use crate::pipeline::recording::records::Pieces;
+use crate::pipeline::recording::streams::RecordChunks;
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::code_map::{self, SegmentId};
 use rustc_hash::FxHashMap;
@@ -48,7 +48,7 @@ pub(in crate::commands) struct Moves(Vec<Move>);
 pub(in crate::commands) fn find(
     search: Search<'_, '_>,
     recording: &Recording,
-    pieces: &Pieces<'_>,
+    pieces: &RecordChunks<'_>,
     edits: &[Edit],
     job: &Job,
 ) -> Moves {

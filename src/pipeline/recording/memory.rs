@@ -1,0 +1,26 @@
+//! What was in the memory of the recorded processes.
+
+use super::survey::Survey;
+use super::{RecordingOptions, beside};
+use crate::error::Warnings;
+use crate::pipeline::job::Job;
+use crate::resolve::address_space::AddressSpaces;
+use crate::sources::{self, Found};
+
+/// What was mapped, and the files that tell of JIT code.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// What was mapped.
+    pub(crate) spaces: AddressSpaces,
+    /// Dumps and maps, opened but not read.
+    pub(crate) found: Found,
+}
+
+impl Memory {
+    /// Looks for dumps and maps.
+    pub(crate) fn find(survey: &Survey<'_>, options: &RecordingOptions, job: &Job, warnings: &mut Warnings) -> Self {
+        let processes = &survey.processes;
+        let found = sources::find(processes, &options.sources, beside(survey.path), &job.pool, warnings);
+        Self { spaces: AddressSpaces::new(processes), found }
+    }
+}

@@ -1,0 +1,177 @@
+//! Addresses of a surveyed recording → what they belong to and what that is called.
+
+use super::RecordingOptions;
+use super::counted::Counted;
+use super::memory::Memory;
+use super::named::Named;
+use super::profile::Tables;
+use super::samples::{Context, Reading, Samples};
+use super::spots::{Spot, Spots};
+use super::survey::Survey;
+use crate::error::{Result, Warnings};
+use crate::formats::perf_data::Recording;
+use crate::model::Nanos;
+use crate::model::chains::Chains;
+use crate::model::process::Processes;
+use crate::model::stacks::{Keep, Profile};
+use crate::pipeline::job::Job;
+use crate::resolve::Resolver;
+use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::kernel::KernelOptions;
+use crate::resolve::symbols::files::SearchOptions;
+use crate::resolve::symbols::images::Images;
+use crate::resolve::unwind::registers::Machine;
+use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
+use crate::sources::{self, Account, Kind};
+use std::os::unix::ffi::OsStringExt;
+
+/// What most recordings are of, where they do not say.
+const EM_X86_64: u16 = 62;
+
+/// All that is known of addresses: what was mapped, the JIT code, the files that are here.
+#[derive(Debug)]
+pub(crate) struct Resolution<'a> {
+    /// Processes and threads.
+    pub(crate) survey: &'a Survey<'a>,
+    /// What was mapped.
+    pub(crate) spaces: &'a AddressSpaces,
+    /// JIT code, and what became of every dump and map.
+    pub(crate) sources: sources::Loaded<'a>,
+    /// The files that are here.
+    pub(crate) images: Images<'a>,
+    options: &'a RecordingOptions,
+}
+
+impl<'a> Resolution<'a> {
+    /// Reads the dumps and maps. No address is looked up and no other file opened yet.
+    pub(crate) fn new(
+        survey: &'a Survey<'a>,
+        memory: &'a Memory,
+        options: &'a RecordingOptions,
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> Self {
+        let Memory { spaces, found } = memory;
+        let sources = found.load(&survey.processes, &job.pool, warnings);
+        let Processes { machine, os_release, .. } = &survey.processes;
+        let search =
+            SearchOptions { machine: *machine, os_release: os_release.clone(), ..options.symbols.search.clone() };
+        Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), options }
+    }
+
+    /// The processor, as ELF's `e_machine`.
+    pub(crate) fn machine(&self) -> u16 {
+        self.survey.processes.machine.unwrap_or(EM_X86_64)
+    }
+
+    fn spots(&self) -> Spots<'_> {
+        Spots { spaces: self.spaces, codes: &self.sources.map, keep_addr: self.options.keep_addr }
+    }
+
+    /// Reads the samples that count, in parallel: each address becomes the place where it belongs.
+    pub(crate) fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
+        let mut all: Option<Samples> = None;
+        self.read(keep, usize::MAX, job, |chunk| match &mut all {
+            Some(all) => all.append(chunk),
+            none => {
+                *none = Some(chunk);
+                Ok(())
+            }
+        })?;
+        let mut all = all.unwrap_or_else(|| Samples::keeping(keep));
+        all.check()?;
+        all.report_skipped(self.survey.path, warnings);
+        Ok(all)
+    }
+
+    /// Reads the samples once more and gives the rows of each chunk, in their order. `samples` are the sums of all.
+    pub(super) fn each_chunk(
+        &self,
+        mut samples: Samples,
+        mut tables: Tables,
+        job: &Job,
+        mut each: impl FnMut(&mut Profile) -> Result<()>,
+    ) -> Result<()> {
+        self.read(Keep::EachRow, job.pool.threads(), job, |mut chunk| {
+            let rows = samples.translate(&mut chunk)?;
+            tables.push(&rows);
+            each(&mut tables.profile)?;
+            tables.clear();
+            Ok(())
+        })
+    }
+
+    /// Reads so many chunks at a time, and gives what is in each.
+    fn read(&self, keep: Keep, at_once: usize, job: &Job, mut each: impl FnMut(Samples) -> Result<()>) -> Result<()> {
+        let (options, recording, chunks) = (self.options, self.survey.recording, &self.survey.chunks);
+        let max_depth = options.max_stack.unwrap_or(MAX_DEPTH);
+        let unwinder = Unwinder::new(self.spaces, &self.sources.map, &self.images, max_depth);
+        let asks_time = options.filter.asks_time();
+        let (first, last) = if asks_time { chunks.times(recording) } else { (Nanos(0), Nanos(0)) };
+        let context = Context {
+            recording,
+            threads: &self.survey.threads,
+            filter: &options.filter.placed(first, last),
+            spots: &self.spots(),
+            unwinder: Machine::new(self.machine()).map(|machine| (&unwinder, machine)),
+            events: &wanted(recording, &options.event),
+            keep,
+            by_cpu: options.by_cpu,
+            branch_stack: options.branch_stack,
+            max_stack: options.max_stack.unwrap_or(usize::MAX),
+            keep_branches: options.keep_branches,
+            keep_beside: options.keep_beside,
+        };
+        let mut counted = Counted::new(recording, chunks).into_iter();
+        let list = chunks.list().into_iter().map(|records| (records, counted.next().unwrap_or_default()));
+        let mut list = list.peekable();
+        while list.peek().is_some() {
+            let some = list.by_ref().take(at_once).collect();
+            let read = job.pool.map(some, |(records, counted)| Reading::new(context).read(records, &counted));
+            read.into_iter().try_for_each(&mut each)?;
+        }
+        Ok(())
+    }
+
+    /// Names the places of these chains, each once.
+    pub(crate) fn name(&self, chains: &Chains<Spot>, job: &Job, warnings: &mut Warnings) -> Named {
+        // A directory of a recording may hold the kernel's symbols.
+        let recorded = Some(self.survey.path.join("kcore_dir/kallsyms")).filter(|list| list.is_file());
+        let os_release = self.survey.processes.os_release.clone();
+        let kernel = KernelOptions { os_release, recorded, ..self.options.kernel.clone() };
+        let resolver = Resolver {
+            spaces: self.spaces,
+            codes: &self.sources.map,
+            images: &self.images,
+            options: &self.options.symbols,
+            kernel: &kernel,
+        };
+        Named::new(chains, &self.spots(), &origins(&self.sources.accounts), &resolver, &job.pool, warnings)
+    }
+
+    /// Says what was odd about the files that were opened.
+    pub(crate) fn finish(self, warnings: &mut Warnings) {
+        warnings.append(self.images.into_warnings());
+    }
+}
+
+/// The files that JIT code is said to be in: the image that `inject` makes of a dump, or the perf map; by both,
+/// inferno knows JIT code.
+fn origins(accounts: &[Account]) -> Vec<Vec<u8>> {
+    let name = |account: &Account| match account.kind {
+        Kind::JitDump => {
+            let image = account.path.with_file_name(format!("jitted-{}.so", account.pid));
+            image.into_os_string().into_vec()
+        }
+        Kind::PerfMap => format!("/tmp/perf-{}.map", account.pid).into_bytes(),
+        Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
+    };
+    accounts.iter().map(name).collect()
+}
+
+/// Which events count.
+fn wanted(recording: &Recording, names: &[String]) -> Vec<bool> {
+    let is = |event: &str, name: &str| event == name || event.split(':').next() == Some(name);
+    let counts = |event: &str| names.is_empty() || names.iter().any(|name| is(event, name));
+    recording.events.iter().map(|event| counts(&event.name)).collect()
+}
