@@ -111,14 +111,20 @@ fn is_known(tree: &Tree, circle: &[Edge]) -> bool {
 
 fn said_of(tree: &Tree, circle: &[Edge]) -> String {
     let name = |file: usize| format!("src/{}", tree.files[file].name);
-    let lines = circle
-        .iter()
-        .map(|edge| format!("    {} uses {} of {}\n", name(edge.from), edge.paths.join(", "), name(edge.to)));
+    let line = |edge: &Edge| format!("    {} uses {} of {}\n", name(edge.from), said_paths(&edge.paths), name(edge.to));
     format!(
         "these files need each other, so none can be read alone:\n{}  move what both sides need into a file of its own, \
          or pass it in as a value or a callback",
-        lines.collect::<String>()
+        circle.iter().map(line).collect::<String>()
     )
+}
+
+/// The last words of paths; what is below another path goes without saying.
+fn said_paths(paths: &[String]) -> String {
+    let is_below =
+        |path: &str, other: &String| path.strip_prefix(&other[..]).is_some_and(|rest| rest.starts_with("::"));
+    let tops = paths.iter().filter(|path| !paths.iter().any(|other| is_below(path, other)));
+    tops.filter_map(|path| path.rsplit("::").next()).collect::<Vec<_>>().join(", ")
 }
 
 #[test]

@@ -1,16 +1,23 @@
 //! The build ID: a hash over everything that the image is made from.
 
+use super::image::{Addressing, Image};
 use super::layout::FramesAt;
-use super::{Addressing, Image};
 use crate::model::process::BuildId;
 use sha1::{Digest, Sha1};
 
 /// Changes when the same content is written differently: the readers' caches must not mix the two.
 const WRITER: &[u8] = b"jitgraft image 3";
 
+impl Image<'_, '_> {
+    /// The build ID: the same for the same content at the same places. It takes as long as a good part of writing.
+    pub fn build_id(&self) -> BuildId {
+        build_id(self)
+    }
+}
+
 /// The ID of an image: SHA-1, as GNU ld makes it, over the inputs and their places. What is derived from them (symbol
 /// table, DWARF) need not be hashed.
-pub(super) fn build_id(image: &Image) -> BuildId {
+fn build_id(image: &Image) -> BuildId {
     let Image { target, addressing, slots, layout } = image;
     let mut hash = Sha1::new();
     hash.update(WRITER);

@@ -1,9 +1,12 @@
 //! Several images for the code of one process, each of which looks like a library to perf's unwinders.
 
-use super::file::{SEGMENTS, header_size};
+use super::eh_frame;
+use super::header::{SEGMENTS, header_size};
+use super::image::{Addressing, Image};
 use super::layout::apart::{Group, Ranges, groups};
-use super::layout::{FramesAt, Layout, Slot};
-use super::{Addressing, Image, Place, SlotId, Target, eh_frame};
+use super::layout::{FramesAt, Layout};
+use super::slot::{Place, Slot, SlotId};
+use super::target::Target;
 use std::ops::Range;
 
 /// The images of one process.

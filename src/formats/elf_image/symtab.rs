@@ -6,10 +6,11 @@
 //!
 //! Names may repeat (V8 logs one function many times, each at its own address), and are the runtime's bytes.
 
-use super::file::{Sections, encoder, note_of};
+use super::header::{encoder, note};
+use super::image::{Addressing, Image};
 use super::layout::{CLOSING, CLOSING_LEN};
+use super::sections::Sections;
 use super::sink::Sink;
-use super::{Addressing, Image};
 use crate::error::Result;
 use object::elf;
 use object::write::elf::Sym;
@@ -41,7 +42,7 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections
     let mut names = Names(vec![0]);
     let first = first_name(image);
     if !first.is_empty() {
-        let note = note_of(image);
+        let note = note(image.target, image.layout.segments);
         encoder.symbol(&mut batch, &function(names.add(first), NOTE_SECTION, note.start, note.end - note.start));
     }
     for (section, run) in (sections.first_text()..).zip(&image.layout.runs) {

@@ -11,11 +11,13 @@
 mod records;
 mod table;
 
-use super::Image;
-use super::file::Sections;
-use super::layout::{FramesAt, Slot};
+use super::image::Image;
+use super::layout::FramesAt;
+use super::sections::Sections;
 use super::sink::Sink;
-use super::{Counts, Target};
+use super::slot::Slot;
+use super::target::Target;
+use super::written::Counts;
 use crate::error::Result;
 use crate::model::code::Code;
 use object::elf;

@@ -1,7 +1,7 @@
 //! CIEs and FDEs of one piece of code: taken apart, and put together for the image. LSB Core 5.0, 10.6.1, and
 //! DWARF 5, 6.4.1.
 
-use super::super::Target;
+use crate::formats::elf_image::target::Target;
 use crate::model::code::Code;
 use gimli::constants as dw;
 use gimli::{Endianity, RunTimeEndian};

@@ -17,8 +17,8 @@
 //! it has. On recordings of node, CPython and Erlang both libraries unwind at least as far as through perf's own
 //! images, of which there is one for each function.
 
-use super::Slot;
 use super::mirror::{FAR, Item, MAX_LAYERS, MIRROR_LIMIT, sorted};
+use crate::formats::elf_image::slot::Slot;
 use std::ops::Range;
 
 /// No more images than this: the code of further stretches shares the last one.

@@ -10,8 +10,8 @@
 //! Addresses that were used again get another layer, a second mirror of the region. What does not fit (used again and
 //! again, or too far spread) is packed at the end. Everything between pieces of code is a hole in the file.
 
-use super::super::Place;
-use super::{Piece, Slot};
+use super::piece::Piece;
+use crate::formats::elf_image::slot::{Place, Slot};
 use crate::model::Addr;
 
 /// Code with larger gaps is not of one arena: the hole between would only make the file look large.

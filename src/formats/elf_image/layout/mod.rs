@@ -2,37 +2,15 @@
 
 pub(super) mod apart;
 mod mirror;
+mod piece;
 mod run_time;
 
-use super::file::{SEGMENTS, header_size};
-use super::{Place, Target};
-use crate::model::Addr;
-use crate::model::code::Code;
+pub(super) use piece::Piece;
+
+use super::header::{SEGMENTS, header_size};
+use super::slot::{Place, Slot};
+use super::target::Target;
 use std::ops::Range;
-
-/// A piece of code and where it ran.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Slot<'a, 'data> {
-    pub(super) code: &'a Code<'data>,
-    pub(super) addr: Addr,
-}
-
-/// A stretch of one slot's code in the image: all of it, or what later code left of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
-    /// Virtual address in the image.
-    pub(super) addr: u64,
-    /// How far into the code it starts.
-    pub(super) skip: u64,
-    pub(super) len: u64,
-    pub(super) slot: u32,
-}
-
-impl Piece {
-    fn end(&self) -> u64 {
-        self.addr + self.len
-    }
-}
 
 /// Pieces close to each other, in one section.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,7 +169,8 @@ impl Layout {
 pub(super) mod tests {
     use super::*;
     use crate::formats::cursor::Endian;
-    use crate::model::code::{Lines, OriginId};
+    use crate::model::Addr;
+    use crate::model::code::{Code, Lines, OriginId};
 
     const X86_64: Target = Target { machine: 62, is_64: true, endian: Endian::Little };
 

@@ -1,6 +1,7 @@
 //! Cuts code that shared addresses into disjoint pieces at run-time addresses: the latest wins.
 
-use super::{Piece, Slot};
+use super::piece::Piece;
+use crate::formats::elf_image::slot::Slot;
 use std::collections::BTreeMap;
 
 /// The pieces of all slots, by address. Code beyond `limit` has none.

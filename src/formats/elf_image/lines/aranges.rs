@@ -1,6 +1,7 @@
 //! `.debug_aranges`: which unit covers an address. libdw before 0.192 finds no unit without it. DWARF 4, 6.1.2.
 
-use super::super::Target;
+use crate::formats::cursor::Endian;
+use crate::formats::elf_image::target::Target;
 use gimli::Endianity;
 
 /// The section under way.
@@ -41,8 +42,8 @@ impl Aranges {
 
     fn number(&mut self, value: u64, size: usize) {
         match self.target.endian {
-            super::super::Endian::Little => self.out.extend_from_slice(&value.to_le_bytes()[..size]),
-            super::super::Endian::Big => self.out.extend_from_slice(&value.to_be_bytes()[8 - size..]),
+            Endian::Little => self.out.extend_from_slice(&value.to_le_bytes()[..size]),
+            Endian::Big => self.out.extend_from_slice(&value.to_be_bytes()[8 - size..]),
         }
     }
 }

@@ -5,12 +5,13 @@
 
 mod aranges;
 
-use super::Image;
-use super::file::Sections;
+use super::image::Image;
 use super::layout::Piece;
+use super::sections::Sections;
 use super::sink::Sink;
 use super::symtab::until_nul;
-use super::{Counts, Target};
+use super::target::Target;
+use super::written::Counts;
 use crate::error::{Error, Result};
 use crate::model::code::Line;
 use gimli::write::{Address, AttributeValue, DwarfUnit, EndianVec, LineProgram, LineString, Range, RangeList};

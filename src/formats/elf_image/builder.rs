@@ -1,0 +1,59 @@
+//! Collects the code of an image.
+
+use super::image::{Addressing, Image};
+use super::layout::Layout;
+use super::set::{self, ImageSet};
+use super::slot::{NO_SLOT, Slot, SlotId};
+use super::target::Target;
+use crate::model::Addr;
+use crate::model::code::Code;
+use std::ops::Range;
+
+/// Code that shall become an image.
+#[derive(Debug)]
+pub struct ImageBuilder<'a, 'data> {
+    target: Target,
+    addressing: Addressing,
+    for_viewers: bool,
+    slots: Vec<Slot<'a, 'data>>,
+}
+
+impl<'a, 'data> ImageBuilder<'a, 'data> {
+    /// An image without code.
+    pub fn new(target: Target, addressing: Addressing) -> Self {
+        Self { target, addressing, for_viewers: false, slots: Vec::new() }
+    }
+
+    /// Suits it to readers of perf.data that are not perf: samply, hotspot. With [`Addressing::FileOffset`] only.
+    pub fn for_viewers(self) -> Self {
+        Self { for_viewers: true, ..self }
+    }
+
+    /// Adds a piece of code as it stood at `addr` (for code that moved: once for each address). The order of calls
+    /// is the order of time: with [`Addressing::RunTime`] the latest wins.
+    pub fn add(&mut self, code: &'a Code<'data>, addr: Addr) -> SlotId {
+        let id = u32::try_from(self.slots.len()).unwrap_or(NO_SLOT);
+        if id < NO_SLOT {
+            self.slots.push(Slot { code, addr });
+        }
+        SlotId(id)
+    }
+
+    /// Gives every piece its place.
+    pub fn build(self) -> Image<'a, 'data> {
+        let mut layout = match self.addressing {
+            Addressing::FileOffset => Layout::mirror(&self.slots, self.target),
+            Addressing::RunTime => Layout::at_run_time(&self.slots, self.target),
+        };
+        if self.for_viewers {
+            layout.for_viewers();
+        }
+        Image::new(self.target, self.addressing, self.slots, layout)
+    }
+
+    /// Gives every piece its place in one or more images through which user stacks can be unwound. `foreign` are the
+    /// addresses at which other files were mapped in the process, at any time.
+    pub fn build_set(self, foreign: impl IntoIterator<Item = Range<u64>>) -> ImageSet<'a, 'data> {
+        set::build(self.target, &self.slots, foreign)
+    }
+}

@@ -1,0 +1,126 @@
+//! The sections of an image while its file is being written.
+
+use super::header::{self, encoder};
+use super::image::{Addressing, Image};
+use super::layout::Run;
+use super::sink::Sink;
+use super::target::Target;
+use crate::error::Result;
+use object::elf;
+use object::write::elf::SectionHeader;
+use std::io::{Seek, Write};
+use std::ops::Range;
+
+/// The section headers under way.
+pub(super) struct Sections {
+    headers: Vec<SectionHeader>,
+    names: Vec<u8>,
+    /// Whether addresses of loaded sections are file offsets.
+    addressed: bool,
+    first_text: u32,
+}
+
+impl Sections {
+    pub(super) fn new(image: &Image) -> Self {
+        let mut sections = Self {
+            headers: Vec::with_capacity(image.layout.runs.len() + 12),
+            names: vec![0],
+            addressed: image.addressing == Addressing::FileOffset,
+            first_text: 0,
+        };
+        let header = SectionHeader {
+            sh_type: elf::SHT_NOTE,
+            sh_flags: if sections.addressed { elf::SHF_ALLOC } else { Default::default() },
+            sh_addralign: 4,
+            ..SectionHeader::default()
+        };
+        sections.push_loaded(b".note.gnu.build-id", header, header::note(image.target, image.layout.segments));
+        sections
+    }
+
+    /// The index of the next section; 0 is the null section.
+    pub(super) fn next(&self) -> u32 {
+        self.headers.len() as u32 + 1
+    }
+
+    /// The index of the first section with code.
+    pub(super) fn first_text(&self) -> u32 {
+        self.first_text
+    }
+
+    /// Adds a section that is not loaded.
+    pub(super) fn push(&mut self, name: &[u8], header: SectionHeader, place: Range<u64>) {
+        let sh_name = self.name(name);
+        self.headers.push(SectionHeader {
+            sh_name,
+            sh_offset: place.start,
+            sh_size: place.end - place.start,
+            ..header
+        });
+    }
+
+    /// The offset of a name, which many runs of code have in common.
+    fn name(&mut self, name: &[u8]) -> u32 {
+        let with_nul = [name, &[0]].concat();
+        let known = memchr::memmem::find(&self.names, &with_nul);
+        let at = known.unwrap_or(self.names.len());
+        if known.is_none() {
+            self.names.extend_from_slice(&with_nul);
+        }
+        at as u32
+    }
+
+    /// Adds a section whose address, in an image for perf, is its file offset.
+    pub(super) fn push_loaded(&mut self, name: &[u8], header: SectionHeader, place: Range<u64>) {
+        let sh_addr = if self.addressed { place.start } else { 0 };
+        self.push(name, SectionHeader { sh_addr, ..header }, place);
+    }
+
+    /// Adds the first section with code, and those behind it.
+    pub(super) fn push_runs(&mut self, runs: &[Run]) {
+        self.first_text = self.next();
+        runs.iter().for_each(|run| self.push_run(run));
+    }
+
+    fn push_run(&mut self, run: &Run) {
+        // elflint accepts executable sections only with bytes in them; perf asks for "text" in the name.
+        let (name, sh_type, sh_flags) = if run.has_bytes {
+            (&b".text"[..], elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR)
+        } else {
+            let in_segment = if self.addressed { elf::SHF_ALLOC } else { elf::SectionFlags(0) };
+            (&b".text.names"[..], elf::SHT_NOBITS, in_segment)
+        };
+        let sh_addralign = if run.addr.is_multiple_of(16) { 16 } else { 1 };
+        let header = SectionHeader { sh_type, sh_flags, sh_addr: run.addr, sh_addralign, ..SectionHeader::default() };
+        self.push(name, header, run.offset..run.offset + run.size);
+    }
+}
+
+fn with_names(mut sections: Sections) -> Sections {
+    let header = SectionHeader { sh_type: elf::SHT_STRTAB, sh_addralign: 1, ..SectionHeader::default() };
+    sections.push(b".shstrtab", header, 0..0);
+    sections
+}
+
+/// Writes `.shstrtab` and the section headers; gives their offset and number.
+pub(super) fn write_headers<W: Write + Seek>(
+    target: Target,
+    sink: &mut Sink<W>,
+    sections: Sections,
+) -> Result<(u64, u32)> {
+    let Sections { mut headers, names, .. } = with_names(sections);
+    if let Some(last) = headers.last_mut() {
+        (last.sh_offset, last.sh_size) = (sink.offset(), names.len() as u64);
+    }
+    sink.bytes(&names)?;
+    sink.align(8)?;
+    let at = sink.offset();
+    let encoder = encoder(target);
+    let mut out = Vec::with_capacity((headers.len() + 1) * encoder.section_header_size() as usize);
+    encoder.section_header(&mut out, &SectionHeader::default());
+    for header in &headers {
+        encoder.section_header(&mut out, header);
+    }
+    sink.bytes(&out)?;
+    Ok((at, headers.len() as u32 + 1))
+}

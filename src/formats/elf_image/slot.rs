@@ -1,0 +1,27 @@
+//! The pieces of code that were added to an image, and the places that they get in it.
+
+use crate::model::Addr;
+use crate::model::code::Code;
+
+/// A piece of code added to an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotId(pub(super) u32);
+
+/// The number of what is more than can be numbered: it gets no place.
+pub(super) const NO_SLOT: u32 = u32::MAX;
+
+/// Where in an image a piece of code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The offset in the file of its first byte; for perf the `pgoff` of a map that starts at that byte.
+    pub offset: u64,
+    /// Its virtual address in the image.
+    pub addr: u64,
+}
+
+/// A piece of code and where it ran.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot<'a, 'data> {
+    pub(super) code: &'a Code<'data>,
+    pub(super) addr: Addr,
+}
