@@ -12,6 +12,7 @@ pub mod jit_names;
 pub mod label;
 pub mod prefix_tree;
 pub mod process;
+pub mod programs;
 pub mod runtimes;
 pub mod stacks;
 pub mod threads;

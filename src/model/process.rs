@@ -41,8 +41,8 @@ pub struct KernelSymbol {
 /// One process.
 #[derive(Debug, Default, Clone)]
 pub struct Process {
-    /// The name from its last COMM record.
-    pub comm: Option<Vec<u8>>,
+    /// Its first thread's names from COMM records, in time order; see [`super::programs::Programs::name`].
+    pub comms: Vec<(Nanos, Vec<u8>)>,
     /// Parent and time of the fork, if it was seen.
     pub forked: Option<(Pid, Nanos)>,
     /// When it replaced its image (exec); its former code is gone then.

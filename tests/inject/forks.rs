@@ -4,6 +4,7 @@ use super::odd::{AT, Odd, PID, load};
 use super::support::jitdump::JitDump;
 use super::support::perf_data::{Mmap, Mode, Stamp};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// Where a library is mapped, before the first fork.
@@ -51,4 +52,37 @@ fn processes_that_are_forked_from_each_other_are_said_and_do_no_harm() {
     assert_eq!(names, ["inherited", "[unknown]"]);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("1 record skipped: process 77 is forked from process 78"), "{warnings:?}");
+}
+
+/// Runs a job on a recording: all that it prints.
+fn printed(job: &[&str], input: &Path) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    let output = command.args(job).arg(input).env("HOME", "/nonexistent").output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{text}");
+    text + &String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn messages_call_a_process_after_the_program_that_it_ran_at_last() {
+    let mut odd = Odd::new("library.so");
+    // The records of two processors: what env did stands behind what node did later.
+    odd.recording.comm(Stamp::new(PID, 8), "node", true);
+    odd.recording.mmap2(Stamp::new(PID, 9), Mmap { addr: LIBRARY, len: 0x1000, pgoff: 0, path: "/usr/bin/node" });
+    odd.recording.comm(Stamp::new(PID, 6), "env", true);
+    odd.recording.mmap2(Stamp::new(PID, 7), Mmap { addr: LIBRARY, len: 0x1000, pgoff: 0, path: "/usr/bin/env" });
+    let mut odd = odd.map(10, "//anon").sample(PID, 15, AT + 4);
+    odd.recording.fork(Stamp::new(PID + 1, 20), PID);
+    let odd = odd.sample(PID + 1, 30, AT + 4);
+    let input = odd.dir.path().join("perf.data");
+    fs::write(&input, odd.recording.into_bytes(Mode::File)).unwrap();
+    let output = odd.dir.path().join("out.data");
+    let injected = printed(&["inject", "-o", output.to_str().unwrap(), "-i"], &input);
+    let doctor = printed(&["doctor"], &input);
+    for pid in [PID, PID + 1] {
+        assert!(injected.contains(&format!("process {pid} (node): 1 frames in memory")), "{injected}");
+        assert!(doctor.contains(&format!("Process {pid} (node), Node.js: 0 of 1 frames")), "{doctor}");
+        assert!(doctor.contains(&format!("memory without a file in process {pid} (node)")), "{doctor}");
+    }
+    assert!(!doctor.contains("if a JIT compiler runs there"), "{doctor}");
 }

@@ -3,7 +3,7 @@
 use super::causes::Cause;
 use super::examined::Examined;
 use crate::model::Pid;
-use crate::model::process::Process;
+use crate::model::programs::Programs;
 use crate::model::runtimes::{Runtime, RuntimeSet};
 use crate::resolve::dso::{Dso, DsoId};
 use crate::sources::{Account, ClockUse, Kind, SourceState};
@@ -12,6 +12,8 @@ use crate::sources::{Account, ClockUse, Kind, SourceState};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) examined: &'a Examined<'a>,
+    /// What its processes ran.
+    pub(super) programs: &'a Programs<'a>,
     /// Whether user stacks were copied.
     pub(super) dwarf: bool,
 }
@@ -21,26 +23,13 @@ impl Asked<'_> {
         self.examined.resolution.spaces.dsos().get(id)
     }
 
-    fn process(&self, pid: Pid) -> Option<&Process> {
-        self.examined.resolution.survey.processes.by_pid.get(&pid)
-    }
-
     /// What the process runs, if it is a runtime.
     pub(super) fn runtime(&self, pid: Pid) -> Option<&'static Runtime> {
-        RuntimeSet::of_process(self.process(pid)?).first()
+        RuntimeSet::of_files(self.programs.mappings(pid).map(|mapping| &mapping.path[..])).first()
     }
 
     fn who(&self, pid: Pid) -> String {
-        format!("process {pid} ({})", self.comm(pid))
-    }
-
-    /// What a process was called: as its first thread was when samples were taken, else any other.
-    pub(super) fn comm(&self, pid: Pid) -> String {
-        let tracks = || self.examined.samples.tracks.items().iter().filter(|track| track.pid == Some(pid));
-        let first = tracks().find(|track| track.tid.is_some_and(|tid| tid.0 == pid.0));
-        let sampled = first.or_else(|| tracks().next()).map(|track| &track.comm[..]);
-        let name = sampled.or_else(|| self.process(pid)?.comm.as_deref());
-        name.map_or_else(|| "?".to_owned(), |name| String::from_utf8_lossy(name).into_owned())
+        format!("process {pid} ({})", self.programs.name(pid))
     }
 }
 

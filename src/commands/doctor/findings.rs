@@ -5,6 +5,7 @@ use super::causes::{Cause, Examiner, Status};
 use super::examined::Examined;
 use crate::error::Result;
 use crate::model::Pid;
+use crate::model::programs::Programs;
 use crate::model::runtimes::Runtime;
 use crate::pipeline::table::Cell;
 use crate::resolve::symbols::files::SearchOptions;
@@ -81,7 +82,8 @@ impl Findings {
             (false, true) => "call chains by frame pointer",
             (false, false) => "no call chains",
         };
-        let asked = Asked { examined, dwarf };
+        let programs = &Programs::new(&examined.resolution.survey.processes);
+        let asked = Asked { examined, programs, dwarf };
         let mut unnamed: Vec<(Cause, u64)> = tally.causes.iter().map(|(&cause, &frames)| (cause, frames)).collect();
         unnamed.sort_unstable_by_key(|&(cause, frames)| (Reverse(frames), cause));
         let finding = |(cause, frames)| Finding {
@@ -225,7 +227,7 @@ fn processes(asked: Asked<'_>, tally: &Tally) -> Vec<ProcessFindings> {
         let accounts = examined.accounts().iter().filter(|account: &&Account| account.pid == pid);
         ProcessFindings {
             pid,
-            comm: asked.comm(pid),
+            comm: asked.programs.name(pid).into_owned(),
             runtime: asked.runtime(pid),
             named: tally.jit.get(&pid).copied().unwrap_or(0),
             unnamed,

@@ -62,7 +62,7 @@ impl Survey {
                     process.execs.push(time);
                 }
                 if comm.tid.0 == comm.pid.0 {
-                    process.comm = Some(comm.name.to_vec());
+                    process.comms.push((time, comm.name.to_vec()));
                 }
             }
             Record::Fork(task) => self.forked(task),
@@ -145,6 +145,7 @@ impl Survey {
         for process in self.processes.by_pid.values_mut() {
             process.mappings.sort_by_key(|mapping| mapping.time);
             process.execs.sort_unstable();
+            process.comms.sort_by_key(|(time, _)| *time);
             for mapping in process.mappings.iter_mut().filter(|mapping| mapping.build_id.is_none()) {
                 mapping.build_id = self.build_ids.get(path_of_build_id(mapping)).copied();
             }

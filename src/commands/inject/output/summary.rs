@@ -6,6 +6,7 @@ use crate::commands::inject::options::InjectOptions;
 use crate::error::Warning;
 use crate::model::Pid;
 use crate::model::process::Processes;
+use crate::model::programs::Programs;
 use crate::pipeline::Job;
 use crate::pipeline::Outcome;
 use crate::sources::{Account, Kind, SourceState};
@@ -62,9 +63,9 @@ pub(in crate::commands) fn report(facts: &Facts<'_>, options: &InjectOptions, jo
         "{} samples, {} in JIT code; {} of {frames} JIT frames have a name ({share:.1} %)",
         counts.samples, counts.with_jit, counts.resolved
     ));
+    let programs = Programs::new(facts.processes);
     for (pid, count) in &facts.touched.unresolved {
-        let name = facts.processes.by_pid.get(pid).and_then(|process| process.comm.as_deref()).unwrap_or(b"?");
-        let name = String::from_utf8_lossy(name);
+        let name = programs.name(*pid);
         outcome.summary.push(format!("process {pid} ({name}): {count} frames in memory that no dump or map names"));
     }
     outcome.summary.push(format!(

@@ -1,0 +1,109 @@
+//! Which program each process ran in the end: what it was called and what it had mapped, for messages.
+//!
+//! A process that was forked and never execs runs its parent's program, under the name that the parent had then. One
+//! that execs starts anew: what `perf-exec`, `env` or a shell had mapped before is no longer of interest.
+
+use super::Pid;
+use super::ancestry::{Ancestor, Ancestry};
+use super::process::{Mapping, Process, Processes};
+use super::units::Nanos;
+use std::borrow::Cow;
+
+/// The programs of a recording's processes.
+#[derive(Debug)]
+pub struct Programs<'a> {
+    processes: &'a Processes,
+    ancestry: Ancestry,
+}
+
+/// The time of what is asked about the end of the recording.
+const END: Nanos = Nanos(u64::MAX);
+
+impl<'a> Programs<'a> {
+    /// Of these processes.
+    pub fn new(processes: &'a Processes) -> Self {
+        Self { processes, ancestry: Ancestry::new(processes) }
+    }
+
+    /// What a process was called at last; `?` if that is not known.
+    pub fn name(&self, pid: Pid) -> Cow<'a, str> {
+        let name = self.line(pid).find_map(|(process, time)| {
+            let until = process.comms.partition_point(|(named, _)| *named <= time);
+            process.comms[..until].last()
+        });
+        name.map_or(Cow::Borrowed("?"), |(_, name)| String::from_utf8_lossy(name))
+    }
+
+    /// What was mapped in its program, the process's own mappings first.
+    pub fn mappings(&self, pid: Pid) -> impl Iterator<Item = &'a Mapping> {
+        self.line(pid).flat_map(|(process, time)| {
+            let exec = process.execs.iter().copied().take_while(|exec| *exec <= time).last().unwrap_or_default();
+            process.mappings.iter().filter(move |mapping| exec <= mapping.time && mapping.time <= time)
+        })
+    }
+
+    /// The processes that ran the program, the last one first, each with the time up to which its doings count.
+    fn line(&self, pid: Pid) -> impl Iterator<Item = (&'a Process, Nanos)> {
+        let of = |Ancestor { pid, time }| Some((self.processes.by_pid.get(&pid)?, time.unwrap_or(END)));
+        self.ancestry.inherited(pid, None).filter_map(of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Addr;
+    use crate::model::process::CpuMode;
+
+    fn mapping(time: u64, path: &str) -> Mapping {
+        Mapping {
+            time: Nanos(time),
+            addr: Addr(0),
+            len: 1,
+            pgoff: 0,
+            path: path.into(),
+            build_id: None,
+            executable: true,
+            cpumode: CpuMode::User,
+            offset: 0,
+        }
+    }
+
+    /// `env node`, which forks a child at 30; the child forks another one, which execs `ls`.
+    fn processes() -> Processes {
+        let comms = |comms: &[(u64, &str)]| comms.iter().map(|&(at, name)| (Nanos(at), name.into())).collect();
+        let node = Process {
+            comms: comms(&[(0, "perf-exec"), (10, "env"), (20, "node"), (40, "renamed")]),
+            execs: vec![Nanos(10), Nanos(20)],
+            mappings: vec![mapping(11, "/usr/bin/env"), mapping(21, "/usr/bin/node"), mapping(41, "/late.node")],
+            ..Process::default()
+        };
+        let child = Process { forked: Some((Pid(1), Nanos(30))), ..Process::default() };
+        let ls = Process {
+            forked: Some((Pid(2), Nanos(50))),
+            execs: vec![Nanos(60)],
+            comms: comms(&[(60, "ls")]),
+            mappings: vec![mapping(61, "/usr/bin/ls")],
+            ..Process::default()
+        };
+        let by_pid = [(1, node), (2, child), (3, ls)].map(|(pid, process)| (Pid(pid), process)).into();
+        Processes { by_pid, ..Processes::default() }
+    }
+
+    #[test]
+    fn a_process_is_called_by_its_last_name_and_a_child_as_its_parent_was() {
+        let processes = processes();
+        let programs = Programs::new(&processes);
+        assert_eq!([1, 2, 3, 4].map(|pid| programs.name(Pid(pid))), ["renamed", "node", "ls", "?"]);
+    }
+
+    #[test]
+    fn a_program_has_mapped_what_came_since_its_exec() {
+        let processes = processes();
+        let programs = Programs::new(&processes);
+        let paths = |pid| programs.mappings(Pid(pid)).map(|map| &map.path[..]).collect::<Vec<_>>();
+        assert_eq!(paths(1), [&b"/usr/bin/node"[..], b"/late.node"]);
+        assert_eq!(paths(2), [b"/usr/bin/node"]);
+        assert_eq!(paths(3), [b"/usr/bin/ls"]);
+    }
+}
