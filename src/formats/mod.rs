@@ -4,6 +4,7 @@
 //! is its own file or folder, one `mod` line and one entry here.
 
 pub mod callgrind;
+pub mod cpuprofile;
 pub mod cursor;
 pub mod elf_image;
 pub mod firefox;
@@ -38,6 +39,13 @@ pub const FORMATS: &[Format] = &[
         about: "measureme profile (rustc -Zself-profile, Miri -Zmiri-measureme), versions 7 to 9",
         sniff: Some(measureme::sniff),
         read: Read::Stacks(measureme::read),
+        write: None,
+    },
+    Format {
+        name: "cpuprofile",
+        about: "V8's sampling profile (.cpuprofile), as node --cpu-prof and Chrome's DevTools write it",
+        sniff: Some(cpuprofile::sniff),
+        read: Read::Stacks(cpuprofile::read),
         write: None,
     },
     Format {

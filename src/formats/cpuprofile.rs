@@ -1,0 +1,317 @@
+//! V8's sampling profile (`.cpuprofile`): `node --cpu-prof`, Chrome's DevTools, `v8.Session` of the inspector.
+//!
+//! One JSON object: `nodes` is the call tree (each node a function at a place, its children by id), `samples` the node
+//! that was on top at each sample, `timeDeltas` the microseconds from each sample to the one before, the first from
+//! `startTime`. A sample stands for the time until the next one, the last for that until `endTime`, as DevTools shows
+//! it. V8 may write samples out of order (a negative delta): they are put in order first. Without samples, or without
+//! their times, nodes count their own hits.
+//!
+//! See <https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>.
+
+use super::format::ReadOptions;
+use crate::error::{Error, Result, Skipped, Warning, Warnings};
+use crate::model::Nanos;
+use crate::model::stacks::{Frame, FrameKind, Profile, Row, StackId, Track, Unit};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Whether an input begins as such a profile does: with one of its members, and no trace's.
+pub fn sniff(head: &[u8]) -> bool {
+    let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
+    let members = members.trim_ascii_start();
+    let own: [&[u8]; 5] = [b"\"nodes\"", b"\"startTime\"", b"\"endTime\"", b"\"samples\"", b"\"timeDeltas\""];
+    let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
+    own.iter().any(|own| members.starts_with(own)) && !has(b"\"traceEvents\"") && (has(b"\"callFrame\"") || has(own[4]))
+}
+
+/// Reads a profile; one that is cut off, as far as it goes.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut parts = Parts::default();
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    if let Err(error) = parts.deserialize(&mut json) {
+        if parts.nodes.is_empty() {
+            return Err(Error::new("is no whole .cpuprofile").because(error));
+        }
+        warnings.push(Warning::new(format!("cannot be read to its end ({error})")));
+    }
+    if parts.deltas.len() < parts.samples.len() {
+        let (samples, times) = (parts.samples.len(), parts.deltas.len());
+        let message =
+            format!("{samples} samples have {times} times: told are the hits that each node counts, not time");
+        warnings.push(Warning::new(message));
+        parts.samples.clear();
+    }
+    let mut profile = Profile::keeping(options.keep);
+    let mut skipped = Skipped::new("sample");
+    let stacks = stacks(&parts.nodes, &mut profile);
+    let track = profile.track(Track { comm: b"JavaScript".to_vec(), ..Track::default() });
+    let has_times = !parts.samples.is_empty();
+    let unit = if has_times { Unit::Nanos } else { Unit::Samples };
+    let series = profile.series_named(if has_times { "cpu" } else { "hits" }, unit);
+    let rows = if has_times { parts.timed() } else { parts.hits() };
+    for (at, sample) in rows.iter().enumerate() {
+        let Some(&stack) = stacks.get(&sample.node) else {
+            skipped.add(Error::new(format!("sample {at} is of node {}, which is not in the tree", sample.node)));
+            continue;
+        };
+        let Sample { weight, count, time, .. } = *sample;
+        profile.push(series, Row { track, stack, weight, count, time });
+    }
+    warnings.extend(skipped.into_warning());
+    Ok(profile)
+}
+
+/// What a row will be, its stack still a node.
+struct Sample {
+    node: u64,
+    weight: u64,
+    count: u64,
+    time: Option<Nanos>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Node<'a> {
+    id: u64,
+    #[serde(borrow)]
+    call_frame: CallFrame<'a>,
+    #[serde(default)]
+    hit_count: u64,
+    #[serde(default)]
+    children: Vec<u64>,
+    /// Profiles that are sent while they are taken name the parent instead.
+    parent: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallFrame<'a> {
+    #[serde(borrow, default)]
+    function_name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    url: Cow<'a, str>,
+    /// From 0; -1 where there is none.
+    #[serde(default)]
+    line_number: i64,
+}
+
+/// The members of a profile, as far as they were read.
+#[derive(Default)]
+struct Parts<'a> {
+    nodes: Vec<Node<'a>>,
+    samples: Vec<u64>,
+    deltas: Vec<i64>,
+    start: i64,
+    end: i64,
+}
+
+impl Parts<'_> {
+    /// The samples in order of time, each with the time until the next one.
+    fn timed(&self) -> Vec<Sample> {
+        let mut time = self.start;
+        let mut at: Vec<(i64, u64)> = Vec::with_capacity(self.samples.len());
+        for (number, &node) in self.samples.iter().enumerate() {
+            time = time.saturating_add(self.deltas.get(number).copied().unwrap_or(0));
+            at.push((time, node));
+        }
+        at.sort_by_key(|(time, _)| *time);
+        let next = at.iter().skip(1).map(|(time, _)| *time).chain([self.end]);
+        let nanos = |micros: i64| u64::try_from(micros).unwrap_or(0).saturating_mul(1000);
+        let sample = |(&(time, node), next): (&(i64, u64), i64)| Sample {
+            node,
+            weight: nanos(next.saturating_sub(time)),
+            count: 1,
+            time: Some(Nanos(nanos(time))),
+        };
+        at.iter().zip(next).map(sample).collect()
+    }
+
+    fn hits(&self) -> Vec<Sample> {
+        let hit = self.nodes.iter().filter(|node| node.hit_count > 0);
+        hit.map(|node| Sample { node: node.id, weight: node.hit_count, count: node.hit_count, time: None }).collect()
+    }
+}
+
+/// The stack of each node by its id; `None` is the root's.
+fn stacks(nodes: &[Node<'_>], profile: &mut Profile) -> FxHashMap<u64, Option<StackId>> {
+    let mut parents: FxHashMap<u64, u64> = FxHashMap::default();
+    for node in nodes {
+        node.children.iter().for_each(|&child| drop(parents.entry(child).or_insert(node.id)));
+        node.parent.map(|parent| parents.entry(node.id).or_insert(parent));
+    }
+    let by_id: FxHashMap<u64, &Node<'_>> = nodes.iter().map(|node| (node.id, node)).collect();
+    let mut stacks: FxHashMap<u64, Option<StackId>> = FxHashMap::default();
+    for node in nodes {
+        // Up to a node whose stack is known, then down again: a tree may be as deep as it likes.
+        let mut above = vec![node.id];
+        while let Some(parent) = above.last().and_then(|id| parents.get(id))
+            && !stacks.contains_key(parent)
+            && by_id.contains_key(parent)
+            // A node of a damaged file may be its own ancestor: there are no more ancestors than nodes.
+            && above.len() <= nodes.len()
+        {
+            above.push(*parent);
+        }
+        for id in above.iter().rev() {
+            let Some(node) = by_id.get(id).filter(|_| !stacks.contains_key(id)) else { continue };
+            let caller = parents.get(id).and_then(|parent| stacks.get(parent)).copied().flatten();
+            let is_root = node.call_frame.function_name == "(root)" && caller.is_none();
+            let stack = if is_root { None } else { Some(stack(node, caller, profile)) };
+            stacks.insert(*id, stack);
+        }
+    }
+    stacks
+}
+
+fn stack(node: &Node<'_>, caller: Option<StackId>, profile: &mut Profile) -> StackId {
+    let CallFrame { function_name, url, line_number } = &node.call_frame;
+    // V8's own states, such as (garbage collector), are in brackets.
+    let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
+    let name = if function_name.is_empty() { "(anonymous)" } else { function_name };
+    let frame = Frame::new(profile.name(name.as_bytes()), if is_state { FrameKind::User } else { FrameKind::Jit });
+    let file = (!url.is_empty()).then(|| profile.name(url.as_bytes()));
+    let line = u32::try_from(line_number.saturating_add(1)).unwrap_or(0);
+    let frame = profile.frame(Frame { file, line: if file.is_some() { line } else { 0 }, ..frame });
+    profile.stack(caller, frame)
+}
+
+/// Fills the parts one after the other, so that those before a damaged place stay.
+impl<'de> DeserializeSeed<'de> for &mut Parts<'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Parts<'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a .cpuprofile")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match &*key {
+                "nodes" => map.next_value_seed(Filling(&mut self.nodes))?,
+                "samples" => map.next_value_seed(Filling(&mut self.samples))?,
+                "timeDeltas" => map.next_value_seed(Filling(&mut self.deltas))?,
+                "startTime" => self.start = map.next_value::<f64>()? as i64,
+                "endTime" => self.end = map.next_value::<f64>()? as i64,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An array that goes into a list, element by element.
+struct Filling<'l, T>(&'l mut Vec<T>);
+
+impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for Filling<'_, T> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Filling<'_, T> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while let Some(one) = list.next_element()? {
+            self.0.push(one);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::Keep;
+
+    const NODES: &str = r#""nodes":[
+        {"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1},"children":[2,4]},
+        {"id":2,"callFrame":{"functionName":"main","url":"file:///a.js","lineNumber":0},"hitCount":2,"children":[3]},
+        {"id":3,"callFrame":{"functionName":"","url":"file:///a.js","lineNumber":6},"hitCount":1},
+        {"id":4,"callFrame":{"functionName":"(idle)","url":"","lineNumber":-1},"hitCount":1}]"#;
+
+    fn lines(text: &str) -> (Vec<String>, Vec<String>) {
+        let mut warnings = Warnings::new();
+        let profile = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
+        let line = |row: &Row| {
+            let frame = |id| {
+                let frame = profile.frame_of(id);
+                format!("{}:{}", String::from_utf8_lossy(profile.name_of(frame.name)), frame.line)
+            };
+            let names: Vec<_> = profile.frames_up(row.stack).map(frame).collect();
+            format!("{} {} {:?}", names.join("<"), row.weight, row.time.map(|time| time.0))
+        };
+        let lines = profile.series[0].rows.iter().map(line).collect();
+        (lines, warnings.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_sample_stands_for_the_time_until_the_next_one() {
+        let text =
+            format!("{{{NODES},\"startTime\":100,\"endTime\":200,\"samples\":[2,3,4],\"timeDeltas\":[10,20,30]}}");
+        assert!(sniff(text.as_bytes()));
+        let expected =
+            ["main:1 20000 Some(110000)", "(anonymous):7<main:1 30000 Some(130000)", "(idle):0 40000 Some(160000)"];
+        assert_eq!(lines(&text), (expected.map(str::to_owned).to_vec(), Vec::new()));
+    }
+
+    #[test]
+    fn samples_out_of_order_are_put_in_order() {
+        let text =
+            format!("{{{NODES},\"startTime\":100,\"endTime\":200,\"samples\":[2,3,2],\"timeDeltas\":[50,-20,30]}}");
+        let expected =
+            ["(anonymous):7<main:1 20000 Some(130000)", "main:1 10000 Some(150000)", "main:1 40000 Some(160000)"];
+        assert_eq!(lines(&text).0, expected);
+    }
+
+    #[test]
+    fn without_samples_nodes_count_their_hits() {
+        let expected = ["main:1 2 None", "(anonymous):7<main:1 1 None", "(idle):0 1 None"];
+        assert_eq!(lines(&format!("{{{NODES}}}")).0, expected);
+    }
+
+    #[test]
+    fn a_profile_that_is_cut_off_keeps_what_is_there_and_says_so() {
+        let text = format!("{{{NODES},\"startTime\":100,\"endTime\":200,\"samples\":[2,3,");
+        let (rows, said) = lines(&text);
+        assert_eq!(rows, ["main:1 2 None", "(anonymous):7<main:1 1 None", "(idle):0 1 None"]);
+        assert!(
+            said[0].contains("cannot be read to its end") && said[1].contains("2 samples have 0 times"),
+            "{said:?}"
+        );
+        let wrong = format!("{text}9],\"timeDeltas\":[1,2,3]}}");
+        assert!(lines(&wrong).1[0].contains("sample 2 is of node 9"), "{:?}", lines(&wrong).1);
+    }
+
+    #[test]
+    fn a_node_that_is_its_own_ancestor_ends_somewhere() {
+        let text = r#"{"nodes":[{"id":1,"callFrame":{"functionName":"a"},"hitCount":1,"children":[2]},
+            {"id":2,"callFrame":{"functionName":"b"},"hitCount":1,"children":[1]}]}"#;
+        assert_eq!(lines(text).0.len(), 2);
+    }
+
+    #[test]
+    fn sums_need_no_rows_of_their_own() {
+        let text = format!("{{{NODES},\"endTime\":9,\"samples\":[2,2,2],\"timeDeltas\":[1,1,1]}}");
+        let options = ReadOptions { keep: Keep::Sums, ..ReadOptions::default() };
+        let profile = read(text.as_bytes(), &options, &mut Warnings::new()).unwrap();
+        let row = profile.series[0].rows[0];
+        assert_eq!((profile.series[0].rows.len(), row.weight, row.count), (1, 8000, 3));
+    }
+}
