@@ -73,16 +73,25 @@ fn true_stack(innermost: &str) -> Vec<&str> {
 
 /// Counts samples in which a function that is named after its callers was running, after checking that those, and
 /// only those, are in its stack, and that it goes on to the outermost function.
+///
+/// One sample in 50,000 falls on a `ret` behind a `leave`. There gcc still says that the caller's frame pointer is in
+/// the stack, where it no longer is: a caller that needs it is the last, for perf, too.
 fn check_true_stacks(samples: &Samples) -> usize {
-    let mut checked = 0;
+    let (mut checked, mut cut) = (0, 0);
     for stack in samples.values().flatten() {
         let named: Vec<&str> =
             stack.iter().map(String::as_str).filter(|name| *name == "n" || name.starts_with("n_")).collect();
         let Some(innermost) = named.first() else { continue };
-        assert_eq!(named, true_stack(innermost), "whole stack: {stack:#?}");
-        assert!(stack.iter().any(|name| name == "main") && stack.last().unwrap() == "_start", "{stack:#?}");
+        let whole = true_stack(innermost);
         checked += 1;
+        if whole.starts_with(&named) && named.len() == stack.len() && named.len() < whole.len() {
+            cut += 1;
+            continue;
+        }
+        assert_eq!(named, whole, "whole stack: {stack:#?}");
+        assert!(stack.iter().any(|name| name == "main") && stack.last().unwrap() == "_start", "{stack:#?}");
     }
+    assert!(cut * 1000 <= checked, "{cut} of {checked} stacks are cut");
     checked
 }
 
