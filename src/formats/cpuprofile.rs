@@ -139,8 +139,12 @@ impl Parts<'_> {
 fn stacks(nodes: &[Node<'_>], profile: &mut Profile) -> FxHashMap<u64, Option<StackId>> {
     let mut parents: FxHashMap<u64, u64> = FxHashMap::default();
     for node in nodes {
-        node.children.iter().for_each(|&child| drop(parents.entry(child).or_insert(node.id)));
-        node.parent.map(|parent| parents.entry(node.id).or_insert(parent));
+        for &child in &node.children {
+            parents.entry(child).or_insert(node.id);
+        }
+        if let Some(parent) = node.parent {
+            parents.entry(node.id).or_insert(parent);
+        }
     }
     let by_id: FxHashMap<u64, &Node<'_>> = nodes.iter().map(|node| (node.id, node)).collect();
     let mut stacks: FxHashMap<u64, Option<StackId>> = FxHashMap::default();
