@@ -7,7 +7,7 @@
 //! | anything else | has the marker's mmap | estimated: the dump begins when its marker is mapped |
 //! | anything else | – | none possible: the last code at each address |
 
-use super::ClockUse;
+use super::account::ClockUse;
 use crate::model::Nanos;
 use crate::model::process::{Clock, TscConversion};
 

@@ -10,8 +10,9 @@
 //! A process without a marker is looked for by its number. What two processes share (a forked child inherits the
 //! marker's mapping) is loaded once, for the one that wrote it.
 
+use super::account::{Account, Kind, SourceState};
+use super::options::{SourceOptions, outer_pid};
 use super::trust::{self, Named};
-use super::{Account, Kind, SourceOptions, SourceState, outer_pid};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::jitdump;
 use crate::io::Bytes;

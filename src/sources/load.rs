@@ -3,9 +3,11 @@
 
 mod indexes;
 
+use super::account::{Account, ClockUse, Kind, SourceState};
 use super::clock::{Conversion, DumpTimes};
 use super::discover::{Found, Source};
-use super::{Account, ClockUse, Kind, SourceOptions, SourceState, outer_pid, placed_elf};
+use super::options::{SourceOptions, outer_pid};
+use super::placed_elf;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::cursor::Endian;
 use crate::formats::jitdump::{Body, DebugInfo, JitDump, decode_lines};

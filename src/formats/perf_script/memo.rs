@@ -9,9 +9,9 @@ use std::ops::Range;
 /// Texts of frames that were named before. Good for one source of names and one [`Style`].
 #[derive(Debug, Default)]
 pub struct Memo {
-    told: FxHashMap<Key, Told>,
+    told: FxHashMap<Key, RememberedFrame>,
     /// Return addresses of JIT code also by their letters, where objects are shown: no number is read then.
-    columns: FxHashMap<(Pid, u128), Told>,
+    columns: FxHashMap<(Pid, u128), RememberedFrame>,
     texts: Vec<u8>,
     files: FxHashMap<Box<[u8]>, u32>,
 }
@@ -39,7 +39,7 @@ pub(super) enum Known<'a> {
     Unknown,
 }
 
-/// When it is asked.
+/// When a frame is asked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
     /// The time of the sample; `None`: any.
@@ -48,9 +48,9 @@ pub(super) struct When {
     pub(super) markers: usize,
 }
 
-/// What it becomes, and at which times.
+/// What a frame becomes, and at which times.
 #[derive(Debug, Clone)]
-struct Told {
+struct RememberedFrame {
     /// `None` if nobody can name it,
     text: Option<Range<usize>>,
     valid: Range<Nanos>,
@@ -58,7 +58,7 @@ struct Told {
     markers: usize,
 }
 
-impl Told {
+impl RememberedFrame {
     fn holds(&self, when: When) -> bool {
         when.time.is_none_or(|time| self.valid.contains(&time)) && (self.text.is_some() || self.markers == when.markers)
     }
@@ -76,7 +76,7 @@ impl Memo {
         self.told.get(key).filter(|told| told.holds(when)).map(|told| self.known(told))
     }
 
-    fn known(&self, told: &Told) -> Known<'_> {
+    fn known(&self, told: &RememberedFrame) -> Known<'_> {
         told.text.clone().map_or(Known::Unknown, |text| Known::Named(&self.texts[text]))
     }
 
@@ -124,14 +124,14 @@ impl Memo {
             out.extend_from_slice(format!(":{line}").as_bytes());
         }
         let text = start..out.len();
-        self.told.insert(key, Told { text: Some(text.clone()), valid, markers: 0 });
+        self.told.insert(key, RememberedFrame { text: Some(text.clone()), valid, markers: 0 });
         &self.texts[text]
     }
 
     /// That nobody can name a frame, at these times and with so many jitdumps mapped.
     pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
         self.make_room();
-        self.told.insert(key, Told { text: None, valid, markers });
+        self.told.insert(key, RememberedFrame { text: None, valid, markers });
     }
 
     fn make_room(&mut self) {

@@ -1,11 +1,12 @@
 //! What was in the memory of the recorded processes.
 
+use super::options::RecordingOptions;
 use super::survey::Survey;
-use super::{RecordingOptions, beside};
 use crate::error::Warnings;
 use crate::pipeline::job::Job;
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found};
+use std::path::Path;
 
 /// What was mapped, and the files that tell of JIT code.
 #[derive(Debug)]
@@ -23,4 +24,9 @@ impl Memory {
         let found = sources::find(processes, &options.sources, beside(survey.path), &job.pool, warnings);
         Self { spaces: AddressSpaces::new(processes), found }
     }
+}
+
+/// The directory that a recording stands in, where dumps and maps may stand, too.
+fn beside(path: &Path) -> Option<&Path> {
+    path.parent().filter(|_| path.exists())
 }

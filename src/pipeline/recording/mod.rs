@@ -16,6 +16,7 @@ mod branches;
 mod counted;
 pub(crate) mod memory;
 mod named;
+mod options;
 mod profile;
 mod resolution;
 mod samples;
@@ -26,6 +27,7 @@ mod text;
 
 pub(crate) use memory::Memory;
 pub(crate) use named::Named;
+pub use options::RecordingOptions;
 pub(crate) use resolution::Resolution;
 pub(crate) use samples::Samples;
 pub(crate) use spots::Spot;
@@ -39,40 +41,9 @@ use super::open::Input;
 use super::sink::Sink;
 use crate::error::Result;
 use crate::formats::perf_data::Recording;
-use crate::model::filter::Filter;
 use crate::model::stacks::Keep;
-use crate::resolve::kernel::KernelOptions;
-use crate::resolve::symbols::SymbolOptions;
-use crate::sources::SourceOptions;
 use profile::Tables;
 use std::path::Path;
-
-/// What to read of a recording, and how.
-#[derive(Debug, Clone)]
-pub struct RecordingOptions {
-    /// The events whose samples count, by name with or without modifiers; empty: all.
-    pub event: Vec<String>,
-    /// Which samples count.
-    pub filter: Filter,
-    /// Whether addresses are kept, or equal offsets of one file are one.
-    pub keep_addr: bool,
-    /// What is wanted of native code.
-    pub symbols: SymbolOptions,
-    /// Where kernel symbols come from.
-    pub kernel: KernelOptions,
-    /// Whether samples of different processors are kept apart.
-    pub by_cpu: bool,
-    /// Whether the last branches are told above the callers.
-    pub branch_stack: bool,
-    /// How many frames a stack may have; `None`: as many as were recorded, or [`MAX_DEPTH`] if it is unwound.
-    pub max_stack: Option<usize>,
-    /// Whether the last branches are kept beside the stacks.
-    pub keep_branches: bool,
-    /// Whether data addresses and registers are kept beside the stacks.
-    pub keep_beside: bool,
-    /// Where the names of JIT code come from.
-    pub sources: SourceOptions,
-}
 
 /// A recording's samples, named.
 #[derive(Debug)]
@@ -136,9 +107,4 @@ pub(super) fn push(
     }
     resolution.finish(warnings);
     Ok(())
-}
-
-/// The directory that a recording stands in, where dumps and maps may stand, too.
-pub(crate) fn beside(path: &Path) -> Option<&Path> {
-    path.parent().filter(|_| path.exists())
 }

@@ -1,9 +1,9 @@
 //! Addresses of a surveyed recording → what they belong to and what that is called.
 
-use super::RecordingOptions;
 use super::counted::Counted;
 use super::memory::Memory;
 use super::named::Named;
+use super::options::RecordingOptions;
 use super::profile::Tables;
 use super::samples::{Context, Reading, Samples};
 use super::spots::{Spot, Spots};

@@ -8,94 +8,23 @@
 //! ```
 
 pub(super) mod column;
+mod naming;
 mod one_line;
 mod state;
+mod style;
 
+pub use naming::{Answer, Named, Needs, Wanted};
 pub use state::{State, cut};
+pub use style::Style;
 
 use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
-use super::known::{BEYOND_ANY_FILE, FileAddresses};
 use super::memo::{Key, Known, Memo, Object, When};
-use crate::model::{Addr, FrameAddr, Nanos, Pid};
-use memchr::memmem::{self, Finder};
-use one_line::{named_frame, object_end, word_before};
+use crate::model::{Addr, FrameAddr, Pid};
+use memchr::memmem::Finder;
+use one_line::{first_word, named_frame, object_end, word_before};
 use state::{Lines, Sample, record_lines};
-use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::ops::{AddAssign, Range};
-
-/// What decides how frames are named and printed.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Style {
-    /// Name frames that already have a name, too.
-    pub rename: bool,
-    /// Print the source line, where it is known, on a line of its own, as `-F +srcline` does.
-    pub srcline: bool,
-    /// Name frames of files, too, where the text shows the mappings.
-    pub native: bool,
-    /// Whether this text has no offsets behind its symbols (`-F sym` without `symoff`).
-    pub no_offsets: bool,
-    /// How this text prints the addresses of files, if that is known.
-    pub file_addresses: Option<FileAddresses>,
-}
-
-impl Style {
-    /// Learns from a text's first bytes whether offsets are printed behind symbols, and how addresses of files are.
-    pub fn learn(&mut self, head: &[u8]) {
-        let native = |line: &&[u8]| line.starts_with(b"\t");
-        let frames = || head.split(|&byte| byte == b'\n').filter(native).filter_map(Frame::parse);
-        let mut known = frames().filter(|frame| frame.symbol != UNKNOWN && !frame.inlined).peekable();
-        self.no_offsets = known.peek().is_some() && known.all(|frame| frame.offset.is_none());
-        // A shared library is never mapped as low as its own offsets are.
-        let shared =
-            |frame: &Frame<'_>| frame.dso.is_some_and(|dso| memmem::find(dso, b".so").is_some_and(|at| at > 0));
-        let mut libraries = frames().filter(|frame| !frame.inlined && shared(frame)).peekable();
-        let first = libraries.peek().map(|frame| frame.addr >= BEYOND_ANY_FILE);
-        self.file_addresses = first
-            .filter(|&first| libraries.all(|frame| (frame.addr >= BEYOND_ANY_FILE) == first))
-            .map(|absolute| if absolute { FileAddresses::Absolute } else { FileAddresses::Relative });
-    }
-}
-
-/// A frame to be named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted<'a> {
-    /// The process; 0 in files.
-    pub pid: Pid,
-    /// Where: in memory, or in this file.
-    pub addr: FrameAddr,
-    /// The file, if it is no JIT code.
-    pub file: Option<&'a [u8]>,
-    /// When, if the text says.
-    pub time: Option<Nanos>,
-    /// How many jitdumps the process has mapped, as far as the text told until then.
-    pub markers: usize,
-}
-
-/// A frame's name.
-#[derive(Debug, Clone)]
-pub struct Named<'a> {
-    /// The function.
-    pub name: Cow<'a, [u8]>,
-    /// How far into it the frame's printed address is.
-    pub offset: u64,
-    /// The object that JIT code is shown under.
-    pub dso: Cow<'a, [u8]>,
-    /// Source file and line.
-    pub source: Option<(Cow<'a, [u8]>, u32)>,
-}
-
-/// An answer to [`Wanted`].
-#[derive(Debug)]
-pub enum Answer<'a> {
-    /// It has a name, and it is the same one at these times (the first included, the last not).
-    Named(Named<'a>, Range<Nanos>),
-    /// Nobody knows, at these times.
-    Unknown(Range<Nanos>),
-    /// The names of this process, or of this place in a file, have not been looked for: ask again when they have.
-    NotLoaded,
-}
 
 /// What was found in a block.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -112,22 +41,6 @@ pub struct Counts {
     pub native: u64,
     /// Frames of files that were not.
     pub native_left: u64,
-}
-
-/// What has to be looked up before a block can be rewritten.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// The JIT code of these processes.
-    pub pids: BTreeSet<Pid>,
-    /// These offsets in files; of return addresses, one less.
-    pub places: BTreeSet<(Vec<u8>, u64)>,
-}
-
-impl Needs {
-    /// Whether there is nothing.
-    pub fn is_empty(&self) -> bool {
-        self.pids.is_empty() && self.places.is_empty()
-    }
 }
 
 impl AddAssign for Counts {
@@ -474,10 +387,6 @@ impl<'b> Job<'b, '_, '_> {
         out.extend_from_slice(&block[copied..]);
         Rewritten::Changed(self.counts)
     }
-}
-
-fn first_word(text: &[u8]) -> Option<usize> {
-    text.iter().position(|byte| !byte.is_ascii_whitespace())
 }
 
 #[cfg(test)]

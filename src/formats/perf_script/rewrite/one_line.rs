@@ -5,9 +5,8 @@
 //! node 16014   477.666805:          1 branches:u:     7f1 [unknown] (//anon) =>  7f2 [unknown] (//anon)
 //! ```
 
-use super::super::frame::Frame;
-use super::super::header::Header;
-use super::first_word;
+use crate::formats::perf_script::frame::Frame;
+use crate::formats::perf_script::header::Header;
 use memchr::memmem;
 
 /// Where the object ends that stands behind a frame's symbol. In samples of one line more may follow: where a branch
@@ -45,4 +44,9 @@ pub(super) fn word_before(text: &[u8], at: usize) -> Option<usize> {
     let end = at.checked_sub(1).filter(|&end| text[end] == b' ')?;
     let start = text[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
     (start < end).then_some(start)
+}
+
+/// Where the first word begins.
+pub(super) fn first_word(text: &[u8]) -> Option<usize> {
+    text.iter().position(|byte| !byte.is_ascii_whitespace())
 }

@@ -1,6 +1,10 @@
 //! Texts before and after.
 
 use super::*;
+use crate::formats::perf_script::known::FileAddresses;
+use crate::model::Nanos;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Names every address of process 5 between 0x1000 and 0x2000 `jit`, at or before the time 9 s.
 fn namer(wanted: Wanted<'_>) -> Answer<'static> {

@@ -1,0 +1,34 @@
+//! What to read of a recording, and how.
+
+use crate::model::filter::Filter;
+use crate::resolve::kernel::KernelOptions;
+use crate::resolve::symbols::SymbolOptions;
+use crate::sources::SourceOptions;
+
+/// What to read of a recording, and how.
+#[derive(Debug, Clone)]
+pub struct RecordingOptions {
+    /// The events whose samples count, by name with or without modifiers; empty: all.
+    pub event: Vec<String>,
+    /// Which samples count.
+    pub filter: Filter,
+    /// Whether addresses are kept, or equal offsets of one file are one.
+    pub keep_addr: bool,
+    /// What is wanted of native code.
+    pub symbols: SymbolOptions,
+    /// Where kernel symbols come from.
+    pub kernel: KernelOptions,
+    /// Whether samples of different processors are kept apart.
+    pub by_cpu: bool,
+    /// Whether the last branches are told above the callers.
+    pub branch_stack: bool,
+    /// How many frames a stack may have; `None`: as many as were recorded, or
+    /// [`MAX_DEPTH`](crate::resolve::unwind::MAX_DEPTH) if it is unwound.
+    pub max_stack: Option<usize>,
+    /// Whether the last branches are kept beside the stacks.
+    pub keep_branches: bool,
+    /// Whether data addresses and registers are kept beside the stacks.
+    pub keep_beside: bool,
+    /// Where the names of JIT code come from.
+    pub sources: SourceOptions,
+}

@@ -1,0 +1,65 @@
+//! What became of each source.
+
+use crate::model::Pid;
+use std::path::PathBuf;
+
+/// What sort of source a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A jitdump.
+    JitDump,
+    /// A perf map.
+    PerfMap,
+    /// An ELF object that the user placed.
+    PlacedElf,
+}
+
+/// What became of one source.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// The file; for one that was not found, the path where it was expected.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+    /// The process it speaks for, by the recording's number.
+    pub pid: Pid,
+    /// Whether it could be used, and why not.
+    pub state: SourceState,
+}
+
+/// Whether a source could be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceState {
+    /// It was loaded: how many pieces of code it names, and how many records of it were skipped.
+    Loaded {
+        /// Loads, or lines.
+        codes: u64,
+        /// Records or lines that could not be used.
+        skipped: u64,
+        /// How its times were brought to the recording's clock; `None` for sources without times.
+        clock: Option<ClockUse>,
+    },
+    /// The recording says that it exists, but it is in none of the places that were looked at.
+    Missing {
+        /// The places, in order.
+        looked_at: Vec<PathBuf>,
+    },
+    /// It is there, but not used, for this reason.
+    Refused(String),
+}
+
+/// How a dump's times became the recording's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockUse {
+    /// Both use the same clock.
+    Same,
+    /// The processor's counter was converted as the recording says.
+    Tsc,
+    /// By an estimated offset; the error in nanoseconds, as far as it can be told.
+    Estimated {
+        /// Estimated error, ns.
+        error: u64,
+    },
+    /// The times could not be used: each address has the last code that was there.
+    Dropped,
+}
