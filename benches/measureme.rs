@@ -11,7 +11,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use interpreter::{Program, Recorder, run};
 use jitgraft::error::Warnings;
 use jitgraft::formats::format::ReadOptions;
-use jitgraft::formats::measureme;
+use jitgraft::formats::measureme::SPANS;
+use jitgraft::formats::spans::SpanInput;
 use jitgraft::model::timeline::{CallOptions, Clock, Owner};
 
 fn profile() -> Vec<u8> {
@@ -29,9 +30,12 @@ fn benches(criterion: &mut Criterion) {
     group.throughput(Throughput::Bytes(bytes.len() as u64)).sample_size(10);
     for (name, clock) in [("wall", Clock::Wall), ("active", Clock::Active(Owner::Next))] {
         let options = ReadOptions { calls: CallOptions { clock, ..CallOptions::default() }, ..ReadOptions::default() };
-        group.bench_function(name, |b| b.iter(|| measureme::read(&bytes, &options, &mut Warnings::new()).unwrap()));
+        group.bench_function(name, |b| {
+            b.iter(|| (SPANS.stacks)(SpanInput::whole(&bytes), &options, &mut Warnings::new()).unwrap())
+        });
     }
-    group.bench_function("summary", |b| b.iter(|| measureme::summarize(&bytes, |_| {}, &mut Warnings::new()).unwrap()));
+    let summarize = SPANS.summary.unwrap();
+    group.bench_function("summary", |b| b.iter(|| summarize(SpanInput::whole(&bytes), &mut Warnings::new()).unwrap()));
     group.finish();
 }
 

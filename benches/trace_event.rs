@@ -8,14 +8,20 @@ mod names;
 mod random;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use jitgraft::formats::trace_event;
+use jitgraft::error::Warnings;
+use jitgraft::formats::format::ReadOptions;
+use jitgraft::formats::spans::SpanInput;
+use jitgraft::formats::trace_event::SPANS;
 
 fn benches(criterion: &mut Criterion) {
     let mut bytes = Vec::new();
     miri::trace(&mut bytes, 11_000).unwrap();
     let mut group = criterion.benchmark_group("trace_event");
     group.throughput(Throughput::Bytes(bytes.len() as u64)).sample_size(10);
-    group.bench_function("spans", |b| b.iter(|| trace_event::read_spans(&bytes[..], false).unwrap()));
+    let options = ReadOptions::default();
+    group.bench_function("spans", |b| {
+        b.iter(|| (SPANS.timeline)(SpanInput::whole(&bytes), &options, &mut Warnings::new()).unwrap())
+    });
     group.bench_function("serde_json", |b| b.iter(|| serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()));
     group.finish();
 }

@@ -1,11 +1,12 @@
 //! What a format is: one entry of the table.
 
+use super::spans::{Spans, Wants};
 use crate::error::{Error, Result, Warnings};
 use crate::model::Nanos;
 use crate::model::filter::TimeRange;
 use crate::model::label::{Annotate, By};
 use crate::model::stacks::{Keep, Profile, Weight};
-use crate::model::timeline::{CallOptions, Span, Timeline};
+use crate::model::timeline::{CallOptions, Span, SpanWriter};
 use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -24,6 +25,8 @@ pub struct Format {
     pub read: Read,
     /// Writes a profile; `None` for formats only read.
     pub write: Option<Writer>,
+    /// The command that passes such a file on with names for its JIT code, if there is one.
+    pub rewriter: Option<&'static str>,
 }
 
 /// How an input becomes stacks.
@@ -33,14 +36,29 @@ pub enum Read {
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It names its own functions and may be larger than memory: a stream in, stacks out.
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// It holds spans of time and may be larger than memory; `commands` reads them first: spans in, stacks out.
-    Spans(fn(timeline: &Timeline, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// It is perf script's text, in which `commands` names the frames of JIT code first: text in, stacks out.
+    /// It holds spans of time, which may stay spans.
+    Spans(Spans),
+    /// It is perf script's text, in which `pipeline` names the frames of JIT code first: text in, stacks out.
     Script(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// It holds addresses, which `commands` must resolve with `sources` and `resolve`.
+    /// It holds addresses, which `pipeline` must resolve with `sources` and `resolve`.
     Addresses,
     /// It is only written, or is not a profile.
     No,
+}
+
+impl Read {
+    /// What can be asked of it, if it holds spans.
+    pub fn spans(&self) -> Option<&Spans> {
+        match self {
+            Self::Spans(spans) => Some(spans),
+            _ => None,
+        }
+    }
+
+    /// Whether an input is best read as a stream, so that it need not be in memory or in a file.
+    pub fn is_streamed(&self) -> bool {
+        matches!(self, Self::Stream(_) | Self::Spans(Spans { wants: Wants::Stream, .. }))
+    }
 }
 
 /// What reading may depend on, from the command line.
@@ -56,8 +74,8 @@ pub struct ReadOptions {
     pub times: Vec<TimeRange>,
     /// What is kept of the rows.
     pub keep: Keep,
-    /// Whom to tell which bytes are done with.
-    pub done: Done,
+    /// Whether spans are counted as Perfetto's trace processor counts them, for traces.
+    pub perfetto_compat: bool,
 }
 
 impl ReadOptions {
@@ -110,6 +128,9 @@ pub struct Writer {
     pub rows: Keep,
     /// How much it tells of a frame: the less, the fewer stacks are kept apart.
     pub detail: Detail,
+    /// Starts an output of spans, which inputs that hold spans then become without being summed; `None` if it holds
+    /// no spans.
+    pub spans: Option<StartSpansFn>,
 }
 
 /// How many events ([`Profile::series`]) one output of a format can hold.
@@ -148,3 +169,6 @@ pub struct WriteOptions {
 
 /// Writes a profile in one format.
 pub type WriteFn = fn(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()>;
+
+/// Starts an output of spans.
+pub type StartSpansFn = for<'o> fn(out: &'o mut dyn Write) -> Result<Box<dyn SpanWriter + 'o>>;

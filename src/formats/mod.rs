@@ -18,6 +18,7 @@ pub mod perf_data;
 pub mod perf_map;
 pub mod perf_script;
 pub mod pprof;
+pub mod spans;
 pub mod speedscope;
 pub mod trace_event;
 pub mod valgrind_text;
@@ -33,13 +34,15 @@ pub const FORMATS: &[Format] = &[
         sniff: Some(perf_data::sniff),
         read: Read::Addresses,
         write: None,
+        rewriter: Some("inject"),
     },
     Format {
         name: "measureme",
         about: "measureme profile (rustc -Zself-profile, Miri -Zmiri-measureme), versions 7 to 9",
         sniff: Some(measureme::sniff),
-        read: Read::Stacks(measureme::read),
+        read: Read::Spans(measureme::SPANS),
         write: None,
+        rewriter: None,
     },
     Format {
         name: "cpuprofile",
@@ -52,20 +55,29 @@ pub const FORMATS: &[Format] = &[
         name: "chrome",
         about: "trace events (JSON), as Chromium, node, clang, tracing-chrome and Miri's tracing write them",
         sniff: Some(trace_event::sniff),
-        read: Read::Spans(trace_event::stacks),
+        read: Read::Spans(trace_event::SPANS),
         write: Some(Writer {
             run: trace_event::write,
             rows: Keep::EachRow,
             events: Events::One,
             detail: Detail::Names,
+            spans: Some(trace_event::start_spans),
         }),
+        rewriter: None,
     },
     Format {
         name: "callgrind",
         about: "callgrind profile, as valgrind, Xdebug and KCachegrind's converters write it",
         sniff: Some(callgrind::sniff),
         read: Read::Stream(callgrind::read),
-        write: Some(Writer { run: callgrind::write, rows: Keep::Sums, events: Events::All, detail: Detail::Addresses }),
+        write: Some(Writer {
+            run: callgrind::write,
+            rows: Keep::Sums,
+            events: Events::All,
+            detail: Detail::Addresses,
+            spans: None,
+        }),
+        rewriter: Some("callgrind"),
     },
     Format {
         name: "perf-script",
@@ -73,48 +85,91 @@ pub const FORMATS: &[Format] = &[
         sniff: Some(perf_script::sniff),
         read: Read::Script(perf_script::read::read),
         write: None,
+        rewriter: Some("script"),
     },
     Format {
         name: "folded",
         about: "folded stacks, as inferno-collapse-perf and stackcollapse-*.pl write them",
         sniff: Some(folded::sniff),
         read: Read::Stacks(folded::read),
-        write: Some(Writer { run: folded::write, rows: Keep::Sums, events: Events::One, detail: Detail::Names }),
+        write: Some(Writer {
+            run: folded::write,
+            rows: Keep::Sums,
+            events: Events::One,
+            detail: Detail::Names,
+            spans: None,
+        }),
+        rewriter: None,
     },
     Format {
         name: "flamegraph",
         about: "flame graph (SVG)",
         sniff: None,
         read: Read::No,
-        write: Some(Writer { run: flamegraph::write, rows: Keep::Sums, events: Events::One, detail: Detail::Names }),
+        write: Some(Writer {
+            run: flamegraph::write,
+            rows: Keep::Sums,
+            events: Events::One,
+            detail: Detail::Names,
+            spans: None,
+        }),
+        rewriter: None,
     },
     Format {
         name: "firefox",
         about: "Firefox Profiler's processed profile (JSON)",
         sniff: None,
         read: Read::No,
-        write: Some(Writer { run: firefox::write, rows: Keep::EachRow, events: Events::One, detail: Detail::Lines }),
+        write: Some(Writer {
+            run: firefox::write,
+            rows: Keep::EachRow,
+            events: Events::One,
+            detail: Detail::Lines,
+            spans: None,
+        }),
+        rewriter: None,
     },
     Format {
         name: "speedscope",
         about: "speedscope's own file format (JSON)",
         sniff: None,
         read: Read::No,
-        write: Some(Writer { run: speedscope::write, rows: Keep::EachRow, events: Events::All, detail: Detail::Lines }),
+        write: Some(Writer {
+            run: speedscope::write,
+            rows: Keep::EachRow,
+            events: Events::All,
+            detail: Detail::Lines,
+            spans: None,
+        }),
+        rewriter: None,
     },
     Format {
         name: "pprof",
         about: "pprof's protocol buffer, gzipped",
         sniff: None,
         read: Read::No,
-        write: Some(Writer { run: pprof::write, rows: Keep::EachRow, events: Events::All, detail: Detail::Addresses }),
+        write: Some(Writer {
+            run: pprof::write,
+            rows: Keep::EachRow,
+            events: Events::All,
+            detail: Detail::Addresses,
+            spans: None,
+        }),
+        rewriter: None,
     },
     Format {
         name: "json",
         about: "stacks with all that is known of them (plain JSON)",
         sniff: None,
         read: Read::No,
-        write: Some(Writer { run: json::write, rows: Keep::EachRow, events: Events::All, detail: Detail::Addresses }),
+        write: Some(Writer {
+            run: json::write,
+            rows: Keep::EachRow,
+            events: Events::All,
+            detail: Detail::Addresses,
+            spans: None,
+        }),
+        rewriter: None,
     },
 ];
 

@@ -5,9 +5,9 @@ use super::open::{Opened, shown};
 use super::recording::{self, RecordingOptions};
 use super::script_text;
 use super::sink::{Sink, Whole};
-use super::spans::spans;
+use super::spans::read_spans;
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::formats::format::{Detail, Done, Format, Read, ReadOptions};
+use crate::formats::format::{Detail, Format, Read, ReadOptions};
 use crate::io::InPath;
 use crate::model::filter::Filter;
 use crate::model::stacks::{Keep, Profile};
@@ -44,8 +44,20 @@ pub struct LoadOptions {
 
 /// Reads all inputs into one profile.
 pub fn load(inputs: &[InPath], keep: Keep, options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
+    load_opened(None, inputs, keep, options, job, outcome)
+}
+
+/// The same, if somebody had to look into the first one: standard input opens once.
+pub(crate) fn load_opened(
+    first: Option<Opened>,
+    inputs: &[InPath],
+    keep: Keep,
+    options: &LoadOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<Profile> {
     let mut whole = Whole::new(keep, options.pretty_jit_names);
-    run(inputs, options, &mut whole, job, outcome)?;
+    run_opened(first, inputs, options, &mut whole, job, outcome)?;
     let mut whole = whole.into_profile();
     whole.check()?;
     keep_events(&mut whole, &options.event)?;
@@ -63,14 +75,34 @@ pub fn run(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
+    run_opened(None, inputs, options, sink, job, outcome)
+}
+
+fn run_opened(
+    mut first: Option<Opened>,
+    inputs: &[InPath],
+    options: &LoadOptions,
+    sink: &mut dyn Sink,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<()> {
     for path in inputs {
-        run_one(path, options, sink, job, outcome).map_err(|error| error.in_file(&shown(path)))?;
+        let opened = first.take().map_or_else(|| Opened::open(path), Ok);
+        let pushed = opened.and_then(|opened| run_one(opened, path, options, sink, job, outcome));
+        pushed.map_err(|error| error.in_file(&shown(path)))?;
     }
     Ok(())
 }
 
-fn run_one(path: &InPath, options: &LoadOptions, sink: &mut dyn Sink, job: &Job, outcome: &mut Outcome) -> Result<()> {
-    match Opened::open(path)? {
+fn run_one(
+    opened: Opened,
+    path: &InPath,
+    options: &LoadOptions,
+    sink: &mut dyn Sink,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    match opened {
         // These are filtered before anything is looked up.
         Opened::Whole(input) if matches!(input.format.read, Read::Addresses) => {
             recording::push(&input, &shown(path), &options.recording(), sink, job, outcome)
@@ -98,16 +130,18 @@ fn read_stacks(
     outcome: &mut Outcome,
 ) -> Result<Profile> {
     let read_options = ReadOptions { keep, ..options.read.clone() };
+    if let Some(of) = opened.format().read.spans() {
+        let mut warnings = Warnings::new();
+        let profile = read_spans(opened, job, |input| (of.stacks)(input, &read_options, &mut warnings))?;
+        outcome.warnings.append(warnings.in_file(&shown(path)));
+        return Ok(profile);
+    }
     let input = match opened {
         Opened::Whole(input) => input,
         Opened::Stream { mut reader, format, .. } => {
             let mut warnings = Warnings::new();
             let profile = match format.read {
                 Read::Stream(read) => read(&mut reader, &read_options, &mut warnings)?,
-                Read::Spans(stack) => {
-                    let timeline = spans(reader, false, job, &mut warnings, |_| Ok(()))?;
-                    stack(&timeline, &read_options, &mut warnings)?
-                }
                 _ => return Err(unreadable(format)),
             };
             outcome.warnings.append(warnings.in_file(&shown(path)));
@@ -117,7 +151,6 @@ fn read_stacks(
     match input.format.read {
         Read::Stacks(read) => {
             let mut warnings = Warnings::new();
-            let read_options = ReadOptions { done: Done::new(input.bytes.releaser()), ..read_options };
             let profile = read(&input.bytes, &read_options, &mut warnings)?;
             outcome.warnings.append(warnings.in_file(&shown(path)));
             Ok(profile)

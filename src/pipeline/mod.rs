@@ -7,7 +7,7 @@
 //! | [`sink`] | what a job does with rows: sums, order of time, batches |
 //! | [`recording`] | perf.data → samples whose addresses have names |
 //! | [`script_text`] | perf script's text → the same text with names |
-//! | `spans` | a trace → its spans of time |
+//! | `spans` | inputs that hold spans of time → whatever their format reads of them |
 //! | `outputs` | stacks → one output for each event |
 //! | [`table`] | rows of cells → text, CSV or JSON |
 

@@ -155,6 +155,25 @@ pub(crate) enum Opened {
 }
 
 impl Opened {
+    /// What it is.
+    pub(crate) fn format(&self) -> &'static Format {
+        match self {
+            Self::Whole(Input { format, .. }) | Self::Stream { format, .. } => format,
+        }
+    }
+
+    /// All of it, for who reads it more than once. What is packed, or cannot be opened again, is copied to a temporary
+    /// file.
+    pub(crate) fn into_whole(self, path: &InPath) -> Result<Self> {
+        Ok(match self {
+            Self::Stream { reader, format, plain } => {
+                let bytes = if plain { io::open(path)? } else { io::spool(reader)? };
+                Self::Whole(Input { bytes, file: None, format, streams: None })
+            }
+            whole => whole,
+        })
+    }
+
     /// Looks at an input's first bytes, and opens it whole only if its format needs that.
     pub(crate) fn open(path: &InPath) -> Result<Self> {
         let mut looked = match Looked::at(path)? {
@@ -163,7 +182,7 @@ impl Opened {
         };
         let (wrappings, start) = look_inside(looked.stream.peek_all(HEAD)?);
         match detect(&start) {
-            Some(format) if matches!(format.read, How::Stream(_) | How::Spans(_)) => {
+            Some(format) if format.read.is_streamed() => {
                 let plain = wrappings.is_empty() && looked.has_path;
                 Ok(Self::Stream { reader: unwrap(Box::new(looked.stream), &wrappings)?, format, plain })
             }

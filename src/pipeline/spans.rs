@@ -1,23 +1,26 @@
-//! A trace's spans, the document's pieces parsed side by side.
+//! Inputs that hold spans of time, as their formats read them.
 
 use super::job::Job;
-use crate::error::{Result, Warnings};
-use crate::formats::trace_event::{Event, Piece, Pieces, join_spans, warn};
-use crate::model::timeline::Timeline;
-use std::io::Read;
+use super::open::Opened;
+use crate::error::Result;
+use crate::formats::format::Done;
+use crate::formats::spans::{SpanBytes, SpanInput, TakeOutputs, Task, Workers};
+use crate::parallel::Pool;
 
-/// Reads a trace and says what does not fit. `compat` and `other` are those of [`join_spans`].
-pub(crate) fn spans(
-    input: impl Read + Send,
-    compat: bool,
-    job: &Job,
-    warnings: &mut Warnings,
-    other: impl FnMut(&Event<'_>) -> Result<()>,
-) -> Result<Timeline> {
-    let parse = |piece: Result<Piece>| Ok(piece?.parse(compat));
-    let joined = job.pool.ordered(Pieces::new(input), parse, |parsed| join_spans(parsed, compat, other));
-    let (timeline, skipped) = joined?;
-    warnings.extend(skipped.into_warning());
-    warn(&timeline, warnings);
-    Ok(timeline)
+/// Hands an opened input to a reader of its format, with the job's threads.
+pub(crate) fn read_spans<T>(opened: Opened, job: &Job, reader: impl FnOnce(SpanInput<'_>) -> Result<T>) -> Result<T> {
+    let workers = &job.pool;
+    match opened {
+        Opened::Whole(input) => {
+            let done = Done::new(input.bytes.releaser());
+            reader(SpanInput { bytes: SpanBytes::Whole { bytes: &input.bytes, done }, workers })
+        }
+        Opened::Stream { reader: stream, .. } => reader(SpanInput { bytes: SpanBytes::Stream(stream), workers }),
+    }
+}
+
+impl Workers for Pool {
+    fn do_in_order<'t>(&self, tasks: &mut (dyn Iterator<Item = Task<'t>> + Send + '_), take: &mut TakeOutputs<'_>) {
+        self.ordered(tasks, |task| task(), |outputs| take(outputs));
+    }
 }

@@ -50,14 +50,12 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
 
 /// Texts do not tell what was mapped: why a name is missing cannot be told from them, but how many are.
 fn refused(format: &Format) -> Error {
-    let name = format.name;
-    let instead = match format.read {
-        Read::Script(_) => "; `jitgraft script` counts the frames of this text that it cannot name",
-        _ if name == "callgrind" => "; `jitgraft callgrind` counts the code in this file that it cannot name",
-        _ => "",
-    };
+    let instead = format
+        .rewriter
+        .map_or_else(String::new, |command| format!("; `jitgraft {command}` counts what it cannot name in this file"));
     Error::new(format!(
-        "is {name}: doctor reads perf.data, which tells what was mapped; give it the recording{instead}"
+        "is {}: doctor reads perf.data, which tells what was mapped; give it the recording{instead}",
+        format.name
     ))
 }
 

@@ -9,11 +9,13 @@ mod summary;
 pub use preset::{MIRI, Preset, Question};
 
 use crate::error::{Error, Result, Warnings};
-use crate::formats::measureme;
+use crate::formats::FORMATS;
+use crate::formats::format::ReadOptions;
+use crate::formats::spans::Spans;
 use crate::io::{InPath, OutPath, Output};
 use crate::model::timeline::Timeline;
-use crate::pipeline::open::{Input, Opened, shown};
-use crate::pipeline::spans::spans as read_spans;
+use crate::pipeline::open::{Opened, shown};
+use crate::pipeline::spans::read_spans;
 use crate::pipeline::table::{Layout, Table};
 use crate::pipeline::{Job, Outcome};
 use serde::Serializer;
@@ -61,7 +63,7 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     let mut tables = match (options.compare, &options.preset.questions[..]) {
         (Compare::Merge, []) => by_default(options, job, &mut outcome)?,
         (Compare::Merge, _) => spans_of(None, &options.preset, options, job, &mut outcome)?,
-        (compare, _) => summary::compare(compare, &options.inputs, &mut outcome)?,
+        (compare, _) => summary::compare(compare, &options.inputs, job, &mut outcome)?,
     };
     for (_, table) in &mut tables {
         table.rows.truncate(options.limit.unwrap_or(usize::MAX));
@@ -71,15 +73,15 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Measureme profiles are summarized as `summarize` does it; traces are asked for their top-level spans.
+/// Formats that can be summarized by label are; others are asked for their top-level spans.
 fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     let first = options.inputs.first().map(Opened::open).transpose().map_err(|error| match options.inputs.first() {
         Some(path) => error.in_file(&shown(path)),
         None => error,
     })?;
     match first {
-        Some(Opened::Whole(input)) if input.format.name == "measureme" => {
-            summary::merged(input, &options.inputs, outcome)
+        Some(first) if first.format().read.spans().is_some_and(|of| of.summary.is_some()) => {
+            summary::merged(first, &options.inputs, job, outcome)
         }
         Some(first) => {
             let preset = Preset { questions: vec![Question::Spans], ..options.preset.clone() };
@@ -109,22 +111,23 @@ fn spans_of(
 }
 
 fn timeline(opened: Opened, perfetto_compat: bool, job: &Job) -> Result<(Timeline, Warnings)> {
-    let mut warnings = Warnings::new();
-    let timeline = match opened {
-        Opened::Whole(Input { bytes, format, .. }) if format.name == "measureme" => {
-            measureme::read_timeline(&bytes, &mut warnings)?
-        }
-        Opened::Stream { reader, format, .. } if format.name == "chrome" => {
-            read_spans(reader, perfetto_compat, job, &mut warnings, |_| Ok(()))?
-        }
-        Opened::Whole(Input { format, .. }) | Opened::Stream { format, .. } => {
-            return Err(Error::new(format!(
-                "{} holds no spans of time: stats reads measureme profiles and trace events; see report",
-                format.name
-            )));
-        }
+    let format = opened.format();
+    let Some(of) = format.read.spans() else {
+        return Err(Error::new(format!(
+            "{} holds no spans of time: stats reads {}; see report",
+            format.name,
+            holding(|_| true)
+        )));
     };
+    let (mut warnings, options) = (Warnings::new(), ReadOptions { perfetto_compat, ..ReadOptions::default() });
+    let timeline = read_spans(opened, job, |input| (of.timeline)(input, &options, &mut warnings))?;
     Ok((timeline, warnings))
+}
+
+/// The names of the formats that hold spans of which something holds.
+fn holding(holds: impl Fn(&Spans) -> bool) -> String {
+    let formats = FORMATS.iter().filter(|format| format.read.spans().is_some_and(&holds));
+    formats.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 
 /// Tables, each with its title.

@@ -1,22 +1,23 @@
 //! Summaries of measureme profiles: one, the sum of several, the difference of two, the spread over runs.
 
-use super::{Compare, Input, Opened, Outcome, Titled, shown};
+use super::{Compare, Opened, Outcome, Titled, holding, shown};
 use crate::error::{Error, Result, Warnings};
-use crate::formats::measureme::{Item, Summary, summarize};
 use crate::io::InPath;
-use crate::model::timeline::Tally;
+use crate::model::timeline::{LabelSummary, LabelTotals, Tally};
+use crate::pipeline::Job;
+use crate::pipeline::spans::read_spans;
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The sum of all inputs; the first is open already.
-pub(super) fn merged(first: Input, inputs: &[InPath], outcome: &mut Outcome) -> Result<Titled> {
-    let mut first = Some(Opened::Whole(first));
-    let mut whole = Summary::default();
+pub(super) fn merged(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<Titled> {
+    let mut first = Some(first);
+    let mut whole = LabelSummary::default();
     for path in inputs {
-        let summary = one(path, first.take(), outcome)?;
-        for (label, item) in summary.items {
-            add(whole.items.entry(label).or_default(), &item);
+        let summary = one(path, first.take(), job, outcome)?;
+        for (label, totals) in summary.labels {
+            add(whole.labels.entry(label).or_default(), &totals);
         }
         for (name, size) in summary.artifacts {
             *whole.artifacts.entry(name).or_default() += size;
@@ -27,32 +28,35 @@ pub(super) fn merged(first: Input, inputs: &[InPath], outcome: &mut Outcome) -> 
 }
 
 /// Compares the inputs.
-pub(super) fn compare(compare: Compare, inputs: &[InPath], outcome: &mut Outcome) -> Result<Titled> {
+pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     if compare == Compare::Diff && inputs.len() != 2 {
         return Err(Error::usage(format!("--diff compares two inputs, {} are named", inputs.len())));
     }
-    let summaries: Vec<Summary> = inputs.iter().map(|path| one(path, None, outcome)).collect::<Result<_>>()?;
+    let summaries: Vec<_> = inputs.iter().map(|path| one(path, None, job, outcome)).collect::<Result<_>>()?;
     match &summaries[..] {
         [base, changed] if compare == Compare::Diff => Ok(diff(base, changed)),
         runs => Ok(variation(runs)),
     }
 }
 
-fn one(path: &InPath, opened: Option<Opened>, outcome: &mut Outcome) -> Result<Summary> {
+fn one(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) -> Result<LabelSummary> {
     let mut warnings = Warnings::new();
-    let summary = opened.map_or_else(|| Opened::open(path), Ok).and_then(|opened| match opened {
-        Opened::Whole(input) if input.format.name == "measureme" => {
-            summarize(&input.bytes, input.bytes.releaser(), &mut warnings)
-        }
-        Opened::Whole(Input { format, .. }) | Opened::Stream { format, .. } => {
-            Err(Error::new(format!("{} is no measureme profile, which alone can be summarized", format.name)))
+    let summary = opened.map_or_else(|| Opened::open(path), Ok).and_then(|opened| {
+        let format = opened.format();
+        match format.read.spans().and_then(|of| of.summary) {
+            Some(summarize) => read_spans(opened, job, |input| summarize(input, &mut warnings)),
+            None => Err(Error::new(format!(
+                "{} cannot be summarized by label; only these can: {}",
+                format.name,
+                holding(|of| of.summary.is_some())
+            ))),
         }
     });
     outcome.warnings.append(warnings.in_file(&shown(path)));
     summary.map_err(|error| error.in_file(&shown(path)))
 }
 
-fn add(sum: &mut Item, item: &Item) {
+fn add(sum: &mut LabelTotals, item: &LabelTotals) {
     sum.self_time += item.self_time;
     sum.time += item.time;
     sum.count += item.count;
@@ -66,22 +70,22 @@ fn add(sum: &mut Item, item: &Item) {
 const COLUMNS: &[&str] =
     &["item", "self", "self%", "time", "count", "cache_hits", "cache_misses", "blocked", "incr_load", "incr_hash"];
 
-fn tables(summary: &Summary) -> Titled {
+fn tables(summary: &LabelSummary) -> Titled {
     let percent = |part: i64| match summary.total {
         0 => Cell::None,
         total => Cell::Percent(part as f64 * 100.0 / total as f64),
     };
-    let mut items: Vec<_> = summary.items.iter().collect();
+    let mut items: Vec<_> = summary.labels.iter().collect();
     items.sort_by_key(|(_, item)| Reverse(item.self_time));
     let mut table = Table::new(COLUMNS);
-    let mut whole = Item::default();
+    let mut whole = LabelTotals::default();
     for (label, item) in items {
         add(&mut whole, item);
         table.rows.push(row(label, item, percent(item.self_time)));
     }
     let total = i64::try_from(summary.total).unwrap_or(i64::MAX);
     // From the first to the last event of each thread: what no event covers is in it, and so is self time.
-    let all = Item { time: total, ..whole };
+    let all = LabelTotals { time: total, ..whole };
     table.rows.insert(0, row(b"TOTAL", &all, percent(all.self_time)));
     let mut tables = vec![("summary".to_owned(), table)];
     if !summary.artifacts.is_empty() {
@@ -98,7 +102,7 @@ fn text(label: &[u8]) -> Cell {
     Cell::Text(String::from_utf8_lossy(label).into_owned())
 }
 
-fn row(label: &[u8], item: &Item, percent: Cell) -> Vec<Cell> {
+fn row(label: &[u8], item: &LabelTotals, percent: Cell) -> Vec<Cell> {
     vec![
         text(label),
         Cell::Signed(item.self_time),
@@ -114,11 +118,11 @@ fn row(label: &[u8], item: &Item, percent: Cell) -> Vec<Cell> {
 }
 
 /// What changed, the greatest change of self time first.
-fn diff(base: &Summary, changed: &Summary) -> Titled {
-    let labels: BTreeSet<_> = base.items.keys().chain(changed.items.keys()).collect();
+fn diff(base: &LabelSummary, changed: &LabelSummary) -> Titled {
+    let labels: BTreeSet<_> = base.labels.keys().chain(changed.labels.keys()).collect();
     let mut rows = Vec::new();
     for label in labels {
-        let of = |summary: &Summary| summary.items.get(label).copied().unwrap_or_default();
+        let of = |summary: &LabelSummary| summary.labels.get(label).copied().unwrap_or_default();
         let (old, new) = (of(base), of(changed));
         if old != new {
             rows.push((new.self_time - old.self_time, difference(label, &old, &new)));
@@ -128,11 +132,11 @@ fn diff(base: &Summary, changed: &Summary) -> Titled {
     let columns =
         ["item", "self", "self%", "time", "count", "cache_hits", "cache_misses", "blocked", "incr_load", "incr_hash"];
     let mut table = Table::new(&columns);
-    let self_time = |summary: &Summary| summary.items.values().map(|item| item.self_time).sum();
-    let total = |summary: &Summary| Item {
+    let self_time = |summary: &LabelSummary| summary.labels.values().map(|item| item.self_time).sum();
+    let total = |summary: &LabelSummary| LabelTotals {
         self_time: self_time(summary),
         time: i64::try_from(summary.total).unwrap_or(i64::MAX),
-        ..Item::default()
+        ..LabelTotals::default()
     };
     table.rows.push(difference(b"TOTAL", &total(base), &total(changed)));
     table.rows.extend(rows.into_iter().map(|(_, row)| row));
@@ -141,7 +145,7 @@ fn diff(base: &Summary, changed: &Summary) -> Titled {
     if !artifacts.is_empty() {
         let mut table = Table::new(&["artifact", "bytes"]);
         for name in artifacts {
-            let size = |summary: &Summary| summary.artifacts.get(name).copied().unwrap_or(0);
+            let size = |summary: &LabelSummary| summary.artifacts.get(name).copied().unwrap_or(0);
             table.rows.push(vec![text(name), change(size(base), size(changed))]);
         }
         tables.push(("artifacts".to_owned(), table));
@@ -153,7 +157,7 @@ fn change(old: u64, new: u64) -> Cell {
     Cell::Signed(new.wrapping_sub(old).cast_signed())
 }
 
-fn difference(label: &[u8], old: &Item, new: &Item) -> Vec<Cell> {
+fn difference(label: &[u8], old: &LabelTotals, new: &LabelTotals) -> Vec<Cell> {
     let percent = match old.self_time {
         0 => Cell::None,
         time => Cell::Percent((new.self_time - time) as f64 * 100.0 / time as f64),
@@ -173,9 +177,9 @@ fn difference(label: &[u8], old: &Item, new: &Item) -> Vec<Cell> {
 }
 
 /// Self time over runs of the same thing.
-fn variation(runs: &[Summary]) -> Titled {
+fn variation(runs: &[LabelSummary]) -> Titled {
     let mut tallies = BTreeMap::<&[u8], (Tally, u64)>::new();
-    for (label, item) in runs.iter().flat_map(|run| &run.items) {
+    for (label, item) in runs.iter().flat_map(|run| &run.labels) {
         let (tally, count) = tallies.entry(label).or_default();
         tally.add(item.self_time);
         *count += item.count;

@@ -9,20 +9,20 @@ const INTEGER: u64 = INSTANT - 1;
 
 /// A `RawEvent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
+pub(super) struct Event {
     /// `event_kind`: the string id of the category.
-    pub kind: u64,
+    pub(super) kind: u64,
     /// `event_id`: the string id of the label and its arguments.
-    pub id: u64,
+    pub(super) id: u64,
     /// `thread_id`: rustc's thread, Miri's *virtual* thread.
-    pub thread: u32,
+    pub(super) thread: u32,
     /// What happened, and when.
-    pub payload: Payload,
+    pub(super) payload: Payload,
 }
 
 /// The 96 bits of payload. Times are in the counter's unit (mostly nanoseconds) since the recording began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Payload {
+pub(super) enum Payload {
     /// Something that took time.
     Interval {
         /// Its begin.

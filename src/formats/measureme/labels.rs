@@ -8,7 +8,7 @@ const RECENT: usize = 1 << 13;
 
 /// Numbers the labels that are asked for, in the order in which they are first seen.
 #[derive(Debug)]
-pub struct Labels<'s, 'data> {
+pub(super) struct Labels<'s, 'data> {
     strings: &'s Strings<'data>,
     recent: Vec<(u64, u32)>,
     by_id: FxHashMap<u64, u32>,
@@ -18,14 +18,14 @@ pub struct Labels<'s, 'data> {
 
 impl<'s, 'data> Labels<'s, 'data> {
     /// No label yet.
-    pub fn new(strings: &'s Strings<'data>) -> Self {
+    pub(super) fn new(strings: &'s Strings<'data>) -> Self {
         let recent = vec![(u64::MAX, 0); RECENT];
         Self { strings, recent, by_id: FxHashMap::default(), by_text: FxHashMap::default(), texts: Vec::new() }
     }
 
     /// The number of an event's label, arguments left out. The label of an id that leads nowhere is `fn#` and the id.
     #[inline]
-    pub fn of(&mut self, id: u64) -> u32 {
+    pub(super) fn of(&mut self, id: u64) -> u32 {
         // Addresses of strings lie a text apart: the low bits alone would collide less well than a product's high ones.
         let place = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
         if self.recent[place].0 == id {
@@ -52,7 +52,7 @@ impl<'s, 'data> Labels<'s, 'data> {
     }
 
     /// The number of a text.
-    pub fn named(&mut self, text: &[u8]) -> u32 {
+    pub(super) fn named(&mut self, text: &[u8]) -> u32 {
         if let Some(&label) = self.by_text.get(text) {
             return label;
         }
@@ -63,12 +63,12 @@ impl<'s, 'data> Labels<'s, 'data> {
     }
 
     /// The text of a number.
-    pub fn text(&self, label: u32) -> &[u8] {
+    pub(super) fn text(&self, label: u32) -> &[u8] {
         &self.texts[label as usize]
     }
 
     /// All texts, by number.
-    pub fn into_texts(self) -> Vec<Box<[u8]>> {
+    pub(super) fn into_texts(self) -> Vec<Box<[u8]>> {
         self.texts
     }
 }

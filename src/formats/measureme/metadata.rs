@@ -7,15 +7,15 @@ use serde_json::Value;
 
 /// What was recorded, and with which counter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Metadata {
+pub(super) struct Metadata {
     /// `cmd`: the command line, words joined by spaces; empty if unknown.
-    pub cmd: String,
+    pub(super) cmd: String,
     /// `process_id`; `None` if unknown.
-    pub process_id: Option<u32>,
+    pub(super) process_id: Option<u32>,
     /// `start_time` in nanoseconds since 1970; `None` if unknown. Times of events count from here.
-    pub start_time: Option<u64>,
+    pub(super) start_time: Option<u64>,
     /// `counter.name`, where it is not time: `instructions:u` and the like.
-    pub counter: Option<String>,
+    pub(super) counter: Option<String>,
 }
 
 impl Metadata {
@@ -36,7 +36,7 @@ impl Metadata {
     }
 
     /// The program: the first word of the command line, without its directory.
-    pub fn program(&self) -> &str {
+    pub(super) fn program(&self) -> &str {
         let first = self.cmd.split(' ').next().unwrap_or_default();
         match first.rsplit('/').next() {
             None | Some("") => "measureme",
@@ -45,7 +45,7 @@ impl Metadata {
     }
 
     /// The crate, where the command line names it.
-    pub fn crate_name(&self) -> Option<&str> {
+    pub(super) fn crate_name(&self) -> Option<&str> {
         self.cmd
             .split_once(" --crate-name ")
             .and_then(|(_, rest)| rest.split(' ').next())
@@ -53,7 +53,7 @@ impl Metadata {
     }
 
     /// The name of what times count, and its unit.
-    pub fn unit(&self) -> (&str, Unit) {
+    pub(super) fn unit(&self) -> (&str, Unit) {
         match &self.counter {
             None => ("wall-time", Unit::Nanos),
             Some(name) => (name, Unit::Named(name.clone())),

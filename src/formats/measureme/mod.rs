@@ -20,18 +20,25 @@ mod slices;
 mod stacks;
 mod strings;
 mod summary;
+mod tell;
 
-pub use event::{Event, Payload};
-pub use labels::Labels;
-pub use metadata::Metadata;
-pub use slices::read_timeline;
-pub use stacks::read;
-pub use strings::Strings;
-pub use summary::{Item, Summary, summarize};
-
+use super::spans::{Spans, Wants};
 use crate::error::{Error, Result, Skipped};
+use event::{Event, Payload};
+use labels::Labels;
+use metadata::Metadata;
 use pages::{Pages, Stream};
 use std::ops::Range;
+use strings::Strings;
+
+/// What can be asked of a profile.
+pub const SPANS: Spans = Spans {
+    wants: Wants::Whole,
+    stacks: stacks::stacks,
+    timeline: slices::timeline,
+    tell: tell::tell,
+    summary: Some(summary::summarize),
+};
 
 /// Whether an input starts as one of ours, the old ones in three files included.
 pub fn sniff(head: &[u8]) -> bool {
@@ -65,7 +72,7 @@ impl Layout {
 
 /// An opened profile.
 #[derive(Debug)]
-pub struct Profile<'data> {
+struct Profile<'data> {
     layout: Layout,
     events: Stream<'data>,
     strings: Strings<'data>,
@@ -75,7 +82,7 @@ pub struct Profile<'data> {
 
 impl<'data> Profile<'data> {
     /// Reads header, page table, string index and metadata; the events are read when asked for.
-    pub fn open(bytes: &'data [u8]) -> Result<Self> {
+    fn open(bytes: &'data [u8]) -> Result<Self> {
         let layout = Layout::of(version(bytes)?)?;
         let mut skipped = Skipped::new("damaged measureme part");
         let Pages { events, data, index } = Pages::scan(bytes, &mut skipped);
@@ -90,32 +97,32 @@ impl<'data> Profile<'data> {
     }
 
     /// What was recorded, and with which counter.
-    pub fn metadata(&self) -> &Metadata {
+    fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
     /// The names.
-    pub fn strings(&self) -> &Strings<'data> {
+    fn strings(&self) -> &Strings<'data> {
         &self.strings
     }
 
     /// Whether there are events but no names: the recorded process did not end in good order.
-    pub fn names_are_lost(&self) -> bool {
+    fn names_are_lost(&self) -> bool {
         self.event_count() > 0 && self.strings.is_empty()
     }
 
     /// What was cut off or damaged.
-    pub fn into_skipped(self) -> Skipped {
+    fn into_skipped(self) -> Skipped {
         self.skipped
     }
 
     /// How many whole events there are.
-    pub fn event_count(&self) -> u64 {
+    fn event_count(&self) -> u64 {
         self.events.len().saturating_sub(pages::STREAM_HEADER) / self.layout.event as u64
     }
 
     /// The latest time of an interval on the last page that has any; 0 without one.
-    pub fn last_time(&self) -> u64 {
+    fn last_time(&self) -> u64 {
         let size = self.layout.event;
         let ends = (0..self.events.pages.len()).rev().map(|page| {
             let (records, _) = self.events.records(page, size);
@@ -127,19 +134,9 @@ impl<'data> Profile<'data> {
         ends.filter_map(Iterator::max).find(|end| *end > 0).unwrap_or(0)
     }
 
-    /// Every event in file order: by their ends, within a thread.
-    pub fn forwards(&self, mut each: impl FnMut(Event)) {
-        let size = self.layout.event;
-        for page in 0..self.events.pages.len() {
-            let (records, straddling) = self.events.records(page, size);
-            records.chunks_exact(size).for_each(|bytes| each(self.layout.decode(bytes)));
-            straddling.iter().for_each(|bytes| each(self.layout.decode(bytes)));
-        }
-    }
-
     /// Every event in reverse file order: callers before what they called. `done` hears of the ranges of the file
     /// that will not be looked at again.
-    pub fn backwards(&self, mut each: impl FnMut(Event), done: impl Fn(Range<usize>)) {
+    fn backwards(&self, mut each: impl FnMut(Event), done: impl Fn(Range<usize>)) {
         let size = self.layout.event;
         for page in (0..self.events.pages.len()).rev() {
             let (records, straddling) = self.events.records(page, size);

@@ -3,11 +3,14 @@
 use super::stacks::Threads;
 use super::{Labels, Payload, Profile};
 use crate::error::{Result, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::formats::spans::SpanInput;
 use crate::model::timeline::{NO_NAME, Slice, SliceKind, Timeline};
 
 /// Reads intervals and instants; what a span did is its first argument.
-pub fn read_timeline(bytes: &[u8], warnings: &mut Warnings) -> Result<Timeline> {
-    let profile = Profile::open(bytes)?;
+pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
+    let (bytes, done) = input.bytes.into_whole()?;
+    let profile = Profile::open(&bytes)?;
     let mut timeline = Timeline::default();
     let mut labels = Labels::new(profile.strings());
     let mut threads = Threads::default();
@@ -31,7 +34,7 @@ pub fn read_timeline(bytes: &[u8], warnings: &mut Warnings) -> Result<Timeline> 
             let sub = argument.map_or(NO_NAME, |argument| timeline.names.number(&argument));
             timeline.slices.push(Slice { start, duration, name, sub, track, depth: 0, kind, origin: 0 });
         },
-        |_| {},
+        |range| done.with(range),
     );
     timeline.tracks = threads.tracks(&profile);
     timeline.nest(&vec![true; count]);

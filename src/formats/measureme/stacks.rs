@@ -3,14 +3,16 @@
 use super::{Labels, Payload, Profile};
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::format::ReadOptions;
+use crate::formats::spans::SpanInput;
 use crate::model::stacks::{Profile as Stacks, Track, Unit};
 use crate::model::timeline::{CallSums, Clock, Span};
 use crate::model::{Pid, Tid};
 use rustc_hash::FxHashMap;
 
 /// Sums the intervals of each (virtual) thread by call path. Instants and numbers take no time and are left out.
-pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
-    let profile = Profile::open(bytes)?;
+pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
+    let (bytes, done) = input.bytes.into_whole()?;
+    let profile = Profile::open(&bytes)?;
     let mut sums = CallSums::new(options.calls_between(0, profile.last_time())?);
     let mut labels = Labels::new(profile.strings());
     let mut threads = Threads::default();
@@ -21,7 +23,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                 sums.call(track, labels.of(event.id), Span { start, end });
             }
         },
-        |range| options.done.with(range),
+        |range| done.with(range),
     );
     warn(&profile, &sums, options, warnings);
     let tracks = threads.tracks(&profile);

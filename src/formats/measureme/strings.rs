@@ -25,7 +25,7 @@ const MAX_REFERENCES: u32 = 1 << 12;
 
 /// The names of a profile.
 #[derive(Debug)]
-pub struct Strings<'data> {
+pub(super) struct Strings<'data> {
     data: Stream<'data>,
     index: Index,
     id_size: usize,
@@ -59,14 +59,14 @@ impl<'data> Strings<'data> {
 
     /// The text of a string, references expanded. `None` if the id leads nowhere (the table was cut off or never
     /// written).
-    pub fn text(&self, id: u64) -> Option<Vec<u8>> {
+    pub(super) fn text(&self, id: u64) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         let mut references = MAX_REFERENCES;
         self.expand(id, MAX_DEPTH, &mut references, &mut text).then_some(text)
     }
 
     /// The label of an event and its arguments.
-    pub fn event(&self, id: u64) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+    pub(super) fn event(&self, id: u64) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
         let text = self.text(id)?;
         let mut parts = text.split(|&byte| byte == SEPARATOR);
         let label = parts.next().unwrap_or_default().to_vec();

@@ -5,41 +5,9 @@
 use super::stacks::Threads;
 use super::{Labels, Payload, Profile};
 use crate::error::{Result, Warning, Warnings};
-use crate::model::timeline::{Lanes, Span};
+use crate::formats::spans::SpanInput;
+use crate::model::timeline::{LabelSummary, LabelTotals, Lanes, Span};
 use std::collections::BTreeMap;
-use std::ops::Range;
-
-/// What is known of one label. Times are in the counter's unit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Item {
-    /// Time in it and in nothing that it called.
-    pub self_time: i64,
-    /// Time from begin to end; a recursive call counts again.
-    pub time: i64,
-    /// How often it ran.
-    pub count: u64,
-    /// How often its result was known already.
-    pub cache_hits: u64,
-    /// How often it was not, of queries and activities.
-    pub cache_misses: u64,
-    /// Time waiting for another thread that computes the same.
-    pub blocked: i64,
-    /// Time loading its result from the incremental cache.
-    pub load: i64,
-    /// Time hashing its result for the incremental cache.
-    pub hash: i64,
-}
-
-/// The whole of a profile.
-#[derive(Debug, Clone, Default)]
-pub struct Summary {
-    /// By label.
-    pub items: BTreeMap<Vec<u8>, Item>,
-    /// Sizes of artifacts, by name.
-    pub artifacts: BTreeMap<Vec<u8>, u64>,
-    /// From the first begin to the last end of each thread, summed.
-    pub total: u64,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -69,8 +37,9 @@ impl Kind {
 }
 
 /// Sums a profile up, in one pass backwards.
-pub fn summarize(bytes: &[u8], done: impl Fn(Range<usize>), warnings: &mut Warnings) -> Result<Summary> {
-    let profile = Profile::open(bytes)?;
+pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary> {
+    let (bytes, done) = input.bytes.into_whole()?;
+    let profile = Profile::open(&bytes)?;
     let mut sums = Sums::default();
     let mut labels = Labels::new(profile.strings());
     let mut kinds = Labels::new(profile.strings());
@@ -93,7 +62,7 @@ pub fn summarize(bytes: &[u8], done: impl Fn(Range<usize>), warnings: &mut Warni
                 Payload::Integer(value) => sums.number(kind, label, value),
             }
         },
-        done,
+        |range| done.with(range),
     );
     let overlaps: u64 = sums.threads.iter().map(|thread| thread.lanes.overlaps()).sum();
     if overlaps > 0 {
@@ -108,7 +77,7 @@ pub fn summarize(bytes: &[u8], done: impl Fn(Range<usize>), warnings: &mut Warni
 
 #[derive(Debug, Default)]
 struct Sums {
-    items: Vec<Item>,
+    items: Vec<LabelTotals>,
     /// Labels whose cache hits are summed up at the end of the file: single hits are not counted again.
     counted: Vec<bool>,
     artifacts: BTreeMap<u32, u64>,
@@ -129,10 +98,10 @@ impl Sums {
     }
 
     #[inline]
-    fn item(&mut self, label: u32) -> &mut Item {
+    fn item(&mut self, label: u32) -> &mut LabelTotals {
         let at = label as usize;
         if at >= self.items.len() {
-            self.items.resize(at + 1, Item::default());
+            self.items.resize(at + 1, LabelTotals::default());
             self.counted.resize(at + 1, false);
         }
         &mut self.items[at]
@@ -184,12 +153,12 @@ impl Sums {
         }
     }
 
-    fn finish(self, texts: &[Box<[u8]>]) -> Summary {
+    fn finish(self, texts: &[Box<[u8]>]) -> LabelSummary {
         let text = |label: usize| texts.get(label).map_or_else(Vec::new, |text| text.to_vec());
-        let seen = self.items.iter().enumerate().filter(|(_, item)| **item != Item::default());
+        let seen = self.items.iter().enumerate().filter(|(_, item)| **item != LabelTotals::default());
         let threads = self.threads.iter();
-        Summary {
-            items: seen.map(|(label, item)| (text(label), *item)).collect(),
+        LabelSummary {
+            labels: seen.map(|(label, item)| (text(label), *item)).collect(),
             artifacts: self.artifacts.iter().map(|(&label, &size)| (text(label as usize), size)).collect(),
             total: threads.map(|thread| thread.end.saturating_sub(thread.start)).fold(0, u64::saturating_add),
         }

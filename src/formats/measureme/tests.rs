@@ -1,6 +1,8 @@
+use super::stacks::stacks;
 use super::*;
 use crate::error::Warnings;
 use crate::formats::format::ReadOptions;
+use crate::formats::spans::SpanInput;
 
 /// A file of any version, its streams cut into pages of `page` bytes, one tag after the other in turn.
 struct Builder {
@@ -82,9 +84,17 @@ fn small(version: u32, page: usize) -> Vec<u8> {
     file.bytes()
 }
 
+/// In the order of the file.
+fn events(bytes: &[u8]) -> Vec<Event> {
+    let mut events = Vec::new();
+    Profile::open(bytes).unwrap().backwards(|event| events.push(event), |_| {});
+    events.reverse();
+    events
+}
+
 fn folded(bytes: &[u8]) -> (Vec<String>, Warnings) {
     let mut warnings = Warnings::new();
-    let profile = read(bytes, &ReadOptions::default(), &mut warnings).unwrap();
+    let profile = stacks(SpanInput::whole(bytes), &ReadOptions::default(), &mut warnings).unwrap();
     let name = |frame| String::from_utf8_lossy(profile.name_of(profile.frame_of(frame).name)).into_owned();
     let line = |row: &crate::model::stacks::Row| {
         let mut names: Vec<_> = profile.frames_up(row.stack).map(name).collect();
@@ -104,23 +114,18 @@ fn every_version_and_records_across_pages() {
             assert!(warnings.is_empty());
             let profile = Profile::open(&bytes).unwrap();
             assert_eq!(profile.metadata().cmd, "/bin/rustc it's");
-            let mut events = Vec::new();
-            profile.forwards(|event| events.push(event));
+            let events = events(&bytes);
             assert_eq!(events.len(), 5);
+            assert_eq!(events[3].payload, Payload::Interval { start: 0x1_0000_0000, end: 0x1_0000_000A });
             assert_eq!(events[1].payload, Payload::Instant(0x1_0000_0007));
             assert_eq!(events[4].payload, Payload::Integer(42));
             let argument = vec!["crate::é".as_bytes().to_vec()];
             assert_eq!(profile.strings().event(events[0].id), Some((b"type_of".to_vec(), argument)));
-            let mut backwards = Vec::new();
-            profile.backwards(|event| backwards.push(event), |_| {});
-            backwards.reverse();
-            assert_eq!(backwards, events);
         }
     }
     // Version 7 had no numbers: what marks one later was the latest possible end.
     let bytes = small(7, 40);
-    let mut last = None;
-    Profile::open(&bytes).unwrap().forwards(|event| last = Some(event.payload));
+    let last = events(&bytes).last().map(|event| event.payload);
     assert_eq!(last, Some(Payload::Interval { start: 42, end: 0xFFFF_FFFF_FFFE }));
 }
 
@@ -161,7 +166,7 @@ fn cut_and_flipped_files_never_panic_and_keep_the_events() {
     let bytes = small(9, 40);
     for len in 8..bytes.len() {
         let mut warnings = Warnings::new();
-        let profile = read(&bytes[..len], &ReadOptions::default(), &mut warnings).unwrap();
+        let profile = stacks(SpanInput::whole(&bytes[..len]), &ReadOptions::default(), &mut warnings).unwrap();
         let sum: u64 = profile.series[0].rows.iter().map(|row| row.weight).sum();
         assert!([0, 4, 7, 10].contains(&sum), "cut at {len}: {sum}");
     }
@@ -169,7 +174,7 @@ fn cut_and_flipped_files_never_panic_and_keep_the_events() {
         for flip in [1, 0x80, 0xFF] {
             let mut bytes = bytes.clone();
             bytes[at] ^= flip;
-            let _ = read(&bytes, &ReadOptions::default(), &mut Warnings::new());
+            let _ = stacks(SpanInput::whole(&bytes), &ReadOptions::default(), &mut Warnings::new());
         }
     }
 }

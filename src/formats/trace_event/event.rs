@@ -5,33 +5,33 @@ use std::borrow::Cow;
 
 /// The members that time depends on; the others are only found when asked for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Event<'a> {
+pub(super) struct Event<'a> {
     /// `name`
-    pub name: Text<'a>,
+    pub(super) name: Text<'a>,
     /// `cat`; `None` matches any category.
-    pub cat: Option<Text<'a>>,
+    pub(super) cat: Option<Text<'a>>,
     /// The first byte of `ph`; 0 if there is none.
-    pub phase: u8,
+    pub(super) phase: u8,
     /// `ts` in nanoseconds.
-    pub time: Option<i64>,
+    pub(super) time: Option<i64>,
     /// `dur` in nanoseconds.
-    pub duration: Option<i64>,
+    pub(super) duration: Option<i64>,
     /// `pid`
-    pub pid: Who<'a>,
+    pub(super) pid: Who<'a>,
     /// `tid`
-    pub tid: Who<'a>,
+    pub(super) tid: Who<'a>,
     /// `id`, or the one in `id2`, as written: `1`, `-2`, `0x10`. Empty if there is none.
-    pub id: &'a [u8],
+    pub(super) id: &'a [u8],
     /// Whether the id holds within the process only (`id2.local`).
-    pub id_is_local: bool,
+    pub(super) id_is_local: bool,
     /// `args` with its braces; empty if there are none.
-    pub args: &'a [u8],
+    pub(super) args: &'a [u8],
     /// Whether `id` is written as a string.
-    pub id_is_text: bool,
+    pub(super) id_is_text: bool,
     /// The whole object.
-    pub raw: &'a [u8],
+    pub(super) raw: &'a [u8],
     /// Where the object starts in the file.
-    pub offset: u64,
+    pub(super) offset: u64,
 }
 
 /// The members that [`Event`] has.
@@ -39,7 +39,7 @@ const KEYS: &[&[u8]] = &[b"name", b"cat", b"ph", b"ts", b"dur", b"pid", b"tid", 
 
 /// A process or thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who<'a> {
+pub(super) enum Who<'a> {
     /// By number; 0 if the event does not say.
     Number(i64),
     /// By name: some writers have no numbers.
@@ -53,8 +53,13 @@ impl Default for Who<'_> {
 }
 
 impl<'a> Event<'a> {
+    /// Whether it stands on a track of its own and begins something there.
+    pub(super) fn is_by_id(&self) -> bool {
+        matches!(self.phase, b'b' | b'n' | b'S')
+    }
+
     /// The event that stands in these bytes from `at` on.
-    pub fn find(bytes: &'a [u8], at: u64) -> Option<Self> {
+    pub(super) fn find(bytes: &'a [u8], at: u64) -> Option<Self> {
         let mut event = Self::default();
         event.scan(bytes, usize::try_from(at).ok().filter(|at| *at < bytes.len())?).ok()?;
         Some(Self { offset: at, ..event })
@@ -102,7 +107,7 @@ impl<'a> Event<'a> {
     }
 
     /// The text of an argument: strings without quotes, of which one pair may stand inside, too (Rust's debug form).
-    pub fn argument(&self, name: &[u8]) -> Option<Cow<'a, [u8]>> {
+    pub(super) fn argument(&self, name: &[u8]) -> Option<Cow<'a, [u8]>> {
         let mut found = None;
         if !self.args.is_empty() {
             let _ = Scanner::new(self.args, 0).members(|key, value| {

@@ -14,7 +14,7 @@ pub(super) enum Stop {
 
 /// A string between its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Text<'a> {
+pub(super) struct Text<'a> {
     raw: &'a [u8],
     escaped: bool,
 }
@@ -49,12 +49,12 @@ impl<'a> Text<'a> {
     }
 
     /// As it stands in the file, escapes and all.
-    pub fn raw(self) -> &'a [u8] {
+    pub(super) fn raw(self) -> &'a [u8] {
         self.raw
     }
 
     /// The text. A surrogate without its other half becomes U+FFFD.
-    pub fn text(self) -> Cow<'a, [u8]> {
+    pub(super) fn text(self) -> Cow<'a, [u8]> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
     }
 
@@ -65,7 +65,7 @@ impl<'a> Text<'a> {
     }
 
     /// Whether it is this text.
-    pub fn is(self, text: &[u8]) -> bool {
+    pub(super) fn is(self, text: &[u8]) -> bool {
         if self.escaped { *self.text() == *text } else { self.raw == text }
     }
 }

@@ -12,26 +12,27 @@
 //! | `M` | metadata: names of processes and threads |
 //! | `C` and others | counters, flows, samples, memory dumps: they take no time and are left out |
 //!
-//! The document is streamed: memory is taken by the spans, not by the text. Its [pieces](Pieces) can be parsed side by
-//! side and are [joined](join_spans) in order.
+//! The document is streamed: memory is taken by the spans, not by the text. Its pieces can be parsed side by side and are joined
+//! in order.
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
 
 mod event;
 mod events;
 mod json;
 mod pieces;
+mod read;
 mod reader;
 mod spans;
 mod stack;
-mod stacks;
 mod write;
 
-pub use event::{Event, Who};
-pub use json::Text;
-pub use pieces::{Parsed, Piece, Pieces};
-pub use spans::{join_spans, read_spans};
-pub use stacks::{stacks, warn};
-pub use write::{Arguments, Complete, Writer, write};
+pub use write::{start_spans, write};
+
+use super::spans::{Spans, Wants};
+
+/// What can be asked of a trace.
+pub const SPANS: Spans =
+    Spans { wants: Wants::Stream, stacks: read::stacks, timeline: read::timeline, tell: read::tell, summary: None };
 
 /// Whether it is an object that goes on behind these bytes: other members may stand before the events, and no other
 /// format begins so. The reader says if there are no events.

@@ -19,18 +19,18 @@ const LOOK: usize = 1 << 17;
 
 /// A stretch of the document.
 #[derive(Debug)]
-pub struct Piece(pub(super) Vec<u8>);
+pub(super) struct Piece(pub(super) Vec<u8>);
 
 /// A piece, and the events that were found in it on the guess that one begins where it does.
 #[derive(Debug)]
-pub struct Parsed {
+pub(super) struct Parsed {
     pub(super) bytes: Vec<u8>,
     pub(super) events: Events,
 }
 
 impl Piece {
-    /// Finds its events. `compat`: what [`super::read_spans`] is told.
-    pub fn parse(self, compat: bool) -> Parsed {
+    /// Finds its events. `compat`: what [`super::spans::join_spans`] is told.
+    pub(super) fn parse(self, compat: bool) -> Parsed {
         let events = Events::of(&self.0, compat);
         Parsed { bytes: self.0, events }
     }
@@ -38,7 +38,7 @@ impl Piece {
 
 /// Cuts a document.
 #[derive(Debug)]
-pub struct Pieces<R> {
+pub(super) struct Pieces<R> {
     input: R,
     size: usize,
     /// What stands behind the last cut.
@@ -48,7 +48,7 @@ pub struct Pieces<R> {
 
 impl<R: Read> Pieces<R> {
     /// From the document's first byte.
-    pub fn new(input: R) -> Self {
+    pub(super) fn new(input: R) -> Self {
         Self::of_size(input, PIECE)
     }
 

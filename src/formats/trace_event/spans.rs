@@ -7,7 +7,7 @@
 
 use super::event::Event;
 use super::events::{Events, Owner, Seen};
-use super::pieces::{Parsed, Pieces};
+use super::pieces::Parsed;
 use super::reader::Reader;
 use super::stack::{Open, Stack};
 use crate::error::{Result, Skipped};
@@ -16,7 +16,6 @@ use crate::model::timeline::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINI
 use crate::model::{Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::io::Read;
 
 /// How many events of a thread wait for one that was written late. Writers are a few events out of order where an end
 /// and a begin fall together, not thousands.
@@ -28,15 +27,10 @@ const EARLY_ENDS: usize = 1 << 16;
 /// Miri's spans of interpreted calls: what they do stands in their message.
 pub(super) const FRAME: &[u8] = b"frame";
 
-/// Reads a trace whole; memory is taken by the spans only. `compat` counts exactly as Perfetto's trace processor does,
-/// for which all events of the threads are kept and sorted.
-pub fn read_spans(input: impl Read, compat: bool) -> Result<(Timeline, Skipped)> {
-    join_spans(Pieces::new(input).map(|piece| Ok(piece?.parse(compat))), compat, |_| Ok(()))
-}
-
-/// The same from pieces, all of one document in its order, which may have been parsed side by side. `other` gets the
-/// events that are no part of a span: metadata, counters, flows and the like.
-pub fn join_spans(
+/// Joins the pieces of one document, in its order; memory is taken by the spans only. `compat` counts exactly as
+/// Perfetto's trace processor does, for which all events of the threads are kept and sorted. `other` gets the events
+/// that are no part of a span: metadata, counters, flows and the like.
+pub(super) fn join_spans(
     pieces: impl Iterator<Item = Result<Parsed>>,
     compat: bool,
     mut other: impl FnMut(&Event<'_>) -> Result<()>,

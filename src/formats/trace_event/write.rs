@@ -1,128 +1,100 @@
 //! Writing trace events that viewers open: whole spans, the outer ones first where times are equal.
 
-use super::{Event, Text};
+use super::json::Text;
 use crate::error::Result;
 use crate::formats::format::WriteOptions;
 use crate::model::stacks::{Profile, Row, StackId, TrackId, Unit};
+use crate::model::timeline::{Arguments, NumberOrName, OtherEvent, SpanId, SpanRecord, SpanWriter};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Write;
+
+/// Starts an output of spans.
+pub fn start_spans(out: &mut dyn Write) -> Result<Box<dyn SpanWriter + '_>> {
+    Ok(Box::new(Writer::new(out)?))
+}
 
 /// Writes events one after the other, as the list of an object: most viewers read a plain list, too, but VizTracer's
 /// only an object, and Chromium's shows nanoseconds only if asked to.
-#[derive(Debug)]
-pub struct Writer<W> {
-    out: W,
+struct Writer<'o> {
+    out: &'o mut dyn Write,
     line: Vec<u8>,
     count: u64,
 }
 
-/// A span that is known whole. Times are in nanoseconds.
-#[derive(Debug, Clone, Copy)]
-pub struct Complete<'a> {
-    /// Its name.
-    pub name: &'a [u8],
-    /// Its category.
-    pub cat: Option<&'a [u8]>,
-    /// When it begins.
-    pub start: i64,
-    /// How long it took; `None` for an instant.
-    pub duration: Option<i64>,
-    /// The process.
-    pub pid: i64,
-    /// The thread.
-    pub tid: i64,
-    /// Its arguments.
-    pub args: Arguments<'a>,
-}
-
-/// The arguments of an event.
-#[derive(Debug, Clone, Copy)]
-pub enum Arguments<'a> {
-    /// Names and texts.
-    Texts(&'a [(&'a [u8], &'a [u8])]),
-    /// As they stand in another trace, braces included; empty for none.
-    Raw(&'a [u8]),
-}
-
-impl<W: Write> Writer<W> {
-    /// Starts the list.
-    pub fn new(mut out: W) -> Result<Self> {
-        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
-        Ok(Self { out, line: Vec::new(), count: 0 })
-    }
-
-    /// How many events were written.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Ends the list; gives back what it was written to.
-    pub fn finish(mut self) -> Result<W> {
-        self.out.write_all(b"\n]}\n")?;
-        Ok(self.out)
-    }
-
-    /// Writes a span or an instant.
-    pub fn complete(&mut self, span: &Complete<'_>) -> Result<()> {
-        self.begin(span.name, span.cat, if span.duration.is_some() { "X" } else { "i" });
+impl SpanWriter for Writer<'_> {
+    fn span(&mut self, span: &SpanRecord<'_>) -> Result<()> {
+        let phase = phase(span);
+        self.begin(span.name, span.cat, phase);
         self.time("ts", span.start);
-        match span.duration {
-            Some(duration) => self.time("dur", duration),
-            None => self.line.extend(b",\"s\":\"t\""),
+        if let ("X", Some(duration)) = (phase, span.duration) {
+            self.time("dur", duration);
         }
-        self.line.extend(format!(",\"pid\":{},\"tid\":{}", span.pid, span.tid).bytes());
+        self.place(span);
         self.arguments(span.args);
-        self.end()
+        self.end()?;
+        // What has a track of its own has its end there.
+        match span.duration {
+            Some(duration @ 0..) if span.id.is_some() => {
+                self.begin(span.name, span.cat, "e");
+                self.time("ts", span.start.saturating_add(duration));
+                self.place(span);
+                self.end()
+            }
+            _ => Ok(()),
+        }
     }
 
-    /// Writes a span of another trace under a name of its own choice: as it was if it stood on a track by id, else
-    /// whole. `duration` is `None` for an instant; a negative one never ended.
-    pub fn span_of(&mut self, event: &Event<'_>, name: &[u8], start: i64, duration: Option<i64>) -> Result<()> {
-        let cat = event.cat.map(Text::text);
-        let by_id = matches!(event.phase, b'b' | b'n' | b'S');
-        let phase = match duration {
-            None if by_id => "n",
-            None => "i",
-            Some(duration) if by_id || duration < 0 => {
-                if by_id {
-                    "b"
-                } else {
-                    "B"
-                }
-            }
-            Some(_) => "X",
-        };
-        self.begin(name, cat.as_deref(), phase);
-        self.time("ts", start);
-        if phase == "X" {
-            self.time("dur", duration.unwrap_or(0));
-        }
-        self.who(event);
-        self.arguments(Arguments::Raw(event.args));
-        self.end()?;
-        if let (true, Some(duration @ 0..)) = (by_id, duration) {
-            self.begin(name, cat.as_deref(), "e");
-            self.time("ts", start.saturating_add(duration));
-            self.who(event);
-            self.end()?;
-        }
-        Ok(())
+    fn process_name(&mut self, pid: i64, name: &str) -> Result<()> {
+        self.metadata("process_name", pid, 0, name)
+    }
+
+    fn thread_name(&mut self, pid: i64, tid: i64, name: &str) -> Result<()> {
+        self.metadata("thread_name", pid, tid, name)
     }
 
     /// Passes an event of another trace on.
-    pub fn pass(&mut self, event: &Event<'_>) -> Result<()> {
+    fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
         self.separate();
-        let raw = without_surrogates(event.raw);
+        let raw = without_surrogates(event.json);
         // An event may stand on several lines; here each has one.
         self.line.extend(raw.iter().map(|byte| if *byte == b'\n' || *byte == b'\r' { b' ' } else { *byte }));
         self.flush()
     }
 
-    /// Writes a name or another property of a process or thread.
-    pub fn metadata(&mut self, what: &str, pid: i64, tid: i64, key: &str, value: &str) -> Result<()> {
+    fn finish(&mut self) -> Result<()> {
+        Ok(self.out.write_all(b"\n]}\n")?)
+    }
+}
+
+/// `ph`: as it was if it stood on a track by id, else whole, if it ever ended.
+fn phase(span: &SpanRecord<'_>) -> &'static str {
+    match (span.duration, span.id) {
+        (None, Some(_)) => "n",
+        (None, None) => "i",
+        (Some(_), Some(_)) => "b",
+        (Some(..0), None) => "B",
+        (Some(_), None) => "X",
+    }
+}
+
+impl fmt::Debug for Writer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Writer({} events)", self.count)
+    }
+}
+
+impl<'o> Writer<'o> {
+    fn new(out: &'o mut dyn Write) -> Result<Self> {
+        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
+        Ok(Self { out, line: Vec::new(), count: 0 })
+    }
+
+    /// The name of a process or thread.
+    fn metadata(&mut self, what: &str, pid: i64, tid: i64, name: &str) -> Result<()> {
         self.begin(what.as_bytes(), None, "M");
         self.line.extend(format!(",\"pid\":{pid},\"tid\":{tid}").bytes());
-        self.arguments(Arguments::Texts(&[(key.as_bytes(), value.as_bytes())]));
+        self.arguments(Arguments::Texts(&[(b"name", name.as_bytes())]));
         self.end()
     }
 
@@ -155,31 +127,30 @@ impl<W: Write> Writer<W> {
         self.line.extend(text.bytes());
     }
 
-    fn who(&mut self, event: &Event<'_>) {
-        for (key, who) in [("pid", event.pid), ("tid", event.tid)] {
+    /// Process, thread, and the track beside theirs.
+    fn place(&mut self, span: &SpanRecord<'_>) {
+        for (key, who) in [("pid", &span.pid), ("tid", &span.tid)] {
             self.line.extend(format!(",\"{key}\":").bytes());
             match who {
-                super::Who::Number(number) => self.line.extend(number.to_string().bytes()),
-                super::Who::Named(name) => quote(&mut self.line, &name.text()),
+                NumberOrName::Number(number) => self.line.extend(number.to_string().bytes()),
+                NumberOrName::Name(name) => quote(&mut self.line, name),
             }
         }
-        if !matches!(event.phase, b'b' | b'n' | b'S') {
-            return;
-        }
-        let key = if event.id_is_local { ",\"id2\":{\"local\":" } else { ",\"id\":" };
+        let Some(SpanId { text, is_text, is_local }) = span.id else { return };
+        let key = if is_local { ",\"id2\":{\"local\":" } else { ",\"id\":" };
         self.line.extend(key.bytes());
-        if event.id_is_text {
-            quote(&mut self.line, event.id);
+        if is_text {
+            quote(&mut self.line, text);
         } else {
-            self.line.extend(event.id);
+            self.line.extend(text);
         }
-        self.line.extend(event.id_is_local.then_some(b'}'));
+        self.line.extend(is_local.then_some(b'}'));
     }
 
     fn arguments(&mut self, args: Arguments<'_>) {
         match args {
-            Arguments::Raw([]) => {}
-            Arguments::Raw(raw) => {
+            Arguments::Json([]) => {}
+            Arguments::Json(raw) => {
                 self.line.extend(b",\"args\":");
                 self.line.extend(without_surrogates(raw));
             }
@@ -261,7 +232,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
             Layout::new(profile, options, &rows, unit).write(track, number as i64, &mut writer)?;
         }
     }
-    writer.finish().map(|_| ())
+    writer.finish()
 }
 
 /// The call tree of one thread: sums of each stack, and what is called from it.
@@ -292,11 +263,11 @@ impl<'p> Layout<'p> {
         layout
     }
 
-    fn write(&self, track: TrackId, number: i64, writer: &mut Writer<&mut dyn Write>) -> Result<()> {
+    fn write(&self, track: TrackId, number: i64, writer: &mut Writer<'_>) -> Result<()> {
         let track = self.profile.track_of(track);
         let pid = track.pid.map_or(1, |pid| i64::from(pid.0));
         let tid = track.tid.map_or(number + 1, |tid| i64::from(tid.0));
-        writer.metadata("thread_name", pid, tid, "name", &String::from_utf8_lossy(&track.comm))?;
+        writer.thread_name(pid, tid, &String::from_utf8_lossy(&track.comm))?;
         let roots = |callees: Option<&Vec<StackId>>| callees.into_iter().flatten().rev().copied().collect::<Vec<_>>();
         let mut waiting: Vec<(StackId, Option<StackId>)> =
             roots(self.callees.get(&None)).into_iter().map(|stack| (stack, None)).collect();
@@ -309,8 +280,16 @@ impl<'p> Layout<'p> {
             free.insert(Some(stack), start);
             let (_, frame) = self.profile.stack_of(stack);
             let name = self.profile.name_of(self.profile.frame_of(frame).name);
-            let args = Arguments::Texts(&[]);
-            writer.complete(&Complete { name, cat: None, start, duration: Some(duration), pid, tid, args })?;
+            writer.span(&SpanRecord {
+                name,
+                cat: None,
+                start,
+                duration: Some(duration),
+                pid: NumberOrName::Number(pid),
+                tid: NumberOrName::Number(tid),
+                id: None,
+                args: Arguments::Texts(&[]),
+            })?;
             waiting.extend(roots(self.callees.get(&Some(stack))).into_iter().map(|callee| (callee, Some(stack))));
         }
         Ok(())
@@ -334,15 +313,39 @@ mod tests {
     fn times_keep_their_nanoseconds() {
         let mut out = Vec::new();
         let mut writer = Writer::new(&mut out).unwrap();
+        let (pid, tid) = (NumberOrName::Number(1), NumberOrName::Name(b"t".into()));
         let args = Arguments::Texts(&[(b"arg0", b"a\"b\n")]);
-        let span = Complete { name: b"f", cat: Some(b"c"), start: -1_500, duration: Some(13), pid: 1, tid: 2, args };
-        writer.complete(&span).unwrap();
+        let span =
+            SpanRecord { name: b"f", cat: Some(b"c"), start: -1_500, duration: Some(13), pid, tid, id: None, args };
+        writer.span(&span).unwrap();
         writer
-            .complete(&Complete { duration: None, cat: None, args: Arguments::Raw(b""), start: 2000, ..span })
+            .span(&SpanRecord { duration: None, cat: None, args: Arguments::Json(b""), start: 2000, ..span })
             .unwrap();
         writer.finish().unwrap();
-        let want = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"name\":\"f\",\"cat\":\"c\",\"ph\":\"X\",\"ts\":-1.500,\"dur\":0.013,\"pid\":1,\"tid\":2,\"args\":{\"arg0\":\"a\\\"b\\u000a\"}},\n\
-            {\"name\":\"f\",\"ph\":\"i\",\"ts\":2,\"s\":\"t\",\"pid\":1,\"tid\":2}\n]}\n";
+        let want = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"name\":\"f\",\"cat\":\"c\",\"ph\":\"X\",\"ts\":-1.500,\"dur\":0.013,\"pid\":1,\"tid\":\"t\",\"args\":{\"arg0\":\"a\\\"b\\u000a\"}},\n\
+            {\"name\":\"f\",\"ph\":\"i\",\"ts\":2,\"pid\":1,\"tid\":\"t\"}\n]}\n";
         assert_eq!(String::from_utf8(out).unwrap(), want);
+    }
+
+    #[test]
+    fn spans_on_tracks_by_id_and_unfinished_ones_keep_their_form() {
+        let written = |duration, is_text, is_local| {
+            let mut out = Vec::new();
+            let mut writer = Writer::new(&mut out).unwrap();
+            let number = || NumberOrName::Number(1);
+            let (id, args) = (Some(SpanId { text: b"7", is_text, is_local }), Arguments::Json(b"{\"a\":1}"));
+            let span = SpanRecord { name: b"f", cat: None, start: 0, duration, pid: number(), tid: number(), id, args };
+            writer.span(&span).unwrap();
+            writer.span(&SpanRecord { id: None, args: Arguments::Json(b""), ..span }).unwrap();
+            String::from_utf8(out).unwrap().lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let begin = r#"{"name":"f","ph":"b","ts":0,"pid":1,"tid":1,"id":7,"args":{"a":1}},"#;
+        let end = r#"{"name":"f","ph":"e","ts":2,"pid":1,"tid":1,"id":7},"#;
+        let whole = r#"{"name":"f","ph":"X","ts":0,"dur":2,"pid":1,"tid":1}"#;
+        assert_eq!(written(Some(2000), false, false), [begin, end, whole]);
+        let begin = r#"{"name":"f","ph":"b","ts":0,"pid":1,"tid":1,"id2":{"local":"7"},"args":{"a":1}},"#;
+        assert_eq!(written(Some(-1), true, true), [begin, r#"{"name":"f","ph":"B","ts":0,"pid":1,"tid":1}"#]);
+        let instant = r#"{"name":"f","ph":"n","ts":0,"pid":1,"tid":1,"id":"7","args":{"a":1}},"#;
+        assert_eq!(written(None, true, false), [instant, r#"{"name":"f","ph":"i","ts":0,"pid":1,"tid":1}"#]);
     }
 }

@@ -9,6 +9,8 @@ mod gaps;
 mod lanes;
 mod sampling;
 mod slices;
+mod span_sink;
+mod summary;
 mod tally;
 
 pub use calls::{CallSums, Label, SHORTER};
@@ -16,6 +18,11 @@ pub use gaps::{Gap, Selection};
 pub use lanes::{Lanes, Span};
 pub use sampling::Sampling;
 pub use slices::{NO_NAME, NameNo, Names, Oddities, Slice, SliceKind, Stacked, Timeline, UNFINISHED};
+pub use span_sink::{
+    Arguments, NumberOrName, OtherEvent, OtherKind, SpanFile, SpanHead, SpanId, SpanRecord, SpanSink, SpanWriter,
+    TellSpan,
+};
+pub use summary::{LabelSummary, LabelTotals};
 pub use tally::Tally;
 
 /// What is measured of each call.

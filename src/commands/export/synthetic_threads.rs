@@ -1,14 +1,15 @@
-//! Threads of their own for spans that a trace keeps on tracks by id.
+//! Synthetic threads for spans that a trace keeps on tracks by id.
 //!
 //! Miri gives each `frame` a track of its own, since frames begin in one span of their thread and end in another.
 //! Perfetto then knows no frame as another's caller, and speedscope shows none at all. Frames do nest among themselves:
 //! on a thread that is theirs alone every viewer draws them as the calls that they are.
 
-use crate::model::timeline::{Lanes, NameNo, Slice, Span, Timeline, UNFINISHED};
+use crate::model::stacks::Track;
+use crate::model::timeline::{Lanes, NameNo, Span, SpanHead, UNFINISHED};
 use rustc_hash::FxHashMap;
 
 /// Deals out the numbers of these threads.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SyntheticThreads {
     next: i64,
     /// Of each thread and name: what is open, and the numbers of its lanes.
@@ -24,20 +25,20 @@ pub(super) struct SyntheticThread {
 }
 
 impl SyntheticThreads {
-    /// Numbers above those of the trace's own threads.
-    pub(super) fn of(timeline: &Timeline) -> Self {
-        let tids = timeline.tracks.iter().filter_map(|track| track.tid);
+    /// Numbers above those of a trace's threads.
+    pub(super) fn beside(threads: &[Track]) -> Self {
+        let tids = threads.iter().filter_map(|thread| thread.tid);
         let next = tids.map(|tid| i64::from(tid.0)).max().unwrap_or(0).max(0) + 1;
         Self { next, known: FxHashMap::default() }
     }
 
-    /// The thread for a slice that begins no earlier than the ones before it; of equal begins the longest comes first.
+    /// The thread for a span that begins no earlier than the ones before it; of equal begins the longest comes first.
     /// Those of one thread and name share one, but for spans that overlap without lying in each other.
-    pub(super) fn place(&mut self, slice: &Slice) -> SyntheticThread {
-        let (lanes, tids) = self.known.entry((slice.track, slice.name)).or_default();
-        let end = if slice.duration == UNFINISHED { i64::MAX } else { slice.end() };
+    pub(super) fn place(&mut self, head: &SpanHead<'_>) -> SyntheticThread {
+        let (lanes, tids) = self.known.entry((head.thread_no, head.name_no)).or_default();
+        let end = if head.duration == Some(UNFINISHED) { i64::MAX } else { head.end() };
         // Lanes want intervals by descending ends: as if time ran backwards.
-        let span = Span { start: i64::MAX.abs_diff(end), end: i64::MAX.abs_diff(slice.start) };
+        let span = Span { start: i64::MAX.abs_diff(end), end: i64::MAX.abs_diff(head.start) };
         let lane = lanes.place(span, |()| {});
         lanes.open(lane, span, ());
         if let Some(&tid) = tids.get(lane) {
@@ -54,18 +55,16 @@ impl SyntheticThreads {
 mod tests {
     use super::*;
     use crate::model::Tid;
-    use crate::model::stacks::Track;
-    use crate::model::timeline::{NO_NAME, SliceKind};
 
     #[test]
     fn calls_share_a_thread_and_what_only_overlaps_gets_another() {
         let track = |tid| Track { tid: Some(Tid(tid)), ..Track::default() };
-        let timeline = Timeline { tracks: vec![track(0), track(7)], ..Timeline::default() };
-        let mut tracks = SyntheticThreads::of(&timeline);
-        let mut place = |track, name, start, duration| {
-            let slice =
-                Slice { start, duration, name, sub: NO_NAME, track, depth: 0, kind: SliceKind::Async, origin: 0 };
-            let SyntheticThread { tid, is_new } = tracks.place(&slice);
+        let tracks = [track(0), track(7)];
+        let mut threads = SyntheticThreads::beside(&tracks);
+        let mut place = |thread_no, name_no, start, duration| {
+            let (thread, duration) = (&tracks[0], Some(duration));
+            let head = SpanHead { thread_no, thread, name_no, name: b"frame", sub: None, start, duration };
+            let SyntheticThread { tid, is_new } = threads.place(&head);
             (tid, is_new)
         };
         assert_eq!(place(0, 1, -5, 105), (8, true));

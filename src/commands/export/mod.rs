@@ -1,10 +1,14 @@
 //! `export --to FORMAT`: any input → any format that can be written.
 
+mod spans;
+mod synthetic_threads;
+
 use crate::error::{Error, Result};
 use crate::formats::format::{Detail, Events, WriteOptions, Writer};
 use crate::formats::{FORMATS, named};
 use crate::io::{InPath, OutPath, Output};
-use crate::pipeline::any::{LoadOptions, load};
+use crate::pipeline::any::{LoadOptions, load_opened};
+use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::outputs::each_event;
 use crate::pipeline::{Job, Outcome};
 
@@ -26,16 +30,17 @@ pub struct ExportOptions {
 /// Exports.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let writer = writer(&options.to)?;
+    let mut first = first(options)?;
     // Spans of time need not become sums of stacks on their way to a format of spans.
-    if options.to == "chrome"
-        && let Some(outcome) = super::export_spans::run(options, job)?
+    if let Some(start) = writer.spans
+        && let Some(first) = first.take_if(|first| first.format().read.spans().is_some())
     {
-        return Ok(outcome);
+        return spans::run(first, start, options, job);
     }
     let mut outcome = Outcome::default();
     let detail = Detail::max(writer.detail, options.load.detail);
     let load_options = LoadOptions { detail, ..options.load.clone() };
-    let profile = load(&options.inputs, writer.rows, &load_options, job, &mut outcome)?;
+    let profile = load_opened(first, &options.inputs, writer.rows, &load_options, job, &mut outcome)?;
     match writer.events {
         Events::One => each_event(&profile, &options.output, &mut outcome, |series, out| {
             (writer.run)(&profile, &WriteOptions { series, ..options.write.clone() }, out)
@@ -47,6 +52,12 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
         }
     }
     Ok(outcome)
+}
+
+/// The first input.
+fn first(options: &ExportOptions) -> Result<Option<Opened>> {
+    let first = options.inputs.first();
+    first.map(|path| Opened::open(path).map_err(|error| error.in_file(&shown(path)))).transpose()
 }
 
 fn writer(name: &str) -> Result<Writer> {

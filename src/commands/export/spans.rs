@@ -1,0 +1,255 @@
+//! Inputs that hold spans of time → a format of spans: they stay spans, and there may be fewer of them.
+
+use super::ExportOptions;
+use super::synthetic_threads::{SyntheticThread, SyntheticThreads};
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::formats::format::{ReadOptions, StartSpansFn};
+use crate::io::{InPath, Output};
+use crate::model::Nanos;
+use crate::model::filter::{Filter, Placed};
+use crate::model::stacks::Track;
+use crate::model::timeline::{
+    NumberOrName, OtherEvent, OtherKind, Sampling, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter, UNFINISHED,
+};
+use crate::pipeline::open::{Opened, shown};
+use crate::pipeline::spans::read_spans;
+use crate::pipeline::{Job, Outcome};
+use rustc_hash::FxHashMap;
+
+/// Writes the inputs as spans; the first is open already.
+pub(super) fn run(first: Opened, start: StartSpansFn, options: &ExportOptions, job: &Job) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let mut output = Output::create(&options.output)?;
+    let mut writer = start(&mut output)?;
+    let (mut first, mut epoch) = (Some(first), None);
+    for path in &options.inputs {
+        let opened = first.take().map_or_else(|| Opened::open(path), Ok);
+        let mut warnings = Warnings::new();
+        let mut passing = Passing::new(options, &mut *writer, &mut epoch);
+        let passed = opened.and_then(|opened| pass(opened, path, &mut passing, job, &mut warnings));
+        passed.map_err(|error| error.in_file(&shown(path)))?;
+        warnings.extend(passing.none_left());
+        outcome.warnings.append(warnings.in_file(&shown(path)));
+        outcome.summary.push(passing.summary());
+    }
+    writer.finish()?;
+    drop(writer);
+    output.commit()?;
+    Ok(outcome)
+}
+
+fn pass(opened: Opened, path: &InPath, sink: &mut Passing<'_>, job: &Job, warnings: &mut Warnings) -> Result<()> {
+    let Some(of) = opened.format().read.spans() else {
+        return Err(Error::new("holds no spans of time, as the inputs before it do"));
+    };
+    read_spans(opened.into_whole(path)?, job, |input| (of.tell)(input, sink, warnings))
+}
+
+/// Passes the spans of one input on that are wanted.
+#[derive(Debug)]
+struct Passing<'o> {
+    options: &'o ReadOptions,
+    choice: Choice<'o>,
+    threads: SyntheticThreads,
+    writer: &'o mut dyn SpanWriter,
+    /// When the first input's time 0 was. Times since 1970 do not fit into a viewer's floating-point microseconds:
+    /// they count from there.
+    epoch: &'o mut Option<u64>,
+    /// What that adds to this input's times.
+    offset: i64,
+    bounds: (i64, i64),
+    told: Counts,
+    written: Counts,
+    others: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    spans: u64,
+    instants: u64,
+}
+
+impl Counts {
+    fn add(&mut self, head: &SpanHead<'_>) {
+        match head.duration {
+            Some(_) => self.spans += 1,
+            None => self.instants += 1,
+        }
+    }
+
+    fn all(&self) -> u64 {
+        self.spans + self.instants
+    }
+}
+
+impl<'o> Passing<'o> {
+    fn new(options: &'o ExportOptions, writer: &'o mut dyn SpanWriter, epoch: &'o mut Option<u64>) -> Self {
+        let load = &options.load;
+        Self {
+            options: &load.read,
+            choice: Choice::new(&load.read, &load.filter, (0, 0)),
+            threads: SyntheticThreads::default(),
+            writer,
+            epoch,
+            offset: 0,
+            bounds: (0, 0),
+            told: Counts::default(),
+            written: Counts::default(),
+            others: 0,
+        }
+    }
+
+    /// In figures.
+    fn summary(&self) -> String {
+        let Self { told, written, others, .. } = self;
+        let instants = match told.instants {
+            0 => String::new(),
+            told => format!(", {} of {told} instants", written.instants),
+        };
+        let others = match others {
+            0 => String::new(),
+            others => format!("; {others} events that are no spans left out"),
+        };
+        format!("{} of {} spans{instants} written{others}", written.spans, told.spans)
+    }
+
+    /// Says that nothing is left of the input, and when what was in it took place, in the seconds that `--time` wants.
+    fn none_left(&self) -> Option<Warning> {
+        const SECOND: i64 = 1_000_000_000;
+        let seconds = |time: i64| format!("{}.{:09}", time.div_euclid(SECOND), time.rem_euclid(SECOND));
+        match (self.written.all(), self.told.all()) {
+            (0, 0) => Some(Warning::new("no spans: none was recorded")),
+            (0, told) => {
+                let (first, last) = (seconds(self.bounds.0), seconds(self.bounds.1));
+                Some(Warning::new(format!(
+                    "no spans written: the filters leave none of {told}, from {first} s to {last} s"
+                )))
+            }
+            _ => None,
+        }
+    }
+
+    /// The synthetic thread for a span that leaves a track by id; it gets its name with its first span.
+    fn synthetic_thread(&mut self, head: &SpanHead<'_>, pid: &NumberOrName<'_>) -> Result<i64> {
+        let SyntheticThread { tid, is_new } = self.threads.place(head);
+        if let (true, NumberOrName::Number(pid)) = (is_new, pid) {
+            self.writer.thread_name(*pid, tid, &thread_name(head.name, head.thread))?;
+        }
+        Ok(tid)
+    }
+}
+
+impl SpanSink for Passing<'_> {
+    fn file(&mut self, file: &SpanFile<'_>) -> Result<()> {
+        self.bounds = (file.first, file.last);
+        self.choice = Choice::new(self.options, self.choice.filter, self.bounds);
+        self.threads = SyntheticThreads::beside(file.threads);
+        if let Some(start) = file.since_1970 {
+            self.offset = start.wrapping_sub(*self.epoch.get_or_insert(start)).cast_signed();
+        }
+        file.process.map_or(Ok(()), |(pid, name)| self.writer.process_name(pid, name))
+    }
+
+    fn wants(&mut self, head: &SpanHead<'_>) -> bool {
+        self.told.add(head);
+        self.choice.keeps(head)
+    }
+
+    fn span(&mut self, head: &SpanHead<'_>, record: &SpanRecord<'_>) -> Result<()> {
+        self.written.add(head);
+        let mut record = SpanRecord { start: record.start.saturating_add(self.offset), ..record.clone() };
+        let by_sub = self.options.by_sub.iter().any(|name| name.as_bytes() == head.name);
+        if let Some(sub) = head.sub.filter(|_| by_sub) {
+            record.name = sub;
+            if record.id.is_some() && head.duration.is_some() {
+                record.tid = NumberOrName::Number(self.synthetic_thread(head, &record.pid)?);
+                record.id = None;
+            }
+        }
+        self.writer.span(&record)
+    }
+
+    fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
+        let keep = match event.kind {
+            OtherKind::Metadata => true,
+            OtherKind::Counter => event.time.is_some_and(|time| self.choice.within(time, time)),
+            OtherKind::Unknown => false,
+        };
+        if keep {
+            return self.writer.other(event);
+        }
+        self.others += 1;
+        Ok(())
+    }
+}
+
+/// Which spans are wanted, by more than one at a time.
+#[derive(Debug)]
+struct Choice<'o> {
+    options: &'o ReadOptions,
+    filter: &'o Filter,
+    placed: Placed<'o>,
+    times: Vec<(Nanos, Nanos)>,
+    /// Of each thread and name: how many spans came so far, and when the last one began that was kept.
+    seen: FxHashMap<(u32, u32), (u64, i64)>,
+}
+
+impl<'o> Choice<'o> {
+    /// Among spans between these times.
+    fn new(options: &'o ReadOptions, filter: &'o Filter, (first, last): (i64, i64)) -> Self {
+        // Times before 0 are no times of the command line.
+        let nanos = |time: i64| Nanos(u64::try_from(time).unwrap_or(0));
+        let times = filter.time.iter().map(|range| range.placed(nanos(first), nanos(last))).collect();
+        Self { options, filter, placed: filter.placed(Nanos(0), Nanos(0)), times, seen: FxHashMap::default() }
+    }
+
+    fn keeps(&mut self, head: &SpanHead<'_>) -> bool {
+        self.named(head.name)
+            && self.long_enough(head.duration)
+            && self.within(head.start, head.end())
+            && self.placed.track(head.thread)
+            && self.sampled(head)
+    }
+
+    fn named(&self, name: &[u8]) -> bool {
+        let only = &self.options.only;
+        only.is_empty() || only.iter().any(|wanted| wanted.as_bytes() == name)
+    }
+
+    fn long_enough(&self, duration: Option<i64>) -> bool {
+        let least = i64::try_from(self.options.calls.min_duration).unwrap_or(i64::MAX);
+        least == 0 || duration.is_some_and(|duration| duration >= least || duration == UNFINISHED)
+    }
+
+    fn within(&self, start: i64, end: i64) -> bool {
+        let at = |time: Nanos| i64::try_from(time.0).unwrap_or(i64::MAX);
+        self.times.is_empty() || self.times.iter().any(|&(from, to)| end > at(from) && start < at(to))
+    }
+
+    /// Whether it is one of those that stand for the others of its thread and name.
+    fn sampled(&mut self, head: &SpanHead<'_>) -> bool {
+        let sampling = self.options.calls.sampling;
+        if sampling == Sampling::All {
+            return true;
+        }
+        let known = self.seen.get(&(head.thread_no, head.name_no)).copied();
+        let (calls, last) = known.unwrap_or((0, head.start));
+        let keep = match sampling {
+            Sampling::All => true,
+            Sampling::Calls(every) => calls % every == 0,
+            Sampling::Time(every) => known.is_none() || head.start.abs_diff(last) >= every,
+        };
+        self.seen.insert((head.thread_no, head.name_no), (calls + 1, if keep { head.start } else { last }));
+        keep
+    }
+}
+
+/// `frame of main`
+fn thread_name(name: &[u8], thread: &Track) -> String {
+    let name = String::from_utf8_lossy(name);
+    match (&thread.comm[..], thread.tid) {
+        ([], Some(tid)) => format!("{name} of thread {tid}"),
+        ([], None) => name.into_owned(),
+        (comm, _) => format!("{name} of {}", String::from_utf8_lossy(comm)),
+    }
+}

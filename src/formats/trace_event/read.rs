@@ -1,0 +1,94 @@
+//! What can be asked of a trace.
+
+use super::event::{Event, Who};
+use super::json::Text;
+use super::pieces::{Piece, Pieces};
+use super::spans::{FRAME, join_spans};
+use crate::error::{Result, Warning, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::formats::spans::{SpanBytes, SpanInput, stacks as stacks_of};
+use crate::model::stacks::Profile;
+use crate::model::timeline::{
+    Arguments, NumberOrName, Oddities, OtherEvent, OtherKind, SpanId, SpanRecord, SpanSink, Timeline,
+};
+
+/// Sums the spans by call path. Interpreted calls (`frame`) are shown by the function.
+pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    stacks_of(&timeline(input, options, warnings)?, &[FRAME], options, warnings)
+}
+
+/// Reads the spans.
+pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
+    read(input, options.perfetto_compat, warnings, |_| Ok(()))
+}
+
+/// Tells of the spans. The trace is read twice: to know its spans, and to find what else it says of those that are
+/// wanted.
+pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
+    let (bytes, done) = input.bytes.into_whole()?;
+    let input = SpanInput { bytes: SpanBytes::Whole { bytes: &bytes, done }, ..input };
+    let mut timeline = read(input, false, warnings, |event| sink.other(&other(event)))?;
+    timeline.tell(sink, |slice, record, tell| {
+        let Some(event) = Event::find(&bytes, slice.origin) else { return Ok(()) };
+        let cat = event.cat.map(Text::text);
+        tell(&SpanRecord {
+            cat: cat.as_deref(),
+            pid: number_or_name(event.pid),
+            tid: number_or_name(event.tid),
+            id: event.is_by_id().then_some(SpanId {
+                text: event.id,
+                is_text: event.id_is_text,
+                is_local: event.id_is_local,
+            }),
+            args: Arguments::Json(event.args),
+            ..record
+        })
+    })
+}
+
+/// Reads the spans and says what does not fit. `compat` and `other` are those of [`join_spans`].
+fn read(
+    input: SpanInput<'_>,
+    compat: bool,
+    warnings: &mut Warnings,
+    other: impl FnMut(&Event<'_>) -> Result<()>,
+) -> Result<Timeline> {
+    let pieces = Pieces::new(input.bytes.into_stream());
+    let parse = |piece: Result<Piece>| Ok(piece?.parse(compat));
+    let joined = input.workers.map(pieces, parse, |parsed| join_spans(parsed, compat, other));
+    let (timeline, skipped) = joined?;
+    warnings.extend(skipped.into_warning());
+    warn(&timeline, warnings);
+    Ok(timeline)
+}
+
+fn number_or_name(who: Who<'_>) -> NumberOrName<'_> {
+    match who {
+        Who::Number(number) => NumberOrName::Number(number),
+        Who::Named(name) => NumberOrName::Name(name.text()),
+    }
+}
+
+fn other<'a>(event: &Event<'a>) -> OtherEvent<'a> {
+    let kind = match event.phase {
+        b'M' => OtherKind::Metadata,
+        b'C' => OtherKind::Counter,
+        _ => OtherKind::Unknown,
+    };
+    OtherEvent { kind, time: event.time, json: event.raw }
+}
+
+/// Says what does not nest as it should.
+fn warn(timeline: &Timeline, warnings: &mut Warnings) {
+    let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless } = timeline.oddities;
+    let unfinished = timeline.unfinished();
+    let findings = [
+        (unfinished, "spans never end (the program was killed?): they are taken to end with their thread"),
+        (misplaced_ends, "ends close a span while others are open in it: those end there, too"),
+        (unmatched_ends, "ends of spans that are not open are ignored"),
+        (late, "events stand so far behind later ones of their thread that they could not be put in order"),
+        (timeless, "events have no time (ts) and are ignored"),
+    ];
+    let said = findings.into_iter().filter(|(count, _)| *count > 0);
+    warnings.extend(said.map(|(count, what)| Warning::new(format!("{count} {what}"))));
+}
