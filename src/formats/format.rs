@@ -1,16 +1,12 @@
 //! What a format is: one entry of the table.
 
+pub use super::options::{ReadOptions, WriteOptions};
+
 use super::spans::{Spans, Wants};
-use crate::error::{Error, Result, Warnings};
-use crate::model::Nanos;
-use crate::model::filter::TimeRange;
-use crate::model::label::{Annotate, By};
-use crate::model::stacks::{Keep, Profile, Weight};
-use crate::model::timeline::{CallOptions, Span, SpanWriter};
-use std::fmt;
+use crate::error::{Result, Warnings};
+use crate::model::stacks::{Keep, Profile};
+use crate::model::timeline::SpanWriter;
 use std::io::{self, Write};
-use std::ops::Range;
-use std::sync::Arc;
 
 /// One thing that jitgraft reads or writes.
 #[derive(Debug)]
@@ -61,62 +57,6 @@ impl Read {
     }
 }
 
-/// What reading may depend on, from the command line.
-#[derive(Debug, Clone, Default)]
-pub struct ReadOptions {
-    /// How the intervals of formats that hold intervals become stacks.
-    pub calls: CallOptions,
-    /// The names of the spans that become stacks; empty: all.
-    pub only: Vec<String>,
-    /// The names of spans that are shown by what they did.
-    pub by_sub: Vec<String>,
-    /// The stretches of time that count, for formats that hold intervals. Others leave that to the filter of rows.
-    pub times: Vec<TimeRange>,
-    /// What is kept of the rows.
-    pub keep: Keep,
-    /// Whether spans are counted as Perfetto's trace processor counts them, for traces.
-    pub perfetto_compat: bool,
-}
-
-impl ReadOptions {
-    /// How intervals become stacks, cut to the time that counts of a recording from `first` to `last`.
-    pub fn calls_between(&self, first: u64, last: u64) -> Result<CallOptions> {
-        let within = match &self.times[..] {
-            [] => None,
-            [time] => {
-                let (from, to) = time.placed(Nanos(first), Nanos(last));
-                Some(Span { start: from.0, end: to.0 })
-            }
-            _ => return Err(Error::usage("intervals can be cut to one stretch of time only: give --time once")),
-        };
-        Ok(CallOptions { within, ..self.calls })
-    }
-}
-
-/// Hears which bytes a reader will not look at again, so that a mapped file need not stay in memory.
-#[derive(Clone, Default)]
-pub struct Done(Option<Arc<dyn Fn(Range<usize>) + Send + Sync>>);
-
-impl Done {
-    /// Calls `hear` with each range of the bytes given to the reader.
-    pub fn new(hear: impl Fn(Range<usize>) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(hear)))
-    }
-
-    /// These bytes are done with.
-    pub fn with(&self, range: Range<usize>) {
-        if let Some(hear) = &self.0 {
-            hear(range);
-        }
-    }
-}
-
-impl fmt::Debug for Done {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Done(heard)" } else { "Done(unheard)" })
-    }
-}
-
 /// How a profile becomes an output of this format.
 #[derive(Debug, Clone, Copy)]
 pub struct Writer {
@@ -152,19 +92,6 @@ pub enum Detail {
     Lines,
     /// The address, too.
     Addresses,
-}
-
-/// What writing may depend on, from the command line.
-#[derive(Debug, Clone, Default)]
-pub struct WriteOptions {
-    /// Which event to write, where the format holds only one.
-    pub series: usize,
-    /// What to sum.
-    pub weight: Weight,
-    /// What gets a root of its own.
-    pub by: By,
-    /// What is appended to names.
-    pub annotate: Annotate,
 }
 
 /// Writes a profile in one format.

@@ -14,6 +14,7 @@ pub mod format;
 pub mod jitdump;
 pub mod json;
 pub mod measureme;
+pub mod options;
 pub mod perf_data;
 pub mod perf_map;
 pub mod perf_script;

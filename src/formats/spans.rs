@@ -3,7 +3,7 @@
 //! A new one reads its spans into a [`Timeline`]; [`stacks`] and [`Timeline::tell`] do the rest. What a format can do
 //! better than that (in less memory, with more that its file says) it does itself.
 
-use super::format::{Done, ReadOptions};
+use super::options::ReadOptions;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::model::stacks::Profile;
 use crate::model::timeline::{LabelSummary, NO_NAME, SpanSink, Timeline};
@@ -11,6 +11,8 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// What can be asked of a format that holds spans of time.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +95,30 @@ impl Debug for SpanBytes<'_> {
             Self::Whole { bytes, .. } => write!(f, "Whole({} bytes)", bytes.len()),
             Self::Stream(_) => f.write_str("Stream"),
         }
+    }
+}
+
+/// Hears which bytes a reader will not look at again, so that a mapped file need not stay in memory.
+#[derive(Clone, Default)]
+pub struct Done(Option<Arc<dyn Fn(Range<usize>) + Send + Sync>>);
+
+impl Done {
+    /// Calls `hear` with each range of the bytes given to the reader.
+    pub fn new(hear: impl Fn(Range<usize>) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(hear)))
+    }
+
+    /// These bytes are done with.
+    pub fn with(&self, range: Range<usize>) {
+        if let Some(hear) = &self.0 {
+            hear(range);
+        }
+    }
+}
+
+impl fmt::Debug for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Done(heard)" } else { "Done(unheard)" })
     }
 }
 

@@ -3,8 +3,7 @@
 use super::job::Job;
 use super::open::Opened;
 use crate::error::Result;
-use crate::formats::format::Done;
-use crate::formats::spans::{SpanBytes, SpanInput, TakeOutputs, Task, Workers};
+use crate::formats::spans::{Done, SpanBytes, SpanInput, TakeOutputs, Task, Workers};
 use crate::parallel::Pool;
 
 /// Hands an opened input to a reader of its format, with the job's threads.
