@@ -51,6 +51,7 @@ pub const FORMATS: &[Format] = &[
         sniff: Some(cpuprofile::sniff),
         read: Read::Stacks(cpuprofile::read),
         write: None,
+        rewriter: None,
     },
     Format {
         name: "chrome",
