@@ -15,7 +15,7 @@ tools=(
 arguments=()
 if [ "${1-}" = --all ]; then
   shift
-  tools+=(node:nodejs java:default-jre-headless)
+  tools+=(node:nodejs javac:default-jdk-headless)
   case " $* " in
     *" -- "*) arguments=(--include-ignored) ;;
     *) arguments=(-- --include-ignored) ;;
