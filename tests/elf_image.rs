@@ -2,7 +2,7 @@
 //! `gimli`, `addr2line` and `framehop`.
 
 use jitgraft::formats::cursor::Endian;
-use jitgraft::formats::elf_image::{Addressing, Helper, Image, ImageBuilder, SlotId, Target};
+use jitgraft::formats::elf_image::{Addressing, AuxMapping, Image, ImageBuilder, SlotId, Target};
 use jitgraft::model::Addr;
 use jitgraft::model::code::{Code, Line, Lines, OriginId, Unwind};
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -314,16 +314,16 @@ fn a_set_has_an_image_for_each_stretch_and_tells_what_else_to_map() {
             set.place(slot).filter(|(of, _)| *of == index).map(|(_, place)| code.addr.0 - place.offset)
         });
         let base = base.unwrap();
-        let helpers = set.helpers(index);
-        assert_eq!(helpers.is_empty(), index == 0);
-        assert!(helpers.iter().all(|helper| helper.addr == base + helper.offset), "{helpers:x?}");
-        assert!(helpers.iter().all(|helper| helper.len == 1 || !(library.contains(&helper.addr))), "{helpers:x?}");
+        let aux_mappings = set.aux_mappings(index);
+        assert_eq!(aux_mappings.is_empty(), index == 0);
+        assert!(aux_mappings.iter().all(|aux| aux.addr == base + aux.offset), "{aux_mappings:x?}");
+        assert!(aux_mappings.iter().all(|aux| aux.len == 1 || !(library.contains(&aux.addr))), "{aux_mappings:x?}");
         // libunwind takes the lowest map for the image's start, and reads the table through the maps.
         if index > 0 {
-            assert_eq!(helpers[0].offset, 0);
+            assert_eq!(aux_mappings[0].offset, 0);
             let table = hdr_at..hdr_at + hdr.len() as u64;
-            let covers = |helper: &Helper| helper.offset <= table.start && table.end <= helper.offset + helper.len;
-            assert!(helpers.iter().any(covers), "{table:x?} is not in {helpers:x?}");
+            let covers = |aux: &AuxMapping| aux.offset <= table.start && table.end <= aux.offset + aux.len;
+            assert!(aux_mappings.iter().any(covers), "{table:x?} is not in {aux_mappings:x?}");
         }
     }
 }

@@ -1,8 +1,12 @@
-//! What inject is asked for.
+//! What inject is asked for, and what its phases work with.
 
+use crate::formats::perf_data::Recording;
 use crate::io::{InPath, OutPath};
+use crate::pipeline::progress::Progress;
+use crate::pipeline::{Job, Outcome};
 use crate::sources::SourceOptions;
-use std::path::PathBuf;
+use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
+use std::path::{Path, PathBuf};
 
 /// What to inject, and where to.
 #[derive(Debug)]
@@ -13,7 +17,7 @@ pub struct InjectOptions {
     pub output: OutPath,
     /// Where the images go; beside the output (for standard output: into the current directory) if not said.
     pub image_dir: Option<PathBuf>,
-    /// Whether the images have all functions, or those that samples touch.
+    /// Whether the images have all functions, or those that samples use.
     pub all_functions: bool,
     /// Whether the images also go to the build-ID cache.
     pub cache: bool,
@@ -24,13 +28,57 @@ pub struct InjectOptions {
     /// Build IDs by path, in place of looking into the files.
     pub known_build_ids: Option<KnownBuildIds>,
     /// Whether copies of user stacks become plain call chains. Then all functions go into the images: which of
-    /// them the chains touch is known too late.
+    /// them the chains use is known too late.
     pub convert_callchain: bool,
     /// Whether JIT code gets addresses of its own, for readers that take an image for a library that is loaded once.
     /// Copies of user stacks, which have the old ones, then become plain call chains.
     pub relocate: bool,
     /// Where names come from.
     pub sources: SourceOptions,
+}
+
+impl InjectOptions {
+    /// Where dumps and maps are looked for that were left beside the recording.
+    pub(super) fn beside_input(&self) -> Option<&Path> {
+        match &self.input {
+            InPath::Stdin => None,
+            // A directory holds the recording; what was left beside it stands with it, not in it.
+            InPath::Path(path) => path.parent(),
+        }
+    }
+
+    /// Where the images go.
+    pub(super) fn image_directory(&self) -> &Path {
+        let beside_output = match &self.output {
+            OutPath::Stdout => None,
+            OutPath::Path(path) => path.parent().filter(|parent| !parent.as_os_str().is_empty()),
+        };
+        self.image_dir.as_deref().or(beside_output).unwrap_or(Path::new("."))
+    }
+
+    /// Whether the output is in pipe form.
+    pub(super) fn to_pipe(&self) -> bool {
+        self.output == OutPath::Stdout
+    }
+
+    /// Whether copies of user stacks become call chains.
+    pub(super) fn unwinds(&self, recording: &Recording) -> bool {
+        self.convert_callchain || (self.relocate && has_user_stacks(recording))
+    }
+}
+
+/// Whether some samples have a copy of the user stack, which perf unwinds.
+pub(super) fn has_user_stacks(recording: &Recording) -> bool {
+    recording.events.iter().any(|event| event.attr.samples(PERF_SAMPLE_STACK_USER))
+}
+
+/// What every phase of a run works with.
+#[derive(Debug)]
+pub(super) struct InjectContext<'a> {
+    pub(super) options: &'a InjectOptions,
+    pub(super) job: &'a Job,
+    pub(super) progress: &'a Progress,
+    pub(super) outcome: &'a mut Outcome,
 }
 
 /// Which files get a build ID, and in which form.

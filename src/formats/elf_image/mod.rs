@@ -38,7 +38,7 @@ mod written;
 pub use builder::ImageBuilder;
 pub use file::Rest;
 pub use image::{Addressing, Image};
-pub use set::{Helper, ImageSet};
+pub use set::{AuxMapping, ImageSet};
 pub use slot::{Place, SlotId};
 pub use target::Target;
 pub use written::{Counts, Written};

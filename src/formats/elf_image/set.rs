@@ -12,7 +12,7 @@ use std::ops::Range;
 /// The images of one process.
 #[derive(Debug)]
 pub struct ImageSet<'a, 'data> {
-    images: Vec<(Image<'a, 'data>, Vec<Helper>)>,
+    images: Vec<(Image<'a, 'data>, Vec<AuxMapping>)>,
     /// By slot: which image, and which slot in it.
     slots: Vec<Option<(u32, SlotId)>>,
 }
@@ -20,7 +20,7 @@ pub struct ImageSet<'a, 'data> {
 /// Something of an image, beside code, that must be mapped for libunwind: as long as code of the image is mapped, and
 /// like it again after another map covered it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Helper {
+pub struct AuxMapping {
     /// First address.
     pub addr: u64,
     /// Length in bytes.
@@ -36,8 +36,8 @@ impl<'a, 'data> ImageSet<'a, 'data> {
     }
 
     /// What else of an image must be mapped; nothing if the image has no unwinding information.
-    pub fn helpers(&self, image: usize) -> &[Helper] {
-        self.images.get(image).map_or(&[], |(_, helpers)| helpers)
+    pub fn aux_mappings(&self, image: usize) -> &[AuxMapping] {
+        self.images.get(image).map_or(&[], |(_, aux_mappings)| aux_mappings)
     }
 
     /// In which image a piece of code is, and where; `None` as with [`Image::place`].
@@ -68,7 +68,7 @@ pub(super) fn build<'a, 'data>(
         let same = known.as_ref().filter(|(span, _)| group.span.as_ref() == Some(span)).map(|(_, base)| *base);
         let plan = plan(target, &own, group, same, &free);
         known = group.span.clone().zip(plan.base);
-        set.images.push((Image::new(target, Addressing::FileOffset, own, plan.layout), plan.helpers));
+        set.images.push((Image::new(target, Addressing::FileOffset, own, plan.layout), plan.aux_mappings));
     }
     set
 }
@@ -78,14 +78,14 @@ struct Plan {
     layout: Layout,
     /// Where its first byte would be in the process, if that is one place for all of it.
     base: Option<u64>,
-    helpers: Vec<Helper>,
+    aux_mappings: Vec<AuxMapping>,
 }
 
 /// The layout of one image, and what else of it must be mapped. `same` is the base of another image of this stretch;
 /// `free` tells addresses where no code ever was.
 fn plan(target: Target, slots: &[Slot], group: &Group, same: Option<u64>, free: &dyn Fn(&Range<u64>) -> bool) -> Plan {
     let header = header_size(target, SEGMENTS);
-    let mirror = || Plan { layout: Layout::mirror(slots, target), base: None, helpers: Vec::new() };
+    let mirror = || Plan { layout: Layout::mirror(slots, target), base: None, aux_mappings: Vec::new() };
     let Some(span) = &group.span else { return mirror() };
     let frames = eh_frame::measure(target, slots);
     // In front: header, table and code are one piece of the address space.
@@ -96,7 +96,7 @@ fn plan(target: Target, slots: &[Slot], group: &Group, same: Option<u64>, free: 
         && free(&(base..span.start))
     {
         let layout = Layout::one_region(slots, target, base, span, FramesAt::InFront(frames.len));
-        return Plan { layout, base: Some(base), helpers: vec![Helper { addr: base, len: front, offset: 0 }] };
+        return Plan { layout, base: Some(base), aux_mappings: vec![AuxMapping { addr: base, len: front, offset: 0 }] };
     }
     let front = header + span.start % 16;
     let Some(base) = same.or(span.start.checked_sub(front)) else { return mirror() };
@@ -108,12 +108,12 @@ fn plan(target: Target, slots: &[Slot], group: &Group, same: Option<u64>, free: 
     let layout = Layout::one_region(slots, target, base, span, frames_at);
     let at = layout.code.end.next_multiple_of(8);
     let behind = base.saturating_add(at)..base.saturating_add(at).saturating_add(frames.len);
-    let mut helpers = Vec::new();
+    let mut aux_mappings = Vec::new();
     if frames.any && same.is_none() && free(&behind) {
-        helpers.push(Helper { addr: base, len: 1, offset: 0 });
-        helpers.push(Helper { addr: behind.start, len: frames.len, offset: at });
+        aux_mappings.push(AuxMapping { addr: base, len: 1, offset: 0 });
+        aux_mappings.push(AuxMapping { addr: behind.start, len: frames.len, offset: at });
     }
-    Plan { layout, base: Some(base), helpers }
+    Plan { layout, base: Some(base), aux_mappings }
 }
 
 #[cfg(test)]

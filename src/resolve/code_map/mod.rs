@@ -19,19 +19,19 @@
 
 mod list;
 mod live;
-mod pieces;
+mod selected;
 mod stab;
 mod sweep;
 
 pub use list::CodeList;
-pub use pieces::Pieces;
+pub use selected::{SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::code::Code;
 use crate::model::process::Processes;
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel::Pool;
-use list::ChangeKind;
+use list::{ChangeKind, Codes};
 use stab::Stab;
 use std::collections::BTreeMap;
 use sweep::Batch;
@@ -90,7 +90,8 @@ pub struct Hit {
 /// What JIT code was where, and when.
 #[derive(Debug, Default)]
 pub struct CodeMap<'data> {
-    pieces: Pieces<'data>,
+    codes: Codes<'data>,
+    segments: Vec<Segment>,
     layers: BTreeMap<Pid, Layer>,
     ancestry: Ancestry,
     overlaps: u64,
@@ -119,18 +120,18 @@ impl<'data> CodeMap<'data> {
         sweep::timed(changes, &codes, processes, pool, |batch| map.append(batch, |layer| &mut layer.timed));
         pool.install(|| {
             map.layers.values_mut().for_each(|layer| {
-                layer.timed.finish(&mut map.pieces.segments);
-                layer.untimed.finish(&mut map.pieces.segments);
+                layer.timed.finish(&mut map.segments);
+                layer.untimed.finish(&mut map.segments);
             })
         });
-        map.pieces.codes = codes;
+        map.codes = codes;
         map.ancestry = Ancestry::new(processes);
         map
     }
 
     /// Adds swept segments, and what finds them in some part of the layers of their processes.
     fn append(&mut self, mut batch: Batch, part: impl Fn(&mut Layer) -> &mut Stab) {
-        let segments = &mut self.pieces.segments;
+        let segments = &mut self.segments;
         for (pid, stab) in batch.stabs {
             part(self.layers.entry(pid).or_default()).append(stab, segments.len());
         }
@@ -165,27 +166,27 @@ impl<'data> CodeMap<'data> {
 
     /// A piece of code.
     pub fn code(&self, id: CodeId) -> Code<'data> {
-        self.pieces.code(id)
+        self.codes.get(id)
     }
 
     /// How many pieces of code there are; their numbers run from 0.
     pub fn code_count(&self) -> usize {
-        self.pieces.codes.len()
+        self.codes.len()
     }
 
     /// A stretch.
     pub fn segment(&self, id: SegmentId) -> &Segment {
-        self.pieces.segment(id)
+        &self.segments[id.0 as usize]
     }
 
     /// All stretches; their numbers are their places.
     pub fn segments(&self) -> &[Segment] {
-        &self.pieces.segments
+        &self.segments
     }
 
-    /// The code and the stretches, without what finds them.
-    pub fn into_pieces(self) -> Pieces<'data> {
-        self.pieces
+    /// Forgets all segments but those in the set, the code that is in none of these, and what finds them by address.
+    pub fn select(self, set: &SegmentSet) -> (SelectedCode<'data>, SelectedIds) {
+        SelectedCode::new(self.codes, self.segments, set)
     }
 
     /// The processes that have code of their own.
@@ -209,7 +210,7 @@ impl<'data> CodeMap<'data> {
 
     /// Whether it knows no code at all.
     pub fn is_empty(&self) -> bool {
-        self.pieces.codes.len() == 0
+        self.codes.len() == 0
     }
 }
 

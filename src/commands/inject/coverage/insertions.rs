@@ -1,76 +1,76 @@
-//! Inserted mapping records hide code, too.
+//! Inserted mapping records hide code, too, where segments of different sources or generations overlap.
 
-use super::code_uses::{Key, Touch};
-use super::shadowings::Cover;
+use super::code_uses::{CodeEpoch, CodeUse};
+use super::shadowings::Shadowing;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::resolve::code_map::CodeMap;
 use rayon::slice::ParallelSliceMut;
 use std::collections::BTreeMap;
 
-/// A touch, as far as it matters here.
+/// What the record that is inserted for a use of code will map.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct InsertedMapping {
     pid: Pid,
     start: Addr,
     end: Addr,
-    /// Its place in the list of touches.
-    touch: u32,
+    /// The place of the use among all uses, which are in the order of their first samples.
+    of_use: u32,
 }
 
-/// Inserted records hide code, too, where segments of different sources or generations overlap. What is touched
-/// once more after that needs a record once more: these are the covers of another round. The touches are in order.
-pub(in crate::commands) fn hidden_by_insertions(
-    touches: &[(Key, Touch)],
+/// What inserted records shadow although it is used once more after that: such code needs a further record. `uses` are
+/// in the order of their first samples.
+pub(super) fn shadowed_by_insertions(
+    uses: &[(CodeEpoch, CodeUse)],
     codes: &CodeMap<'_>,
     pool: &Pool,
-) -> Vec<(Pid, Cover)> {
-    let shown = touches.iter().zip(0..).map(|((key, _), touch)| {
-        let segment = codes.segment(key.segment);
-        Shown { pid: key.pid, start: segment.start, end: segment.end, touch }
-    });
-    let mut shown: Vec<Shown> = shown.collect();
-    pool.install(|| shown.par_sort_unstable_by_key(|shown| (shown.pid, shown.start, shown.touch)));
-    let mut hidden = Vec::new();
-    let mut rest = shown.as_mut_slice();
+) -> Vec<(Pid, Shadowing)> {
+    let mapping = |((epoch, _), of_use): (&(CodeEpoch, CodeUse), u32)| {
+        let segment = codes.segment(epoch.segment);
+        InsertedMapping { pid: epoch.pid, start: segment.start, end: segment.end, of_use }
+    };
+    let mut mappings: Vec<InsertedMapping> = uses.iter().zip(0..).map(mapping).collect();
+    pool.install(|| mappings.par_sort_unstable_by_key(|mapping| (mapping.pid, mapping.start, mapping.of_use)));
+    let mut shadowings = Vec::new();
+    let mut rest = mappings.as_mut_slice();
     while !rest.is_empty() {
-        let (meeting, behind) = rest.split_at_mut(meeting(rest));
-        if meeting.len() > 1 {
-            meeting.sort_unstable_by_key(|shown| shown.touch);
-            hidden_among(meeting, touches, &mut hidden);
+        let (overlapping, behind) = rest.split_at_mut(overlapping(rest));
+        if overlapping.len() > 1 {
+            overlapping.sort_unstable_by_key(|mapping| mapping.of_use);
+            shadowed_among(overlapping, uses, &mut shadowings);
         }
         rest = behind;
     }
-    hidden
+    shadowings
 }
 
 /// How many from the first on, by address, follow each other without a gap.
-fn meeting(shown: &[Shown]) -> usize {
-    let (pid, mut end) = (shown[0].pid, shown[0].end);
-    let apart = |next: &Shown| {
+fn overlapping(mappings: &[InsertedMapping]) -> usize {
+    let (pid, mut end) = (mappings[0].pid, mappings[0].end);
+    let apart = |next: &InsertedMapping| {
         let apart = next.pid != pid || next.start >= end;
         end = end.max(next.end);
         apart
     };
-    shown.iter().skip(1).position(apart).map_or(shown.len(), |before| before + 1)
+    mappings.iter().skip(1).position(apart).map_or(mappings.len(), |before| before + 1)
 }
 
-/// `all` are of one process, in the order of the touches.
-fn hidden_among(all: &[Shown], touches: &[(Key, Touch)], hidden: &mut Vec<(Pid, Cover)>) {
-    let mut now: BTreeMap<Addr, Shown> = BTreeMap::new();
-    for new in all {
-        let (key, touch) = touches[new.touch as usize];
-        // Of what is shown nothing overlaps, so that the ends are in the order of the starts.
-        let below = now.range(..new.end).rev();
-        let overlapped: Vec<Shown> = below.map(|(_, old)| *old).take_while(|old| old.end > new.start).collect();
+/// Plays the mappings of one process, which are in the order in which they are inserted.
+fn shadowed_among(mappings: &[InsertedMapping], uses: &[(CodeEpoch, CodeUse)], shadowings: &mut Vec<(Pid, Shadowing)>) {
+    let mut visible: BTreeMap<Addr, InsertedMapping> = BTreeMap::new();
+    for new in mappings {
+        let (epoch, of_new) = uses[new.of_use as usize];
+        // Of what is visible nothing overlaps, so that the ends are in the order of the starts.
+        let below = visible.range(..new.end).rev().map(|(_, old)| *old);
+        let overlapped: Vec<InsertedMapping> = below.take_while(|old| old.end > new.start).collect();
         for old in overlapped {
-            now.remove(&old.start);
-            let (other, of) = touches[old.touch as usize];
-            if other.segment != key.segment && of.last > touch.first {
-                let cover = Cover { when: touch.first, start: new.start, end: new.end, by: Some(key.segment) };
-                hidden.push((key.pid, cover));
+            visible.remove(&old.start);
+            let (other, of_old) = uses[old.of_use as usize];
+            if other.segment != epoch.segment && of_old.last > of_new.first {
+                let by = Some(epoch.segment);
+                shadowings.push((epoch.pid, Shadowing { from: of_new.first, start: new.start, end: new.end, by }));
             }
         }
-        now.insert(new.start, *new);
+        visible.insert(new.start, *new);
     }
 }

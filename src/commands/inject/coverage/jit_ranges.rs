@@ -6,19 +6,20 @@ use crate::model::{Addr, Pid};
 use crate::resolve::code_map::CodeMap;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The addresses at which a process may run JIT code: a quick no for most words of a stack.
 #[derive(Debug, Default)]
-pub(in crate::commands) struct JitRanges {
-    by_pid: FxHashMap<Pid, Vec<(Addr, Addr)>>,
+pub(in crate::commands::inject) struct JitRanges {
+    by_pid: FxHashMap<Pid, Vec<Range<Addr>>>,
 }
 
 impl JitRanges {
-    /// Of every process with code of its own or of those it was forked from, but for those in `without`.
-    pub(in crate::commands) fn new(codes: &CodeMap<'_>, processes: &Processes, without: &[Pid]) -> Self {
-        let mut own: BTreeMap<Pid, Vec<(Addr, Addr)>> = BTreeMap::new();
+    /// Those of every process with code of its own or of those it was forked from, but for those in `without`.
+    pub(in crate::commands::inject) fn new(codes: &CodeMap<'_>, processes: &Processes, without: &[Pid]) -> Self {
+        let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
         for (pid, start, end) in codes.extents() {
-            own.entry(pid).or_default().push((start, end));
+            own.entry(pid).or_default().push(start..end);
         }
         own.values_mut().for_each(merge);
         let ancestry = Ancestry::new(processes);
@@ -28,7 +29,7 @@ impl JitRanges {
                 continue;
             }
             let ancestors = ancestry.ancestors(pid).filter(|pid| !without.contains(pid));
-            let mut all: Vec<_> = ancestors.filter_map(|pid| own.get(&pid)).flatten().copied().collect();
+            let mut all: Vec<_> = ancestors.filter_map(|pid| own.get(&pid)).flatten().cloned().collect();
             merge(&mut all);
             if !all.is_empty() {
                 ranges.by_pid.insert(pid, all);
@@ -37,30 +38,32 @@ impl JitRanges {
         ranges
     }
 
-    /// Whether any of a stretch of addresses is among them.
-    pub(in crate::commands) fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
+    /// Whether a process may run JIT code anywhere between two addresses.
+    pub(in crate::commands::inject) fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
         let Some(ranges) = self.by_pid.get(&pid) else { return false };
-        let at = ranges.partition_point(|range| range.1 <= start);
-        ranges.get(at).is_some_and(|range| range.0 < end)
+        let at = ranges.partition_point(|range| range.end <= start);
+        ranges.get(at).is_some_and(|range| range.start < end)
     }
 
-    pub(super) fn of(&self, pid: Pid) -> &[(Addr, Addr)] {
+    /// The ranges of one process, in order.
+    pub(super) fn of(&self, pid: Pid) -> &[Range<Addr>] {
         self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
-pub(super) fn contains(ranges: &[(Addr, Addr)], addr: Addr) -> bool {
-    let at = ranges.partition_point(|range| range.1 <= addr);
-    ranges.get(at).is_some_and(|range| range.0 <= addr)
+/// Whether an address is in one of some ranges, which are in order.
+pub(super) fn contains(ranges: &[Range<Addr>], addr: Addr) -> bool {
+    let at = ranges.partition_point(|range| range.end <= addr);
+    ranges.get(at).is_some_and(|range| range.start <= addr)
 }
 
 /// Sorts ranges and joins those between which there is less than a page.
-fn merge(ranges: &mut Vec<(Addr, Addr)>) {
-    ranges.sort_unstable();
+fn merge(ranges: &mut Vec<Range<Addr>>) {
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges.dedup_by(|next, kept| {
-        let joined = next.0.0.saturating_sub(kept.1.0) < 4096;
+        let joined = next.start.0.saturating_sub(kept.end.0) < 4096;
         if joined {
-            kept.1 = kept.1.max(next.1);
+            kept.end = kept.end.max(next.end);
         }
         joined
     });

@@ -1,10 +1,81 @@
 //! Which JIT code the samples use, and before which of them perf must be told of it.
 
-pub(in crate::commands) mod code_uses;
+mod code_uses;
 mod insertions;
 mod jit_ranges;
-pub(in crate::commands) mod search;
 mod selection;
-pub(in crate::commands) mod shadowings;
+mod shadowings;
 
-pub(in crate::commands) use selection::keep_wanted;
+pub(in crate::commands::inject) use selection::{FirstUse, Selection};
+
+use crate::commands::inject::options::InjectContext;
+use crate::commands::inject::survey::SurveyedRecording;
+use crate::error::{Result, Warning};
+use crate::formats::perf_data::Records;
+use crate::resolve::code_map::CodeMap;
+pub(in crate::commands::inject) use code_uses::SampleCounts;
+use code_uses::{CodeEpoch, CodeUse, CodeUses, UseContext, UseFinder};
+use insertions::shadowed_by_insertions;
+use jit_ranges::JitRanges;
+use shadowings::Shadowings;
+
+/// So often insertions may make other insertions necessary; beyond that some frames stay without a name.
+const MAX_ROUNDS: usize = 8;
+
+/// The uses of JIT code by the samples.
+#[derive(Debug)]
+pub(in crate::commands::inject) struct Coverage {
+    /// In the order of their first samples.
+    pub(in crate::commands::inject) uses: Vec<(CodeEpoch, CodeUse)>,
+    pub(in crate::commands::inject) counts: SampleCounts,
+}
+
+impl Coverage {
+    /// Looks for the code that samples use, until no record that will be inserted for it shadows any.
+    pub(in crate::commands::inject) fn find(
+        survey: &SurveyedRecording<'_>,
+        codes: &CodeMap<'_>,
+        context: &mut InjectContext<'_>,
+    ) -> Result<Self> {
+        let SurveyedRecording { input, processes, spaces, injected, .. } = survey;
+        let jit_ranges = &JitRanges::new(codes, processes, injected);
+        let mut shadowings = Shadowings::new(processes, jit_ranges);
+        let mut round = 1;
+        loop {
+            let lookup = UseContext { recording: &input.recording, codes, jit_ranges, shadowings: &shadowings, spaces };
+            let coverage = Self::read(survey, lookup, context)?;
+            let shadowed = shadowed_by_insertions(&coverage.uses, codes, &context.job.pool);
+            if shadowed.is_empty() {
+                return Ok(coverage);
+            }
+            if round == MAX_ROUNDS {
+                let message = format!(
+                    "{} mapping records hide code that is used once more: some of its frames have no name",
+                    shadowed.len()
+                );
+                context.outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
+                return Ok(coverage);
+            }
+            shadowings.extend(shadowed);
+            round += 1;
+        }
+    }
+
+    /// Looks at all samples, in parallel. What is found is added up as it comes: not all of it is in memory at a time.
+    fn read(survey: &SurveyedRecording<'_>, lookup: UseContext<'_, '_>, context: &InjectContext<'_>) -> Result<Self> {
+        let read = |records: Records<'_>| {
+            let mut bytes = 0;
+            let records = records.inspect(|record| bytes += record.bytes.len() as u64);
+            let found = UseFinder::new(lookup).read(records);
+            context.progress.done(bytes);
+            found
+        };
+        let mut all = CodeUses::default();
+        context.job.pool.stream(survey.chunks.list().into_iter(), read, |found| {
+            all.append(found);
+            Ok(())
+        })?;
+        let counts = std::mem::take(&mut all.counts);
+        Ok(Self { uses: all.in_order(), counts })
+    }
+}

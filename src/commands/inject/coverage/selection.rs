@@ -1,25 +1,53 @@
-//! The code that goes into the images.
+//! What of the code map goes into the images.
 
-use super::code_uses::{Key, Touch};
+use super::code_uses::{CodeEpoch, CodeUse};
+use crate::commands::inject::options::InjectOptions;
+use crate::commands::inject::survey::SurveyedRecording;
+use crate::commands::inject::survey::record_order::RecordOrder;
+use crate::error::{Error, Result};
 use crate::model::Pid;
-use crate::resolve::code_map::{self, CodeMap, SegmentId};
+use crate::resolve::code_map::{CodeMap, SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
-/// The code that the images shall have: what is touched, or all. Gives also its new numbers by the old ones, and how
-/// many stretches of it are touched.
-pub(in crate::commands) fn keep_wanted<'data>(
-    codes: CodeMap<'data>,
-    touches: &[(Key, Touch)],
-    all: bool,
-    injected: &[Pid],
-) -> (code_map::Pieces<'data>, Vec<Option<SegmentId>>, usize) {
-    let mut wanted = vec![false; codes.segments().len()];
-    touches.iter().for_each(|(key, _)| wanted[key.segment.0 as usize] = true);
-    let touched = wanted.iter().filter(|wanted| **wanted).count();
-    if all {
-        let of_own = codes.segments().iter().map(|segment| !injected.contains(&segment.pid));
-        wanted.iter_mut().zip(of_own).for_each(|(wanted, own)| *wanted |= own);
+/// The code that the images shall have, and the samples before which perf must be told of it.
+#[derive(Debug)]
+pub(in crate::commands::inject) struct Selection<'data> {
+    pub(in crate::commands::inject) code: SelectedCode<'data>,
+    /// In the order of the samples.
+    pub(in crate::commands::inject) first_uses: Vec<FirstUse>,
+    /// How many segments the samples use; [`Selection::code`] may have more.
+    pub(in crate::commands::inject) used_segments: usize,
+}
+
+/// The sample that is the first of its process to use a segment, or the first after something shadowed the segment.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::commands::inject) struct FirstUse {
+    pub(in crate::commands::inject) pid: Pid,
+    pub(in crate::commands::inject) segment: SelectedId,
+    pub(in crate::commands::inject) sample: RecordOrder,
+}
+
+impl<'data> Selection<'data> {
+    /// Selects what is used, or all code but that of processes that were injected before. Gives also the numbers that
+    /// the segments have from now on.
+    pub(in crate::commands::inject) fn new(
+        codes: CodeMap<'data>,
+        uses: Vec<(CodeEpoch, CodeUse)>,
+        survey: &SurveyedRecording<'_>,
+        options: &InjectOptions,
+    ) -> Result<(Self, SelectedIds)> {
+        let mut set = SegmentSet::none_of(codes.segments());
+        uses.iter().for_each(|(epoch, _)| set.insert(epoch.segment));
+        let used_segments = set.len();
+        // Which code the unwound stacks use is not known from their copies.
+        if options.all_functions || options.unwinds(&survey.input.recording) {
+            set.insert_where(codes.segments(), |segment| !survey.injected.contains(&segment.pid));
+        }
+        let (code, ids) = codes.select(&set);
+        let first_uses = uses.into_iter().map(|(epoch, of)| {
+            let segment = ids.get(epoch.segment).ok_or_else(|| Error::new("used code was not selected: a bug"))?;
+            Ok(FirstUse { pid: epoch.pid, segment, sample: of.first })
+        });
+        let first_uses = first_uses.collect::<Result<_>>()?;
+        Ok((Self { code, first_uses, used_segments }, ids))
     }
-    let mut codes = codes.into_pieces();
-    let numbers = codes.keep_only(&wanted);
-    (codes, numbers, touched)
 }

@@ -1,110 +1,103 @@
-//! What may hide code from perf: records that map something over it, the recording's own and inserted ones.
+//! What shadows code, so that perf no longer sees it: records that map something over it, the recording's own and
+//! inserted ones.
 
 use super::jit_ranges::JitRanges;
+use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::model::process::Processes;
-use crate::model::{Addr, Nanos, Pid};
+use crate::model::{Addr, Pid};
 use crate::resolve::code_map::{Segment, SegmentId};
 use rustc_hash::FxHashMap;
 
-/// A place in the order in which perf applies records: by time, equal times (or none) as they stand in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::commands) struct When {
-    /// The record's time; 0 if it has none.
-    pub(in crate::commands) time: Nanos,
-    /// Its offset in the stream.
-    pub(in crate::commands) offset: u64,
-}
-
-/// A stretch of a process's addresses that shows something else from a moment on.
+/// A range of a process's addresses at which something else is mapped from a record on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::commands) struct Cover {
-    pub(super) when: When,
+pub(in crate::commands::inject) struct Shadowing {
+    pub(super) from: RecordOrder,
     pub(super) start: Addr,
     pub(super) end: Addr,
-    /// The segment that is shown there from then on, if it is one.
+    /// The segment that is mapped there from then on, if it is one.
     pub(super) by: Option<SegmentId>,
 }
 
-/// What may hide code, by process.
+/// All of them, by process.
 #[derive(Debug, Default)]
-pub(in crate::commands) struct Covers {
-    by_pid: FxHashMap<Pid, Index>,
+pub(in crate::commands::inject) struct Shadowings {
+    by_pid: FxHashMap<Pid, IntervalTree>,
 }
 
-impl Covers {
+impl Shadowings {
     /// The mappings of all processes, as far as JIT code can be there.
-    pub(in crate::commands) fn new(processes: &Processes, jit_ranges: &JitRanges) -> Self {
+    pub(in crate::commands::inject) fn new(processes: &Processes, jit_ranges: &JitRanges) -> Self {
         let mut own = Vec::new();
         for (&pid, process) in &processes.by_pid {
             for mapping in &process.mappings {
                 let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
                 if jit_ranges.overlaps(pid, start, end) {
-                    let when = When { time: mapping.time, offset: mapping.offset };
-                    own.push((pid, Cover { when, start, end, by: None }));
+                    let from = RecordOrder::of(mapping);
+                    own.push((pid, Shadowing { from, start, end, by: None }));
                 }
             }
         }
-        let mut covers = Self::default();
-        covers.extend(own);
-        covers
+        let mut shadowings = Self::default();
+        shadowings.extend(own);
+        shadowings
     }
 
-    /// Adds what inserted records hide.
-    pub(in crate::commands) fn extend(&mut self, more: Vec<(Pid, Cover)>) {
-        for (pid, cover) in more {
-            self.by_pid.entry(pid).or_default().list.push(cover);
+    /// Adds further ones.
+    pub(in crate::commands::inject) fn extend(&mut self, more: Vec<(Pid, Shadowing)>) {
+        for (pid, shadowing) in more {
+            self.by_pid.entry(pid).or_default().list.push(shadowing);
         }
-        self.by_pid.values_mut().for_each(Index::build);
+        self.by_pid.values_mut().for_each(IntervalTree::build);
     }
 
-    /// How many there are of a process.
-    pub(in crate::commands) fn count(&self, pid: Pid) -> usize {
-        self.by_pid.get(&pid).map_or(0, |index| index.list.len())
+    /// How many a process has.
+    pub(in crate::commands::inject) fn count(&self, pid: Pid) -> usize {
+        self.by_pid.get(&pid).map_or(0, |tree| tree.list.len())
     }
 
-    /// When something else was mapped over any of a segment, in order.
-    pub(in crate::commands) fn over(&self, pid: Pid, id: SegmentId, segment: &Segment) -> Vec<When> {
+    /// The records that map something else over any of a segment, in order.
+    pub(in crate::commands::inject) fn over(&self, pid: Pid, id: SegmentId, segment: &Segment) -> Vec<RecordOrder> {
         let mut found = Vec::new();
-        if let Some(index) = self.by_pid.get(&pid) {
-            let mut note = |cover: &Cover| {
-                if cover.by != Some(id) {
-                    found.push(cover.when);
+        if let Some(tree) = self.by_pid.get(&pid) {
+            let mut note = |shadowing: &Shadowing| {
+                if shadowing.by != Some(id) {
+                    found.push(shadowing.from);
                 }
             };
-            index.visit(0..index.list.len(), segment, &mut note);
+            tree.visit(0..tree.list.len(), segment, &mut note);
         }
         found.sort_unstable();
         found
     }
 }
 
-/// Intervals by their starts. The middle of each half, quarter and so on knows the highest end in it: an interval
-/// tree without pointers, since insertions may hide each other by the hundred thousand.
+/// The shadowings of one process by their starts. The middle of each half, quarter and so on knows the highest end in
+/// it: an interval tree without pointers, since insertions may shadow each other by the hundred thousand.
 #[derive(Debug, Default)]
-struct Index {
-    list: Vec<Cover>,
+struct IntervalTree {
+    list: Vec<Shadowing>,
     /// At the middle of a stretch of the list: the highest end in the stretch.
     highest: Vec<Addr>,
 }
 
-impl Index {
+impl IntervalTree {
     fn build(&mut self) {
-        self.list.sort_by_key(|cover| (cover.start, cover.when));
+        self.list.sort_by_key(|shadowing| (shadowing.start, shadowing.from));
         self.highest = vec![Addr(0); self.list.len()];
         highest(&self.list, &mut self.highest);
     }
 
     /// Shows `each` what overlaps a segment.
-    fn visit(&self, among: std::ops::Range<usize>, segment: &Segment, each: &mut impl FnMut(&Cover)) {
+    fn visit(&self, among: std::ops::Range<usize>, segment: &Segment, each: &mut impl FnMut(&Shadowing)) {
         let middle = among.start.midpoint(among.end);
         if among.is_empty() || self.highest[middle] <= segment.start {
             return;
         }
         self.visit(among.start..middle, segment, each);
-        let cover = &self.list[middle];
-        if cover.start < segment.end {
-            if segment.start < cover.end {
-                each(cover);
+        let shadowing = &self.list[middle];
+        if shadowing.start < segment.end {
+            if segment.start < shadowing.end {
+                each(shadowing);
             }
             self.visit(middle + 1..among.end, segment, each);
         }
@@ -112,23 +105,24 @@ impl Index {
 }
 
 /// Fills the middles of a stretch and gives the highest end in it.
-fn highest(list: &[Cover], into: &mut [Addr]) -> Addr {
+fn highest(list: &[Shadowing], into: &mut [Addr]) -> Addr {
     let middle = list.len() / 2;
-    let Some(cover) = list.get(middle) else { return Addr(0) };
+    let Some(shadowing) = list.get(middle) else { return Addr(0) };
     let before = highest(&list[..middle], &mut into[..middle]);
     let behind = highest(&list[middle + 1..], &mut into[middle + 1..]);
-    into[middle] = before.max(behind).max(cover.end);
+    into[middle] = before.max(behind).max(shadowing.end);
     into[middle]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Nanos;
     use crate::resolve::code_map::CodeId;
 
-    fn cover(time: u64, start: u64, end: u64, by: Option<u32>) -> (Pid, Cover) {
-        let when = When { time: Nanos(time), offset: time };
-        (Pid(1), Cover { when, start: Addr(start), end: Addr(end), by: by.map(SegmentId) })
+    fn shadowing(time: u64, start: u64, end: u64, by: Option<u32>) -> (Pid, Shadowing) {
+        let from = RecordOrder { time: Nanos(time), offset: time };
+        (Pid(1), Shadowing { from, start: Addr(start), end: Addr(end), by: by.map(SegmentId) })
     }
 
     #[test]
@@ -141,22 +135,24 @@ mod tests {
         let list: Vec<_> = (0..300)
             .map(|time| {
                 let start = random(1000);
-                cover(time, start, start + random(if time % 50 == 0 { 1000 } else { 20 }), Some((time % 3) as u32))
+                shadowing(time, start, start + random(if time % 50 == 0 { 1000 } else { 20 }), Some((time % 3) as u32))
             })
             .collect();
-        let mut covers = Covers::default();
-        covers.extend(list[..100].to_vec());
-        covers.extend(list[100..].to_vec());
+        let mut shadowings = Shadowings::default();
+        shadowings.extend(list[..100].to_vec());
+        shadowings.extend(list[100..].to_vec());
         for start in 0..1000 {
             let (start, end) = (Addr(start), Addr(start + 1 + start % 30));
             let (from, until) = (Nanos(0), Nanos(u64::MAX));
             let segment = Segment { pid: Pid(1), code: CodeId(0), start, end, from, until, offset: 0 };
-            let each = list.iter().map(|(_, cover)| cover);
-            let over = each.filter(|cover| cover.start < end && start < cover.end && cover.by != Some(SegmentId(1)));
-            let expected: Vec<When> = over.map(|cover| cover.when).collect();
-            assert_eq!(covers.over(Pid(1), SegmentId(1), &segment), expected, "{start:?}");
+            let each = list.iter().map(|(_, shadowing)| shadowing);
+            let over = each.filter(|shadowing| {
+                shadowing.start < end && start < shadowing.end && shadowing.by != Some(SegmentId(1))
+            });
+            let expected: Vec<RecordOrder> = over.map(|shadowing| shadowing.from).collect();
+            assert_eq!(shadowings.over(Pid(1), SegmentId(1), &segment), expected, "{start:?}");
         }
-        assert_eq!(covers.count(Pid(1)), 300);
-        assert_eq!(covers.count(Pid(2)), 0);
+        assert_eq!(shadowings.count(Pid(1)), 300);
+        assert_eq!(shadowings.count(Pid(2)), 0);
     }
 }

@@ -1,5 +1,78 @@
-//! What is changed in the stream of records.
+//! What is changed in the stream of records, and around it.
 
-pub(in crate::commands) mod build_ids;
-pub(in crate::commands) mod mapping_records;
-pub(in crate::commands) mod samples;
+mod build_ids;
+mod mapping_records;
+pub(in crate::commands::inject) mod samples;
+
+use crate::commands::inject::images::JitImages;
+use crate::commands::inject::options::InjectContext;
+use crate::commands::inject::survey::SurveyedRecording;
+use crate::error::Result;
+use crate::formats::perf_data::{Edits, Feature, Features, Recording, leave_pipe};
+use crate::model::process::CpuMode;
+use crate::resolve::code_map::SelectedId;
+use build_ids::{BuildIdEdits, build_id_record};
+use samples::SampleChanges;
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+
+/// All changes.
+#[derive(Debug)]
+pub(in crate::commands::inject) struct PlannedEdits<'a> {
+    /// Those of the stream of records.
+    pub(in crate::commands::inject) edits: Edits,
+    /// The feature sections as they will be, but for the offsets of AUXTRACE records.
+    pub(in crate::commands::inject) features: Features,
+    /// The recording's events as they will be.
+    pub(in crate::commands::inject) recording: Cow<'a, Recording>,
+    /// How many mapping records are inserted.
+    pub(in crate::commands::inject) inserted: usize,
+}
+
+impl<'a> PlannedEdits<'a> {
+    /// Plans them all.
+    pub(in crate::commands::inject) fn new(
+        survey: &SurveyedRecording<'a>,
+        images: &JitImages<'_, '_>,
+        samples: SampleChanges<SelectedId>,
+        context: &mut InjectContext<'_>,
+    ) -> Result<Self> {
+        let input = survey.input;
+        let mut edits = mapping_records::insertions(survey, images, &mut context.outcome.warnings);
+        let inserted = edits.len();
+        let build_ids = BuildIdEdits::find(survey, context)?;
+        edits.extend(build_ids.edits);
+        let converted = samples.apply(input, images, &mut edits);
+        let mut features = Features::of(&input.recording);
+        if input.is_pipe() && !context.options.to_pipe() {
+            edits.extend(leave_pipe(&input.recording, input.records(), input.base(), &mut features));
+        }
+        add_build_ids(&mut features, &build_ids.entries, images, survey);
+        let recording = converted.map_or(Cow::Borrowed(&input.recording), Cow::Owned);
+        Ok(Self { edits: Edits::new(edits), features, recording, inserted })
+    }
+
+    /// Whether the events are others than those of the input.
+    pub(in crate::commands::inject) fn has_new_events(&self) -> bool {
+        matches!(self.recording, Cow::Owned(_))
+    }
+}
+
+/// The BUILD_ID section tells perf archive which files to pack: the images belong there, where there is one. It is
+/// made for build IDs that were asked for.
+fn add_build_ids(
+    features: &mut Features,
+    asked_for: &[u8],
+    images: &JitImages<'_, '_>,
+    survey: &SurveyedRecording<'_>,
+) {
+    let endian = survey.input.recording.header.endian;
+    if !asked_for.is_empty() {
+        features.sections.entry(Feature::BUILD_ID).or_default().extend(asked_for);
+    }
+    if let Some(section) = features.sections.get_mut(&Feature::BUILD_ID) {
+        for image in images.iter() {
+            section.extend(build_id_record(&image.build_id, image.path.as_os_str().as_bytes(), CpuMode::User, endian));
+        }
+    }
+}

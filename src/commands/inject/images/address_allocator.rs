@@ -3,12 +3,12 @@
 use crate::error::{Error, Result};
 use crate::model::Addr;
 use crate::model::process::Processes;
-use crate::resolve::code_map;
+use crate::resolve::code_map::SelectedCode;
 use std::ops::Range;
 
 /// Addresses where no process of the recording ever had anything.
 #[derive(Debug)]
-pub(in crate::commands) struct AddressAllocator {
+pub(in crate::commands::inject) struct AddressAllocator {
     /// What is taken, by address.
     taken: Vec<Range<u64>>,
     at: u64,
@@ -16,10 +16,10 @@ pub(in crate::commands) struct AddressAllocator {
 }
 
 impl AddressAllocator {
-    pub(in crate::commands) fn new(processes: &Processes, codes: &code_map::Pieces<'_>, is_64: bool) -> Self {
+    pub(in crate::commands::inject) fn new(processes: &Processes, code: &SelectedCode<'_>, is_64: bool) -> Self {
         let mappings = processes.by_pid.values().flat_map(|process| &process.mappings);
         let mappings = mappings.map(|map| map.addr.0..map.addr.0.saturating_add(map.len));
-        let code = codes.segments().iter().map(|segment| segment.start.0..segment.end.0);
+        let code = code.segments().map(|(_, segment)| segment.start.0..segment.end.0);
         let mut taken: Vec<Range<u64>> = mappings.chain(code).collect();
         taken.sort_unstable_by_key(|range| (range.start, range.end));
         // Above programs at fixed addresses and their heaps, and within what any 64-bit machine has for programs.
@@ -28,7 +28,7 @@ impl AddressAllocator {
     }
 
     /// So many bytes, in whole pages.
-    pub(in crate::commands) fn take(&mut self, len: u64) -> Result<Addr> {
+    pub(in crate::commands::inject) fn take(&mut self, len: u64) -> Result<Addr> {
         /// Of the machines with the largest.
         const PAGE: u64 = 1 << 16;
         let mut start = self.at;

@@ -6,14 +6,14 @@
 //! ~/.debug/PATH/123456…/elf
 //! ```
 
-use crate::commands::inject::images::Written;
+use crate::commands::inject::images::ImageFile;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::resolve::symbols::files::hex;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Puts an image there; a failure is told and nothing else.
-pub(in crate::commands) fn add(image: &Written, warnings: &mut Warnings) {
+pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) {
     let Some(home) = std::env::var_os("HOME") else {
         warnings.push(Warning::new("--cache: HOME is not set, so there is no build-ID cache"));
         return;
@@ -23,7 +23,7 @@ pub(in crate::commands) fn add(image: &Written, warnings: &mut Warnings) {
     }
 }
 
-fn copy(image: &Written, cache: &Path) -> Result<()> {
+fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let id = hex(image.build_id);
     let relative = image.path.strip_prefix("/").unwrap_or(&image.path);
     let directory = cache.join(relative).join(&id);

@@ -1,84 +1,71 @@
 //! Writes the recording with its edits, in the form that the output wants: a file's to a file, a pipe's to standard
 //! output.
 
-pub(in crate::commands) mod build_id_cache;
-pub(in crate::commands) mod summary;
+mod build_id_cache;
+pub(in crate::commands::inject) mod summary;
 
-use crate::commands::inject::edits::build_ids::build_id_record;
-use crate::commands::inject::images::Images;
-use crate::commands::inject::options::InjectOptions;
-use crate::commands::inject::survey::input::Input;
-use crate::error::{Result, Warnings};
-use crate::formats::cursor::Endian;
-use crate::formats::perf_data::{
-    Edit, Edits, Feature, Features, Front, Sink, front_can_stay, leave_pipe, moved, pipe_front,
-};
-use crate::io::{OutPath, Output};
-use crate::model::process::CpuMode;
+use crate::commands::inject::edits::PlannedEdits;
+use crate::commands::inject::images::JitImages;
+use crate::commands::inject::options::InjectContext;
+use crate::commands::inject::survey::{Input, SurveyedRecording};
+use crate::error::Result;
+use crate::formats::perf_data::{Front, Sink, front_can_stay, moved, pipe_front};
+use crate::io::Output;
 use std::io::Write;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 
-/// What becomes the output.
-#[derive(Debug)]
-pub(in crate::commands) struct Parts<'a> {
-    pub(in crate::commands) input: &'a Input,
-    /// Where the stream's last whole record ends.
-    pub(in crate::commands) end: u64,
-    pub(in crate::commands) edits: Vec<Edit>,
-    /// Entries for the BUILD_ID section.
-    pub(in crate::commands) build_ids: &'a [u8],
-    pub(in crate::commands) images: &'a Images,
-    /// Whether events are other than they were.
-    pub(in crate::commands) new_attrs: bool,
+/// Writes it all, and puts the output into its place.
+pub(in crate::commands::inject) fn write(
+    survey: &SurveyedRecording<'_>,
+    planned: PlannedEdits<'_>,
+    mut output: Output,
+    context: &mut InjectContext<'_>,
+) -> Result<()> {
+    context.progress.phase("writing records");
+    let written = write_records(survey, planned, &mut output, context).and_then(|()| output.commit());
+    written.map_err(|error| error.in_file(&context.options.output.shown()))
 }
 
-/// Writes it all.
-pub(in crate::commands) fn write(
-    parts: Parts<'_>,
-    options: &InjectOptions,
+fn write_records(
+    survey: &SurveyedRecording<'_>,
+    planned: PlannedEdits<'_>,
     output: &mut Output,
-    warnings: &mut Warnings,
+    context: &mut InjectContext<'_>,
 ) -> Result<()> {
-    let Parts { input, end, mut edits, build_ids, images, new_attrs } = parts;
-    let mut features = Features::of(&input.recording);
-    let to_pipe = options.output == OutPath::Stdout;
-    if input.is_pipe() && !to_pipe {
-        edits.extend(leave_pipe(&input.recording, input.records(), input.base(), &mut features));
-    }
+    let input = survey.input;
+    let range = input.base()..survey.chunks.end();
+    let front = front(input, &planned, &range, context);
+    let PlannedEdits { edits, mut features, .. } = planned;
     let endian = input.recording.header.endian;
-    add_build_ids(&mut features, build_ids, images, endian);
-    let edits = Edits::new(edits);
-    let range = input.base()..end;
-    let data_size = edits.new_len(range.end - range.start);
-    let front = match (to_pipe, input.is_pipe()) {
-        (true, true) => input.front().to_vec(),
-        (true, false) => pipe_front(&input.recording, &features, warnings),
-        (false, false) if front_can_stay(&input.recording) && !new_attrs => {
-            Front::kept(&input.recording, input.front(), data_size, &features).bytes
-        }
-        (false, _) => Front::made(&input.recording, data_size, &features).bytes,
-    };
     let start = front.len() as u64;
     features.move_auxtrace(endian, |offset| moved(&edits, input.auxtrace(offset), range.start, start));
     output.write_all(&front)?;
+    let end = start + edits.new_len(range.end - range.start);
     edits.apply(range, &mut Copier { input, output })?;
-    if !to_pipe {
-        output.write_all(&features.behind_data(start + data_size, endian))?;
+    if !context.options.to_pipe() {
+        output.write_all(&features.behind_data(end, endian))?;
     }
     Ok(())
 }
 
-/// The BUILD_ID section tells perf archive which files to pack: the images belong there, where there is one. It is
-/// made for build IDs that were asked for.
-fn add_build_ids(features: &mut Features, build_ids: &[u8], images: &Images, endian: Endian) {
-    if !build_ids.is_empty() {
-        features.sections.entry(Feature::BUILD_ID).or_default().extend(build_ids);
+/// Puts the images into the build-ID cache, if that is wanted.
+pub(in crate::commands::inject) fn fill_cache(images: &JitImages<'_, '_>, context: &mut InjectContext<'_>) {
+    if context.options.cache {
+        images.iter().for_each(|image| build_id_cache::add(image, &mut context.outcome.warnings));
     }
-    if let Some(section) = features.sections.get_mut(&Feature::BUILD_ID) {
-        for image in images.iter() {
-            section.extend(build_id_record(&image.build_id, image.path.as_os_str().as_bytes(), CpuMode::User, endian));
+}
+
+/// What stands before the records, which are a range of the stream.
+fn front(input: &Input, planned: &PlannedEdits<'_>, records: &Range<u64>, context: &mut InjectContext<'_>) -> Vec<u8> {
+    let PlannedEdits { edits, features, recording, .. } = planned;
+    let data_size = edits.new_len(records.end - records.start);
+    match (context.options.to_pipe(), input.is_pipe()) {
+        (true, true) => input.front().to_vec(),
+        (true, false) => pipe_front(recording, features, &mut context.outcome.warnings),
+        (false, false) if front_can_stay(recording) && !planned.has_new_events() => {
+            Front::kept(recording, input.front(), data_size, features).bytes
         }
+        (false, _) => Front::made(recording, data_size, features).bytes,
     }
 }
 

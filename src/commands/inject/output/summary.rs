@@ -1,94 +1,105 @@
 //! What was done, in figures.
 
-use crate::commands::inject::coverage::code_uses::Touched;
-use crate::commands::inject::images::Images;
-use crate::commands::inject::options::InjectOptions;
-use crate::error::Warning;
-use crate::model::Pid;
-use crate::model::process::Processes;
+use crate::commands::inject::coverage::SampleCounts;
+use crate::commands::inject::images::JitImages;
+use crate::commands::inject::options::InjectContext;
+use crate::commands::inject::survey::{LoadedSources, SurveyedRecording};
+use crate::error::{Warning, Warnings};
 use crate::model::programs::Programs;
 use crate::pipeline::Job;
-use crate::pipeline::Outcome;
 use crate::sources::{Account, Kind, SourceState};
-
-/// What the dumps and maps had.
-#[derive(Debug)]
-pub(in crate::commands) struct Loaded {
-    pub(in crate::commands) functions: usize,
-    pub(in crate::commands) processes: usize,
-    pub(in crate::commands) accounts: Vec<Account>,
-}
 
 /// What there is to tell.
 #[derive(Debug)]
-pub(in crate::commands) struct Facts<'a> {
-    pub(in crate::commands) loaded: &'a Loaded,
-    pub(in crate::commands) touched: &'a Touched,
-    /// How many pieces of code are touched.
-    pub(in crate::commands) pieces: usize,
-    pub(in crate::commands) images: &'a Images,
-    pub(in crate::commands) inserted: usize,
-    pub(in crate::commands) injected: &'a [Pid],
-    pub(in crate::commands) processes: &'a Processes,
-    /// How the input's records were kept, if that was not plainly.
-    pub(in crate::commands) was: Option<&'a str>,
+pub(in crate::commands::inject) struct Summary<'a> {
+    pub(in crate::commands::inject) survey: &'a SurveyedRecording<'a>,
+    pub(in crate::commands::inject) loaded: &'a LoadedSources,
+    pub(in crate::commands::inject) samples: &'a SampleCounts,
+    pub(in crate::commands::inject) images: &'a JitImages<'a, 'a>,
+    /// How many mapping records were inserted.
+    pub(in crate::commands::inject) inserted: usize,
 }
 
-/// Tells it.
-pub(in crate::commands) fn report(facts: &Facts<'_>, options: &InjectOptions, job: &Job, outcome: &mut Outcome) {
-    let counts = facts.touched.counts;
-    if counts.unreadable > 0 {
-        outcome
-            .warnings
-            .push(Warning::new(format!("{} samples are damaged and were passed on unread", counts.unreadable)));
+impl Summary<'_> {
+    /// Tells it.
+    pub(in crate::commands::inject) fn tell(&self, context: &mut InjectContext<'_>) {
+        self.warn(&mut context.outcome.warnings);
+        let lines = self.lines(context);
+        context.outcome.summary.extend(lines);
     }
-    for pid in facts.injected {
-        let message = format!("process {pid} has been injected before: its JIT code is left as it is");
-        outcome.warnings.push(Warning::new(message));
+
+    fn warn(&self, warnings: &mut Warnings) {
+        let unreadable = self.samples.unreadable;
+        if unreadable > 0 {
+            warnings.push(Warning::new(format!("{unreadable} samples are damaged and were passed on unread")));
+        }
+        for pid in &self.survey.injected {
+            let message = format!("process {pid} has been injected before: its JIT code is left as it is");
+            warnings.push(Warning::new(message));
+        }
     }
-    let to = options.output.shown();
-    let to = to.display();
-    if let Some(was) = facts.was {
-        outcome.summary.push(format!("the input was {was}: {to} is one plain recording"));
+
+    fn lines(&self, context: &InjectContext<'_>) -> Vec<String> {
+        let to = context.options.output.shown();
+        let to = to.display();
+        let mut lines = Vec::new();
+        if let Some(was) = &self.survey.input.was {
+            lines.push(format!("the input was {was}: {to} is one plain recording"));
+        }
+        if !context.options.jit {
+            lines.push(format!("{to}: {} samples", self.samples.samples));
+            return lines;
+        }
+        lines.extend([self.sources(), self.frames()]);
+        lines.extend(self.unresolved());
+        lines.push(format!(
+            "{to}: {} mapping records inserted for {} pieces of code, in {} images with {} functions",
+            self.inserted,
+            self.images.selection.used_segments,
+            self.images.iter().count(),
+            self.images.functions
+        ));
+        lines.extend(self.details(context.job));
+        lines
     }
-    if !options.jit {
-        outcome.summary.push(format!("{to}: {} samples", counts.samples));
-        return;
+
+    fn sources(&self) -> String {
+        let LoadedSources { functions, processes, .. } = self.loaded;
+        let (dumps, maps) = (self.count_loaded(Kind::JitDump), self.count_loaded(Kind::PerfMap));
+        format!("{functions} functions of {processes} processes loaded from {dumps} jitdumps and {maps} perf maps")
     }
-    outcome.summary.push(sources(facts));
-    let unresolved: u64 = facts.touched.unresolved.values().sum();
-    let frames = counts.resolved + unresolved;
-    let share = if frames == 0 { 100.0 } else { counts.resolved as f64 * 100.0 / frames as f64 };
-    outcome.summary.push(format!(
-        "{} samples, {} in JIT code; {} of {frames} JIT frames have a name ({share:.1} %)",
-        counts.samples, counts.with_jit, counts.resolved
-    ));
-    let programs = Programs::new(facts.processes);
-    for (pid, count) in &facts.touched.unresolved {
-        let name = programs.name(*pid);
-        outcome.summary.push(format!("process {pid} ({name}): {count} frames in memory that no dump or map names"));
+
+    fn count_loaded(&self, kind: Kind) -> usize {
+        let is_loaded = |account: &&Account| matches!(account.state, SourceState::Loaded { .. });
+        self.loaded.accounts.iter().filter(|account| account.kind == kind).filter(is_loaded).count()
     }
-    outcome.summary.push(format!(
-        "{to}: {} mapping records inserted for {} pieces of code, in {} images with {} functions",
-        facts.inserted,
-        facts.pieces,
-        facts.images.iter().count(),
-        facts.images.codes
-    ));
-    if job.verbose {
-        outcome.summary.extend(facts.images.iter().map(|image| format!("image: {}", image.path.display())));
-        outcome.summary.extend(facts.loaded.accounts.iter().map(|account| {
+
+    fn frames(&self) -> String {
+        let SampleCounts { samples, with_jit, resolved, unresolved, .. } = self.samples;
+        let frames = resolved + unresolved.values().sum::<u64>();
+        let share = if frames == 0 { 100.0 } else { *resolved as f64 * 100.0 / frames as f64 };
+        format!(
+            "{samples} samples, {with_jit} in JIT code; {resolved} of {frames} JIT frames have a name ({share:.1} %)"
+        )
+    }
+
+    fn unresolved(&self) -> impl Iterator<Item = String> {
+        let programs = Programs::new(&self.survey.processes);
+        self.samples.unresolved.iter().map(move |(pid, count)| {
+            let name = programs.name(*pid);
+            format!("process {pid} ({name}): {count} frames in memory that no dump or map names")
+        })
+    }
+
+    /// For `-v`: every image, and what became of every source.
+    fn details(&self, job: &Job) -> Vec<String> {
+        if !job.verbose {
+            return Vec::new();
+        }
+        let images = self.images.iter().map(|image| format!("image: {}", image.path.display()));
+        let accounts = self.loaded.accounts.iter().map(|account| {
             format!("{:?} of process {}: {}: {:?}", account.kind, account.pid, account.path.display(), account.state)
-        }));
+        });
+        images.chain(accounts).collect()
     }
-}
-
-fn sources(facts: &Facts<'_>) -> String {
-    let loaded = |wanted: Kind| {
-        let states = facts.loaded.accounts.iter().filter(move |account| account.kind == wanted);
-        states.filter(|account| matches!(account.state, SourceState::Loaded { .. })).count()
-    };
-    let (dumps, maps) = (loaded(Kind::JitDump), loaded(Kind::PerfMap));
-    let Loaded { functions, processes, .. } = facts.loaded;
-    format!("{functions} functions of {processes} processes loaded from {dumps} jitdumps and {maps} perf maps")
 }

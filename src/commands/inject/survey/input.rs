@@ -75,34 +75,34 @@ impl Input {
     }
 
     /// The plain records.
-    pub(in crate::commands) fn records(&self) -> &[u8] {
+    pub(in crate::commands::inject) fn records(&self) -> &[u8] {
         self.plain.as_deref().unwrap_or_else(|| own_records(&self.recording, &self.bytes))
     }
 
     /// The offset that the first record is said to have.
-    pub(in crate::commands) fn base(&self) -> u64 {
+    pub(in crate::commands::inject) fn base(&self) -> u64 {
         self.recording.data.start
     }
 
     /// Where a stretch of the stream is in [`Input::file`].
-    pub(in crate::commands) fn in_file(&self, range: Range<u64>) -> Range<u64> {
+    pub(in crate::commands::inject) fn in_file(&self, range: Range<u64>) -> Range<u64> {
         let base = if self.plain.is_some() { self.base() } else { 0 };
         range.start - base..range.end - base
     }
 
     /// The bytes before the first record.
-    pub(in crate::commands) fn front(&self) -> &[u8] {
+    pub(in crate::commands::inject) fn front(&self) -> &[u8] {
         let end = usize::try_from(self.base()).unwrap_or(usize::MAX).min(self.bytes.len());
         &self.bytes[..end]
     }
 
     /// Whether the input is a pipe's.
-    pub(in crate::commands) fn is_pipe(&self) -> bool {
+    pub(in crate::commands::inject) fn is_pipe(&self) -> bool {
         self.recording.header.form == Form::Pipe
     }
 
     /// Where in the stream the AUXTRACE record is that was at `offset` of the input.
-    pub(in crate::commands) fn auxtrace(&self, offset: u64) -> u64 {
+    pub(in crate::commands::inject) fn auxtrace(&self, offset: u64) -> u64 {
         let found = self.auxtrace.binary_search_by_key(&offset, |moved| moved.from);
         found.map_or(offset, |at| self.auxtrace[at].to)
     }

@@ -1,3 +1,66 @@
-//! The recording as it is before anything is changed.
+//! The recording before anything is changed: its processes, what they mapped, and where its records can be cut.
 
-pub(in crate::commands) mod input;
+mod input;
+mod jit_code;
+pub(in crate::commands::inject) mod record_order;
+
+pub(in crate::commands::inject) use input::Input;
+pub(in crate::commands::inject) use jit_code::{JitCode, LoadedSources};
+
+use crate::commands::inject::options::InjectContext;
+use crate::error::{Warning, Warnings};
+use crate::model::Pid;
+use crate::model::process::Processes;
+use crate::pipeline::recording::streams::{RecordBytes, RecordChunks};
+use crate::pipeline::recording::survey::Survey;
+use crate::resolve::address_space::AddressSpaces;
+use crate::sources::{self, Found};
+
+/// What the records beside the samples tell.
+#[derive(Debug)]
+pub(in crate::commands::inject) struct SurveyedRecording<'i> {
+    pub(in crate::commands::inject) input: &'i Input,
+    /// All whole records, for the threads.
+    pub(in crate::commands::inject) chunks: RecordChunks<'i>,
+    pub(in crate::commands::inject) processes: Processes,
+    pub(in crate::commands::inject) spaces: AddressSpaces,
+    /// The processes whose code perf or jitgraft has injected before: it stays as it is.
+    pub(in crate::commands::inject) injected: Vec<Pid>,
+}
+
+impl<'i> SurveyedRecording<'i> {
+    /// Walks all records once.
+    pub(in crate::commands::inject) fn read(input: &'i Input, context: &mut InjectContext<'_>) -> Self {
+        context.progress.phase("reading records");
+        let stream = RecordBytes { bytes: input.records(), base: input.base() };
+        let warnings = &mut context.outcome.warnings;
+        let survey = Survey::new(&input.recording, &[stream], &input.shown, context.job, warnings);
+        let Survey { processes, chunks, .. } = survey;
+        warn_of_cut_record(input, &chunks, warnings);
+        context.progress.done(input.records().len() as u64);
+        let by_pid = processes.by_pid.iter();
+        let injected = by_pid.filter(|(_, process)| process.is_injected()).map(|(pid, _)| *pid).collect();
+        Self { input, chunks, spaces: AddressSpaces::new(&processes), processes, injected }
+    }
+
+    /// Finds the dumps and maps of the processes, if JIT code is wanted.
+    pub(in crate::commands::inject) fn find_sources(&self, context: &mut InjectContext<'_>) -> Found {
+        let InjectContext { options, job, progress, outcome } = context;
+        progress.phase("looking for JIT code");
+        match options.jit {
+            true => {
+                let beside = options.beside_input();
+                sources::find(&self.processes, &options.sources, beside, &job.pool, &mut outcome.warnings)
+            }
+            false => Found::none(),
+        }
+    }
+}
+
+fn warn_of_cut_record(input: &Input, chunks: &RecordChunks<'_>, warnings: &mut Warnings) {
+    let cut = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
+    if cut > 0 && chunks.damage.is_none() {
+        let message = format!("the last record is not whole: its {cut} bytes are left out");
+        warnings.push(Warning::new(message).in_file(&input.shown, Some(chunks.end())));
+    }
+}

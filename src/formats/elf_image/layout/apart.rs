@@ -9,7 +9,7 @@
 //!   pieces of code no other file may be mapped.
 //! * libunwind takes the *lowest* map of the image for its start, and reads the search table through the process's
 //!   maps. So all code of an image needs one base, and the image's header and `.eh_frame` need maps, too
-//!   ([`Helper`](super::super::Helper)): at addresses where nothing else ever ran.
+//!   ([`AuxMapping`](super::super::AuxMapping)): at addresses where nothing else ever ran.
 //!
 //! Hence: an image for each stretch of code without foreign files in it, and for each time that its addresses were
 //! used again; `.eh_frame` in front of the code or behind it, whichever addresses are free. All images of a stretch

@@ -3,37 +3,63 @@
 //! Addresses are written as they stand on the stack: return addresses behind their calls, as in chains that the
 //! kernel found by frame pointers.
 
-use crate::error::{Skipped, Warnings};
-use crate::formats::perf_data::{Edit, RawRecord, Recording, Sample, attr_record, copies_stacks, kind, with_chain};
+use crate::commands::inject::options::InjectContext;
+use crate::commands::inject::survey::{JitCode, SurveyedRecording};
+use crate::error::{Error, Result, Skipped};
+use crate::formats::perf_data::{
+    Edit, RawRecord, Recording, Records, Sample, attr_record, copies_stacks, kind, with_chain,
+};
 use crate::model::{Nanos, Pid};
-use crate::pipeline::Job;
-use crate::pipeline::recording::streams::RecordChunks;
+use crate::resolve::symbols::{files::SearchOptions, images::Images};
 use crate::resolve::unwind::registers::{Machine, Registers};
-use crate::resolve::unwind::{Cache, Chain, Unwinder, UserStack};
+use crate::resolve::unwind::{Cache, Chain, MAX_DEPTH, Unwinder, UserStack};
 use linux_perf_event_reader::constants as abi;
-use std::path::Path;
+
+/// A recording whose user stacks became call chains.
+#[derive(Debug)]
+pub(super) struct PlainChains {
+    /// The recording as it is then: its events say that samples have call chains.
+    pub(super) recording: Recording,
+    /// What makes it so.
+    pub(super) edits: Vec<Edit>,
+}
+
+impl PlainChains {
+    /// Unwinds every copy of a stack.
+    pub(super) fn unwind(
+        survey: &SurveyedRecording<'_>,
+        code: &JitCode<'_>,
+        context: &mut InjectContext<'_>,
+    ) -> Result<Self> {
+        let JitCode { map, machine, .. } = code;
+        let Some(known) = Machine::new(*machine) else {
+            return Err(Error::new(format!(
+                "stacks of machine {machine} cannot be unwound: only x86-64 and AArch64 can"
+            )));
+        };
+        let search = SearchOptions { machine: Some(*machine), ..SearchOptions::default() };
+        let files = Images::new(survey.spaces.dsos().iter(), search);
+        let unwinder = Unwinder::new(&survey.spaces, map, &files, MAX_DEPTH);
+        let mut edits = samples(survey, &unwinder, known, context);
+        let mut recording = survey.input.recording.clone();
+        recording.plain_chains();
+        if survey.input.is_pipe() && context.options.to_pipe() {
+            edits.extend(attrs(&recording, survey));
+        }
+        Ok(Self { recording, edits })
+    }
+}
 
 /// The edits that convert every sample that has a copy of its stack.
-pub(in crate::commands) fn samples<'a>(
-    recording: &Recording,
-    pieces: &RecordChunks<'_>,
+fn samples<'a>(
+    survey: &SurveyedRecording<'_>,
     unwinder: &'a Unwinder<'a>,
     machine: Machine,
-    (shown, warnings): (&Path, &mut Warnings),
-    job: &Job,
+    context: &mut InjectContext<'_>,
 ) -> Vec<Edit> {
-    let parts = job.pool.map(pieces.list(), |records| {
-        let mut converting =
-            Converting { recording, unwinder, machine, cache: Cache::default(), chain: Chain::default() };
-        let mut skipped = Skipped::new("sample");
-        let mut edits = Vec::new();
-        for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
-            match converting.sample(&raw) {
-                Ok(edit) => edits.extend(edit),
-                Err(error) => skipped.add(error),
-            }
-        }
-        (edits, skipped)
+    let recording = &survey.input.recording;
+    let parts = context.job.pool.map(survey.chunks.list(), |records| {
+        ChainConverter { recording, unwinder, machine, cache: Cache::default(), chain: Chain::default() }.read(records)
     });
     let mut all = Vec::new();
     let mut skipped = Skipped::new("sample");
@@ -41,13 +67,13 @@ pub(in crate::commands) fn samples<'a>(
         all.extend(edits);
         skipped.append(damaged);
     }
-    skipped.report(shown, warnings);
+    skipped.report(&survey.input.shown, &mut context.outcome.warnings);
     all
 }
 
 /// In a pipe, the edits that make attrs say so. The recording's events are already converted.
-pub(in crate::commands) fn attrs(recording: &Recording, pieces: &RecordChunks<'_>) -> Vec<Edit> {
-    let attrs = pieces.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
+fn attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
+    let attrs = survey.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let changed = attrs.zip(&recording.events).filter_map(|(raw, event)| {
         let insert = attr_record(&raw, event)?;
         Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
@@ -55,7 +81,7 @@ pub(in crate::commands) fn attrs(recording: &Recording, pieces: &RecordChunks<'_
     changed.collect()
 }
 
-struct Converting<'r, 'a> {
+struct ChainConverter<'r, 'a> {
     recording: &'r Recording,
     unwinder: &'a Unwinder<'a>,
     machine: Machine,
@@ -63,8 +89,21 @@ struct Converting<'r, 'a> {
     chain: Chain,
 }
 
-impl Converting<'_, '_> {
-    fn sample(&mut self, raw: &RawRecord<'_>) -> crate::error::Result<Option<Edit>> {
+impl ChainConverter<'_, '_> {
+    /// The edits of all samples among some records, and the samples that are damaged.
+    fn read(mut self, records: Records<'_>) -> (Vec<Edit>, Skipped) {
+        let mut skipped = Skipped::new("sample");
+        let mut edits = Vec::new();
+        for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
+            match self.sample(&raw) {
+                Ok(edit) => edits.extend(edit),
+                Err(error) => skipped.add(error),
+            }
+        }
+        (edits, skipped)
+    }
+
+    fn sample(&mut self, raw: &RawRecord<'_>) -> Result<Option<Edit>> {
         let sample = self.recording.sample(raw)?;
         let attr = &self.recording.events[sample.event].attr;
         if !copies_stacks(attr) {
@@ -77,10 +116,11 @@ impl Converting<'_, '_> {
             words.extend(self.chain.frames.iter().map(|frame| frame.raw().0));
         }
         let insert = with_chain(raw, attr, &words)?;
-        let insert = insert.ok_or_else(|| crate::error::Error::new("is too long with its chain").at(raw.offset))?;
+        let insert = insert.ok_or_else(|| Error::new("is too long with its chain").at(raw.offset))?;
         Ok(Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert }))
     }
 
+    /// Unwinds a sample's copy of its stack into `chain`. Whether there was anything to unwind.
     fn unwind(&mut self, sample: &Sample<'_>) -> bool {
         /// `PERF_SAMPLE_REGS_ABI_64`: registers of a 64-bit program.
         const ABI_64: u64 = 2;

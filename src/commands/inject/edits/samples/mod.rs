@@ -1,106 +1,61 @@
-//! What becomes of the samples themselves: copies of user stacks can become call chains ([`call_chains`]), JIT code can get
-//! addresses of its own ([`relocations`]). Without either, nothing does.
+//! What becomes of the samples themselves: copies of user stacks can become call chains ([`call_chains`]), JIT code can
+//! get addresses of its own ([`relocations`]). Without either, nothing does.
+//!
+//! The changes are found while the whole code map is there; they are applied when it is known where the images are.
 
 mod call_chains;
-pub(in crate::commands) mod relocations;
+mod relocations;
+mod remapped_files;
 
-use crate::commands::inject::coverage::search::Search;
-use crate::commands::inject::images::Images;
-use crate::commands::inject::options::InjectOptions;
-use crate::commands::inject::survey::input::Input;
-use crate::error::{Error, Result};
+use crate::commands::inject::images::JitImages;
+use crate::commands::inject::options::InjectContext;
+use crate::commands::inject::survey::{Input, JitCode, SurveyedRecording};
+use crate::error::Result;
 use crate::formats::perf_data::{Edit, Recording};
-use crate::io::OutPath;
-use crate::pipeline::recording::streams::RecordChunks;
-use crate::pipeline::{Job, Outcome};
-use crate::resolve::code_map::{self, SegmentId};
-use crate::resolve::symbols::{self, files::SearchOptions};
-use crate::resolve::unwind::registers::Machine;
-use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
-use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
-use relocations::Moves;
+use crate::resolve::code_map::{SegmentId, SelectedId, SelectedIds};
+use call_chains::PlainChains;
+use relocations::Relocations;
 
-/// The changes.
-#[derive(Debug, Default)]
-pub(in crate::commands) struct Samples {
-    /// The recording as it is after the conversion of its user stacks, and the edits that make it so.
-    converted: Option<(Recording, Vec<Edit>)>,
-    moves: Moves,
+/// The changes. Segments of code have their numbers in the whole map ([`SegmentId`]) until it is selected what the
+/// images have, then those in the selection ([`SelectedId`]).
+#[derive(Debug)]
+pub(in crate::commands::inject) struct SampleChanges<Id> {
+    plain_chains: Option<PlainChains>,
+    relocations: Relocations<Id>,
 }
 
-impl Samples {
-    /// Finds what `options` ask for. `machine` is the one that was recorded.
-    pub(in crate::commands) fn find(
-        search: Search<'_, '_>,
-        pieces: &RecordChunks<'_>,
-        machine: u16,
-        options: &InjectOptions,
-        (job, outcome): (&Job, &mut Outcome),
+impl SampleChanges<SegmentId> {
+    /// Finds what the options ask for.
+    pub(in crate::commands::inject) fn find(
+        survey: &SurveyedRecording<'_>,
+        code: &JitCode<'_>,
+        context: &mut InjectContext<'_>,
     ) -> Result<Self> {
-        let input = search.input;
-        let mut samples = Self::default();
-        if options.convert_callchain || (options.relocate && has_user_stacks(&input.recording)) {
-            samples.converted = Some(convert(search, pieces, machine, options, (job, outcome))?);
-        }
-        if options.relocate {
-            let converted = samples.converted.as_ref();
-            let (recording, edits) = converted.map_or((&input.recording, &[][..]), |(of, edits)| (of, edits));
-            samples.moves = relocations::find(search, recording, pieces, edits, job);
-        }
-        Ok(samples)
+        let options = context.options;
+        let unwinds = options.unwinds(&survey.input.recording);
+        let plain_chains = if unwinds { Some(PlainChains::unwind(survey, code, context)?) } else { None };
+        let relocations = match options.relocate {
+            true => Relocations::find(survey, &code.map, plain_chains.as_ref(), &context.job.pool),
+            false => Relocations::default(),
+        };
+        Ok(Self { plain_chains, relocations })
     }
 
-    /// Whether copies of user stacks become call chains. Which code these touch is not known from the copies.
-    pub(in crate::commands) fn are_converted(&self) -> bool {
-        self.converted.is_some()
-    }
-
-    /// Gives code its new numbers.
-    pub(in crate::commands) fn renumber(&mut self, numbers: &[Option<SegmentId>]) {
-        self.moves.renumber(numbers);
-    }
-
-    /// Adds the edits. The recording is then as it will be.
-    pub(in crate::commands) fn apply(
-        self,
-        input: &mut Input,
-        codes: &code_map::Pieces<'_>,
-        images: &Images,
-        edits: &mut Vec<Edit>,
-    ) {
-        if let Some((recording, converted)) = self.converted {
-            edits.extend(converted);
-            input.recording = recording;
-        }
-        self.moves.apply(input, codes, images, edits);
+    /// The same changes, with the numbers that code has in the selection.
+    pub(in crate::commands::inject) fn select(self, ids: SelectedIds) -> SampleChanges<SelectedId> {
+        let Self { plain_chains, relocations } = self;
+        SampleChanges { plain_chains, relocations: relocations.select(&ids) }
     }
 }
 
-/// Whether some samples have a copy of the user stack, which perf unwinds.
-pub(in crate::commands) fn has_user_stacks(recording: &Recording) -> bool {
-    recording.events.iter().any(|event| event.attr.samples(PERF_SAMPLE_STACK_USER))
-}
-
-/// The recording as it is after the conversion of its user stacks, and the edits that make it so.
-fn convert(
-    Search { input, codes, spaces, .. }: Search<'_, '_>,
-    pieces: &RecordChunks<'_>,
-    machine: u16,
-    options: &InjectOptions,
-    (job, outcome): (&Job, &mut Outcome),
-) -> Result<(Recording, Vec<Edit>)> {
-    let Some(known) = Machine::new(machine) else {
-        return Err(Error::new(format!("stacks of machine {machine} cannot be unwound: only x86-64 and AArch64 can")));
-    };
-    let search = SearchOptions { machine: Some(machine), ..SearchOptions::default() };
-    let files = symbols::images::Images::new(spaces.dsos().iter(), search);
-    let unwinder = Unwinder::new(spaces, codes, &files, MAX_DEPTH);
-    let place = (&*input.shown, &mut outcome.warnings);
-    let mut edits = call_chains::samples(&input.recording, pieces, &unwinder, known, place, job);
-    let mut recording = input.recording.clone();
-    recording.plain_chains();
-    if input.is_pipe() && options.output == OutPath::Stdout {
-        edits.extend(call_chains::attrs(&recording, pieces));
+impl SampleChanges<SelectedId> {
+    /// Adds the edits that make the changes. Gives the recording as it is then, if its events are others.
+    pub(super) fn apply(self, input: &Input, images: &JitImages<'_, '_>, edits: &mut Vec<Edit>) -> Option<Recording> {
+        let recording = self.plain_chains.map(|PlainChains { recording, edits: replacements }| {
+            edits.extend(replacements);
+            recording
+        });
+        self.relocations.apply(input, images, edits);
+        recording
     }
-    Ok((recording, edits))
 }

@@ -1,0 +1,182 @@
+//! Build IDs of files that are no JIT code, as `perf inject -b` and its kin add them: so that another machine finds
+//! the right files.
+
+mod finder;
+mod listed_file;
+
+use crate::commands::inject::options::{BuildIdMode, InjectContext};
+use crate::commands::inject::survey::{Input, SurveyedRecording};
+use crate::error::Result;
+use crate::formats::cursor::Endian;
+use crate::formats::perf_data::{Edit, Mmap, RawRecord, Record, Records, kind, record};
+use crate::model::Nanos;
+use crate::model::process::{BuildId, CpuMode};
+use crate::resolve::dso::{Dso, DsoKind};
+use finder::BuildIdFinder;
+use listed_file::ListedFile;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What is changed for the build IDs.
+#[derive(Debug, Default)]
+pub(super) struct BuildIdEdits {
+    pub(super) edits: Vec<Edit>,
+    /// Entries for the BUILD_ID feature of a file.
+    pub(super) entries: Vec<u8>,
+}
+
+impl BuildIdEdits {
+    /// Finds the build IDs that were asked for.
+    pub(super) fn find(survey: &SurveyedRecording<'_>, context: &mut InjectContext<'_>) -> Result<Self> {
+        let (options, input) = (context.options, survey.input);
+        let mut found = Self::default();
+        if options.build_ids == BuildIdMode::None {
+            return Ok(found);
+        }
+        let finder = &mut BuildIdFinder::new(survey, options.known_build_ids.as_ref(), &mut context.outcome.warnings)?;
+        match options.build_ids {
+            BuildIdMode::None => {}
+            BuildIdMode::Hit => found.before_first_samples(survey, finder),
+            BuildIdMode::All => found.before_first_mappings(input, finder),
+            BuildIdMode::HitMappings => {
+                let hits = hits(survey);
+                found.in_mappings(input, finder, |file| hits.contains_key(file));
+            }
+            BuildIdMode::AllMappings => found.in_mappings(input, finder, |_| true),
+        }
+        Ok(found)
+    }
+
+    /// Files with samples: a record before the first sample of each.
+    fn before_first_samples(&mut self, survey: &SurveyedRecording<'_>, finder: &mut BuildIdFinder) {
+        let mut hits: Vec<(ListedFile, u64)> = hits(survey).into_iter().collect();
+        hits.sort_unstable_by(|(a, at_a), (b, at_b)| (at_a, a).cmp(&(at_b, b)));
+        for (file, at) in hits {
+            if let Some(id) = finder.find(&file) {
+                self.insert(at, &file, &id, survey.input.recording.header.endian);
+            }
+        }
+    }
+
+    /// All mapped files: a record before the first mapping of each.
+    fn before_first_mappings(&mut self, input: &Input, finder: &mut BuildIdFinder) {
+        let mut told: FxHashSet<Vec<u8>> = FxHashSet::default();
+        for (raw, mmap) in mappings(input) {
+            let file = ListedFile::of_mapping(&mmap);
+            if let Some(id) = finder.find(&file)
+                && !told.contains(&file.path)
+            {
+                self.insert(raw.offset, &file, &id, raw.endian);
+                told.insert(file.path);
+            }
+        }
+    }
+
+    /// The mapping records themselves, of `wanted` files.
+    fn in_mappings(&mut self, input: &Input, finder: &mut BuildIdFinder, wanted: impl Fn(&ListedFile) -> bool) {
+        for (raw, mmap) in mappings(input).filter(|(_, mmap)| mmap.build_id.is_none()) {
+            let file = ListedFile::of_mapping(&mmap);
+            if wanted(&file)
+                && let Some(id) = finder.find(&file)
+            {
+                self.edits.extend(with_build_id(input, &raw, mmap, id));
+            }
+        }
+    }
+
+    fn insert(&mut self, at: u64, file: &ListedFile, id: &BuildId, endian: Endian) {
+        let insert = build_id_record(id, &file.path, file.cpumode, endian);
+        self.entries.extend(&insert);
+        self.edits.push(Edit { at, remove: 0, insert });
+    }
+}
+
+/// The mappings of what may have a build ID.
+fn mappings(input: &Input) -> impl Iterator<Item = (RawRecord<'_>, Mmap<'_>)> {
+    let records = Records::new(input.records(), input.base(), input.recording.header.endian);
+    records.filter_map(|raw| mapping(&raw).map(|mmap| (raw, mmap)))
+}
+
+/// A mapping of something that may have a build ID.
+fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
+    if !matches!(raw.kind, kind::MMAP | kind::MMAP2) {
+        return None;
+    }
+    let Ok(Record::Mmap(mmap)) = Record::parse(raw) else { return None };
+    let kernel = matches!(mmap.cpumode, CpuMode::Kernel);
+    let file =
+        mmap.cpumode == CpuMode::User && matches!(Dso::kind_of_user_path(mmap.path), DsoKind::File | DsoKind::Vdso);
+    (kernel || file).then_some(mmap)
+}
+
+/// The same record as MMAP2 with a build ID.
+fn with_build_id(input: &Input, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
+    const PROT_READ_EXEC: u32 = 1 | 4;
+    const MAP_PRIVATE: u32 = 2;
+    let (prot, flags) = (mmap.prot.unwrap_or(PROT_READ_EXEC), mmap.flags.unwrap_or(MAP_PRIVATE));
+    let mmap = Mmap { build_id: Some(id), prot: Some(prot), flags: Some(flags), ..mmap };
+    let trailer = input.recording.sample_id(raw);
+    let sample_type = input.recording.events.get(input.recording.event_of(raw)?)?.attr.sample_type;
+    let insert = mmap.to_mmap2(trailer.as_ref().map(|id| (id, sample_type)), raw.endian)?;
+    Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
+}
+
+/// The files that samples and their call chains are in, and the first sample of each.
+fn hits(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, u64> {
+    let SurveyedRecording { input, spaces, .. } = survey;
+    let mut first: FxHashMap<ListedFile, u64> = FxHashMap::default();
+    let mut seen = FxHashSet::default();
+    let records = Records::new(input.records(), input.base(), input.recording.header.endian);
+    for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
+        let Ok(sample) = input.recording.sample(&raw) else { continue };
+        let (pid, _) = sample.pid_tid.unwrap_or_default();
+        let time = sample.time.unwrap_or(Nanos(u64::MAX));
+        for (mode, frame) in sample.frames() {
+            let Some(place) = spaces.lookup(pid, frame.for_lookup(), time, mode) else { continue };
+            if seen.insert(place.dso)
+                && let Some(file) = ListedFile::of_dso(spaces.dsos().get(place.dso))
+            {
+                first.entry(file).or_insert(raw.offset);
+            }
+        }
+    }
+    first
+}
+
+/// A HEADER_BUILD_ID record (`struct perf_record_header_build_id`), which is also an entry of the BUILD_ID feature.
+pub(in crate::commands::inject) fn build_id_record(
+    id: &BuildId,
+    path: &[u8],
+    cpumode: CpuMode,
+    endian: Endian,
+) -> Vec<u8> {
+    const BUILD_ID_SIZE: u16 = 1 << 15;
+    const HOST: i32 = -1;
+    let misc = if cpumode == CpuMode::Kernel { 1 } else { 2 };
+    let mut body = match endian {
+        Endian::Little => HOST.to_le_bytes().to_vec(),
+        Endian::Big => HOST.to_be_bytes().to_vec(),
+    };
+    let bytes = id.as_bytes();
+    body.extend(bytes);
+    body.resize(4 + 20, 0);
+    body.extend([bytes.len() as u8, 0, 0, 0]);
+    body.extend(path);
+    // A NUL at least, and a record whose length is a multiple of 8: the header has 8 bytes, pid and ID 28.
+    body.resize((body.len() + 1).next_multiple_of(8), 0);
+    record(kind::HEADER_BUILD_ID, misc | BUILD_ID_SIZE, &body, endian).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_id_record_is_read_back() {
+        let id = BuildId::new(&[7; 20]).unwrap();
+        let bytes = build_id_record(&id, b"/bin/x", CpuMode::User, Endian::Big);
+        assert_eq!(bytes.len() % 8, 0);
+        let raw = Records::new(&bytes, 0, Endian::Big).next().unwrap();
+        let Ok(Record::BuildId(read)) = Record::parse(&raw) else { panic!("not read back") };
+        assert_eq!((read.build_id, read.path, read.cpumode), (Some(id), &b"/bin/x"[..], CpuMode::User));
+    }
+}

@@ -1,0 +1,44 @@
+//! The JIT code that dumps and maps tell of.
+
+use super::SurveyedRecording;
+use crate::commands::inject::options::InjectContext;
+use crate::resolve::code_map::CodeMap;
+use crate::sources::{self, Account, Found};
+
+/// `e_machine` of most recordings, where they do not say.
+const EM_X86_64: u16 = 62;
+
+/// What the sources of a recording's JIT code have.
+#[derive(Debug)]
+pub(in crate::commands::inject) struct JitCode<'data> {
+    /// Which code was where, and when.
+    pub(in crate::commands::inject) map: CodeMap<'data>,
+    /// The recorded processor, as ELF's `e_machine`.
+    pub(in crate::commands::inject) machine: u16,
+    pub(in crate::commands::inject) loaded: LoadedSources,
+}
+
+/// What was loaded, for the summary.
+#[derive(Debug)]
+pub(in crate::commands::inject) struct LoadedSources {
+    pub(in crate::commands::inject) functions: usize,
+    /// How many processes have functions of their own.
+    pub(in crate::commands::inject) processes: usize,
+    /// What became of every dump and map.
+    pub(in crate::commands::inject) accounts: Vec<Account>,
+}
+
+impl<'data> JitCode<'data> {
+    /// Reads the sources that were found.
+    pub(in crate::commands::inject) fn load(
+        found: &'data Found,
+        survey: &SurveyedRecording<'_>,
+        context: &mut InjectContext<'_>,
+    ) -> Self {
+        let sources::Loaded { map, accounts, machine } =
+            found.load(&survey.processes, &context.job.pool, &mut context.outcome.warnings);
+        let machine = survey.processes.machine.or(machine).unwrap_or(EM_X86_64);
+        let loaded = LoadedSources { functions: map.code_count(), processes: map.pids().count(), accounts };
+        Self { map, machine, loaded }
+    }
+}

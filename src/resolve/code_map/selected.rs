@@ -1,0 +1,149 @@
+//! A few segments of a code map and their code, for those who know what they want: a dump may hold millions of pieces
+//! of code of which few matter.
+
+use super::list::Codes;
+use super::{CodeId, Segment, SegmentId};
+use crate::model::code::Code;
+
+/// Some segments of a code map.
+#[derive(Debug)]
+pub struct SegmentSet {
+    /// One answer for each segment of the map.
+    members: Vec<bool>,
+}
+
+impl SegmentSet {
+    /// None of a map's segments.
+    pub fn none_of(segments: &[Segment]) -> Self {
+        Self { members: vec![false; segments.len()] }
+    }
+
+    /// Adds a segment; one that the map does not have is passed over.
+    pub fn insert(&mut self, id: SegmentId) {
+        if let Some(member) = self.members.get_mut(id.0 as usize) {
+            *member = true;
+        }
+    }
+
+    /// Adds those of the map's segments that `wanted` says yes to.
+    pub fn insert_where(&mut self, segments: &[Segment], wanted: impl Fn(&Segment) -> bool) {
+        self.members.iter_mut().zip(segments).for_each(|(member, segment)| *member |= wanted(segment));
+    }
+
+    /// How many segments are in it.
+    pub fn len(&self) -> usize {
+        self.members.iter().filter(|member| **member).count()
+    }
+
+    /// Whether no segment is in it.
+    pub fn is_empty(&self) -> bool {
+        !self.members.contains(&true)
+    }
+}
+
+/// A segment of [`SelectedCode`]. It counts from 0 there, so that it is another number than the segment's [`SegmentId`]
+/// in the map that the code was selected from: [`SelectedIds`] leads from these to those.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SelectedId(u32);
+
+impl SelectedId {
+    /// Its place among the selected segments.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The selected segments by their numbers in the whole map.
+#[derive(Debug)]
+pub struct SelectedIds {
+    by_segment: Vec<Option<SelectedId>>,
+}
+
+impl SelectedIds {
+    /// The selected segment that has this number in the map; `None` if it was not selected.
+    pub fn get(&self, id: SegmentId) -> Option<SelectedId> {
+        self.by_segment.get(id.0 as usize).copied().flatten()
+    }
+}
+
+/// The selected segments of a code map and the code in them, without what finds them by address.
+#[derive(Debug, Default)]
+pub struct SelectedCode<'data> {
+    codes: Codes<'data>,
+    /// Their codes have the numbers that they have here.
+    segments: Vec<Segment>,
+}
+
+/// The places that the members will have. Those of the others mean nothing.
+fn numbers(members: &[bool]) -> impl Iterator<Item = u32> + '_ {
+    members.iter().scan(0, |next, member| {
+        let number = *next;
+        *next += u32::from(*member);
+        Some(number)
+    })
+}
+
+impl<'data> SelectedCode<'data> {
+    /// Forgets all segments but those in the set, and the code that is in none of these.
+    pub(super) fn new(mut codes: Codes<'data>, mut segments: Vec<Segment>, set: &SegmentSet) -> (Self, SelectedIds) {
+        let mut members = set.members.iter();
+        segments.retain(|_| members.next().is_some_and(|member| *member));
+        segments.shrink_to_fit();
+        let mut used = vec![false; codes.len()];
+        segments.iter().for_each(|segment| used[segment.code.0 as usize] = true);
+        codes.keep_only(&used);
+        let new: Vec<u32> = numbers(&used).collect();
+        segments.iter_mut().for_each(|segment| segment.code = CodeId(new[segment.code.0 as usize]));
+        let new = numbers(&set.members).zip(&set.members);
+        let by_segment = new.map(|(number, member)| member.then_some(SelectedId(number))).collect();
+        (Self { codes, segments }, SelectedIds { by_segment })
+    }
+
+    /// The code that a segment of these is of.
+    pub fn code(&self, id: CodeId) -> Code<'data> {
+        self.codes.get(id)
+    }
+
+    /// A segment's extent.
+    pub fn segment(&self, id: SelectedId) -> &Segment {
+        &self.segments[id.index()]
+    }
+
+    /// All segments, in the order in which the map had them.
+    pub fn segments(&self) -> impl ExactSizeIterator<Item = (SelectedId, &Segment)> {
+        self.segments.iter().enumerate().map(|(index, segment)| (SelectedId(index as u32), segment))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{build, code, load};
+    use super::*;
+    use crate::model::Addr;
+    use crate::model::process::Processes;
+
+    #[test]
+    fn selected_segments_are_as_they_were_and_are_found_by_their_old_numbers() {
+        let names = ["a", "b", "c", "d"];
+        let loads = names.iter().zip(1..).map(|(name, at)| load(1, Some(at), code(name, at * 0x100, at)));
+        let map = build(loads.collect(), &Processes::default());
+        let shown =
+            |segment: &Segment, code: Code<'_>| (segment.start, String::from_utf8_lossy(code.name).into_owned());
+        let before = |id| shown(map.segment(SegmentId(id)), map.code(map.segment(SegmentId(id)).code));
+        let before = [before(1), before(3)];
+        let mut set = SegmentSet::none_of(map.segments());
+        assert!(set.is_empty());
+        set.insert_where(map.segments(), |segment| segment.start == before[0].0);
+        set.insert(SegmentId(3));
+        set.insert(SegmentId(4));
+        assert_eq!(set.len(), 2);
+        let (selected, ids) = map.select(&set);
+        let after = selected.segments().map(|(_, segment)| shown(segment, selected.code(segment.code)));
+        assert_eq!(after.collect::<Vec<_>>(), before);
+        assert_eq!([0, 2, 4].map(|id| ids.get(SegmentId(id))), [None; 3]);
+        let found = [1, 3].map(|id| ids.get(SegmentId(id)).map(|id| selected.segment(id).start));
+        assert_eq!(found, [Some(before[0].0), Some(before[1].0)]);
+        assert_eq!(selected.codes.len(), 2);
+        assert_ne!(before[0].0, Addr(0));
+    }
+}
