@@ -97,7 +97,12 @@ impl std::error::Error for Error {
 }
 
 impl From<std::io::Error> for Error {
+    /// An error of ours that came through a [`std::io::Write`] stays what it was.
     fn from(error: std::io::Error) -> Self {
+        let error = match error.downcast::<Self>() {
+            Ok(own) => return own,
+            Err(error) => error,
+        };
         let verb = if error.kind() == std::io::ErrorKind::BrokenPipe { "the output was closed" } else { "I/O error" };
         Self::new(verb).because(error)
     }

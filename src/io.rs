@@ -1,18 +1,24 @@
 //! Opens inputs and replaces outputs; the place for memory maps.
 //!
-//! An input is never touched. An output gets its name when it is whole ([`NewFile`]): it appears complete or not at all.
+//! An input is never touched: whatever is opened here is remembered (`opened`), and no output of the same [`Run`] may
+//! take its place. An output gets its name when it is whole ([`NewFile`]): it appears complete or not at all.
 
 mod new_file;
+mod opened;
+mod output;
+mod run;
+mod target;
 
 pub use new_file::NewFile;
+pub use output::Output;
+pub use run::Run;
 
 use crate::error::{Error, Result};
 use memmap2::{Mmap, UncheckedAdvice};
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read};
 use std::ops::{Deref, Range};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -52,6 +58,23 @@ impl OutPath {
         match self {
             Self::Stdout => PathBuf::from("(standard output)"),
             Self::Path(path) => path.clone(),
+        }
+    }
+
+    /// The directory in which files that belong to the output go; `None` if it is written to no file: to standard
+    /// output, a device or a pipe.
+    pub fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::Path(path) if !self.is_stream() => path.parent(),
+            Self::Path(_) | Self::Stdout => None,
+        }
+    }
+
+    /// Whether it is written from front to back, as it is, and never replaced: standard output, a device, a pipe.
+    pub fn is_stream(&self) -> bool {
+        match self {
+            Self::Stdout => true,
+            Self::Path(path) => target::Target::of(path).is_ok_and(|target| target.is_stream()),
         }
     }
 }
@@ -117,11 +140,33 @@ pub fn map_file(path: &Path) -> Result<Bytes> {
 
 /// Maps an open file from its start.
 pub fn map_open_file(file: File) -> Result<Bytes> {
+    opened::remember(&file);
+    map_unremembered(file)
+}
+
+/// Maps a file that the run will write anew: it is no input that an output could destroy.
+pub fn map_to_replace(path: &Path) -> Result<Bytes> {
+    let file = File::open(path).map_err(|error| Error::new("cannot open").because(error).in_file(path))?;
+    map_unremembered(file).map_err(|error| error.in_file(path))
+}
+
+fn map_unremembered(file: File) -> Result<Bytes> {
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() == 0 {
         return spool(file);
     }
     map_regular(&file)
+}
+
+/// Copies an open file, which somebody may change at any time, to an unlinked temporary file, and maps that.
+pub fn copy_open_file(file: File) -> Result<Bytes> {
+    opened::remember(&file);
+    spool(file)
+}
+
+/// Says that a directory is an input as a whole, as that of a recording is.
+pub fn opens_directory(path: &Path) {
+    opened::remember_directory(path);
 }
 
 /// Copies a stream to an unlinked temporary file and maps that: memory stays bounded, and it can be walked twice.
@@ -175,6 +220,7 @@ pub fn open_stream(input: &InPath) -> Result<Option<File>> {
             file
         }
     };
+    opened::remember(&file);
     Ok(if file.metadata()?.is_dir() { None } else { Some(file) })
 }
 
@@ -205,7 +251,7 @@ fn map_stdin(mut file: File) -> Result<Bytes> {
     use std::io::Seek;
     // A redirected file may already have been read from: map only if it stands at its start.
     let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
-    if at_start { map_open_file(file) } else { spool(file) }
+    if at_start { map_open_file(file) } else { copy_open_file(file) }
 }
 
 /// An input that is read once from front to back, without ever being held whole. What it is packed in is the
@@ -267,153 +313,9 @@ impl Read for Stream {
     }
 }
 
-/// Whether two paths name one existing file.
-pub fn same_file(a: &Path, b: &Path) -> bool {
-    match (std::fs::metadata(a), std::fs::metadata(b)) {
-        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
-    }
-}
-
-/// An output under way. Dropped without [`Output::commit`], nothing appears.
-#[derive(Debug)]
-pub struct Output {
-    inner: Inner,
-}
-
-#[derive(Debug)]
-enum Inner {
-    Stdout(BufWriter<io::Stdout>),
-    File {
-        new: BufWriter<Writing>,
-        path: PathBuf,
-    },
-    /// A device or pipe that cannot be replaced (`/dev/null`, a named pipe) is written to directly.
-    Special(BufWriter<File>),
-}
-
-const BUFFER: usize = 1 << 18;
-
-/// A new file, written.
-#[derive(Debug)]
-struct Writing(NewFile);
-
-impl Write for Writing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.file_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Output {
-    /// Tries the output path before the long work: the temporary file is made now.
-    pub fn create(path: &OutPath) -> Result<Self> {
-        let inner = match path {
-            OutPath::Stdout => {
-                widen(io::stdout());
-                Inner::Stdout(BufWriter::with_capacity(BUFFER, io::stdout()))
-            }
-            OutPath::Path(path) => Self::create_file(path).map_err(|error| error.in_file(path))?,
-        };
-        Ok(Self { inner })
-    }
-
-    fn create_file(path: &Path) -> Result<Inner> {
-        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
-            let file = File::options().write(true).open(path)?;
-            return Ok(Inner::Special(BufWriter::with_capacity(BUFFER, file)));
-        }
-        if path.is_dir() {
-            return Err(Error::new("is a directory"));
-        }
-        let new = NewFile::create_in(path.parent().unwrap_or(Path::new("")), 0o666);
-        let new = new.map_err(|error| Error::new("cannot write there").because(error))?;
-        Ok(Inner::File { new: BufWriter::with_capacity(BUFFER, Writing(new)), path: path.to_owned() })
-    }
-
-    /// The file behind it where there is a plain one, for copying in the kernel and for writing at offsets.
-    /// Flushes what was written so far.
-    pub fn as_file(&mut self) -> Result<Option<&mut File>> {
-        self.flush()?;
-        Ok(match &mut self.inner {
-            Inner::Stdout(_) | Inner::Special(_) => None,
-            Inner::File { new, .. } => Some(new.get_mut().0.file_mut()),
-        })
-    }
-
-    /// Appends a stretch of a file, copied by the kernel. `false` if that cannot be done with this output: nothing
-    /// was written then.
-    pub fn copy_from(&mut self, file: &File, range: Range<u64>) -> Result<bool> {
-        let Some(out) = self.as_file()? else { return Ok(false) };
-        let (mut at, mut copied) = (range.start, false);
-        while at < range.end {
-            let left = usize::try_from(range.end - at).unwrap_or(usize::MAX);
-            match rustix::fs::copy_file_range(file, Some(&mut at), &out, None, left) {
-                Ok(0) => return Err(Error::new("the input became shorter while it was copied").at(at)),
-                Ok(_) => copied = true,
-                Err(rustix::io::Errno::INTR) => {}
-                // Not between these two file systems.
-                Err(_) if !copied => return Ok(false),
-                Err(error) => return Err(std::io::Error::from(error).into()),
-            }
-        }
-        Ok(true)
-    }
-
-    /// Makes the output appear.
-    pub fn commit(mut self) -> Result<()> {
-        self.flush()?;
-        match self.inner {
-            Inner::Stdout(_) | Inner::Special(_) => Ok(()),
-            Inner::File { new, path } => {
-                let Writing(new) = new.into_inner().map_err(|error| Error::from(error.into_error()))?;
-                new.persist(&path)
-                    .map_err(|error| Error::new("cannot be put into its place").because(error).in_file(&path))
-            }
-        }
-    }
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.inner {
-            Inner::Stdout(out) => out.write(bytes),
-            Inner::File { new, .. } => new.write(bytes),
-            Inner::Special(file) => file.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match &mut self.inner {
-            Inner::Stdout(out) => out.flush(),
-            Inner::File { new, .. } => new.flush(),
-            Inner::Special(file) => file.flush(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_output_appears_whole_or_not_at_all() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("out");
-        let out = OutPath::Path(path.clone());
-        let mut dropped = Output::create(&out).unwrap();
-        dropped.write_all(b"half").unwrap();
-        drop(dropped);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        let mut whole = Output::create(&out).unwrap();
-        whole.write_all(b"whole").unwrap();
-        assert!(!path.exists());
-        whole.commit().unwrap();
-        assert_eq!(&map_file(&path).unwrap()[..], b"whole");
-    }
 
     #[test]
     fn what_was_peeked_at_is_read_again() {

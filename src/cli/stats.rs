@@ -78,6 +78,7 @@ impl StatsArgs {
             inputs: self.inputs.into_iter().map(InPath::from).collect(),
             output: self.output.into(),
             preset,
+            preset_file: self.preset.filter(|path| path.as_os_str() != "miri"),
             compare,
             limit: self.limit,
             perfetto_compat: self.perfetto_compat,

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::formats::folded;
 use crate::formats::format::WriteOptions;
-use crate::io::{InPath, OutPath};
+use crate::io::{InPath, OutPath, Run};
 use crate::model::stacks::Keep;
 use crate::pipeline::any::{LoadOptions, load};
 use crate::pipeline::outputs::each_event;
@@ -24,9 +24,9 @@ pub struct CollapseOptions {
 
 /// Folds.
 pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
     let profile = load(&options.inputs, Keep::Sums, &options.load, job, &mut outcome)?;
-    each_event(&profile, &options.output, &mut outcome, |series, out| {
+    each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
         folded::write(&profile, &WriteOptions { series, ..options.write.clone() }, out)
     })?;
     Ok(outcome)

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::formats::flamegraph::{self, Difference, Look, Picture};
 use crate::formats::folded;
 use crate::formats::format::WriteOptions;
-use crate::io::{self, InPath, OutPath, Output};
+use crate::io::{self, InPath, OutPath, Output, Run};
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::any::{LoadOptions, load};
 use crate::pipeline::outputs::each_event;
@@ -34,12 +34,8 @@ pub struct FlamegraphOptions {
 
 /// Draws.
 pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
-    let mut look = options.look.clone();
-    if let Some(file) = &options.palette {
-        look.palette = Some(read_palette(file)?);
-    }
-    let keep = if look.flame_chart { Keep::EachRow } else { Keep::Sums };
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
+    let keep = if options.look.flame_chart { Keep::EachRow } else { Keep::Sums };
     let profile = load(&options.inputs, keep, &options.load, job, &mut outcome)?;
     let before = match &options.before {
         Some((before, difference)) => {
@@ -47,7 +43,13 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
         }
         None => None,
     };
-    each_event(&profile, &options.output, &mut outcome, |series, out| {
+    let mut look = options.look.clone();
+    let mut new_palette = None;
+    if let Some(file) = &options.palette {
+        new_palette = Some(Output::create(&OutPath::Path(file.to_owned()), &run)?);
+        look.palette = Some(read_palette(file)?);
+    }
+    each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
         let write = WriteOptions { series, ..options.write.clone() };
         match &before {
             Some((before, difference)) => draw_difference(before, &profile, *difference, &write, &mut look, out),
@@ -56,8 +58,9 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
             }
         }
     })?;
-    if let (Some(file), Some(palette)) = (&options.palette, &look.palette) {
-        write_palette(file, palette)?;
+    if let (Some(mut output), Some(palette)) = (new_palette, &look.palette) {
+        palette.to_writer(&mut output)?;
+        output.commit()?;
     }
     Ok(outcome)
 }
@@ -94,13 +97,7 @@ fn read_palette(file: &Path) -> Result<PaletteMap> {
     if !file.exists() {
         return Ok(PaletteMap::default());
     }
-    let bytes = io::map_file(file)?;
+    let bytes = io::map_to_replace(file)?;
     let palette = PaletteMap::from_reader(&mut &bytes[..]);
     palette.map_err(|error| Error::new("cannot read the palette").because(error).in_file(file))
-}
-
-fn write_palette(file: &Path, palette: &PaletteMap) -> Result<()> {
-    let mut output = Output::create(&OutPath::Path(file.to_owned()))?;
-    palette.to_writer(&mut output)?;
-    output.commit()
 }

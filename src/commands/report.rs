@@ -1,7 +1,7 @@
 //! `report`: the hottest functions of any input, as a table.
 
 use crate::error::Result;
-use crate::io::{InPath, OutPath};
+use crate::io::{InPath, OutPath, Run};
 use crate::model::functions::{Function, functions};
 use crate::model::stacks::{FrameKind, Keep, Profile, Series, Weight};
 use crate::pipeline::any::{LoadOptions, load};
@@ -46,9 +46,9 @@ pub enum Sort {
 
 /// Reports.
 pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
     let profile = load(&options.inputs, Keep::Sums, &options.load, job, &mut outcome)?;
-    each_event(&profile, &options.output, &mut outcome, |at, out| match profile.series.get(at) {
+    each_event(&profile, &options.output, &run, &mut outcome, |at, out| match profile.series.get(at) {
         Some(series) => table(&profile, series, options).write(options.layout, out),
         None => Table::new(COLUMNS).write(options.layout, out),
     })?;

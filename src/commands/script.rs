@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::formats::perf_data;
 use crate::formats::perf_script::rewrite::Style;
-use crate::io::{InPath, OutPath, Output, Stream};
+use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::pipeline::open::{Input, Looked};
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
@@ -38,14 +38,14 @@ enum Opened {
 
 /// Prints.
 pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
     let shown = crate::pipeline::open::shown(&options.input);
     let in_file = |error: Error| error.in_file(&shown);
     let input = match open(&options.input, job).map_err(in_file)? {
         Opened::Recording(input) => input,
-        Opened::Text(text, _progress) => return script_text::run(text, &options.filter(), job).map_err(in_file),
+        Opened::Text(text, _progress) => return script_text::run(text, &options.filter(), &run, job).map_err(in_file),
     };
-    let mut output = Output::create(&options.output)?;
+    let mut output = Output::create(&options.output, &run)?;
     let loaded = recording::load(&input, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
     recording::write_text(&loaded, options.text, job, &mut output)?;
     output.commit()?;

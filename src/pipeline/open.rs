@@ -52,6 +52,7 @@ impl Input {
         if !main.is_file() {
             return Err(Error::new("is a directory, and not a recording's: it has no file called data"));
         }
+        io::opens_directory(path);
         let bytes = unpack(io::map_file(&main)?)?;
         let streams = stream_paths(path)?.into_iter().map(|path| Ok(StreamFile { bytes: io::map_file(&path)?, path }));
         Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(bytes)? })

@@ -2,22 +2,25 @@
 
 use super::job::Outcome;
 use crate::error::{Result, Warning};
-use crate::io::{OutPath, Output};
+use crate::io::{OutPath, Output, Run};
 use crate::model::stacks::Profile;
 use std::path::{Path, PathBuf};
 
 /// Runs `write` for every event that has samples: the only one goes to `to`; of several, each to a file beside it
-/// that carries the event's name (`out.svg`: `out.cycles.svg`), or, on standard output, the first alone.
+/// that carries the event's name (`out.svg`: `out.cycles.svg`), or, on standard output and the like, the first alone. All
+/// outputs are begun before the first is written.
 pub(crate) fn each_event(
     profile: &Profile,
     to: &OutPath,
+    run: &Run,
     outcome: &mut Outcome,
     mut write: impl FnMut(usize, &mut Output) -> Result<()>,
 ) -> Result<()> {
     let sampled = (0..profile.series.len()).filter(|&at| !profile.series[at].rows.is_empty());
     let mut events: Vec<usize> = sampled.collect();
-    if let (OutPath::Stdout, [first, others @ ..]) = (to, &events[..])
+    if let [first, others @ ..] = &events[..]
         && !others.is_empty()
+        && to.is_stream()
     {
         let name = |at: &usize| profile.series[*at].name.as_str();
         let others = others.iter().map(name).collect::<Vec<_>>().join(", ");
@@ -29,15 +32,16 @@ pub(crate) fn each_event(
     if events.is_empty() {
         events.push(0);
     }
-    for &at in &events {
-        let path = match to {
-            OutPath::Path(path) if events.len() > 1 => OutPath::Path(of_event(path, &profile.series[at].name)),
-            _ => to.clone(),
-        };
-        let mut output = Output::create(&path)?;
+    let path = |&at: &usize| match to {
+        OutPath::Path(path) if events.len() > 1 => OutPath::Path(of_event(path, &profile.series[at].name)),
+        _ => to.clone(),
+    };
+    let paths: Vec<OutPath> = events.iter().map(path).collect();
+    let outputs = paths.iter().map(|path| Output::create(path, run)).collect::<Result<Vec<Output>>>()?;
+    for ((&at, path), mut output) in events.iter().zip(&paths).zip(outputs) {
         write(at, &mut output)?;
         output.commit()?;
-        if let (OutPath::Path(path), true) = (&path, events.len() > 1) {
+        if let (OutPath::Path(path), true) = (path, events.len() > 1) {
             outcome.summary.push(format!("{}: event {}", path.display(), profile.series[at].name));
         }
     }

@@ -39,7 +39,7 @@ pub(super) fn open(path: &Path, named: Named, force: bool) -> Option<Result<Byte
     let checked = check(&file, force || named == Named::Marker).and_then(|whose| match whose {
         Whose::Ours => io::map_open_file(File::from(file)),
         // Somebody else may shorten it at any time, which a map would not survive.
-        Whose::Others => io::spool(File::from(file)),
+        Whose::Others => io::copy_open_file(File::from(file)),
     });
     Some(checked.map_err(|error| error.in_file(path)))
 }

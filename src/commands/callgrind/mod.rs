@@ -17,22 +17,23 @@ pub use options::CallgrindOptions;
 use crate::error::{Error, Result};
 use crate::formats::callgrind::sniff;
 use crate::formats::valgrind_text;
-use crate::io::open_rewindable;
+use crate::io::{Run, open_rewindable};
 use crate::pipeline::{Job, Outcome};
 use std::io::Read;
 use std::path::Path;
 
 /// Names what can be named.
 pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
+    let run = Run::begin();
     let result = open_rewindable(&options.input).and_then(|mut file| {
         let mut head = Vec::new();
         (&mut file).take(HEAD).read_to_end(&mut head)?;
         std::io::Seek::rewind(&mut file)?;
         if sniff(&head) {
-            return profile::run(&file, options, job);
+            return profile::run(&file, options, &run, job);
         }
         match valgrind_text::sniff(&head) {
-            Some(report) => reports::run(report, &file, &head, options, job),
+            Some(report) => reports::run(report, &file, &head, options, &run, job),
             None => {
                 Err(Error::new("is neither a callgrind file nor a report of massif, DHAT, memcheck, helgrind or DRD"))
             }

@@ -5,12 +5,11 @@ use super::raw_code::RawCode;
 use crate::error::{Error, Result, Warnings};
 use crate::formats::cursor::Endian;
 use crate::formats::elf_image::{Addressing, ImageBuilder, Target};
-use crate::io::{OutPath, Output};
+use crate::io::Output;
 use crate::model::Addr;
 use crate::model::code::{Code, OriginId};
 use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
-use std::path::Path;
 
 /// What went into the object.
 pub(super) struct ObjectContents {
@@ -25,7 +24,7 @@ pub(super) fn write<'data>(
     names: &CodeNames<'_, 'data>,
     raw: Option<(&'data RawCode, OriginId)>,
     machine: Option<u16>,
-    path: &Path,
+    mut output: Output,
     warnings: &mut Warnings,
 ) -> Result<ObjectContents> {
     let mut bytes = FxHashMap::default();
@@ -45,13 +44,12 @@ pub(super) fn write<'data>(
         builder.add(code, *addr);
     }
     let with_code = codes.iter().filter(|(code, _)| code.bytes.is_some()).count();
-    let mut output = Output::create(&OutPath::Path(path.to_owned()))?;
     let Some(file) = output.as_file()? else {
-        return Err(Error::new("the object must be a plain file: it is not written from front to back").in_file(path));
+        return Err(Error::new("the object must be a plain file: it is not written from front to back"));
     };
     let mut file = std::io::BufWriter::new(file);
     file.rewind()?;
-    builder.build().write(&mut file).map_err(|error| error.in_file(path))?;
+    builder.build().write(&mut file)?;
     file.flush()?;
     drop(file);
     output.commit()?;

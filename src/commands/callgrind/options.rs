@@ -49,11 +49,8 @@ impl CallgrindOptions {
     /// Where the object goes and how the profile calls it.
     pub(super) fn object(&self, pid: Pid) -> (PathBuf, Vec<u8>) {
         use std::os::unix::ffi::OsStrExt;
-        let beside = match (self.output(), self.path()) {
-            (OutPath::Path(path), _) => path.parent().map(Path::to_owned),
-            (OutPath::Stdout, path) => path.and_then(Path::parent).map(Path::to_owned),
-        };
-        let beside = beside.unwrap_or_default();
+        let output = self.output();
+        let beside = output.directory().or_else(|| self.path()?.parent()).unwrap_or(Path::new(""));
         let path = self.object.clone().unwrap_or_else(|| beside.join(format!("jitted-{pid}.elf")));
         let is_beside = path.parent().is_none_or(|parent| parent == beside);
         let name = if is_beside { Path::new(path.file_name().unwrap_or_default()) } else { &path };

@@ -8,7 +8,7 @@ use super::raw_code::RawCode;
 use super::stream::{self, NamedProfile};
 use crate::error::{Result, Warning};
 use crate::formats::callgrind::FileIndex;
-use crate::io::Output;
+use crate::io::{OutPath, Output, Run};
 use crate::model::Pid;
 use crate::model::code::OriginId;
 use crate::pipeline::{Job, Outcome};
@@ -17,7 +17,7 @@ use std::fs::File;
 use std::path::Path;
 
 /// Names what can be named in a profile.
-pub(super) fn run(file: &File, options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
+pub(super) fn run(file: &File, options: &CallgrindOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let index = stream::index(file, job)?;
     let pid = index.header.pid.or_else(|| options.pid_in_name()).map(Pid);
@@ -27,12 +27,17 @@ pub(super) fn run(file: &File, options: &CallgrindOptions, job: &Job) -> Result<
     warn_of_others(&loaded.accounts, pid, options, &mut outcome);
     let (path, name) = options.object(pid);
     let names = CodeNames::new(&loaded.map, pid, name, &job.pool);
-    let mut out = Output::create(&options.output())?;
+    let mut out = Output::create(&options.output(), run)?;
+    let object = match Output::create(&OutPath::Path(path.clone()), run) {
+        Err(refused) if refused.is_usage() => return Err(refused),
+        // A directory that cannot be written to matters only if there is code to write.
+        other => other,
+    };
     let rewritten = stream::rewrite(file, &index, &names, &mut out, job)?;
     if rewritten.functions > 0 {
         let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
         let raw = raw.as_ref().zip(map.map(|at| OriginId(at as u32)));
-        let object = object::write(&names, raw, loaded.machine, &path, &mut outcome.warnings)?;
+        let object = object::write(&names, raw, loaded.machine, object?, &mut outcome.warnings)?;
         outcome.summary.push(said_of_object(&path, &object));
     }
     out.commit()?;

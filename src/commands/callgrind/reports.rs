@@ -6,14 +6,21 @@ use super::options::CallgrindOptions;
 use crate::error::{Error, Result, Warning};
 use crate::formats::callgrind::JitFunctions;
 use crate::formats::valgrind_text::{Function, Report, graft, pid};
-use crate::io::Output;
+use crate::io::{Output, Run};
 use crate::model::Pid;
 use crate::pipeline::{Job, Outcome};
 use std::fs::File;
 use std::io::BufReader;
 
 /// Names the unknown frames of a report.
-pub(super) fn run(report: Report, file: &File, head: &[u8], options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
+pub(super) fn run(
+    report: Report,
+    file: &File,
+    head: &[u8],
+    options: &CallgrindOptions,
+    run: &Run,
+    job: &Job,
+) -> Result<Outcome> {
     if report == Report::Cachegrind {
         return Err(Error::new(
             "this is cachegrind's: it sums all unknown code under one `???` and keeps no addresses, so nothing can be \
@@ -29,7 +36,7 @@ pub(super) fn run(report: Report, file: &File, head: &[u8], options: &CallgrindO
         let entry = names.at(addr)?;
         Some(Function { name: names.name(entry), place: names.place(addr) })
     };
-    let mut out = Output::create(&options.output())?;
+    let mut out = Output::create(&options.output(), run)?;
     let frames = graft(report, &mut BufReader::with_capacity(1 << 18, file), &lookup, &mut out)?;
     out.commit()?;
     if frames.named == 0 && frames.unknown > 0 {

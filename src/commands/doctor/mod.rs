@@ -7,7 +7,7 @@ mod findings;
 
 use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read};
-use crate::io::{InPath, OutPath, Output};
+use crate::io::{InPath, OutPath, Output, Run};
 use crate::model::stacks::Keep;
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::recording::{Memory, RecordingOptions, Resolution, Streams, Survey};
@@ -31,8 +31,8 @@ pub struct DoctorOptions {
 
 /// Examines.
 pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
-    let mut output = Output::create(&options.output)?;
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
+    let mut output = Output::create(&options.output, &run)?;
     let mut table = Table::new(findings::COLUMNS);
     for path in &options.inputs {
         let findings = examine(path, options, job, &mut outcome).map_err(|error| error.in_file(&shown(path)))?;

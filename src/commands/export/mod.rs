@@ -6,7 +6,7 @@ mod synthetic_threads;
 use crate::error::{Error, Result};
 use crate::formats::format::{Detail, Events, WriteOptions, Writer};
 use crate::formats::{FORMATS, named};
-use crate::io::{InPath, OutPath, Output};
+use crate::io::{InPath, OutPath, Output, Run};
 use crate::pipeline::any::{LoadOptions, load_opened};
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::outputs::each_event;
@@ -29,24 +29,25 @@ pub struct ExportOptions {
 
 /// Exports.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
+    let run = Run::begin();
     let writer = writer(&options.to)?;
     let mut first = first(options)?;
     // Spans of time need not become sums of stacks on their way to a format of spans.
     if let Some(start) = writer.spans
         && let Some(first) = first.take_if(|first| first.format().read.spans().is_some())
     {
-        return spans::run(first, start, options, job);
+        return spans::run(first, start, options, &run, job);
     }
     let mut outcome = Outcome::default();
     let detail = Detail::max(writer.detail, options.load.detail);
     let load_options = LoadOptions { detail, ..options.load.clone() };
     let profile = load_opened(first, &options.inputs, writer.rows, &load_options, job, &mut outcome)?;
     match writer.events {
-        Events::One => each_event(&profile, &options.output, &mut outcome, |series, out| {
+        Events::One => each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
             (writer.run)(&profile, &WriteOptions { series, ..options.write.clone() }, out)
         })?,
         Events::All => {
-            let mut output = Output::create(&options.output)?;
+            let mut output = Output::create(&options.output, &run)?;
             (writer.run)(&profile, &options.write, &mut output)?;
             output.commit()?;
         }

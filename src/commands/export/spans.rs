@@ -4,7 +4,7 @@ use super::ExportOptions;
 use super::synthetic_threads::{SyntheticThread, SyntheticThreads};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::{ReadOptions, StartSpansFn};
-use crate::io::{InPath, Output};
+use crate::io::{InPath, Output, Run};
 use crate::model::Nanos;
 use crate::model::filter::{Filter, Placed};
 use crate::model::stacks::Track;
@@ -17,9 +17,15 @@ use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashMap;
 
 /// Writes the inputs as spans; the first is open already.
-pub(super) fn run(first: Opened, start: StartSpansFn, options: &ExportOptions, job: &Job) -> Result<Outcome> {
+pub(super) fn run(
+    first: Opened,
+    start: StartSpansFn,
+    options: &ExportOptions,
+    run: &Run,
+    job: &Job,
+) -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    let mut output = Output::create(&options.output)?;
+    let mut output = Output::create(&options.output, run)?;
     let mut writer = start(&mut output)?;
     let (mut first, mut epoch) = (Some(first), None);
     for path in &options.inputs {

@@ -36,8 +36,8 @@ mod survey;
 
 pub use options::{BuildIdMode, InjectOptions, KnownBuildIds};
 
-use crate::error::{Error, Result};
-use crate::io::{self, InPath, OutPath, Output};
+use crate::error::Result;
+use crate::io::{Output, Run};
 use crate::pipeline::progress::Progress;
 use crate::pipeline::{Job, Outcome};
 use coverage::{Coverage, Selection};
@@ -53,12 +53,11 @@ const PASSES: u64 = 3;
 
 /// Injects.
 pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
-    refuse_own_input(&options.input, &options.output)?;
+    let (run, mut outcome) = (&Run::begin(), Outcome::default());
     let input = Input::open(&options.input, &mut outcome.warnings)?;
-    let output = Output::create(&options.output)?;
+    let output = Output::create(&options.output, run)?;
     let progress = &Progress::new((input.records().len() as u64).saturating_mul(PASSES), job);
-    let context = &mut InjectContext { options, job, progress, outcome: &mut outcome };
+    let context = &mut InjectContext { options, job, run, progress, outcome: &mut outcome };
     let survey = SurveyedRecording::read(&input, context);
     let sources = survey.find_sources(context);
     let code = JitCode::load(&sources, &survey, context);
@@ -80,14 +79,4 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     summary.tell(context);
     images.keep();
     Ok(outcome)
-}
-
-/// Rewriting a file in place would leave neither the old one nor the new one if it failed.
-fn refuse_own_input(input: &InPath, output: &OutPath) -> Result<()> {
-    let (InPath::Path(from), OutPath::Path(to)) = (input, output) else { return Ok(()) };
-    let inside = from.is_dir() && to.parent().is_some_and(|parent| io::same_file(parent, from));
-    if io::same_file(from, to) || inside {
-        return Err(Error::usage("input and output are the same: choose another output (-o)").in_file(to));
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! What inject is asked for, and what its phases work with.
 
 use crate::formats::perf_data::Recording;
-use crate::io::{InPath, OutPath};
+use crate::io::{InPath, OutPath, Run};
 use crate::pipeline::progress::Progress;
 use crate::pipeline::{Job, Outcome};
 use crate::sources::SourceOptions;
@@ -15,7 +15,8 @@ pub struct InjectOptions {
     pub input: InPath,
     /// The recording that is written: in file form to a file, in pipe form to standard output.
     pub output: OutPath,
-    /// Where the images go; beside the output (for standard output: into the current directory) if not said.
+    /// Where the images go; beside the output (for standard output, a device or a pipe: into the current directory) if not
+    /// said.
     pub image_dir: Option<PathBuf>,
     /// Whether the images have all functions, or those that samples use.
     pub all_functions: bool,
@@ -49,10 +50,7 @@ impl InjectOptions {
 
     /// Where the images go.
     pub(super) fn image_directory(&self) -> &Path {
-        let beside_output = match &self.output {
-            OutPath::Stdout => None,
-            OutPath::Path(path) => path.parent().filter(|parent| !parent.as_os_str().is_empty()),
-        };
+        let beside_output = self.output.directory().filter(|directory| !directory.as_os_str().is_empty());
         self.image_dir.as_deref().or(beside_output).unwrap_or(Path::new("."))
     }
 
@@ -77,6 +75,8 @@ pub(super) fn has_user_stacks(recording: &Recording) -> bool {
 pub(super) struct InjectContext<'a> {
     pub(super) options: &'a InjectOptions,
     pub(super) job: &'a Job,
+    /// Knows the outputs, whose names nothing else may get.
+    pub(super) run: &'a Run,
     pub(super) progress: &'a Progress,
     pub(super) outcome: &'a mut Outcome,
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result, Warnings};
 use crate::formats::FORMATS;
 use crate::formats::format::ReadOptions;
 use crate::formats::spans::Spans;
-use crate::io::{InPath, OutPath, Output};
+use crate::io::{InPath, OutPath, Output, Run};
 use crate::model::timeline::Timeline;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::spans::read_spans;
@@ -21,7 +21,7 @@ use crate::pipeline::{Job, Outcome};
 use serde::Serializer;
 use spans::Answers;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What to ask of what.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct StatsOptions {
     pub output: OutPath,
     /// What to ask.
     pub preset: Preset,
+    /// The file in which the questions stood, if they stood in one.
+    pub preset_file: Option<PathBuf>,
     /// How inputs are compared; only for measureme profiles.
     pub compare: Compare,
     /// How many rows of each table at most.
@@ -58,8 +60,9 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     if options.inputs.is_empty() {
         return Err(Error::usage("no input is named"));
     }
-    let mut outcome = Outcome::default();
-    let mut output = Output::create(&options.output)?;
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
+    options.preset_file.iter().for_each(|file| run.has_read(file));
+    let mut output = Output::create(&options.output, &run)?;
     let mut tables = match (options.compare, &options.preset.questions[..]) {
         (Compare::Merge, []) => by_default(options, job, &mut outcome)?,
         (Compare::Merge, _) => spans_of(None, &options.preset, options, job, &mut outcome)?,

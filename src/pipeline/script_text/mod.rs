@@ -19,7 +19,7 @@ use super::job::{Job, Outcome};
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::perf_script::memo::Memo;
 use crate::formats::perf_script::rewrite::{self, Counts, Needs, Rewritten, State, Style, Wanted};
-use crate::io::{self, Bytes, InPath, OutPath, Output, Stream};
+use crate::io::{self, Bytes, InPath, OutPath, Output, Run, Stream};
 use crate::model::process::Processes;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::{self, SourceOptions};
@@ -46,8 +46,8 @@ pub struct FilterOptions {
 }
 
 /// Filters a text.
-pub fn run(input: Stream, options: &FilterOptions, job: &Job) -> Result<Outcome> {
-    let mut out = Output::create(&options.output)?;
+pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Result<Outcome> {
+    let mut out = Output::create(&options.output, run)?;
     let mut outcome = Outcome::default();
     let filter = Filter {
         style: options.style,
@@ -235,10 +235,10 @@ impl Work {
 fn images_directory(output: &OutPath) -> PathBuf {
     let here = || std::env::current_dir().unwrap_or_default();
     match output {
-        OutPath::Stdout => here(),
-        OutPath::Path(path) => {
+        OutPath::Path(path) if !output.is_stream() => {
             std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_else(here)
         }
+        OutPath::Path(_) | OutPath::Stdout => here(),
     }
 }
 

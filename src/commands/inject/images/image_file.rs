@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::formats::elf_image::{AuxMapping, Image};
-use crate::io::{self, NewFile};
+use crate::io::{self, NewFile, Run};
 use crate::model::process::BuildId;
 use crate::model::{Addr, Pid};
 use crate::parallel;
@@ -27,7 +27,7 @@ pub(in crate::commands::inject) struct ImageFile {
     /// Where all of it is mapped, if its code got addresses of its own.
     pub(in crate::commands::inject) base: Option<Addr>,
     /// Whether this run made the file; else the very same was there.
-    pub(super) made: bool,
+    made: bool,
 }
 
 impl ImageFile {
@@ -37,6 +37,7 @@ impl ImageFile {
         aux_mappings: &[AuxMapping],
         pid: Pid,
         directory: &Path,
+        run: &Run,
     ) -> Result<Self> {
         let in_directory = |error: Error| error.in_file(directory);
         let mut new = NewFile::create_in(directory, 0o755).map_err(|error| in_directory(error.into()))?;
@@ -45,6 +46,7 @@ impl ImageFile {
         let written = |path, made| Self { path, build_id, aux_mappings, code_end, base: None, made };
         for number in 1.. {
             let path = directory.join(name(pid, number));
+            run.leave_outputs(&path)?;
             let placed = new.persist_noclobber(&path);
             match placed.map_err(|error| Error::new("cannot be put into its place").because(error).in_file(&path))? {
                 None => return Ok(written(path, true)),
@@ -55,6 +57,14 @@ impl ImageFile {
             }
         }
         Err(in_directory(Error::new(format!("all names for the image of process {pid} are taken"))))
+    }
+
+    /// Takes the file away again, if this run made it: no output came about that refers to it.
+    pub(super) fn take_away(&self) {
+        if self.made {
+            // The run has failed already, for a better reason than this one could be.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -85,6 +95,5 @@ fn same_content(new: &File, path: &Path) -> bool {
     if len(new.metadata()) != len(fs::metadata(path)) {
         return false;
     }
-    let new = new.try_clone().map_err(Error::from).and_then(io::map_open_file);
-    matches!((new, io::map_file(path)), (Ok(a), Ok(b)) if a[..] == b[..])
+    matches!((io::map_spool(new), io::map_file(path)), (Ok(a), Ok(b)) if a[..] == b[..])
 }

@@ -54,8 +54,8 @@ impl<'s, 'data> JitImages<'s, 'data> {
         let unwound = has_user_stacks(recording) && !options.unwinds(recording);
         let unwinding = unwound.then_some(&survey.processes);
         let directory = &made_directory(options.image_directory())?;
-        images
-            .write_all(ImageRequest { code, target, for_viewers: options.relocate, unwinding, directory }, context)?;
+        let (for_viewers, run) = (options.relocate, context.run);
+        images.write_all(ImageRequest { code, target, for_viewers, unwinding, directory, run }, context)?;
         if options.relocate {
             images.set_bases(AddressAllocator::new(&survey.processes, code, target.is_64))?;
         }
@@ -116,9 +116,8 @@ impl<'s, 'data> JitImages<'s, 'data> {
 
 impl Drop for JitImages<'_, '_> {
     fn drop(&mut self) {
-        for image in self.by_pid.values().flatten().filter(|image| image.made && !self.kept) {
-            // The run has failed already, for a better reason than this one could be.
-            let _ = fs::remove_file(&image.path);
+        if !self.kept {
+            self.iter().for_each(ImageFile::take_away);
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::image_file::ImageFile;
 use crate::error::Result;
 use crate::formats::elf_image::{Addressing, ImageBuilder, SlotId, Target};
+use crate::io::Run;
 use crate::model::ancestry::Ancestry;
 use crate::model::code::Code;
 use crate::model::process::Processes;
@@ -26,6 +27,8 @@ pub(super) struct ImageRequest<'a, 'data> {
     pub(super) unwinding: Option<&'a Processes>,
     /// Where the images go.
     pub(super) directory: &'a Path,
+    /// Knows the outputs, whose names no image may get.
+    pub(super) run: &'a Run,
 }
 
 /// The images of a process and what is in them.
@@ -49,7 +52,7 @@ pub(super) struct SegmentPlace {
 impl ProcessImages {
     /// Writes the images of a process that has these segments.
     pub(super) fn write(request: ImageRequest<'_, '_>, pid: Pid, mut segments: Vec<SelectedId>) -> Result<Self> {
-        let ImageRequest { code, target, directory, .. } = request;
+        let ImageRequest { code, target, directory, run, .. } = request;
         // In the order of time, as the builder wants it.
         segments.par_sort_unstable_by_key(|&id| (code.segment(id).from, id));
         let Functions { of_segments, list } = Functions::of(code, &segments);
@@ -67,18 +70,33 @@ impl ProcessImages {
             let image = builder.build();
             let places = slot_of.filter_map(|(id, slot)| Some(place(id, 0, image.place(slot)?.offset)));
             let places = places.collect();
-            return Ok(Self { files: vec![ImageFile::write(&image, &[], pid, directory)?], places, functions });
+            return Ok(Self { files: vec![ImageFile::write(&image, &[], pid, directory, run)?], places, functions });
         };
         let set = builder.build_set(other_files(processes, pid));
         let files = set.images().enumerate();
-        let files = files.map(|(index, image)| ImageFile::write(image, set.aux_mappings(index), pid, directory));
-        let files = files.collect::<Result<_>>()?;
+        let files = files.map(|(index, image)| ImageFile::write(image, set.aux_mappings(index), pid, directory, run));
+        let files = all_or_none(files)?;
         let places = slot_of.filter_map(|(id, slot)| {
             let (image, found) = set.place(slot)?;
             Some(place(id, image, found.offset))
         });
         Ok(Self { files, places: places.collect(), functions })
     }
+}
+
+/// If one cannot be written, those before it go.
+fn all_or_none(written: impl Iterator<Item = Result<ImageFile>>) -> Result<Vec<ImageFile>> {
+    let mut files = Vec::new();
+    for file in written {
+        match file {
+            Ok(file) => files.push(file),
+            Err(error) => {
+                files.iter().for_each(ImageFile::take_away);
+                return Err(error);
+            }
+        }
+    }
+    Ok(files)
 }
 
 /// A piece of code at one address.

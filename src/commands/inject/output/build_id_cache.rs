@@ -8,8 +8,9 @@
 
 use crate::commands::inject::images::ImageFile;
 use crate::error::{Error, Result, Warning, Warnings};
+use crate::io::NewFile;
 use crate::resolve::symbols::files::hex;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Puts an image there; a failure is told and nothing else.
@@ -29,7 +30,10 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let directory = cache.join(relative).join(&id);
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
     fs::create_dir_all(&directory).map_err(|error| fail("make a directory in", error))?;
-    fs::copy(&image.path, directory.join("elf")).map_err(|error| fail("copy into", error))?;
+    // What has this path there is the same image: its build ID is made from all of it.
+    let mut new = NewFile::create_in(&directory, 0o755).map_err(|error| fail("copy into", error))?;
+    let copied = File::open(&image.path).and_then(|mut from| std::io::copy(&mut from, new.file_mut()));
+    copied.and_then(|_| new.persist_noclobber(&directory.join("elf"))).map_err(|error| fail("copy into", error))?;
     let (first, rest) = id.split_at(2);
     let links = cache.join(".build-id").join(first);
     fs::create_dir_all(&links).map_err(|error| fail("make a directory in", error))?;

@@ -3,8 +3,9 @@
 use super::listed_file::{ListedFile, listed};
 use crate::commands::inject::options::KnownBuildIds;
 use crate::commands::inject::survey::SurveyedRecording;
-use crate::error::{Error, Result, Warning, Warnings};
+use crate::error::{Result, Warning, Warnings};
 use crate::formats::perf_data::{Feature, Recording};
+use crate::io;
 use crate::model::process::{BuildId, CpuMode};
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::dso::{Dso, DsoKind};
@@ -13,7 +14,7 @@ use crate::resolve::symbols::files;
 use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Finds build IDs, each once.
 #[derive(Debug)]
@@ -71,11 +72,9 @@ fn kernel_runs(recording: &Recording) -> bool {
 
 /// Reads the list: a build ID in hexadecimal digits, a space, a path.
 fn read_known(known: &KnownBuildIds, warnings: &mut Warnings) -> Result<FxHashMap<Vec<u8>, BuildId>> {
-    let read =
-        |path: &PathBuf| std::fs::read(path).map_err(|error| Error::new("cannot open").because(error).in_file(path));
     let (text, separator, shown) = match known {
         KnownBuildIds::List(text) => (text.clone().into_bytes(), b',', Path::new("--known-build-ids")),
-        KnownBuildIds::File(path) => (read(path)?, b'\n', path.as_path()),
+        KnownBuildIds::File(path) => (io::map_file(path)?.to_vec(), b'\n', path.as_path()),
     };
     let mut known = FxHashMap::default();
     for (number, entry) in text.split(|&byte| byte == separator).enumerate().filter(|(_, entry)| !entry.is_empty()) {

@@ -1,0 +1,120 @@
+//! Which files this process has opened as inputs, and when: no output may take the place of one ([`super::Run`]).
+//!
+//! The log is the process's, not a run's. Inputs are opened in many places, some deep inside and by other threads (the
+//! search for a library's debugging information), and none of them needs to know for whom; outputs are made in a few
+//! places, which all have their [`super::Run`]. What counts for a run is what was opened since it began:
+//!
+//! ```text
+//! run 1  ├──opens A───────────┤
+//! run 2               ├────────────opens B──┤   may write A, not B
+//! run 3                         ├───────────┤   may write A, not B
+//! ```
+//!
+//! So jobs that run one after the other may each write what one before has read. Jobs that run side by side also heed
+//! what the others open meanwhile, and a file that is read by one while another replaces it is worth the refusal. While
+//! no run is under way nothing is remembered; when one ends, what was opened before all that are left is forgotten.
+//!
+//! A file is known by what it is, not by its name, which links and `..` hide.
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// What a file or directory is, whatever it is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+    /// When it was made, where the file system tells: numbers of inodes are used again.
+    born: Option<SystemTime>,
+}
+
+impl FileId {
+    pub(super) fn new(about: &Metadata) -> Self {
+        Self { device: about.dev(), inode: about.ino(), born: about.created().ok() }
+    }
+
+    /// Of the file that a path leads to, if there is one.
+    pub(super) fn at(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|about| Self::new(&about))
+    }
+}
+
+#[derive(Debug)]
+struct Log {
+    /// When the runs began that are under way.
+    runs: Vec<u64>,
+    now: u64,
+    /// Regular files, and directories that are inputs as a whole: when each was opened last.
+    opened: FxHashMap<FileId, u64>,
+}
+
+static LOG: Mutex<Log> = Mutex::new(Log { runs: Vec::new(), now: 0, opened: HashMap::with_hasher(FxBuildHasher) });
+
+fn log() -> MutexGuard<'static, Log> {
+    // Whoever panicked with the log in hand has left it whole: each change is one step.
+    LOG.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The time from which on a run heeds what is opened. Dropped when the run ends.
+#[derive(Debug)]
+pub(super) struct Since(u64);
+
+impl Since {
+    pub(super) fn now() -> Self {
+        let mut log = log();
+        log.now += 1;
+        let now = log.now;
+        log.runs.push(now);
+        Self(now)
+    }
+
+    /// Whether this was opened since then.
+    pub(super) fn was_opened(&self, file: FileId) -> bool {
+        log().opened.get(&file).is_some_and(|&at| at >= self.0)
+    }
+}
+
+impl Drop for Since {
+    fn drop(&mut self) {
+        let mut log = log();
+        log.runs.retain(|&began| began != self.0);
+        match log.runs.iter().copied().min() {
+            Some(oldest) => log.opened.retain(|_, at| *at >= oldest),
+            None => log.opened = FxHashMap::default(),
+        }
+    }
+}
+
+/// Remembers an input. Devices and pipes are none that could be overwritten.
+pub(super) fn remember(file: &File) {
+    if let Ok(about) = file.metadata() {
+        remember_file(&about);
+    }
+}
+
+/// Remembers an input by what is known of it.
+pub(super) fn remember_file(about: &Metadata) {
+    if about.is_file() {
+        add(FileId::new(about));
+    }
+}
+
+/// Remembers a directory that is an input as a whole: nothing may be written into it.
+pub(super) fn remember_directory(path: &Path) {
+    if let Some(directory) = FileId::at(path) {
+        add(directory);
+    }
+}
+
+fn add(file: FileId) {
+    let mut log = log();
+    if !log.runs.is_empty() {
+        let now = log.now;
+        log.opened.insert(file, now);
+    }
+}

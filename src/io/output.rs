@@ -1,0 +1,265 @@
+//! An output under way: a file that appears when it is whole, or a stream.
+
+use super::new_file::NewFile;
+use super::run::{Place, Run};
+use super::target::{self, Target};
+use super::{OutPath, widen};
+use crate::error::{Error, Result};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// An output under way. Dropped without [`Output::commit`], no file appears.
+#[derive(Debug)]
+pub struct Output {
+    inner: Inner,
+    run: Run,
+}
+
+#[derive(Debug)]
+enum Inner {
+    File {
+        new: BufWriter<Writing>,
+        /// What it is called in messages.
+        shown: PathBuf,
+        /// Where it will be, all links followed.
+        path: PathBuf,
+    },
+    Stream(BufWriter<DirectFile>),
+}
+
+const BUFFER: usize = 1 << 18;
+
+/// A new file, written.
+#[derive(Debug)]
+struct Writing(NewFile);
+
+impl Write for Writing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.file_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Something open that is written to directly. If there is a file behind it, what was written cannot be taken back:
+/// not a byte more goes there once it is opened as an input.
+#[derive(Debug)]
+struct DirectFile {
+    file: File,
+    /// Where it is, if it is a file.
+    place: Option<Place>,
+    /// What it is called in messages.
+    shown: PathBuf,
+    run: Run,
+}
+
+impl Write for DirectFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(place) = &self.place {
+            self.run.check(place).map_err(|error| io::Error::other(error.in_file(&self.shown)))?;
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Output {
+    /// Begins an output of a run, if its place is free. The path is tried before the long work: the temporary file is
+    /// made now.
+    pub fn create(path: &OutPath, run: &Run) -> Result<Self> {
+        let inner = Inner::new(path, run).map_err(|error| error.in_file(&path.shown()))?;
+        Ok(Self { inner, run: run.clone() })
+    }
+
+    /// The file behind it where there is a plain one, for copying in the kernel and for writing at offsets.
+    /// Flushes what was written so far.
+    pub fn as_file(&mut self) -> Result<Option<&mut File>> {
+        self.flush()?;
+        Ok(match &mut self.inner {
+            Inner::Stream(_) => None,
+            Inner::File { new, .. } => Some(new.get_mut().0.file_mut()),
+        })
+    }
+
+    /// Appends a stretch of a file, copied by the kernel. `false` if that cannot be done with this output: nothing
+    /// was written then.
+    pub fn copy_from(&mut self, file: &File, range: Range<u64>) -> Result<bool> {
+        let Some(out) = self.as_file()? else { return Ok(false) };
+        let (mut at, mut copied) = (range.start, false);
+        while at < range.end {
+            let left = usize::try_from(range.end - at).unwrap_or(usize::MAX);
+            match rustix::fs::copy_file_range(file, Some(&mut at), &out, None, left) {
+                Ok(0) => return Err(Error::new("the input became shorter while it was copied").at(at)),
+                Ok(_) => copied = true,
+                Err(rustix::io::Errno::INTR) => {}
+                // Not between these two file systems.
+                Err(_) if !copied => return Ok(false),
+                Err(error) => return Err(std::io::Error::from(error).into()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes the output appear, unless its place has become that of an input meanwhile.
+    pub fn commit(mut self) -> Result<()> {
+        self.flush()?;
+        match self.inner {
+            Inner::Stream(_) => Ok(()),
+            Inner::File { new, shown, path } => {
+                let Writing(new) = new.into_inner().map_err(|error| Error::from(error.into_error()))?;
+                Place::named(&path).and_then(|place| self.run.check(&place)).map_err(|error| error.in_file(&shown))?;
+                new.persist(&path)
+                    .map_err(|error| Error::new("cannot be put into its place").because(error).in_file(&shown))
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn new(path: &OutPath, run: &Run) -> Result<Self> {
+        let shown = path.shown();
+        let file = match path {
+            OutPath::Stdout => {
+                let out = target::reopen(1)?;
+                widen(&out);
+                out
+            }
+            OutPath::Path(path) => match Target::of(path)? {
+                Target::File(there) => return Self::file(shown, there, run),
+                Target::Descriptor(number) => target::reopen(number)?,
+                Target::Special(path) => File::options().write(true).open(path)?,
+            },
+        };
+        Self::stream(shown, file, run)
+    }
+
+    fn stream(shown: PathBuf, file: File, run: &Run) -> Result<Self> {
+        let place = Place::open(&file);
+        place.as_ref().map_or(Ok(()), |place| run.claim(place))?;
+        let file = DirectFile { file, place, shown, run: run.clone() };
+        Ok(Self::Stream(BufWriter::with_capacity(BUFFER, file)))
+    }
+
+    fn file(shown: PathBuf, path: PathBuf, run: &Run) -> Result<Self> {
+        run.claim(&Place::named(&path)?)?;
+        let new = NewFile::create_in(path.parent().unwrap_or(Path::new("")), 0o666);
+        let new = new.map_err(|error| Error::new("cannot write there").because(error))?;
+        Ok(Self::File { new: BufWriter::with_capacity(BUFFER, Writing(new)), shown, path })
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.inner {
+            Inner::File { new, .. } => new.write(bytes),
+            Inner::Stream(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.inner {
+            Inner::File { new, .. } => new.flush(),
+            Inner::Stream(out) => out.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::{map_file, map_to_replace, opens_directory};
+    use std::fs;
+
+    #[test]
+    fn an_output_appears_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let out = OutPath::Path(path.clone());
+        let mut dropped = Output::create(&out, &Run::begin()).unwrap();
+        dropped.write_all(b"half").unwrap();
+        drop(dropped);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        let mut whole = Output::create(&out, &Run::begin()).unwrap();
+        whole.write_all(b"whole").unwrap();
+        assert!(!path.exists());
+        whole.commit().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+    }
+
+    fn directory() -> (tempfile::TempDir, impl Fn(&str) -> PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b"] {
+            fs::write(dir.path().join(name), name).unwrap();
+        }
+        let root = dir.path().to_owned();
+        (dir, move |name| root.join(name))
+    }
+
+    fn write(run: &Run, path: PathBuf) -> Result<()> {
+        let mut output = Output::create(&OutPath::Path(path), run)?;
+        output.write_all(b"new")?;
+        output.commit()
+    }
+
+    #[test]
+    fn what_one_run_has_read_another_may_write() {
+        let (_dir, at) = directory();
+        // Of a job beside these, which lasts longer than both.
+        let beside = Run::begin();
+        for (from, to) in [("a", "b"), ("b", "a"), ("b", "a")] {
+            let run = Run::begin();
+            map_file(&at(from)).unwrap();
+            assert!(write(&run, at(from)).unwrap_err().is_usage());
+            write(&run, at(to)).unwrap();
+        }
+        drop(beside);
+    }
+
+    #[test]
+    fn what_is_opened_after_the_output_was_begun_is_not_replaced() {
+        let (_dir, at) = directory();
+        let run = Run::begin();
+        let output = Output::create(&OutPath::Path(at("a")), &run).unwrap();
+        map_file(&at("a")).unwrap();
+        assert!(output.commit().unwrap_err().is_usage());
+        assert_eq!(fs::read(at("a")).unwrap(), b"a");
+    }
+
+    #[test]
+    fn what_is_read_to_be_replaced_is_replaced() {
+        let (_dir, at) = directory();
+        let run = Run::begin();
+        assert_eq!(&map_to_replace(&at("a")).unwrap()[..], b"a");
+        write(&run, at("a")).unwrap();
+        assert_eq!(fs::read(at("a")).unwrap(), b"new");
+    }
+
+    #[test]
+    fn two_outputs_have_two_places() {
+        let (_dir, at) = directory();
+        std::os::unix::fs::symlink("new", at("link")).unwrap();
+        let run = Run::begin();
+        let first = Output::create(&OutPath::Path(at("new")), &run).unwrap();
+        assert!(Output::create(&OutPath::Path(at("link")), &run).unwrap_err().is_usage());
+        assert!(run.leave_outputs(&at("new")).unwrap_err().is_usage());
+        run.leave_outputs(&at("other")).unwrap();
+        first.commit().unwrap();
+        assert!(Output::create(&OutPath::Path(at("new")), &run).unwrap_err().is_usage());
+    }
+
+    #[test]
+    fn nothing_is_written_into_a_directory_that_is_an_input() {
+        let (dir, at) = directory();
+        let run = Run::begin();
+        opens_directory(dir.path());
+        assert!(write(&run, at("new")).unwrap_err().is_usage());
+        assert!(!at("new").exists());
+    }
+}

@@ -1,0 +1,133 @@
+//! One run of a job: the one place that says which outputs may be written.
+//!
+//! An output is refused (exit status 2) if it would take the place of what the run reads, or of another of its
+//! outputs. Inputs may be opened after an output was begun, so this is asked twice: when the output is created, before
+//! the long work, and when it gets its name. Both times nothing has been touched.
+//!
+//! | output | refused if |
+//! |---|---|
+//! | a file | it is a file that was opened (by any name: links are followed), or stands in a recording's directory |
+//! | standard output, another descriptor | it is a file that was opened, as cat refuses it |
+//! | both | another output of this run goes there |
+
+use super::opened::{self, FileId, Since};
+use crate::error::{Error, Result};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A run under way: what is opened from its beginning on are its inputs, and what it creates are its outputs.
+///
+/// ```
+/// # use jitgraft::io::{OutPath, Output, Run, map_file};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("recording");
+/// # std::fs::write(&path, "precious").unwrap();
+/// let run = Run::begin();
+/// let input = map_file(&path).unwrap();
+/// let refused = Output::create(&OutPath::Path(path), &run).unwrap_err();
+/// assert!(refused.is_usage());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Run(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    since: Since,
+    outputs: Mutex<Vec<Place>>,
+}
+
+/// Where an output goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Under a name, in place of the file that has it.
+    Name { directory: FileId, name: OsString, taken_by: Option<FileId> },
+    /// Into an open file.
+    Open(FileId),
+}
+
+impl Run {
+    /// Begins one, before anything is opened.
+    pub fn begin() -> Self {
+        Self(Arc::new(Shared { since: Since::now(), outputs: Mutex::default() }))
+    }
+
+    /// Counts a file as opened that was read before the run began.
+    pub fn has_read(&self, path: &Path) {
+        if let Ok(about) = std::fs::metadata(path) {
+            opened::remember_file(&about);
+        }
+    }
+
+    /// Refuses a name that an output of this run will get: for files that are made beside the outputs.
+    pub fn leave_outputs(&self, path: &Path) -> Result<()> {
+        let place = Place::named(path).map_err(|error| error.in_file(path))?;
+        if self.outputs(|outputs| outputs.iter().any(|other| other.is(&place))) {
+            return Err(twice().in_file(path));
+        }
+        Ok(())
+    }
+
+    /// Takes a place for an output.
+    pub(super) fn claim(&self, place: &Place) -> Result<()> {
+        self.check(place)?;
+        self.outputs(|outputs| {
+            if outputs.iter().any(|other| other.is(place)) {
+                return Err(twice());
+            }
+            outputs.push(place.clone());
+            Ok(())
+        })
+    }
+
+    /// Whether it is no input, as far as is known by now.
+    pub(super) fn check(&self, place: &Place) -> Result<()> {
+        let since = &self.0.since;
+        match place {
+            Place::Name { directory, .. } if since.was_opened(*directory) => {
+                Err(Error::usage("is in the directory of a recording that is read: choose another output"))
+            }
+            Place::Name { taken_by: Some(file), .. } | Place::Open(file) if since.was_opened(*file) => {
+                Err(Error::usage("is an input, too: choose another output"))
+            }
+            Place::Name { .. } | Place::Open(_) => Ok(()),
+        }
+    }
+
+    fn outputs<T>(&self, f: impl FnOnce(&mut Vec<Place>) -> T) -> T {
+        f(&mut self.0.outputs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn twice() -> Error {
+    Error::usage("is where another output of this run goes: choose another output")
+}
+
+impl Place {
+    /// The place of a file that has all links followed but the last.
+    pub(super) fn named(path: &Path) -> Result<Self> {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let directory = std::fs::metadata(parent).map_err(|error| Error::new("cannot write there").because(error))?;
+        let name = path.file_name().unwrap_or_default().to_owned();
+        Ok(Self::Name { directory: FileId::new(&directory), name, taken_by: FileId::at(path) })
+    }
+
+    /// The place of what is written to an open file; `None` if nothing is kept there: a device, a pipe.
+    pub(super) fn open(file: &File) -> Option<Self> {
+        let about = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some(Self::Open(FileId::new(&about)))
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Name { directory, name, .. }, Self::Name { directory: other, name: its, .. }) => {
+                (directory, name) == (other, its)
+            }
+            (Self::Name { taken_by, .. }, Self::Open(file)) | (Self::Open(file), Self::Name { taken_by, .. }) => {
+                taken_by.as_ref() == Some(file)
+            }
+            (Self::Open(file), Self::Open(other)) => file == other,
+        }
+    }
+}

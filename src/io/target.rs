@@ -1,0 +1,116 @@
+//! Where the path of an output leads.
+//!
+//! A link is written through, as cp and perf do: what it leads to is replaced, or made, and the link stays. A path
+//! that leads to an open descriptor of this process (`/dev/stdout`, `/dev/fd/3`) means that descriptor, with its offset
+//! and its append mode, and not the file behind it.
+
+use crate::error::{Error, Result};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What an output is written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    /// This open descriptor of this process.
+    Descriptor(u32),
+    /// A device or a pipe, which cannot be replaced.
+    Special(PathBuf),
+    /// A file, there or not: its directory, with all links followed, and its name.
+    File(PathBuf),
+}
+
+/// As many links as Linux follows.
+const MAX_LINKS: usize = 40;
+
+impl Target {
+    /// Follows a path. Nothing is opened: a named pipe would wait for its reader.
+    pub(super) fn of(path: &Path) -> Result<Self> {
+        let about = fs::metadata(path);
+        if about.as_ref().is_ok_and(fs::Metadata::is_dir) {
+            return Err(Error::new("is a directory"));
+        }
+        if path.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(Error::new("is no directory"));
+        }
+        let target = follow(path).map_err(|error| Error::new("cannot write there").because(error))?;
+        let is_special = about.is_ok_and(|about| !about.is_file());
+        Ok(match target {
+            Self::File(_) if is_special => Self::Special(path.to_owned()),
+            other => other,
+        })
+    }
+
+    /// Whether it is written from front to back, as it is, and never replaced.
+    pub(super) fn is_stream(&self) -> bool {
+        !matches!(self, Self::File(_))
+    }
+}
+
+fn follow(path: &Path) -> io::Result<Target> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = parent.unwrap_or(Path::new(".")).canonicalize()?;
+        if let Some(descriptor) = descriptor(&directory, name) {
+            return Ok(Target::Descriptor(descriptor));
+        }
+        let there = directory.join(name);
+        match fs::read_link(&there) {
+            Ok(to) => path = directory.join(to),
+            Err(_) => return Ok(Target::File(there)),
+        }
+    }
+    Err(rustix::io::Errno::LOOP.into())
+}
+
+/// The descriptor of this process that a name stands for.
+fn descriptor(directory: &Path, name: &OsStr) -> Option<u32> {
+    let own = |path: &str| fs::canonicalize(path).is_ok_and(|own| own == directory);
+    let number = name.to_str()?.parse().ok()?;
+    ["/proc/self/fd", "/proc/thread-self/fd"].into_iter().any(own).then_some(number)
+}
+
+/// Opens a descriptor of this process again, to be written.
+pub(super) fn reopen(descriptor: u32) -> io::Result<File> {
+    let copy = match descriptor {
+        0 => io::stdin().as_fd().try_clone_to_owned()?,
+        1 => io::stdout().as_fd().try_clone_to_owned()?,
+        2 => io::stderr().as_fd().try_clone_to_owned()?,
+        // Its offset cannot be had, but what was written before stays.
+        other => return File::options().append(true).open(format!("/proc/self/fd/{other}")),
+    };
+    Ok(copy.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_are_followed_to_a_file_that_need_not_be_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join("below")).unwrap();
+        symlink("below/../second", root.join("first")).unwrap();
+        symlink(root.join("below/new"), root.join("second")).unwrap();
+        assert_eq!(Target::of(&root.join("first")).unwrap(), Target::File(root.join("below/new")));
+        symlink("loop", root.join("loop")).unwrap();
+        for wrong in ["loop", "below", "missing/new", "new/", "below/.."] {
+            assert!(Target::of(&root.join(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn descriptors_and_devices_are_written_as_they_are() {
+        for (path, number) in [("/dev/stdout", 1), ("/dev/stderr", 2), ("/proc/self/fd/7", 7), ("/dev/fd/1", 1)] {
+            assert_eq!(Target::of(Path::new(path)).unwrap(), Target::Descriptor(number), "{path}");
+        }
+        assert_eq!(Target::of(Path::new("/dev/null")).unwrap(), Target::Special("/dev/null".into()));
+    }
+}
