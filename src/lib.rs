@@ -25,14 +25,92 @@
 //! exceptions). *Converters* (collapse, flamegraph, report, export, stats) turn any input into stacks
 //! ([`model::stacks::Profile`]) and stacks into any output. `doctor` loads a recording as they do, and tells what
 //! stayed without a name and why. All get their code map from `sources` and ask `resolve` the same question.
+//!
+//! # The front door
+//!
+//! Read any profile into stacks, with names for the addresses of JIT code:
+//!
+//! ```
+//! use jitgraft::{FrameKind, InPath, Job, Keep, LoadOptions, Outcome, Row, load};
+//!
+//! let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));
+//! let mut outcome = Outcome::default();
+//! let profile = load(&[input], Keep::Sums, &LoadOptions::default(), &Job::quiet()?, &mut outcome)?;
+//!
+//! let leaf_of = |row: &Row| profile.frames_up(row.stack).next().map(|frame| *profile.frame_of(frame));
+//! let in_jit = |row: &&Row| leaf_of(row).is_some_and(|leaf| leaf.kind == FrameKind::Jit);
+//! let hottest = profile.series[0].rows.iter().filter(in_jit).max_by_key(|row| row.weight).unwrap();
+//! assert_eq!(profile.name_of(leaf_of(hottest).unwrap().name), br"TRACE-8$App\Deep\mandel$5");
+//! assert_eq!((hottest.weight, hottest.count), (198_198_198, 198)); // nanoseconds, samples
+//! # Ok::<(), jitgraft::Error>(())
+//! ```
+//!
+//! Look an address up in the [`CodeMap`] of a jitdump:
+//!
+//! ```
+//! use jitgraft::{Addr, Job, Pid, Processes, SourceOptions, Warnings, find_sources};
+//!
+//! let dump = "fixtures/php-recording/jit-31795.dump".into();
+//! let options = SourceOptions { jitdump: vec![dump], ..SourceOptions::default() };
+//! let (job, mut warnings) = (Job::quiet()?, Warnings::new());
+//! let processes = Processes::default(); // a recording would tell of forks and clocks
+//! let found = find_sources(&processes, &options, None, &mut warnings);
+//! let code_map = found.load(&processes, &job.pool, &mut warnings).map;
+//!
+//! let hit = code_map.lookup(Pid(31795), Addr(0x5562_0040_00b0), None).unwrap();
+//! assert_eq!(code_map.code(hit.code).name, b"JIT$$exception_handler_undef");
+//! # Ok::<(), jitgraft::Error>(())
+//! ```
+//!
+//! Write an ELF image of code that was made at run time, for tools that read ELF:
+//!
+//! ```
+//! use jitgraft::{Addr, Addressing, Code, ElfTarget, Endian, ImageBuilder, OriginId};
+//!
+//! let code = Code::new(b"answer", Addr(0x7f00_0000_1000), &[0xb8, 42, 0, 0, 0, 0xc3], OriginId(0));
+//! let mut builder = ImageBuilder::new(ElfTarget::new(62, Endian::Little), Addressing::FileOffset); // 62: x86-64
+//! builder.add(&code, code.addr);
+//! let mut elf = std::io::Cursor::new(Vec::new());
+//! let written = builder.build().write(&mut elf)?;
+//! assert_eq!(&elf.get_ref()[..4], b"\x7fELF");
+//! # Ok::<(), jitgraft::Error>(())
+//! ```
+//!
+//! Only what is shown here is meant to last. The rooms are public for the program, its tests, benches and fuzz
+//! targets; they are hidden from these pages and change from version to version.
 
+#[doc(hidden)]
 pub mod cli;
+#[doc(hidden)]
 pub mod commands;
+#[doc(hidden)]
 pub mod error;
+#[doc(hidden)]
 pub mod formats;
+#[doc(hidden)]
 pub mod io;
+#[doc(hidden)]
 pub mod model;
+#[doc(hidden)]
 pub mod parallel;
+#[doc(hidden)]
 pub mod pipeline;
+#[doc(hidden)]
 pub mod resolve;
+#[doc(hidden)]
 pub mod sources;
+
+pub use error::{Error, Result, Warning, Warnings};
+pub use formats::cursor::Endian;
+pub use formats::elf_image::{Addressing, Image, ImageBuilder, Target as ElfTarget};
+pub use io::InPath;
+pub use model::code::{Code, OriginId};
+pub use model::process::Processes;
+pub use model::stacks::{Frame, FrameKind, Keep, Profile, Row, Series, Track, Unit};
+pub use model::tier::Tier;
+pub use model::{Addr, Nanos, Pid, Tid};
+pub use parallel::Pool;
+pub use pipeline::any::{LoadOptions, load};
+pub use pipeline::{Job, Outcome};
+pub use resolve::code_map::{CodeMap, Hit};
+pub use sources::{Found, SourceOptions, find as find_sources};

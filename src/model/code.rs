@@ -21,6 +21,14 @@ pub struct Code<'data> {
     pub origin: OriginId,
 }
 
+impl<'data> Code<'data> {
+    /// A piece of machine code without lines and unwinding information.
+    pub fn new(name: &'data [u8], addr: Addr, bytes: &'data [u8], origin: OriginId) -> Self {
+        let (size, lines) = (bytes.len() as u64, Lines::default());
+        Self { name, addr, size, bytes: Some(bytes), lines, unwind: None, origin }
+    }
+}
+
 /// Which dump or map a piece of code comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OriginId(pub u32);

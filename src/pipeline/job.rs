@@ -1,6 +1,6 @@
 //! What every job is given, and what it leaves to be said.
 
-use crate::error::Warnings;
+use crate::error::{Result, Warnings};
 use crate::parallel::Pool;
 
 /// What every job runs with.
@@ -12,6 +12,13 @@ pub struct Job {
     pub quiet: bool,
     /// `-v`: details on stderr while it runs.
     pub verbose: bool,
+}
+
+impl Job {
+    /// One that says nothing, with a thread for each processor.
+    pub fn quiet() -> Result<Self> {
+        Ok(Self { pool: Pool::new(None)?, quiet: true, verbose: false })
+    }
 }
 
 /// What a job leaves to be said when it is done.

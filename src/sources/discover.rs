@@ -18,7 +18,6 @@ use crate::formats::jitdump;
 use crate::io::Bytes;
 use crate::model::process::{Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
-use crate::parallel::Pool;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -56,13 +55,7 @@ impl Found {
 }
 
 /// Finds and opens the sources. `beside` is the directory of the input.
-pub fn find(
-    processes: &Processes,
-    options: &SourceOptions,
-    beside: Option<&Path>,
-    _pool: &Pool,
-    warnings: &mut Warnings,
-) -> Found {
+pub fn find(processes: &Processes, options: &SourceOptions, beside: Option<&Path>, warnings: &mut Warnings) -> Found {
     let mut finder = Finder {
         processes,
         options,

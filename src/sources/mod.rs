@@ -6,7 +6,7 @@
 //! every dump and map. One that is missing, foreign or broken never stops the others.
 //!
 //! ```text
-//! let found = sources::find(&processes, &options, beside, &pool, &mut warnings);
+//! let found = sources::find(&processes, &options, beside, &mut warnings);
 //! let loaded = found.load(&processes, &pool, &mut warnings);
 //! loaded.map.lookup(pid, addr, time)
 //! ```

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::model::Pid;
 use crate::model::process::{Process, Processes};
 use crate::model::runtimes::RUNTIMES;
-use crate::pipeline::{Job, Outcome};
+use crate::pipeline::Outcome;
 use crate::sources::{Found, find};
 use std::path::Path;
 
@@ -20,12 +20,7 @@ pub(super) struct CodeSources {
 }
 
 /// `pid` is what the file says.
-pub(super) fn code_sources(
-    pid: Option<Pid>,
-    options: &CallgrindOptions,
-    job: &Job,
-    outcome: &mut Outcome,
-) -> Result<CodeSources> {
+pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome: &mut Outcome) -> Result<CodeSources> {
     let said = options.pid.or(pid);
     let Some(pid) = said
         .or_else(|| (!options.sources.perf_map.is_empty() || !options.sources.jitdump.is_empty()).then_some(Pid(0)))
@@ -39,7 +34,7 @@ pub(super) fn code_sources(
     let beside = options
         .path()
         .map(|path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
-    let found = find(&processes, &options.sources, beside, &job.pool, &mut outcome.warnings);
+    let found = find(&processes, &options.sources, beside, &mut outcome.warnings);
     if found.is_empty() {
         return Err(Error::new(format!(
             "no perf-{pid}.map and no jit-{pid}.dump is beside it, in /tmp or where --perf-map and --jitdump say: run the \

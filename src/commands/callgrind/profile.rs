@@ -21,7 +21,7 @@ pub(super) fn run(file: &File, options: &CallgrindOptions, run: &Run, job: &Job)
     let mut outcome = Outcome::default();
     let index = stream::index(file, job)?;
     let pid = index.header.pid.or_else(|| options.pid_in_name()).map(Pid);
-    let CodeSources { found, processes, pid } = code_sources(pid, options, job, &mut outcome)?;
+    let CodeSources { found, processes, pid } = code_sources(pid, options, &mut outcome)?;
     let raw = raw_code(options, pid)?;
     let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
     warn_of_others(&loaded.accounts, pid, options, &mut outcome);

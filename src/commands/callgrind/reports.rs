@@ -29,7 +29,7 @@ pub(super) fn run(
     }
     let mut outcome = Outcome::default();
     let pid = pid(report, head).or_else(|| options.pid_in_name()).map(Pid);
-    let CodeSources { found, processes, pid } = code_sources(pid, options, job, &mut outcome)?;
+    let CodeSources { found, processes, pid } = code_sources(pid, options, &mut outcome)?;
     let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
     let names = CodeNames::new(&loaded.map, pid, Vec::new(), &job.pool);
     let lookup = |addr| {

@@ -67,7 +67,7 @@ fn examine(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outc
     let (path, warnings) = (&shown(path), &mut outcome.warnings);
     let streams = Streams::open(&input, path, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
-    let memory = Memory::find(&survey, &options.recording, job, warnings);
+    let memory = Memory::find(&survey, &options.recording, warnings);
     let resolution = Resolution::new(&survey, &memory, &options.recording, job, warnings);
     let samples = &resolution.samples(Keep::Sums, job, warnings)?;
     let named = &resolution.name(&samples.chains, job, warnings);

@@ -3,7 +3,6 @@
 use super::options::RecordingOptions;
 use super::survey::Survey;
 use crate::error::Warnings;
-use crate::pipeline::job::Job;
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found};
 use std::path::Path;
@@ -19,9 +18,9 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Looks for dumps and maps.
-    pub(crate) fn find(survey: &Survey<'_>, options: &RecordingOptions, job: &Job, warnings: &mut Warnings) -> Self {
+    pub(crate) fn find(survey: &Survey<'_>, options: &RecordingOptions, warnings: &mut Warnings) -> Self {
         let processes = &survey.processes;
-        let found = sources::find(processes, &options.sources, beside(survey.path), &job.pool, warnings);
+        let found = sources::find(processes, &options.sources, beside(survey.path), warnings);
         Self { spaces: AddressSpaces::new(processes), found }
     }
 }

@@ -113,7 +113,7 @@ impl Filter<'_> {
         'sources: loop {
             said = Warnings::new();
             let pool = &self.job.pool;
-            let found = sources::find(&processes, self.sources, self.beside.as_deref(), pool, &mut said);
+            let found = sources::find(&processes, self.sources, self.beside.as_deref(), &mut said);
             let loaded = found.load(&processes, pool, &mut said);
             let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline);
             let memos = Spare::default();

@@ -10,6 +10,9 @@
 //! A frame pointer is believed only for the one frame whose code has nothing better: native code above JIT code is
 //! again unwound by its call frame information. Unwinding always ends: the stack pointer must grow, and there is a
 //! greatest depth.
+//!
+//! The unwinder is ours because stacks go through JIT code whose rules come and go with time and process, from the same
+//! code map that names them; the crate framehop, which knows modules only, judges the images in the tests.
 
 pub mod cfi;
 pub mod frame_pointer;

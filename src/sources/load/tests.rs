@@ -50,7 +50,7 @@ fn ask(
 ) -> (Vec<Option<String>>, Vec<String>, Vec<Account>) {
     let pool = Pool::new(NonZeroUsize::new(2)).unwrap();
     let mut warnings = Warnings::new();
-    let found = find(processes, options, Some(beside), &pool, &mut warnings);
+    let found = find(processes, options, Some(beside), &mut warnings);
     let loaded = found.load(processes, &pool, &mut warnings);
     let name = |&(pid, addr, time): &(i32, u64, u64)| {
         let hit = loaded.map.lookup(Pid(pid), Addr(addr), Some(Nanos(time)))?;

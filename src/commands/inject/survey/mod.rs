@@ -50,7 +50,7 @@ impl<'i> SurveyedRecording<'i> {
         match options.jit {
             true => {
                 let beside = options.beside_input();
-                sources::find(&self.processes, &options.sources, beside, &job.pool, &mut outcome.warnings)
+                sources::find(&self.processes, &options.sources, beside, &mut outcome.warnings)
             }
             false => Found::none(),
         }
