@@ -69,7 +69,7 @@ pub(crate) fn load(
     let warnings = &mut outcome.warnings;
     let streams = Streams::open(input, path, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
-    let memory = Memory::find(&survey, options, job, warnings);
+    let memory = Memory::find(&survey, options, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     let samples = resolution.samples(Keep::EachRow, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
@@ -90,7 +90,7 @@ pub(super) fn push(
     let warnings = &mut outcome.warnings;
     let streams = Streams::open(input, path, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
-    let memory = Memory::find(&survey, options, job, warnings);
+    let memory = Memory::find(&survey, options, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     // Rows that go on in batches are read again when all stacks are known and named.
     let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
