@@ -13,6 +13,7 @@ pub mod label;
 pub mod prefix_tree;
 pub mod process;
 pub mod programs;
+pub mod ranges;
 pub mod runtimes;
 pub mod stacks;
 pub mod threads;

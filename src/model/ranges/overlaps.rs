@@ -1,0 +1,152 @@
+//! Finds which of many ranges, which may overlap each other, overlap a range.
+//!
+//! The ranges stand in the order of their starts. The middle of the list, and of each half, quarter and so on, knows the
+//! largest end in it: an interval tree without pointers, in which binary search leaves out what ends too early.
+
+use std::ops::Range;
+
+/// Something with a range.
+pub trait Span {
+    /// First address, and one past the last.
+    fn range(&self) -> Range<u64>;
+}
+
+/// Things with ranges, by the starts of these.
+#[derive(Debug, Clone)]
+pub struct Overlaps<T> {
+    list: Vec<T>,
+    /// At the middle of a stretch of the list: the largest end in the stretch.
+    ends: Vec<u64>,
+}
+
+impl<T> Default for Overlaps<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), ends: Vec::new() }
+    }
+}
+
+impl<T: Span> Overlaps<T> {
+    /// Those that start at one address stay in the order that they have.
+    pub fn new(mut list: Vec<T>) -> Self {
+        list.sort_by_key(|item| item.range().start);
+        let mut ends = vec![0; list.len()];
+        largest_ends(&list, &mut ends);
+        Self { list, ends }
+    }
+
+    /// Shows `each` that has an address in a range, by their starts.
+    pub fn visit(&self, range: Range<u64>, mut each: impl FnMut(&T)) {
+        self.visit_among(0..self.list.len(), &range, &mut each);
+    }
+
+    fn visit_among(&self, among: Range<usize>, range: &Range<u64>, each: &mut impl FnMut(&T)) {
+        let middle = among.start.midpoint(among.end);
+        if among.is_empty() || self.ends[middle] <= range.start {
+            return;
+        }
+        self.visit_among(among.start..middle, range, each);
+        let item = &self.list[middle];
+        let own = item.range();
+        if own.start < range.end {
+            if range.start < own.end && !own.is_empty() {
+                each(item);
+            }
+            self.visit_among(middle + 1..among.end, range, each);
+        }
+    }
+
+    /// One that holds an address and is `wanted`; of several, the one with the highest start.
+    pub fn find(&self, addr: u64, wanted: impl Fn(&T) -> bool) -> Option<&T> {
+        self.find_among(0..self.list.len(), addr, &wanted)
+    }
+
+    fn find_among(&self, among: Range<usize>, addr: u64, wanted: &impl Fn(&T) -> bool) -> Option<&T> {
+        let middle = among.start.midpoint(among.end);
+        if among.is_empty() || self.ends[middle] <= addr {
+            return None;
+        }
+        let item = &self.list[middle];
+        let own = item.range();
+        if own.start <= addr {
+            let above = self.find_among(middle + 1..among.end, addr, wanted);
+            if above.is_some() {
+                return above;
+            }
+            if addr < own.end && wanted(item) {
+                return Some(item);
+            }
+        }
+        self.find_among(among.start..middle, addr, wanted)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All of them, by their starts.
+    pub fn into_vec(self) -> Vec<T> {
+        self.list
+    }
+}
+
+/// Fills the middles of a stretch and gives the largest end in it.
+fn largest_ends<T: Span>(list: &[T], into: &mut [u64]) -> u64 {
+    let middle = list.len() / 2;
+    let Some(item) = list.get(middle) else { return 0 };
+    let before = largest_ends(&list[..middle], &mut into[..middle]);
+    let behind = largest_ends(&list[middle + 1..], &mut into[middle + 1..]);
+    into[middle] = before.max(behind).max(item.range().end);
+    into[middle]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{Strategy, proptest};
+
+    /// A range with a number.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    struct Item(Range<u64>, usize);
+
+    impl Span for Item {
+        fn range(&self) -> Range<u64> {
+            self.0.clone()
+        }
+    }
+
+    /// Mostly short ones, a few long, some empty.
+    fn items() -> impl Strategy<Value = Vec<Item>> {
+        let len = proptest::prop_oneof![8 => 0..6u64, 1 => 0..100u64];
+        let ranges = proptest::collection::vec((0..100u64, len), 0..60);
+        ranges.prop_map(|ranges| {
+            let item = |(number, (start, len))| Item(start..start + len, number);
+            ranges.into_iter().enumerate().map(item).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn it_finds_what_looking_at_each_finds(items in items(), start in 0..110u64, len in 1..20u64, odd: bool) {
+            let overlaps = Overlaps::new(items.clone());
+            let mut sorted = items.clone();
+            sorted.sort_by_key(|item| item.0.start);
+            let range = start..start + len;
+            let over = |item: &&Item| item.0.clone().any(|at| range.contains(&at));
+            let expected: Vec<&Item> = sorted.iter().filter(over).collect();
+            let mut found = Vec::new();
+            overlaps.visit(range.clone(), |item| found.push(item.clone()));
+            assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+            let wanted = |item: &Item| (item.1 % 2 == 1) == odd;
+            let last = sorted.iter().rev().find(|item| item.0.contains(&start) && wanted(item));
+            assert_eq!(overlaps.find(start, wanted), last);
+            assert_eq!((overlaps.len(), overlaps.is_empty()), (items.len(), items.is_empty()));
+            assert_eq!(overlaps.into_vec(), sorted);
+        }
+    }
+}
