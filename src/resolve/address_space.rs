@@ -19,9 +19,11 @@ use super::dso::{Dso, DsoId, DsoKind, Dsos};
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::backing;
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
+use crate::model::ranges::{Entry, Overlaps, RangeMap, Span};
 use crate::model::{Addr, Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The pid under which perf records kernel maps.
 const KERNEL_PID: Pid = Pid(-1);
@@ -71,10 +73,8 @@ enum Realm {
 /// The life of one address space.
 #[derive(Debug, Default)]
 struct Space {
-    /// Disjoint rectangles, sorted by first address.
-    regions: Vec<Region>,
-    /// The highest end in the subtree of each region, of the balanced tree that binary search walks.
-    tops: Vec<u64>,
+    /// Disjoint rectangles.
+    regions: Overlaps<Region>,
 }
 
 /// One rectangle.
@@ -85,7 +85,6 @@ struct Region {
     end: u64,
     from: Nanos,
     until: Nanos,
-    mapped: Nanos,
     dso: DsoId,
     /// The file-relative address of `start`.
     offset: u64,
@@ -116,14 +115,12 @@ impl AddressSpaces {
         }
         spaces.kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
         for ((pid, realm), mut builder) in builders {
-            let mut space = Space::default();
             if realm == Realm::User
                 && let Some(process) = processes.by_pid.get(&pid)
             {
                 builder.exec_before(Nanos(u64::MAX), process, realm);
             }
-            space.index(builder.finish());
-            spaces.spaces.insert((pid, realm), space);
+            spaces.spaces.insert((pid, realm), Space::new(builder.finish()));
         }
         spaces
     }
@@ -169,11 +166,12 @@ impl AddressSpaces {
     fn kernel_symbols(&mut self, processes: &Processes, builder: &mut Builder) {
         for symbol in &processes.kernel_symbols {
             let end = symbol.addr.0.saturating_add(symbol.len);
-            builder.cut(symbol.addr.0, end, symbol.time);
+            builder.clear(symbol.addr.0..end, symbol.time);
             if !symbol.unregistered {
                 let kind = DsoKind::KernelSymbol;
                 let dso = self.dsos.intern(Dso { path: symbol.name.clone(), build_id: None, kind });
-                builder.insert(symbol.addr.0, end, symbol.time, dso, 0);
+                let shown = Shown { from: symbol.time, dso, offset: 0 };
+                builder.live.insert_into_gap(symbol.addr.0..end, shown);
             }
         }
     }
@@ -221,12 +219,21 @@ fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
 /// Follows one process through its events, in time order.
 #[derive(Debug, Default)]
 struct Builder {
-    /// What is mapped now, by first address.
-    live: BTreeMap<u64, Region>,
+    /// What is mapped now.
+    live: RangeMap<Shown>,
     /// What has ended.
     done: Vec<Region>,
     /// How many of the process's execs have been seen to.
     execs: usize,
+}
+
+/// What a mapping shows.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    from: Nanos,
+    dso: DsoId,
+    /// The file-relative address of its first byte.
+    offset: u64,
 }
 
 impl Builder {
@@ -237,117 +244,77 @@ impl Builder {
         }
         while let Some(&exec) = process.execs.get(self.execs).filter(|&&exec| exec <= time) {
             self.execs += 1;
-            let ended = std::mem::take(&mut self.live);
-            self.done.extend(ended.into_values().map(|region| Region { until: exec, ..region }));
+            self.done.extend(self.live.drain().map(|entry| Region::of(entry, exec)));
         }
     }
 
     fn map(&mut self, mapping: &Mapping, dso: DsoId, kind: DsoKind) {
-        let (start, end) = (mapping.addr.0, mapping.addr.0.saturating_add(mapping.len));
-        if start >= end {
-            return;
-        }
+        let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
         // Anonymous memory is recorded again each time it grows or its protection changes. It is the same all
         // along, so what is there already stays: else a thousand such records would cut each other to pieces.
-        if kind == DsoKind::Anonymous && self.already(start, end, dso) {
+        if kind == DsoKind::Anonymous && self.already(range.clone(), dso) {
             return;
         }
-        self.cut(start, end, mapping.time);
         let absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module);
-        self.insert(start, end, mapping.time, dso, if absolute { start } else { mapping.pgoff });
+        let offset = if absolute { range.start } else { mapping.pgoff };
+        self.clear(range.clone(), mapping.time);
+        self.live.insert_into_gap(range, Shown { from: mapping.time, dso, offset });
     }
 
     /// Whether `dso` already covers all of it.
-    fn already(&self, start: u64, end: u64, dso: DsoId) -> bool {
-        let mut at = start;
-        while at < end {
-            match self.live.range(..=at).next_back() {
-                Some((_, region)) if region.end > at && region.dso == dso => at = region.end,
-                _ => return false,
+    fn already(&self, range: Range<u64>, dso: DsoId) -> bool {
+        let mut covered = range.start;
+        for entry in self.live.overlapping(range.clone()) {
+            if entry.start > covered || entry.value.dso != dso {
+                return false;
             }
+            covered = entry.end;
         }
-        true
-    }
-
-    fn insert(&mut self, start: u64, end: u64, time: Nanos, dso: DsoId, offset: u64) {
-        let region = Region { start, end, from: time, until: Nanos(u64::MAX), mapped: time, dso, offset };
-        self.live.insert(start, region);
+        covered >= range.end
     }
 
     /// Ends what is live in the range; what sticks out on either side lives on.
-    fn cut(&mut self, start: u64, end: u64, time: Nanos) {
-        let first = self.live.range(..=start).next_back().filter(|(_, region)| region.end > start);
-        let first = first.map_or(start, |(&first, _)| first);
-        let hit: Vec<u64> = self.live.range(first..end).map(|(&start, _)| start).collect();
-        for key in hit {
-            let Some(old) = self.live.remove(&key) else { continue };
-            if old.from < time {
-                self.done.push(Region { until: time, ..old });
+    fn clear(&mut self, range: Range<u64>, time: Nanos) {
+        let done = &mut self.done;
+        self.live.clear(range, |entry| {
+            // What was replaced in the instant it came was never there.
+            if entry.value.from < time {
+                done.push(Region::of(entry, time));
             }
-            if old.start < start {
-                self.live.insert(old.start, Region { end: start, from: time.max(old.from), ..old });
-            }
-            if old.end > end {
-                let offset = old.offset.wrapping_add(end - old.start);
-                self.live.insert(end, Region { start: end, offset, from: time.max(old.from), ..old });
-            }
-        }
+        });
     }
 
     fn finish(mut self) -> Vec<Region> {
-        self.done.extend(self.live.into_values());
+        self.done.extend(self.live.drain().map(|entry| Region::of(entry, Nanos(u64::MAX))));
         self.done
     }
 }
 
-impl Space {
-    fn index(&mut self, mut regions: Vec<Region>) {
-        regions.sort_unstable_by_key(|region| (region.start, region.from));
-        self.tops = vec![0; regions.len()];
-        fill_tops(&regions, &mut self.tops);
-        self.regions = regions;
-    }
-
-    fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {
-        let region = self.search(0, self.regions.len(), addr.0, time)?;
-        let offset = region.offset.wrapping_add(addr.0 - region.start);
-        Some(Place { dso: region.dso, offset, mapped: region.mapped, until: region.until })
-    }
-
-    /// Binary search in `low..high` that skips subtrees ending below the address. Depth is the logarithm.
-    fn search(&self, low: usize, high: usize, addr: u64, time: Nanos) -> Option<&Region> {
-        if low >= high {
-            return None;
-        }
-        let middle = low + (high - low) / 2;
-        if self.tops[middle] <= addr {
-            return None;
-        }
-        let region = &self.regions[middle];
-        if region.start <= addr {
-            if addr < region.end && region.from <= time && time < region.until {
-                return Some(region);
-            }
-            if let Some(found) = self.search(middle + 1, high, addr, time) {
-                return Some(found);
-            }
-        }
-        self.search(low, middle, addr, time)
+impl Region {
+    /// Until when something was shown.
+    fn of(entry: Entry<Shown>, until: Nanos) -> Self {
+        let Entry { start, end, skipped, value: Shown { from, dso, offset } } = entry;
+        Self { start, end, from, until, dso, offset: offset.wrapping_add(skipped) }
     }
 }
 
-/// The highest end of each subtree, at the index of its root; returns that of the whole.
-fn fill_tops(regions: &[Region], tops: &mut [u64]) -> u64 {
-    if regions.is_empty() {
-        return 0;
+impl Span for Region {
+    fn range(&self) -> Range<u64> {
+        self.start..self.end
     }
-    let middle = regions.len() / 2;
-    let (left, right) = tops.split_at_mut(middle);
-    let (own, right) = right.split_first_mut().expect("the middle is inside");
-    let below = fill_tops(&regions[..middle], left);
-    let above = fill_tops(&regions[middle + 1..], right);
-    *own = regions[middle].end.max(below).max(above);
-    *own
+}
+
+impl Space {
+    fn new(mut regions: Vec<Region>) -> Self {
+        regions.sort_unstable_by_key(|region| (region.start, region.from));
+        Self { regions: Overlaps::new(regions) }
+    }
+
+    fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {
+        let region = self.regions.find(addr.0, |region| region.from <= time && time < region.until)?;
+        let offset = region.offset.wrapping_add(addr.0 - region.start);
+        Some(Place { dso: region.dso, offset, mapped: region.from, until: region.until })
+    }
 }
 
 #[cfg(test)]
@@ -434,7 +401,7 @@ mod tests {
         let spaces = AddressSpaces::new(&processes(vec![(1, Process { mappings, ..Process::default() })]));
         assert_eq!(at(&spaces, 1, 0x10_0101, 300), hit("/tmp/jitted-1.so", 0x1001));
         assert_eq!(at(&spaces, 1, 0x10_6400, 300).map(|hit| hit.0), Some("//anon".into()));
-        assert_eq!(spaces.spaces[&(Pid(1), Realm::User)].regions.iter().filter(|r| r.mapped.0 == 200).count(), 0);
+        assert_eq!(spaces.spaces[&(Pid(1), Realm::User)].regions.iter().filter(|r| r.from.0 == 200).count(), 0);
     }
 
     #[test]

@@ -90,6 +90,11 @@ impl<T: Span> Overlaps<T> {
     }
 
     /// All of them, by their starts.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.list.iter()
+    }
+
+    /// Takes all of them out, by their starts.
     pub fn into_vec(self) -> Vec<T> {
         self.list
     }
@@ -146,6 +151,7 @@ mod tests {
             let last = sorted.iter().rev().find(|item| item.0.contains(&start) && wanted(item));
             assert_eq!(overlaps.find(start, wanted), last);
             assert_eq!((overlaps.len(), overlaps.is_empty()), (items.len(), items.is_empty()));
+            assert!(overlaps.iter().eq(&sorted));
             assert_eq!(overlaps.into_vec(), sorted);
         }
     }
