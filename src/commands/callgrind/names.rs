@@ -6,10 +6,10 @@
 use crate::formats::callgrind::{CodeLine, JitFunctions};
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
+use crate::model::ranges::{self, RangeMap};
 use crate::parallel::Pool;
 use crate::resolve::code_map::{CodeId, CodeMap, Segment};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
 
 /// The code of one process.
 #[derive(Debug)]
@@ -47,7 +47,8 @@ pub(super) struct JitEntry<'data> {
 impl<'m, 'data> CodeNames<'m, 'data> {
     /// What `pid` had where, in the end. `object` is the name of the object that the code is said to be in.
     pub(super) fn new(map: &'m CodeMap<'data>, pid: Pid, object: Vec<u8>, pool: &Pool) -> Self {
-        let mut painter = Painter { map, entries: Vec::new(), numbers: FxHashMap::default(), spans: BTreeMap::new() };
+        let mut painter =
+            Painter { map, entries: Vec::new(), numbers: FxHashMap::default(), spans: RangeMap::default() };
         let (mut timed, untimed): (Vec<&Segment>, Vec<&Segment>) =
             map.segments().iter().filter(|segment| segment.pid == pid).partition(|segment| is_timed(segment));
         // Untimed code first: what has a time is known better. Of untimed code the map keeps no segments where later
@@ -61,14 +62,15 @@ impl<'m, 'data> CodeNames<'m, 'data> {
             painter.paint(segment.code, segment.start.0, segment.end.0, segment.start.0.wrapping_sub(segment.offset));
         }
         let Painter { mut entries, spans, .. } = painter;
-        tell_apart(&mut entries, spans.values().map(|(_, entry)| *entry));
+        tell_apart(&mut entries, spans.iter().map(|span| span.value));
         let codes: Vec<Code<'_>> = entries.iter().map(|entry| entry.code).collect();
         let files = pool
             .map(codes, |code| code.lines.entries().first().map_or(&b"???"[..], |line| source_file(&code, line.file)));
         for (entry, file) in entries.iter_mut().zip(files) {
             entry.file = file;
         }
-        let spans = spans.into_iter().map(|(start, (end, entry))| CodeSpan { start, end, entry }).collect();
+        let span = |span: ranges::Entry<usize>| CodeSpan { start: span.start, end: span.end, entry: span.value };
+        let spans = spans.iter().map(span).collect();
         Self { map, spans, entries, object }
     }
 
@@ -139,8 +141,8 @@ struct Painter<'m, 'data> {
     map: &'m CodeMap<'data>,
     entries: Vec<JitEntry<'data>>,
     numbers: FxHashMap<(u32, u64), usize>,
-    /// Start → end and entry.
-    spans: BTreeMap<u64, (u64, usize)>,
+    /// The entries, where they can be seen.
+    spans: RangeMap<usize>,
 }
 
 impl<'m, 'data> Painter<'m, 'data> {
@@ -150,27 +152,13 @@ impl<'m, 'data> Painter<'m, 'data> {
             return;
         }
         let entry = self.entry(id, addr);
-        let first = self.spans.range(..=start).next_back().map_or(start, |(at, _)| *at);
-        let under: Vec<(u64, (u64, usize))> = self
-            .spans
-            .range(first..end)
-            .filter(|(_, (until, _))| *until > start)
-            .map(|(at, span)| (*at, *span))
-            .collect();
-        for (at, (until, below)) in under {
-            self.spans.remove(&at);
-            if at < start {
-                self.spans.insert(at, (start, below));
-            }
-            if until > end {
-                self.spans.insert(end, (until, below));
-            }
+        let (code, mut over_other) = (self.entries[entry].code, false);
+        self.spans.insert(start..end, entry, |below| {
             // A map that lists what the dump has loaded is no other code.
-            let (below, code) = (&self.entries[below].code, &self.entries[entry].code);
-            let is_other = below.origin == code.origin && below.name != code.name;
-            self.entries[entry].ambiguous |= is_other;
-        }
-        self.spans.insert(start, (end, entry));
+            let below = &self.entries[below.value].code;
+            over_other |= below.origin == code.origin && below.name != code.name;
+        });
+        self.entries[entry].ambiguous |= over_other;
     }
 
     fn entry(&mut self, id: CodeId, addr: u64) -> usize {

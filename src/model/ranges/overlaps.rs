@@ -34,7 +34,7 @@ impl<T: Span> Overlaps<T> {
         Self { list, ends }
     }
 
-    /// Shows `each` that has an address in a range, by their starts.
+    /// Shows `each` that overlaps a range, by their starts. An empty one overlaps what it stands in the middle of.
     pub fn visit(&self, range: Range<u64>, mut each: impl FnMut(&T)) {
         self.visit_among(0..self.list.len(), &range, &mut each);
     }
@@ -48,7 +48,7 @@ impl<T: Span> Overlaps<T> {
         let item = &self.list[middle];
         let own = item.range();
         if own.start < range.end {
-            if range.start < own.end && !own.is_empty() {
+            if range.start < own.end {
                 each(item);
             }
             self.visit_among(middle + 1..among.end, range, each);
@@ -142,7 +142,7 @@ mod tests {
             let mut sorted = items.clone();
             sorted.sort_by_key(|item| item.0.start);
             let range = start..start + len;
-            let over = |item: &&Item| item.0.clone().any(|at| range.contains(&at));
+            let over = |item: &&Item| item.0.start < range.end && range.start < item.0.end;
             let expected: Vec<&Item> = sorted.iter().filter(over).collect();
             let mut found = Vec::new();
             overlaps.visit(range.clone(), |item| found.push(item.clone()));
