@@ -19,7 +19,7 @@ use super::dso::{Dso, DsoId, DsoKind, Dsos};
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::backing;
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
-use crate::model::ranges::{Entry, Overlaps, RangeMap, Span};
+use crate::model::ranges::{Entry, IntervalTree, RangeMap, Span};
 use crate::model::{Addr, Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ enum Realm {
 #[derive(Debug, Default)]
 struct Space {
     /// Disjoint rectangles.
-    regions: Overlaps<Region>,
+    regions: IntervalTree<Region>,
 }
 
 /// One rectangle.
@@ -307,7 +307,7 @@ impl Span for Region {
 impl Space {
     fn new(mut regions: Vec<Region>) -> Self {
         regions.sort_unstable_by_key(|region| (region.start, region.from));
-        Self { regions: Overlaps::new(regions) }
+        Self { regions: IntervalTree::new(regions) }
     }
 
     fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {

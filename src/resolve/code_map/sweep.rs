@@ -9,6 +9,7 @@ use super::list::{Change, ChangeKind, Codes};
 use super::live::Live;
 use super::stab::Stab;
 use crate::model::process::{Mapping, Process, Processes};
+use crate::model::ranges::{IntervalTree, Span};
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel::Pool;
 use rayon::slice::ParallelSliceMut;
@@ -146,37 +147,41 @@ fn play_group(live: &mut Live, changes: &[Change], cuts: Vec<(Nanos, Range<Addr>
 struct Cuts {
     /// In the order of time.
     execs: Vec<Nanos>,
-    /// By their starts.
-    covers: Vec<(Range<Addr>, Nanos)>,
-    /// The highest end of the covers up to each.
-    highest: Vec<Addr>,
+    files: IntervalTree<File>,
+}
+
+/// Where and when a file was mapped.
+#[derive(Debug, Clone, Copy)]
+struct File {
+    start: Addr,
+    end: Addr,
+    time: Nanos,
+}
+
+impl Span for File {
+    fn range(&self) -> Range<u64> {
+        self.start.0..self.end.0
+    }
 }
 
 impl Cuts {
     fn of(process: &Process) -> Self {
         let covering =
             process.mappings.iter().filter(|mapping| mapping.executable && mapping.backing().ends_jit_code());
-        let range = |mapping: &Mapping| mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len));
-        let mut covers: Vec<_> = covering.map(|mapping| (range(mapping), mapping.time)).collect();
-        covers.sort_by_key(|(range, _)| range.start);
-        let mut end = Addr(0);
-        let highest = covers.iter().map(|(range, _)| {
-            end = end.max(range.end);
-            end
-        });
-        let highest = highest.collect();
+        let file = |mapping: &Mapping| {
+            let end = Addr(mapping.addr.0.saturating_add(mapping.len));
+            File { start: mapping.addr, end, time: mapping.time }
+        };
+        let files = IntervalTree::new(covering.map(file).collect());
         let mut execs = process.execs.clone();
         execs.sort_unstable();
-        Self { execs, covers, highest }
+        Self { execs, files }
     }
 
     /// Those that end something in a stretch of addresses, in the order of time.
     fn over(&self, addresses: Range<Addr>) -> Vec<(Nanos, Range<Addr>)> {
-        let before = self.covers.partition_point(|(range, _)| range.start < addresses.end);
-        let first = self.highest.partition_point(|end| *end <= addresses.start).min(before);
-        let covers = self.covers[first..before].iter().filter(|(range, _)| range.end > addresses.start);
-        let execs = self.execs.iter().map(|&time| (time, Addr(0)..Addr(u64::MAX)));
-        let mut all: Vec<_> = execs.chain(covers.map(|(range, time)| (*time, range.clone()))).collect();
+        let mut all: Vec<_> = self.execs.iter().map(|&time| (time, Addr(0)..Addr(u64::MAX))).collect();
+        self.files.visit(addresses.start.0..addresses.end.0, |file| all.push((file.time, file.start..file.end)));
         all.sort_by_key(|(time, _)| *time);
         all
     }

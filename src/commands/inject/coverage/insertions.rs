@@ -2,11 +2,11 @@
 
 use super::code_uses::{CodeEpoch, CodeUse};
 use super::shadowings::Shadowing;
+use crate::model::ranges::RangeMap;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::resolve::code_map::CodeMap;
 use rayon::slice::ParallelSliceMut;
-use std::collections::BTreeMap;
 
 /// What the record that is inserted for a use of code will map.
 #[derive(Debug, Clone, Copy)]
@@ -57,20 +57,22 @@ fn overlapping(mappings: &[InsertedMapping]) -> usize {
 
 /// Plays the mappings of one process, which are in the order in which they are inserted.
 fn shadowed_among(mappings: &[InsertedMapping], uses: &[(CodeEpoch, CodeUse)], shadowings: &mut Vec<(Pid, Shadowing)>) {
-    let mut visible: BTreeMap<Addr, InsertedMapping> = BTreeMap::new();
+    let mut visible: RangeMap<u32> = RangeMap::default();
     for new in mappings {
         let (epoch, of_new) = uses[new.of_use as usize];
-        // Of what is visible nothing overlaps, so that the ends are in the order of the starts.
-        let below = visible.range(..new.end).rev().map(|(_, old)| *old);
-        let overlapped: Vec<InsertedMapping> = below.take_while(|old| old.end > new.start).collect();
-        for old in overlapped {
-            visible.remove(&old.start);
-            let (other, of_old) = uses[old.of_use as usize];
-            if other.segment != epoch.segment && of_old.last > of_new.first {
-                let by = Some(epoch.segment);
-                shadowings.push((epoch.pid, Shadowing { from: of_new.first, start: new.start, end: new.end, by }));
-            }
-        }
-        visible.insert(new.start, *new);
+        let range = new.start.0..new.end.0;
+        // What is shadowed in part is mapped again as a whole.
+        visible.evict(
+            range.clone(),
+            |_| true,
+            |old| {
+                let (other, of_old) = uses[old.value as usize];
+                if other.segment != epoch.segment && of_old.last > of_new.first {
+                    let by = Some(epoch.segment);
+                    shadowings.push((epoch.pid, Shadowing { from: of_new.first, start: new.start, end: new.end, by }));
+                }
+            },
+        );
+        visible.insert_into_gap(range, new.of_use);
     }
 }

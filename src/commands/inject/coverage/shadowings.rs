@@ -4,9 +4,11 @@
 use super::jit_ranges::JitRanges;
 use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::model::process::Processes;
+use crate::model::ranges::{IntervalTree, Span};
 use crate::model::{Addr, Pid};
 use crate::resolve::code_map::{Segment, SegmentId};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// A range of a process's addresses at which something else is mapped from a record on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,10 +20,16 @@ pub(in crate::commands::inject) struct Shadowing {
     pub(super) by: Option<SegmentId>,
 }
 
-/// All of them, by process.
+/// All of them, by process. Insertions may shadow each other by the hundred thousand.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct Shadowings {
-    by_pid: FxHashMap<Pid, IntervalTree>,
+    by_pid: FxHashMap<Pid, IntervalTree<Shadowing>>,
+}
+
+impl Span for Shadowing {
+    fn range(&self) -> Range<u64> {
+        self.start.0..self.end.0
+    }
 }
 
 impl Shadowings {
@@ -44,74 +52,36 @@ impl Shadowings {
 
     /// Adds further ones.
     pub(in crate::commands::inject) fn extend(&mut self, more: Vec<(Pid, Shadowing)>) {
+        let mut by_pid: FxHashMap<Pid, Vec<Shadowing>> = FxHashMap::default();
         for (pid, shadowing) in more {
-            self.by_pid.entry(pid).or_default().list.push(shadowing);
+            by_pid.entry(pid).or_default().push(shadowing);
         }
-        self.by_pid.values_mut().for_each(IntervalTree::build);
+        for (pid, more) in by_pid {
+            let tree = self.by_pid.entry(pid).or_default();
+            let mut all = std::mem::take(tree).into_vec();
+            all.extend(more);
+            *tree = IntervalTree::new(all);
+        }
     }
 
     /// How many a process has.
     pub(in crate::commands::inject) fn count(&self, pid: Pid) -> usize {
-        self.by_pid.get(&pid).map_or(0, |tree| tree.list.len())
+        self.by_pid.get(&pid).map_or(0, IntervalTree::len)
     }
 
     /// The records that map something else over any of a segment, in order.
     pub(in crate::commands::inject) fn over(&self, pid: Pid, id: SegmentId, segment: &Segment) -> Vec<RecordOrder> {
         let mut found = Vec::new();
         if let Some(tree) = self.by_pid.get(&pid) {
-            let mut note = |shadowing: &Shadowing| {
+            tree.visit(segment.start.0..segment.end.0, |shadowing| {
                 if shadowing.by != Some(id) {
                     found.push(shadowing.from);
                 }
-            };
-            tree.visit(0..tree.list.len(), segment, &mut note);
+            });
         }
         found.sort_unstable();
         found
     }
-}
-
-/// The shadowings of one process by their starts. The middle of each half, quarter and so on knows the highest end in
-/// it: an interval tree without pointers, since insertions may shadow each other by the hundred thousand.
-#[derive(Debug, Default)]
-struct IntervalTree {
-    list: Vec<Shadowing>,
-    /// At the middle of a stretch of the list: the highest end in the stretch.
-    highest: Vec<Addr>,
-}
-
-impl IntervalTree {
-    fn build(&mut self) {
-        self.list.sort_by_key(|shadowing| (shadowing.start, shadowing.from));
-        self.highest = vec![Addr(0); self.list.len()];
-        highest(&self.list, &mut self.highest);
-    }
-
-    /// Shows `each` what overlaps a segment.
-    fn visit(&self, among: std::ops::Range<usize>, segment: &Segment, each: &mut impl FnMut(&Shadowing)) {
-        let middle = among.start.midpoint(among.end);
-        if among.is_empty() || self.highest[middle] <= segment.start {
-            return;
-        }
-        self.visit(among.start..middle, segment, each);
-        let shadowing = &self.list[middle];
-        if shadowing.start < segment.end {
-            if segment.start < shadowing.end {
-                each(shadowing);
-            }
-            self.visit(middle + 1..among.end, segment, each);
-        }
-    }
-}
-
-/// Fills the middles of a stretch and gives the highest end in it.
-fn highest(list: &[Shadowing], into: &mut [Addr]) -> Addr {
-    let middle = list.len() / 2;
-    let Some(shadowing) = list.get(middle) else { return Addr(0) };
-    let before = highest(&list[..middle], &mut into[..middle]);
-    let behind = highest(&list[middle + 1..], &mut into[middle + 1..]);
-    into[middle] = before.max(behind).max(shadowing.end);
-    into[middle]
 }
 
 #[cfg(test)]

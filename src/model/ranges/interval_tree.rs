@@ -1,7 +1,7 @@
-//! Finds which of many ranges, which may overlap each other, overlap a range.
+//! An interval tree without pointers: finds which of many ranges, which may overlap each other, overlap a range.
 //!
 //! The ranges stand in the order of their starts. The middle of the list, and of each half, quarter and so on, knows the
-//! largest end in it: an interval tree without pointers, in which binary search leaves out what ends too early.
+//! largest end in it, by which binary search leaves out what ends too early.
 
 use std::ops::Range;
 
@@ -13,19 +13,19 @@ pub trait Span {
 
 /// Things with ranges, by the starts of these.
 #[derive(Debug, Clone)]
-pub struct Overlaps<T> {
+pub struct IntervalTree<T> {
     list: Vec<T>,
     /// At the middle of a stretch of the list: the largest end in the stretch.
     ends: Vec<u64>,
 }
 
-impl<T> Default for Overlaps<T> {
+impl<T> Default for IntervalTree<T> {
     fn default() -> Self {
         Self { list: Vec::new(), ends: Vec::new() }
     }
 }
 
-impl<T: Span> Overlaps<T> {
+impl<T: Span> IntervalTree<T> {
     /// Those that start at one address stay in the order that they have.
     pub fn new(mut list: Vec<T>) -> Self {
         list.sort_by_key(|item| item.range().start);
@@ -138,21 +138,21 @@ mod tests {
     proptest! {
         #[test]
         fn it_finds_what_looking_at_each_finds(items in items(), start in 0..110u64, len in 1..20u64, odd: bool) {
-            let overlaps = Overlaps::new(items.clone());
+            let tree = IntervalTree::new(items.clone());
             let mut sorted = items.clone();
             sorted.sort_by_key(|item| item.0.start);
             let range = start..start + len;
             let over = |item: &&Item| item.0.start < range.end && range.start < item.0.end;
             let expected: Vec<&Item> = sorted.iter().filter(over).collect();
             let mut found = Vec::new();
-            overlaps.visit(range.clone(), |item| found.push(item.clone()));
+            tree.visit(range.clone(), |item| found.push(item.clone()));
             assert_eq!(found.iter().collect::<Vec<_>>(), expected);
             let wanted = |item: &Item| (item.1 % 2 == 1) == odd;
             let last = sorted.iter().rev().find(|item| item.0.contains(&start) && wanted(item));
-            assert_eq!(overlaps.find(start, wanted), last);
-            assert_eq!((overlaps.len(), overlaps.is_empty()), (items.len(), items.is_empty()));
-            assert!(overlaps.iter().eq(&sorted));
-            assert_eq!(overlaps.into_vec(), sorted);
+            assert_eq!(tree.find(start, wanted), last);
+            assert_eq!((tree.len(), tree.is_empty()), (items.len(), items.is_empty()));
+            assert!(tree.iter().eq(&sorted));
+            assert_eq!(tree.into_vec(), sorted);
         }
     }
 }
