@@ -9,6 +9,7 @@
 use super::format::{ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::call_tree::{CallTree, Spelling};
+use crate::model::runtimes::{RuntimeSet, Tiers};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Track, Unit};
 use std::io::Write;
 use std::path::Path;
@@ -38,6 +39,7 @@ fn parse(line: &[u8]) -> Option<(&[u8], u64)> {
 /// Reads folded stacks.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
+    let mut tiers = Tiers::default();
     let track = profile.track(Track::default());
     let series = profile.series_named("samples", Unit::Samples);
     let mut skipped = Skipped::new("line");
@@ -47,7 +49,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             Some((names, weight)) => {
                 let mut stack = None;
                 for name in names.split(|&byte| byte == b';') {
-                    let frame = frame(&mut profile, name);
+                    let frame = frame(&mut profile, &mut tiers, name);
                     stack = Some(profile.stack(stack, frame));
                 }
                 profile.push(series, Row { track, stack, weight, count: weight, time: None });
@@ -61,7 +63,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-fn frame(profile: &mut Profile, label: &[u8]) -> FrameId {
+fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
     let kind = match label.strip_suffix(b"]").and_then(|label| label.last_chunk()) {
         Some(b"_[k") => FrameKind::Kernel,
         Some(b"_[j") => FrameKind::Jit,
@@ -69,7 +71,9 @@ fn frame(profile: &mut Profile, label: &[u8]) -> FrameId {
         _ => FrameKind::User,
     };
     let name = profile.name(label);
-    profile.frame(Frame::new(name, kind))
+    let jit = label.strip_suffix(b"_[j]");
+    let tier = jit.and_then(|text| tiers.of(name, text, RuntimeSet::default()));
+    profile.frame(Frame { tier, ..Frame::new(name, kind) })
 }
 
 /// Writes one event.
@@ -83,6 +87,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::tier::Tier;
 
     #[test]
     fn what_is_written_is_read_back() {
@@ -94,6 +99,14 @@ mod tests {
         let mut out = Vec::new();
         write(&profile, &WriteOptions::default(), &mut out).unwrap();
         assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(text));
+    }
+
+    #[test]
+    fn jit_code_has_the_tier_that_its_name_tells() {
+        let text = b"node;JS:~f /a.js:1:1_[j];JS:*g /a.js:2:1_[j];JS:*g /a.js:2:1 12\n";
+        let profile = read(text, &ReadOptions::default(), &mut Warnings::new()).unwrap();
+        let tiers: Vec<_> = profile.frames().map(|(_, frame)| frame.tier).collect();
+        assert_eq!(tiers, [None, Some(Tier::Interpreted), Some(Tier::Optimised), None]);
     }
 
     #[test]

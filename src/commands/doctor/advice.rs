@@ -25,7 +25,7 @@ impl Asked<'_> {
 
     /// What the process runs, if it is a runtime.
     pub(super) fn runtime(&self, pid: Pid) -> Option<&'static Runtime> {
-        RuntimeSet::of_files(self.programs.mappings(pid).map(|mapping| &mapping.path[..])).first()
+        RuntimeSet::of_process(self.programs, pid).first()
     }
 
     fn who(&self, pid: Pid) -> String {

@@ -6,6 +6,7 @@ use super::known::{Known, is_record_line};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::model::backing::Backing;
+use crate::model::runtimes::{RuntimeSet, Tiers};
 use crate::model::stacks::{self, FrameKind, Profile, Row, Track, Unit};
 use crate::model::{Nanos, Pid};
 use std::path::Path;
@@ -14,6 +15,7 @@ use std::path::Path;
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut reader = Reader {
         profile: Profile::keeping(options.keep),
+        tiers: Tiers::default(),
         known: Known::default(),
         sample: None,
         skipped: Skipped::new("line"),
@@ -31,6 +33,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 
 struct Reader {
     profile: Profile,
+    tiers: Tiers,
     known: Known,
     sample: Option<Sample>,
     skipped: Skipped,
@@ -112,7 +115,10 @@ impl Reader {
         let kind = if frame.inlined { FrameKind::Inlined } else { kind(frame) };
         // The address decides nothing once the function is known; kept, it would tell equal stacks apart.
         let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
-        self.profile.frame(stacks::Frame { module, addr, ..stacks::Frame::new(name, kind) })
+        // A text does not tell what its processes run.
+        let jit = kind == FrameKind::Jit;
+        let tier = jit.then(|| self.tiers.of(name, frame.symbol, RuntimeSet::default())).flatten();
+        self.profile.frame(stacks::Frame { module, addr, tier, ..stacks::Frame::new(name, kind) })
     }
 
     fn end_sample(&mut self) {
@@ -145,6 +151,7 @@ fn kind(frame: &Frame<'_>) -> FrameKind {
 mod tests {
     use super::*;
     use crate::model::backing::tests::those;
+    use crate::model::tier::Tier;
 
     #[test]
     fn every_sort_of_object_has_its_kind_of_code() {
@@ -209,6 +216,17 @@ mod tests {
         assert_eq!((frames[0].kind, frames[1].line), (FrameKind::Jit, 3));
         let kernel = profile.frames_up(profile.series[1].rows[0].stack).next().unwrap();
         assert_eq!(profile.frame_of(kernel).kind, FrameKind::Kernel);
+    }
+
+    #[test]
+    fn only_jit_code_has_a_tier_and_only_where_its_name_tells() {
+        let (profile, _) = read_text(
+            "node 6 1.000002: cycles: \n\t 7f1 JS:*f /a.js:1:1+0x1 (/tmp/perf-5.map)\n\t 7f2 JS:^f /a.js:1:1+0x1 (/bin/x)\n\
+             \t 7f3 f+0x1 (/tmp/perf-5.map)\n\t 7f4 JS:~g /a.js:9:1+0x1 (/x/jitted-5-3.so)\n\n",
+        );
+        let tiers: Vec<_> =
+            profile.frames_up(profile.series[0].rows[0].stack).map(|id| profile.frame_of(id).tier).collect();
+        assert_eq!(tiers, [Some(Tier::Optimised), None, None, Some(Tier::Interpreted)]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod table;
 mod tiers;
 
 pub use runtime::{Runtime, Switch};
-pub use set::RuntimeSet;
+pub use set::{ProcessRuntimes, RuntimeSet};
 pub use shape::{Shape, TierRule};
 pub use table::RUNTIMES;
 pub use tiers::Tiers;

@@ -1,6 +1,6 @@
 //! What is known of a runtime.
 
-use super::shape::TierRule;
+use super::shape::{Shape, TierRule};
 use crate::model::tier::Tier;
 
 /// A runtime that compiles while it runs.
@@ -24,7 +24,9 @@ pub struct Runtime {
     pub marked_names: &'static [TierRule],
     /// Names that tell the tier only where the process is known to run this runtime.
     pub plain_names: &'static [TierRule],
-    /// The tier of all its other code, if its names need not tell it.
+    /// Names that tell nothing, though others of no shape of their own do.
+    pub untold_names: &'static [Shape],
+    /// The tier of all its other code, if there is but one.
     pub other_names: Option<Tier>,
     /// Names as it spells them, and the tier that each tells.
     pub examples: &'static [(&'static str, Option<Tier>)],

@@ -2,22 +2,22 @@
 
 use super::runtime::Runtime;
 use super::table::RUNTIMES;
-use crate::model::process::Process;
+use crate::model::Pid;
+use crate::model::programs::Programs;
+use rustc_hash::FxHashMap;
 
 /// The runtimes of a process: one may embed another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RuntimeSet(u64);
 
 impl RuntimeSet {
-    /// Those of a process, by what it has mapped since it last replaced its image.
-    pub fn of_process(process: &Process) -> Self {
-        let since = process.execs.last().copied().unwrap_or_default();
-        let mappings = process.mappings.iter().filter(|mapping| mapping.time >= since);
-        Self::of_files(mappings.map(|mapping| &mapping.path[..]))
+    /// Those that a process runs, by what its program has mapped.
+    pub fn of_process(programs: &Programs<'_>, pid: Pid) -> Self {
+        Self::of_files(programs.mappings(pid).map(|mapping| &mapping.path[..]))
     }
 
     /// Those of whatever has mapped these files.
-    pub fn of_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
+    pub(super) fn of_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
         Self::of(paths, Runtime::maps)
     }
 
@@ -50,46 +50,39 @@ fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
+/// The runtimes of the processes of a recording, each looked for once.
+#[derive(Debug)]
+pub struct ProcessRuntimes<'a> {
+    programs: Programs<'a>,
+    known: FxHashMap<Pid, RuntimeSet>,
+}
+
+impl<'a> ProcessRuntimes<'a> {
+    /// Of the processes that run these programs.
+    pub fn new(programs: Programs<'a>) -> Self {
+        Self { programs, known: FxHashMap::default() }
+    }
+
+    /// Those that the process runs.
+    pub fn of(&mut self, pid: Pid) -> RuntimeSet {
+        *self.known.entry(pid).or_insert_with(|| RuntimeSet::of_process(&self.programs, pid))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::process::{CpuMode, Mapping};
-    use crate::model::{Addr, Nanos};
-
-    fn process(mapped: &[(u64, &str)]) -> Process {
-        let mapping = |&(time, path): &(u64, &str)| Mapping {
-            time: Nanos(time),
-            addr: Addr(0),
-            len: 1,
-            pgoff: 0,
-            path: path.as_bytes().to_vec(),
-            build_id: None,
-            executable: true,
-            cpumode: CpuMode::User,
-            offset: 0,
-        };
-        Process { mappings: mapped.iter().map(mapping).collect(), ..Process::default() }
-    }
-
-    fn name(process: &Process) -> Option<&'static str> {
-        RuntimeSet::of_process(process).first().map(|runtime| runtime.name)
-    }
 
     #[test]
     fn a_runtime_is_known_by_what_its_process_maps() {
-        let of = |paths: &[&str]| name(&process(&paths.iter().map(|&path| (0, path)).collect::<Vec<_>>()));
-        assert_eq!(of(&["/usr/bin/python3.13", "/x/_libwasmtime.so"]), Some("Wasmtime"));
-        assert_eq!(of(&["/usr/bin/python3.13", "//anon"]), Some("CPython"));
-        assert_eq!(of(&["/usr/lib/jvm/bin/java", "/usr/lib/jvm/lib/server/libjvm.so"]), Some("OpenJDK"));
-        assert_eq!(of(&["/usr/bin/nodemon", "/usr/lib/libc.so.6"]), None);
-    }
-
-    #[test]
-    fn what_a_process_was_before_its_exec_does_not_count() {
-        let mut launched = process(&[(1, "/usr/bin/node"), (9, "/usr/bin/php8.2")]);
-        assert_eq!(name(&launched), Some("Node.js"));
-        launched.execs.push(Nanos(8));
-        assert_eq!(name(&launched), Some("PHP"));
+        let of = |paths: &[&'static str]| {
+            let files = RuntimeSet::of_files(paths.iter().map(|path| path.as_bytes()));
+            files.iter().map(|runtime| runtime.name).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&["/usr/bin/python3.13", "/x/_libwasmtime.so"]), ["Wasmtime", "CPython"]);
+        assert_eq!(of(&["/usr/bin/python3.13", "//anon"]), ["CPython"]);
+        assert_eq!(of(&["/usr/lib/jvm/bin/java", "/usr/lib/jvm/lib/server/libjvm.so"]), ["OpenJDK"]);
+        assert!(of(&["/usr/bin/nodemon", "/usr/lib/libc.so.6"]).is_empty());
     }
 
     #[test]

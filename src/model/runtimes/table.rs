@@ -17,6 +17,7 @@ const PLAIN: Runtime = Runtime {
     unnamed: "",
     marked_names: &[],
     plain_names: &[],
+    untold_names: &[],
     other_names: None,
     examples: &[],
 };
@@ -130,8 +131,8 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         valgrind: Some("java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
         unnamed: "interpreted methods, which are all one `Interpreter`; in a map, methods that were freed before it was written",
-        // Names of code blobs: share/code/codeBlob.cpp, share/runtime/stubDeclarations.hpp. Which of the two compilers
-        // made a method is in no name.
+        // Methods have their arguments in their names, and not which of the two compilers made them; what has none is a
+        // blob (share/code/codeBlob.cpp).
         marked_names: &[(
             Stub,
             &[
@@ -141,26 +142,11 @@ pub const RUNTIMES: &[Runtime] = &[
                 Starts("C2 Runtime "),
                 Ends(" Runtime1 stub"),
                 Is("I2C/C2I adapters"),
-                Starts("jni_fast_Get"),
             ],
         )],
-        plain_names: &[
-            (Interpreted, &[Is("Interpreter")]),
-            (
-                Stub,
-                &[
-                    Ends(" stub"),
-                    Ends("_stub"),
-                    Ends("Blob"),
-                    Ends(" throw_exception"),
-                    Ends(" adapters"),
-                    Is("adapters"),
-                    Is("native signature handlers"),
-                    Around("resolve_", "_call"),
-                    Around("_", "_Java"),
-                ],
-            ),
-        ],
+        plain_names: &[(Interpreted, &[Is("Interpreter")])],
+        untold_names: &[Holds("(")],
+        other_names: Some(Stub),
         examples: &[
             ("Interpreter", Some(Interpreted)),
             ("StubRoutines (1)", Some(Stub)),
@@ -179,6 +165,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ("NullPointerException at call throw_exception", Some(Stub)),
             ("resolve_opt_virtual_call", Some(Stub)),
             ("_complete_monitor_locking_Java", Some(Stub)),
+            ("jbyte_disjoint_arraycopy_avx3", Some(Stub)),
             ("int java.lang.Object.hashCode()", None),
             ("LW;work(I)J", None),
         ],

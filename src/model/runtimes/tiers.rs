@@ -15,7 +15,11 @@ fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
     let own = || runtimes.iter().find_map(|runtime| told(runtime.marked_names, name));
     let marked = || RUNTIMES.iter().find_map(|runtime| told(runtime.marked_names, name));
     let plain = || runtimes.iter().find_map(|runtime| told(runtime.plain_names, name));
-    own().or_else(marked).or_else(plain).or_else(|| runtimes.first()?.other_names)
+    let other = || {
+        let first = runtimes.first()?;
+        first.other_names.filter(|_| !first.untold_names.iter().any(|shape| shape.fits(name)))
+    };
+    own().or_else(marked).or_else(plain).or_else(other)
 }
 
 /// The tiers of the names of a profile, each looked up once.

@@ -2,9 +2,11 @@
 
 use super::spots::{Spot, Spots};
 use crate::error::Warnings;
+use crate::model::Pid;
 use crate::model::backing::Backing;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::CpuMode;
+use crate::model::runtimes::{ProcessRuntimes, RuntimeSet};
 use crate::model::stacks::FrameKind;
 use crate::parallel::Pool;
 use crate::resolve::dso::{DsoId, DsoKind};
@@ -33,6 +35,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) ip: u64,
     /// What sort of code it is.
     pub(crate) kind: FrameKind,
+    /// What the process runs whose JIT code it is.
+    pub(crate) runtimes: RuntimeSet,
     /// Whether it is no frame, but tells that there are more that are not known.
     pub(crate) truncated: bool,
 }
@@ -57,6 +61,7 @@ struct Told {
     ip: u64,
     back: u64,
     kind: FrameKind,
+    runtimes: RuntimeSet,
     truncated: bool,
     /// Which of the functions that begin at a return address.
     entered: Option<u32>,
@@ -65,18 +70,37 @@ struct Told {
 /// What naming depends on.
 struct Naming<'a> {
     spots: &'a Spots<'a>,
-    origins: &'a [Vec<u8>],
+    origins: &'a [Origin],
+    runtimes: ProcessRuntimes<'a>,
     modules: Vec<Vec<u8>>,
     module_ids: FxHashMap<Vec<u8>, u32>,
-    of_dso: FxHashMap<DsoId, (u32, bool)>,
+    of_dso: FxHashMap<DsoId, Module>,
+}
+
+/// What JIT code is said to be in.
+#[derive(Debug)]
+pub(super) struct Origin {
+    /// The file, or what it would be called.
+    pub(super) file: Vec<u8>,
+    /// Whose code it is; `None` if its runtime did not say so itself.
+    pub(super) pid: Option<Pid>,
+}
+
+/// What a frame is shown under.
+#[derive(Debug, Clone, Copy)]
+struct Module {
+    name: u32,
+    /// What the process runs whose JIT code it holds; `None` if it holds none.
+    jit: Option<RuntimeSet>,
 }
 
 impl Named {
-    /// Names all spots of these chains. `origins` are the files that JIT code is said to be in.
+    /// Names all spots of these chains. `origins` are the sources of JIT code, as the code map counts them.
     pub(super) fn new<'a>(
         chains: &Chains<Spot>,
         spots: &'a Spots<'a>,
-        origins: &'a [Vec<u8>],
+        origins: &'a [Origin],
+        runtimes: ProcessRuntimes<'a>,
         resolver: &Resolver<'_>,
         pool: &Pool,
         warnings: &mut Warnings,
@@ -84,7 +108,7 @@ impl Named {
         let mut locations: Vec<Location> = Vec::new();
         let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
         let (modules, module_ids, of_dso) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
-        let mut naming = Naming { spots, origins, modules, module_ids, of_dso };
+        let mut naming = Naming { spots, origins, runtimes, modules, module_ids, of_dso };
         let mut told = Vec::with_capacity(chains.places().len());
         for spot in chains.places() {
             let next = locations.len() as u32;
@@ -103,10 +127,21 @@ impl Named {
     /// The frames of a spot, innermost first; at least one.
     pub(crate) fn each(&self, place: PlaceId, mut each: impl FnMut(&Shown<'_>)) {
         let (number, told) = self.spots[place.0 as usize];
-        let Told { addr, ip, back, kind, truncated, .. } = told;
+        let Told { addr, ip, back, kind, runtimes, truncated, .. } = told;
         let module = told.module.map(|module| &*self.modules[module as usize]);
-        let unknown =
-            Shown { name: None, offset: 0, module, file: None, line: 0, inlined: false, addr, ip, kind, truncated };
+        let unknown = Shown {
+            name: None,
+            offset: 0,
+            module,
+            file: None,
+            line: 0,
+            inlined: false,
+            addr,
+            ip,
+            kind,
+            runtimes,
+            truncated,
+        };
         let mut texts = &self.frames;
         let mut frames = texts.of(number as usize);
         if let Some(entered) = told.entered {
@@ -159,28 +194,35 @@ impl Naming<'_> {
             CpuMode::Kernel | CpuMode::GuestKernel | CpuMode::Hypervisor => FrameKind::Kernel,
             CpuMode::User | CpuMode::GuestUser | CpuMode::Unknown => FrameKind::User,
         };
+        let mut runtimes = RuntimeSet::default();
         let (module, addr) = match spot.location {
             Location::Code(id, offset) => {
                 kind = FrameKind::Jit;
                 let code = self.spots.codes.code(id);
                 let origin = self.origins.get(code.origin.0 as usize);
-                (origin.map(|origin| self.module(origin)), code.addr.0.wrapping_add(offset))
+                runtimes = self.runtimes_of(origin.and_then(|origin| origin.pid));
+                (origin.map(|origin| self.module(&origin.file)), code.addr.0.wrapping_add(offset))
             }
             Location::File(dso, offset) => {
-                let (module, jit) = self.dso(dso, spot);
-                if jit {
-                    kind = FrameKind::Jit;
+                let module = self.dso(dso, spot);
+                if let Some(those) = module.jit {
+                    (kind, runtimes) = (FrameKind::Jit, those);
                 }
                 // Of branches it is not recorded whose code they are in.
                 if matches!(self.spots.spaces.dsos().get(dso).kind, DsoKind::Kernel | DsoKind::Module) {
                     kind = FrameKind::Kernel;
                 }
-                (Some(module), offset)
+                (Some(module.name), offset)
             }
             Location::Nothing(addr) => (None, addr.0),
         };
         let addr = self.spots.keep_addr.then(|| addr.wrapping_add(back));
-        Told { module, addr, ip: spot.addr.0, back, kind, truncated: *spot == Spot::TRUNCATED, entered: None }
+        let truncated = *spot == Spot::TRUNCATED;
+        Told { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, entered: None }
+    }
+
+    fn runtimes_of(&mut self, pid: Option<Pid>) -> RuntimeSet {
+        pid.map(|pid| self.runtimes.of(pid)).unwrap_or_default()
     }
 
     fn module(&mut self, name: &[u8]) -> u32 {
@@ -194,25 +236,35 @@ impl Naming<'_> {
     }
 
     /// What a thing that was mapped is called, and whether it is an image of JIT code (`perf inject --jit`).
-    fn dso(&mut self, id: DsoId, spot: &Spot) -> (u32, bool) {
+    fn dso(&mut self, id: DsoId, spot: &Spot) -> Module {
         let dso = self.spots.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
             // perf calls such memory by the map that would tell of it.
-            return (self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes()), false);
+            return Module { name: self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes()), jit: None };
         }
         if let Some(&known) = self.of_dso.get(&id) {
             return known;
         }
         let label = if dso.kind == DsoKind::KernelSymbol { b"[bpf]" } else { dso.label() };
-        let jit = label.ends_with(b".so") && memchr::memmem::find(label, b"/jitted-").is_some();
-        let known = (self.module(label), jit);
+        let jit = image_of_jit_code(label).map(|pid| self.runtimes_of(pid));
+        let known = Module { name: self.module(label), jit };
         self.of_dso.insert(id, known);
         known
     }
 }
 
+/// Whether a file is an image of JIT code (`jitted-PID.so`, `jitted-PID-INDEX.so`), and of which process, if its name
+/// tells.
+fn image_of_jit_code(path: &[u8]) -> Option<Option<Pid>> {
+    let name = path.strip_suffix(b".so")?;
+    let name = &name[memchr::memmem::find(name, b"/jitted-")? + b"/jitted-".len()..];
+    let digits = name.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(name.len());
+    Some(std::str::from_utf8(&name[..digits]).ok().and_then(|digits| digits.parse().ok()).map(Pid))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::model::backing::{Backing, tests::those};
 
     #[test]
@@ -221,5 +273,13 @@ mod tests {
             those(|path| Backing::of(path).has_own_name()),
             ["/memfd:doublemapper (deleted)", "anon_inode:[perf_event]"]
         );
+    }
+    #[test]
+    fn images_of_jit_code_tell_their_process() {
+        assert_eq!(image_of_jit_code(b"/x/jitted-77.so"), Some(Some(Pid(77))));
+        assert_eq!(image_of_jit_code(b"/x/jitted-77.2.so"), Some(Some(Pid(77))));
+        assert_eq!(image_of_jit_code(b"/x/jitted-77-3.so"), Some(Some(Pid(77))));
+        assert_eq!(image_of_jit_code(b"/x/jitted-x.so"), Some(None));
+        assert_eq!(image_of_jit_code(b"/x/libjitted-77.so"), None);
     }
 }

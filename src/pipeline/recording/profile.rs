@@ -4,6 +4,7 @@ use super::named::{Named, Shown};
 use super::samples::{SampleRow, Samples};
 use crate::formats::perf_data::Recording;
 use crate::model::chains::PlaceId;
+use crate::model::runtimes::Tiers;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Keep, Profile, Row, Series, StackId, TrackId, UNKNOWN, Unit};
 
 /// A profile with the stacks and threads of a recording, and the numbers that these have in it.
@@ -59,16 +60,17 @@ fn series(name: &str) -> Series {
 /// The frames of every place, outermost first.
 fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[FrameId]>> {
     let places = 0..samples.chains.places().len() as u32;
+    let mut tiers = Tiers::default();
     let frames = places.map(|place| {
         let mut frames = Vec::new();
-        named.each(PlaceId(place), |shown| frames.push(frame(profile, shown)));
+        named.each(PlaceId(place), |shown| frames.push(frame(profile, &mut tiers, shown)));
         frames.reverse();
         frames.into_boxed_slice()
     });
     frames.collect()
 }
 
-fn frame(profile: &mut Profile, shown: &Shown<'_>) -> FrameId {
+fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &Shown<'_>) -> FrameId {
     let name = profile.name(shown.name.unwrap_or(UNKNOWN));
     let module = shown.module.map(|module| profile.name(module));
     let file = shown.file.map(|file| profile.name(file));
@@ -77,5 +79,7 @@ fn frame(profile: &mut Profile, shown: &Shown<'_>) -> FrameId {
         _ if shown.inlined => FrameKind::Inlined,
         _ => shown.kind,
     };
-    profile.frame(Frame { module, file, line: shown.line, addr: shown.addr, ..Frame::new(name, kind) })
+    let jit = shown.name.filter(|_| kind == FrameKind::Jit);
+    let tier = jit.and_then(|text| tiers.of(name, text, shown.runtimes));
+    profile.frame(Frame { module, file, line: shown.line, addr: shown.addr, tier, ..Frame::new(name, kind) })
 }

@@ -2,7 +2,7 @@
 
 use super::counted::Counted;
 use super::memory::Memory;
-use super::named::Named;
+use super::named::{Named, Origin};
 use super::options::RecordingOptions;
 use super::profile::Tables;
 use super::samples::{Context, Reading, Samples};
@@ -13,6 +13,8 @@ use crate::formats::perf_data::Recording;
 use crate::model::Nanos;
 use crate::model::chains::Chains;
 use crate::model::process::Processes;
+use crate::model::programs::Programs;
+use crate::model::runtimes::ProcessRuntimes;
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::job::Job;
 use crate::resolve::Resolver;
@@ -146,7 +148,9 @@ impl<'a> Resolution<'a> {
             options: &self.options.symbols,
             kernel: &kernel,
         };
-        Named::new(chains, &self.spots(), &origins(&self.sources.accounts), &resolver, &job.pool, warnings)
+        let origins: Vec<Origin> = self.sources.accounts.iter().map(origin).collect();
+        let runtimes = ProcessRuntimes::new(Programs::new(&self.survey.processes));
+        Named::new(chains, &self.spots(), &origins, runtimes, &resolver, &job.pool, warnings)
     }
 
     /// Says what was odd about the files that were opened.
@@ -155,10 +159,10 @@ impl<'a> Resolution<'a> {
     }
 }
 
-/// The files that JIT code is said to be in: the image that `inject` makes of a dump, or the perf map; by both,
-/// inferno knows JIT code.
-fn origins(accounts: &[Account]) -> Vec<Vec<u8>> {
-    let name = |account: &Account| match account.kind {
+/// The file that JIT code is said to be in: the image that `inject` makes of a dump, or the perf map; by both, inferno
+/// knows JIT code.
+fn origin(account: &Account) -> Origin {
+    let file = match account.kind {
         Kind::JitDump => {
             let image = account.path.with_file_name(format!("jitted-{}.so", account.pid));
             image.into_os_string().into_vec()
@@ -166,7 +170,7 @@ fn origins(accounts: &[Account]) -> Vec<Vec<u8>> {
         Kind::PerfMap => format!("/tmp/perf-{}.map", account.pid).into_bytes(),
         Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
     };
-    accounts.iter().map(name).collect()
+    Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid) }
 }
 
 /// Which events count.

@@ -13,7 +13,9 @@ use super::call_order::order;
 use super::graph::{CallGraph, GraphFunction};
 use crate::formats::callgrind::grammar::{UNKNOWN, raw_name};
 use crate::model::Pid;
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Series, StackId, Track, Unit};
+use crate::model::runtimes::{RuntimeSet, Tiers};
+use crate::model::stacks::{Frame, FrameId, FrameKind, NameId, Profile, Row, Series, StackId, Track, Unit};
+use crate::model::tier::Tier;
 use std::collections::BinaryHeap;
 
 /// The root of what does not get a stack of its own.
@@ -26,7 +28,10 @@ const MOST_PATHS: usize = 1 << 18;
 pub(super) fn profile_of(graph: &CallGraph) -> Profile {
     let calls = AcyclicCalls::new(graph);
     let mut profile = Profile::new();
-    let frames: Vec<FrameId> = graph.functions.iter().map(|function| frame(&mut profile, function)).collect();
+    let runtimes = RuntimeSet::of_program(program(&graph.command));
+    let mut tiers = Tiers::default();
+    let frame = |function| frame(&mut profile, function, |id, name| tiers.of(id, name, runtimes));
+    let frames: Vec<FrameId> = graph.functions.iter().map(frame).collect();
     let paths = paths(graph, &calls, &frames, &mut profile);
     let track = profile.track(Track { comm: comm(&graph.command), pid: graph.pid.map(Pid), ..Track::default() });
     for (event, name) in graph.events.iter().enumerate() {
@@ -45,11 +50,19 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
 
 /// The program's name out of its command line.
 fn comm(command: &[u8]) -> Vec<u8> {
-    let program = command.trim_ascii().split(u8::is_ascii_whitespace).next().unwrap_or_default();
-    program.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec()
+    program(command).rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec()
 }
 
-fn frame(profile: &mut Profile, function: &GraphFunction) -> FrameId {
+/// The program's path out of its command line.
+fn program(command: &[u8]) -> &[u8] {
+    command.trim_ascii().split(u8::is_ascii_whitespace).next().unwrap_or_default()
+}
+
+fn frame(
+    profile: &mut Profile,
+    function: &GraphFunction,
+    mut tier: impl FnMut(NameId, &[u8]) -> Option<Tier>,
+) -> FrameId {
     let known = |name: &[u8]| !name.is_empty() && name != UNKNOWN;
     let object = Some(&function.object[..]).filter(|name| known(name));
     let file = Some(&function.file[..]).filter(|name| known(name));
@@ -59,8 +72,10 @@ fn frame(profile: &mut Profile, function: &GraphFunction) -> FrameId {
         None if is_raw => FrameKind::Unknown,
         _ => FrameKind::User,
     };
-    let name = profile.name(without_recursion(&function.name));
+    let text = without_recursion(&function.name);
+    let name = profile.name(text);
     let frame = Frame {
+        tier: if kind == FrameKind::Jit { tier(name, text) } else { None },
         module: object.map(|object| profile.name(object)),
         file: file.map(|file| profile.name(file)),
         ..Frame::new(name, kind)
@@ -268,6 +283,18 @@ mod tests {
         let mut lines: Vec<_> = series.rows.iter().map(line).collect();
         lines.sort();
         lines
+    }
+
+    #[test]
+    fn code_of_a_runtime_that_the_command_names_has_its_tier() {
+        let text = "cmd: /usr/bin/rakudo-m -e 1\nevents: Ir\nob=libmoar.so\nfn=MVM_interp_run\n1 10\n\
+            ob=jitted-7.elf\nfn=find_method(nqpmo.nqp:1391)\n1 10\n";
+        let tier = |text: &str| {
+            let profile = profile_of(&read(text.as_bytes(), &mut Warnings::new()).unwrap());
+            profile.frames().map(|(_, frame)| frame.tier).collect::<Vec<_>>()
+        };
+        assert_eq!(tier(text), [None, Some(Tier::Optimised), None]);
+        assert_eq!(tier(&text.replace("rakudo-m", "other")), [None, None, None]);
     }
 
     #[test]
