@@ -45,7 +45,7 @@ impl<'i> SurveyedRecording<'i> {
 
     /// Finds the dumps and maps of the processes, if JIT code is wanted.
     pub(in crate::commands::inject) fn find_sources(&self, context: &mut InjectContext<'_>) -> Found {
-        let InjectContext { options, job, progress, outcome, .. } = context;
+        let InjectContext { options, progress, outcome, .. } = context;
         progress.phase("looking for JIT code");
         match options.jit {
             true => {
