@@ -1,7 +1,7 @@
 //! The mapping records that are inserted: one directly before each sample that is the first to use code which perf
 //! does not see there yet, with that sample's time, so that readers sort it to that place.
 //!
-//! Images whose code got addresses of its own ([`super::samples::relocations`]) are mapped once, as a whole. What else
+//! Images whose code got addresses of its own (`samples::relocations`) are mapped once, as a whole. What else
 //! of an image must be mapped ([`AuxMapping`]) is mapped before its first code, and once more behind every other
 //! record that maps something over it.
 

@@ -3,7 +3,7 @@
 //! | file | what it reads |
 //! |---|---|
 //! | [`chunks`] | a stream, cut between the blocks of functions |
-//! | [`statements`] | a line |
+//! | [`mod@statements`] | a line |
 //! | [`names`] | the value of a line that names something |
 //! | [`positions`] | the columns in front of the costs; it writes them, too |
 //! | [`numbers`] | costs and other numbers |
