@@ -73,6 +73,15 @@ fn packed_inputs_are_unpacked_wherever_they_come_from() {
 }
 
 #[test]
+fn what_comes_through_a_pipe_is_exported_to_every_format() {
+    let folded = b"a;b 2\na 1\n";
+    let chrome = piped(&["export", "--to", "chrome", "-q"], folded);
+    assert!(stdout(&chrome).contains("\"name\":\"b\""), "{}", stderr(&chrome));
+    let spans = piped(&["export", "--to", "chrome", "-q", "--min-duration", "2us"], chrome.stdout.as_slice());
+    assert!(stdout(&spans).contains("\"name\":\"b\""), "{}", stderr(&spans));
+}
+
+#[test]
 fn inputs_are_merged() {
     let dir = Dir::new();
     let (a, b) = (dir.write("a", STACKS), dir.write("b", "main;f;g 1\nother;x 2\n"));

@@ -1,12 +1,18 @@
 //! Walks the table of formats: what holds for every one of them.
 
-use jitgraft::error::Warnings;
-use jitgraft::formats::format::{Read, ReadOptions, WriteOptions};
+use jitgraft::error::{Result, Warnings};
+use jitgraft::formats::format::{Read, ReadOptions, StartSpansFn, WriteOptions};
+use jitgraft::formats::spans::{Done, SpanBytes, SpanInput, Spans, Workers};
 use jitgraft::formats::{FORMATS, detect, named};
 use jitgraft::model::stacks::Profile;
+use jitgraft::model::timeline::{
+    OtherEvent, SliceKind, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter, Timeline,
+};
+use jitgraft::parallel::Pool;
 use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
 #[test]
 fn names_are_unique_words() {
@@ -43,8 +49,56 @@ fn read(bytes: &[u8]) {
     let _ = match detect(bytes).map(|format| format.read) {
         Some(Read::Stacks(read) | Read::Script(read)) => read(bytes, &options, warnings).map(|_| ()),
         Some(Read::Stream(read)) => read(&mut &bytes[..], &options, warnings).map(|_| ()),
-        _ => Ok(()),
+        Some(Read::Spans(of)) => read_spans(&of, bytes, &options, warnings),
+        Some(Read::Addresses | Read::No) | None => Ok(()),
     };
+}
+
+/// In every way.
+fn read_spans(of: &Spans, bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<()> {
+    let input = || SpanInput::whole(bytes);
+    let _ = (of.stacks)(input(), options, warnings);
+    let _ = of.summary.map(|summarize| summarize(input(), warnings));
+    let _ = written(of, bytes, warnings, span_writer());
+    (of.timeline)(input(), &ReadOptions { perfetto_compat: true, ..options.clone() }, warnings)?;
+    (of.timeline)(input(), options, warnings).map(|_| ())
+}
+
+/// Writes every span of the sinks' files.
+#[derive(Debug)]
+struct PassAll<'w>(Box<dyn SpanWriter + 'w>);
+
+impl SpanSink for PassAll<'_> {
+    fn file(&mut self, file: &SpanFile<'_>) -> Result<()> {
+        file.process.map_or(Ok(()), |(pid, name)| self.0.process_name(pid, name))
+    }
+
+    fn wants(&mut self, _: &SpanHead<'_>) -> bool {
+        true
+    }
+
+    fn span(&mut self, _: &SpanHead<'_>, record: &SpanRecord<'_>) -> Result<()> {
+        self.0.span(record)
+    }
+
+    fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
+        self.0.other(event)
+    }
+}
+
+/// All spans of an input in another format.
+fn written(of: &Spans, bytes: &[u8], warnings: &mut Warnings, start: StartSpansFn) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut sink = PassAll(start(&mut out)?);
+    (of.tell)(SpanInput::whole(bytes), &mut sink, warnings)?;
+    sink.0.finish()?;
+    drop(sink);
+    Ok(out)
+}
+
+/// The first format that spans can be written in.
+fn span_writer() -> StartSpansFn {
+    FORMATS.iter().find_map(|format| format.write?.spans).unwrap()
 }
 
 #[test]
@@ -62,6 +116,79 @@ fn cut_and_changed_inputs_do_no_harm() {
             read(&changed);
         }
         assert!(!matches!(detected.read, Read::No), "{name}: {} is detected but cannot be read", detected.name);
+    }
+}
+
+/// The spans that took time: name, begin and duration, sorted.
+fn spans_of(timeline: &Timeline) -> Vec<(String, i64, i64)> {
+    let spans = timeline.slices.iter().filter(|slice| slice.kind != SliceKind::Instant);
+    let named = spans.map(|slice| {
+        let name = String::from_utf8_lossy(timeline.names.text(slice.name)).into_owned();
+        (name, slice.start, slice.duration)
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort();
+    named
+}
+
+#[test]
+fn every_format_of_spans_says_the_same_in_every_way() {
+    let (inputs, options) = (inputs(), ReadOptions::default());
+    let pool = Pool::new(NonZeroUsize::new(3)).unwrap();
+    for format in FORMATS {
+        let Read::Spans(of) = format.read else { continue };
+        let is_input = |bytes: &[u8]| detect(bytes).is_some_and(|detected| detected.name == format.name);
+        let input = inputs.iter().find(|(_, bytes)| is_input(bytes));
+        let (name, bytes) =
+            input.unwrap_or_else(|| panic!("no fixtures/*/input.* of less than 64 KiB is {}", format.name));
+        let warnings = &mut Warnings::new();
+        let spans = spans_of(&(of.timeline)(SpanInput::whole(bytes), &options, warnings).unwrap());
+        assert!(!spans.is_empty(), "{name}: no spans");
+
+        for workers in [&pool as &dyn Workers, SpanInput::whole(bytes).workers] {
+            for bytes in [SpanBytes::Whole { bytes, done: Done::default() }, SpanBytes::Stream(Box::new(&bytes[..]))] {
+                let timeline = (of.timeline)(SpanInput { bytes, workers }, &options, warnings).unwrap();
+                assert!(spans_of(&timeline) == spans, "{name}: depends on how it is read");
+            }
+        }
+
+        let stacks = (of.stacks)(SpanInput::whole(bytes), &options, warnings).unwrap();
+        let calls: u64 = stacks.series.iter().flat_map(|series| &series.rows).map(|row| row.count).sum();
+        assert_eq!(calls, spans.len() as u64, "{name}: its stacks have other spans");
+
+        if let Some(summarize) = of.summary {
+            let summary = summarize(SpanInput::whole(bytes), warnings).unwrap();
+            let calls: u64 = summary.labels.values().map(|totals| totals.count).sum();
+            assert_eq!(calls, spans.len() as u64, "{name}: its summary has other spans");
+        }
+
+        for writer in FORMATS.iter().filter(|writer| writer.write.is_some_and(|write| write.spans.is_some())) {
+            let out = written(&of, bytes, warnings, writer.write.unwrap().spans.unwrap()).unwrap();
+            let Read::Spans(again) = detect(&out).unwrap().read else { panic!("{} is read as no spans", writer.name) };
+            let again = (again.timeline)(SpanInput::whole(&out), &options, warnings).unwrap();
+            assert!(spans_of(&again) == spans, "{name}: {} holds other spans", writer.name);
+        }
+    }
+}
+
+/// What can be done with a format its entry says: who asks for its name forgets the next one.
+#[test]
+fn no_file_compares_the_name_of_a_format() {
+    fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() { files(&path, found) } else { found.push(path) }
+        }
+    }
+    let mut found = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    assert!(found.len() > 100, "{found:?}");
+    for path in found {
+        let text = fs::read_to_string(&path).unwrap();
+        for name in FORMATS.iter().map(|format| format.name) {
+            for compared in [format!("== \"{name}\""), format!("!= \"{name}\""), format!("\"{name}\" =>")] {
+                assert!(!text.contains(&compared), "{}: {compared}: ask Format instead", path.display());
+            }
+        }
     }
 }
 
