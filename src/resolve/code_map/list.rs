@@ -1,6 +1,6 @@
 //! Code and events packed to about 80 bytes a load: a dump may hold millions of loads, of which samples touch few.
 
-use super::CodeId;
+use super::segment::CodeId;
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
 use crate::model::{Addr, Nanos, Pid};
 

@@ -1,7 +1,7 @@
 //! The pieces of code that are there at one moment, while changes are played.
 
 use super::list::{Change, ChangeKind};
-use super::{CodeId, Segment};
+use super::segment::{CodeId, Segment};
 use crate::model::ranges::{Entry, RangeMap};
 use crate::model::{Addr, Nanos, Pid};
 

@@ -19,11 +19,13 @@
 
 mod list;
 mod live;
+mod segment;
 mod selected;
 mod stab;
 mod sweep;
 
 pub use list::CodeList;
+pub use segment::{CodeId, Segment, SegmentId};
 pub use selected::{SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
 use crate::model::ancestry::{Ancestor, Ancestry};
@@ -35,33 +37,6 @@ use list::{ChangeKind, Codes};
 use stab::Stab;
 use std::collections::BTreeMap;
 use sweep::Batch;
-
-/// One load of the code map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CodeId(pub u32);
-
-/// A stretch of addresses that held one piece of code during one stretch of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SegmentId(pub u32);
-
-/// A [`SegmentId`]'s extent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
-    /// The process whose dump said so (a forked child that inherits it asks by its own pid).
-    pub pid: Pid,
-    /// The code there.
-    pub code: CodeId,
-    /// First address.
-    pub start: Addr,
-    /// One past the last address.
-    pub end: Addr,
-    /// Live from; 0 for untimed entries.
-    pub from: Nanos,
-    /// Live until, exclusive; `Nanos(u64::MAX)` if it was never replaced.
-    pub until: Nanos,
-    /// How far into the code `start` is.
-    pub offset: u64,
-}
 
 /// Why a [`Hit`] is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! of code of which few matter.
 
 use super::list::Codes;
-use super::{CodeId, Segment, SegmentId};
+use super::segment::{CodeId, Segment, SegmentId};
 use crate::model::code::Code;
 
 /// Some segments of a code map.

@@ -6,7 +6,7 @@
 //! bounding boxes stand in an array like a heap's. Each split takes the axis that cuts fewer rectangles: addresses
 //! where code lies side by side, times where one place was used again and again.
 
-use super::Segment;
+use super::segment::Segment;
 use crate::model::{Addr, Nanos};
 use crate::parallel;
 use std::cell::Cell;

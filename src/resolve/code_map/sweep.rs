@@ -4,9 +4,9 @@
 //! whose addresses do not meet, and each is played for itself, many of them side by side, each small enough for a
 //! processor's cache.
 
-use super::Segment;
 use super::list::{Change, ChangeKind, Codes};
 use super::live::Live;
+use super::segment::Segment;
 use super::stab::Stab;
 use crate::model::process::{Mapping, Process, Processes};
 use crate::model::ranges::{IntervalTree, Span};
