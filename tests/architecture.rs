@@ -135,3 +135,44 @@ fn threads_and_memory_maps_have_one_place() {
 fn contains(code: &[Token], what: &[Token]) -> bool {
     code.windows(what.len()).any(|window| window == what)
 }
+
+/// How paths begin that the kernel and perf write where no file is mapped.
+const NAMES_OF_MEMORY: &[&str] =
+    &["//anon", "[anon", "/anon_hugepage", "/dev/zero", "/memfd:", "/SYSV", "[heap", "[stack", "anon_inode:"];
+
+/// The only file that tells them apart.
+const TELLS_THEM_APART: &str = "model/backing.rs";
+
+#[test]
+fn what_a_mapping_shows_is_told_in_one_file() {
+    let wrong = names_of_memory(&source_tree());
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+fn names_of_memory(tree: &Tree) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for file in tree.files.iter().filter(|file| file.name != TELLS_THEM_APART) {
+        let texts = file.product.iter().filter_map(Token::text);
+        let named = texts.filter_map(|text| NAMES_OF_MEMORY.iter().find(|name| text.starts_with(**name)));
+        wrong.extend(named.map(|name| {
+            format!(
+                "src/{} asks for paths that begin with {name}: ask a method of model::backing::Backing, or give it one \
+                 for your question",
+                file.name
+            )
+        }));
+    }
+    wrong
+}
+
+#[test]
+fn a_list_of_path_text_elsewhere_is_found() {
+    let asks = "fn f(path: &[u8]) -> bool { path.starts_with(b\"/memfd:\") }".to_owned();
+    let tests = format!("/// `/memfd:x`\n#[cfg(test)] mod tests {{ {asks} }}");
+    let names = ["resolve/dso.rs", "resolve/kernel.rs", "resolve/dso/tests.rs", TELLS_THEM_APART];
+    let texts = [tests, asks.clone(), asks.clone(), asks];
+    let tree = Tree::of(names.map(str::to_owned).into_iter().zip(texts).collect());
+    let wrong = names_of_memory(&tree);
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(wrong[0].starts_with("src/resolve/kernel.rs asks for paths that begin with /memfd:"), "{wrong:?}");
+}
