@@ -4,7 +4,7 @@
 use jitgraft::error::Warnings;
 use jitgraft::formats::perf_data::{Recording, kind};
 use linux_perf_data::linux_perf_event_reader::EventRecord;
-use linux_perf_data::{PerfFileReader, PerfFileRecord};
+use linux_perf_data::{Feature, PerfFileReader, PerfFileRecord};
 use std::io::Cursor;
 
 /// Time, process, thread, ip, period, call chain.
@@ -37,10 +37,32 @@ fn by_us(bytes: &[u8]) -> Vec<Seen> {
     seen.collect()
 }
 
+fn recording() -> Vec<u8> {
+    let packed = std::fs::File::open("fixtures/php-recording/perf.data.zst").unwrap();
+    zstd::decode_all(packed).unwrap()
+}
+
+#[test]
+fn the_same_features_and_events_are_seen() {
+    let bytes = recording();
+    let PerfFileReader { perf_file: theirs, .. } = PerfFileReader::parse_file(Cursor::new(&bytes)).unwrap();
+    let ours = Recording::parse(&bytes, &mut Warnings::new()).unwrap();
+    let listed: Vec<_> = theirs.features().iter().collect();
+    assert!(listed.len() > 5, "{listed:?}");
+    assert_eq!(ours.features.keys().copied().collect::<Vec<_>>(), listed);
+    for (feature, section) in &ours.features {
+        assert_eq!(theirs.feature_section_data(*feature).unwrap(), section.bytes, "{feature}");
+    }
+    let release = ours.features[&Feature::OSRELEASE].string(ours.header.endian).unwrap();
+    assert_eq!(theirs.os_release().unwrap(), Some(std::str::from_utf8(release).unwrap()));
+    let theirs = theirs.event_attributes().iter().map(|event| (event.name().unwrap().to_owned(), event.ids().to_vec()));
+    let ours = ours.events.iter().map(|event| (event.name.clone(), event.ids.clone()));
+    assert_eq!(ours.collect::<Vec<_>>(), theirs.collect::<Vec<_>>());
+}
+
 #[test]
 fn the_same_samples_are_seen() {
-    let packed = std::fs::File::open("fixtures/php-recording/perf.data.zst").unwrap();
-    let bytes = zstd::decode_all(packed).unwrap();
+    let bytes = recording();
     let (mut theirs, mut ours) = (by_crates(&bytes), by_us(&bytes));
     assert!(ours.len() > 100, "only {} samples", ours.len());
     // The crates give records in the order of time.

@@ -3,6 +3,7 @@
 //! [`FORMATS`] is the one table of what jitgraft reads and writes: help, detection and tests walk it. A new format
 //! is its own file or folder, one `mod` line and one entry here.
 
+pub mod byte_writer;
 pub mod callgrind;
 pub mod cpuprofile;
 pub mod cursor;

@@ -7,6 +7,7 @@ use super::rewrite::record;
 use super::sample::Fields;
 use super::walk::RawRecord;
 use crate::error::Result;
+use crate::formats::byte_writer::ByteWriter;
 use crate::formats::cursor::Endian;
 use linux_perf_event_reader::constants as abi;
 
@@ -76,13 +77,13 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     fields.user_stack()?;
     let stack = at(&fields);
     let body = &raw.bytes[8..];
-    let mut new = body[..before].to_vec();
-    for word in [chain.len() as u64].iter().chain(chain) {
-        new.extend(if raw.endian == Endian::Little { word.to_le_bytes() } else { word.to_be_bytes() });
+    let mut new = ByteWriter::behind(body[..before].to_vec(), raw.endian);
+    new.u64(chain.len() as u64);
+    for &word in chain {
+        new.u64(word);
     }
-    new.extend(&body[behind..registers]);
-    new.extend(&body[stack..]);
-    Ok(record(kind::SAMPLE, raw.misc, &new, raw.endian))
+    new.bytes(&body[behind..registers]).bytes(&body[stack..]);
+    Ok(record(kind::SAMPLE, raw.misc, &new.finish(), raw.endian))
 }
 
 #[cfg(test)]

@@ -11,45 +11,14 @@ use crate::formats::cursor::{Cursor, Endian};
 
 /// A feature section as it stands in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Feature {
+pub struct FeatureSection {
     /// Where it was; 0 in pipe form.
     pub offset: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-impl Feature {
-    /// Trace point formats.
-    pub const TRACING_DATA: u32 = 1;
-    /// The build IDs of files with samples.
-    pub const BUILD_ID: u32 = 2;
-    /// Name of the recorded machine.
-    pub const HOSTNAME: u32 = 3;
-    /// Its `uname -r`.
-    pub const OSRELEASE: u32 = 4;
-    /// Its `uname -m`.
-    pub const ARCH: u32 = 6;
-    /// The recorder's command line.
-    pub const CMDLINE: u32 = 11;
-    /// Attrs, ids and names of the events.
-    pub const EVENT_DESC: u32 = 12;
-    /// That branch stacks were recorded.
-    pub const BRANCH_STACK: u32 = 15;
-    /// An index of AUXTRACE records by file offset.
-    pub const AUXTRACE: u32 = 18;
-    /// That the recording is one of `perf stat`.
-    pub const STAT: u32 = 19;
-    /// Times of the first and last sample.
-    pub const SAMPLE_TIME: u32 = 21;
-    /// Resolution of the clock.
-    pub const CLOCKID: u32 = 23;
-    /// That the recording is a directory.
-    pub const DIR_FORMAT: u32 = 24;
-    /// That records are compressed.
-    pub const COMPRESSED: u32 = 27;
-    /// Wall clock and recording clock at one moment.
-    pub const CLOCK_DATA: u32 = 29;
-
+impl FeatureSection {
     fn cursor(&self, endian: Endian) -> Cursor<'_> {
         Cursor::new(&self.bytes, self.offset, endian)
     }
@@ -85,12 +54,6 @@ impl Feature {
         Ok((clockid, cursor.u64("wall clock")?, cursor.u64("clock")?))
     }
 
-    /// SAMPLE_TIME: first and last, in nanoseconds
-    pub fn sample_time(&self, endian: Endian) -> Result<(u64, u64)> {
-        let mut cursor = self.cursor(endian);
-        Ok((cursor.u64("first sample's time")?, cursor.u64("last sample's time")?))
-    }
-
     /// EVENT_DESC: names for the events, told apart by their ids, or by position.
     pub(super) fn name_events(&self, endian: Endian, events: &mut [Event]) -> Result<()> {
         let mut cursor = self.cursor(endian);
@@ -122,8 +85,8 @@ fn string<'data>(cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
 mod tests {
     use super::*;
 
-    fn feature(bytes: &[u8]) -> Feature {
-        Feature { offset: 0x500, bytes: bytes.to_vec() }
+    fn feature(bytes: &[u8]) -> FeatureSection {
+        FeatureSection { offset: 0x500, bytes: bytes.to_vec() }
     }
 
     #[test]

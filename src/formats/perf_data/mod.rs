@@ -9,6 +9,13 @@
 //! * Pipe form: header (16 bytes), then records only; attrs and features are records too.
 //! * Directory form (`perf record --threads`): the file `data` in file form, and `data.N` with records only.
 //!
+//! What is whose: the numbers and names of features ([`Feature`]) are those of linux-perf-data, the kernel's constants
+//! those of linux-perf-event-reader. Walking, parsing and writing are ours. We rewrite without loss, so each record
+//! keeps its offset and bytes, FINISHED_ROUND and unknown ones, too, where the crate swallows, sorts and decompresses;
+//! pipes and directories are read; and no count of the file is trusted. Its typed features parse from a reader and lose
+//! what does not fit (build IDs without a pid, names that are not UTF-8). tests/perf_data_crates.rs holds both readers
+//! against each other: samples and features must be the same.
+//!
 //! Specification: tools/perf/Documentation/perf.data-file-format.txt and include/uapi/linux/perf_event.h of Linux.
 
 mod attr;
@@ -30,8 +37,9 @@ pub use attr::{Event, EventAttr};
 pub use code_address::CodeAddress;
 pub use compressed::{Decompressor, is_compressed};
 pub use convert::{attr_record, copies_stacks, with_chain};
-pub use features::Feature;
+pub use features::FeatureSection;
 pub use header::{Form, Header, Section, sniff};
+pub use linux_perf_data::Feature;
 pub use record::{BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};
 pub use recording::{ReadAt, Recording};
 pub use rewrite::{Edit, Edits, Features, Front, Sink, front_can_stay, leave_pipe, moved, pipe_front, record};

@@ -4,6 +4,7 @@
 
 use super::{RawRecord, SampleId, kind};
 use crate::error::Result;
+use crate::formats::byte_writer::ByteWriter;
 use crate::formats::cursor::{Cursor, Endian};
 use crate::model::process::{BuildId, CpuMode, TscConversion};
 use crate::model::{Addr, Nanos, Pid, Tid};
@@ -70,32 +71,19 @@ impl Mmap<'_> {
 impl Mmap<'_> {
     /// As an MMAP2 record, with a trailer for this `sample_type` if its event has one. `None` if the path is too long.
     pub fn to_mmap2(&self, trailer: Option<(&SampleId, u64)>, endian: Endian) -> Option<Vec<u8>> {
-        let mut body = Vec::with_capacity(128);
-        let u32 = |out: &mut Vec<u8>, number: u32| match endian {
-            Endian::Little => out.extend(number.to_le_bytes()),
-            Endian::Big => out.extend(number.to_be_bytes()),
-        };
-        let u64 = |out: &mut Vec<u8>, number: u64| match endian {
-            Endian::Little => out.extend(number.to_le_bytes()),
-            Endian::Big => out.extend(number.to_be_bytes()),
-        };
-        u32(&mut body, self.pid.0.cast_unsigned());
-        u32(&mut body, self.tid.0.cast_unsigned());
-        [self.addr.0, self.len, self.pgoff].into_iter().for_each(|number| u64(&mut body, number));
+        let mut body = ByteWriter::behind(Vec::with_capacity(128), endian);
+        body.u32(self.pid.0.cast_unsigned()).u32(self.tid.0.cast_unsigned());
+        body.u64(self.addr.0).u64(self.len).u64(self.pgoff);
         let id = self.build_id.as_ref().map_or(&[][..], BuildId::as_bytes);
-        body.extend([id.len() as u8, 0, 0, 0]);
-        body.extend(id);
-        body.resize(body.len() + 20 - id.len(), 0);
-        u32(&mut body, self.prot.unwrap_or_default());
-        u32(&mut body, self.flags.unwrap_or_default());
-        body.extend(self.path);
-        body.resize((body.len() + 1).next_multiple_of(8), 0);
+        body.bytes(&[id.len() as u8, 0, 0, 0]).bytes(id).bytes(&[0; 20][id.len()..]);
+        body.u32(self.prot.unwrap_or_default()).u32(self.flags.unwrap_or_default());
+        body.bytes(self.path).bytes(&[0]).pad(8);
         if let Some((id, sample_type)) = trailer {
-            id.write(sample_type, endian, &mut body);
+            id.write(sample_type, &mut body);
         }
         let with_id = if id.is_empty() { 0 } else { abi::PERF_RECORD_MISC_MMAP_BUILD_ID };
         let data = if self.data { abi::PERF_RECORD_MISC_MMAP_DATA } else { 0 };
-        super::rewrite::record(kind::MMAP2, misc_of(self.cpumode) | with_id | data, &body, endian)
+        super::rewrite::record(kind::MMAP2, misc_of(self.cpumode) | with_id | data, &body.finish(), endian)
     }
 }
 

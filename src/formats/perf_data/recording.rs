@@ -1,7 +1,7 @@
 //! What stands around the records, and what makes sense of them: events, ids, features.
 
 use super::attr::Event;
-use super::features::Feature;
+use super::features::FeatureSection;
 use super::header::{ATTR_SIZE_MIN, FILE_HEADER, Form, Header, Section};
 use super::kind;
 use super::record::Record;
@@ -12,6 +12,7 @@ use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::cursor::{Cursor, Endian};
 use crate::model::Nanos;
 use crate::model::process::{Clock, TscConversion};
+use linux_perf_data::Feature;
 use linux_perf_event_reader::constants as abi;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -27,8 +28,8 @@ pub struct Recording {
     pub header: Header,
     /// The events, in the order of their attrs.
     pub events: Vec<Event>,
-    /// Feature sections by number.
-    pub features: BTreeMap<u32, Feature>,
+    /// The feature sections.
+    pub features: BTreeMap<Feature, FeatureSection>,
     /// Where the records are in the file: to its end for a pipe, and for a recorder that was killed.
     pub data: Range<u64>,
     /// Where the last of attrs and ids ends in file form.
@@ -109,11 +110,11 @@ impl Recording {
             let entry = table.saturating_add(position * 16);
             let section = read_section(entry, self.header.endian, len, read_at);
             match section {
-                Ok(feature) => {
-                    self.features.insert(number, feature);
+                Ok(section) => {
+                    self.features.insert(Feature(number), section);
                 }
                 Err(error) => {
-                    let what = format!("feature section {number} and what follows it");
+                    let what = format!("feature section {} and what follows it", Feature(number));
                     warnings.push(Error::new(format!("{what} cannot be read")).because(error).at(entry).into_warning());
                     break;
                 }
@@ -137,13 +138,13 @@ impl Recording {
             kind::EVENT_UPDATE => self.absorb_update(body)?,
             kind::HEADER_FEATURE => {
                 let number = body.u64("feature number")?;
-                let number = u32::try_from(number).ok().filter(|&number| number < 128);
+                let number = u32::try_from(number).ok().filter(|&number| number < 128).map(Feature);
                 let number = number.ok_or_else(|| body.error("feature number is 128 or more"))?;
                 // An empty one marks the end of the list.
                 if body.is_empty() {
                     return Ok(true);
                 }
-                self.features.insert(number, Feature { offset: body.offset(), bytes: body.rest().to_vec() });
+                self.features.insert(number, FeatureSection { offset: body.offset(), bytes: body.rest().to_vec() });
                 if number == Feature::EVENT_DESC {
                     self.features[&number].clone().name_events(self.header.endian, &mut self.events)?;
                 }
@@ -301,14 +302,14 @@ fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
     end.min(len)
 }
 
-fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) -> Result<Feature> {
+fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) -> Result<FeatureSection> {
     let bytes = read_at(entry, 16)?;
     let section = Section::parse(&mut Cursor::new(&bytes, entry, endian), "section")?;
     if section.end() > len {
         let Section { offset, size } = section;
         return Err(Error::new(format!("at {offset:#x}, of {size} bytes, it ends beyond the file's {len} bytes")));
     }
-    Ok(Feature { offset: section.offset, bytes: read_at(section.offset, section.size)? })
+    Ok(FeatureSection { offset: section.offset, bytes: read_at(section.offset, section.size)? })
 }
 
 fn words(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {

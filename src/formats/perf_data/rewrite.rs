@@ -4,12 +4,13 @@
 //! order. What has to follow a change of length: `data.size` and `data.offset` of the header, the places in the table
 //! of features, and the file offsets inside the AUXTRACE feature (`struct auxtrace_index`).
 
-use super::features::Feature;
 use super::header::{FILE_HEADER, Form, PIPE_HEADER};
 use super::kind;
 use super::recording::Recording;
 use crate::error::{Result, Warning, Warnings};
+use crate::formats::byte_writer::ByteWriter;
 use crate::formats::cursor::{Cursor, Endian};
+use linux_perf_data::Feature;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -103,16 +104,17 @@ impl Front {
         let endian = recording.header.endian;
         let attr_size = recording.events.iter().map(|event| event.attr_bytes.len()).max().unwrap_or_default();
         let entry_size = attr_size + 16;
-        let mut bytes = vec![0; FILE_HEADER as usize];
-        let mut entries = Vec::new();
+        let mut ids = ByteWriter::behind(vec![0; FILE_HEADER as usize], endian);
+        let mut entries = ByteWriter::new(endian);
         for event in &recording.events {
             let mut attr = event.attr_bytes.clone();
             attr.resize(attr_size, 0);
-            entries.extend(attr);
-            put_u64(&mut entries, bytes.len() as u64, endian);
-            put_u64(&mut entries, event.ids.len() as u64 * 8, endian);
-            event.ids.iter().for_each(|&id| put_u64(&mut bytes, id, endian));
+            entries.bytes(&attr).u64(ids.len() as u64).u64(event.ids.len() as u64 * 8);
+            for &id in &event.ids {
+                ids.u64(id);
+            }
         }
+        let (mut bytes, entries) = (ids.finish(), entries.finish());
         let attrs = bytes.len() as u64;
         bytes.extend(&entries);
         let data = bytes.len() as u64;
@@ -137,7 +139,7 @@ impl Front {
     }
 
     fn put_features(&mut self, recording: &Recording, features: &Features) {
-        let bits = features.sections.keys().fold(0u128, |bits, number| bits | 1 << number);
+        let bits = features.sections.keys().fold(0u128, |bits, feature| bits | 1 << feature.0);
         let width = if recording.header.wide_feature_words { 8 } else { 4 };
         let words = bits.to_le_bytes();
         for (at, word) in words.chunks(width).enumerate() {
@@ -150,8 +152,8 @@ impl Front {
 /// The feature sections of the output.
 #[derive(Debug, Clone, Default)]
 pub struct Features {
-    /// By number.
-    pub sections: BTreeMap<u32, Vec<u8>>,
+    /// What is in each.
+    pub sections: BTreeMap<Feature, Vec<u8>>,
     /// How many bytes are between their table and the first of them: perf makes room in the table for features
     /// of which it then finds that it has nothing to write.
     pub gap: u64,
@@ -163,7 +165,7 @@ const MAX_GAP: u64 = 128 * 16;
 impl Features {
     /// Those of a recording, as they were.
     pub fn of(recording: &Recording) -> Self {
-        let sections = recording.features.iter().map(|(&number, feature)| (number, feature.bytes.clone())).collect();
+        let sections = recording.features.iter().map(|(&feature, section)| (feature, section.bytes.clone())).collect();
         let first = recording.features.values().map(|feature| feature.offset).min();
         let table = recording.header.data.end().saturating_add(recording.features.len() as u64 * 16);
         let gap = first.and_then(|first| first.checked_sub(table)).filter(|&gap| gap <= MAX_GAP);
@@ -187,12 +189,12 @@ impl Features {
     /// What stands behind the records in file form, from offset `at` of the file on: the table, then the sections.
     pub fn behind_data(&self, at: u64, endian: Endian) -> Vec<u8> {
         let mut offset = at + self.sections.len() as u64 * 16 + self.gap;
-        let mut bytes = Vec::new();
+        let mut table = ByteWriter::new(endian);
         for section in self.sections.values() {
-            put_u64(&mut bytes, offset, endian);
-            put_u64(&mut bytes, section.len() as u64, endian);
+            table.u64(offset).u64(section.len() as u64);
             offset += section.len() as u64;
         }
+        let mut bytes = table.finish();
         bytes.resize(bytes.len() + self.gap as usize, 0);
         self.sections.values().for_each(|section| bytes.extend(section));
         bytes
@@ -205,38 +207,17 @@ pub fn moved(edits: &Edits, offset: u64, old_start: u64, new_start: u64) -> u64 
     offset.wrapping_add(edits.shift(offset)).wrapping_sub(old_start).wrapping_add(new_start)
 }
 
-fn put_u32(out: &mut Vec<u8>, number: u32, endian: Endian) {
-    out.extend(match endian {
-        Endian::Little => number.to_le_bytes(),
-        Endian::Big => number.to_be_bytes(),
-    });
-}
-
-fn put_u64(out: &mut Vec<u8>, number: u64, endian: Endian) {
-    out.extend(match endian {
-        Endian::Little => number.to_le_bytes(),
-        Endian::Big => number.to_be_bytes(),
-    });
-}
-
 /// A record: header and body. `None` if it is longer than a record can be.
 pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u8>> {
     let size = u16::try_from(body.len() + 8).ok()?;
-    let mut bytes = Vec::with_capacity(size.into());
-    put_u32(&mut bytes, kind, endian);
-    for half in [misc, size] {
-        bytes.extend(match endian {
-            Endian::Little => half.to_le_bytes(),
-            Endian::Big => half.to_be_bytes(),
-        });
-    }
-    bytes.extend(body);
-    Some(bytes)
+    let mut record = ByteWriter::behind(Vec::with_capacity(size.into()), endian);
+    record.u32(kind).u16(misc).u16(size).bytes(body);
+    Some(record.finish())
 }
 
 /// The features that perf itself never sends through a pipe: they describe sections of a file, or have records of
 /// their own kind.
-const NOT_IN_PIPES: [u32; 6] = [
+const NOT_IN_PIPES: [Feature; 6] = [
     Feature::TRACING_DATA,
     Feature::BUILD_ID,
     Feature::BRANCH_STACK,
@@ -249,29 +230,30 @@ const NOT_IN_PIPES: [u32; 6] = [
 /// formats, build IDs.
 pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut Warnings) -> Vec<u8> {
     let endian = recording.header.endian;
-    let mut out = Vec::new();
-    put_u64(&mut out, u64::from_be_bytes(*b"2ELIFREP"), endian);
-    put_u64(&mut out, PIPE_HEADER, endian);
+    let mut out = ByteWriter::new(endian);
+    out.u64(u64::from_be_bytes(*b"2ELIFREP")).u64(PIPE_HEADER);
     let mut push = |what: &str, bytes: Option<Vec<u8>>| match bytes {
-        Some(bytes) => out.extend(bytes),
+        Some(bytes) => {
+            out.bytes(&bytes);
+        }
         None => warnings.push(Warning::new(format!("{what} is longer than a record can be: left out of the pipe"))),
     };
     for event in &recording.events {
-        let mut body = event.attr_bytes.clone();
-        event.ids.iter().for_each(|&id| put_u64(&mut body, id, endian));
-        push("the attr of an event", record(kind::HEADER_ATTR, 0, &body, endian));
+        let mut body = ByteWriter::behind(event.attr_bytes.clone(), endian);
+        for &id in &event.ids {
+            body.u64(id);
+        }
+        push("the attr of an event", record(kind::HEADER_ATTR, 0, &body.finish(), endian));
     }
-    for (&number, section) in features.sections.iter().filter(|(number, _)| !NOT_IN_PIPES.contains(number)) {
-        let mut body = Vec::new();
-        put_u64(&mut body, number.into(), endian);
-        body.extend(section);
-        body.resize(body.len().next_multiple_of(8), 0);
-        push(&format!("feature section {number}"), record(kind::HEADER_FEATURE, 0, &body, endian));
+    for (feature, section) in features.sections.iter().filter(|(feature, _)| !NOT_IN_PIPES.contains(feature)) {
+        let mut body = ByteWriter::new(endian);
+        body.u64(feature.0.into()).bytes(section).pad(8);
+        push(&format!("feature section {feature}"), record(kind::HEADER_FEATURE, 0, &body.finish(), endian));
     }
     if let Some(section) = features.sections.get(&Feature::TRACING_DATA) {
-        let mut body = Vec::new();
-        put_u32(&mut body, u32::try_from(section.len()).unwrap_or(u32::MAX), endian);
-        let mut bytes = record(kind::HEADER_TRACING_DATA, 0, &body, endian).unwrap_or_default();
+        let mut size = ByteWriter::new(endian);
+        size.u32(u32::try_from(section.len()).unwrap_or(u32::MAX));
+        let mut bytes = record(kind::HEADER_TRACING_DATA, 0, &size.finish(), endian).unwrap_or_default();
         bytes.extend(section);
         bytes.resize(bytes.len() + section.len().next_multiple_of(8) - section.len(), 0);
         push("trace point formats", Some(bytes));
@@ -284,7 +266,7 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
             push("a build ID", record(kind::HEADER_BUILD_ID, raw.misc, &body, endian));
         }
     }
-    out
+    out.finish()
 }
 
 /// The edits that take out of a pipe's records what stands elsewhere in file form, and the features that were in
@@ -352,8 +334,12 @@ mod tests {
         let sections = BTreeMap::from([(Feature::AUXTRACE, index)]);
         let mut features = Features { sections, gap: 0 };
         features.move_auxtrace(Endian::Big, |offset| offset + 16);
-        let words: Vec<u64> =
-            features.sections[&18].as_chunks::<8>().0.iter().map(|word| u64::from_be_bytes(*word)).collect();
+        let words: Vec<u64> = features.sections[&Feature::AUXTRACE]
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|word| u64::from_be_bytes(*word))
+            .collect();
         assert_eq!(words, [2, 516, 48, 916, 48]);
     }
 }

@@ -1,6 +1,7 @@
 //! `struct sample_id`: who, when and where, at the end of every kernel record that is no sample
 //! (`attr.sample_id_all`). Fields stand in a fixed order, each only if `sample_type` has its bit.
 
+use crate::formats::byte_writer::ByteWriter;
 use crate::formats::cursor::Endian;
 use crate::model::{Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
@@ -57,32 +58,27 @@ impl SampleId {
     }
 
     /// Appends it as `sample_type` wants it; what is `None` is written as 0.
-    pub fn write(&self, sample_type: u64, endian: Endian, out: &mut Vec<u8>) {
-        let mut put = |bit: u64, low: u32, high: u32| {
-            if sample_type & bit != 0 {
-                for half in [low, high] {
-                    out.extend(match endian {
-                        Endian::Little => half.to_le_bytes(),
-                        Endian::Big => half.to_be_bytes(),
-                    });
-                }
-            }
-        };
-        // A u64 is two halves, the first of them the low one on a little-endian machine.
-        let halves = |word: u64| match endian {
-            Endian::Little => (word as u32, (word >> 32) as u32),
-            Endian::Big => ((word >> 32) as u32, word as u32),
-        };
+    pub fn write(&self, sample_type: u64, out: &mut ByteWriter) {
+        let has = |bit: u64| sample_type & bit != 0;
         let (Pid(pid), Tid(tid)) = self.pid_tid.unwrap_or_default();
-        put(abi::PERF_SAMPLE_TID, pid.cast_unsigned(), tid.cast_unsigned());
-        let (low, high) = halves(self.time.unwrap_or_default().0);
-        put(abi::PERF_SAMPLE_TIME, low, high);
-        let id = halves(self.id.unwrap_or_default());
-        put(abi::PERF_SAMPLE_ID, id.0, id.1);
-        let (low, high) = halves(self.stream_id.unwrap_or_default());
-        put(abi::PERF_SAMPLE_STREAM_ID, low, high);
-        put(abi::PERF_SAMPLE_CPU, self.cpu.unwrap_or_default(), 0);
-        put(abi::PERF_SAMPLE_IDENTIFIER, id.0, id.1);
+        if has(abi::PERF_SAMPLE_TID) {
+            out.u32(pid.cast_unsigned()).u32(tid.cast_unsigned());
+        }
+        let id = self.id.unwrap_or_default();
+        let words = [
+            (abi::PERF_SAMPLE_TIME, self.time.unwrap_or_default().0),
+            (abi::PERF_SAMPLE_ID, id),
+            (abi::PERF_SAMPLE_STREAM_ID, self.stream_id.unwrap_or_default()),
+        ];
+        for (_, word) in words.into_iter().filter(|&(bit, _)| has(bit)) {
+            out.u64(word);
+        }
+        if has(abi::PERF_SAMPLE_CPU) {
+            out.u32(self.cpu.unwrap_or_default()).u32(0);
+        }
+        if has(abi::PERF_SAMPLE_IDENTIFIER) {
+            out.u64(id);
+        }
     }
 }
 
@@ -105,8 +101,9 @@ mod tests {
             | abi::PERF_SAMPLE_IDENTIFIER
             | abi::PERF_SAMPLE_CALLCHAIN;
         for endian in [Endian::Little, Endian::Big] {
-            let mut bytes = vec![0xee; 24];
-            id.write(bits, endian, &mut bytes);
+            let mut written = ByteWriter::behind(vec![0xee; 24], endian);
+            id.write(bits, &mut written);
+            let bytes = written.finish();
             assert_eq!(bytes.len(), 24 + SampleId::size(bits));
             assert_eq!(SampleId::parse(&bytes, bits, endian), Some(id));
         }
