@@ -7,6 +7,8 @@
 //! | beside the input | its base name, or `jit-PID.dump` | `perf-PID.map` |
 //! | usual places | `/tmp`, the current directory, `$JITDUMPDIR` and `~/.debug/jit` | `/tmp` |
 //!
+//! Which runtime leaves what where is in the table of [`crate::model::runtimes`]; the usual places are all of them.
+//!
 //! A process without a marker is looked for by its number. What two processes share (a forked child inherits the
 //! marker's mapping) is loaded once, for the one that wrote it.
 
@@ -361,6 +363,7 @@ fn subdirectories(path: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::runtimes::RUNTIMES;
 
     #[test]
     fn the_process_in_a_name() {
@@ -371,5 +374,20 @@ mod tests {
         assert_eq!(pid("/x/77.map"), None);
         assert_eq!(pid("/x/jit-a.dump"), None);
         assert_eq!(pid("/x/jit-7.txt"), None);
+    }
+    #[test]
+    fn no_runtime_leaves_its_files_where_nobody_looks() {
+        // As `dump_places` and `map_by_number` have them; `DIR` is for the user to name.
+        let for_dumps = ["/tmp/", "./", "$JITDUMPDIR/.debug/jit/", "~/.debug/jit/", "DIR/"];
+        let for_maps = ["/tmp/"];
+        for runtime in RUNTIMES {
+            for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {
+                let places = if file.ends_with(".map") { &for_maps[..] } else { &for_dumps };
+                assert!(places.iter().any(|place| file.starts_with(place)), "{}: {file}", runtime.name);
+                let base = Path::new(file).file_name().unwrap().to_str().unwrap();
+                let base = base.replace("TID", "78").replace("PID", "77");
+                assert_eq!(inner_pid(Path::new(&base)), Some(Pid(77)), "{}: {file}", runtime.name);
+            }
+        }
     }
 }
