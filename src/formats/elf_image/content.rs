@@ -24,7 +24,7 @@ fn build_id(image: &Image) -> BuildId {
     number(&mut hash, u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.is_big()));
     number(&mut hash, u64::from(*addressing == Addressing::RunTime));
     number(&mut hash, u64::from(layout.frames == FramesAt::BehindAlways));
-    number(&mut hash, layout.closing.unwrap_or_default());
+    number(&mut hash, layout.sentinels.unwrap_or_default());
     for piece in &layout.pieces {
         let code = slots[piece.slot as usize].code;
         for value in [piece.addr, piece.skip, piece.len, code.size, code.lines.base, code.lines.count] {

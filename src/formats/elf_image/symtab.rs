@@ -8,7 +8,7 @@
 
 use super::header::{encoder, note};
 use super::image::{Addressing, Image};
-use super::layout::{CLOSING, CLOSING_LEN};
+use super::layout::{SENTINEL_LEN, SENTINELS};
 use super::sections::Sections;
 use super::sink::Sink;
 use crate::error::Result;
@@ -21,8 +21,8 @@ const BATCH: usize = 1 << 16;
 
 /// The function that stands before all code: the build-ID note, which nobody runs.
 const FIRST: &[u8] = b"[JIT]";
-/// The functions that stand behind all code, in an image for viewers.
-const CLOSING_NAME: &[u8] = b"[end]";
+/// The sentinels: functions that stand behind all code, in an image for viewers.
+const SENTINEL_NAME: &[u8] = b"[end]";
 /// The section of the note.
 const NOTE_SECTION: u32 = 1;
 
@@ -55,13 +55,13 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections
             }
         }
     }
-    let closing = closing(image);
+    let sentinels = sentinel_symbols(image);
     let last_text = sections.first_text() + (image.layout.runs.len() as u32).saturating_sub(1);
-    for &at in &closing {
-        encoder.symbol(&mut batch, &function(names.add(CLOSING_NAME), last_text, at, CLOSING_LEN));
+    for &at in &sentinels {
+        encoder.symbol(&mut batch, &function(names.add(SENTINEL_NAME), last_text, at, SENTINEL_LEN));
     }
     sink.bytes(&batch)?;
-    let count = (image.layout.pieces.len() + closing.len()) as u32 + 1 + u32::from(!first.is_empty());
+    let count = (image.layout.pieces.len() + sentinels.len()) as u32 + 1 + u32::from(!first.is_empty());
     let strtab = sections.next() + 1;
     sections.push(b".symtab", encoder.symtab_section_header(strtab, count), start..sink.offset());
     let start = sink.offset();
@@ -92,10 +92,10 @@ fn first_name(image: &Image) -> &'static [u8] {
     if image.addressing == Addressing::FileOffset { FIRST } else { b"" }
 }
 
-/// The addresses of the functions behind all code.
-fn closing(image: &Image) -> Vec<u64> {
-    let first = image.layout.closing.into_iter();
-    first.flat_map(|first| (0..CLOSING).map(move |number| first + number * CLOSING_LEN)).collect()
+/// The addresses of the functions behind all code: viewers lose the last ones of a file.
+fn sentinel_symbols(image: &Image) -> Vec<u64> {
+    let first = image.layout.sentinels.into_iter();
+    first.flat_map(|first| (0..SENTINELS).map(move |number| first + number * SENTINEL_LEN)).collect()
 }
 
 fn function(st_name: u32, section: u32, st_value: u64, st_size: u64) -> Sym {

@@ -8,27 +8,28 @@ use std::ops::Range;
 
 /// Addresses where no process of the recording ever had anything.
 #[derive(Debug)]
-pub(in crate::commands::inject) struct AddressAllocator {
-    /// What is taken, by address.
+pub(super) struct AddressAllocator {
+    /// What processes had mapped and where their code was, by address.
     taken: Vec<Range<u64>>,
     at: u64,
     end: u64,
 }
 
 impl AddressAllocator {
-    pub(in crate::commands::inject) fn new(processes: &Processes, code: &SelectedCode<'_>, is_64: bool) -> Self {
+    /// Everything is free that no mapping and no code ever was at.
+    pub(super) fn new(processes: &Processes, code: &SelectedCode<'_>, is_64: bool) -> Self {
         let mappings = processes.by_pid.values().flat_map(|process| &process.mappings);
         let mappings = mappings.map(|map| map.addr.0..map.addr.0.saturating_add(map.len));
         let code = code.segments().map(|(_, segment)| segment.start.0..segment.end.0);
         let mut taken: Vec<Range<u64>> = mappings.chain(code).collect();
         taken.sort_unstable_by_key(|range| (range.start, range.end));
         // Above programs at fixed addresses and their heaps, and within what any 64-bit machine has for programs.
-        let room = if is_64 { 1 << 36..1 << 38 } else { 1 << 28..3 << 30 };
-        Self { taken, at: room.start, end: room.end }
+        let usable = if is_64 { 1 << 36..1 << 38 } else { 1 << 28..3 << 30 };
+        Self { taken, at: usable.start, end: usable.end }
     }
 
     /// So many bytes, in whole pages.
-    pub(in crate::commands::inject) fn take(&mut self, len: u64) -> Result<Addr> {
+    pub(super) fn take(&mut self, len: u64) -> Result<Addr> {
         /// Of the machines with the largest.
         const PAGE: u64 = 1 << 16;
         let mut start = self.at;
@@ -51,10 +52,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_found_between_what_is_taken_and_each_time_elsewhere() {
+    fn addresses_are_found_between_what_is_taken_and_each_time_elsewhere() {
         let taken = vec![0x400_0000..0x1000_4000, 0x1002_0000..0x1003_0001, 0x7fff_0000..u64::MAX];
-        let mut room = AddressAllocator { taken, at: 0x1000_0000, end: 0x1100_0000 };
-        let mut take = |len| room.take(len).map(|addr| addr.0).ok();
+        let mut addresses = AddressAllocator { taken, at: 0x1000_0000, end: 0x1100_0000 };
+        let mut take = |len| addresses.take(len).map(|addr| addr.0).ok();
         assert_eq!(take(0x1_0000), Some(0x1001_0000));
         assert_eq!(take(0x1_0001), Some(0x1004_0000), "not before the range that would be touched");
         assert_eq!(take(1), Some(0x1006_0000), "whole pages");

@@ -13,6 +13,15 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+/// Where images go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ImageDirectory<'a> {
+    /// Absolute.
+    pub(super) path: &'a Path,
+    /// Knows the outputs, whose names no image may get.
+    pub(super) run: &'a Run,
+}
+
 /// An image of JIT code of one process.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct ImageFile {
@@ -36,9 +45,9 @@ impl ImageFile {
         image: &Image<'_, '_>,
         aux_mappings: &[AuxMapping],
         pid: Pid,
-        directory: &Path,
-        run: &Run,
+        directory: ImageDirectory<'_>,
     ) -> Result<Self> {
+        let ImageDirectory { path: directory, run } = directory;
         let in_directory = |error: Error| error.in_file(directory);
         let mut new = NewFile::create_in(directory, 0o755).map_err(|error| in_directory(error.into()))?;
         let build_id = write_to(&new, image).map_err(in_directory)?;

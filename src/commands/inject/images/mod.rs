@@ -4,8 +4,10 @@
 
 mod address_allocator;
 mod image_file;
+mod libraries;
 mod process_images;
 
+use image_file::ImageDirectory;
 pub(in crate::commands::inject) use image_file::ImageFile;
 
 use crate::commands::inject::coverage::Selection;
@@ -16,6 +18,7 @@ use crate::formats::elf_image::Target;
 use crate::model::Pid;
 use crate::resolve::code_map::SelectedId;
 use address_allocator::AddressAllocator;
+use libraries::Libraries;
 use process_images::{ImageRequest, ProcessImages, SegmentPlace};
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,10 +55,11 @@ impl<'s, 'data> JitImages<'s, 'data> {
         }
         let target = Target::new(machine, recording.header.endian);
         let unwound = has_user_stacks(recording) && !options.unwinds(recording);
-        let unwinding = unwound.then_some(&survey.processes);
-        let directory = &made_directory(options.image_directory())?;
-        let (for_viewers, run) = (options.relocate, context.run);
-        images.write_all(ImageRequest { code, target, for_viewers, unwinding, directory, run }, context)?;
+        let libraries = unwound.then(|| Libraries::new(&survey.processes));
+        let path = &made_directory(options.image_directory())?;
+        let directory = ImageDirectory { path, run: context.run };
+        let (for_viewers, libraries) = (options.relocate, libraries.as_ref());
+        images.write_all(ImageRequest { code, target, for_viewers, libraries, directory }, context)?;
         if options.relocate {
             images.set_bases(AddressAllocator::new(&survey.processes, code, target.is_64))?;
         }

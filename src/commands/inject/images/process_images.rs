@@ -1,20 +1,15 @@
 //! The images of one process's code: one; where user stacks are unwound through it, one for each stretch of its code
 //! ([`ImageBuilder::build_set`]).
 
-use super::image_file::ImageFile;
+use super::image_file::{ImageDirectory, ImageFile};
+use super::libraries::Libraries;
 use crate::error::Result;
-use crate::formats::elf_image::{Addressing, ImageBuilder, SlotId, Target};
-use crate::io::Run;
-use crate::model::ancestry::Ancestry;
+use crate::formats::elf_image::{Addressing, ImageBuilder, Place, SlotId, Target};
 use crate::model::code::Code;
-use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
 use crate::resolve::code_map::{CodeId, SelectedCode, SelectedId};
 use rayon::slice::ParallelSliceMut;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
-use std::ops::Range;
-use std::path::Path;
 
 /// What images are made from, and for whom.
 #[derive(Debug, Clone, Copy)]
@@ -23,12 +18,10 @@ pub(super) struct ImageRequest<'a, 'data> {
     pub(super) target: Target,
     /// Whether the images are for readers that are not perf.
     pub(super) for_viewers: bool,
-    /// The processes, if the recording has copies of user stacks, which are unwound through the images.
-    pub(super) unwinding: Option<&'a Processes>,
+    /// What the images keep away from, if the recording has copies of user stacks, which are unwound through them.
+    pub(super) libraries: Option<&'a Libraries<'a>>,
     /// Where the images go.
-    pub(super) directory: &'a Path,
-    /// Knows the outputs, whose names no image may get.
-    pub(super) run: &'a Run,
+    pub(super) directory: ImageDirectory<'a>,
 }
 
 /// The images of a process and what is in them.
@@ -52,7 +45,7 @@ pub(super) struct SegmentPlace {
 impl ProcessImages {
     /// Writes the images of a process that has these segments.
     pub(super) fn write(request: ImageRequest<'_, '_>, pid: Pid, mut segments: Vec<SelectedId>) -> Result<Self> {
-        let ImageRequest { code, target, directory, run, .. } = request;
+        let ImageRequest { code, target, directory, .. } = request;
         // In the order of time, as the builder wants it.
         segments.par_sort_unstable_by_key(|&id| (code.segment(id).from, id));
         let Functions { of_segments, list } = Functions::of(code, &segments);
@@ -61,27 +54,34 @@ impl ProcessImages {
         let mut builder = if request.for_viewers { builder.for_viewers() } else { builder };
         let slots = whole.iter().zip(&list).map(|(whole, function)| builder.add(whole, function.base));
         let slots: Vec<SlotId> = slots.collect();
-        let functions = list.len();
         let slot_of = segments.into_iter().zip(of_segments).map(|(id, function)| (id, slots[function as usize]));
-        let place = |id: SelectedId, image: usize, offset: u64| {
-            (id, SegmentPlace { image: image as u32, offset: offset + code.segment(id).offset })
+        let (files, places) = match request.libraries {
+            None => {
+                let image = builder.build();
+                let places = places(code, slot_of, |slot| Some((0, image.place(slot)?)));
+                (vec![ImageFile::write(&image, &[], pid, directory)?], places)
+            }
+            Some(libraries) => {
+                let set = builder.build_set(libraries.ranges(pid));
+                let image_file = |(index, image)| ImageFile::write(image, set.aux_mappings(index), pid, directory);
+                (all_or_none(set.images().enumerate().map(image_file))?, places(code, slot_of, |slot| set.place(slot)))
+            }
         };
-        let Some(processes) = request.unwinding else {
-            let image = builder.build();
-            let places = slot_of.filter_map(|(id, slot)| Some(place(id, 0, image.place(slot)?.offset)));
-            let places = places.collect();
-            return Ok(Self { files: vec![ImageFile::write(&image, &[], pid, directory, run)?], places, functions });
-        };
-        let set = builder.build_set(other_files(processes, pid));
-        let files = set.images().enumerate();
-        let files = files.map(|(index, image)| ImageFile::write(image, set.aux_mappings(index), pid, directory, run));
-        let files = all_or_none(files)?;
-        let places = slot_of.filter_map(|(id, slot)| {
-            let (image, found) = set.place(slot)?;
-            Some(place(id, image, found.offset))
-        });
-        Ok(Self { files, places: places.collect(), functions })
+        Ok(Self { files, places, functions: list.len() })
     }
+}
+
+/// Where segments are, of which `place` knows where their whole code is.
+fn places(
+    code: &SelectedCode<'_>,
+    slot_of: impl Iterator<Item = (SelectedId, SlotId)>,
+    place: impl Fn(SlotId) -> Option<(usize, Place)>,
+) -> Vec<(SelectedId, SegmentPlace)> {
+    let place = |(id, slot)| {
+        let (image, whole) = place(slot)?;
+        Some((id, SegmentPlace { image: image as u32, offset: whole.offset + code.segment(id).offset }))
+    };
+    slot_of.filter_map(place).collect()
 }
 
 /// If one cannot be written, those before it go.
@@ -136,39 +136,5 @@ impl Functions {
             if known == base { number } else { *others.entry((code, base)).or_insert_with(new) }
         };
         Self { of_segments: segments.iter().map(number).collect(), list }
-    }
-}
-
-/// Where programs and libraries were mapped in a process and in those that it forked, which share its code.
-fn other_files(processes: &Processes, pid: Pid) -> Vec<Range<u64>> {
-    let ancestry = Ancestry::new(processes);
-    let shares = |of: &Pid| ancestry.ancestors(*of).any(|of| of == pid);
-    let mut ranges = Vec::new();
-    for (_, process) in processes.by_pid.iter().filter(|(of, _)| shares(of)) {
-        let code = process.mappings.iter().filter(|map| map.executable && map.backing().is_library());
-        let programs: BTreeSet<&[u8]> = code.map(|map| map.path.as_slice()).collect();
-        let maps = process.mappings.iter().filter(|map| programs.contains(map.path.as_slice()));
-        ranges.extend(maps.map(|map| map.addr.0..map.addr.0.saturating_add(map.len)));
-    }
-    ranges
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::model::backing::{Backing, tests::those};
-
-    #[test]
-    fn images_keep_away_from_other_files() {
-        let expected = [
-            "/lib/modules/6.1/kernel/fs/ext4.ko",
-            "/usr/bin/node",
-            "/usr/lib/libc.so.6 (deleted)",
-            "/dev/shm/code",
-            "/usr/lib/jit-helper.so",
-            "/tmp/perf-77.map",
-            "/run/jitted-77.so",
-            "/run/jitted-77-3.so",
-        ];
-        assert_eq!(those(|path| Backing::of(path).is_library()), expected);
     }
 }

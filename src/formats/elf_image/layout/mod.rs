@@ -38,13 +38,13 @@ pub(super) struct Layout {
     pub(super) segments: usize,
     /// Where the unwinding information goes.
     pub(super) frames: FramesAt,
-    /// Where the closing functions start, if there are any: see [`Layout::for_viewers`].
-    pub(super) closing: Option<u64>,
+    /// Where the sentinel functions behind the code start, if there are any: see [`Layout::for_viewers`].
+    pub(super) sentinels: Option<u64>,
 }
 
-/// How many functions close an image for viewers, and the length of each.
-pub(super) const CLOSING: u64 = 2;
-pub(super) const CLOSING_LEN: u64 = 16;
+/// How many sentinel functions end an image for viewers, and the length of each.
+pub(super) const SENTINELS: u64 = 2;
+pub(super) const SENTINEL_LEN: u64 = 16;
 
 /// Where an image has its `.eh_frame` and `.eh_frame_hdr`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Layout {
             (Some(first), Some(last)) => first.addr..last.addr + last.size,
             _ => header..header,
         };
-        Self { places, pieces, runs, code, segments: SEGMENTS, frames, closing: None }
+        Self { places, pieces, runs, code, segments: SEGMENTS, frames, sentinels: None }
     }
 
     /// Changes it for viewers that are not perf. samply looks for functions only in sections of code that the file
@@ -134,10 +134,10 @@ impl Layout {
     pub(super) fn for_viewers(&mut self) {
         self.runs.iter_mut().for_each(|run| run.has_bytes = true);
         if let Some(last) = self.runs.last_mut() {
-            let closing = (last.addr + last.size).next_multiple_of(CLOSING_LEN) + CLOSING_LEN;
-            self.code.end = closing + CLOSING * CLOSING_LEN;
+            let sentinels = (last.addr + last.size).next_multiple_of(SENTINEL_LEN) + SENTINEL_LEN;
+            self.code.end = sentinels + SENTINELS * SENTINEL_LEN;
             last.size = self.code.end - last.addr;
-            self.closing = Some(closing);
+            self.sentinels = Some(sentinels);
         }
     }
 
@@ -161,7 +161,7 @@ impl Layout {
                 places[piece.slot as usize] = Some(Place { offset, addr: piece.addr });
             }
         }
-        Self { places, pieces, runs, code: header..end, segments, frames: FramesAt::Behind, closing: None }
+        Self { places, pieces, runs, code: header..end, segments, frames: FramesAt::Behind, sentinels: None }
     }
 }
 

@@ -1,0 +1,54 @@
+//! Where programs and libraries were mapped: images of JIT code keep away from there.
+
+use crate::model::Pid;
+use crate::model::ancestry::Ancestry;
+use crate::model::process::Processes;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// The programs and libraries of all processes.
+#[derive(Debug)]
+pub(super) struct Libraries<'a> {
+    processes: &'a Processes,
+    ancestry: Ancestry,
+}
+
+impl<'a> Libraries<'a> {
+    /// Those that the recording tells of.
+    pub(super) fn new(processes: &'a Processes) -> Self {
+        Self { processes, ancestry: Ancestry::new(processes) }
+    }
+
+    /// Where they were mapped in a process and in those that it forked, which share its code.
+    pub(super) fn ranges(&self, pid: Pid) -> Vec<Range<u64>> {
+        let shares = |of: &Pid| self.ancestry.ancestors(*of).any(|of| of == pid);
+        let mut ranges = Vec::new();
+        for (_, process) in self.processes.by_pid.iter().filter(|(of, _)| shares(of)) {
+            let code = process.mappings.iter().filter(|map| map.executable && map.backing().is_library());
+            let programs: BTreeSet<&[u8]> = code.map(|map| map.path.as_slice()).collect();
+            let maps = process.mappings.iter().filter(|map| programs.contains(map.path.as_slice()));
+            ranges.extend(maps.map(|map| map.addr.0..map.addr.0.saturating_add(map.len)));
+        }
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::backing::{Backing, tests::those};
+
+    #[test]
+    fn images_keep_away_from_other_files() {
+        let expected = [
+            "/lib/modules/6.1/kernel/fs/ext4.ko",
+            "/usr/bin/node",
+            "/usr/lib/libc.so.6 (deleted)",
+            "/dev/shm/code",
+            "/usr/lib/jit-helper.so",
+            "/tmp/perf-77.map",
+            "/run/jitted-77.so",
+            "/run/jitted-77-3.so",
+        ];
+        assert_eq!(those(|path| Backing::of(path).is_library()), expected);
+    }
+}
