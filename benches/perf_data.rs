@@ -6,7 +6,7 @@ mod support;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jitgraft::error::{Result, Warnings};
-use jitgraft::formats::perf_data::{Edit, Edits, Recording, Sink, kind};
+use jitgraft::formats::perf_data::{Edit, EditSink, Edits, Recording, kind};
 use std::hint::black_box;
 use std::ops::Range;
 use support::bytes::Order;
@@ -18,7 +18,7 @@ struct Memory<'a> {
     to: Vec<u8>,
 }
 
-impl Sink for Memory<'_> {
+impl EditSink for Memory<'_> {
     fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.to.extend(bytes);
         Ok(())

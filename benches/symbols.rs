@@ -11,7 +11,7 @@ use jitgraft::resolve::symbols::files::SearchOptions;
 use jitgraft::resolve::symbols::images::Images;
 use jitgraft::resolve::symbols::{self, Base, Request, SymbolOptions};
 use jitgraft::resolve::unwind::registers::{Machine, Registers, x86_64};
-use jitgraft::resolve::unwind::{Cache, Chain, MAX_DEPTH, Unwinder, UserStack};
+use jitgraft::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
 use object::{Object, ObjectSection};
 use std::hint::black_box;
 use std::os::unix::ffi::OsStrExt;
@@ -74,7 +74,7 @@ fn unwinding(criterion: &mut Criterion) {
         registers.set(register, value);
     }
     let stack = UserStack { pid: Pid(1), time: Nanos(1), registers: &registers, bytes: &bytes };
-    let (mut cache, mut chain) = (Cache::default(), Chain::default());
+    let (mut cache, mut chain) = (Cache::default(), UnwoundChain::default());
     criterion.bench_function("a stack of 100 frames by frame pointer", |bencher| {
         bencher.iter(|| {
             unwinder.unwind(black_box(&stack), &mut cache, &mut chain);

@@ -64,14 +64,14 @@ impl Error {
 
     /// The same finding as something survived.
     pub fn into_warning(self) -> Warning {
-        Warning { file: self.file.clone(), offset: self.offset, message: Chain(&self).to_string() }
+        Warning { file: self.file.clone(), offset: self.offset, message: CauseChain(&self).to_string() }
     }
 }
 
 /// Only the message and its causes, without the place.
-struct Chain<'a>(&'a Error);
+struct CauseChain<'a>(&'a Error);
 
-impl fmt::Display for Chain<'_> {
+impl fmt::Display for CauseChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)?;
         let mut cause = std::error::Error::source(self.0);
@@ -86,7 +86,7 @@ impl fmt::Display for Chain<'_> {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_place(f, self.file.as_deref(), self.offset)?;
-        Chain(self).fmt(f)
+        CauseChain(self).fmt(f)
     }
 }
 
@@ -257,7 +257,7 @@ impl Skipped {
     /// The one warning for all of them, without a file; `None` if nothing was skipped.
     pub fn into_warning(self) -> Option<Warning> {
         let first = self.first?;
-        let (offset, reason) = (first.offset, Chain(&first).to_string());
+        let (offset, reason) = (first.offset, CauseChain(&first).to_string());
         let what = self.what;
         let message = match self.count {
             1 => format!("1 {what} skipped: {reason}"),

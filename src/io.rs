@@ -74,7 +74,7 @@ impl OutPath {
     pub fn is_stream(&self) -> bool {
         match self {
             Self::Stdout => true,
-            Self::Path(path) => target::Target::of(path).is_ok_and(|target| target.is_stream()),
+            Self::Path(path) => target::OutputTarget::of(path).is_ok_and(|target| target.is_stream()),
         }
     }
 }

@@ -79,7 +79,7 @@ impl Pool {
             return take(&mut items.map(f));
         }
         let (orders, ordered) = mpsc::sync_channel(self.threads());
-        let source = Source(Mutex::new(Some((items, orders))));
+        let source = WorkSource(Mutex::new(Some((items, orders))));
         std::thread::scope(|scope| {
             for _ in 0..self.threads() {
                 scope.spawn(|| {
@@ -96,9 +96,9 @@ impl Pool {
 
 /// The items of a stream, and where the places of their results are handed over in the items' order. Each worker
 /// takes its next item itself: what was just read is still in its processor's cache.
-struct Source<I, O>(Mutex<Option<(I, mpsc::SyncSender<mpsc::Receiver<O>>)>>);
+struct WorkSource<I, O>(Mutex<Option<(I, mpsc::SyncSender<mpsc::Receiver<O>>)>>);
 
-impl<I: Iterator, O> Source<I, O> {
+impl<I: Iterator, O> WorkSource<I, O> {
     fn next(&self) -> Option<(I::Item, mpsc::SyncSender<O>)> {
         let mut source = match self.0.lock() {
             Ok(source) => source,

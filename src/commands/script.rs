@@ -29,7 +29,7 @@ pub struct ScriptOptions {
 }
 
 /// What there is to do.
-enum Opened {
+enum ScriptInput {
     /// Print a recording.
     Recording(Input),
     /// Name what is in a text; anything that is no recording is taken for one and passed on.
@@ -42,8 +42,10 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let shown = crate::pipeline::open::shown(&options.input);
     let in_file = |error: Error| error.in_file(&shown);
     let input = match open(&options.input, job).map_err(in_file)? {
-        Opened::Recording(input) => input,
-        Opened::Text(text, _progress) => return script_text::run(text, &options.filter(), &run, job).map_err(in_file),
+        ScriptInput::Recording(input) => input,
+        ScriptInput::Text(text, _progress) => {
+            return script_text::run(text, &options.filter(), &run, job).map_err(in_file);
+        }
     };
     let mut output = Output::create(&options.output, &run)?;
     let loaded = recording::load(&input, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
@@ -53,7 +55,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
 }
 
 /// Looks at the beginning: a text is not read to its end before its first frames are named.
-fn open(path: &InPath, job: &Job) -> Result<Opened> {
+fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     let mut progress = None;
     let looked = Looked::through(path, |file| {
         let (shown, reader) = Progress::of_reading(file, job);
@@ -61,13 +63,13 @@ fn open(path: &InPath, job: &Job) -> Result<Opened> {
         reader
     })?;
     let mut file = match looked {
-        Looked::Directory(directory) => return Input::open_directory(&directory).map(Opened::Recording),
+        Looked::Directory(directory) => return Input::open_directory(&directory).map(ScriptInput::Recording),
         Looked::File(file) => file,
     };
     if perf_data::sniff(&file.peek_inside(HEAD)?) {
-        return file.into_whole().map(Opened::Recording);
+        return file.into_whole().map(ScriptInput::Recording);
     }
-    Ok(Opened::Text(file.into_stream()?, progress))
+    Ok(ScriptInput::Text(file.into_stream()?, progress))
 }
 
 /// Enough of an input to tell a recording from a text.

@@ -57,7 +57,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             skipped.add(Error::new(format!("sample {at} is of node {}, which is not in the tree", sample.node)));
             continue;
         };
-        let Sample { weight, count, time, .. } = *sample;
+        let TimedSample { weight, count, time, .. } = *sample;
         profile.push(series, Row { track, stack, weight, count, time });
     }
     warnings.extend(skipped.into_warning());
@@ -65,7 +65,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 /// What a row will be, its stack still a node.
-struct Sample {
+struct TimedSample {
     node: u64,
     weight: u64,
     count: u64,
@@ -74,7 +74,7 @@ struct Sample {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Node<'a> {
+struct ProfileNode<'a> {
     id: u64,
     #[serde(borrow)]
     call_frame: CallFrame<'a>,
@@ -101,7 +101,7 @@ struct CallFrame<'a> {
 /// The members of a profile, as far as they were read.
 #[derive(Default)]
 struct Parts<'a> {
-    nodes: Vec<Node<'a>>,
+    nodes: Vec<ProfileNode<'a>>,
     samples: Vec<u64>,
     deltas: Vec<i64>,
     start: i64,
@@ -110,7 +110,7 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     /// The samples in order of time, each with the time until the next one.
-    fn timed(&self) -> Vec<Sample> {
+    fn timed(&self) -> Vec<TimedSample> {
         let mut time = self.start;
         let mut at: Vec<(i64, u64)> = Vec::with_capacity(self.samples.len());
         for (number, &node) in self.samples.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Parts<'_> {
         at.sort_by_key(|(time, _)| *time);
         let next = at.iter().skip(1).map(|(time, _)| *time).chain([self.end]);
         let nanos = |micros: i64| u64::try_from(micros).unwrap_or(0).saturating_mul(1000);
-        let sample = |(&(time, node), next): (&(i64, u64), i64)| Sample {
+        let sample = |(&(time, node), next): (&(i64, u64), i64)| TimedSample {
             node,
             weight: nanos(next.saturating_sub(time)),
             count: 1,
@@ -129,14 +129,15 @@ impl Parts<'_> {
         at.iter().zip(next).map(sample).collect()
     }
 
-    fn hits(&self) -> Vec<Sample> {
+    fn hits(&self) -> Vec<TimedSample> {
         let hit = self.nodes.iter().filter(|node| node.hit_count > 0);
-        hit.map(|node| Sample { node: node.id, weight: node.hit_count, count: node.hit_count, time: None }).collect()
+        hit.map(|node| TimedSample { node: node.id, weight: node.hit_count, count: node.hit_count, time: None })
+            .collect()
     }
 }
 
 /// The stack of each node by its id; `None` is the root's.
-fn stacks(nodes: &[Node<'_>], profile: &mut Profile) -> FxHashMap<u64, Option<StackId>> {
+fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Option<StackId>> {
     let mut parents: FxHashMap<u64, u64> = FxHashMap::default();
     for node in nodes {
         for &child in &node.children {
@@ -146,7 +147,7 @@ fn stacks(nodes: &[Node<'_>], profile: &mut Profile) -> FxHashMap<u64, Option<St
             parents.entry(node.id).or_insert(parent);
         }
     }
-    let by_id: FxHashMap<u64, &Node<'_>> = nodes.iter().map(|node| (node.id, node)).collect();
+    let by_id: FxHashMap<u64, &ProfileNode<'_>> = nodes.iter().map(|node| (node.id, node)).collect();
     let mut stacks: FxHashMap<u64, Option<StackId>> = FxHashMap::default();
     for node in nodes {
         // Up to a node whose stack is known, then down again: a tree may be as deep as it likes.
@@ -170,7 +171,7 @@ fn stacks(nodes: &[Node<'_>], profile: &mut Profile) -> FxHashMap<u64, Option<St
     stacks
 }
 
-fn stack(node: &Node<'_>, caller: Option<StackId>, profile: &mut Profile) -> StackId {
+fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile) -> StackId {
     let CallFrame { function_name, url, line_number } = &node.call_frame;
     // V8's own states, such as (garbage collector), are in brackets.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();

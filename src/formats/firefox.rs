@@ -26,7 +26,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     rows.sort_by_key(|row| row.time);
     // Recordings tell times since boot, not since the epoch: the first sample stands at 0.
     let start = rows.first().and_then(|row| row.time).map_or(0, |time| time.0);
-    let mut writing = Writing::new(profile, interval(&rows));
+    let mut writing = ProfileBuilder::new(profile, interval(&rows));
     for row in rows {
         let weight = options.weight.of(row);
         let traced = matches!((&series.unit, options.weight), (Unit::Nanos, Weight::Period));
@@ -51,7 +51,7 @@ fn interval(rows: &[&Row]) -> SamplingInterval {
     SamplingInterval::from_nanos(if middle == 0 { 1_000_000 } else { middle })
 }
 
-struct Writing<'a> {
+struct ProfileBuilder<'a> {
     profile: &'a Profile,
     firefox: Firefox,
     processes: FxHashMap<Option<i32>, ProcessHandle>,
@@ -61,7 +61,7 @@ struct Writing<'a> {
     modules: FxHashMap<(FrameKind, Option<NameId>), CategoryPairHandle>,
 }
 
-impl<'a> Writing<'a> {
+impl<'a> ProfileBuilder<'a> {
     fn new(profile: &'a Profile, interval: SamplingInterval) -> Self {
         let epoch = ReferenceTimestamp::from_duration_since_unix_epoch(Duration::ZERO);
         Self {

@@ -25,19 +25,19 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
 
 fn document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(2))?;
-    map.serialize_entry("frames", &Frames(profile))?;
-    map.serialize_entry("events", &Events(profile))?;
+    map.serialize_entry("frames", &FramesJson(profile))?;
+    map.serialize_entry("events", &EventsJson(profile))?;
     map.end()
 }
 
-struct Frames<'a>(&'a Profile);
+struct FramesJson<'a>(&'a Profile);
 struct OneFrame<'a>(&'a Profile, &'a Frame);
-struct Events<'a>(&'a Profile);
-struct Event<'a>(&'a Profile, &'a Series);
+struct EventsJson<'a>(&'a Profile);
+struct EventJson<'a>(&'a Profile, &'a Series);
 struct Rows<'a>(&'a Profile, &'a [Row]);
 struct OneRow<'a>(&'a Profile, &'a Row);
 
-impl Serialize for Frames<'_> {
+impl Serialize for FramesJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.frames().map(|(_, frame)| OneFrame(self.0, frame)))
     }
@@ -76,13 +76,13 @@ impl Serialize for OneFrame<'_> {
     }
 }
 
-impl Serialize for Events<'_> {
+impl Serialize for EventsJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.series.iter().map(|series| Event(self.0, series)))
+        serializer.collect_seq(self.0.series.iter().map(|series| EventJson(self.0, series)))
     }
 }
 
-impl Serialize for Event<'_> {
+impl Serialize for EventJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let unit = match &self.1.unit {
             Unit::Samples => "samples",

@@ -15,17 +15,17 @@ use std::borrow::Cow;
 use std::io::Write;
 
 #[derive(Clone, PartialEq, Message)]
-struct File {
+struct ProfileMessage {
     #[prost(message, repeated, tag = "1")]
     sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
-    sample: Vec<Sample>,
+    sample: Vec<SampleMessage>,
     #[prost(message, repeated, tag = "3")]
-    mapping: Vec<Mapping>,
+    mapping: Vec<MappingMessage>,
     #[prost(message, repeated, tag = "4")]
-    location: Vec<Location>,
+    location: Vec<LocationMessage>,
     #[prost(message, repeated, tag = "5")]
-    function: Vec<Function>,
+    function: Vec<FunctionMessage>,
     #[prost(string, repeated, tag = "6")]
     string_table: Vec<String>,
     #[prost(int64, tag = "10")]
@@ -41,18 +41,18 @@ struct ValueType {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Sample {
+struct SampleMessage {
     /// Leaf first.
     #[prost(uint64, repeated, tag = "1")]
     location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
     value: Vec<i64>,
     #[prost(message, repeated, tag = "3")]
-    label: Vec<Label>,
+    label: Vec<LabelMessage>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Label {
+struct LabelMessage {
     #[prost(int64, tag = "1")]
     key: i64,
     #[prost(int64, tag = "2")]
@@ -62,7 +62,7 @@ struct Label {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Mapping {
+struct MappingMessage {
     #[prost(uint64, tag = "1")]
     id: u64,
     #[prost(int64, tag = "5")]
@@ -76,7 +76,7 @@ struct Mapping {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Location {
+struct LocationMessage {
     #[prost(uint64, tag = "1")]
     id: u64,
     #[prost(uint64, tag = "2")]
@@ -84,11 +84,11 @@ struct Location {
     #[prost(uint64, tag = "3")]
     address: u64,
     #[prost(message, repeated, tag = "4")]
-    line: Vec<Line>,
+    line: Vec<LineMessage>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Line {
+struct LineMessage {
     #[prost(uint64, tag = "1")]
     function_id: u64,
     #[prost(int64, tag = "2")]
@@ -96,7 +96,7 @@ struct Line {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Function {
+struct FunctionMessage {
     #[prost(uint64, tag = "1")]
     id: u64,
     #[prost(int64, tag = "2")]
@@ -117,12 +117,12 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
 }
 
 /// The string table: position 0 is the empty string.
-struct Strings {
+struct StringTable {
     list: Vec<String>,
     ids: FxHashMap<String, i64>,
 }
 
-impl Strings {
+impl StringTable {
     fn new() -> Self {
         Self { list: vec![String::new()], ids: FxHashMap::from_iter([(String::new(), 0)]) }
     }
@@ -138,9 +138,9 @@ impl Strings {
     }
 }
 
-fn build(profile: &Profile) -> File {
-    let mut strings = Strings::new();
-    let mut file = File::default();
+fn build(profile: &Profile) -> ProfileMessage {
+    let mut strings = StringTable::new();
+    let mut file = ProfileMessage::default();
     let count = strings.id("count");
     for series in &profile.series {
         let unit = match &series.unit {
@@ -168,12 +168,12 @@ fn build(profile: &Profile) -> File {
             let track = profile.track_of(row.track);
             let mut label = Vec::new();
             let numbers = [(pid, track.pid.map(|pid| pid.0)), (tid, track.tid.map(|tid| tid.0))];
-            label.extend(numbers.iter().filter_map(|&(key, num)| Some(Label { key, str: 0, num: num?.into() })));
+            label.extend(numbers.iter().filter_map(|&(key, num)| Some(LabelMessage { key, str: 0, num: num?.into() })));
             if !track.comm.is_empty() {
-                label.push(Label { key: comm, str: strings.id(&String::from_utf8_lossy(&track.comm)), num: 0 });
+                label.push(LabelMessage { key: comm, str: strings.id(&String::from_utf8_lossy(&track.comm)), num: 0 });
             }
             let location_id = profile.frames_up(row.stack).map(location_id).collect();
-            file.sample.push(Sample { location_id, value, label });
+            file.sample.push(SampleMessage { location_id, value, label });
         }
     }
     file.duration_nanos = duration(profile.series.iter().flat_map(|series| &series.rows));
@@ -200,7 +200,7 @@ fn location_id(frame: FrameId) -> u64 {
 }
 
 /// One location for each frame, one mapping for each module.
-fn locations(profile: &Profile, strings: &mut Strings, file: &mut File) {
+fn locations(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMessage) {
     let mut mappings: FxHashMap<NameId, u64> = FxHashMap::default();
     type Known<'a> = (Cow<'a, str>, Option<NameId>, Option<NameId>);
     let mut functions: FxHashMap<Known<'_>, u64> = FxHashMap::default();
@@ -219,18 +219,18 @@ fn locations(profile: &Profile, strings: &mut Strings, file: &mut File) {
         if function_id == next {
             file.function.push(function(profile, frame, next, strings));
         }
-        let line = vec![Line { function_id, line: frame.line.into() }];
-        file.location.push(Location { id: location_id(id), mapping_id, address: frame.addr.unwrap_or(0), line });
+        let line = vec![LineMessage { function_id, line: frame.line.into() }];
+        file.location.push(LocationMessage { id: location_id(id), mapping_id, address: frame.addr.unwrap_or(0), line });
     }
 }
 
-fn mapping(id: u64, filename: i64) -> Mapping {
+fn mapping(id: u64, filename: i64) -> MappingMessage {
     // Told that everything is known, readers do not look for the binaries.
-    Mapping { id, filename, has_functions: true, has_filenames: true, has_line_numbers: true }
+    MappingMessage { id, filename, has_functions: true, has_filenames: true, has_line_numbers: true }
 }
 
-fn function(profile: &Profile, frame: &Frame, id: u64, strings: &mut Strings) -> Function {
+fn function(profile: &Profile, frame: &Frame, id: u64, strings: &mut StringTable) -> FunctionMessage {
     let name = strings.id(&label::function(profile, frame));
     let filename = frame.file.map_or(0, |file| strings.id(&String::from_utf8_lossy(profile.name_of(file))));
-    Function { id, name, system_name: name, filename }
+    FunctionMessage { id, name, system_name: name, filename }
 }

@@ -11,16 +11,16 @@ use serde::Serialize;
 use std::io::Write;
 
 #[derive(Serialize)]
-struct File<'a> {
+struct SpeedscopeFile<'a> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     exporter: &'static str,
-    shared: Shared<'a>,
+    shared: SharedFrames<'a>,
     profiles: Vec<Sampled>,
 }
 
 #[derive(Serialize)]
-struct Shared<'a> {
+struct SharedFrames<'a> {
     frames: Vec<FrameEntry<'a>>,
 }
 
@@ -52,10 +52,10 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         let line = (frame.line > 0).then_some(frame.line);
         FrameEntry { name: label::function(profile, frame), file: frame.file.or(frame.module).map(text), line }
     });
-    let file = File {
+    let file = SpeedscopeFile {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("jitgraft ", env!("CARGO_PKG_VERSION")),
-        shared: Shared { frames: frames.collect() },
+        shared: SharedFrames { frames: frames.collect() },
         profiles: profile.series.iter().flat_map(|series| threads(profile, series, options)).collect(),
     };
     serde_json::to_writer(&mut *out, &file).map_err(std::io::Error::from)?;

@@ -84,7 +84,7 @@ fn leading_number(text: &[u8]) -> Option<i32> {
 
 /// The function at an address, with its source position if that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Function<'a> {
+pub struct ReportFunction<'a> {
     /// Its name.
     pub name: &'a [u8],
     /// File and line.
@@ -93,7 +93,7 @@ pub struct Function<'a> {
 
 /// How many frames were met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Frames {
+pub struct ReportFrames {
     /// Frames without a name and an object.
     pub unknown: u64,
     /// Of these, frames that got a name.
@@ -104,10 +104,10 @@ pub struct Frames {
 pub fn graft<'a>(
     report: Report,
     input: &mut dyn BufRead,
-    lookup: &dyn Fn(u64) -> Option<Function<'a>>,
+    lookup: &dyn Fn(u64) -> Option<ReportFunction<'a>>,
     out: &mut dyn Write,
-) -> Result<Frames> {
-    let mut grafter = Grafter { report, lookup, frames: Frames::default(), line: Vec::new() };
+) -> Result<ReportFrames> {
+    let mut grafter = Grafter { report, lookup, frames: ReportFrames::default(), line: Vec::new() };
     match report {
         Report::Xml => grafter.xml(input, out)?,
         Report::Massif | Report::Dhat | Report::Text => grafter.lines(input, out)?,
@@ -118,8 +118,8 @@ pub fn graft<'a>(
 
 struct Grafter<'a, 'f> {
     report: Report,
-    lookup: &'f dyn Fn(u64) -> Option<Function<'a>>,
-    frames: Frames,
+    lookup: &'f dyn Fn(u64) -> Option<ReportFunction<'a>>,
+    frames: ReportFrames,
     line: Vec<u8>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Grafter<'a, '_> {
 
     /// Callers' addresses are looked up one byte before; an innermost frame's, or one at the very start of the code,
     /// as they are.
-    fn function(&mut self, addr: u64, exact: bool) -> Option<Function<'a>> {
+    fn function(&mut self, addr: u64, exact: bool) -> Option<ReportFunction<'a>> {
         self.frames.unknown += 1;
         let before = addr.checked_sub(1).filter(|_| !exact).and_then(self.lookup);
         let found = before.or_else(|| (self.lookup)(addr));
@@ -163,7 +163,7 @@ impl<'a> Grafter<'a, '_> {
         Ok(())
     }
 
-    fn write_function(&self, function: Function<'_>, out: &mut dyn Write) -> Result<()> {
+    fn write_function(&self, function: ReportFunction<'_>, out: &mut dyn Write) -> Result<()> {
         let mut text = function.name.to_vec();
         if let Some((file, line)) = function.place {
             text.extend_from_slice(b" (");
@@ -219,7 +219,7 @@ fn ip(line: &[u8]) -> Option<u64> {
     hex(line.trim_ascii().strip_prefix(b"<ip>")?.strip_suffix(b"</ip>")?)
 }
 
-fn write_xml(function: Function<'_>, indent: &[u8], out: &mut dyn Write) -> Result<()> {
+fn write_xml(function: ReportFunction<'_>, indent: &[u8], out: &mut dyn Write) -> Result<()> {
     let mut element = |name: &str, value: &[u8]| -> Result<()> {
         out.write_all(indent)?;
         writeln!(out, "<{name}>{}</{name}>", escaped(value))?;
@@ -255,15 +255,15 @@ fn escaped(value: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn lookup(addr: u64) -> Option<Function<'static>> {
+    fn lookup(addr: u64) -> Option<ReportFunction<'static>> {
         match addr {
-            0x1000..0x1010 => Some(Function { name: b"f\"<1>", place: None }),
-            0x1010..0x1020 => Some(Function { name: b"g", place: Some((b"/src/g.js", 7)) }),
+            0x1000..0x1010 => Some(ReportFunction { name: b"f\"<1>", place: None }),
+            0x1010..0x1020 => Some(ReportFunction { name: b"g", place: Some((b"/src/g.js", 7)) }),
             _ => None,
         }
     }
 
-    fn grafted(report: Report, text: &str) -> (String, Frames) {
+    fn grafted(report: Report, text: &str) -> (String, ReportFrames) {
         let mut out = Vec::new();
         let frames = graft(report, &mut text.as_bytes(), &lookup, &mut out).unwrap();
         (String::from_utf8(out).unwrap(), frames)
@@ -275,7 +275,7 @@ mod tests {
             ==7==    by 0x1012: ??? (in /bin/x)\n==7== 0x: ???";
         let want = "==7==    at 0x1010: g (/src/g.js:7)\n==7==    by 0x1010: f\"<1>\n==7==    by 0x1011: g (/src/g.js:7)\r\n\
             ==7==    by 0x9: ???\n==7==    by 0x1012: ??? (in /bin/x)\n==7== 0x: ???";
-        assert_eq!(grafted(Report::Text, text), (want.into(), Frames { unknown: 4, named: 3 }));
+        assert_eq!(grafted(Report::Text, text), (want.into(), ReportFrames { unknown: 4, named: 3 }));
         let massif = grafted(Report::Massif, "heap_tree=peak\n n1: 65544 0x1000: ???\n");
         assert_eq!(massif.0, "heap_tree=peak\n n1: 65544 0x1000: f\"<1>\n");
         let dhat = grafted(Report::Dhat, " [\"[root]\"\n ,\"0x1004: ???\",\"0x1014: ???\"\n");
@@ -292,7 +292,7 @@ mod tests {
             named.contains("<fn>g</fn>\n    <dir>/src</dir>\n    <file>g.js</file>\n    <line>7</line>\n"),
             "{named}"
         );
-        assert_eq!(frames, Frames { unknown: 2, named: 2 });
+        assert_eq!(frames, ReportFrames { unknown: 2, named: 2 });
         assert_eq!(grafted(Report::Xml, &named).0, named);
     }
 

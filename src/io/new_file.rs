@@ -12,12 +12,12 @@ use tempfile::{Builder, NamedTempFile};
 /// files without a name (`O_TMPFILE` of open(2)) a killed process leaves its hidden one.
 #[derive(Debug)]
 pub struct NewFile {
-    kind: Kind,
+    kind: NewFileKind,
     directory: PathBuf,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum NewFileKind {
     Nameless(File),
     Hidden(NamedTempFile),
 }
@@ -34,8 +34,8 @@ impl NewFile {
             .exists()
             .then(|| rustix::fs::open(directory, flags, Mode::from_raw_mode(mode)).map(File::from));
         let kind = match nameless {
-            Some(Ok(file)) => Kind::Nameless(file),
-            _ => Kind::Hidden(
+            Some(Ok(file)) => NewFileKind::Nameless(file),
+            _ => NewFileKind::Hidden(
                 Builder::new().prefix(PREFIX).permissions(PermissionsExt::from_mode(mode)).tempfile_in(directory)?,
             ),
         };
@@ -45,8 +45,8 @@ impl NewFile {
     /// The file itself.
     pub fn file(&self) -> &File {
         match &self.kind {
-            Kind::Nameless(file) => file,
-            Kind::Hidden(file) => file.as_file(),
+            NewFileKind::Nameless(file) => file,
+            NewFileKind::Hidden(file) => file.as_file(),
         }
     }
 
@@ -58,16 +58,16 @@ impl NewFile {
     /// The file itself, to be written.
     pub fn file_mut(&mut self) -> &mut File {
         match &mut self.kind {
-            Kind::Nameless(file) => file,
-            Kind::Hidden(file) => file.as_file_mut(),
+            NewFileKind::Nameless(file) => file,
+            NewFileKind::Hidden(file) => file.as_file_mut(),
         }
     }
 
     /// Puts it in its place, whatever was there.
     pub fn persist(self, path: &Path) -> io::Result<()> {
         let hidden = match self.kind {
-            Kind::Hidden(file) => file.into_temp_path(),
-            Kind::Nameless(file) => match link(&file, path) {
+            NewFileKind::Hidden(file) => file.into_temp_path(),
+            NewFileKind::Nameless(file) => match link(&file, path) {
                 // Only what has a name can take the place of something else.
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {
                     let named = Builder::new().prefix(PREFIX).make_in(&self.directory, |name| link(&file, name))?;
@@ -85,14 +85,14 @@ impl NewFile {
         let taken = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
         let back = |kind| Ok(Some(Self { kind, directory }));
         match kind {
-            Kind::Hidden(file) => match file.persist_noclobber(path) {
+            NewFileKind::Hidden(file) => match file.persist_noclobber(path) {
                 Ok(_) => Ok(None),
-                Err(refused) if taken(&refused.error) => back(Kind::Hidden(refused.file)),
+                Err(refused) if taken(&refused.error) => back(NewFileKind::Hidden(refused.file)),
                 Err(refused) => Err(refused.error),
             },
-            Kind::Nameless(file) => match link(&file, path) {
+            NewFileKind::Nameless(file) => match link(&file, path) {
                 Ok(()) => Ok(None),
-                Err(error) if taken(&error) => back(Kind::Nameless(file)),
+                Err(error) if taken(&error) => back(NewFileKind::Nameless(file)),
                 Err(error) => Err(error),
             },
         }
@@ -151,7 +151,7 @@ mod tests {
 
     fn both(directory: &Path) -> [NewFile; 2] {
         let hidden = Builder::new().prefix(PREFIX).tempfile_in(directory).unwrap();
-        let hidden = NewFile { kind: Kind::Hidden(hidden), directory: directory.to_owned() };
+        let hidden = NewFile { kind: NewFileKind::Hidden(hidden), directory: directory.to_owned() };
         [NewFile::create_in(directory, 0o644).unwrap(), hidden]
     }
 
@@ -179,7 +179,7 @@ mod tests {
     fn what_is_under_way_has_no_name() {
         let dir = tempfile::tempdir().unwrap();
         let new = NewFile::create_in(dir.path(), 0o644).unwrap();
-        if let Kind::Nameless(_) = new.kind {
+        if let NewFileKind::Nameless(_) = new.kind {
             assert!(names(dir.path()).is_empty());
         }
         drop(new);

@@ -1,8 +1,8 @@
 //! An output under way: a file that appears when it is whole, or a stream.
 
 use super::new_file::NewFile;
-use super::run::{Place, Run};
-use super::target::{self, Target};
+use super::run::{OutputPlace, Run};
+use super::target::{self, OutputTarget};
 use super::{OutPath, widen};
 use crate::error::{Error, Result};
 use std::fs::File;
@@ -51,7 +51,7 @@ impl Write for Writing {
 struct DirectFile {
     file: File,
     /// Where it is, if it is a file.
-    place: Option<Place>,
+    place: Option<OutputPlace>,
     /// What it is called in messages.
     shown: PathBuf,
     run: Run,
@@ -114,7 +114,9 @@ impl Output {
             Inner::Stream(_) => Ok(()),
             Inner::File { new, shown, path } => {
                 let Writing(new) = new.into_inner().map_err(|error| Error::from(error.into_error()))?;
-                Place::named(&path).and_then(|place| self.run.check(&place)).map_err(|error| error.in_file(&shown))?;
+                OutputPlace::named(&path)
+                    .and_then(|place| self.run.check(&place))
+                    .map_err(|error| error.in_file(&shown))?;
                 new.persist(&path)
                     .map_err(|error| Error::new("cannot be put into its place").because(error).in_file(&shown))
             }
@@ -131,24 +133,24 @@ impl Inner {
                 widen(&out);
                 out
             }
-            OutPath::Path(path) => match Target::of(path)? {
-                Target::File(there) => return Self::file(shown, there, run),
-                Target::Descriptor(number) => target::reopen(number)?,
-                Target::Special(path) => File::options().write(true).open(path)?,
+            OutPath::Path(path) => match OutputTarget::of(path)? {
+                OutputTarget::File(there) => return Self::file(shown, there, run),
+                OutputTarget::Descriptor(number) => target::reopen(number)?,
+                OutputTarget::Special(path) => File::options().write(true).open(path)?,
             },
         };
         Self::stream(shown, file, run)
     }
 
     fn stream(shown: PathBuf, file: File, run: &Run) -> Result<Self> {
-        let place = Place::open(&file);
+        let place = OutputPlace::open(&file);
         place.as_ref().map_or(Ok(()), |place| run.claim(place))?;
         let file = DirectFile { file, place, shown, run: run.clone() };
         Ok(Self::Stream(BufWriter::with_capacity(BUFFER, file)))
     }
 
     fn file(shown: PathBuf, path: PathBuf, run: &Run) -> Result<Self> {
-        run.claim(&Place::named(&path)?)?;
+        run.claim(&OutputPlace::named(&path)?)?;
         let new = NewFile::create_in(path.parent().unwrap_or(Path::new("")), 0o666);
         let new = new.map_err(|error| Error::new("cannot write there").because(error))?;
         Ok(Self::File { new: BufWriter::with_capacity(BUFFER, Writing(new)), shown, path })

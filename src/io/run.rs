@@ -30,17 +30,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// assert!(refused.is_usage());
 /// ```
 #[derive(Debug, Clone)]
-pub struct Run(Arc<Shared>);
+pub struct Run(Arc<RunState>);
 
 #[derive(Debug)]
-struct Shared {
+struct RunState {
     since: Since,
-    outputs: Mutex<Vec<Place>>,
+    outputs: Mutex<Vec<OutputPlace>>,
 }
 
 /// Where an output goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum OutputPlace {
     /// Under a name, in place of the file that has it.
     Name { directory: FileId, name: OsString, taken_by: Option<FileId> },
     /// Into an open file.
@@ -50,7 +50,7 @@ pub(super) enum Place {
 impl Run {
     /// Begins one, before anything is opened.
     pub fn begin() -> Self {
-        Self(Arc::new(Shared { since: Since::now(), outputs: Mutex::default() }))
+        Self(Arc::new(RunState { since: Since::now(), outputs: Mutex::default() }))
     }
 
     /// Counts a file as opened that was read before the run began.
@@ -62,7 +62,7 @@ impl Run {
 
     /// Refuses a name that an output of this run will get: for files that are made beside the outputs.
     pub fn leave_outputs(&self, path: &Path) -> Result<()> {
-        let place = Place::named(path).map_err(|error| error.in_file(path))?;
+        let place = OutputPlace::named(path).map_err(|error| error.in_file(path))?;
         if self.outputs(|outputs| outputs.iter().any(|other| other.is(&place))) {
             return Err(twice().in_file(path));
         }
@@ -70,7 +70,7 @@ impl Run {
     }
 
     /// Takes a place for an output.
-    pub(super) fn claim(&self, place: &Place) -> Result<()> {
+    pub(super) fn claim(&self, place: &OutputPlace) -> Result<()> {
         self.check(place)?;
         self.outputs(|outputs| {
             if outputs.iter().any(|other| other.is(place)) {
@@ -82,20 +82,20 @@ impl Run {
     }
 
     /// Whether it is no input, as far as is known by now.
-    pub(super) fn check(&self, place: &Place) -> Result<()> {
+    pub(super) fn check(&self, place: &OutputPlace) -> Result<()> {
         let since = &self.0.since;
         match place {
-            Place::Name { directory, .. } if since.was_opened(*directory) => {
+            OutputPlace::Name { directory, .. } if since.was_opened(*directory) => {
                 Err(Error::usage("is in the directory of a recording that is read: choose another output"))
             }
-            Place::Name { taken_by: Some(file), .. } | Place::Open(file) if since.was_opened(*file) => {
+            OutputPlace::Name { taken_by: Some(file), .. } | OutputPlace::Open(file) if since.was_opened(*file) => {
                 Err(Error::usage("is an input, too: choose another output"))
             }
-            Place::Name { .. } | Place::Open(_) => Ok(()),
+            OutputPlace::Name { .. } | OutputPlace::Open(_) => Ok(()),
         }
     }
 
-    fn outputs<T>(&self, f: impl FnOnce(&mut Vec<Place>) -> T) -> T {
+    fn outputs<T>(&self, f: impl FnOnce(&mut Vec<OutputPlace>) -> T) -> T {
         f(&mut self.0.outputs.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -104,7 +104,7 @@ fn twice() -> Error {
     Error::usage("is where another output of this run goes: choose another output")
 }
 
-impl Place {
+impl OutputPlace {
     /// The place of a file that has all links followed but the last.
     pub(super) fn named(path: &Path) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

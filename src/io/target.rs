@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// What an output is written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum OutputTarget {
     /// This open descriptor of this process.
     Descriptor(u32),
     /// A device or a pipe, which cannot be replaced.
@@ -26,7 +26,7 @@ pub(super) enum Target {
 /// As many links as Linux follows.
 const MAX_LINKS: usize = 40;
 
-impl Target {
+impl OutputTarget {
     /// Follows a path. Nothing is opened: a named pipe would wait for its reader.
     pub(super) fn of(path: &Path) -> Result<Self> {
         let about = fs::metadata(path);
@@ -50,19 +50,19 @@ impl Target {
     }
 }
 
-fn follow(path: &Path) -> io::Result<Target> {
+fn follow(path: &Path) -> io::Result<OutputTarget> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = parent.unwrap_or(Path::new(".")).canonicalize()?;
         if let Some(descriptor) = descriptor(&directory, name) {
-            return Ok(Target::Descriptor(descriptor));
+            return Ok(OutputTarget::Descriptor(descriptor));
         }
         let there = directory.join(name);
         match fs::read_link(&there) {
             Ok(to) => path = directory.join(to),
-            Err(_) => return Ok(Target::File(there)),
+            Err(_) => return Ok(OutputTarget::File(there)),
         }
     }
     Err(rustix::io::Errno::LOOP.into())
@@ -99,18 +99,18 @@ mod tests {
         fs::create_dir(root.join("below")).unwrap();
         symlink("below/../second", root.join("first")).unwrap();
         symlink(root.join("below/new"), root.join("second")).unwrap();
-        assert_eq!(Target::of(&root.join("first")).unwrap(), Target::File(root.join("below/new")));
+        assert_eq!(OutputTarget::of(&root.join("first")).unwrap(), OutputTarget::File(root.join("below/new")));
         symlink("loop", root.join("loop")).unwrap();
         for wrong in ["loop", "below", "missing/new", "new/", "below/.."] {
-            assert!(Target::of(&root.join(wrong)).is_err(), "{wrong}");
+            assert!(OutputTarget::of(&root.join(wrong)).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn descriptors_and_devices_are_written_as_they_are() {
         for (path, number) in [("/dev/stdout", 1), ("/dev/stderr", 2), ("/proc/self/fd/7", 7), ("/dev/fd/1", 1)] {
-            assert_eq!(Target::of(Path::new(path)).unwrap(), Target::Descriptor(number), "{path}");
+            assert_eq!(OutputTarget::of(Path::new(path)).unwrap(), OutputTarget::Descriptor(number), "{path}");
         }
-        assert_eq!(Target::of(Path::new("/dev/null")).unwrap(), Target::Special("/dev/null".into()));
+        assert_eq!(OutputTarget::of(Path::new("/dev/null")).unwrap(), OutputTarget::Special("/dev/null".into()));
     }
 }

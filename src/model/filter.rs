@@ -38,15 +38,15 @@ pub enum Bound {
 
 /// A [`Filter`] whose times are those of a certain recording.
 #[derive(Debug, Clone)]
-pub struct Placed<'a> {
+pub struct PlacedFilter<'a> {
     filter: &'a Filter,
     times: Vec<(Nanos, Nanos)>,
 }
 
 impl Filter {
     /// The filter for a recording whose samples stand between these times.
-    pub fn placed(&self, first: Nanos, last: Nanos) -> Placed<'_> {
-        Placed { filter: self, times: self.time.iter().map(|range| range.placed(first, last)).collect() }
+    pub fn placed(&self, first: Nanos, last: Nanos) -> PlacedFilter<'_> {
+        PlacedFilter { filter: self, times: self.time.iter().map(|range| range.placed(first, last)).collect() }
     }
 
     /// Whether it needs to know when samples were taken.
@@ -85,7 +85,7 @@ impl TimeRange {
     }
 }
 
-impl Placed<'_> {
+impl PlacedFilter<'_> {
     /// Whether the thread's samples can count.
     pub fn track(&self, track: &Track) -> bool {
         self.comm(&track.comm) && self.pid(track.pid) && self.tid(track.tid) && self.cpu(track.cpu)

@@ -17,7 +17,7 @@ const NONE: u32 = MOST;
 /// Nodes, numbered by first appearance.
 #[derive(Debug, Clone)]
 pub struct PrefixTree<K> {
-    nodes: Vec<Node<K>>,
+    nodes: Vec<TreeNode<K>>,
     /// The newest sequence of one item.
     first: u32,
     /// The children of a node behind the first [`LISTED`], by node and key.
@@ -27,7 +27,7 @@ pub struct PrefixTree<K> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Node<K> {
+struct TreeNode<K> {
     parent: u32,
     key: K,
     /// Its newest child.
@@ -74,7 +74,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
             self.full = true;
             return if parent == NONE { self.first } else { parent };
         };
-        self.nodes.push(Node { parent, key, first: NONE, next });
+        self.nodes.push(TreeNode { parent, key, first: NONE, next });
         if parent == NONE {
             self.first = new;
         } else {

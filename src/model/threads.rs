@@ -10,20 +10,20 @@ use std::borrow::Cow;
 /// What is known of a recording's threads. Fill it, then [`Threads::settle`], then ask.
 #[derive(Debug, Default, Clone)]
 pub struct Threads {
-    events: Vec<Event>,
+    events: Vec<ThreadEvent>,
     /// By thread, in time order: (from when, name).
     names: FxHashMap<Tid, Vec<(Nanos, Vec<u8>)>>,
 }
 
 #[derive(Debug, Clone)]
-struct Event {
+struct ThreadEvent {
     time: Nanos,
     tid: Tid,
-    kind: Kind,
+    kind: ThreadEventKind,
 }
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum ThreadEventKind {
     Named(Vec<u8>),
     ForkedFrom(Tid),
 }
@@ -31,22 +31,22 @@ enum Kind {
 impl Threads {
     /// A COMM record.
     pub fn named(&mut self, time: Nanos, tid: Tid, name: &[u8]) {
-        self.events.push(Event { time, tid, kind: Kind::Named(name.to_vec()) });
+        self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::Named(name.to_vec()) });
     }
 
     /// A FORK record.
     pub fn forked(&mut self, time: Nanos, tid: Tid, parent: Tid) {
-        self.events.push(Event { time, tid, kind: Kind::ForkedFrom(parent) });
+        self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::ForkedFrom(parent) });
     }
 
     /// Puts what was told into the order of time (equal times in the order told).
     pub fn settle(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.time);
-        for Event { time, tid, kind } in events {
+        for ThreadEvent { time, tid, kind } in events {
             let name = match kind {
-                Kind::Named(name) => name,
-                Kind::ForkedFrom(parent) => match self.names.get(&parent).and_then(|names| names.last()) {
+                ThreadEventKind::Named(name) => name,
+                ThreadEventKind::ForkedFrom(parent) => match self.names.get(&parent).and_then(|names| names.last()) {
                     Some((_, name)) => name.clone(),
                     // Numbers are used again: what the former thread was called holds no longer.
                     None => Vec::new(),

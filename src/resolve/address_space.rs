@@ -74,12 +74,12 @@ enum Realm {
 #[derive(Debug, Default)]
 struct Space {
     /// Disjoint rectangles.
-    regions: IntervalTree<Region>,
+    regions: IntervalTree<MappedRegion>,
 }
 
 /// One rectangle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Region {
+struct MappedRegion {
     start: u64,
     /// Exclusive; a mapping never reaches the last byte of the address space.
     end: u64,
@@ -94,7 +94,7 @@ impl AddressSpaces {
     /// Builds them from what a recording tells.
     pub fn new(processes: &Processes) -> Self {
         let mut spaces = Self { ancestry: Ancestry::new(processes), ..Self::default() };
-        let mut builders: BTreeMap<(Pid, Realm), Builder> = BTreeMap::new();
+        let mut builders: BTreeMap<(Pid, Realm), SpaceBuilder> = BTreeMap::new();
         for (&pid, process) in &processes.by_pid {
             let mut last: Option<(&Mapping, DsoId)> = None;
             for mapping in &process.mappings {
@@ -163,14 +163,14 @@ impl AddressSpaces {
     }
 
     /// BPF programs and the like come and go inside the kernel's range.
-    fn kernel_symbols(&mut self, processes: &Processes, builder: &mut Builder) {
+    fn kernel_symbols(&mut self, processes: &Processes, builder: &mut SpaceBuilder) {
         for symbol in &processes.kernel_symbols {
             let end = symbol.addr.0.saturating_add(symbol.len);
             builder.clear(symbol.addr.0..end, symbol.time);
             if !symbol.unregistered {
                 let kind = DsoKind::KernelSymbol;
                 let dso = self.dsos.intern(Dso { path: symbol.name.clone(), build_id: None, kind });
-                let shown = Shown { from: symbol.time, dso, offset: 0 };
+                let shown = VisiblePart { from: symbol.time, dso, offset: 0 };
                 builder.live.insert_into_gap(symbol.addr.0..end, shown);
             }
         }
@@ -218,25 +218,25 @@ fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
 
 /// Follows one process through its events, in time order.
 #[derive(Debug, Default)]
-struct Builder {
+struct SpaceBuilder {
     /// What is mapped now.
-    live: RangeMap<Shown>,
+    live: RangeMap<VisiblePart>,
     /// What has ended.
-    done: Vec<Region>,
+    done: Vec<MappedRegion>,
     /// How many of the process's execs have been seen to.
     execs: usize,
 }
 
 /// What a mapping shows.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct VisiblePart {
     from: Nanos,
     dso: DsoId,
     /// The file-relative address of its first byte.
     offset: u64,
 }
 
-impl Builder {
+impl SpaceBuilder {
     /// Ends everything at each exec up to `time`.
     fn exec_before(&mut self, time: Nanos, process: &Process, realm: Realm) {
         if realm != Realm::User {
@@ -244,7 +244,7 @@ impl Builder {
         }
         while let Some(&exec) = process.execs.get(self.execs).filter(|&&exec| exec <= time) {
             self.execs += 1;
-            self.done.extend(self.live.drain().map(|entry| Region::of(entry, exec)));
+            self.done.extend(self.live.drain().map(|entry| MappedRegion::of(entry, exec)));
         }
     }
 
@@ -258,7 +258,7 @@ impl Builder {
         let absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module);
         let offset = if absolute { range.start } else { mapping.pgoff };
         self.clear(range.clone(), mapping.time);
-        self.live.insert_into_gap(range, Shown { from: mapping.time, dso, offset });
+        self.live.insert_into_gap(range, VisiblePart { from: mapping.time, dso, offset });
     }
 
     /// Whether `dso` already covers all of it.
@@ -279,33 +279,33 @@ impl Builder {
         self.live.clear(range, |entry| {
             // What was replaced in the instant it came was never there.
             if entry.value.from < time {
-                done.push(Region::of(entry, time));
+                done.push(MappedRegion::of(entry, time));
             }
         });
     }
 
-    fn finish(mut self) -> Vec<Region> {
-        self.done.extend(self.live.drain().map(|entry| Region::of(entry, Nanos(u64::MAX))));
+    fn finish(mut self) -> Vec<MappedRegion> {
+        self.done.extend(self.live.drain().map(|entry| MappedRegion::of(entry, Nanos(u64::MAX))));
         self.done
     }
 }
 
-impl Region {
+impl MappedRegion {
     /// Until when something was shown.
-    fn of(entry: Entry<Shown>, until: Nanos) -> Self {
-        let Entry { start, end, skipped, value: Shown { from, dso, offset } } = entry;
+    fn of(entry: Entry<VisiblePart>, until: Nanos) -> Self {
+        let Entry { start, end, skipped, value: VisiblePart { from, dso, offset } } = entry;
         Self { start, end, from, until, dso, offset: offset.wrapping_add(skipped) }
     }
 }
 
-impl Span for Region {
+impl Span for MappedRegion {
     fn range(&self) -> Range<u64> {
         self.start..self.end
     }
 }
 
 impl Space {
-    fn new(mut regions: Vec<Region>) -> Self {
+    fn new(mut regions: Vec<MappedRegion>) -> Self {
         regions.sort_unstable_by_key(|region| (region.start, region.from));
         Self { regions: IntervalTree::new(regions) }
     }

@@ -24,7 +24,7 @@ pub struct Frame {
 /// The functions of many addresses.
 #[derive(Debug, Default)]
 pub struct Frames {
-    texts: Texts,
+    texts: TextPool,
     frames: Vec<Frame>,
     /// One for each address asked for: its part of `frames`.
     spans: Vec<(u32, u32)>,
@@ -32,12 +32,12 @@ pub struct Frames {
 
 /// Byte strings, each once.
 #[derive(Debug, Default)]
-struct Texts {
+struct TextPool {
     list: Vec<Box<[u8]>>,
     ids: FxHashMap<Box<[u8]>, TextId>,
 }
 
-impl Texts {
+impl TextPool {
     fn intern(&mut self, text: &[u8]) -> TextId {
         if let Some(&id) = self.ids.get(text) {
             return id;

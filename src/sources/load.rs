@@ -32,7 +32,7 @@ pub struct Loaded<'data> {
 }
 
 /// One source, read.
-struct Read<'data> {
+struct ReadSource<'data> {
     list: CodeList<'data>,
     account: Account,
     machine: Option<u16>,
@@ -70,7 +70,12 @@ impl Found {
     }
 }
 
-fn read<'data>(origin: OriginId, source: &'data Source, processes: &Processes, options: &SourceOptions) -> Read<'data> {
+fn read<'data>(
+    origin: OriginId,
+    source: &'data Source,
+    processes: &Processes,
+    options: &SourceOptions,
+) -> ReadSource<'data> {
     let mut warnings = Warnings::new();
     let result = match source.kind {
         Kind::JitDump => read_dump(origin, source, processes, options, &mut warnings),
@@ -89,18 +94,18 @@ fn read<'data>(origin: OriginId, source: &'data Source, processes: &Processes, o
         }
     };
     let account = Account { path: source.path.clone(), kind: source.kind, pid: source.pid, state };
-    Read { list, account, machine, warnings }
+    ReadSource { list, account, machine, warnings }
 }
 
-type Events<'data> = (CodeList<'data>, SourceState, Option<u16>);
+type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
 
-fn untimed(pid: Pid, codes: Vec<Code<'_>>) -> Events<'_> {
+fn untimed(pid: Pid, codes: Vec<Code<'_>>) -> SourceEvents<'_> {
     let state = SourceState::Loaded { codes: codes.len() as u64, skipped: 0, clock: None };
     let event = |code| CodeEvent { pid, tid: Tid(0), time: None, kind: CodeEventKind::Load(code) };
     (codes.into_iter().map(event).collect(), state, None)
 }
 
-fn read_map<'data>(origin: OriginId, source: &'data Source, warnings: &mut Warnings) -> Events<'data> {
+fn read_map<'data>(origin: OriginId, source: &'data Source, warnings: &mut Warnings) -> SourceEvents<'data> {
     let (entries, skipped) = perf_map::read(&source.bytes);
     let code = |entry: perf_map::Entry<'data>| Code {
         name: entry.name,
@@ -125,7 +130,7 @@ fn read_dump<'data>(
     processes: &Processes,
     options: &SourceOptions,
     warnings: &mut Warnings,
-) -> Result<Events<'data>> {
+) -> Result<SourceEvents<'data>> {
     let dump = JitDump::parse(&source.bytes)?;
     let header = dump.header;
     if header.unknown_flags() != 0 {

@@ -5,7 +5,7 @@ use super::names::CodeNames;
 use super::options::CallgrindOptions;
 use crate::error::{Error, Result, Warning};
 use crate::formats::callgrind::JitFunctions;
-use crate::formats::valgrind_text::{Function, Report, graft, pid};
+use crate::formats::valgrind_text::{Report, ReportFunction, graft, pid};
 use crate::io::{Output, Run};
 use crate::model::Pid;
 use crate::pipeline::{Job, Outcome};
@@ -34,7 +34,7 @@ pub(super) fn run(
     let names = CodeNames::new(&loaded.map, pid, Vec::new(), &job.pool);
     let lookup = |addr| {
         let entry = names.at(addr)?;
-        Some(Function { name: names.name(entry), place: names.place(addr) })
+        Some(ReportFunction { name: names.name(entry), place: names.place(addr) })
     };
     let mut out = Output::create(&options.output(), run)?;
     let frames = graft(report, &mut BufReader::with_capacity(1 << 18, file), &lookup, &mut out)?;

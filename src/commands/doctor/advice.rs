@@ -10,7 +10,7 @@ use crate::sources::{Account, ClockUse, Kind, SourceState};
 
 /// What was asked of the recorder, and all that is known.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct DoctorContext<'a> {
     pub(super) examined: &'a Examined<'a>,
     /// What its processes ran.
     pub(super) programs: &'a Programs<'a>,
@@ -18,7 +18,7 @@ pub(super) struct Asked<'a> {
     pub(super) dwarf: bool,
 }
 
-impl Asked<'_> {
+impl DoctorContext<'_> {
     fn dso(&self, id: DsoId) -> &Dso {
         self.examined.resolution.spaces.dsos().get(id)
     }
@@ -34,7 +34,7 @@ impl Asked<'_> {
 }
 
 /// What is the matter.
-pub(super) fn cause(cause: Cause, asked: Asked<'_>) -> String {
+pub(super) fn cause(cause: Cause, asked: DoctorContext<'_>) -> String {
     let file = |id| format!("{}{}", String::from_utf8_lossy(asked.dso(id).label()), build_id(asked.dso(id)));
     match cause {
         Cause::Memory(pid) if loaded(asked.examined.accounts(), pid).next().is_some() => {
@@ -54,7 +54,7 @@ pub(super) fn cause(cause: Cause, asked: Asked<'_>) -> String {
 }
 
 /// What to do.
-pub(super) fn advice(cause: Cause, asked: Asked<'_>) -> String {
+pub(super) fn advice(cause: Cause, asked: DoctorContext<'_>) -> String {
     match cause {
         Cause::Memory(pid) => memory(pid, asked),
         Cause::Nowhere(_) if asked.dwarf => {
@@ -80,7 +80,7 @@ pub(super) fn advice(cause: Cause, asked: Asked<'_>) -> String {
     }
 }
 
-fn memory(pid: Pid, asked: Asked<'_>) -> String {
+fn memory(pid: Pid, asked: DoctorContext<'_>) -> String {
     let runtime = asked.runtime(pid);
     let failed = asked.examined.accounts().iter().find(|account| {
         account.pid == pid && matches!(account.state, SourceState::Missing { .. } | SourceState::Refused(_))

@@ -5,7 +5,7 @@ use crate::error::Warnings;
 use crate::model::Pid;
 use crate::model::chains::PlaceId;
 use crate::model::stacks::FrameKind;
-use crate::pipeline::recording::{Named, Spot};
+use crate::pipeline::recording::{FrameLocation, Named};
 use crate::resolve::Location;
 use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::files::SearchOptions;
@@ -62,8 +62,8 @@ impl<'a> Examiner<'a> {
         (0..).map(PlaceId).zip(places).map(|(id, spot)| self.status(id, spot)).collect()
     }
 
-    fn status(&mut self, id: PlaceId, spot: &Spot) -> Status {
-        if *spot == Spot::TRUNCATED {
+    fn status(&mut self, id: PlaceId, spot: &FrameLocation) -> Status {
+        if *spot == FrameLocation::TRUNCATED {
             return Status::Truncated;
         }
         if let Some(jit) = named(self.examined.named, id) {

@@ -1,6 +1,6 @@
 //! The account of one recording: its processes with JIT code, and its frames without a name by cause.
 
-use super::advice::{self, Asked};
+use super::advice::{self, DoctorContext};
 use super::causes::{Cause, Examiner, Status};
 use super::examined::Examined;
 use crate::error::Result;
@@ -59,7 +59,7 @@ struct Finding {
 
 /// What is counted while the samples are gone through.
 #[derive(Debug, Default)]
-struct Tally {
+struct FrameTally {
     frames: u64,
     named: u64,
     causes: FxHashMap<Cause, u64>,
@@ -73,7 +73,7 @@ struct Tally {
 impl Findings {
     pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions) -> Self {
         let statuses = Examiner::new(examined, search).places();
-        let tally = Tally::new(examined, &statuses);
+        let tally = FrameTally::new(examined, &statuses);
         let events = &examined.resolution.survey.recording.events;
         let any = |field| events.iter().any(|event| event.attr.samples(field));
         let (dwarf, chains) = (any(abi::PERF_SAMPLE_STACK_USER), any(abi::PERF_SAMPLE_CALLCHAIN));
@@ -83,7 +83,7 @@ impl Findings {
             (false, false) => "no call chains",
         };
         let programs = &Programs::new(&examined.resolution.survey.processes);
-        let asked = Asked { examined, programs, dwarf };
+        let asked = DoctorContext { examined, programs, dwarf };
         let mut unnamed: Vec<(Cause, u64)> = tally.causes.iter().map(|(&cause, &frames)| (cause, frames)).collect();
         unnamed.sort_unstable_by_key(|&(cause, frames)| (Reverse(frames), cause));
         let finding = |(cause, frames)| Finding {
@@ -173,7 +173,7 @@ impl ProcessFindings {
     }
 }
 
-impl Tally {
+impl FrameTally {
     fn new(examined: &Examined<'_>, statuses: &[Status]) -> Self {
         let samples = examined.samples;
         let mut tally = Self::default();
@@ -215,7 +215,7 @@ impl Tally {
     }
 }
 
-fn processes(asked: Asked<'_>, tally: &Tally) -> Vec<ProcessFindings> {
+fn processes(asked: DoctorContext<'_>, tally: &FrameTally) -> Vec<ProcessFindings> {
     let examined = asked.examined;
     let mut wanted: BTreeMap<Pid, u64> = tally.jit.keys().map(|&pid| (pid, 0)).collect();
     wanted.extend(examined.accounts().iter().map(|account| (account.pid, 0)));
@@ -238,7 +238,7 @@ fn processes(asked: Asked<'_>, tally: &Tally) -> Vec<ProcessFindings> {
 }
 
 /// What concerns no single frame.
-fn remarks(tally: &Tally, asked: Asked<'_>, chains: bool) -> Vec<String> {
+fn remarks(tally: &FrameTally, asked: DoctorContext<'_>, chains: bool) -> Vec<String> {
     let samples = asked.examined.samples.count();
     let mut remarks = Vec::new();
     if !chains {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::{ReadOptions, StartSpansFn};
 use crate::io::{InPath, Output, Run};
 use crate::model::Nanos;
-use crate::model::filter::{Filter, Placed};
+use crate::model::filter::{Filter, PlacedFilter};
 use crate::model::stacks::Track;
 use crate::model::timeline::{
     NumberOrName, OtherEvent, OtherKind, Sampling, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter, UNFINISHED,
@@ -64,18 +64,18 @@ struct Passing<'o> {
     /// What that adds to this input's times.
     offset: i64,
     bounds: (i64, i64),
-    told: Counts,
-    written: Counts,
+    told: SpanCounts,
+    written: SpanCounts,
     others: u64,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct SpanCounts {
     spans: u64,
     instants: u64,
 }
 
-impl Counts {
+impl SpanCounts {
     fn add(&mut self, head: &SpanHead<'_>) {
         match head.duration {
             Some(_) => self.spans += 1,
@@ -99,8 +99,8 @@ impl<'o> Passing<'o> {
             epoch,
             offset: 0,
             bounds: (0, 0),
-            told: Counts::default(),
-            written: Counts::default(),
+            told: SpanCounts::default(),
+            written: SpanCounts::default(),
             others: 0,
         }
     }
@@ -194,7 +194,7 @@ impl SpanSink for Passing<'_> {
 struct Choice<'o> {
     options: &'o ReadOptions,
     filter: &'o Filter,
-    placed: Placed<'o>,
+    placed: PlacedFilter<'o>,
     times: Vec<(Nanos, Nanos)>,
     /// Of each thread and name: how many spans came so far, and when the last one began that was kept.
     seen: FxHashMap<(u32, u32), (u64, i64)>,

@@ -13,11 +13,11 @@ use std::path::Path;
 /// Answers so far.
 pub(super) struct Answers<'p> {
     preset: &'p Preset,
-    answers: Vec<Answer>,
+    answers: Vec<QuestionAnswer>,
     several: bool,
 }
 
-enum Answer {
+enum QuestionAnswer {
     Spans(TopLevel),
     ByName(BTreeMap<Vec<u8>, Tally>),
     Gaps(Vec<GapRow>),
@@ -45,9 +45,9 @@ impl<'p> Answers<'p> {
     /// No trace yet; if there will be several, gaps say in which they are.
     pub(super) fn new(preset: &'p Preset, several: bool) -> Self {
         let answers = preset.questions.iter().map(|question| match question {
-            Question::Spans => Answer::Spans(TopLevel::default()),
-            Question::All | Question::Sub(_) => Answer::ByName(BTreeMap::new()),
-            Question::Gaps => Answer::Gaps(Vec::new()),
+            Question::Spans => QuestionAnswer::Spans(TopLevel::default()),
+            Question::All | Question::Sub(_) => QuestionAnswer::ByName(BTreeMap::new()),
+            Question::Gaps => QuestionAnswer::Gaps(Vec::new()),
         });
         Self { preset, answers: answers.collect(), several }
     }
@@ -59,14 +59,14 @@ impl<'p> Answers<'p> {
         let selection = Selection { exclude, from: *from, to: *to };
         for (question, answer) in self.preset.questions.iter().zip(&mut self.answers) {
             match (question, answer) {
-                (_, Answer::Spans(top)) => top.add(timeline, &selection),
-                (_, Answer::Gaps(rows)) => rows.extend(gaps(path, timeline, &selection)),
-                (Question::Sub(name), Answer::ByName(tallies)) => {
+                (_, QuestionAnswer::Spans(top)) => top.add(timeline, &selection),
+                (_, QuestionAnswer::Gaps(rows)) => rows.extend(gaps(path, timeline, &selection)),
+                (Question::Sub(name), QuestionAnswer::ByName(tallies)) => {
                     let Some(name) = timeline.names.find(name.as_bytes()) else { continue };
                     let wanted = |slice: &Slice| slice.name == name && slice.sub != NO_NAME && selection.within(slice);
                     tally(timeline, tallies, wanted, |slice| slice.sub);
                 }
-                (_, Answer::ByName(tallies)) => {
+                (_, QuestionAnswer::ByName(tallies)) => {
                     let wanted = |slice: &Slice| slice.duration > 0 && selection.within(slice);
                     tally(timeline, tallies, wanted, |slice| slice.name);
                 }
@@ -76,14 +76,14 @@ impl<'p> Answers<'p> {
 
     /// The tables, titled by their questions.
     pub(super) fn into_tables(self) -> super::Titled {
-        let titled = |(question, answer): (&Question, Answer)| match (question, answer) {
-            (_, Answer::Spans(top)) => ("top-level spans".to_owned(), top.into_table()),
-            (_, Answer::Gaps(rows)) => ("gaps".to_owned(), gap_table(rows, self.several)),
-            (Question::Sub(name), Answer::ByName(tallies)) => {
+        let titled = |(question, answer): (&Question, QuestionAnswer)| match (question, answer) {
+            (_, QuestionAnswer::Spans(top)) => ("top-level spans".to_owned(), top.into_table()),
+            (_, QuestionAnswer::Gaps(rows)) => ("gaps".to_owned(), gap_table(rows, self.several)),
+            (Question::Sub(name), QuestionAnswer::ByName(tallies)) => {
                 let by_count = |tally: &Tally| (Reverse(tally.count), Reverse(tally.sum));
                 (format!("what {name} did"), name_table(&tallies, by_count))
             }
-            (_, Answer::ByName(tallies)) => {
+            (_, QuestionAnswer::ByName(tallies)) => {
                 let by_sum = |tally: &Tally| (Reverse(tally.sum), Reverse(tally.count));
                 ("all spans".to_owned(), name_table(&tallies, by_sum))
             }

@@ -11,7 +11,7 @@ use super::header::{encoder, header_size, note};
 use super::image::{Addressing, Image};
 use super::layout::FramesAt;
 use super::sections::{Sections, write_headers};
-use super::sink::Sink;
+use super::sink::ByteSink;
 use super::target::Target;
 use super::written::{Counts, Written};
 use super::{eh_frame, lines, symtab};
@@ -66,11 +66,11 @@ fn write_rest(image: &Image, out: &mut (impl Write + Seek)) -> Result<Rest> {
     let mut frames = eh_frame::Frames::default();
     let in_front = matches!(image.layout.frames, FramesAt::InFront(_));
     if in_front {
-        let mut sink = Sink::new(out, header_size(image.target, image.layout.segments))?;
+        let mut sink = ByteSink::new(out, header_size(image.target, image.layout.segments))?;
         frames = eh_frame::write(image, &mut sink, &mut sections, &mut counts)?;
     }
     sections.push_runs(&image.layout.runs);
-    let mut sink = Sink::new(out, image.layout.code.end)?;
+    let mut sink = ByteSink::new(out, image.layout.code.end)?;
     if image.addressing == Addressing::FileOffset {
         if !in_front {
             frames = eh_frame::write(image, &mut sink, &mut sections, &mut counts)?;
@@ -93,7 +93,7 @@ fn finish(image: &Image, rest: &Rest, build_id: BuildId, out: &mut (impl Write +
 /// Writes the code.
 fn write_code(image: &Image, out: &mut (impl Write + Seek)) -> Result<()> {
     let fill = if image.addressing == Addressing::RunTime { GAP_FILL } else { 0 };
-    let mut sink = Sink::new(out, image.layout.code.start)?;
+    let mut sink = ByteSink::new(out, image.layout.code.start)?;
     for run in image.layout.runs.iter().filter(|run| run.has_bytes) {
         sink.skip_to(run.offset, 0)?;
         for piece in &image.layout.pieces[run.pieces.clone()] {

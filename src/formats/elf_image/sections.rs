@@ -2,8 +2,8 @@
 
 use super::header::{self, encoder};
 use super::image::{Addressing, Image};
-use super::layout::Run;
-use super::sink::Sink;
+use super::layout::LayoutRun;
+use super::sink::ByteSink;
 use super::target::Target;
 use crate::error::Result;
 use object::elf;
@@ -77,12 +77,12 @@ impl Sections {
     }
 
     /// Adds the first section with code, and those behind it.
-    pub(super) fn push_runs(&mut self, runs: &[Run]) {
+    pub(super) fn push_runs(&mut self, runs: &[LayoutRun]) {
         self.first_text = self.next();
         runs.iter().for_each(|run| self.push_run(run));
     }
 
-    fn push_run(&mut self, run: &Run) {
+    fn push_run(&mut self, run: &LayoutRun) {
         // elflint accepts executable sections only with bytes in them; perf asks for "text" in the name.
         let (name, sh_type, sh_flags) = if run.has_bytes {
             (&b".text"[..], elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR)
@@ -105,7 +105,7 @@ fn with_names(mut sections: Sections) -> Sections {
 /// Writes `.shstrtab` and the section headers; gives their offset and number.
 pub(super) fn write_headers<W: Write + Seek>(
     target: Target,
-    sink: &mut Sink<W>,
+    sink: &mut ByteSink<W>,
     sections: Sections,
 ) -> Result<(u64, u32)> {
     let Sections { mut headers, names, .. } = with_names(sections);

@@ -7,12 +7,12 @@ use std::io::{Seek, SeekFrom, Write};
 const SMALLEST_HOLE: u64 = 4096;
 
 /// An output that knows its offset. Buffer what is behind it: most writes are small.
-pub(super) struct Sink<'w, W> {
+pub(super) struct ByteSink<'w, W> {
     out: &'w mut W,
     at: u64,
 }
 
-impl<'w, W: Write + Seek> Sink<'w, W> {
+impl<'w, W: Write + Seek> ByteSink<'w, W> {
     /// Continues at offset `at`.
     pub(super) fn new(out: &'w mut W, at: u64) -> Result<Self> {
         out.seek(SeekFrom::Start(at))?;

@@ -10,7 +10,7 @@ use super::header::{encoder, note};
 use super::image::{Addressing, Image};
 use super::layout::{SENTINEL_LEN, SENTINELS};
 use super::sections::Sections;
-use super::sink::Sink;
+use super::sink::ByteSink;
 use crate::error::Result;
 use object::elf;
 use object::write::elf::Sym;
@@ -32,14 +32,14 @@ pub(super) fn until_nul(name: &[u8]) -> &[u8] {
 }
 
 /// Writes both sections.
-pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections: &mut Sections) -> Result<()> {
+pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sections: &mut Sections) -> Result<()> {
     let encoder = encoder(image.target);
     sink.align(8)?;
     let start = sink.offset();
     let mut batch = Vec::with_capacity(BATCH + 64);
     encoder.null_symbol(&mut batch);
     // Names of code that samples touch: they lie all over the dump, and are fetched from there only once.
-    let mut names = Names(vec![0]);
+    let mut names = NameTable(vec![0]);
     let first = first_name(image);
     if !first.is_empty() {
         let note = note(image.target, image.layout.segments);
@@ -71,9 +71,9 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut Sink<W>, sections
 }
 
 /// The string table under way.
-struct Names(Vec<u8>);
+struct NameTable(Vec<u8>);
 
-impl Names {
+impl NameTable {
     /// Adds a name and gives its offset. Names beyond 4 GiB cannot be referred to: such a symbol has none.
     fn add(&mut self, name: &[u8]) -> u32 {
         match u32::try_from(self.0.len()) {

@@ -21,11 +21,11 @@ const PIECE: usize = 2048;
 /// A picture whose boxes are placed and named, to be written piece by piece.
 #[derive(Debug)]
 pub struct Picture {
-    page: Page,
+    page: PageLayout,
     boxes: Vec<Placed>,
     /// By number.
-    labels: Vec<Label>,
-    lowest: Label,
+    labels: Vec<BoxLabel>,
+    lowest: BoxLabel,
 }
 
 impl Picture {
@@ -47,12 +47,12 @@ impl Picture {
         if depth == 0 || !names.iter().all(|name| is_plain(name)) {
             return Ok(None);
         }
-        let Some(page) = Page::draw(&names, depth, tree.total(), options, palette)? else { return Ok(None) };
-        let mut labels = vec![Label::default(); tree.label_count()];
+        let Some(page) = PageLayout::draw(&names, depth, tree.total(), options, palette)? else { return Ok(None) };
+        let mut labels = vec![BoxLabel::default(); tree.label_count()];
         for (&label, name) in used.iter().zip(&names) {
-            labels[label as usize] = Label::new(without_suffix(name), name, palette);
+            labels[label as usize] = BoxLabel::new(without_suffix(name), name, palette);
         }
-        Ok(Some(Self { page, boxes, labels, lowest: Label::new("all", "", palette) }))
+        Ok(Some(Self { page, boxes, labels, lowest: BoxLabel::new("all", "", palette) }))
     }
 
     /// What stands before the boxes.
@@ -90,7 +90,7 @@ fn is_plain(name: &str) -> bool {
 
 /// A picture without its boxes, and what they need.
 #[derive(Debug)]
-struct Page {
+struct PageLayout {
     /// All before the boxes.
     head: Vec<u8>,
     /// Upper edge of the lowest box.
@@ -108,7 +108,7 @@ struct Page {
     total: u64,
 }
 
-impl Page {
+impl PageLayout {
     /// Lets inferno draw one whose highest box has so many below it, and choose the colours of the names. `None` if
     /// it looks unlike what is known of inferno's.
     fn draw<'p>(
@@ -154,7 +154,7 @@ impl Page {
         Some((head, std::str::from_utf8(digits).ok()?.parse().ok()?))
     }
 
-    fn one(&self, placed: &Placed, label: &Label, out: &mut Vec<u8>) {
+    fn one(&self, placed: &Placed, label: &BoxLabel, out: &mut Vec<u8>) {
         let percent = 100.0 / self.total as f64;
         let (left, right) = (placed.start as f64 * percent, placed.end as f64 * percent);
         let climbed = u64::from(placed.depth) * self.rise;
@@ -189,7 +189,7 @@ impl Page {
     }
 
     /// `NAME (1,234 samples, 56.78%)`
-    fn title(&self, placed: &Placed, label: &Label, out: &mut Vec<u8>) {
+    fn title(&self, placed: &Placed, label: &BoxLabel, out: &mut Vec<u8>) {
         let samples = ((placed.end - placed.start) as f64 * self.factor).round() as u64;
         out.extend_from_slice(&label.escaped);
         out.extend_from_slice(b" (");
@@ -205,7 +205,7 @@ impl Page {
     }
 
     /// As much of the name as there is room for.
-    fn text(&self, width: f64, label: &Label, out: &mut Vec<u8>) {
+    fn text(&self, width: f64, label: &BoxLabel, out: &mut Vec<u8>) {
         let room = (width / self.letter).trunc() as usize;
         if room < 3 {
             return;
@@ -222,14 +222,14 @@ impl Page {
 
 /// What stands in a box.
 #[derive(Debug, Clone, Default)]
-struct Label {
+struct BoxLabel {
     name: String,
     escaped: Vec<u8>,
     /// `rgb(1,2,3)`
     color: Vec<u8>,
 }
 
-impl Label {
+impl BoxLabel {
     /// `called` is its name to the palette.
     fn new(name: &str, called: &str, palette: &PaletteMap) -> Self {
         let color = palette.get(called).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! One event, as it stands in the file.
 
-use super::Layout;
+use super::VersionLayout;
 
 /// An end of 2^48 - 1 marks an instant.
 const INSTANT: u64 = 0xFFFF_FFFF_FFFF;
@@ -36,8 +36,8 @@ pub(super) enum Payload {
     Integer(u64),
 }
 
-impl Layout {
-    /// Decodes a record of [`Layout::event`] bytes.
+impl VersionLayout {
+    /// Decodes a record of [`VersionLayout::event`] bytes.
     #[inline]
     pub(super) fn decode(self, bytes: &[u8]) -> Event {
         let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));

@@ -47,7 +47,7 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// The widths that changed between versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Layout {
+struct VersionLayout {
     /// Bytes of an event: 24 or 32.
     event: usize,
     /// Bytes of a string id: 4 or 8.
@@ -56,7 +56,7 @@ struct Layout {
     integers: bool,
 }
 
-impl Layout {
+impl VersionLayout {
     fn of(version: u32) -> Result<Self> {
         match version {
             0..7 => Err(Error::new(format!(
@@ -73,7 +73,7 @@ impl Layout {
 /// An opened profile.
 #[derive(Debug)]
 struct Profile<'data> {
-    layout: Layout,
+    layout: VersionLayout,
     events: Stream<'data>,
     strings: Strings<'data>,
     metadata: Metadata,
@@ -83,7 +83,7 @@ struct Profile<'data> {
 impl<'data> Profile<'data> {
     /// Reads header, page table, string index and metadata; the events are read when asked for.
     fn open(bytes: &'data [u8]) -> Result<Self> {
-        let layout = Layout::of(version(bytes)?)?;
+        let layout = VersionLayout::of(version(bytes)?)?;
         let mut skipped = Skipped::new("damaged measureme part");
         let Pages { events, data, index } = Pages::scan(bytes, &mut skipped);
         let strings = Strings::open(data, &index, layout, &mut skipped);

@@ -10,7 +10,7 @@ use crate::model::timeline::{LabelSummary, LabelTotals, Lanes, Span};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SummaryKind {
     Activity,
     Blocked,
     Load,
@@ -21,7 +21,7 @@ enum Kind {
     Other,
 }
 
-impl Kind {
+impl SummaryKind {
     fn of(text: &[u8]) -> Self {
         match text {
             b"Query" | b"GenericActivity" => Self::Activity,
@@ -49,7 +49,7 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
         |event| {
             let kind = kinds.of(event.kind) as usize;
             while known.len() <= kind {
-                known.push(Kind::of(kinds.text(known.len() as u32)));
+                known.push(SummaryKind::of(kinds.text(known.len() as u32)));
             }
             let (kind, label) = (known[kind], labels.of(event.id));
             match event.payload {
@@ -57,7 +57,7 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
                     let thread = threads.number(event.thread, || sums.thread());
                     sums.interval(thread, kind, label, Span { start, end });
                 }
-                Payload::Instant(_) if kind == Kind::CacheHit => sums.cache_hit(label),
+                Payload::Instant(_) if kind == SummaryKind::CacheHit => sums.cache_hit(label),
                 Payload::Instant(_) => {}
                 Payload::Integer(value) => sums.number(kind, label, value),
             }
@@ -81,19 +81,19 @@ struct Sums {
     /// Labels whose cache hits are summed up at the end of the file: single hits are not counted again.
     counted: Vec<bool>,
     artifacts: BTreeMap<u32, u64>,
-    threads: Vec<Thread>,
+    threads: Vec<ThreadSummary>,
 }
 
 #[derive(Debug)]
-struct Thread {
-    lanes: Lanes<(u32, Kind)>,
+struct ThreadSummary {
+    lanes: Lanes<(u32, SummaryKind)>,
     start: u64,
     end: u64,
 }
 
 impl Sums {
     fn thread(&mut self) -> usize {
-        self.threads.push(Thread { lanes: Lanes::default(), start: u64::MAX, end: 0 });
+        self.threads.push(ThreadSummary { lanes: Lanes::default(), start: u64::MAX, end: 0 });
         self.threads.len() - 1
     }
 
@@ -108,9 +108,9 @@ impl Sums {
     }
 
     #[inline]
-    fn interval(&mut self, thread: usize, kind: Kind, label: u32, span: Span) {
+    fn interval(&mut self, thread: usize, kind: SummaryKind, label: u32, span: Span) {
         let duration = span.duration() as i64;
-        let Thread { lanes, start, end } = &mut self.threads[thread];
+        let ThreadSummary { lanes, start, end } = &mut self.threads[thread];
         (*start, *end) = ((*start).min(span.start), (*end).max(span.end));
         let lane = lanes.place(span, |_| {});
         let caller = lanes.top(lane).map(|(_, caller)| *caller);
@@ -119,22 +119,22 @@ impl Sums {
             let caller = self.item(caller);
             caller.self_time -= duration;
             match kind {
-                Kind::Hash => caller.hash -= duration,
-                Kind::Load => caller.load -= duration,
+                SummaryKind::Hash => caller.hash -= duration,
+                SummaryKind::Load => caller.load -= duration,
                 _ => {}
             }
         }
         let item = self.item(label);
         item.self_time += duration;
         // Hashing happens within the query, whose time it is already.
-        item.time += if kind == Kind::Hash { 0 } else { duration };
+        item.time += if kind == SummaryKind::Hash { 0 } else { duration };
         match kind {
-            Kind::Blocked => item.blocked += duration,
-            Kind::Load => item.load += duration,
-            Kind::Hash => item.hash += duration,
+            SummaryKind::Blocked => item.blocked += duration,
+            SummaryKind::Load => item.load += duration,
+            SummaryKind::Hash => item.hash += duration,
             _ => item.count += 1,
         }
-        item.cache_misses += u64::from(kind == Kind::Activity);
+        item.cache_misses += u64::from(kind == SummaryKind::Activity);
     }
 
     fn cache_hit(&mut self, label: u32) {
@@ -142,13 +142,13 @@ impl Sums {
         self.item(label).cache_hits += u64::from(!counted);
     }
 
-    fn number(&mut self, kind: Kind, label: u32, value: u64) {
+    fn number(&mut self, kind: SummaryKind, label: u32, value: u64) {
         match kind {
-            Kind::CacheHitCount => {
+            SummaryKind::CacheHitCount => {
                 self.item(label).cache_hits += value;
                 self.counted[label as usize] = true;
             }
-            Kind::ArtifactSize => *self.artifacts.entry(label).or_default() += value,
+            SummaryKind::ArtifactSize => *self.artifacts.entry(label).or_default() += value,
             _ => {}
         }
     }

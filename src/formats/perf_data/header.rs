@@ -5,14 +5,14 @@ use crate::formats::cursor::{Cursor, Endian};
 
 /// A stretch of the file: `struct perf_file_section`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Section {
+pub struct FileSection {
     /// Offset in the file.
     pub offset: u64,
     /// Length in bytes.
     pub size: u64,
 }
 
-impl Section {
+impl FileSection {
     /// One past its last byte; saturates on nonsense.
     pub fn end(self) -> u64 {
         self.offset.saturating_add(self.size)
@@ -44,9 +44,9 @@ pub struct Header {
     /// Length of an entry of the attrs section: the attr, then the section of its ids.
     pub attr_entry_size: u64,
     /// The entries, one for each event.
-    pub attrs: Section,
+    pub attrs: FileSection,
     /// The records; `size` 0 if the recorder was killed before it could write it.
-    pub data: Section,
+    pub data: FileSection,
     /// A bit for each feature section, number 0 lowest.
     pub features: u128,
     /// Whether the feature bits are kept in 64-bit words (false: 32-bit words of a big-endian machine).
@@ -90,9 +90,9 @@ impl Header {
             return Err(Error::new(format!("header size is {size}: neither 16 (pipe) nor 104 and more (file)")).at(8));
         }
         let attr_entry_size = cursor.u64("attr size")?;
-        let attrs = Section::parse(&mut cursor, "attrs section")?;
-        let data = Section::parse(&mut cursor, "data section")?;
-        Section::parse(&mut cursor, "event types section")?;
+        let attrs = FileSection::parse(&mut cursor, "attrs section")?;
+        let data = FileSection::parse(&mut cursor, "data section")?;
+        FileSection::parse(&mut cursor, "event types section")?;
         let bitmap = cursor.bytes(16, "feature bits")?;
         let (features, wide_feature_words) = feature_bits(bitmap, endian);
         let header =
@@ -103,8 +103,8 @@ impl Header {
 
     /// Of a recording in pipe form.
     pub fn pipe(endian: Endian) -> Self {
-        let none = Section::default();
-        let data = Section { offset: PIPE_HEADER, size: 0 };
+        let none = FileSection::default();
+        let data = FileSection { offset: PIPE_HEADER, size: 0 };
         Self {
             endian,
             form: Form::Pipe,
@@ -130,7 +130,7 @@ impl Header {
             );
         }
         if self.data.offset.checked_add(self.data.size).is_none() {
-            let Section { offset, size } = self.data;
+            let FileSection { offset, size } = self.data;
             return Err(Error::new(format!("data section at {offset:#x} of {size:#x} bytes ends beyond 2^64")).at(40));
         }
         Ok(())

@@ -38,14 +38,14 @@ pub use code_address::CodeAddress;
 pub use compressed::{Decompressor, is_compressed};
 pub use convert::{attr_record, copies_stacks, with_chain};
 pub use features::FeatureSection;
-pub use header::{Form, Header, Section, sniff};
+pub use header::{FileSection, Form, Header, sniff};
 pub use linux_perf_data::Feature;
 pub use record::{BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};
 pub use recording::{ReadAt, Recording};
-pub use rewrite::{Edit, Edits, Features, Front, Sink, front_can_stay, leave_pipe, moved, pipe_front, record};
+pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_pipe, moved, pipe_front, record};
 pub use sample::{Branch, Branches, ReadValue, ReadValues, Registers, Sample, StackCopy, Words};
 pub use sample_id::SampleId;
-pub use survey::Survey;
+pub use survey::RecordSurvey;
 pub use walk::{RawRecord, Records, Stop};
 
 /// `PERF_RECORD_*` numbers: those of the kernel as named by linux-perf-event-reader, and perf's own

@@ -2,7 +2,7 @@
 
 use super::attr::Event;
 use super::features::FeatureSection;
-use super::header::{ATTR_SIZE_MIN, FILE_HEADER, Form, Header, Section};
+use super::header::{ATTR_SIZE_MIN, FILE_HEADER, FileSection, Form, Header};
 use super::kind;
 use super::record::Record;
 use super::sample::Sample;
@@ -72,7 +72,7 @@ impl Recording {
     }
 
     fn read_attrs(&mut self, len: u64, read_at: &mut ReadAt<'_>) -> Result<()> {
-        let (Section { offset, size }, entry_size) = (self.header.attrs, self.header.attr_entry_size);
+        let (FileSection { offset, size }, entry_size) = (self.header.attrs, self.header.attr_entry_size);
         if self.header.attrs.end() > len {
             let message = format!("attrs section at {offset:#x} of {size} bytes ends beyond the file's {len} bytes");
             return Err(Error::new(message).at(24));
@@ -82,7 +82,7 @@ impl Recording {
         while !cursor.is_empty() {
             let base = cursor.offset();
             let attr = cursor.bytes(entry_size - 16, "attr")?;
-            let ids = Section::parse(&mut cursor, "ids section")?;
+            let ids = FileSection::parse(&mut cursor, "ids section")?;
             if ids.end() > len {
                 return Err(Error::new(format!("ids section at {:#x} ends beyond the file's {len} bytes", ids.offset))
                     .at(base + entry_size - 16));
@@ -304,9 +304,9 @@ fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
 
 fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) -> Result<FeatureSection> {
     let bytes = read_at(entry, 16)?;
-    let section = Section::parse(&mut Cursor::new(&bytes, entry, endian), "section")?;
+    let section = FileSection::parse(&mut Cursor::new(&bytes, entry, endian), "section")?;
     if section.end() > len {
-        let Section { offset, size } = section;
+        let FileSection { offset, size } = section;
         return Err(Error::new(format!("at {offset:#x}, of {size} bytes, it ends beyond the file's {len} bytes")));
     }
     Ok(FeatureSection { offset: section.offset, bytes: read_at(section.offset, section.size)? })

@@ -32,7 +32,7 @@ pub struct Edits {
 }
 
 /// Where a rewritten record stream goes.
-pub trait Sink {
+pub trait EditSink {
     /// New bytes.
     fn bytes(&mut self, bytes: &[u8]) -> Result<()>;
     /// A stretch of the old stream, by its offsets.
@@ -69,7 +69,7 @@ impl Edits {
     }
 
     /// Passes the stream in `range` on, edited.
-    pub fn apply(&self, range: Range<u64>, sink: &mut dyn Sink) -> Result<()> {
+    pub fn apply(&self, range: Range<u64>, sink: &mut dyn EditSink) -> Result<()> {
         let mut at = range.start;
         for edit in &self.list {
             if edit.at > at {
@@ -300,7 +300,7 @@ mod tests {
 
     struct Copied<'a>(&'a [u8], Vec<u8>);
 
-    impl Sink for Copied<'_> {
+    impl EditSink for Copied<'_> {
         fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
             self.1.extend(bytes);
             Ok(())

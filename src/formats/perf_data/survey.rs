@@ -16,9 +16,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Collects, record by record; [`Survey::finish`] puts it into the order of time.
+/// Collects, record by record; [`RecordSurvey::finish`] puts it into the order of time.
 #[derive(Debug)]
-pub struct Survey {
+pub struct RecordSurvey {
     processes: Processes,
     threads: Threads,
     tsc: Option<TscConversion>,
@@ -28,7 +28,7 @@ pub struct Survey {
     skipped: Skipped,
 }
 
-impl Default for Survey {
+impl Default for RecordSurvey {
     fn default() -> Self {
         Self {
             processes: Processes::default(),
@@ -41,7 +41,7 @@ impl Default for Survey {
     }
 }
 
-impl Survey {
+impl RecordSurvey {
     /// Takes what a record says. Samples say nothing here and are passed over.
     pub fn add(&mut self, recording: &Recording, raw: &RawRecord<'_>) {
         if raw.kind == kind::SAMPLE {

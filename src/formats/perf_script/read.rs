@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Reads a text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut reader = Reader {
+    let mut reader = TextReader {
         profile: Profile::keeping(options.keep),
         tiers: Tiers::default(),
         known: Known::default(),
@@ -31,16 +31,16 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reader.profile)
 }
 
-struct Reader {
+struct TextReader {
     profile: Profile,
     tiers: Tiers,
     known: Known,
-    sample: Option<Sample>,
+    sample: Option<OpenSample>,
     skipped: Skipped,
 }
 
 /// A sample whose frames are being read.
-struct Sample {
+struct OpenSample {
     event: String,
     track: Track,
     weight: u64,
@@ -49,7 +49,7 @@ struct Sample {
     frames: Vec<stacks::FrameId>,
 }
 
-impl Reader {
+impl TextReader {
     fn line(&mut self, line: &[u8], at: u64) {
         if line.is_empty() {
             self.end_sample();
@@ -73,7 +73,7 @@ impl Reader {
         let track = Track { comm: header.comm.to_vec(), pid, tid: header.tid, cpu: None };
         let event = String::from_utf8_lossy(header.event().unwrap_or_default()).into_owned();
         let weight = header.period().unwrap_or(1);
-        let mut sample = Sample { event, track, weight, time: header.time, frames: Vec::new() };
+        let mut sample = OpenSample { event, track, weight, time: header.time, frames: Vec::new() };
         // One-line samples have their frame behind the event.
         let behind = header.event().and_then(|event| {
             let start = memchr::memmem::find(header.rest, event)? + event.len() + 1;

@@ -77,7 +77,7 @@ impl Texts {
 impl Events {
     /// Finds the events that stand at the start of some bytes.
     pub(super) fn of(bytes: &[u8], compat: bool) -> Self {
-        let mut finder = Finder::new(compat, bytes.len() / EVENT_LEN);
+        let mut finder = EventFinder::new(compat, bytes.len() / EVENT_LEN);
         let mut event = Event::default();
         let mut at = 0;
         loop {
@@ -94,7 +94,7 @@ impl Events {
     }
 }
 
-struct Finder<'a> {
+struct EventFinder<'a> {
     compat: bool,
     events: Events,
     names: FxHashMap<Cow<'a, [u8]>, NameNo>,
@@ -103,7 +103,7 @@ struct Finder<'a> {
     last_cat: Option<(Text<'a>, NameNo)>,
 }
 
-impl<'a> Finder<'a> {
+impl<'a> EventFinder<'a> {
     fn new(compat: bool, events: usize) -> Self {
         let events = Events { seen: Vec::with_capacity(events), ..Events::default() };
         Self {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, Skipped};
 
 /// Where in the document the next byte stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum DocumentPart {
     Start,
     /// Between events; `object` if the list is a member of an object.
     Events {
@@ -31,7 +31,7 @@ pub(super) struct Reader<I> {
     at: usize,
     /// Offset in the file of the buffer's first byte.
     base: u64,
-    place: Place,
+    place: DocumentPart,
     /// Whether the list of events was found.
     found: bool,
     /// How many bytes were looked at in vain behind damage.
@@ -56,7 +56,7 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
             buffer: Vec::new(),
             at: 0,
             base: 0,
-            place: Place::Start,
+            place: DocumentPart::Start,
             found: false,
             wasted: 0,
             skipped,
@@ -68,10 +68,10 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
     pub(super) fn for_each(mut self, mut each: impl FnMut(&Events, &[u8], u64) -> Result<()>) -> Result<Skipped> {
         loop {
             match self.place {
-                Place::Start => self.start()?,
-                Place::Members => self.member()?,
-                Place::End => return Ok(self.skipped),
-                Place::Events { object } => {
+                DocumentPart::Start => self.start()?,
+                DocumentPart::Members => self.member()?,
+                DocumentPart::End => return Ok(self.skipped),
+                DocumentPart::Events { object } => {
                     self.events(&mut each)?;
                     match self.rest().first() {
                         None => {}
@@ -81,7 +81,7 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
                             if self.goes_on()? {
                                 self.skip("the list of events ends before it, and goes on");
                             } else {
-                                self.place = if object { Place::Members } else { Place::End };
+                                self.place = if object { DocumentPart::Members } else { DocumentPart::End };
                             }
                         }
                         Some(_) => self.resync("an event is expected here")?,
@@ -96,7 +96,7 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
         if self.rest().is_empty() {
             // Here is the end of an event, and here the next piece begins: the guess was right.
             let Some(piece) = self.pieces.next().transpose()? else {
-                self.place = Place::End;
+                self.place = DocumentPart::End;
                 return Ok(());
             };
             self.forget(self.at);
@@ -140,13 +140,13 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
             self.at += 3;
         }
         self.place = match self.next_byte()? {
-            Some(b'[') => Place::Events { object: false },
-            Some(b'{') => Place::Members,
+            Some(b'[') => DocumentPart::Events { object: false },
+            Some(b'{') => DocumentPart::Members,
             Some(_) => return Err(self.error("neither an array of events nor an object with traceEvents")),
-            None => Place::End,
+            None => DocumentPart::End,
         };
-        self.found = matches!(self.place, Place::Events { .. });
-        self.at += usize::from(self.place != Place::End);
+        self.found = matches!(self.place, DocumentPart::Events { .. });
+        self.at += usize::from(self.place != DocumentPart::End);
         Ok(())
     }
 
@@ -161,13 +161,13 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
                 }
                 if key && self.next_byte()? == Some(b'[') {
                     self.at += 1;
-                    self.place = Place::Events { object: true };
+                    self.place = DocumentPart::Events { object: true };
                     self.found = true;
                 } else if self.next_byte()?.is_some() {
                     self.skip_value()?;
                 }
             }
-            Some(b'}') | None if self.found => self.place = Place::End,
+            Some(b'}') | None if self.found => self.place = DocumentPart::End,
             Some(b'}') => return Err(self.error("the object ends and has no traceEvents: it is no trace")),
             None => return Err(self.error("the file ends before traceEvents: it is cut off, or no trace")),
             Some(_) => return Err(self.error("the object that holds traceEvents is no JSON here")),
@@ -220,7 +220,7 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
                 if self.more()? {
                     continue;
                 }
-                self.place = Place::End;
+                self.place = DocumentPart::End;
                 return Ok(());
             };
             behind_comma = ends_with_comma(&self.rest()[..found], behind_comma);

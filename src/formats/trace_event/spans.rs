@@ -35,7 +35,7 @@ pub(super) fn join_spans(
     compat: bool,
     mut other: impl FnMut(&Event<'_>) -> Result<()>,
 ) -> Result<(Timeline, Skipped)> {
-    let mut builder = Builder { compat, ..Builder::default() };
+    let mut builder = SpanBuilder { compat, ..SpanBuilder::default() };
     let skipped = Reader::new(pieces, compat).for_each(|events, bytes, base| {
         builder.know(events);
         for seen in &events.seen {
@@ -62,10 +62,10 @@ pub(super) fn is_span(phase: u8) -> bool {
 }
 
 #[derive(Debug, Default)]
-struct Builder {
+struct SpanBuilder {
     compat: bool,
     timeline: Timeline,
-    threads: Vec<Thread>,
+    threads: Vec<ThreadSpans>,
     numbers: FxHashMap<(i64, i64), u32>,
     /// What the numbers of the names in the events at hand are in the timeline.
     known_names: Vec<NameNo>,
@@ -79,7 +79,7 @@ struct Builder {
 }
 
 #[derive(Debug, Default)]
-struct Thread {
+struct ThreadSpans {
     who: (i64, i64),
     name: Option<Box<[u8]>>,
     waiting: VecDeque<Waiting>,
@@ -109,7 +109,7 @@ struct Id {
     id: i128,
 }
 
-impl Builder {
+impl SpanBuilder {
     /// Learns the names of some events.
     fn know(&mut self, events: &Events) {
         self.known_names.clear();
@@ -158,7 +158,7 @@ impl Builder {
             tid = pid;
         }
         let number = *self.numbers.entry((pid, tid)).or_insert_with(|| {
-            self.threads.push(Thread { who: (pid, tid), ..Thread::default() });
+            self.threads.push(ThreadSpans { who: (pid, tid), ..ThreadSpans::default() });
             (self.threads.len() - 1) as u32
         });
         self.known_threads[seen.thread as usize] = Some(number);
@@ -290,7 +290,7 @@ impl Builder {
         self.timeline
     }
 
-    fn track(&self, thread: &Thread) -> Track {
+    fn track(&self, thread: &ThreadSpans) -> Track {
         let text = |number: i64| {
             let name = NameNo::try_from(number.wrapping_sub(i64::MIN)).ok();
             name.filter(|_| number < 0).map(|name| self.timeline.names.text(name).to_vec())

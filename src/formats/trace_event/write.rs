@@ -229,20 +229,20 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
             tracks.entry(row.track).or_default().push(row);
         }
         for (number, (track, rows)) in tracks.into_iter().enumerate() {
-            Layout::new(profile, options, &rows, unit).write(track, number as i64, &mut writer)?;
+            EventLayout::new(profile, options, &rows, unit).write(track, number as i64, &mut writer)?;
         }
     }
     writer.finish()
 }
 
 /// The call tree of one thread: sums of each stack, and what is called from it.
-struct Layout<'p> {
+struct EventLayout<'p> {
     profile: &'p Profile,
     sums: BTreeMap<StackId, i64>,
     callees: BTreeMap<Option<StackId>, Vec<StackId>>,
 }
 
-impl<'p> Layout<'p> {
+impl<'p> EventLayout<'p> {
     fn new(profile: &'p Profile, options: &WriteOptions, rows: &[&Row], unit: u64) -> Self {
         let mut layout = Self { profile, sums: BTreeMap::new(), callees: BTreeMap::new() };
         for row in rows {

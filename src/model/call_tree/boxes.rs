@@ -20,7 +20,7 @@ pub struct Placed {
     pub end: u64,
 }
 
-enum Step {
+enum BoxStep {
     /// The node's own line, which weighs so much.
     Own(u32, u64),
     /// All above the node.
@@ -43,12 +43,12 @@ impl CallTree {
     pub fn boxes(&self, narrow: u64) -> Vec<Placed> {
         let children = self.children();
         let mut row =
-            Row { tree: self, narrow: narrow.max(1), open: Vec::new(), path: Vec::new(), at: 0, boxes: Vec::new() };
-        let mut todo = vec![Step::Enter(ROOT)];
+            BoxRow { tree: self, narrow: narrow.max(1), open: Vec::new(), path: Vec::new(), at: 0, boxes: Vec::new() };
+        let mut todo = vec![BoxStep::Enter(ROOT)];
         while let Some(step) = todo.pop() {
             match step {
-                Step::Own(node, own) => row.line(node, own),
-                Step::Enter(node) => self.queue_lines(node, &children, narrow, &mut todo),
+                BoxStep::Own(node, own) => row.line(node, own),
+                BoxStep::Enter(node) => self.queue_lines(node, &children, narrow, &mut todo),
             }
         }
         row.close(0);
@@ -56,7 +56,7 @@ impl CallTree {
     }
 
     /// Puts the steps of a node's children on the pile so that they come off in the order of their lines.
-    fn queue_lines(&self, node: u32, children: &Children, narrow: u64, todo: &mut Vec<Step>) {
+    fn queue_lines(&self, node: u32, children: &Children, narrow: u64, todo: &mut Vec<BoxStep>) {
         let first = todo.len();
         for &child in children.of(node) {
             if self.is_left_out(child, narrow) {
@@ -64,29 +64,29 @@ impl CallTree {
             }
             let own = self.own[child as usize].saturating_add(self.narrow_children(child, children, narrow));
             if own > 0 {
-                todo.push(Step::Own(child, own));
+                todo.push(BoxStep::Own(child, own));
             }
-            todo.push(Step::Enter(child));
+            todo.push(BoxStep::Enter(child));
         }
         todo[first..].sort_unstable_by(|a, b| self.by_line(b, a));
     }
 
     /// Which of two siblings' steps has its lines first.
-    fn by_line(&self, a: &Step, b: &Step) -> Ordering {
+    fn by_line(&self, a: &BoxStep, b: &BoxStep) -> Ordering {
         let (a_name, b_name) = (self.label(a.node()).as_bytes(), self.label(b.node()).as_bytes());
         let common = a_name.len().min(b_name.len());
         a_name[..common].cmp(&b_name[..common]).then_with(|| {
-            let rest = |name: &[u8], step: &Step| [&name[common..], step.separator().as_bytes()].concat();
+            let rest = |name: &[u8], step: &BoxStep| [&name[common..], step.separator().as_bytes()].concat();
             match (a, b) {
-                (Step::Own(a, _), Step::Enter(b)) if a == b => Ordering::Less,
-                (Step::Enter(a), Step::Own(b, _)) if a == b => Ordering::Greater,
+                (BoxStep::Own(a, _), BoxStep::Enter(b)) if a == b => Ordering::Less,
+                (BoxStep::Enter(a), BoxStep::Own(b, _)) if a == b => Ordering::Greater,
                 _ => rest(a_name, a).cmp(&rest(b_name, b)),
             }
         })
     }
 }
 
-impl Step {
+impl BoxStep {
     fn node(&self) -> u32 {
         match *self {
             Self::Own(node, _) | Self::Enter(node) => node,
@@ -103,7 +103,7 @@ impl Step {
 }
 
 /// Boxes from left to right.
-struct Row<'a> {
+struct BoxRow<'a> {
     tree: &'a CallTree,
     narrow: u64,
     /// Nodes of the line before, outermost first, each with its box's start.
@@ -113,7 +113,7 @@ struct Row<'a> {
     boxes: Vec<Placed>,
 }
 
-impl Row<'_> {
+impl BoxRow<'_> {
     fn line(&mut self, node: u32, own: u64) {
         self.path.clear();
         let mut at = node;

@@ -13,12 +13,12 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 pub struct RangeMap<V> {
     /// By first address.
-    entries: BTreeMap<u64, Rest<V>>,
+    entries: BTreeMap<u64, RestOfRange<V>>,
 }
 
 /// What is left of a range that was inserted.
 #[derive(Debug, Clone, Copy)]
-struct Rest<V> {
+struct RestOfRange<V> {
     /// One past the last address.
     end: u64,
     /// How much of the range lay before it.
@@ -55,7 +55,7 @@ impl<V: Copy> RangeMap<V> {
     /// Puts a range where nothing is: what was there must have been [cleared](Self::clear).
     pub fn insert_into_gap(&mut self, range: Range<u64>, value: V) {
         if !range.is_empty() {
-            self.entries.insert(range.start, Rest { end: range.end, skipped: 0, value });
+            self.entries.insert(range.start, RestOfRange { end: range.end, skipped: 0, value });
         }
     }
 
@@ -75,10 +75,10 @@ impl<V: Copy> RangeMap<V> {
         let Some(rest) = self.entries.remove(&start) else { return };
         let (low, high) = (start.max(range.start), rest.end.min(range.end));
         if start < low {
-            self.entries.insert(start, Rest { end: low, ..rest });
+            self.entries.insert(start, RestOfRange { end: low, ..rest });
         }
         if high < rest.end {
-            self.entries.insert(high, Rest { skipped: rest.skipped + (high - start), ..rest });
+            self.entries.insert(high, RestOfRange { skipped: rest.skipped + (high - start), ..rest });
         }
         removed(Entry { start: low, end: high, skipped: rest.skipped + (low - start), value: rest.value });
     }
@@ -126,7 +126,7 @@ impl<V: Copy> RangeMap<V> {
     }
 }
 
-fn entry<V: Copy>((&start, &Rest { end, skipped, value }): (&u64, &Rest<V>)) -> Entry<V> {
+fn entry<V: Copy>((&start, &RestOfRange { end, skipped, value }): (&u64, &RestOfRange<V>)) -> Entry<V> {
     Entry { start, end, skipped, value }
 }
 

@@ -23,19 +23,19 @@ pub struct CallSums {
     options: CallOptions,
     tracks: Vec<OneTrack>,
     edges: Option<Edges>,
-    tree: Tree,
+    tree: SpanTree,
 }
 
 #[derive(Debug)]
 struct OneTrack {
-    lanes: Lanes<Open>,
+    lanes: Lanes<OpenSpan>,
     root: u32,
     carry: Carry,
 }
 
 /// An open call: its node, and the time of its own that is known so far.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenSpan {
     node: u32,
     own: u64,
     /// Whether it is a call by itself, not one that was folded into its caller.
@@ -43,23 +43,23 @@ struct Open {
 }
 
 #[derive(Debug, Default)]
-struct Tree {
-    nodes: Vec<Node>,
+struct SpanTree {
+    nodes: Vec<SpanNode>,
     children: FxHashMap<(u32, Label), u32>,
 }
 
 /// A call path. A parent's number is smaller than its child's; a track's root has none.
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct SpanNode {
     parent: u32,
     label: Label,
     weight: u64,
     calls: u64,
 }
 
-impl Tree {
+impl SpanTree {
     fn push(&mut self, parent: u32, label: Label) -> u32 {
-        self.nodes.push(Node { parent, label, weight: 0, calls: 0 });
+        self.nodes.push(SpanNode { parent, label, weight: 0, calls: 0 });
         (self.nodes.len() - 1) as u32
     }
 
@@ -80,7 +80,7 @@ impl Tree {
     }
 
     #[inline]
-    fn close(&mut self, open: Open, sampling: Sampling, carry: &mut Carry) {
+    fn close(&mut self, open: OpenSpan, sampling: Sampling, carry: &mut Carry) {
         if !open.counts {
             // Folded into its caller, or the root's [shorter]: never sampled away, it is no call of its own.
             self.add(open.node, open.own, 0);
@@ -99,7 +99,7 @@ impl CallSums {
             Clock::Wall => None,
             Clock::Active(owner) => Some(Edges::new(owner)),
         };
-        Self { options, tracks: Vec::new(), edges, tree: Tree::default() }
+        Self { options, tracks: Vec::new(), edges, tree: SpanTree::default() }
     }
 
     /// A new track; they are numbered from 0.
@@ -148,7 +148,7 @@ impl CallSums {
                 0
             }
         };
-        tracks[track].lanes.open(lane, span, Open { node, own, counts: !short });
+        tracks[track].lanes.open(lane, span, OpenSpan { node, own, counts: !short });
     }
 
     /// Walks back over the begins behind the end of `next`.
@@ -197,7 +197,7 @@ fn charge(tracks: &mut [OneTrack], stretch: Option<(u64, super::active::Place)>)
     }
 }
 
-impl Tree {
+impl SpanTree {
     fn into_profile(self, tracks: &[Track], labels: &[impl AsRef<[u8]>], series: &str, unit: Unit) -> Profile {
         drop(self.children);
         let mut profile = Profile::new();

@@ -5,7 +5,7 @@ use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr};
 use linux_perf_event_reader::constants as abi;
 
-type Frame = (CpuMode, FrameAddr);
+type BranchFrame = (CpuMode, FrameAddr);
 
 /// A call instruction is not longer than this.
 const LONGEST_CALL: u64 = 8;
@@ -15,7 +15,7 @@ const LONGEST_LOOP: usize = 64;
 /// Puts the branches above the callers (`frames`, innermost first), as `perf report --branch-history` does: each
 /// branch is two frames, where it went and where it was taken. Loops are told once. Callers whose calls are among the
 /// branches are not told again.
-pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<Frame>) {
+pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<BranchFrame>) {
     let mut branches: Vec<Branch> = branches.iter().collect();
     // The frame that was interrupted is where the newest branch led.
     let mut known = usize::from(!branches.is_empty() && !frames.is_empty());
@@ -24,7 +24,7 @@ pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<Frame>) {
     }
     remove_loops(&mut branches);
     let both = branches.iter().flat_map(|branch| [branch.to, branch.from]);
-    let history: Vec<Frame> = both.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
+    let history: Vec<BranchFrame> = both.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
     frames.splice(..known, history);
 }
 
@@ -52,7 +52,7 @@ fn remove_loops(branches: &mut Vec<Branch>) {
 /// The call chain of a sample whose user part the processor recorded as a stack of calls. `None` if there is none.
 ///
 /// The innermost frame is where the newest call went, the others are calls: not return addresses.
-pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Option<impl Iterator<Item = Frame>> {
+pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Option<impl Iterator<Item = BranchFrame>> {
     let branches = sample.branches.filter(|_| attr.branch_sample_type & abi::PERF_SAMPLE_BRANCH_CALL_STACK != 0)?;
     sample.callchain.iter().find(|&word| word == abi::PERF_CONTEXT_USER)?;
     let newest = branches.iter().next()?.to;
@@ -72,7 +72,7 @@ mod tests {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let branches = Branches::new(Words::new(&bytes, Endian::Little));
         let addr = |&addr: &u64| (CpuMode::User, FrameAddr::Return(Addr(addr)));
-        let mut frames: Vec<Frame> = chain.iter().map(addr).collect();
+        let mut frames: Vec<BranchFrame> = chain.iter().map(addr).collect();
         put_history(branches, &mut frames);
         frames.iter().map(|(_, frame)| frame.raw().0).collect()
     }

@@ -30,7 +30,7 @@ pub(crate) use named::Named;
 pub use options::RecordingOptions;
 pub(crate) use resolution::Resolution;
 pub(crate) use samples::Samples;
-pub(crate) use spots::Spot;
+pub(crate) use spots::FrameLocation;
 pub(crate) use streams::Streams;
 pub(crate) use survey::Survey;
 pub use text::TextOptions;

@@ -1,6 +1,6 @@
 //! Names for spots, each distinct location looked up once.
 
-use super::spots::{Spot, Spots};
+use super::spots::{FrameLocation, Locator};
 use crate::error::Warnings;
 use crate::model::Pid;
 use crate::model::backing::Backing;
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 /// One frame as writers want it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct FrameView<'a> {
     /// The function.
     pub(crate) name: Option<&'a [u8]>,
     /// How far into the function.
@@ -49,13 +49,13 @@ pub(crate) struct Named {
     /// to such a place (`__restore_rt`).
     entered: Frames,
     /// For each spot: which of the locations it is, and what else is to be told of it.
-    spots: Vec<(u32, Told)>,
+    spots: Vec<(u32, LocationInfo)>,
     modules: Vec<Vec<u8>>,
 }
 
 /// What a spot tells beside its functions.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct LocationInfo {
     module: Option<u32>,
     addr: Option<u64>,
     ip: u64,
@@ -69,7 +69,7 @@ struct Told {
 
 /// What naming depends on.
 struct Naming<'a> {
-    spots: &'a Spots<'a>,
+    spots: &'a Locator<'a>,
     origins: &'a [Origin],
     runtimes: ProcessRuntimes<'a>,
     modules: Vec<Vec<u8>>,
@@ -97,8 +97,8 @@ struct Module {
 impl Named {
     /// Names all spots of these chains. `origins` are the sources of JIT code, as the code map counts them.
     pub(super) fn new<'a>(
-        chains: &Chains<Spot>,
-        spots: &'a Spots<'a>,
+        chains: &Chains<FrameLocation>,
+        spots: &'a Locator<'a>,
         origins: &'a [Origin],
         runtimes: ProcessRuntimes<'a>,
         resolver: &Resolver<'_>,
@@ -125,11 +125,11 @@ impl Named {
     }
 
     /// The frames of a spot, innermost first; at least one.
-    pub(crate) fn each(&self, place: PlaceId, mut each: impl FnMut(&Shown<'_>)) {
+    pub(crate) fn each(&self, place: PlaceId, mut each: impl FnMut(&FrameView<'_>)) {
         let (number, told) = self.spots[place.0 as usize];
-        let Told { addr, ip, back, kind, runtimes, truncated, .. } = told;
+        let LocationInfo { addr, ip, back, kind, runtimes, truncated, .. } = told;
         let module = told.module.map(|module| &*self.modules[module as usize]);
-        let unknown = Shown {
+        let unknown = FrameView {
             name: None,
             offset: 0,
             module,
@@ -150,7 +150,7 @@ impl Named {
             frames = if frames.last().is_some_and(|frame| frame.offset == Some(0)) { frames } else { &[] };
         }
         for frame in frames {
-            each(&Shown {
+            each(&FrameView {
                 name: frame.name.map(|name| texts.text(name)),
                 offset: frame.offset.map_or(0, |offset| if told.entered.is_some() { offset } else { offset + back }),
                 file: frame.file.map(|file| texts.text(file)),
@@ -160,7 +160,7 @@ impl Named {
             });
         }
         if truncated {
-            each(&Shown { name: Some(b"[truncated]"), ..unknown });
+            each(&FrameView { name: Some(b"[truncated]"), ..unknown });
         } else if frames.is_empty() {
             each(&unknown);
         }
@@ -168,7 +168,7 @@ impl Named {
 }
 
 /// The locations of return addresses before which nothing is known; their numbers are noted in `told`.
-fn enter(spots: &[Spot], frames: &Frames, told: &mut [(u32, Told)]) -> Vec<Location> {
+fn enter(spots: &[FrameLocation], frames: &Frames, told: &mut [(u32, LocationInfo)]) -> Vec<Location> {
     let mut locations: Vec<Location> = Vec::new();
     let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
     for (spot, (number, told)) in spots.iter().zip(told) {
@@ -188,7 +188,7 @@ fn enter(spots: &[Spot], frames: &Frames, told: &mut [(u32, Told)]) -> Vec<Locat
 }
 
 impl Naming<'_> {
-    fn tell(&mut self, spot: &Spot) -> Told {
+    fn tell(&mut self, spot: &FrameLocation) -> LocationInfo {
         let back = u64::from(spot.is_return);
         let mut kind = match spot.mode {
             CpuMode::Kernel | CpuMode::GuestKernel | CpuMode::Hypervisor => FrameKind::Kernel,
@@ -217,8 +217,8 @@ impl Naming<'_> {
             Location::Nothing(addr) => (None, addr.0),
         };
         let addr = self.spots.keep_addr.then(|| addr.wrapping_add(back));
-        let truncated = *spot == Spot::TRUNCATED;
-        Told { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, entered: None }
+        let truncated = *spot == FrameLocation::TRUNCATED;
+        LocationInfo { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, entered: None }
     }
 
     fn runtimes_of(&mut self, pid: Option<Pid>) -> RuntimeSet {
@@ -236,7 +236,7 @@ impl Naming<'_> {
     }
 
     /// What a thing that was mapped is called, and whether it is an image of JIT code (`perf inject --jit`).
-    fn dso(&mut self, id: DsoId, spot: &Spot) -> Module {
+    fn dso(&mut self, id: DsoId, spot: &FrameLocation) -> Module {
         let dso = self.spots.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
             // perf calls such memory by the map that would tell of it.

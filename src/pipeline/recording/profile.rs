@@ -1,6 +1,6 @@
 //! Named samples → [`Profile`]: every place becomes its frames, every chain one stack.
 
-use super::named::{Named, Shown};
+use super::named::{FrameView, Named};
 use super::samples::{SampleRow, Samples};
 use crate::formats::perf_data::Recording;
 use crate::model::chains::PlaceId;
@@ -70,7 +70,7 @@ fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[F
     frames.collect()
 }
 
-fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &Shown<'_>) -> FrameId {
+fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &FrameView<'_>) -> FrameId {
     let name = profile.name(shown.name.unwrap_or(UNKNOWN));
     let module = shown.module.map(|module| profile.name(module));
     let file = shown.file.map(|file| profile.name(file));

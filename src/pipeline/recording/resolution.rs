@@ -6,7 +6,7 @@ use super::named::{Named, Origin};
 use super::options::RecordingOptions;
 use super::profile::Tables;
 use super::samples::{Context, Reading, Samples};
-use super::spots::{Spot, Spots};
+use super::spots::{FrameLocation, Locator};
 use super::survey::Survey;
 use crate::error::{Result, Warnings};
 use crate::formats::perf_data::Recording;
@@ -66,8 +66,8 @@ impl<'a> Resolution<'a> {
         self.survey.processes.machine.unwrap_or(EM_X86_64)
     }
 
-    fn spots(&self) -> Spots<'_> {
-        Spots { spaces: self.spaces, codes: &self.sources.map, keep_addr: self.options.keep_addr }
+    fn spots(&self) -> Locator<'_> {
+        Locator { spaces: self.spaces, codes: &self.sources.map, keep_addr: self.options.keep_addr }
     }
 
     /// Reads the samples that count, in parallel: each address becomes the place where it belongs.
@@ -136,7 +136,7 @@ impl<'a> Resolution<'a> {
     }
 
     /// Names the places of these chains, each once.
-    pub(crate) fn name(&self, chains: &Chains<Spot>, job: &Job, warnings: &mut Warnings) -> Named {
+    pub(crate) fn name(&self, chains: &Chains<FrameLocation>, job: &Job, warnings: &mut Warnings) -> Named {
         // A directory of a recording may hold the kernel's symbols.
         let recorded = Some(self.survey.path.join("kcore_dir/kallsyms")).filter(|list| list.is_file());
         let os_release = self.survey.processes.os_release.clone();

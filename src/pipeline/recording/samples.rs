@@ -5,18 +5,18 @@
 
 use super::branches::{lbr_chain, put_history};
 use super::counted::{Counted, Member, own};
-use super::spots::{Found, Spot, Spots, TRUNCATED_FRAME};
+use super::spots::{FrameLocation, LocatedFrame, Locator, TRUNCATED_FRAME};
 use crate::error::{Result, Skipped, Warnings};
 use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Registers as SampledRegisters, Sample, kind};
 use crate::model::chains::{ChainId, Chains, PlaceId};
-use crate::model::filter::Placed;
+use crate::model::filter::PlacedFilter;
 use crate::model::interner::{self, Interner};
 use crate::model::process::CpuMode;
 use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use crate::resolve::unwind::registers::{Machine, Registers};
-use crate::resolve::unwind::{Cache, Chain, Unwinder, UserStack};
+use crate::resolve::unwind::{Cache, Unwinder, UnwoundChain, UserStack};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
@@ -80,7 +80,7 @@ pub(crate) struct Samples {
     /// In the order of the file.
     pub(crate) rows: Vec<SampleRow>,
     /// The stacks of all rows.
-    pub(crate) chains: Chains<Spot>,
+    pub(crate) chains: Chains<FrameLocation>,
     /// The threads of all rows.
     pub(crate) tracks: Interner<Track, u32>,
     /// The branches of all rows, newest first.
@@ -177,8 +177,8 @@ impl KeptRegisters {
 pub(super) struct Context<'a> {
     pub(super) recording: &'a Recording,
     pub(super) threads: &'a Threads,
-    pub(super) filter: &'a Placed<'a>,
-    pub(super) spots: &'a Spots<'a>,
+    pub(super) filter: &'a PlacedFilter<'a>,
+    pub(super) spots: &'a Locator<'a>,
     /// Unwinds copies of user stacks, of this machine.
     pub(super) unwinder: Option<(&'a Unwinder<'a>, Machine)>,
     /// Events whose samples count, by index.
@@ -198,7 +198,7 @@ pub(super) struct Context<'a> {
 }
 
 /// Process, thread, and processor where they are kept apart.
-type Who = (Option<Pid>, Option<Tid>, Option<u32>);
+type TrackKey = (Option<Pid>, Option<Tid>, Option<u32>);
 
 /// Of samples without a time: after everything that has one.
 const UNTIMED: Nanos = Nanos(u64::MAX - 1);
@@ -210,7 +210,7 @@ pub(super) struct Reading<'a> {
     samples: Samples,
     /// The frames of the sample at hand, innermost first.
     frames: Vec<(CpuMode, FrameAddr)>,
-    unwound: Chain,
+    unwound: UnwoundChain,
     cache: Cache,
     /// The stack of the sample before, outermost first.
     before: Vec<Kept>,
@@ -218,7 +218,7 @@ pub(super) struct Reading<'a> {
     /// What an address was found to be, from and until when.
     seen: FxHashMap<(Pid, CpuMode, FrameAddr), (PlaceId, Nanos, Nanos)>,
     /// The track of a thread, and until when it has that name.
-    named: FxHashMap<Who, (u32, Nanos, Nanos)>,
+    named: FxHashMap<TrackKey, (u32, Nanos, Nanos)>,
 }
 
 /// A frame of the sample before.
@@ -236,7 +236,7 @@ impl<'a> Reading<'a> {
             context,
             samples: Samples::keeping(context.keep),
             frames: Vec::new(),
-            unwound: Chain::default(),
+            unwound: UnwoundChain::default(),
             cache: Cache::default(),
             before: Vec::new(),
             before_of: None,
@@ -359,7 +359,7 @@ impl<'a> Reading<'a> {
             Some(&(place, from, until)) if from <= time && time < until => return (place, until),
             _ => {}
         }
-        let Found { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
+        let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
         let place = self.samples.chains.place(spot);
         self.seen.insert(key, (place, time, until));
         (place, until)

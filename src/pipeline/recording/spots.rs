@@ -13,7 +13,7 @@ use crate::resolve::dso::DsoKind;
 
 /// Where an address belongs, in a form that is equal for all samples that hit it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Spot {
+pub(crate) struct FrameLocation {
     /// What is there.
     pub(crate) location: Location,
     /// Whose memory it is, where no file backs it and no code is known in it; else 0.
@@ -29,7 +29,7 @@ pub(crate) struct Spot {
 /// Stands outside of all frames of a stack whose outermost frames are not known.
 pub(super) const TRUNCATED_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX)));
 
-impl Spot {
+impl FrameLocation {
     /// What [`TRUNCATED_FRAME`] is.
     pub(crate) const TRUNCATED: Self = Self {
         location: Location::Nothing(Addr(u64::MAX)),
@@ -42,26 +42,26 @@ impl Spot {
 
 /// An answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
-    pub(super) spot: Spot,
+pub(super) struct LocatedFrame {
+    pub(super) spot: FrameLocation,
     /// Until when it holds, exclusive; the time asked for, if that is not known.
     pub(super) until: Nanos,
 }
 
 /// All that is known of addresses.
 #[derive(Debug)]
-pub(super) struct Spots<'a> {
+pub(super) struct Locator<'a> {
     pub(super) spaces: &'a AddressSpaces,
     pub(super) codes: &'a CodeMap<'a>,
     /// Whether addresses are kept.
     pub(super) keep_addr: bool,
 }
 
-impl Spots<'_> {
+impl Locator<'_> {
     /// What was there.
-    pub(super) fn find(&self, pid: Pid, mode: CpuMode, frame: FrameAddr, time: Nanos) -> Found {
+    pub(super) fn find(&self, pid: Pid, mode: CpuMode, frame: FrameAddr, time: Nanos) -> LocatedFrame {
         if (mode, frame) == TRUNCATED_FRAME {
-            return Found { spot: Spot::TRUNCATED, until: Nanos(u64::MAX) };
+            return LocatedFrame { spot: FrameLocation::TRUNCATED, until: Nanos(u64::MAX) };
         }
         let mut lookup = frame.for_lookup();
         if self.is_entered_by_return(pid, lookup, time) {
@@ -88,7 +88,7 @@ impl Spots<'_> {
         };
         let addr = if self.keep_addr { frame.raw() } else { Addr(0) };
         let is_return = lookup != frame.raw();
-        Found { spot: Spot { location, pid, addr, is_return, mode }, until }
+        LocatedFrame { spot: FrameLocation { location, pid, addr, is_return, mode }, until }
     }
 
     /// Erlang's processes end by returning to the first byte of a function, never called by what stands before it:

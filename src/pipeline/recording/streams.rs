@@ -15,11 +15,11 @@ use std::path::Path;
 pub(crate) struct Streams<'input> {
     /// Events and features.
     pub(crate) recording: Recording,
-    list: Vec<Stream<'input>>,
+    list: Vec<RecordStream<'input>>,
 }
 
 #[derive(Debug)]
-enum Stream<'input> {
+enum RecordStream<'input> {
     /// Bytes of the input, and the offset of the first.
     AsRecorded(&'input [u8], u64),
     /// Decompressed, in a temporary file.
@@ -48,14 +48,14 @@ impl<'input> Streams<'input> {
         let recording = Recording::parse(&input.bytes, warnings)?;
         let main = RecordBytes { bytes: own_records(&recording, &input.bytes), base: recording.data.start };
         let others = input.streams.iter().flatten().map(|stream| RecordBytes { bytes: &stream.bytes, base: 0 });
-        let list = std::iter::once(main).chain(others).map(|stream| Stream::open(&recording, stream, warnings));
+        let list = std::iter::once(main).chain(others).map(|stream| RecordStream::open(&recording, stream, warnings));
         let list = list.collect::<Result<_>>()?;
         Ok(Self { recording, list })
     }
 
     /// The records of each stream.
     pub(crate) fn list(&self) -> Vec<RecordBytes<'_>> {
-        self.list.iter().map(Stream::records).collect()
+        self.list.iter().map(RecordStream::records).collect()
     }
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn has_compressed(recording: &Recording, stream: RecordBytes<'_>) -> 
     recording.says_compressed() || records.any(|record| is_compressed(&record))
 }
 
-impl<'input> Stream<'input> {
+impl<'input> RecordStream<'input> {
     fn records(&self) -> RecordBytes<'_> {
         match self {
             Self::AsRecorded(bytes, base) => RecordBytes { bytes, base: *base },

@@ -32,7 +32,7 @@ impl<'data> Survey<'data> {
         job: &Job,
         warnings: &mut Warnings,
     ) -> Self {
-        let mut survey = perf_data::Survey::default();
+        let mut survey = perf_data::RecordSurvey::default();
         let add = |record: &_| survey.add(recording, record);
         let chunks = RecordChunks::new(recording, streams, job.pool.threads(), add);
         if let Some(damage) = &chunks.damage {

@@ -3,7 +3,7 @@
 //! The lines of a place are made once; a sample is its header and the lines of its chain, copied.
 
 use super::Loaded;
-use super::named::Shown;
+use super::named::FrameView;
 use super::samples::{Beside, KeptRegisters, SampleRow, Samples, Taken};
 use crate::error::Result;
 use crate::formats::perf_script::branches::{BranchLine, branch};
@@ -31,7 +31,7 @@ pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: 
     let Samples { rows, beside, .. } = &loaded.samples;
     let mut rows: Vec<_> = rows.iter().enumerate().map(|(at, row)| (row, beside.get(at))).collect();
     rows.sort_by_key(|(row, _)| row.time);
-    let writing = Writing::new(loaded, options);
+    let writing = TextWriter::new(loaded, options);
     let rows = rows.as_slice();
     let text = |rows: &[(&SampleRow, Option<&Beside>)]| {
         let mut text = Vec::new();
@@ -41,7 +41,7 @@ pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: 
     job.pool.stream(rows.chunks(ROWS_A_JOB), text, |text| Ok(out.write_all(&text)?))
 }
 
-struct Writing<'a> {
+struct TextWriter<'a> {
     loaded: &'a Loaded,
     options: TextOptions,
     /// The lines of all places behind each other, and where those of each end.
@@ -50,7 +50,7 @@ struct Writing<'a> {
     event_width: usize,
 }
 
-impl<'a> Writing<'a> {
+impl<'a> TextWriter<'a> {
     fn new(loaded: &'a Loaded, options: TextOptions) -> Self {
         let mut lines = Vec::new();
         let places = 0..loaded.samples.chains.places().len() as u32;
@@ -124,7 +124,7 @@ impl<'a> Writing<'a> {
     }
 
     /// The function that a place is in, without those expanded into it.
-    fn function(&self, place: PlaceId, mut with: impl FnMut(&Shown<'_>)) {
+    fn function(&self, place: PlaceId, mut with: impl FnMut(&FrameView<'_>)) {
         self.loaded.named.each(place, |shown| {
             if !shown.inlined {
                 with(shown);
@@ -139,7 +139,7 @@ impl<'a> Writing<'a> {
     }
 }
 
-fn line<'a>(shown: &Shown<'a>) -> Line<'a> {
+fn line<'a>(shown: &FrameView<'a>) -> Line<'a> {
     Line {
         addr: shown.ip,
         symbol: shown.name,

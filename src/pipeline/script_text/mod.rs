@@ -49,7 +49,7 @@ pub struct FilterOptions {
 pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let mut out = Output::create(&options.output, run)?;
     let mut outcome = Outcome::default();
-    let filter = Filter {
+    let filter = TextFilter {
         style: options.style,
         sources: &options.sources,
         symbols: &options.symbols,
@@ -73,7 +73,7 @@ pub(super) fn named(
 ) -> Result<Bytes> {
     let images = images_directory(&OutPath::Stdout);
     let symbols = &SymbolOptions::default();
-    let filter = Filter { style: Style::default(), sources, symbols, beside: beside(path), images, job };
+    let filter = TextFilter { style: Style::default(), sources, symbols, beside: beside(path), images, job };
     let mut spool = io::temporary()?;
     let input = Stream::new(Box::new(std::io::Cursor::new(bytes)));
     let counts = filter.run(input, &mut spool, &mut outcome.warnings)?;
@@ -83,7 +83,7 @@ pub(super) fn named(
     io::map_spool(&spool)
 }
 
-struct Filter<'a> {
+struct TextFilter<'a> {
     style: Style,
     sources: &'a SourceOptions,
     symbols: &'a SymbolOptions,
@@ -94,7 +94,7 @@ struct Filter<'a> {
     job: &'a Job,
 }
 
-impl Filter<'_> {
+impl TextFilter<'_> {
     /// Rewrites block by block. Where names of a process are wanted that nobody looked for, it stops, looks, and
     /// goes on with the blocks that were under way.
     fn run(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Counts> {

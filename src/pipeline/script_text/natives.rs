@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function, and how far into it.
-type Function = (Box<[u8]>, u64);
+type NativeFunction = (Box<[u8]>, u64);
 
 /// What a file holds it holds at all times.
 const ALWAYS: std::ops::Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
@@ -24,7 +24,7 @@ const ALWAYS: std::ops::Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 #[derive(Debug)]
 pub(super) struct Natives<'a> {
     options: &'a SymbolOptions,
-    files: FxHashMap<Vec<u8>, FxHashMap<u64, Option<Function>>>,
+    files: FxHashMap<Vec<u8>, FxHashMap<u64, Option<NativeFunction>>>,
 }
 
 impl<'a> Natives<'a> {

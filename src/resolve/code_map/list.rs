@@ -107,7 +107,7 @@ pub(super) struct Codes<'data> {
 #[derive(Debug, Clone, Copy)]
 struct Packed<'data> {
     name: &'data [u8],
-    body: Body<'data>,
+    body: EventBody<'data>,
     addr: Addr,
     origin: OriginId,
     /// Its place in [`Codes::details`], or [`NO_DETAILS`].
@@ -117,7 +117,7 @@ struct Packed<'data> {
 const NO_DETAILS: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
-enum Body<'data> {
+enum EventBody<'data> {
     Bytes(&'data [u8]),
     Size(u64),
 }
@@ -130,7 +130,7 @@ impl<'data> Codes<'data> {
             details = self.details.len() as u32;
             self.details.push((lines, unwind));
         }
-        let body = bytes.map_or(Body::Size(size), Body::Bytes);
+        let body = bytes.map_or(EventBody::Size(size), EventBody::Bytes);
         self.packed.push(Packed { name, body, addr, origin, details });
         CodeId(self.packed.len() as u32 - 1)
     }
@@ -172,16 +172,16 @@ impl<'data> Codes<'data> {
 
     pub(super) fn size(&self, id: CodeId) -> u64 {
         match self.packed[id.0 as usize].body {
-            Body::Bytes(bytes) => bytes.len() as u64,
-            Body::Size(size) => size,
+            EventBody::Bytes(bytes) => bytes.len() as u64,
+            EventBody::Size(size) => size,
         }
     }
 
     pub(super) fn get(&self, id: CodeId) -> Code<'data> {
         let Packed { name, body, addr, origin, details } = self.packed[id.0 as usize];
         let bytes = match body {
-            Body::Bytes(bytes) => Some(bytes),
-            Body::Size(_) => None,
+            EventBody::Bytes(bytes) => Some(bytes),
+            EventBody::Size(_) => None,
         };
         let (lines, unwind) = self.details.get(details as usize).copied().unwrap_or_default();
         Code { name, addr, size: self.size(id), bytes, lines, unwind, origin }

@@ -8,13 +8,13 @@ use crate::model::{Addr, Nanos, Pid};
 /// What is there now.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    pieces: RangeMap<Piece>,
+    pieces: RangeMap<LivePiece>,
     /// Those that are no more, with the ends of their times.
-    ended: Vec<(Entry<Piece>, Nanos)>,
+    ended: Vec<(Entry<LivePiece>, Nanos)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct LivePiece {
     code: CodeId,
     from: Nanos,
 }
@@ -23,7 +23,7 @@ impl Live {
     /// Puts code where nothing is.
     pub(super) fn put(&mut self, change: &Change) {
         let from = if change.kind == ChangeKind::Untimed { Nanos(0) } else { change.time };
-        self.pieces.insert_into_gap(change.start.0..change.end.0, Piece { code: change.code, from });
+        self.pieces.insert_into_gap(change.start.0..change.end.0, LivePiece { code: change.code, from });
     }
 
     /// Ends whatever is in a range; what stands out of it lives on. Whether anything was there.
@@ -38,7 +38,7 @@ impl Live {
 
     /// Ends the pieces of one code that are left where it was before it moved.
     pub(super) fn remove(&mut self, gone: &Change) {
-        let (own, ended) = (|piece: &Piece| piece.code == gone.code, &mut self.ended);
+        let (own, ended) = (|piece: &LivePiece| piece.code == gone.code, &mut self.ended);
         self.pieces.evict(gone.start.0..gone.end.0, own, |piece| note(ended, piece, gone.time));
     }
 
@@ -47,13 +47,13 @@ impl Live {
         let left = self.pieces.drain();
         left.for_each(|piece| note(&mut self.ended, piece, Nanos(u64::MAX)));
         into.extend(self.ended.drain(..).map(|(entry, until)| {
-            let Entry { start, end, skipped: offset, value: Piece { code, from } } = entry;
+            let Entry { start, end, skipped: offset, value: LivePiece { code, from } } = entry;
             Segment { pid, code, start: Addr(start), end: Addr(end), from, until, offset }
         }));
     }
 }
 
-fn note(ended: &mut Vec<(Entry<Piece>, Nanos)>, piece: Entry<Piece>, until: Nanos) {
+fn note(ended: &mut Vec<(Entry<LivePiece>, Nanos)>, piece: Entry<LivePiece>, until: Nanos) {
     // What was replaced in the instant it came was never there.
     if piece.value.from < until {
         ended.push((piece, until));

@@ -23,7 +23,7 @@ const PARALLEL: usize = 1 << 14;
 
 /// A stretch of addresses, and the segments that are in it.
 #[derive(Debug, Clone)]
-struct Group {
+struct SegmentGroup {
     /// Where it starts is in [`Stab::starts`].
     end: Addr,
     segments: Range<u32>,
@@ -41,13 +41,13 @@ const LARGE: usize = 1 << 16;
 pub(super) struct Stab {
     /// Where the groups start, in order. Apart from the rest, since only these are searched through.
     starts: Vec<Addr>,
-    groups: Vec<Group>,
-    trees: Vec<Tree>,
+    groups: Vec<SegmentGroup>,
+    trees: Vec<SegmentTree>,
 }
 
 /// The bounding boxes of a large group's halves, quarters and so on.
 #[derive(Debug)]
-struct Tree {
+struct SegmentTree {
     boxes: Vec<Extent>,
 }
 
@@ -82,10 +82,10 @@ impl Stab {
     pub(super) fn push(&mut self, addresses: Range<Addr>, places: Range<usize>, segments: &mut [Segment]) {
         let own = &mut segments[places.clone()];
         let segments = places.start as u32..places.end as u32;
-        let mut group = Group { end: addresses.end, segments, tree: NO_TREE };
+        let mut group = SegmentGroup { end: addresses.end, segments, tree: NO_TREE };
         if own.len() > TREE && own.len() <= LARGE {
             group.tree = self.trees.len() as u32;
-            self.trees.push(Tree::build(own));
+            self.trees.push(SegmentTree::build(own));
         }
         if !own.is_empty() {
             self.starts.push(addresses.start);
@@ -97,7 +97,7 @@ impl Stab {
     pub(super) fn append(&mut self, other: Self, first: usize) {
         let (first, trees) = (first as u32, self.trees.len() as u32);
         self.starts.extend(other.starts);
-        self.groups.extend(other.groups.into_iter().map(|group| Group {
+        self.groups.extend(other.groups.into_iter().map(|group| SegmentGroup {
             segments: group.segments.start + first..group.segments.end + first,
             tree: if group.tree == NO_TREE { NO_TREE } else { group.tree + trees },
             ..group
@@ -109,7 +109,8 @@ impl Stab {
     pub(super) fn finish(&mut self, segments: &mut [Segment]) {
         for group in self.groups.iter_mut().filter(|group| group.segments.len() > LARGE) {
             group.tree = self.trees.len() as u32;
-            self.trees.push(Tree::build(&mut segments[group.segments.start as usize..group.segments.end as usize]));
+            self.trees
+                .push(SegmentTree::build(&mut segments[group.segments.start as usize..group.segments.end as usize]));
         }
     }
 
@@ -203,7 +204,7 @@ fn look_through(segments: &[Segment], first: usize, mut each: impl FnMut(usize, 
     segments.iter().enumerate().any(|(at, segment)| each(first + at, segment))
 }
 
-impl Tree {
+impl SegmentTree {
     /// Reorders the segments and builds the tree over them.
     fn build(segments: &mut [Segment]) -> Self {
         let mut levels = 0;

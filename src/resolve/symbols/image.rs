@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 pub struct Image {
     path: PathBuf,
     bytes: Bytes,
-    segments: Vec<Segment>,
+    segments: Vec<LoadSegment>,
     build_id: Option<BuildId>,
     machine: u16,
 }
 
 /// A loadable segment that has bytes in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Segment {
+struct LoadSegment {
     offset: u64,
     vaddr: u64,
     size: u64,
@@ -105,10 +105,10 @@ fn headers<Elf: FileHeader<Endian = Endianness>>(
     header: &Elf,
     endian: Endianness,
     bytes: &[u8],
-) -> (u16, Vec<Segment>) {
+) -> (u16, Vec<LoadSegment>) {
     let all = header.program_headers(endian, bytes).unwrap_or_default();
     let loaded = all.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
-    let segments = loaded.map(|segment| Segment {
+    let segments = loaded.map(|segment| LoadSegment {
         offset: segment.p_offset(endian).into(),
         vaddr: segment.p_vaddr(endian).into(),
         size: segment.p_filesz(endian).into(),

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// How DWARF is read.
 pub type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
-type Sections<'data> = DwarfSections<Cow<'data, [u8]>>;
+type SectionBytes<'data> = DwarfSections<Cow<'data, [u8]>>;
 
 /// The files with the debugging information of one image.
 #[derive(Debug, Default)]
@@ -39,10 +39,10 @@ pub struct DebugFiles {
 #[derive(Debug)]
 pub struct DebugSections<'data> {
     endian: RunTimeEndian,
-    main: Sections<'data>,
-    shared: Option<Sections<'data>>,
+    main: SectionBytes<'data>,
+    shared: Option<SectionBytes<'data>>,
     package: Option<DwarfPackageSections<Cow<'data, [u8]>>>,
-    units: FxHashMap<u64, Sections<'data>>,
+    units: FxHashMap<u64, SectionBytes<'data>>,
     /// `.debug_abbrev` of `main` without the tables of units that lie elsewhere than the wanted addresses.
     near: Option<Vec<u8>>,
 }

@@ -79,7 +79,7 @@ impl Request {
 }
 
 /// All that is open of one file.
-struct Opened<'a> {
+struct OpenedObject<'a> {
     running: &'a Image,
     debugging: Option<Image>,
     mini: Option<Image>,
@@ -88,7 +88,7 @@ struct Opened<'a> {
 }
 
 /// What answers for the addresses of one file.
-struct Loaded<'a> {
+struct LoadedSymbols<'a> {
     table: SymbolTable<'a>,
     sections: Option<DebugSections<'a>>,
 }
@@ -116,7 +116,12 @@ pub fn resolve(
     parts
 }
 
-fn resolve_file(request: &Request, file: Option<&Opened<'_>>, options: &SymbolOptions, pool: &Pool) -> Vec<Frames> {
+fn resolve_file(
+    request: &Request,
+    file: Option<&OpenedObject<'_>>,
+    options: &SymbolOptions,
+    pool: &Pool,
+) -> Vec<Frames> {
     let Some(file) = file else {
         let mut unknown = Frames::default();
         request.offsets.iter().for_each(|_| unknown.end());
@@ -137,7 +142,7 @@ fn open<'a>(
     images: &'a Images,
     options: &SymbolOptions,
     warnings: &mut Warnings,
-) -> Option<Opened<'a>> {
+) -> Option<OpenedObject<'a>> {
     let running = images.get(request.dso)?;
     let dwarf = options.inlines || options.lines;
     let complete = running.has_symtab() && (!dwarf || running.has_dwarf());
@@ -149,10 +154,10 @@ fn open<'a>(
         let addresses: Vec<u64> = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset)).collect();
         DebugFiles::open(main, running, &options.search, &addresses)
     });
-    Some(Opened { running, debugging, mini, files })
+    Some(OpenedObject { running, debugging, mini, files })
 }
 
-fn load<'a>(request: &Request, file: &'a Opened<'a>, pool: &Pool) -> Loaded<'a> {
+fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, pool: &Pool) -> LoadedSymbols<'a> {
     let wanted = wanted(request, file.running);
     let main = file.debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(file.running);
     let sections = || file.files.as_ref().and_then(|files| DebugSections::load(main, files, &wanted));
@@ -164,7 +169,7 @@ fn load<'a>(request: &Request, file: &'a Opened<'a>, pool: &Pool) -> Loaded<'a> 
         SymbolTable::new(&objects.iter().collect::<Vec<_>>(), stubs, &wanted)
     };
     let (sections, table) = pool.install(|| join(sections, table));
-    Loaded { table, sections }
+    LoadedSymbols { table, sections }
 }
 
 /// The link-time addresses that may be looked up, ascending: behind each, a signal handler may return.
@@ -193,7 +198,7 @@ struct Shard<'a> {
 }
 
 impl<'a> Shard<'a> {
-    fn fill(&mut self, request: &Request, offsets: &[u64], file: &Opened<'_>, loaded: &'a Loaded<'a>) {
+    fn fill(&mut self, request: &Request, offsets: &[u64], file: &OpenedObject<'_>, loaded: &'a LoadedSymbols<'a>) {
         let inlines = loaded.sections.as_ref().and_then(Inlines::new);
         for &offset in offsets {
             if let Some(addr) = request.vaddr(file.running, offset) {
@@ -203,7 +208,7 @@ impl<'a> Shard<'a> {
         }
     }
 
-    fn address(&mut self, addr: u64, loaded: &'a Loaded<'a>, inlines: Option<&Inlines<'a>>) {
+    fn address(&mut self, addr: u64, loaded: &'a LoadedSymbols<'a>, inlines: Option<&Inlines<'a>>) {
         let symbol = loaded.table.find(addr).or_else(|| signal_return(&loaded.table, addr));
         let mut function = Frame {
             name: symbol.map(|symbol| self.name(&symbol.name)),

@@ -44,7 +44,7 @@ enum Binding {
 
 /// What a symbol's section allows.
 #[derive(Debug, Clone, Copy)]
-struct Section {
+struct CodeSection {
     /// One past its last address.
     end: u64,
     /// Labels without a type count only in text sections: elsewhere they mark data.
@@ -167,7 +167,11 @@ impl<'a, 'data> Gathering<'a, 'data> {
         Self { addresses, nearest: vec![None; addresses.len()], symbols: Vec::new() }
     }
 
-    fn file<Elf: FileHeader<Endian = Endianness>>(&mut self, file: &ElfFile<'data, Elf>, sections: &[Option<Section>]) {
+    fn file<Elf: FileHeader<Endian = Endianness>>(
+        &mut self,
+        file: &ElfFile<'data, Elf>,
+        sections: &[Option<CodeSection>],
+    ) {
         for table in [file.elf_symbol_table(), file.elf_dynamic_symbol_table()] {
             // The first one is no symbol.
             for (index, symbol) in table.enumerate().skip(1) {
@@ -182,7 +186,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
         table: &ElfTable<'data, Elf>,
         index: SymbolIndex,
         symbol: &Elf::Sym,
-        sections: &[Option<Section>],
+        sections: &[Option<CodeSection>],
     ) -> Option<()> {
         let start: u64 = symbol.st_value(endian).into();
         let size: u64 = symbol.st_size(endian).into();
@@ -243,7 +247,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
 }
 
 /// By index; `None` for sections that hold no code.
-fn executable_sections(object: &object::File<'_>) -> Vec<Option<Section>> {
+fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     let mut sections = Vec::new();
     for section in object.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
@@ -251,7 +255,7 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<Section>> {
             let text = section.name().is_ok_and(|name| name.contains("text"));
             let at = section.index().0;
             sections.resize(sections.len().max(at + 1), None);
-            sections[at] = Some(Section { end: section.address().saturating_add(section.size()), text });
+            sections[at] = Some(CodeSection { end: section.address().saturating_add(section.size()), text });
         }
     }
     sections

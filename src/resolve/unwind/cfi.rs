@@ -1,6 +1,6 @@
 //! Call frame information: from an address to the rules that recover the caller's registers.
 //!
-//! Rules are looked up once for each address and kept ([`Row`]), so that a stack of the same functions costs a hash
+//! Rules are looked up once for each address and kept ([`UnwindRow`]), so that a stack of the same functions costs a hash
 //! look-up a frame. All registers are followed, not only stack and frame pointer: code that keeps its frame in
 //! another register (realigned stacks, assembly) is unwound, too.
 //!
@@ -15,7 +15,7 @@ use gimli::{
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
-type Slice<'a> = EndianSlice<'a, LittleEndian>;
+type SectionSlice<'a> = EndianSlice<'a, LittleEndian>;
 /// What gimli needs while it runs through a frame description; kept, since it is large.
 pub type Scratch = UnwindContext<usize>;
 
@@ -33,7 +33,7 @@ pub struct FrameTable<'a> {
 
 /// How to get from a frame at one address to its caller.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct UnwindRow {
     cfa: Cfa,
     rules: Box<[(u16, Rule)]>,
     return_register: u16,
@@ -113,26 +113,26 @@ impl<'a> FrameTable<'a> {
         }
     }
 
-    fn eh_frame_section(&self) -> EhFrame<Slice<'_>> {
+    fn eh_frame_section(&self) -> EhFrame<SectionSlice<'_>> {
         let mut section = EhFrame::new(&self.eh_frame, LittleEndian);
         section.set_vendor(self.vendor());
         section
     }
 
-    fn debug_frame_section(&self) -> DebugFrame<Slice<'_>> {
+    fn debug_frame_section(&self) -> DebugFrame<SectionSlice<'_>> {
         let mut section = DebugFrame::new(&self.debug_frame, LittleEndian);
         section.set_address_size(8);
         section.set_vendor(self.vendor());
         section
     }
 
-    fn header(&self) -> Option<gimli::ParsedEhFrameHdr<Slice<'_>>> {
+    fn header(&self) -> Option<gimli::ParsedEhFrameHdr<SectionSlice<'_>>> {
         let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8).ok()?;
         header.table().is_some().then_some(header)
     }
 
     /// The rules at a link-time address.
-    pub fn row(&self, addr: u64, scratch: &mut Scratch) -> Option<Row> {
+    pub fn row(&self, addr: u64, scratch: &mut Scratch) -> Option<UnwindRow> {
         if let Some(header) = self.header() {
             let section = self.eh_frame_section();
             let table = header.table()?;
@@ -155,13 +155,13 @@ impl<'a> FrameTable<'a> {
         self.row_of(&entry, &section, addr, scratch)
     }
 
-    fn row_of<'s, S: UnwindSection<Slice<'s>>>(
+    fn row_of<'s, S: UnwindSection<SectionSlice<'s>>>(
         &self,
-        entry: &FrameDescriptionEntry<Slice<'s>>,
+        entry: &FrameDescriptionEntry<SectionSlice<'s>>,
         section: &S,
         addr: u64,
         scratch: &mut Scratch,
-    ) -> Option<Row> {
+    ) -> Option<UnwindRow> {
         let cie = entry.cie();
         let row = entry.unwind_info_for_address(section, &self.bases, scratch, addr).ok()?;
         let bytes = |expression: &gimli::UnwindExpression<usize>| {
@@ -185,7 +185,7 @@ impl<'a> FrameTable<'a> {
             };
             rules.push((register.0, rule));
         }
-        Some(Row {
+        Some(UnwindRow {
             cfa,
             rules: rules.into(),
             return_register: cie.return_address_register().0,
@@ -196,7 +196,7 @@ impl<'a> FrameTable<'a> {
 }
 
 /// Adds the frame descriptions of a section that can be read; the first damaged one ends it.
-fn list<'s, S: UnwindSection<Slice<'s>>>(
+fn list<'s, S: UnwindSection<SectionSlice<'s>>>(
     section: &S,
     bases: &BaseAddresses,
     in_debug_frame: bool,
@@ -215,7 +215,7 @@ fn list<'s, S: UnwindSection<Slice<'s>>>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost;
 
-impl Row {
+impl UnwindRow {
     /// The caller's registers, by the rules. `None` if the return address is undefined: this is the outermost frame.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let machine = callee.machine();
@@ -263,7 +263,7 @@ impl Row {
         registers: &Registers,
         read: &impl Fn(u64) -> Option<u64>,
     ) -> Option<u64> {
-        let mut evaluation = Expression(Slice::new(bytes, LittleEndian)).evaluation(self.encoding);
+        let mut evaluation = Expression(SectionSlice::new(bytes, LittleEndian)).evaluation(self.encoding);
         // Real expressions have ten operations; a loop in a damaged one must end.
         evaluation.set_max_iterations(1000);
         if let Some(initial) = initial {

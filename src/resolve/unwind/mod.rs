@@ -26,7 +26,7 @@ use super::dso::{DsoId, DsoKind};
 use super::symbols::images::Images;
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
-use cfi::{FrameTable, Lost, Row, Scratch};
+use cfi::{FrameTable, Lost, Scratch, UnwindRow};
 use frame_pointer::Stage;
 use registers::{Machine, Registers};
 use rustc_hash::FxHashMap;
@@ -51,7 +51,7 @@ pub struct UserStack<'s> {
 
 /// The frames of a stack, innermost first.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Chain {
+pub struct UnwoundChain {
     /// Instruction pointer, then return addresses; an interrupted function's address above a signal handler.
     pub frames: Vec<FrameAddr>,
     /// Whether it ends before the thread's first function: the copy was too short, something was not known, or it
@@ -72,8 +72,8 @@ pub struct Unwinder<'a> {
 /// What one thread remembers of rules it has looked up.
 #[derive(Debug)]
 pub struct Cache {
-    in_files: FxHashMap<(DsoId, u64), Option<Rc<Row>>>,
-    in_code: FxHashMap<(u32, u64, u64), Option<Rc<Row>>>,
+    in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
+    in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
     scratch: Scratch,
 }
 
@@ -85,7 +85,7 @@ impl Default for Cache {
 
 /// What is known of the code of a frame.
 enum Rules {
-    Row(Rc<Row>),
+    Row(Rc<UnwindRow>),
     FramePointer(Stage),
     /// No code is known to be there.
     Nowhere,
@@ -99,7 +99,7 @@ impl<'a> Unwinder<'a> {
     }
 
     /// The chain of one stack, into `chain`, which is emptied first.
-    pub fn unwind(&self, stack: &UserStack<'_>, cache: &mut Cache, chain: &mut Chain) {
+    pub fn unwind(&self, stack: &UserStack<'_>, cache: &mut Cache, chain: &mut UnwoundChain) {
         chain.frames.clear();
         chain.truncated = true;
         let (Some(pc), Some(base)) = (stack.registers.pc(), stack.registers.sp()) else { return };
@@ -182,7 +182,7 @@ impl<'a> Unwinder<'a> {
         row.map_or(Rules::FramePointer(Stage::Framed), Rules::Row)
     }
 
-    fn file_row(&self, place: Place, machine: Machine, cache: &mut Cache) -> Option<Rc<Row>> {
+    fn file_row(&self, place: Place, machine: Machine, cache: &mut Cache) -> Option<Rc<UnwindRow>> {
         let Cache { in_files, scratch, .. } = cache;
         let row = in_files.entry((place.dso, place.offset)).or_insert_with(|| {
             let image = self.images.get(place.dso)?;
@@ -194,7 +194,7 @@ impl<'a> Unwinder<'a> {
         row.clone()
     }
 
-    fn code_row(&self, hit: &Hit, frame: FrameAddr, machine: Machine, cache: &mut Cache) -> Option<Rc<Row>> {
+    fn code_row(&self, hit: &Hit, frame: FrameAddr, machine: Machine, cache: &mut Cache) -> Option<Rc<UnwindRow>> {
         let code = self.codes.code(hit.code);
         let unwind = code.unwind.as_ref()?;
         let addr = frame.for_lookup().0;

@@ -46,14 +46,14 @@ fn kept<T>(thing: T) -> &'static T {
     Box::leak(Box::new(thing))
 }
 
-fn unwind(events: Vec<CodeEvent<'static>>, registers: &Registers, words: &[u64], max_depth: usize) -> Chain {
+fn unwind(events: Vec<CodeEvent<'static>>, registers: &Registers, words: &[u64], max_depth: usize) -> UnwoundChain {
     let processes = processes();
     let spaces = kept(AddressSpaces::new(&processes));
     let codes = kept(CodeMap::build(vec![events.into_iter().collect()], &processes, &Pool::new(None).unwrap()));
     let images = kept(Images::new(spaces.dsos().iter(), SearchOptions::default()));
     let unwinder = Unwinder::new(spaces, codes, images, max_depth);
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let mut chain = Chain::default();
+    let mut chain = UnwoundChain::default();
     let stack = UserStack { pid: Pid(1), time: Nanos(5), registers, bytes: &bytes };
     unwinder.unwind(&stack, &mut Cache::default(), &mut chain);
     chain
@@ -71,7 +71,7 @@ fn x86_64(pc: u64, bp: u64) -> Registers {
     registers(Machine::X86_64, &[(RIP, pc), (RSP, STACK), (RBP, bp)])
 }
 
-fn addresses(chain: &Chain) -> Vec<u64> {
+fn addresses(chain: &UnwoundChain) -> Vec<u64> {
     chain.frames.iter().map(|frame| frame.raw().0).collect()
 }
 

@@ -101,7 +101,7 @@ fn all_or_none(written: impl Iterator<Item = Result<ImageFile>>) -> Result<Vec<I
 
 /// A piece of code at one address.
 #[derive(Debug, Clone, Copy)]
-struct Function {
+struct PlacedFunction {
     code: CodeId,
     /// The address of its first byte.
     base: Addr,
@@ -113,7 +113,7 @@ struct Function {
 struct Functions {
     /// Which of the list each segment is of.
     of_segments: Vec<u32>,
-    list: Vec<Function>,
+    list: Vec<PlacedFunction>,
 }
 
 impl Functions {
@@ -129,7 +129,7 @@ impl Functions {
             let segment = code.segment(*id);
             let (code, base) = (segment.code, Addr(segment.start.0.wrapping_sub(segment.offset)));
             let mut new = || {
-                list.push(Function { code, base });
+                list.push(PlacedFunction { code, base });
                 list.len() as u32 - 1
             };
             let (known, number) = *first[code.0 as usize - lowest].get_or_insert_with(|| (base, new()));

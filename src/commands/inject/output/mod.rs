@@ -9,7 +9,7 @@ use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{Input, SurveyedRecording};
 use crate::error::Result;
-use crate::formats::perf_data::{Front, Sink, front_can_stay, moved, pipe_front};
+use crate::formats::perf_data::{EditSink, Front, front_can_stay, moved, pipe_front};
 use crate::io::Output;
 use std::io::Write;
 use std::ops::Range;
@@ -78,7 +78,7 @@ struct Copier<'a> {
 /// Shorter stretches are not worth a system call of their own.
 const LONG: u64 = 1 << 20;
 
-impl Sink for Copier<'_> {
+impl EditSink for Copier<'_> {
     fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         Ok(self.output.write_all(bytes)?)
     }

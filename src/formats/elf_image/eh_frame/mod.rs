@@ -14,7 +14,7 @@ mod table;
 use super::image::Image;
 use super::layout::FramesAt;
 use super::sections::Sections;
-use super::sink::Sink;
+use super::sink::ByteSink;
 use super::slot::Slot;
 use super::target::Target;
 use super::written::Counts;
@@ -63,7 +63,7 @@ const END: [u8; 4] = [0; 4];
 /// Writes both sections, if any piece of code has unwinding information or the layout wants them anyhow.
 pub(super) fn write<W: Write + Seek>(
     image: &Image,
-    sink: &mut Sink<W>,
+    sink: &mut ByteSink<W>,
     sections: &mut Sections,
     counts: &mut Counts,
 ) -> Result<Frames> {

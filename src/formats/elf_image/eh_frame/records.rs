@@ -34,13 +34,13 @@ pub(super) struct Fde<'data> {
 
 /// A position in a section: reading past its end gives `None`.
 #[derive(Clone, Copy)]
-struct Reader<'data> {
+struct RecordReader<'data> {
     bytes: &'data [u8],
     at: usize,
     endian: RunTimeEndian,
 }
 
-impl<'data> Reader<'data> {
+impl<'data> RecordReader<'data> {
     fn take(&mut self, len: usize) -> Option<&'data [u8]> {
         let bytes = self.bytes.get(self.at..self.at.checked_add(len)?)?;
         self.at += len;
@@ -103,7 +103,7 @@ pub(super) fn parse<'data>(
     endian: RunTimeEndian,
     address_size: u8,
 ) -> Option<Vec<Fde<'data>>> {
-    let mut reader = Reader { bytes: eh_frame, at: 0, endian };
+    let mut reader = RecordReader { bytes: eh_frame, at: 0, endian };
     let mut cies: Vec<(usize, Cie)> = Vec::new();
     let mut fdes = Vec::new();
     while reader.at < eh_frame.len() {
@@ -113,7 +113,7 @@ pub(super) fn parse<'data>(
             break;
         }
         let body = reader.take(usize::try_from(len).ok()?)?;
-        let mut body = Reader { bytes: &eh_frame[..reader.at], at: reader.at - body.len(), endian };
+        let mut body = RecordReader { bytes: &eh_frame[..reader.at], at: reader.at - body.len(), endian };
         let id_at = body.at;
         match body.u32()? {
             0 => cies.push((start, Cie::parse(body, address_size)?)),
@@ -128,7 +128,7 @@ pub(super) fn parse<'data>(
 }
 
 impl<'data> Cie<'data> {
-    fn parse(mut body: Reader<'data>, address_size: u8) -> Option<Self> {
+    fn parse(mut body: RecordReader<'data>, address_size: u8) -> Option<Self> {
         let version = body.u8()?;
         let augmentation = &body.bytes[body.at..];
         let augmentation = &augmentation[..memchr::memchr(0, augmentation)?];
@@ -151,7 +151,7 @@ impl<'data> Cie<'data> {
             cie.sized = true;
             let data = body.uleb()?;
             let data = body.take(usize::try_from(data).ok()?)?;
-            cie.augment(letters, Reader { bytes: data, at: 0, endian: body.endian }, address_size)?;
+            cie.augment(letters, RecordReader { bytes: data, at: 0, endian: body.endian }, address_size)?;
         } else if !augmentation.is_empty() {
             return None;
         }
@@ -160,7 +160,7 @@ impl<'data> Cie<'data> {
         Some(cie)
     }
 
-    fn augment(&mut self, letters: &[u8], mut data: Reader, address_size: u8) -> Option<()> {
+    fn augment(&mut self, letters: &[u8], mut data: RecordReader, address_size: u8) -> Option<()> {
         for letter in letters {
             match letter {
                 b'R' => self.encoding = dw::DwEhPe(data.u8()?),
@@ -202,7 +202,7 @@ impl<'data> Cie<'data> {
 }
 
 impl<'data> Fde<'data> {
-    fn parse(mut body: Reader<'data>, cie: Cie<'data>, code: &Code, address_size: u8) -> Option<Self> {
+    fn parse(mut body: RecordReader<'data>, cie: Cie<'data>, code: &Code, address_size: u8) -> Option<Self> {
         // perf and V8 put the section at the next multiple of 8 behind the code.
         let place = code.size.checked_next_multiple_of(8)?.checked_add(body.at as u64)?;
         let begin = body.formatted(cie.encoding.format(), address_size)?;
@@ -271,7 +271,7 @@ fn push_sleb(out: &mut Vec<u8>, mut value: i64) {
 
 /// Whether the instructions are whole and none is tied to an address (DW_CFA_set_loc): they are copied unread.
 fn check_instructions(bytes: &[u8], address_size: u8, endian: RunTimeEndian) -> Option<()> {
-    let mut reader = Reader { bytes, at: 0, endian };
+    let mut reader = RecordReader { bytes, at: 0, endian };
     while reader.at < bytes.len() {
         let byte = reader.u8()?;
         match dw::DwCfa(byte & 0xc0) {
@@ -283,7 +283,7 @@ fn check_instructions(bytes: &[u8], address_size: u8, endian: RunTimeEndian) -> 
     Some(())
 }
 
-fn operands(reader: &mut Reader, instruction: dw::DwCfa, address_size: u8) -> Option<()> {
+fn operands(reader: &mut RecordReader, instruction: dw::DwCfa, address_size: u8) -> Option<()> {
     match instruction {
         dw::DW_CFA_nop | dw::DW_CFA_remember_state | dw::DW_CFA_restore_state | dw::DW_CFA_GNU_window_save => {}
         dw::DW_CFA_advance_loc1 => _ = reader.take(1)?,
@@ -308,12 +308,12 @@ fn operands(reader: &mut Reader, instruction: dw::DwCfa, address_size: u8) -> Op
     Some(())
 }
 
-fn two(reader: &mut Reader) -> Option<()> {
+fn two(reader: &mut RecordReader) -> Option<()> {
     reader.uleb()?;
     reader.uleb().map(drop)
 }
 
-fn block(reader: &mut Reader) -> Option<()> {
+fn block(reader: &mut RecordReader) -> Option<()> {
     let len = reader.uleb()?;
     reader.take(usize::try_from(len).ok()?).map(drop)
 }

@@ -42,14 +42,14 @@ pub(super) struct Item {
 
 /// A stretch of addresses and how many layers its code needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Region {
+struct MirrorRegion {
     start: u64,
     end: u64,
     layers: u64,
     items: (usize, usize),
 }
 
-impl Region {
+impl MirrorRegion {
     /// The length of one mirror, in whole pages at both ends.
     fn stride(&self) -> u64 {
         (self.end - (self.start & !(PAGE - 1))).next_multiple_of(PAGE).max(PAGE)
@@ -130,8 +130,8 @@ fn assign_layers(items: &mut [Item]) {
 }
 
 /// Code without gaps of [`FAR`] or more.
-fn regions(items: &[Item]) -> Vec<Region> {
-    let mut regions: Vec<Region> = Vec::new();
+fn regions(items: &[Item]) -> Vec<MirrorRegion> {
+    let mut regions: Vec<MirrorRegion> = Vec::new();
     for part in items.iter().enumerate().map(region_of) {
         match regions.last_mut() {
             Some(last) if part.start < last.end.saturating_add(FAR) => {
@@ -145,9 +145,9 @@ fn regions(items: &[Item]) -> Vec<Region> {
     regions
 }
 
-fn region_of((index, item): (usize, &Item)) -> Region {
+fn region_of((index, item): (usize, &Item)) -> MirrorRegion {
     let layers = u64::from(item.layer.min(MAX_LAYERS - 1)) + 1;
-    Region { start: item.addr, end: item.addr + item.len, layers, items: (index, index + 1) }
+    MirrorRegion { start: item.addr, end: item.addr + item.len, layers, items: (index, index + 1) }
 }
 
 /// One behind the other, aligned to 16 as in most code heaps.

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// Pieces close to each other, in one section.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct LayoutRun {
     pub(super) pieces: Range<usize>,
     pub(super) addr: u64,
     pub(super) offset: u64,
@@ -31,7 +31,7 @@ pub(super) struct Layout {
     /// By address.
     pub(super) pieces: Vec<Piece>,
     /// By address and offset.
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<LayoutRun>,
     /// Where the code starts and ends in the file.
     pub(super) code: Range<u64>,
     /// How many program headers there is room for.
@@ -65,7 +65,7 @@ const JOIN_GAP: u64 = 4096;
 const MAX_RUNS: usize = 0x4000;
 
 /// Groups pieces, which are sorted by address, into runs with addresses only.
-fn runs(pieces: &[Piece], slots: &[Slot]) -> Vec<Run> {
+fn runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut gap = JOIN_GAP;
     loop {
         let runs = runs_joined_over(gap, pieces, slots);
@@ -77,8 +77,8 @@ fn runs(pieces: &[Piece], slots: &[Slot]) -> Vec<Run> {
     }
 }
 
-fn runs_joined_over(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn runs_joined_over(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
+    let mut runs: Vec<LayoutRun> = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         let has_bytes = slots[piece.slot as usize].code.bytes.is_some();
         match runs.last_mut() {
@@ -91,7 +91,7 @@ fn runs_joined_over(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<Run> {
                 run.size = run.size.max(piece.end() - run.addr);
                 run.has_bytes |= has_bytes;
             }
-            _ => runs.push(Run {
+            _ => runs.push(LayoutRun {
                 pieces: index..index + 1,
                 addr: piece.addr,
                 offset: piece.addr,

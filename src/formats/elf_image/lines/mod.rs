@@ -8,7 +8,7 @@ mod aranges;
 use super::image::Image;
 use super::layout::Piece;
 use super::sections::Sections;
-use super::sink::Sink;
+use super::sink::ByteSink;
 use super::symtab::until_nul;
 use super::target::Target;
 use super::written::Counts;
@@ -28,7 +28,7 @@ type Dwarf = gimli::write::Sections<EndianVec<RunTimeEndian>>;
 /// Writes the debug sections, if any piece of code has lines.
 pub(super) fn write<W: Write + Seek>(
     image: &Image,
-    sink: &mut Sink<W>,
+    sink: &mut ByteSink<W>,
     sections: &mut Sections,
     counts: &mut Counts,
 ) -> Result<()> {

@@ -74,7 +74,7 @@ pub fn rewrite<'n>(
     memo: &mut Memo,
     out: &mut Vec<u8>,
 ) -> Rewritten {
-    let mut job = Job {
+    let mut job = RewriteJob {
         block,
         style,
         namer,
@@ -98,7 +98,7 @@ pub fn rewrite<'n>(
     job.finish()
 }
 
-struct Job<'b, 'n, 'f> {
+struct RewriteJob<'b, 'n, 'f> {
     block: &'b [u8],
     style: Style,
     namer: &'f (dyn Fn(Wanted<'_>) -> Answer<'n> + Sync),
@@ -145,7 +145,7 @@ impl Edited<'_, '_> {
     }
 }
 
-impl<'b> Job<'b, '_, '_> {
+impl<'b> RewriteJob<'b, '_, '_> {
     /// Everything between two record lines.
     fn stretch(&mut self, range: Range<usize>) {
         if !self.style.rename {

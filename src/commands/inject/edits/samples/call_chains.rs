@@ -12,7 +12,7 @@ use crate::formats::perf_data::{
 use crate::model::{Nanos, Pid};
 use crate::resolve::symbols::{files::SearchOptions, images::Images};
 use crate::resolve::unwind::registers::{Machine, Registers};
-use crate::resolve::unwind::{Cache, Chain, MAX_DEPTH, Unwinder, UserStack};
+use crate::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
 use linux_perf_event_reader::constants as abi;
 
 /// A recording whose user stacks became call chains.
@@ -59,7 +59,8 @@ fn samples<'a>(
 ) -> Vec<Edit> {
     let recording = &survey.input.recording;
     let parts = context.job.pool.map(survey.chunks.list(), |records| {
-        ChainConverter { recording, unwinder, machine, cache: Cache::default(), chain: Chain::default() }.read(records)
+        ChainConverter { recording, unwinder, machine, cache: Cache::default(), chain: UnwoundChain::default() }
+            .read(records)
     });
     let mut all = Vec::new();
     let mut skipped = Skipped::new("sample");
@@ -86,7 +87,7 @@ struct ChainConverter<'r, 'a> {
     unwinder: &'a Unwinder<'a>,
     machine: Machine,
     cache: Cache,
-    chain: Chain,
+    chain: UnwoundChain,
 }
 
 impl ChainConverter<'_, '_> {
