@@ -14,23 +14,23 @@
 
 mod branches;
 mod counted;
+mod locator;
 pub(crate) mod memory;
 mod named;
 mod options;
 mod profile;
 mod resolution;
 mod samples;
-mod spots;
 pub(crate) mod streams;
 pub(crate) mod survey;
 mod text;
 
+pub(crate) use locator::FrameLocation;
 pub(crate) use memory::Memory;
 pub(crate) use named::Named;
 pub use options::RecordingOptions;
 pub(crate) use resolution::Resolution;
 pub(crate) use samples::Samples;
-pub(crate) use spots::FrameLocation;
 pub(crate) use streams::Streams;
 pub(crate) use survey::Survey;
 pub use text::TextOptions;

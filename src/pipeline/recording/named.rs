@@ -1,6 +1,6 @@
 //! Names for spots, each distinct location looked up once.
 
-use super::spots::{FrameLocation, Locator};
+use super::locator::{FrameLocation, Locator};
 use crate::error::Warnings;
 use crate::model::Pid;
 use crate::model::backing::Backing;

@@ -1,12 +1,12 @@
 //! Addresses of a surveyed recording → what they belong to and what that is called.
 
 use super::counted::Counted;
+use super::locator::{FrameLocation, Locator};
 use super::memory::Memory;
 use super::named::{Named, Origin};
 use super::options::RecordingOptions;
 use super::profile::Tables;
 use super::samples::{Context, Reading, Samples};
-use super::spots::{FrameLocation, Locator};
 use super::survey::Survey;
 use crate::error::{Result, Warnings};
 use crate::formats::perf_data::Recording;

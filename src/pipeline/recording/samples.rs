@@ -5,7 +5,7 @@
 
 use super::branches::{lbr_chain, put_history};
 use super::counted::{Counted, Member, own};
-use super::spots::{FrameLocation, LocatedFrame, Locator, TRUNCATED_FRAME};
+use super::locator::{FrameLocation, LocatedFrame, Locator, TRUNCATED_FRAME};
 use crate::error::{Result, Skipped, Warnings};
 use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Registers as SampledRegisters, Sample, kind};
 use crate::model::chains::{ChainId, Chains, PlaceId};
