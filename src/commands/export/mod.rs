@@ -1,31 +1,19 @@
 //! `export --to FORMAT`: any input → any format that can be written.
 
+mod options;
 mod spans;
 mod synthetic_threads;
+
+pub use options::ExportOptions;
 
 use crate::error::{Error, Result};
 use crate::formats::format::{Detail, Events, WriteOptions, Writer};
 use crate::formats::{FORMATS, named};
-use crate::io::{InPath, OutPath, Output, Run};
+use crate::io::{Output, Run};
 use crate::pipeline::any::{LoadOptions, load_opened};
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::outputs::each_event;
 use crate::pipeline::{Job, Outcome};
-
-/// What to export, where to, and in which format.
-#[derive(Debug)]
-pub struct ExportOptions {
-    /// What to read; several are merged.
-    pub inputs: Vec<InPath>,
-    /// Where to write.
-    pub output: OutPath,
-    /// The name of the format.
-    pub to: String,
-    /// How to read; how much of a frame is needed is the format's to say.
-    pub load: LoadOptions,
-    /// How to write.
-    pub write: WriteOptions,
-}
 
 /// Exports.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {

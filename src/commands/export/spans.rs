@@ -1,6 +1,6 @@
 //! Inputs that hold spans of time → a format of spans: they stay spans, and there may be fewer of them.
 
-use super::ExportOptions;
+use super::options::ExportOptions;
 use super::synthetic_threads::{SyntheticThread, SyntheticThreads};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::{ReadOptions, StartSpansFn};

@@ -2,58 +2,26 @@
 //!
 //! Several inputs are merged: the same questions, asked of many traces, answered at once.
 
+mod formats;
+mod options;
 mod preset;
 mod spans;
 mod summary;
+mod tables;
 
+pub use options::{Compare, StatsOptions};
 pub use preset::{MIRI, Preset, Question};
 
 use crate::error::{Error, Result, Warnings};
-use crate::formats::FORMATS;
 use crate::formats::format::ReadOptions;
-use crate::formats::spans::Spans;
-use crate::io::{InPath, OutPath, Output, Run};
+use crate::io::{Output, Run};
 use crate::model::timeline::Timeline;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::spans::read_spans;
-use crate::pipeline::table::{Layout, Table};
 use crate::pipeline::{Job, Outcome};
-use serde::Serializer;
+use formats::holding;
 use spans::Answers;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-
-/// What to ask of what.
-#[derive(Debug)]
-pub struct StatsOptions {
-    /// What to read.
-    pub inputs: Vec<InPath>,
-    /// Where to write.
-    pub output: OutPath,
-    /// What to ask.
-    pub preset: Preset,
-    /// The file in which the questions stood, if they stood in one.
-    pub preset_file: Option<PathBuf>,
-    /// How inputs are compared; only for measureme profiles.
-    pub compare: Compare,
-    /// How many rows of each table at most.
-    pub limit: Option<usize>,
-    /// Count as Perfetto's trace processor does, thread 0 and all.
-    pub perfetto_compat: bool,
-    /// How the tables are written.
-    pub layout: Layout,
-}
-
-/// What becomes of several inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compare {
-    /// Their sums.
-    Merge,
-    /// The second less the first.
-    Diff,
-    /// How much they vary.
-    Runs,
-}
+use tables::{Titled, write};
 
 /// Asks.
 pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
@@ -125,37 +93,4 @@ fn timeline(opened: Opened, perfetto_compat: bool, job: &Job) -> Result<(Timelin
     let (mut warnings, options) = (Warnings::new(), ReadOptions { perfetto_compat, ..ReadOptions::default() });
     let timeline = read_spans(opened, job, |input| (of.timeline)(input, &options, &mut warnings))?;
     Ok((timeline, warnings))
-}
-
-/// The names of the formats that hold spans of which something holds.
-fn holding(holds: impl Fn(&Spans) -> bool) -> String {
-    let formats = FORMATS.iter().filter(|format| format.read.spans().is_some_and(&holds));
-    formats.map(|format| format.name).collect::<Vec<_>>().join(", ")
-}
-
-/// Tables, each with its title.
-type Titled = Vec<(String, Table)>;
-
-/// One table is written plainly; several with their titles: as lines in text and CSV, as keys in JSON.
-fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Result<()> {
-    if let [(_, table)] = &tables[..] {
-        return table.write(layout, out);
-    }
-    if layout == Layout::Json {
-        let mut serializer = serde_json::Serializer::new(&mut *out);
-        let tables = tables.iter().map(|(title, table)| (title, table));
-        serializer.collect_map(tables).map_err(std::io::Error::from)?;
-        return Ok(writeln!(out)?);
-    }
-    for (at, (title, table)) in tables.iter().enumerate() {
-        let blank = if at == 0 { "" } else { "\n" };
-        writeln!(out, "{blank}# {title}")?;
-        table.write(layout, out)?;
-    }
-    Ok(())
-}
-
-/// How an input is called in a table.
-fn called(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

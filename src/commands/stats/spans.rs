@@ -3,7 +3,8 @@
 //! The numbers are those that the queries of Miri's documentation get from Perfetto: of the spans on top of their
 //! tracks, without those of excluded names. Averages, deviations and percentages are cut, not rounded.
 
-use super::{Preset, Question, called};
+use super::preset::{Preset, Question};
+use super::tables::{Titled, called};
 use crate::model::timeline::{NO_NAME, Selection, Slice, SliceKind, Tally, Timeline};
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
@@ -75,7 +76,7 @@ impl<'p> Answers<'p> {
     }
 
     /// The tables, titled by their questions.
-    pub(super) fn into_tables(self) -> super::Titled {
+    pub(super) fn into_tables(self) -> Titled {
         let titled = |(question, answer): (&Question, QuestionAnswer)| match (question, answer) {
             (_, QuestionAnswer::Spans(top)) => ("top-level spans".to_owned(), top.into_table()),
             (_, QuestionAnswer::Gaps(rows)) => ("gaps".to_owned(), gap_table(rows, self.several)),

@@ -1,12 +1,15 @@
 //! Summaries of measureme profiles: one, the sum of several, the difference of two, the spread over runs.
 
-use super::{Compare, Opened, Outcome, Titled, holding, shown};
+use super::formats::holding;
+use super::options::Compare;
+use super::tables::Titled;
 use crate::error::{Error, Result, Warnings};
 use crate::io::InPath;
 use crate::model::timeline::{LabelSummary, LabelTotals, Tally};
-use crate::pipeline::Job;
+use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::spans::read_spans;
 use crate::pipeline::table::{Cell, Table};
+use crate::pipeline::{Job, Outcome};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 

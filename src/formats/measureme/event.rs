@@ -1,6 +1,6 @@
 //! One event, as it stands in the file.
 
-use super::VersionLayout;
+use super::layout::VersionLayout;
 
 /// An end of 2^48 - 1 marks an instant.
 const INSTANT: u64 = 0xFFFF_FFFF_FFFF;

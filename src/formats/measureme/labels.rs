@@ -1,6 +1,6 @@
 //! The labels of events, numbered: one number for each different text.
 
-use super::Strings;
+use super::strings::Strings;
 use rustc_hash::FxHashMap;
 
 /// How many ids the small table in front remembers. Interpreters repeat a few thousand functions.

@@ -1,7 +1,6 @@
 //! The JSON text about the recording.
 
-use super::Strings;
-use super::strings::METADATA;
+use super::strings::{METADATA, Strings};
 use crate::model::stacks::Unit;
 use serde_json::Value;
 

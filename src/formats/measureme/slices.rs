@@ -1,7 +1,9 @@
 //! The events as a timeline: for questions about single spans, which take memory by their number.
 
+use super::event::Payload;
+use super::labels::Labels;
+use super::profile::Profile;
 use super::stacks::Threads;
-use super::{Labels, Payload, Profile};
 use crate::error::{Result, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::spans::SpanInput;

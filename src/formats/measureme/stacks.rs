@@ -1,6 +1,8 @@
 //! The events as stacks: one pass backwards.
 
-use super::{Labels, Payload, Profile};
+use super::event::Payload;
+use super::labels::Labels;
+use super::profile::Profile;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::spans::SpanInput;

@@ -3,7 +3,7 @@
 //! An id up to 100,000,001 is virtual and looked up in the index; a higher one is an address in the string data. The
 //! text there is made of UTF-8 runs, references to other strings (`0xFE` and an id), and a closing `0xFF`.
 
-use super::VersionLayout;
+use super::layout::VersionLayout;
 use super::pages::{STREAM_HEADER, Stream};
 use crate::error::{Error, Skipped};
 use rustc_hash::FxHashMap;

@@ -2,8 +2,10 @@
 //!
 //! The kinds of events are rustc's (measureme, `src/rustc.rs`); those of other programs count as activities.
 
+use super::event::Payload;
+use super::labels::Labels;
+use super::profile::Profile;
 use super::stacks::Threads;
-use super::{Labels, Payload, Profile};
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::spans::SpanInput;
 use crate::model::timeline::{LabelSummary, LabelTotals, Lanes, Span};

@@ -1,6 +1,8 @@
 //! The intervals one by one, with all that is said of each, in one pass backwards: callers before what they called.
 
-use super::{Event, Labels, Payload, Profile};
+use super::event::{Event, Payload};
+use super::labels::Labels;
+use super::profile::Profile;
 use crate::error::{Result, Warnings};
 use crate::formats::spans::SpanInput;
 use crate::model::stacks::Track;

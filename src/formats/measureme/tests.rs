@@ -1,5 +1,6 @@
+use super::event::{Event, Payload};
+use super::profile::Profile;
 use super::stacks::stacks;
-use super::*;
 use crate::error::Warnings;
 use crate::formats::format::ReadOptions;
 use crate::formats::spans::SpanInput;

@@ -34,6 +34,14 @@ pub(super) struct Event<'a> {
     pub(super) offset: u64,
 }
 
+/// Miri's spans of interpreted calls: what they do stands in their message.
+pub(super) const FRAME: &[u8] = b"frame";
+
+/// Whether events of this phase are part of spans.
+pub(super) fn is_span(phase: u8) -> bool {
+    matches!(phase, b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F')
+}
+
 /// The members that [`Event`] has.
 const KEYS: &[&[u8]] = &[b"name", b"cat", b"ph", b"ts", b"dur", b"pid", b"tid", b"id", b"id2", b"args"];
 

@@ -1,8 +1,7 @@
 //! The events of a stretch of bytes, as numbers: what a worker can find out without knowing what came before.
 
-use super::event::{Event, Who};
+use super::event::{Event, FRAME, Who, is_span};
 use super::json::Text;
-use super::spans::FRAME;
 use crate::model::timeline::{NO_NAME, NameNo};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::borrow::Cow;
@@ -130,7 +129,7 @@ impl<'a> EventFinder<'a> {
             phase: event.phase,
             id_is_local: event.id_is_local,
         };
-        if super::spans::is_span(event.phase) && event.time.is_some() {
+        if is_span(event.phase) && event.time.is_some() {
             seen.time = event.time;
             if !event.name.raw().is_empty() {
                 seen.name = self.number(event.name.text());

@@ -1,9 +1,9 @@
 //! What can be asked of a trace.
 
-use super::event::{Event, Who};
+use super::event::{Event, FRAME, Who};
 use super::json::Text;
 use super::pieces::{Piece, Pieces};
-use super::spans::{FRAME, join_spans};
+use super::spans::join_spans;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::spans::{SpanBytes, SpanInput, stacks as stacks_of};

@@ -5,7 +5,7 @@
 //! not followed unless asked for: it gives thread 0 of a process the track of the thread whose number is the
 //! process's, and drops whole spans that overlap others.
 
-use super::event::Event;
+use super::event::{Event, is_span};
 use super::events::{Events, Owner, Seen};
 use super::pieces::Parsed;
 use super::reader::Reader;
@@ -23,9 +23,6 @@ const WINDOW: usize = 64;
 
 /// How many ends on tracks by id wait for a begin that was written later.
 const EARLY_ENDS: usize = 1 << 16;
-
-/// Miri's spans of interpreted calls: what they do stands in their message.
-pub(super) const FRAME: &[u8] = b"frame";
 
 /// Joins the pieces of one document, in its order; memory is taken by the spans only. `compat` counts exactly as
 /// Perfetto's trace processor does, for which all events of the threads are kept and sorted. `other` gets the events
@@ -54,11 +51,6 @@ pub(super) fn join_spans(
         Ok(())
     })?;
     Ok((builder.finish(), skipped))
-}
-
-/// Whether events of this phase are part of spans.
-pub(super) fn is_span(phase: u8) -> bool {
-    matches!(phase, b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F')
 }
 
 #[derive(Debug, Default)]

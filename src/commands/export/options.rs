@@ -1,0 +1,20 @@
+//! What to export, where to, and in which format.
+
+use crate::formats::format::WriteOptions;
+use crate::io::{InPath, OutPath};
+use crate::pipeline::any::LoadOptions;
+
+/// What to export, where to, and in which format.
+#[derive(Debug)]
+pub struct ExportOptions {
+    /// What to read; several are merged.
+    pub inputs: Vec<InPath>,
+    /// Where to write.
+    pub output: OutPath,
+    /// The name of the format.
+    pub to: String,
+    /// How to read; how much of a frame is needed is the format's to say.
+    pub load: LoadOptions,
+    /// How to write.
+    pub write: WriteOptions,
+}

@@ -1,0 +1,10 @@
+//! Which formats can be asked.
+
+use crate::formats::FORMATS;
+use crate::formats::spans::Spans;
+
+/// The names of the formats that hold spans of which something holds.
+pub(super) fn holding(holds: impl Fn(&Spans) -> bool) -> String {
+    let formats = FORMATS.iter().filter(|format| format.read.spans().is_some_and(&holds));
+    formats.map(|format| format.name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,105 @@
+//! A profile: its parts, and its events one by one.
+
+use super::event::{Event, Payload};
+use super::layout::VersionLayout;
+use super::metadata::Metadata;
+use super::pages::{self, Pages, Stream};
+use super::strings::Strings;
+use crate::error::{Error, Result, Skipped};
+use std::ops::Range;
+
+/// An opened profile.
+#[derive(Debug)]
+pub(super) struct Profile<'data> {
+    layout: VersionLayout,
+    events: Stream<'data>,
+    strings: Strings<'data>,
+    metadata: Metadata,
+    skipped: Skipped,
+}
+
+impl<'data> Profile<'data> {
+    /// Reads header, page table, string index and metadata; the events are read when asked for.
+    pub(super) fn open(bytes: &'data [u8]) -> Result<Self> {
+        let layout = VersionLayout::of(version(bytes)?)?;
+        let mut skipped = Skipped::new("damaged measureme part");
+        let Pages { events, data, index } = Pages::scan(bytes, &mut skipped);
+        let strings = Strings::open(data, &index, layout, &mut skipped);
+        let metadata = Metadata::read(&strings);
+        let tail = events.len().saturating_sub(pages::STREAM_HEADER) % layout.event as u64;
+        if tail != 0 {
+            let at = events.file_offset(events.len() - tail);
+            skipped.add(Error::new(format!("an event has {tail} of its {} bytes", layout.event)).at(at));
+        }
+        Ok(Self { layout, events, strings, metadata, skipped })
+    }
+
+    /// What was recorded, and with which counter.
+    pub(super) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The names.
+    pub(super) fn strings(&self) -> &Strings<'data> {
+        &self.strings
+    }
+
+    /// Whether there are events but no names: the recorded process did not end in good order.
+    pub(super) fn names_are_lost(&self) -> bool {
+        self.event_count() > 0 && self.strings.is_empty()
+    }
+
+    /// What was cut off or damaged.
+    pub(super) fn into_skipped(self) -> Skipped {
+        self.skipped
+    }
+
+    /// How many whole events there are.
+    pub(super) fn event_count(&self) -> u64 {
+        self.events.len().saturating_sub(pages::STREAM_HEADER) / self.layout.event as u64
+    }
+
+    /// The latest time of an interval on the last page that has any; 0 without one.
+    pub(super) fn last_time(&self) -> u64 {
+        let size = self.layout.event;
+        let ends = (0..self.events.pages.len()).rev().map(|page| {
+            let (records, _) = self.events.records(page, size);
+            records.chunks_exact(size).map(|bytes| match self.layout.decode(bytes).payload {
+                Payload::Interval { end, .. } => end,
+                Payload::Instant(_) | Payload::Integer(_) => 0,
+            })
+        });
+        ends.filter_map(Iterator::max).find(|end| *end > 0).unwrap_or(0)
+    }
+
+    /// Every event in reverse file order: callers before what they called. `done` hears of the ranges of the file
+    /// that will not be looked at again.
+    pub(super) fn backwards(&self, mut each: impl FnMut(Event), done: impl Fn(Range<usize>)) {
+        let size = self.layout.event;
+        for page in (0..self.events.pages.len()).rev() {
+            let (records, straddling) = self.events.records(page, size);
+            straddling.iter().for_each(|bytes| each(self.layout.decode(bytes)));
+            records.rchunks_exact(size).for_each(|bytes| each(self.layout.decode(bytes)));
+            // The kernel maps neighbours along with a page that is touched: what was done with comes back in part.
+            let Range { start, end } = self.events.file_range(page);
+            done(start..end + 16 * (end - start));
+        }
+    }
+}
+
+fn version(bytes: &[u8]) -> Result<u32> {
+    let Some((magic, version)) = bytes.split_at_checked(4) else {
+        return Err(Error::new(format!("{} bytes are too few for a measureme header of 8", bytes.len())).at(0));
+    };
+    let Some(version) = version.first_chunk().map(|version| u32::from_le_bytes(*version)) else {
+        return Err(Error::new(format!("{} bytes are too few for a measureme header of 8", bytes.len())).at(0));
+    };
+    match magic {
+        b"MMPD" => Ok(version),
+        b"MMES" | b"MMSD" | b"MMSI" => Err(Error::new(format!(
+            "one of the three files of measureme file version {version}, older than supported (7 to 9): record again with a newer compiler"
+        ))
+        .at(0)),
+        _ => Err(Error::new("not a measureme profile: it does not start with MMPD").at(0)),
+    }
+}
