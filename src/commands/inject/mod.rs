@@ -40,13 +40,13 @@ use crate::error::Result;
 use crate::io::{Output, Run};
 use crate::pipeline::progress::Progress;
 use crate::pipeline::{Job, Outcome};
-use coverage::{Coverage, Selection};
+use coverage::{CodeSelection, Coverage};
 use edits::PlannedEdits;
 use edits::samples::SampleChanges;
 use images::JitImages;
 use options::InjectContext;
 use output::summary::Summary;
-use survey::{Input, JitCode, SurveyedRecording};
+use survey::{JitCode, PlainRecording, SurveyedRecording};
 
 /// How often the records go by: the survey, the coverage, the output.
 const PASSES: u64 = 3;
@@ -54,7 +54,7 @@ const PASSES: u64 = 3;
 /// Injects.
 pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (&Run::begin(), Outcome::default());
-    let input = Input::open(&options.input, &mut outcome.warnings)?;
+    let input = PlainRecording::open(&options.input, &mut outcome.warnings)?;
     let output = Output::create(&options.output, run)?;
     let progress = &Progress::new((input.records().len() as u64).saturating_mul(PASSES), job);
     let context = &mut InjectContext { options, job, run, progress, outcome: &mut outcome };
@@ -63,7 +63,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let code = JitCode::load(&sources, &survey, context);
     let coverage = Coverage::find(&survey, &code.map, context)?;
     let samples = SampleChanges::find(&survey, &code, context)?;
-    let (selection, ids) = Selection::new(code.map, coverage.uses, &survey, options)?;
+    let (selection, ids) = CodeSelection::new(code.map, coverage.uses, &survey, options)?;
     let samples = samples.select(ids);
     let images = JitImages::write(&selection, code.machine, &survey, context)?;
     let planned = PlannedEdits::new(&survey, &images, samples, context)?;

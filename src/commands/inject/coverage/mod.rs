@@ -6,7 +6,7 @@ mod jit_ranges;
 mod selection;
 mod shadowings;
 
-pub(in crate::commands::inject) use selection::{FirstUse, Selection};
+pub(in crate::commands::inject) use selection::{CodeSelection, FirstUse};
 
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::SurveyedRecording;

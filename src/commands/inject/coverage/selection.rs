@@ -10,11 +10,11 @@ use crate::resolve::code_map::{CodeMap, SegmentSet, SelectedCode, SelectedId, Se
 
 /// The code that the images shall have, and the samples before which perf must be told of it.
 #[derive(Debug)]
-pub(in crate::commands::inject) struct Selection<'data> {
+pub(in crate::commands::inject) struct CodeSelection<'data> {
     pub(in crate::commands::inject) code: SelectedCode<'data>,
     /// In the order of the samples.
     pub(in crate::commands::inject) first_uses: Vec<FirstUse>,
-    /// How many segments the samples use; [`Selection::code`] may have more.
+    /// How many segments the samples use; [`CodeSelection::code`] may have more.
     pub(in crate::commands::inject) used_segments: usize,
 }
 
@@ -26,7 +26,7 @@ pub(in crate::commands::inject) struct FirstUse {
     pub(in crate::commands::inject) sample: RecordOrder,
 }
 
-impl<'data> Selection<'data> {
+impl<'data> CodeSelection<'data> {
     /// Selects what is used, or all code but that of processes that were injected before. Gives also the numbers that
     /// the segments have from now on.
     pub(in crate::commands::inject) fn new(

@@ -10,7 +10,7 @@ mod process_images;
 use image_file::ImageDirectory;
 pub(in crate::commands::inject) use image_file::ImageFile;
 
-use crate::commands::inject::coverage::Selection;
+use crate::commands::inject::coverage::CodeSelection;
 use crate::commands::inject::options::{InjectContext, has_user_stacks};
 use crate::commands::inject::survey::SurveyedRecording;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(in crate::commands::inject) struct JitImages<'s, 'data> {
     /// The code in them.
-    pub(in crate::commands::inject) selection: &'s Selection<'data>,
+    pub(in crate::commands::inject) selection: &'s CodeSelection<'data>,
     by_pid: BTreeMap<Pid, Vec<ImageFile>>,
     /// By [`SelectedId::index`].
     places: Vec<Option<SegmentPlace>>,
@@ -40,7 +40,7 @@ pub(in crate::commands::inject) struct JitImages<'s, 'data> {
 impl<'s, 'data> JitImages<'s, 'data> {
     /// Writes the images of the code that was selected. `machine` is the recorded processor.
     pub(in crate::commands::inject) fn write(
-        selection: &'s Selection<'data>,
+        selection: &'s CodeSelection<'data>,
         machine: u16,
         survey: &SurveyedRecording<'_>,
         context: &InjectContext<'_>,

@@ -48,13 +48,13 @@ impl ProcessImages {
         let ImageRequest { code, target, directory, .. } = request;
         // In the order of time, as the builder wants it.
         segments.par_sort_unstable_by_key(|&id| (code.segment(id).from, id));
-        let Functions { of_segments, list } = Functions::of(code, &segments);
-        let whole: Vec<Code<'_>> = list.iter().map(|function| code.code(function.code)).collect();
+        let PlacedFunctions { of_segments, list } = PlacedFunctions::of(code, &segments);
+        let whole: Vec<Code<'_>> = list.iter().map(|placed| code.code(placed.code)).collect();
         let builder = ImageBuilder::new(target, Addressing::FileOffset);
         let mut builder = if request.for_viewers { builder.for_viewers() } else { builder };
-        let slots = whole.iter().zip(&list).map(|(whole, function)| builder.add(whole, function.base));
+        let slots = whole.iter().zip(&list).map(|(whole, placed)| builder.add(whole, placed.base));
         let slots: Vec<SlotId> = slots.collect();
-        let slot_of = segments.into_iter().zip(of_segments).map(|(id, function)| (id, slots[function as usize]));
+        let slot_of = segments.into_iter().zip(of_segments).map(|(id, number)| (id, slots[number as usize]));
         let (files, places) = match request.libraries {
             None => {
                 let image = builder.build();
@@ -110,13 +110,13 @@ struct PlacedFunction {
 /// The different pieces of code that segments are of. What stood out of an overwritten piece is several segments of
 /// one.
 #[derive(Debug)]
-struct Functions {
+struct PlacedFunctions {
     /// Which of the list each segment is of.
     of_segments: Vec<u32>,
     list: Vec<PlacedFunction>,
 }
 
-impl Functions {
+impl PlacedFunctions {
     fn of(code: &SelectedCode<'_>, segments: &[SelectedId]) -> Self {
         // Most code is at one address only: the map is for the others. A process's code has numbers that follow each
         // other.

@@ -7,7 +7,7 @@ pub(in crate::commands::inject) mod summary;
 use crate::commands::inject::edits::PlannedEdits;
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::InjectContext;
-use crate::commands::inject::survey::{Input, SurveyedRecording};
+use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
 use crate::error::Result;
 use crate::formats::perf_data::{EditSink, Front, front_can_stay, moved, pipe_front};
 use crate::io::Output;
@@ -56,7 +56,12 @@ pub(in crate::commands::inject) fn fill_cache(images: &JitImages<'_, '_>, contex
 }
 
 /// What stands before the records, which are a range of the stream.
-fn front(input: &Input, planned: &PlannedEdits<'_>, records: &Range<u64>, context: &mut InjectContext<'_>) -> Vec<u8> {
+fn front(
+    input: &PlainRecording,
+    planned: &PlannedEdits<'_>,
+    records: &Range<u64>,
+    context: &mut InjectContext<'_>,
+) -> Vec<u8> {
     let PlannedEdits { edits, features, recording, .. } = planned;
     let data_size = edits.new_len(records.end - records.start);
     match (context.options.to_pipe(), input.is_pipe()) {
@@ -69,13 +74,13 @@ fn front(input: &Input, planned: &PlannedEdits<'_>, records: &Range<u64>, contex
     }
 }
 
-/// Copies long stretches in the kernel, where both ends are files.
+/// Copies long ranges of the stream in the kernel, where both ends are files.
 struct Copier<'a> {
-    input: &'a Input,
+    input: &'a PlainRecording,
     output: &'a mut Output,
 }
 
-/// Shorter stretches are not worth a system call of their own.
+/// Shorter ranges are not worth a system call of their own.
 const LONG: u64 = 1 << 20;
 
 impl EditSink for Copier<'_> {

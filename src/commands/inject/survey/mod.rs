@@ -1,11 +1,11 @@
 //! The recording before anything is changed: its processes, what they mapped, and where its records can be cut.
 
-mod input;
 mod jit_code;
+mod plain_recording;
 pub(in crate::commands::inject) mod record_order;
 
-pub(in crate::commands::inject) use input::Input;
 pub(in crate::commands::inject) use jit_code::{JitCode, LoadedSources};
+pub(in crate::commands::inject) use plain_recording::PlainRecording;
 
 use crate::commands::inject::options::InjectContext;
 use crate::error::{Warning, Warnings};
@@ -19,7 +19,7 @@ use crate::sources::{self, Found};
 /// What the records beside the samples tell.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct SurveyedRecording<'i> {
-    pub(in crate::commands::inject) input: &'i Input,
+    pub(in crate::commands::inject) input: &'i PlainRecording,
     /// All whole records, for the threads.
     pub(in crate::commands::inject) chunks: RecordChunks<'i>,
     pub(in crate::commands::inject) processes: Processes,
@@ -30,7 +30,7 @@ pub(in crate::commands::inject) struct SurveyedRecording<'i> {
 
 impl<'i> SurveyedRecording<'i> {
     /// Walks all records once.
-    pub(in crate::commands::inject) fn read(input: &'i Input, context: &mut InjectContext<'_>) -> Self {
+    pub(in crate::commands::inject) fn read(input: &'i PlainRecording, context: &mut InjectContext<'_>) -> Self {
         context.progress.phase("reading records");
         let stream = RecordBytes { bytes: input.records(), base: input.base() };
         let warnings = &mut context.outcome.warnings;
@@ -57,7 +57,7 @@ impl<'i> SurveyedRecording<'i> {
     }
 }
 
-fn warn_of_cut_record(input: &Input, chunks: &RecordChunks<'_>, warnings: &mut Warnings) {
+fn warn_of_cut_record(input: &PlainRecording, chunks: &RecordChunks<'_>, warnings: &mut Warnings) {
     let cut = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
     if cut > 0 && chunks.damage.is_none() {
         let message = format!("the last record is not whole: its {cut} bytes are left out");

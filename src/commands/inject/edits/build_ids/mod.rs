@@ -5,7 +5,7 @@ mod finder;
 mod listed_file;
 
 use crate::commands::inject::options::{BuildIdMode, InjectContext};
-use crate::commands::inject::survey::{Input, SurveyedRecording};
+use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
 use crate::error::Result;
 use crate::formats::cursor::Endian;
 use crate::formats::perf_data::{Edit, Mmap, RawRecord, Record, Records, kind, record};
@@ -58,7 +58,7 @@ impl BuildIdEdits {
     }
 
     /// All mapped files: a record before the first mapping of each.
-    fn before_first_mappings(&mut self, input: &Input, finder: &mut BuildIdFinder) {
+    fn before_first_mappings(&mut self, input: &PlainRecording, finder: &mut BuildIdFinder) {
         let mut told: FxHashSet<Vec<u8>> = FxHashSet::default();
         for (raw, mmap) in mappings(input) {
             let file = ListedFile::of_mapping(&mmap);
@@ -72,7 +72,12 @@ impl BuildIdEdits {
     }
 
     /// The mapping records themselves, of `wanted` files.
-    fn in_mappings(&mut self, input: &Input, finder: &mut BuildIdFinder, wanted: impl Fn(&ListedFile) -> bool) {
+    fn in_mappings(
+        &mut self,
+        input: &PlainRecording,
+        finder: &mut BuildIdFinder,
+        wanted: impl Fn(&ListedFile) -> bool,
+    ) {
         for (raw, mmap) in mappings(input).filter(|(_, mmap)| mmap.build_id.is_none()) {
             let file = ListedFile::of_mapping(&mmap);
             if wanted(&file)
@@ -91,7 +96,7 @@ impl BuildIdEdits {
 }
 
 /// The mappings of what may have a build ID.
-fn mappings(input: &Input) -> impl Iterator<Item = (RawRecord<'_>, Mmap<'_>)> {
+fn mappings(input: &PlainRecording) -> impl Iterator<Item = (RawRecord<'_>, Mmap<'_>)> {
     let records = Records::new(input.records(), input.base(), input.recording.header.endian);
     records.filter_map(|raw| mapping(&raw).map(|mmap| (raw, mmap)))
 }
@@ -109,7 +114,7 @@ fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
 }
 
 /// The same record as MMAP2 with a build ID.
-fn with_build_id(input: &Input, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
+fn with_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
     const PROT_READ_EXEC: u32 = 1 | 4;
     const MAP_PRIVATE: u32 = 2;
     let (prot, flags) = (mmap.prot.unwrap_or(PROT_READ_EXEC), mmap.flags.unwrap_or(MAP_PRIVATE));

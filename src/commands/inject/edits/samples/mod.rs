@@ -9,7 +9,7 @@ mod remapped_files;
 
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::InjectContext;
-use crate::commands::inject::survey::{Input, JitCode, SurveyedRecording};
+use crate::commands::inject::survey::{JitCode, PlainRecording, SurveyedRecording};
 use crate::error::Result;
 use crate::formats::perf_data::{Edit, Recording};
 use crate::resolve::code_map::{SegmentId, SelectedId, SelectedIds};
@@ -50,7 +50,12 @@ impl SampleChanges<SegmentId> {
 
 impl SampleChanges<SelectedId> {
     /// Adds the edits that make the changes. Gives the recording as it is then, if its events are others.
-    pub(super) fn apply(self, input: &Input, images: &JitImages<'_, '_>, edits: &mut Vec<Edit>) -> Option<Recording> {
+    pub(super) fn apply(
+        self,
+        input: &PlainRecording,
+        images: &JitImages<'_, '_>,
+        edits: &mut Vec<Edit>,
+    ) -> Option<Recording> {
         let recording = self.plain_chains.map(|PlainChains { recording, edits: replacements }| {
             edits.extend(replacements);
             recording

@@ -10,7 +10,7 @@
 use super::call_chains::PlainChains;
 use super::remapped_files::RemappedFiles;
 use crate::commands::inject::images::JitImages;
-use crate::commands::inject::survey::{Input, SurveyedRecording};
+use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
 use crate::formats::cursor::Endian;
 use crate::formats::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::model::Addr;
@@ -123,7 +123,7 @@ impl RelocationFinder<'_, '_> {
 
 impl Relocations<SelectedId> {
     /// Writes the new addresses into the samples: into what `edits` put in their place, or as further edits.
-    pub(super) fn apply(&self, input: &Input, images: &JitImages<'_, '_>, edits: &mut Vec<Edit>) {
+    pub(super) fn apply(&self, input: &PlainRecording, images: &JitImages<'_, '_>, edits: &mut Vec<Edit>) {
         let replacements = edits.iter().enumerate().filter(|(_, edit)| edit.remove > 0);
         let replacements: FxHashMap<u64, usize> = replacements.map(|(index, edit)| (edit.at, index)).collect();
         for words in self.0.chunk_by(|a, b| a.record == b.record) {
@@ -159,7 +159,7 @@ impl NewAddress<SelectedId> {
 }
 
 /// An edit that puts a record in its own place.
-fn as_it_is(input: &Input, record: u64) -> Option<Edit> {
+fn as_it_is(input: &PlainRecording, record: u64) -> Option<Edit> {
     let bytes = input.records().get(usize::try_from(record.checked_sub(input.base())?).ok()?..)?;
     let raw = Records::new(bytes, record, input.recording.header.endian).next()?;
     Some(Edit { at: record, remove: raw.bytes.len() as u64, insert: raw.bytes.to_vec() })

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 /// An opened recording.
 #[derive(Debug)]
-pub(in crate::commands::inject) struct Input {
+pub(in crate::commands::inject) struct PlainRecording {
     /// What stands around the records.
     pub(in crate::commands::inject) recording: Recording,
     /// The file's bytes.
@@ -32,7 +32,7 @@ pub(in crate::commands::inject) struct Input {
     pub(in crate::commands::inject) was: Option<String>,
 }
 
-impl Input {
+impl PlainRecording {
     /// Opens it.
     pub(in crate::commands::inject) fn open(path: &InPath, warnings: &mut Warnings) -> Result<Self> {
         let shown = shown(path);
@@ -84,7 +84,7 @@ impl Input {
         self.recording.data.start
     }
 
-    /// Where a stretch of the stream is in [`Input::file`].
+    /// Where a range of the stream is in [`PlainRecording::file`].
     pub(in crate::commands::inject) fn in_file(&self, range: Range<u64>) -> Range<u64> {
         let base = if self.plain.is_some() { self.base() } else { 0 };
         range.start - base..range.end - base
