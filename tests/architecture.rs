@@ -84,19 +84,11 @@ fn is_own_or_shared(module: &[String], import: &[String]) -> bool {
     to == own || SHARED_FORMAT_FILES.contains(&&to[..])
 }
 
-/// Rooms whose circles are still to be broken.
-const NOT_YET: &[&str] = &["formats/perf_data"];
-
 #[test]
 fn no_files_import_each_other_in_a_circle() {
     let tree = source_tree();
-    let found: Vec<String> =
-        circles(&tree).iter().filter(|circle| !is_known(&tree, circle)).map(|circle| said_of(&tree, circle)).collect();
+    let found: Vec<String> = circles(&tree).iter().map(|circle| said_of(&tree, circle)).collect();
     assert!(found.is_empty(), "\n{}", found.join("\n"));
-}
-
-fn is_known(tree: &Tree, circle: &[Edge]) -> bool {
-    NOT_YET.iter().any(|room| tree.files[circle[0].from].name.starts_with(room))
 }
 
 fn said_of(tree: &Tree, circle: &[Edge]) -> String {

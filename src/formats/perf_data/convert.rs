@@ -1,9 +1,9 @@
 //! Events whose samples copy registers and stack of user space (`--call-graph dwarf`) → events with plain call chains.
 
 use super::attr::{Event, EventAttr};
+use super::encode::record;
 use super::kind;
 use super::recording::Recording;
-use super::rewrite::record;
 use super::sample::Fields;
 use super::walk::RawRecord;
 use crate::error::Result;

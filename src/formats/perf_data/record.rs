@@ -83,7 +83,7 @@ impl Mmap<'_> {
         }
         let with_id = if id.is_empty() { 0 } else { abi::PERF_RECORD_MISC_MMAP_BUILD_ID };
         let data = if self.data { abi::PERF_RECORD_MISC_MMAP_DATA } else { 0 };
-        super::rewrite::record(kind::MMAP2, misc_of(self.cpumode) | with_id | data, &body.finish(), endian)
+        super::encode::record(kind::MMAP2, misc_of(self.cpumode) | with_id | data, &body.finish(), endian)
     }
 }
 

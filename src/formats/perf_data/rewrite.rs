@@ -4,6 +4,7 @@
 //! order. What has to follow a change of length: `data.size` and `data.offset` of the header, the places in the table
 //! of features, and the file offsets inside the AUXTRACE feature (`struct auxtrace_index`).
 
+use super::encode::record;
 use super::header::{FILE_HEADER, Form, PIPE_HEADER};
 use super::kind;
 use super::recording::Recording;
@@ -205,14 +206,6 @@ impl Features {
 /// begins at `new_start`.
 pub fn moved(edits: &Edits, offset: u64, old_start: u64, new_start: u64) -> u64 {
     offset.wrapping_add(edits.shift(offset)).wrapping_sub(old_start).wrapping_add(new_start)
-}
-
-/// A record: header and body. `None` if it is longer than a record can be.
-pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u8>> {
-    let size = u16::try_from(body.len() + 8).ok()?;
-    let mut record = ByteWriter::behind(Vec::with_capacity(size.into()), endian);
-    record.u32(kind).u16(misc).u16(size).bytes(body);
-    Some(record.finish())
 }
 
 /// The features that perf itself never sends through a pipe: they describe sections of a file, or have records of
