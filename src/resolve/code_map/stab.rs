@@ -1,6 +1,6 @@
 //! Finds the rectangle that holds a point among rectangles that do not overlap.
 //!
-//! The segments stand in [groups](Group) by address; between two groups nothing crosses. A small group is looked through;
+//! The segments stand in groups by address; between two groups nothing crosses. A small group is looked through;
 //! in a large one, places that were used again and again, a k-d tree without pointers leads the way: the segments are
 //! reordered so that each node of the tree is a stretch of the array, split in halves down to [`LEAF`]; the nodes'
 //! bounding boxes stand in an array like a heap's. Each split takes the axis that cuts fewer rectangles: addresses
