@@ -246,7 +246,7 @@ impl Skipped {
         }
     }
 
-    /// Says it once, if there is anything to say.
+    /// Adds one warning for all that were skipped, if any was.
     pub fn report(self, file: &Path, warnings: &mut Warnings) {
         if let Some(warning) = self.into_warning() {
             let offset = warning.offset;

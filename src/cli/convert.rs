@@ -20,7 +20,7 @@ pub(super) struct ConvertArgs {
     spelling: SpellingArgs,
 }
 
-/// The same, checked.
+/// The arguments of a converter, checked.
 pub(super) struct Convert {
     pub(super) inputs: Vec<InPath>,
     pub(super) output: OutPath,

@@ -78,7 +78,7 @@ pub(crate) fn load(
     Ok(Loaded { recording: streams.recording, samples, named, machine })
 }
 
-/// The same, as rows that are pushed into a sink.
+/// Reads and names what the options ask for, and pushes the rows into a sink.
 pub(super) fn push(
     input: &Input,
     path: &Path,

@@ -63,7 +63,7 @@ pub(crate) struct Beside {
     pub(crate) user: Option<KeptRegisters>,
 }
 
-/// See [`crate::formats::perf_data::Registers`].
+/// What of sampled registers is kept; the fields are those of [`crate::formats::perf_data::Registers`].
 #[derive(Debug, Clone)]
 pub(crate) struct KeptRegisters {
     pub(crate) abi: u64,

@@ -1,4 +1,4 @@
-//! The functions of one file, by address: from its symbol tables, and made up for its procedure linkage table.
+//! The functions of one file, by address: from its symbol tables, and synthetic ones for its procedure linkage table.
 //!
 //! Where several symbols start at one address, the choice is perf's (`choose_best_symbol`): one with a size, not
 //! weak, global, with fewer leading underscores, with the longer name. A symbol without a size reaches to the next
