@@ -74,6 +74,19 @@ fn jit_functions_are_those_that_perf_names() {
 }
 
 #[test]
+fn script_prints_a_packed_recording_as_it_prints_a_plain_one() {
+    let (dir, data) = unpacked();
+    let packed = dir.path().join("packed.data");
+    fs::copy(recording(), &packed).unwrap();
+    let args = ["script", "--no-inline"];
+    let plain = text(&args, &data);
+    assert!(plain.lines().count() > 1000, "{plain}");
+    assert_eq!(text(&args, &packed), plain);
+    let piped = run(&args, &[], Some(&fs::read(&packed).unwrap()));
+    assert_eq!(String::from_utf8_lossy(&piped.stdout).lines().count(), plain.lines().count());
+}
+
+#[test]
 fn a_file_a_packed_file_and_a_pipe_are_the_same() {
     let (dir, data) = unpacked();
     let dump = dir.path().join(dump_name());

@@ -66,10 +66,14 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
         Looked::Directory(directory) => return Input::open_directory(&directory).map(ScriptInput::Recording),
         Looked::File(file) => file,
     };
-    if perf_data::sniff(&file.peek_inside(HEAD)?) {
+    if perf_data::sniff(file.peek(HEAD)?) {
         return file.into_whole().map(ScriptInput::Recording);
     }
-    Ok(ScriptInput::Text(file.into_stream()?, progress))
+    let mut stream = file.into_stream()?;
+    match perf_data::sniff(stream.peek(HEAD)?) {
+        true => Input::spooled(stream).map(ScriptInput::Recording),
+        false => Ok(ScriptInput::Text(stream, progress)),
+    }
 }
 
 /// Enough of an input to tell a recording from a text.

@@ -58,6 +58,11 @@ impl Input {
         Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(bytes)? })
     }
 
+    /// What is left of a stream that was unpacked.
+    pub(crate) fn spooled(stream: Stream) -> Result<Self> {
+        Self::of(io::spool(stream)?)
+    }
+
     /// What was read and unpacked already.
     fn of(bytes: Bytes) -> Result<Self> {
         let format = detect(&bytes[..bytes.len().min(HEAD)]).ok_or_else(|| unknown(&bytes))?;
@@ -117,15 +122,19 @@ impl Looked {
 }
 
 impl LookedFile {
-    /// The first bytes inside of what it is packed in, which stay to be read; of a slow pipe, what it has given.
-    pub(crate) fn peek_inside(&mut self, most: usize) -> Result<Vec<u8>> {
-        Ok(look_inside(self.stream.peek(most)?).1)
+    /// The first bytes as they are, which stay to be read; of a slow pipe, what it has given.
+    pub(crate) fn peek(&mut self, most: usize) -> Result<&[u8]> {
+        self.stream.peek(most)
     }
 
-    /// What is inside of what it is packed in, to be read once.
-    pub(crate) fn into_stream(mut self) -> Result<Stream> {
-        let (wrappings, _) = look_inside(self.stream.peek(HEAD)?);
-        unwrap(Box::new(self.stream), &wrappings).map(Stream::new)
+    /// What is inside of what it is packed in, to be read once; as it is, if it is not packed.
+    pub(crate) fn into_stream(self) -> Result<Stream> {
+        let mut stream = self.stream;
+        for _ in 0..MAX_WRAPPINGS {
+            let Some(one) = wrapping(stream.peek(HEAD)?) else { break };
+            stream = Stream::new(unwrap(Box::new(stream), &[one])?);
+        }
+        Ok(stream)
     }
 
     /// The whole of it, unpacked.
