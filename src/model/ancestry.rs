@@ -33,6 +33,18 @@ struct Fork {
     exec: Option<Nanos>,
 }
 
+impl Fork {
+    /// Whether it was before a moment.
+    fn is_seen_by(&self, time: Option<Nanos>) -> bool {
+        time.is_none_or(|time| self.at <= time)
+    }
+
+    /// Whether the child still runs what it was forked with.
+    fn passes_on(&self, time: Option<Nanos>) -> bool {
+        self.exec.is_none_or(|exec| time.is_some_and(|time| time < exec))
+    }
+}
+
 /// A process, and as of when something is asked of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
@@ -59,9 +71,13 @@ impl Ancestry {
     /// The process itself, then those of which it runs code or has mappings at `time`: as far up as each of them still
     /// ran what it was forked with.
     pub fn inherited(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
-        self.line(Ancestor { pid, time }, |fork, time| {
-            fork.exec.is_none_or(|exec| time.is_some_and(|time| time < exec))
-        })
+        self.line(Ancestor { pid, time }, |fork, time| fork.is_seen_by(time) && fork.passes_on(time))
+    }
+
+    /// The same for what was logged with times of its own: a sample that is stamped before the record of its process's
+    /// fork (text in another order, clocks of several processors) runs what the parent had at that moment.
+    pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
+        self.line(Ancestor { pid, time }, Fork::passes_on)
     }
 
     /// The process itself, then all that it may have inherited from at any time.
@@ -74,11 +90,14 @@ impl Ancestry {
         first: Ancestor,
         inherits: impl Fn(&Fork, Option<Nanos>) -> bool + Clone,
     ) -> impl Iterator<Item = Ancestor> + Clone {
-        std::iter::successors(Some(first), move |&Ancestor { pid, time }| {
+        let line = std::iter::successors(Some((first, None)), move |&(Ancestor { pid, time }, later)| {
             let fork = self.forks.get(&pid)?;
-            let goes_on = time.is_none_or(|time| fork.at <= time) && inherits(fork, time);
-            goes_on.then_some(Ancestor { pid: fork.parent, time: Some(fork.at) })
-        })
+            let is_older = later.is_none_or(|later| fork.at <= later);
+            let at = time.map_or(fork.at, |time| time.min(fork.at));
+            let parent = Ancestor { pid: fork.parent, time: Some(at) };
+            (is_older && inherits(fork, time)).then_some((parent, Some(fork.at)))
+        });
+        line.map(|(ancestor, _)| ancestor)
     }
 
     /// Processes that are their own ancestors, or have more of them than anybody has: they inherit nothing.
@@ -191,5 +210,15 @@ mod tests {
         assert_eq!(line.endless(), [Pid(limit + 1)]);
         assert_eq!(line.ancestors(Pid(limit)).count(), limit as usize + 1);
         assert_eq!(line.ancestors(Pid(limit + 2)).count(), 2);
+    }
+
+    #[test]
+    fn code_is_inherited_by_what_ran_before_its_fork_was_seen_and_no_line_is_endless() {
+        let ancestry = ancestry(&[(9, 8, 100), (8, 9, 50)]);
+        let line = |pid| -> Vec<_> { ancestry.inherited_code(Pid(pid), Some(Nanos(7))).take(100).collect() };
+        let as_of = |pid, time| Ancestor { pid: Pid(pid), time: Some(Nanos(time)) };
+        assert_eq!(line(9), [as_of(9, 7), as_of(8, 7), as_of(9, 7)]);
+        assert_eq!(line(8), [as_of(8, 7), as_of(9, 7)]);
+        assert_eq!(ancestry.inherited(Pid(9), Some(Nanos(7))).count(), 1);
     }
 }

@@ -135,7 +135,7 @@ impl<'data> CodeMap<'data> {
 
     /// The layers of a process and of those it was forked from, each with the time up to which it is inherited.
     fn family(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = (&Layer, Option<Nanos>)> + Clone + '_ {
-        let ancestors = self.ancestry.inherited(pid, time);
+        let ancestors = self.ancestry.inherited_code(pid, time);
         ancestors.filter_map(|Ancestor { pid, time }| Some((self.layers.get(&pid)?, time)))
     }
 
