@@ -149,6 +149,7 @@ impl AddressSpaces {
         self.kernel_reference.as_ref()
     }
 
+    #[inline]
     fn in_realm(&self, pid: Pid, realm: Realm, addr: Addr, time: Nanos) -> Option<Place> {
         self.spaces.get(&(pid, realm))?.find(addr, time)
     }
@@ -310,6 +311,7 @@ impl Space {
         Self { regions: IntervalTree::new(regions) }
     }
 
+    #[inline]
     fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {
         let region = self.regions.find(addr.0, |region| region.from <= time && time < region.until)?;
         let offset = region.offset.wrapping_add(addr.0 - region.start);

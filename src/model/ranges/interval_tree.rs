@@ -55,28 +55,33 @@ impl<T: Span> IntervalTree<T> {
         }
     }
 
-    /// One that holds an address and is `wanted`; of several, the one with the highest start.
+    /// One that holds an address and is `wanted`; any of several.
+    #[inline]
     pub fn find(&self, addr: u64, wanted: impl Fn(&T) -> bool) -> Option<&T> {
-        self.find_among(0..self.list.len(), addr, &wanted)
+        self.find_among(0, self.list.len(), addr, &wanted)
     }
 
-    fn find_among(&self, among: Range<usize>, addr: u64, wanted: &impl Fn(&T) -> bool) -> Option<&T> {
-        let middle = among.start.midpoint(among.end);
-        if among.is_empty() || self.ends[middle] <= addr {
+    /// The middle is asked before what is behind it: where only one can be wanted, most searches end half-way.
+    fn find_among(&self, low: usize, high: usize, addr: u64, wanted: &impl Fn(&T) -> bool) -> Option<&T> {
+        if low >= high {
+            return None;
+        }
+        let middle = low + (high - low) / 2;
+        if self.ends[middle] <= addr {
             return None;
         }
         let item = &self.list[middle];
         let own = item.range();
         if own.start <= addr {
-            let above = self.find_among(middle + 1..among.end, addr, wanted);
-            if above.is_some() {
-                return above;
-            }
             if addr < own.end && wanted(item) {
                 return Some(item);
             }
+            let behind = self.find_among(middle + 1, high, addr, wanted);
+            if behind.is_some() {
+                return behind;
+            }
         }
-        self.find_among(among.start..middle, addr, wanted)
+        self.find_among(low, middle, addr, wanted)
     }
 
     /// How many there are.
@@ -148,8 +153,11 @@ mod tests {
             tree.visit(range.clone(), |item| found.push(item.clone()));
             assert_eq!(found.iter().collect::<Vec<_>>(), expected);
             let wanted = |item: &Item| (item.1 % 2 == 1) == odd;
-            let last = sorted.iter().rev().find(|item| item.0.contains(&start) && wanted(item));
-            assert_eq!(tree.find(start, wanted), last);
+            let mut holding = sorted.iter().filter(|item| item.0.contains(&start) && wanted(item));
+            match tree.find(start, wanted) {
+                Some(found) => assert!(holding.any(|item| item == found)),
+                None => assert_eq!(holding.next(), None),
+            }
             assert_eq!((tree.len(), tree.is_empty()), (items.len(), items.is_empty()));
             assert!(tree.iter().eq(&sorted));
             assert_eq!(tree.into_vec(), sorted);
