@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 /// How intervals become stacks.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Profiles and traces of intervals (measureme, trace events)")]
+#[command(next_help_heading = "Inputs that hold spans of time (measureme, trace events and the like)")]
 pub(super) struct IntervalArgs {
     /// Which time is summed: from begin to end on each thread by itself, or only while the thread was the one that
     /// ran (virtual threads that take turns, as Miri's; an estimate where they switch within a call)

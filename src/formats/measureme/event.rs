@@ -9,7 +9,7 @@ const INTEGER: u64 = INSTANT - 1;
 
 /// A `RawEvent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct RawEvent {
     /// `event_kind`: the string id of the category.
     pub(super) kind: u64,
     /// `event_id`: the string id of the label and its arguments.
@@ -39,7 +39,7 @@ pub(super) enum Payload {
 impl VersionLayout {
     /// Decodes a record of [`VersionLayout::event`] bytes.
     #[inline]
-    pub(super) fn decode(self, bytes: &[u8]) -> Event {
+    pub(super) fn decode(self, bytes: &[u8]) -> RawEvent {
         let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
         let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         let (kind, id) = if self.id == 8 { (wide(0), wide(8)) } else { (word(0).into(), word(4).into()) };
@@ -52,6 +52,6 @@ impl VersionLayout {
             INTEGER if self.integers => Payload::Integer(start),
             _ => Payload::Interval { start, end: end.max(start) },
         };
-        Event { kind, id, thread: word(rest), payload }
+        RawEvent { kind, id, thread: word(rest), payload }
     }
 }

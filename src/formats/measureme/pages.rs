@@ -13,16 +13,16 @@ const PAGE_HEADER: usize = 5;
 #[derive(Debug)]
 pub(super) struct Pages<'data> {
     /// Tag 0.
-    pub(super) events: Stream<'data>,
+    pub(super) events: PageStream<'data>,
     /// Tag 1.
-    pub(super) data: Stream<'data>,
+    pub(super) data: PageStream<'data>,
     /// Tag 2.
-    pub(super) index: Stream<'data>,
+    pub(super) index: PageStream<'data>,
 }
 
 /// The pages of one tag, joined. Positions count from the stream's header on.
 #[derive(Debug, Clone)]
-pub(super) struct Stream<'data> {
+pub(super) struct PageStream<'data> {
     bytes: &'data [u8],
     pub(super) pages: Vec<Page>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Page {
 impl<'data> Pages<'data> {
     /// Walks the page headers. A cut last page gives what is left of it; behind a damaged header nothing can be found.
     pub(super) fn scan(bytes: &'data [u8], skipped: &mut Skipped) -> Self {
-        let stream = || Stream { bytes, pages: Vec::new() };
+        let stream = || PageStream { bytes, pages: Vec::new() };
         let mut pages = Self { events: stream(), data: stream(), index: stream() };
         let mut at = FILE_HEADER;
         while at < bytes.len() {
@@ -71,7 +71,7 @@ impl<'data> Pages<'data> {
     }
 }
 
-impl<'data> Stream<'data> {
+impl<'data> PageStream<'data> {
     fn push(&mut self, offset: usize, len: usize) {
         if len > 0 {
             self.pages.push(Page { start: self.len(), offset, len });

@@ -1,24 +1,24 @@
 //! A profile: its parts, and its events one by one.
 
-use super::event::{Event, Payload};
+use super::event::{Payload, RawEvent};
 use super::layout::VersionLayout;
 use super::metadata::Metadata;
-use super::pages::{self, Pages, Stream};
+use super::pages::{self, PageStream, Pages};
 use super::strings::Strings;
 use crate::error::{Error, Result, Skipped};
 use std::ops::Range;
 
 /// An opened profile.
 #[derive(Debug)]
-pub(super) struct Profile<'data> {
+pub(super) struct MeasuremeFile<'data> {
     layout: VersionLayout,
-    events: Stream<'data>,
+    events: PageStream<'data>,
     strings: Strings<'data>,
     metadata: Metadata,
     skipped: Skipped,
 }
 
-impl<'data> Profile<'data> {
+impl<'data> MeasuremeFile<'data> {
     /// Reads header, page table, string index and metadata; the events are read when asked for.
     pub(super) fn open(bytes: &'data [u8]) -> Result<Self> {
         let layout = VersionLayout::of(version(bytes)?)?;
@@ -74,7 +74,7 @@ impl<'data> Profile<'data> {
 
     /// Every event in reverse file order: callers before what they called. `done` hears of the ranges of the file
     /// that will not be looked at again.
-    pub(super) fn backwards(&self, mut each: impl FnMut(Event), done: impl Fn(Range<usize>)) {
+    pub(super) fn backwards(&self, mut each: impl FnMut(RawEvent), done: impl Fn(Range<usize>)) {
         let size = self.layout.event;
         for page in (0..self.events.pages.len()).rev() {
             let (records, straddling) = self.events.records(page, size);

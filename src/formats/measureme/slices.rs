@@ -2,8 +2,8 @@
 
 use super::event::Payload;
 use super::labels::Labels;
-use super::profile::Profile;
-use super::stacks::Threads;
+use super::profile::MeasuremeFile;
+use super::stacks::ThreadNumbers;
 use crate::error::{Result, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::spans::SpanInput;
@@ -12,10 +12,10 @@ use crate::model::timeline::{NO_NAME, Slice, SliceKind, Timeline};
 /// Reads intervals and instants; what a span did is its first argument.
 pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
     let (bytes, done) = input.bytes.into_whole()?;
-    let profile = Profile::open(&bytes)?;
+    let profile = MeasuremeFile::open(&bytes)?;
     let mut timeline = Timeline::default();
     let mut labels = Labels::new(profile.strings());
-    let mut threads = Threads::default();
+    let mut threads = ThreadNumbers::default();
     let mut count = 0;
     let time = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
     // Backwards, so that of equal intervals the caller comes first.

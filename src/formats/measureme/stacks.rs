@@ -2,7 +2,7 @@
 
 use super::event::Payload;
 use super::labels::Labels;
-use super::profile::Profile;
+use super::profile::MeasuremeFile;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::spans::SpanInput;
@@ -14,10 +14,10 @@ use rustc_hash::FxHashMap;
 /// Sums the intervals of each (virtual) thread by call path. Instants and numbers take no time and are left out.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
     let (bytes, done) = input.bytes.into_whole()?;
-    let profile = Profile::open(&bytes)?;
+    let profile = MeasuremeFile::open(&bytes)?;
     let mut sums = CallSums::new(options.calls_between(0, profile.last_time())?);
     let mut labels = Labels::new(profile.strings());
-    let mut threads = Threads::default();
+    let mut threads = ThreadNumbers::default();
     profile.backwards(
         |event| {
             if let Payload::Interval { start, end } = event.payload {
@@ -42,13 +42,13 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
 
 /// The threads in the order in which they are first seen.
 #[derive(Debug, Default)]
-pub(super) struct Threads {
+pub(super) struct ThreadNumbers {
     numbers: FxHashMap<u32, usize>,
     ids: Vec<u32>,
     last: Option<(u32, usize)>,
 }
 
-impl Threads {
+impl ThreadNumbers {
     #[inline]
     pub(super) fn number(&mut self, id: u32, new: impl FnOnce() -> usize) -> usize {
         match self.last {
@@ -64,7 +64,7 @@ impl Threads {
         }
     }
 
-    pub(super) fn tracks(&self, profile: &Profile<'_>) -> Vec<Track> {
+    pub(super) fn tracks(&self, profile: &MeasuremeFile<'_>) -> Vec<Track> {
         let metadata = profile.metadata();
         let comm = metadata.program().as_bytes();
         let pid = metadata.process_id.map(|pid| Pid(pid as i32));
@@ -75,7 +75,7 @@ impl Threads {
     }
 }
 
-fn warn(profile: &Profile<'_>, sums: &CallSums, options: &ReadOptions, warnings: &mut Warnings) {
+fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, warnings: &mut Warnings) {
     if profile.names_are_lost() {
         warnings.push(Warning::new(
             "there is no string table (the recorded process was killed?): functions are shown as fn# and a number",

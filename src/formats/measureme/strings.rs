@@ -4,7 +4,7 @@
 //! text there is made of UTF-8 runs, references to other strings (`0xFE` and an id), and a closing `0xFF`.
 
 use super::layout::VersionLayout;
-use super::pages::{STREAM_HEADER, Stream};
+use super::pages::{PageStream, STREAM_HEADER};
 use crate::error::{Error, Skipped};
 use rustc_hash::FxHashMap;
 
@@ -26,7 +26,7 @@ const MAX_REFERENCES: u32 = 1 << 12;
 /// The names of a profile.
 #[derive(Debug)]
 pub(super) struct Strings<'data> {
-    data: Stream<'data>,
+    data: PageStream<'data>,
     index: Index,
     id_size: usize,
 }
@@ -42,8 +42,8 @@ struct Index {
 
 impl<'data> Strings<'data> {
     pub(super) fn open(
-        data: Stream<'data>,
-        index: &Stream<'data>,
+        data: PageStream<'data>,
+        index: &PageStream<'data>,
         layout: VersionLayout,
         skipped: &mut Skipped,
     ) -> Self {
@@ -135,7 +135,7 @@ impl<'data> Strings<'data> {
 }
 
 impl Index {
-    fn read(stream: &Stream<'_>, id_size: usize, skipped: &mut Skipped) -> Self {
+    fn read(stream: &PageStream<'_>, id_size: usize, skipped: &mut Skipped) -> Self {
         let size = 2 * id_size;
         let len = stream.len().saturating_sub(STREAM_HEADER);
         let mut entries = Vec::with_capacity((len / size as u64) as usize);

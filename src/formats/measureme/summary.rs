@@ -4,8 +4,8 @@
 
 use super::event::Payload;
 use super::labels::Labels;
-use super::profile::Profile;
-use super::stacks::Threads;
+use super::profile::MeasuremeFile;
+use super::stacks::ThreadNumbers;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::spans::SpanInput;
 use crate::model::timeline::{LabelSummary, LabelTotals, Lanes, Span};
@@ -41,12 +41,12 @@ impl SummaryKind {
 /// Sums a profile up, in one pass backwards.
 pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary> {
     let (bytes, done) = input.bytes.into_whole()?;
-    let profile = Profile::open(&bytes)?;
+    let profile = MeasuremeFile::open(&bytes)?;
     let mut sums = Sums::default();
     let mut labels = Labels::new(profile.strings());
     let mut kinds = Labels::new(profile.strings());
     let mut known = Vec::new();
-    let mut threads = Threads::default();
+    let mut threads = ThreadNumbers::default();
     profile.backwards(
         |event| {
             let kind = kinds.of(event.kind) as usize;

@@ -1,8 +1,8 @@
 //! The intervals one by one, with all that is said of each, in one pass backwards: callers before what they called.
 
-use super::event::{Event, Payload};
+use super::event::{Payload, RawEvent};
 use super::labels::Labels;
-use super::profile::Profile;
+use super::profile::MeasuremeFile;
 use crate::error::{Result, Warnings};
 use crate::formats::spans::SpanInput;
 use crate::model::stacks::Track;
@@ -12,7 +12,7 @@ use crate::model::{Pid, Tid};
 /// Tells of the intervals while they are read, so that the size of the file does not matter.
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
-    let profile = Profile::open(&bytes)?;
+    let profile = MeasuremeFile::open(&bytes)?;
     let metadata = profile.metadata();
     let pid = metadata.process_id.unwrap_or(0);
     sink.file(&SpanFile {
@@ -44,14 +44,14 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
 }
 
 struct Teller<'p, 'data> {
-    profile: &'p Profile<'data>,
+    profile: &'p MeasuremeFile<'data>,
     pid: Pid,
     labels: Labels<'p, 'data>,
     kinds: Labels<'p, 'data>,
 }
 
 impl Teller<'_, '_> {
-    fn event(&mut self, event: Event, sink: &mut dyn SpanSink) -> Result<()> {
+    fn event(&mut self, event: RawEvent, sink: &mut dyn SpanSink) -> Result<()> {
         let Payload::Interval { start, end } = event.payload else { return Ok(()) };
         let (label, kind) = (self.labels.of(event.id), self.kinds.of(event.kind));
         let thread = Track { pid: Some(self.pid), tid: Some(Tid(event.thread as i32)), ..Track::default() };

@@ -1,5 +1,5 @@
-use super::event::{Event, Payload};
-use super::profile::Profile;
+use super::event::{Payload, RawEvent};
+use super::profile::MeasuremeFile;
 use super::stacks::stacks;
 use crate::error::Warnings;
 use crate::formats::format::ReadOptions;
@@ -86,9 +86,9 @@ fn small(version: u32, page: usize) -> Vec<u8> {
 }
 
 /// In the order of the file.
-fn events(bytes: &[u8]) -> Vec<Event> {
+fn events(bytes: &[u8]) -> Vec<RawEvent> {
     let mut events = Vec::new();
-    Profile::open(bytes).unwrap().backwards(|event| events.push(event), |_| {});
+    MeasuremeFile::open(bytes).unwrap().backwards(|event| events.push(event), |_| {});
     events.reverse();
     events
 }
@@ -113,7 +113,7 @@ fn every_version_and_records_across_pages() {
             let (lines, warnings) = folded(&bytes);
             assert_eq!(lines, ["main 3", "main;type_of 7"], "version {version}, pages of {page}");
             assert!(warnings.is_empty());
-            let profile = Profile::open(&bytes).unwrap();
+            let profile = MeasuremeFile::open(&bytes).unwrap();
             assert_eq!(profile.metadata().cmd, "/bin/rustc it's");
             let events = events(&bytes);
             assert_eq!(events.len(), 5);
@@ -132,10 +132,10 @@ fn every_version_and_records_across_pages() {
 
 #[test]
 fn other_versions_are_refused_by_name() {
-    let error = |version| Profile::open(&Builder::new(version, 10).bytes()).unwrap_err().to_string();
+    let error = |version| MeasuremeFile::open(&Builder::new(version, 10).bytes()).unwrap_err().to_string();
     assert!(error(6).contains("version 6 is older than supported (7 to 9)"), "{}", error(6));
     assert!(error(10).contains("version 10 is newer"), "{}", error(10));
-    let three_files = Profile::open(b"MMES\x05\0\0\0").unwrap_err().to_string();
+    let three_files = MeasuremeFile::open(b"MMES\x05\0\0\0").unwrap_err().to_string();
     assert!(three_files.contains("older than supported"), "{three_files}");
 }
 
@@ -158,7 +158,7 @@ fn strings_that_refer_to_themselves_end() {
     assert_eq!(id, own);
     file.event(id, id, 0, 1, 5);
     let bytes = file.bytes();
-    let profile = Profile::open(&bytes).unwrap();
+    let profile = MeasuremeFile::open(&bytes).unwrap();
     assert!(profile.strings().text(id).is_some_and(|text| text.starts_with(b"aaaa")));
 }
 

@@ -1,11 +1,11 @@
 //! One event, as it stands in the file.
 
-use super::json::{Scanner, Stop, Text, Value};
+use super::json::{JsonValue, ScanStop, Scanner, Text};
 use std::borrow::Cow;
 
 /// The members that time depends on; the others are only found when asked for.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Event<'a> {
+pub(super) struct TraceEvent<'a> {
     /// `name`
     pub(super) name: Text<'a>,
     /// `cat`; `None` matches any category.
@@ -17,9 +17,9 @@ pub(super) struct Event<'a> {
     /// `dur` in nanoseconds.
     pub(super) duration: Option<i64>,
     /// `pid`
-    pub(super) pid: Who<'a>,
+    pub(super) pid: OwnerText<'a>,
     /// `tid`
-    pub(super) tid: Who<'a>,
+    pub(super) tid: OwnerText<'a>,
     /// `id`, or the one in `id2`, as written: `1`, `-2`, `0x10`. Empty if there is none.
     pub(super) id: &'a [u8],
     /// Whether the id holds within the process only (`id2.local`).
@@ -42,25 +42,25 @@ pub(super) fn is_span(phase: u8) -> bool {
     matches!(phase, b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F')
 }
 
-/// The members that [`Event`] has.
+/// The members that [`TraceEvent`] has.
 const KEYS: &[&[u8]] = &[b"name", b"cat", b"ph", b"ts", b"dur", b"pid", b"tid", b"id", b"id2", b"args"];
 
 /// A process or thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who<'a> {
+pub(super) enum OwnerText<'a> {
     /// By number; 0 if the event does not say.
     Number(i64),
     /// By name: some writers have no numbers.
     Named(Text<'a>),
 }
 
-impl Default for Who<'_> {
+impl Default for OwnerText<'_> {
     fn default() -> Self {
         Self::Number(0)
     }
 }
 
-impl<'a> Event<'a> {
+impl<'a> TraceEvent<'a> {
     /// Whether it stands on a track of its own and begins something there.
     pub(super) fn is_by_id(&self) -> bool {
         matches!(self.phase, b'b' | b'n' | b'S')
@@ -75,7 +75,7 @@ impl<'a> Event<'a> {
 
     /// Becomes the event at `at`; gives the place behind it.
     #[inline]
-    pub(super) fn scan(&mut self, bytes: &'a [u8], at: usize) -> Result<usize, Stop> {
+    pub(super) fn scan(&mut self, bytes: &'a [u8], at: usize) -> Result<usize, ScanStop> {
         *self = Self::default();
         let mut scanner = Scanner::new(bytes, at);
         scanner.members(|key, value| self.take(key, value))?;
@@ -84,7 +84,7 @@ impl<'a> Event<'a> {
     }
 
     #[inline]
-    fn take(&mut self, key: Text<'a>, value: Value<'a>) {
+    fn take(&mut self, key: Text<'a>, value: JsonValue<'a>) {
         match key.one_of(KEYS) {
             b"name" => self.name = plain(value),
             b"cat" => self.cat = Some(plain(value)),
@@ -95,18 +95,18 @@ impl<'a> Event<'a> {
             b"tid" => self.tid = who(value),
             b"id" => self.take_id(value),
             b"id2" => self.take_id2(value),
-            b"args" => self.args = if let Value::Nested(args) = value { args } else { b"" },
+            b"args" => self.args = if let JsonValue::Nested(args) = value { args } else { b"" },
             _ => {}
         }
     }
 
-    fn take_id(&mut self, value: Value<'a>) {
+    fn take_id(&mut self, value: JsonValue<'a>) {
         self.id = plain(value).raw();
-        self.id_is_text = matches!(value, Value::Text(_));
+        self.id_is_text = matches!(value, JsonValue::Text(_));
     }
 
-    fn take_id2(&mut self, value: Value<'a>) {
-        let Value::Nested(object) = value else { return };
+    fn take_id2(&mut self, value: JsonValue<'a>) {
+        let JsonValue::Nested(object) = value else { return };
         // Found whole before: it can only be an array, which has no members.
         let _ = Scanner::new(object, 0).members(|key, value| {
             self.id_is_local = key.is(b"local");
@@ -125,8 +125,8 @@ impl<'a> Event<'a> {
             });
         }
         Some(match found? {
-            Value::Text(text) => unquoted(text.text()),
-            Value::Word(raw) | Value::Nested(raw) => Cow::Borrowed(raw),
+            JsonValue::Text(text) => unquoted(text.text()),
+            JsonValue::Word(raw) | JsonValue::Nested(raw) => Cow::Borrowed(raw),
         })
     }
 }
@@ -138,22 +138,22 @@ fn unquoted(text: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     }
 }
 
-fn plain(value: Value<'_>) -> Text<'_> {
+fn plain(value: JsonValue<'_>) -> Text<'_> {
     match value {
-        Value::Text(text) => text,
-        Value::Word(raw) | Value::Nested(raw) => Text::plain(raw),
+        JsonValue::Text(text) => text,
+        JsonValue::Word(raw) | JsonValue::Nested(raw) => Text::plain(raw),
     }
 }
 
-fn who(value: Value<'_>) -> Who<'_> {
+fn who(value: JsonValue<'_>) -> OwnerText<'_> {
     let text = plain(value);
     if let [digit @ b'0'..=b'9'] = text.raw() {
-        return Who::Number(i64::from(digit - b'0'));
+        return OwnerText::Number(i64::from(digit - b'0'));
     }
     match std::str::from_utf8(text.raw()).ok().and_then(|text| text.parse().ok()) {
-        Some(number) => Who::Number(number),
-        None if text.raw() == b"null" => Who::Number(0),
-        None => Who::Named(text),
+        Some(number) => OwnerText::Number(number),
+        None if text.raw() == b"null" => OwnerText::Number(0),
+        None => OwnerText::Named(text),
     }
 }
 
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn members_in_any_order_numbers_as_strings() {
         let json = br#"{"args":{"message":"\"f\"","n":3},"tid":"main","ts":"40.25","id2":{"local":"0x1"},"pid":7,"ph":"b","n\u0061me":"frame"}"#;
-        let mut event = Event::default();
+        let mut event = TraceEvent::default();
         assert_eq!(event.scan(json, 0), Ok(json.len()));
         assert_eq!((event.time, event.phase, event.id, event.id_is_local), (Some(40_250), b'b', &b"0x1"[..], true));
-        assert!(event.name.is(b"frame") && matches!(event.tid, Who::Named(tid) if tid.is(b"main")));
+        assert!(event.name.is(b"frame") && matches!(event.tid, OwnerText::Named(tid) if tid.is(b"main")));
         assert_eq!(event.argument(b"message").as_deref(), Some(&b"f"[..]));
         assert_eq!(event.argument(b"n").as_deref(), Some(&b"3"[..]));
         assert_eq!(event.argument(b"x"), None);

@@ -1,6 +1,6 @@
 //! The events of a stretch of bytes, as numbers: what a worker can find out without knowing what came before.
 
-use super::event::{Event, FRAME, Who, is_span};
+use super::event::{FRAME, OwnerText, TraceEvent, is_span};
 use super::json::Text;
 use crate::model::timeline::{NO_NAME, NameNo};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -12,18 +12,18 @@ const EVENT_LEN: usize = 128;
 
 /// Events in the file's order, up to the first byte that is not as it should be.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct ChunkEvents {
     /// The events.
     pub(super) seen: Vec<Seen>,
     /// What the names' numbers mean; by first appearance, as are the threads.
     pub(super) texts: Texts,
     /// Process and thread.
-    pub(super) threads: Vec<(Owner, Owner)>,
+    pub(super) threads: Vec<(OwnerId, OwnerId)>,
     /// How many bytes the events take, with the blanks and commas around them.
     pub(super) len: usize,
 }
 
-/// An event. Numbers of names and threads hold within its [`Events`] only.
+/// An event. Numbers of names and threads hold within its [`ChunkEvents`] only.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     /// `None` if it has no time, or is no part of a span.
@@ -43,7 +43,7 @@ pub(super) struct Seen {
 
 /// A process or thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Owner {
+pub(super) enum OwnerId {
     Number(i64),
     Named(NameNo),
 }
@@ -73,11 +73,11 @@ impl Texts {
     }
 }
 
-impl Events {
+impl ChunkEvents {
     /// Finds the events that stand at the start of some bytes.
     pub(super) fn of(bytes: &[u8], compat: bool) -> Self {
         let mut finder = EventFinder::new(compat, bytes.len() / EVENT_LEN);
-        let mut event = Event::default();
+        let mut event = TraceEvent::default();
         let mut at = 0;
         loop {
             let blanks = bytes[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b','));
@@ -95,16 +95,16 @@ impl Events {
 
 struct EventFinder<'a> {
     compat: bool,
-    events: Events,
+    events: ChunkEvents,
     names: FxHashMap<Cow<'a, [u8]>, NameNo>,
-    numbers: FxHashMap<(Owner, Owner), u32>,
-    last_thread: Option<((Owner, Owner), u32)>,
+    numbers: FxHashMap<(OwnerId, OwnerId), u32>,
+    last_thread: Option<((OwnerId, OwnerId), u32)>,
     last_cat: Option<(Text<'a>, NameNo)>,
 }
 
 impl<'a> EventFinder<'a> {
     fn new(compat: bool, events: usize) -> Self {
-        let events = Events { seen: Vec::with_capacity(events), ..Events::default() };
+        let events = ChunkEvents { seen: Vec::with_capacity(events), ..ChunkEvents::default() };
         Self {
             compat,
             events,
@@ -116,7 +116,7 @@ impl<'a> EventFinder<'a> {
     }
 
     #[inline]
-    fn event(&mut self, event: &Event<'a>, at: usize) {
+    fn event(&mut self, event: &TraceEvent<'a>, at: usize) {
         let mut seen = Seen {
             time: None,
             duration: event.duration.unwrap_or(0).max(0),
@@ -174,7 +174,7 @@ impl<'a> EventFinder<'a> {
     /// What the event did, by the argument that is called like the event itself. A span says so when it begins;
     /// Perfetto asks its end, too.
     #[inline]
-    fn sub(&mut self, event: &Event<'a>) -> NameNo {
+    fn sub(&mut self, event: &TraceEvent<'a>) -> NameNo {
         if !self.compat && !matches!(event.phase, b'B' | b'b' | b'X' | b'S') {
             return NO_NAME;
         }
@@ -184,7 +184,7 @@ impl<'a> EventFinder<'a> {
     }
 
     #[inline]
-    fn thread(&mut self, event: &Event<'a>) -> u32 {
+    fn thread(&mut self, event: &TraceEvent<'a>) -> u32 {
         let who = (self.owner(event.pid), self.owner(event.tid));
         if let Some((last, number)) = self.last_thread
             && last == who
@@ -200,10 +200,10 @@ impl<'a> EventFinder<'a> {
     }
 
     #[inline]
-    fn owner(&mut self, who: Who<'a>) -> Owner {
+    fn owner(&mut self, who: OwnerText<'a>) -> OwnerId {
         match who {
-            Who::Number(number) => Owner::Number(number),
-            Who::Named(name) => Owner::Named(self.number(name.text())),
+            OwnerText::Number(number) => OwnerId::Number(number),
+            OwnerText::Named(name) => OwnerId::Named(self.number(name.text())),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// Why a value could not be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum ScanStop {
     /// The bytes end inside it: there may be more to come.
     Short,
     /// It is no JSON, at this place.
@@ -21,7 +21,7 @@ pub(super) struct Text<'a> {
 
 /// A value, found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value<'a> {
+pub(super) enum JsonValue<'a> {
     /// A string.
     Text(Text<'a>),
     /// A number as written, or `true`, `false`, `null`.
@@ -77,19 +77,19 @@ impl<'a> Scanner<'a> {
 
     /// The next byte that is no blank, without taking it.
     #[inline(always)]
-    pub(super) fn peek(&mut self) -> Result<u8, Stop> {
+    pub(super) fn peek(&mut self) -> Result<u8, ScanStop> {
         while let Some(&byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 return Ok(byte);
             }
             self.at += 1;
         }
-        Err(Stop::Short)
+        Err(ScanStop::Short)
     }
 
     /// Takes the next byte that is no blank, which must be this one.
     #[inline(always)]
-    pub(super) fn expect(&mut self, byte: u8, otherwise: &'static str) -> Result<(), Stop> {
+    pub(super) fn expect(&mut self, byte: u8, otherwise: &'static str) -> Result<(), ScanStop> {
         if self.peek()? != byte {
             return Err(self.wrong(otherwise));
         }
@@ -97,20 +97,20 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    pub(super) fn wrong(&self, message: &'static str) -> Stop {
-        Stop::Wrong(self.at, message)
+    pub(super) fn wrong(&self, message: &'static str) -> ScanStop {
+        ScanStop::Wrong(self.at, message)
     }
 
     /// A string.
     #[inline(always)]
-    pub(super) fn string(&mut self) -> Result<Text<'a>, Stop> {
+    pub(super) fn string(&mut self) -> Result<Text<'a>, ScanStop> {
         self.expect(b'"', "a string is expected here")?;
         let start = self.at;
         let mut escaped = false;
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
             let found = quote_or_backslash(rest);
-            let Some(found) = found else { return Err(Stop::Short) };
+            let Some(found) = found else { return Err(ScanStop::Short) };
             self.at += found + 1;
             if rest[found] == b'"' {
                 return Ok(Text { raw: &self.bytes[start..self.at - 1], escaped });
@@ -122,25 +122,25 @@ impl<'a> Scanner<'a> {
 
     /// Any value.
     #[inline(always)]
-    pub(super) fn value(&mut self) -> Result<Value<'a>, Stop> {
+    pub(super) fn value(&mut self) -> Result<JsonValue<'a>, ScanStop> {
         match self.peek()? {
-            b'"' => self.string().map(Value::Text),
-            b'{' | b'[' => self.nested().map(Value::Nested),
-            b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => self.word().map(Value::Word),
+            b'"' => self.string().map(JsonValue::Text),
+            b'{' | b'[' => self.nested().map(JsonValue::Nested),
+            b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => self.word().map(JsonValue::Word),
             _ => Err(self.wrong("a value is expected here")),
         }
     }
 
-    fn word(&mut self) -> Result<&'a [u8], Stop> {
+    fn word(&mut self) -> Result<&'a [u8], ScanStop> {
         let rest = &self.bytes[self.at..];
         let len =
             rest.iter().position(|byte| !matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'));
-        let word = &rest[..len.ok_or(Stop::Short)?];
+        let word = &rest[..len.ok_or(ScanStop::Short)?];
         self.at += word.len();
         Ok(word)
     }
 
-    fn nested(&mut self) -> Result<&'a [u8], Stop> {
+    fn nested(&mut self) -> Result<&'a [u8], ScanStop> {
         let start = self.at;
         // Which of the open brackets are square, the innermost in the lowest bit: a bracket that is missing must not
         // take what follows for its own. Nothing is said of values deeper than that.
@@ -170,12 +170,12 @@ impl<'a> Scanner<'a> {
                 return Ok(&self.bytes[start..self.at]);
             }
         }
-        Err(Stop::Short)
+        Err(ScanStop::Short)
     }
 
     /// The members of an object, in the file's order.
     #[inline(always)]
-    pub(super) fn members(&mut self, mut each: impl FnMut(Text<'a>, Value<'a>)) -> Result<(), Stop> {
+    pub(super) fn members(&mut self, mut each: impl FnMut(Text<'a>, JsonValue<'a>)) -> Result<(), ScanStop> {
         self.expect(b'{', "an object is expected here")?;
         if self.peek()? == b'}' {
             self.at += 1;
@@ -299,9 +299,9 @@ mod tests {
         let json = r#" { "a" : 1.5e3 , "b":{"x":[1,"]}"]},"c":"t\"", "d":null,"e":[]} rest"#;
         let mut scanner = Scanner::new(json.as_bytes(), 0);
         let mut seen = Vec::new();
-        let shown = |value: Value<'_>| match value {
-            Value::Text(text) => String::from_utf8(text.text().into_owned()).unwrap(),
-            Value::Word(raw) | Value::Nested(raw) => String::from_utf8(raw.to_vec()).unwrap(),
+        let shown = |value: JsonValue<'_>| match value {
+            JsonValue::Text(text) => String::from_utf8(text.text().into_owned()).unwrap(),
+            JsonValue::Word(raw) | JsonValue::Nested(raw) => String::from_utf8(raw.to_vec()).unwrap(),
         };
         scanner
             .members(|key, value| {
@@ -310,11 +310,13 @@ mod tests {
             .unwrap();
         assert_eq!(seen, ["a=1.5e3", r#"b={"x":[1,"]}"]}"#, "c=t\"", "d=null", "e=[]"]);
         assert_eq!(&json[scanner.at..], " rest");
-        for (json, stop) in [(r#"{"a":1"#, Stop::Short), (r#"{"a" 1}"#, Stop::Wrong(5, "a colon is expected here"))] {
+        for (json, stop) in
+            [(r#"{"a":1"#, ScanStop::Short), (r#"{"a" 1}"#, ScanStop::Wrong(5, "a colon is expected here"))]
+        {
             assert_eq!(Scanner::new(json.as_bytes(), 0).members(|_, _| {}), Err(stop));
         }
         for len in 0..json.len() - 5 {
-            assert_eq!(Scanner::new(&json.as_bytes()[..len], 0).members(|_, _| {}), Err(Stop::Short), "{len}");
+            assert_eq!(Scanner::new(&json.as_bytes()[..len], 0).members(|_, _| {}), Err(ScanStop::Short), "{len}");
         }
     }
 }

@@ -12,14 +12,14 @@
 //! | `M` | metadata: names of processes and threads |
 //! | `C` and others | counters, flows, samples, memory dumps: they take no time and are left out |
 //!
-//! The document is streamed: memory is taken by the spans, not by the text. Its pieces can be parsed side by side and are joined
-//! in order.
+//! The document is streamed: memory is taken by the spans, not by the text. Its chunks can be parsed side by side and
+//! are joined in order.
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
 
+mod chunks;
 mod event;
 mod events;
 mod json;
-mod pieces;
 mod read;
 mod reader;
 mod spans;
@@ -37,7 +37,7 @@ pub const SPANS: Spans =
 /// Whether it is an object that goes on behind these bytes: other members may stand before the events, and no other
 /// format begins so. The reader says if there are no events.
 fn is_open(head: &[u8]) -> bool {
-    matches!(event::Event::default().scan(head, 0), Err(json::Stop::Short))
+    matches!(event::TraceEvent::default().scan(head, 0), Err(json::ScanStop::Short))
 }
 
 /// Whether an input starts as one of ours.

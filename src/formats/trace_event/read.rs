@@ -1,8 +1,8 @@
 //! What can be asked of a trace.
 
-use super::event::{Event, FRAME, Who};
+use super::chunks::{TraceChunk, TraceChunks};
+use super::event::{FRAME, OwnerText, TraceEvent};
 use super::json::Text;
-use super::pieces::{Piece, Pieces};
 use super::spans::join_spans;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::format::ReadOptions;
@@ -29,7 +29,7 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     let input = SpanInput { bytes: SpanBytes::Whole { bytes: &bytes, done }, ..input };
     let mut timeline = read(input, false, warnings, |event| sink.other(&other(event)))?;
     timeline.tell(sink, |slice, record, tell| {
-        let Some(event) = Event::find(&bytes, slice.origin) else { return Ok(()) };
+        let Some(event) = TraceEvent::find(&bytes, slice.origin) else { return Ok(()) };
         let cat = event.cat.map(Text::text);
         tell(&SpanRecord {
             cat: cat.as_deref(),
@@ -51,25 +51,25 @@ fn read(
     input: SpanInput<'_>,
     compat: bool,
     warnings: &mut Warnings,
-    other: impl FnMut(&Event<'_>) -> Result<()>,
+    other: impl FnMut(&TraceEvent<'_>) -> Result<()>,
 ) -> Result<Timeline> {
-    let pieces = Pieces::new(input.bytes.into_stream());
-    let parse = |piece: Result<Piece>| Ok(piece?.parse(compat));
-    let joined = input.workers.map(pieces, parse, |parsed| join_spans(parsed, compat, other));
+    let chunks = TraceChunks::new(input.bytes.into_stream());
+    let parse = |chunk: Result<TraceChunk>| Ok(chunk?.parse(compat));
+    let joined = input.workers.map(chunks, parse, |parsed| join_spans(parsed, compat, other));
     let (timeline, skipped) = joined?;
     warnings.extend(skipped.into_warning());
     warn(&timeline, warnings);
     Ok(timeline)
 }
 
-fn number_or_name(who: Who<'_>) -> NumberOrName<'_> {
+fn number_or_name(who: OwnerText<'_>) -> NumberOrName<'_> {
     match who {
-        Who::Number(number) => NumberOrName::Number(number),
-        Who::Named(name) => NumberOrName::Name(name.text()),
+        OwnerText::Number(number) => NumberOrName::Number(number),
+        OwnerText::Named(name) => NumberOrName::Name(name.text()),
     }
 }
 
-fn other<'a>(event: &Event<'a>) -> OtherEvent<'a> {
+fn other<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
     let kind = match event.phase {
         b'M' => OtherKind::Metadata,
         b'C' => OtherKind::Counter,

@@ -1,11 +1,11 @@
-//! The events of a document, in its order: pieces that were parsed apart are joined where the guess about their begin
-//! was right; everything else is read here. Only as much of the document is in memory as a few pieces take, or as one
+//! The events of a document, in its order: chunks that were parsed apart are joined where the guess about their begin
+//! was right; everything else is read here. Only as much of the document is in memory as a few chunks take, or as one
 //! event does.
 
-use super::event::Event;
-use super::events::Events;
-use super::json::Stop;
-use super::pieces::Parsed;
+use super::chunks::ParsedChunk;
+use super::event::TraceEvent;
+use super::events::ChunkEvents;
+use super::json::ScanStop;
 use crate::error::{Error, Result, Skipped};
 
 /// Where in the document the next byte stands.
@@ -21,12 +21,12 @@ enum DocumentPart {
     End,
 }
 
-/// Joins pieces.
+/// Joins chunks.
 #[derive(Debug)]
-pub(super) struct Reader<I> {
-    pieces: I,
+pub(super) struct EventReader<I> {
+    chunks: I,
     compat: bool,
-    /// What is left of the pieces that were taken.
+    /// What is left of the chunks that were taken.
     buffer: Vec<u8>,
     at: usize,
     /// Offset in the file of the buffer's first byte.
@@ -46,12 +46,12 @@ const LONGEST: usize = 1 << 26;
 /// looked at.
 const WASTE: u64 = 1 << 20;
 
-impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
-    /// From the document's first piece. `compat`: as the pieces were parsed.
-    pub(super) fn new(pieces: I, compat: bool) -> Self {
+impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
+    /// From the document's first chunk. `compat`: as the chunks were parsed.
+    pub(super) fn new(chunks: I, compat: bool) -> Self {
         let skipped = Skipped::new("trace event");
         Self {
-            pieces,
+            chunks,
             compat,
             buffer: Vec::new(),
             at: 0,
@@ -65,7 +65,7 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
 
     /// Calls `each` with all events, many at a time, the bytes in which they stand, and the offset of these. Gives
     /// what could not be read.
-    pub(super) fn for_each(mut self, mut each: impl FnMut(&Events, &[u8], u64) -> Result<()>) -> Result<Skipped> {
+    pub(super) fn for_each(mut self, mut each: impl FnMut(&ChunkEvents, &[u8], u64) -> Result<()>) -> Result<Skipped> {
         loop {
             match self.place {
                 DocumentPart::Start => self.start()?,
@@ -92,19 +92,19 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
     }
 
     /// Takes the events before whatever is none.
-    fn events(&mut self, each: &mut impl FnMut(&Events, &[u8], u64) -> Result<()>) -> Result<()> {
+    fn events(&mut self, each: &mut impl FnMut(&ChunkEvents, &[u8], u64) -> Result<()>) -> Result<()> {
         if self.rest().is_empty() {
-            // Here is the end of an event, and here the next piece begins: the guess was right.
-            let Some(piece) = self.pieces.next().transpose()? else {
+            // Here is the end of an event, and here the next chunk begins: the guess was right.
+            let Some(chunk) = self.chunks.next().transpose()? else {
                 self.place = DocumentPart::End;
                 return Ok(());
             };
             self.forget(self.at);
-            each(&piece.events, &piece.bytes, self.base)?;
-            self.base += piece.events.len as u64;
-            self.buffer.extend_from_slice(&piece.bytes[piece.events.len..]);
+            each(&chunk.events, &chunk.bytes, self.base)?;
+            self.base += chunk.events.len as u64;
+            self.buffer.extend_from_slice(&chunk.bytes[chunk.events.len..]);
         } else {
-            let events = Events::of(&self.buffer[self.at..], self.compat);
+            let events = ChunkEvents::of(&self.buffer[self.at..], self.compat);
             each(&events, &self.buffer[self.at..], self.base + self.at as u64)?;
             self.at += events.len;
         }
@@ -122,14 +122,16 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
     /// At an object that was no whole event so far.
     fn no_event(&mut self) -> Result<()> {
         let rest = self.rest().len();
-        match Event::default().scan(&self.buffer, self.at) {
+        match TraceEvent::default().scan(&self.buffer, self.at) {
             Ok(_) => {}
-            Err(Stop::Short) if rest > LONGEST => self.resync("it is longer than any event: a bracket is missing")?,
-            // Twice as much each time, so that a long event is not looked at for each piece of it.
-            Err(Stop::Short) if self.more_than(2 * rest)? => {}
+            Err(ScanStop::Short) if rest > LONGEST => {
+                self.resync("it is longer than any event: a bracket is missing")?
+            }
+            // Twice as much each time, so that a long event is not looked at for each chunk of it.
+            Err(ScanStop::Short) if self.more_than(2 * rest)? => {}
             // Where it lacks a bracket, others follow.
-            Err(Stop::Short) => self.resync("the file ends inside it")?,
-            Err(Stop::Wrong(_, message)) => self.resync(message)?,
+            Err(ScanStop::Short) => self.resync("the file ends inside it")?,
+            Err(ScanStop::Wrong(_, message)) => self.resync(message)?,
         }
         Ok(())
     }
@@ -244,14 +246,14 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
             if self.wasted > WASTE + 4 * (self.base + self.at as u64) {
                 return Ok(false);
             }
-            let mut event = Event::default();
+            let mut event = TraceEvent::default();
             let (stop, rest) = (event.scan(&self.buffer, self.at).map(|_| event.phase != 0), self.rest().len());
             self.wasted += match stop {
                 Ok(is_event) => return Ok(is_event),
-                Err(Stop::Wrong(at, _)) => at.saturating_sub(self.at) as u64,
-                Err(Stop::Short) => rest as u64,
+                Err(ScanStop::Wrong(at, _)) => at.saturating_sub(self.at) as u64,
+                Err(ScanStop::Short) => rest as u64,
             };
-            if !matches!(stop, Err(Stop::Short)) || !self.more_than(2 * rest)? {
+            if !matches!(stop, Err(ScanStop::Short)) || !self.more_than(2 * rest)? {
                 return Ok(false);
             }
         }
@@ -284,16 +286,16 @@ impl<I: Iterator<Item = Result<Parsed>>> Reader<I> {
         }
     }
 
-    /// Takes the next piece's bytes behind what is there; what lies before `at` is forgotten. False at the end of the
+    /// Takes the next chunk's bytes behind what is there; what lies before `at` is forgotten. False at the end of the
     /// file.
     fn more(&mut self) -> Result<bool> {
-        let Some(piece) = self.pieces.next().transpose()? else { return Ok(false) };
+        let Some(chunk) = self.chunks.next().transpose()? else { return Ok(false) };
         self.forget(self.at);
-        self.buffer.extend_from_slice(&piece.bytes);
+        self.buffer.extend_from_slice(&chunk.bytes);
         Ok(true)
     }
 
-    /// Takes pieces until there are so many bytes. False if there were none to take.
+    /// Takes chunks until there are so many bytes. False if there were none to take.
     fn more_than(&mut self, len: usize) -> Result<bool> {
         let more = self.more()?;
         while more && self.rest().len() < len && self.more()? {}
@@ -314,19 +316,19 @@ fn ends_with_comma(bytes: &[u8], before: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pieces::Piece;
+    use super::super::chunks::TraceChunk;
     use super::*;
 
     /// Cut anywhere, as if each guess were wrong.
-    fn parsed(json: &[u8], size: usize) -> impl Iterator<Item = Result<Parsed>> {
-        json.chunks(size).map(|bytes| Ok(Piece(bytes.to_vec()).parse(false)))
+    fn parsed(json: &[u8], size: usize) -> impl Iterator<Item = Result<ParsedChunk>> {
+        json.chunks(size).map(|bytes| Ok(TraceChunk(bytes.to_vec()).parse(false)))
     }
 
     fn cut(json: &[u8], size: usize) -> (Vec<String>, u64) {
         let mut found = Vec::new();
-        let skipped = Reader::new(parsed(json, size), false).for_each(|events, bytes, _| {
+        let skipped = EventReader::new(parsed(json, size), false).for_each(|events, bytes, _| {
             for seen in &events.seen {
-                let event = Event::find(bytes, seen.at as u64).unwrap();
+                let event = TraceEvent::find(bytes, seen.at as u64).unwrap();
                 found.push(String::from_utf8_lossy(&event.name.text()).into_owned());
             }
             Ok(())
@@ -337,7 +339,7 @@ mod tests {
     fn names(json: &[u8]) -> (Vec<String>, u64) {
         let whole = cut(json, json.len().max(1));
         for size in 1..json.len() {
-            assert_eq!(cut(json, size), whole, "in pieces of {size} bytes");
+            assert_eq!(cut(json, size), whole, "in chunks of {size} bytes");
         }
         whole
     }
@@ -355,7 +357,7 @@ mod tests {
         assert_eq!(all("[{\"name\":\"a\"},\n{\"name\" \"x\"},\n{\"name\":\"b\"}]"), (ab, 1));
         assert_eq!(all(""), (vec![], 0));
         assert_eq!(all("[]"), (vec![], 0));
-        assert!(Reader::new(parsed(b"nonsense", 8), false).for_each(|_, _, _| Ok(())).is_err());
+        assert!(EventReader::new(parsed(b"nonsense", 8), false).for_each(|_, _, _| Ok(())).is_err());
     }
 
     #[test]
@@ -391,13 +393,13 @@ mod tests {
     #[test]
     fn an_object_without_events_is_an_error() {
         for (json, said) in [(r#"{"a":1}"#, "no traceEvents"), (r#"{"a":[1,2"#, "ends before traceEvents")] {
-            let read = Reader::new(parsed(json.as_bytes(), 4), false).for_each(|_, _, _| Ok(()));
+            let read = EventReader::new(parsed(json.as_bytes(), 4), false).for_each(|_, _, _| Ok(()));
             assert!(read.unwrap_err().to_string().contains(said), "{json}");
         }
     }
 
     #[test]
-    fn an_event_longer_than_many_pieces() {
+    fn an_event_longer_than_many_chunks() {
         let long = "x".repeat(30_000);
         let json = format!(r#"[{{"name":"a","args":{{"v":"{long}"}}}},{{"name":"b"}}]"#);
         assert_eq!(cut(json.as_bytes(), 100), (vec!["a".to_owned(), "b".to_owned()], 0));

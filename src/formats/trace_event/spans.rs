@@ -5,10 +5,10 @@
 //! not followed unless asked for: it gives thread 0 of a process the track of the thread whose number is the
 //! process's, and drops whole spans that overlap others.
 
-use super::event::{Event, is_span};
-use super::events::{Events, Owner, Seen};
-use super::pieces::Parsed;
-use super::reader::Reader;
+use super::chunks::ParsedChunk;
+use super::event::{TraceEvent, is_span};
+use super::events::{ChunkEvents, OwnerId, Seen};
+use super::reader::EventReader;
 use super::stack::{Open, Stack};
 use crate::error::{Result, Skipped};
 use crate::model::stacks::Track;
@@ -24,16 +24,16 @@ const WINDOW: usize = 64;
 /// How many ends on tracks by id wait for a begin that was written later.
 const EARLY_ENDS: usize = 1 << 16;
 
-/// Joins the pieces of one document, in its order; memory is taken by the spans only. `compat` counts exactly as
+/// Joins the chunks of one document, in its order; memory is taken by the spans only. `compat` counts exactly as
 /// Perfetto's trace processor does, for which all events of the threads are kept and sorted. `other` gets the events
 /// that are no part of a span: metadata, counters, flows and the like.
 pub(super) fn join_spans(
-    pieces: impl Iterator<Item = Result<Parsed>>,
+    chunks: impl Iterator<Item = Result<ParsedChunk>>,
     compat: bool,
-    mut other: impl FnMut(&Event<'_>) -> Result<()>,
+    mut other: impl FnMut(&TraceEvent<'_>) -> Result<()>,
 ) -> Result<(Timeline, Skipped)> {
     let mut builder = SpanBuilder { compat, ..SpanBuilder::default() };
-    let skipped = Reader::new(pieces, compat).for_each(|events, bytes, base| {
+    let skipped = EventReader::new(chunks, compat).for_each(|events, bytes, base| {
         builder.know(events);
         for seen in &events.seen {
             if is_span(seen.phase) {
@@ -41,8 +41,8 @@ pub(super) fn join_spans(
                 continue;
             }
             // Found a moment ago: it is there.
-            let Some(event) = Event::find(bytes, seen.at as u64) else { continue };
-            let event = Event { offset: base + event.offset, ..event };
+            let Some(event) = TraceEvent::find(bytes, seen.at as u64) else { continue };
+            let event = TraceEvent { offset: base + event.offset, ..event };
             if seen.phase == b'M' {
                 builder.metadata(events, seen, &event);
             }
@@ -103,7 +103,7 @@ struct Id {
 
 impl SpanBuilder {
     /// Learns the names of some events.
-    fn know(&mut self, events: &Events) {
+    fn know(&mut self, events: &ChunkEvents) {
         self.known_names.clear();
         self.known_names.extend(events.texts.iter().map(|text| self.timeline.names.number(text)));
         self.known_threads.clear();
@@ -111,7 +111,7 @@ impl SpanBuilder {
     }
 
     #[inline]
-    fn event(&mut self, events: &Events, seen: &Seen, base: u64) {
+    fn event(&mut self, events: &ChunkEvents, seen: &Seen, base: u64) {
         let Some(time) = seen.time else {
             self.timeline.oddities.timeless += 1;
             return;
@@ -131,16 +131,16 @@ impl SpanBuilder {
         }
     }
 
-    fn who(&self, owner: Owner) -> i64 {
+    fn who(&self, owner: OwnerId) -> i64 {
         match owner {
-            Owner::Number(number) => number,
+            OwnerId::Number(number) => number,
             // Far from any number that a system gives.
-            Owner::Named(name) => i64::MIN + i64::from(self.known_names[name as usize]),
+            OwnerId::Named(name) => i64::MIN + i64::from(self.known_names[name as usize]),
         }
     }
 
     #[inline]
-    fn thread(&mut self, events: &Events, seen: &Seen) -> u32 {
+    fn thread(&mut self, events: &ChunkEvents, seen: &Seen) -> u32 {
         if let Some(number) = self.known_threads[seen.thread as usize] {
             return number;
         }
@@ -157,7 +157,7 @@ impl SpanBuilder {
         number
     }
 
-    fn metadata(&mut self, events: &Events, seen: &Seen, event: &Event<'_>) {
+    fn metadata(&mut self, events: &ChunkEvents, seen: &Seen, event: &TraceEvent<'_>) {
         let Some(name) = event.argument(b"name") else { return };
         if event.name.is(b"thread_name") {
             let thread = self.thread(events, seen);
@@ -313,11 +313,11 @@ fn take_early(ends: &mut FxHashMap<Id, Vec<(NameNo, i64)>>, id: Id, name: NameNo
 
 #[cfg(test)]
 mod tests {
-    use super::super::pieces::Piece;
+    use super::super::chunks::TraceChunk;
     use super::*;
 
     #[test]
-    fn where_the_pieces_are_cut_makes_no_difference() {
+    fn where_the_chunks_are_cut_makes_no_difference() {
         let json = br#"[{"ph":"M","name":"process_name","pid":"p","args":{"name":"late \u0041"}},
             {"ph":"B","name":"a","cat":"c","pid":"p","tid":"x","ts":1,"args":{"a":"\"b\""}},
             {"ph":"b","name":"frame","id":-1,"pid":1,"tid":2,"ts":2,"args":{"message":"f"}},
@@ -327,8 +327,8 @@ mod tests {
             {"ph":"E","pid":"p","tid":"x","ts":7.5},{"ph":"C","ts":8}]"#;
         let of_size = |size: usize| {
             let mut others = Vec::new();
-            let pieces = json.chunks(size).map(|bytes| Ok(Piece(bytes.to_vec()).parse(false)));
-            let joined = join_spans(pieces, false, |event| {
+            let chunks = json.chunks(size).map(|bytes| Ok(TraceChunk(bytes.to_vec()).parse(false)));
+            let joined = join_spans(chunks, false, |event| {
                 others.push((event.phase, event.offset));
                 Ok(())
             });
@@ -340,7 +340,7 @@ mod tests {
         let whole = of_size(json.len());
         assert_eq!((whole.0.len(), whole.1.len(), whole.4.len()), (3, 3, 3));
         for size in 1..json.len() {
-            assert_eq!(of_size(size), whole, "in pieces of {size} bytes");
+            assert_eq!(of_size(size), whole, "in chunks of {size} bytes");
         }
     }
 }

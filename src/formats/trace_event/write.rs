@@ -11,18 +11,18 @@ use std::io::Write;
 
 /// Starts an output of spans.
 pub fn start_spans(out: &mut dyn Write) -> Result<Box<dyn SpanWriter + '_>> {
-    Ok(Box::new(Writer::new(out)?))
+    Ok(Box::new(TraceWriter::new(out)?))
 }
 
 /// Writes events one after the other, as the list of an object: most viewers read a plain list, too, but VizTracer's
 /// only an object, and Chromium's shows nanoseconds only if asked to.
-struct Writer<'o> {
+struct TraceWriter<'o> {
     out: &'o mut dyn Write,
     line: Vec<u8>,
     count: u64,
 }
 
-impl SpanWriter for Writer<'_> {
+impl SpanWriter for TraceWriter<'_> {
     fn span(&mut self, span: &SpanRecord<'_>) -> Result<()> {
         let phase = phase(span);
         self.begin(span.name, span.cat, phase);
@@ -78,13 +78,13 @@ fn phase(span: &SpanRecord<'_>) -> &'static str {
     }
 }
 
-impl fmt::Debug for Writer<'_> {
+impl fmt::Debug for TraceWriter<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Writer({} events)", self.count)
+        write!(f, "TraceWriter({} events)", self.count)
     }
 }
 
-impl<'o> Writer<'o> {
+impl<'o> TraceWriter<'o> {
     fn new(out: &'o mut dyn Write) -> Result<Self> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
         Ok(Self { out, line: Vec::new(), count: 0 })
@@ -221,7 +221,7 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
 /// Writes one event of a profile: each thread's call tree laid out in time, callees after each other in the order in
 /// which they are first seen. One unit of weight that is not time is a microsecond.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    let mut writer = Writer::new(out)?;
+    let mut writer = TraceWriter::new(out)?;
     if let Some(series) = profile.series.get(options.series) {
         let unit = if series.unit == Unit::Nanos { 1 } else { 1000 };
         let mut tracks = BTreeMap::<TrackId, Vec<&Row>>::new();
@@ -263,7 +263,7 @@ impl<'p> EventLayout<'p> {
         layout
     }
 
-    fn write(&self, track: TrackId, number: i64, writer: &mut Writer<'_>) -> Result<()> {
+    fn write(&self, track: TrackId, number: i64, writer: &mut TraceWriter<'_>) -> Result<()> {
         let track = self.profile.track_of(track);
         let pid = track.pid.map_or(1, |pid| i64::from(pid.0));
         let tid = track.tid.map_or(number + 1, |tid| i64::from(tid.0));
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn times_keep_their_nanoseconds() {
         let mut out = Vec::new();
-        let mut writer = Writer::new(&mut out).unwrap();
+        let mut writer = TraceWriter::new(&mut out).unwrap();
         let (pid, tid) = (NumberOrName::Number(1), NumberOrName::Name(b"t".into()));
         let args = Arguments::Texts(&[(b"arg0", b"a\"b\n")]);
         let span =
@@ -331,7 +331,7 @@ mod tests {
     fn spans_on_tracks_by_id_and_unfinished_ones_keep_their_form() {
         let written = |duration, is_text, is_local| {
             let mut out = Vec::new();
-            let mut writer = Writer::new(&mut out).unwrap();
+            let mut writer = TraceWriter::new(&mut out).unwrap();
             let number = || NumberOrName::Number(1);
             let (id, args) = (Some(SpanId { text: b"7", is_text, is_local }), Arguments::Json(b"{\"a\":1}"));
             let span = SpanRecord { name: b"f", cat: None, start: 0, duration, pid: number(), tid: number(), id, args };
