@@ -109,6 +109,63 @@ fn said_paths(paths: &[String]) -> String {
     tops.filter_map(|path| path.rsplit("::").next()).collect::<Vec<_>>().join(", ")
 }
 
+/// The files of a small crate: their names and texts.
+fn tree_of(files: &[(&str, &str)]) -> Tree {
+    Tree::of(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect())
+}
+
+#[test]
+fn an_upward_arrow_is_found_however_it_is_written() {
+    let ways = [
+        "use crate::sources::Found;",
+        "use crate::{error::Result, sources::{Found, find}};",
+        "use super::super::sources;",
+        "mod inner { fn f() { super::super::super::sources::find() } }",
+        "#[cfg(test)] mod tests { use crate::sources::Found; }",
+    ];
+    for way in ways {
+        let wrong = wrong_arrows(&tree_of(&[("formats/x.rs", way), ("sources/mod.rs", "")]));
+        assert!(!wrong.is_empty(), "{way}");
+        assert!(wrong[0].starts_with("src/formats/x.rs imports crate::sources"), "{wrong:?}");
+    }
+    let comment = [("formats/x.rs", "/// crate::sources::find\nuse crate::model::Pid; use super::cursor::Cursor;")];
+    assert!(wrong_arrows(&tree_of(&comment)).is_empty());
+}
+
+#[test]
+fn a_circle_is_found_however_it_is_closed() {
+    let ways = [
+        "use super::a::A;",
+        "use super::{a::{self, A}};",
+        "use crate::model::a::A as Other;",
+        "use super::a; fn f(a: a::A) {}",
+        "fn f(a: crate::model::a::A) {}",
+        "use super::A;",
+        "use super::super::model::A;",
+    ];
+    for way in ways {
+        let door = ("model/mod.rs", "mod a; mod b; pub use a::A;");
+        let tree = tree_of(&[door, ("model/a.rs", "use super::b::B;"), ("model/b.rs", way)]);
+        let found = circles(&tree);
+        assert_eq!(found.len(), 1, "{way}");
+        assert_eq!(found[0].iter().map(|edge| (edge.from, edge.to)).collect::<Vec<_>>(), [(0, 1), (1, 0)], "{way}");
+    }
+    let parent = ("model/mod.rs", "mod a; pub struct Parent; fn f() { a::f() }");
+    assert_eq!(circles(&tree_of(&[parent, ("model/a.rs", "use super::Parent;")])).len(), 1);
+}
+
+#[test]
+fn doors_tests_and_visibility_close_no_circle() {
+    let door = (
+        "model/mod.rs",
+        "mod a; pub use a::{A, f}; pub struct Parent { f: u8 } #[cfg(test)] mod tests { use super::A; }",
+    );
+    assert!(circles(&tree_of(&[door, ("model/a.rs", "use super::Parent; pub(in super::super) fn f() {}")])).is_empty());
+    let test = ("model/a.rs", "#[cfg(test)] use super::b::B; #[cfg(test)] mod tests { use super::super::b::B; }");
+    let tree = tree_of(&[("model/mod.rs", "mod a; mod b;"), test, ("model/b.rs", "use super::a::A;")]);
+    assert!(circles(&tree).is_empty());
+}
+
 #[test]
 fn threads_and_memory_maps_have_one_place() {
     let owners =
