@@ -209,10 +209,12 @@ impl<'a, 'data> UseFinder<'a, 'data> {
 
     /// Notes the code at an address, if it is JIT code. Gives the first address behind it that may have another
     /// answer.
+    #[inline]
     fn address(&mut self, user: UsingSample<'_>, addr: Addr) -> Option<Addr> {
-        if !contains(user.ranges, addr) {
-            return None;
-        }
+        if contains(user.ranges, addr) { self.address_in_range(user, addr) } else { None }
+    }
+
+    fn address_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Option<Addr> {
         let UsingSample { pid, time, order, .. } = user;
         let hit = self.context.codes.lookup(pid, addr, time)?;
         let epoch = CodeEpoch { pid, segment: hit.segment, number: self.epoch(pid, hit.segment, order) };

@@ -51,8 +51,14 @@ impl JitRanges {
     }
 }
 
-/// Whether an address is in one of some ranges, which are in order.
+/// Whether an address is in one of some ranges, which are in order. Most words of a stack are no address near them.
+#[inline]
 pub(super) fn contains(ranges: &[Range<Addr>], addr: Addr) -> bool {
+    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return false };
+    addr >= first.start && addr < last.end && contains_near(ranges, addr)
+}
+
+fn contains_near(ranges: &[Range<Addr>], addr: Addr) -> bool {
     let at = ranges.partition_point(|range| range.end <= addr);
     ranges.get(at).is_some_and(|range| range.start <= addr)
 }
