@@ -286,6 +286,13 @@ impl Stream {
         self.fill(len, len)
     }
 
+    /// The same as a reader of the standard library's, which need not clear the buffers that it fills.
+    pub fn into_reader(self) -> Box<dyn Read + Send> {
+        let mut head = io::Cursor::new(self.head);
+        head.set_position(self.at as u64);
+        Box::new(head.chain(self.rest))
+    }
+
     fn fill(&mut self, least: usize, most: usize) -> Result<&[u8]> {
         while self.head.len() < least {
             let old = self.head.len();

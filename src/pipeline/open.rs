@@ -194,7 +194,7 @@ impl Opened {
         match detect(&start) {
             Some(format) if format.read.is_streamed() => {
                 let plain = wrappings.is_empty() && looked.has_path;
-                Ok(Self::Stream { reader: unwrap(Box::new(looked.stream), &wrappings)?, format, plain })
+                Ok(Self::Stream { reader: unwrap(looked.stream.into_reader(), &wrappings)?, format, plain })
             }
             _ => looked.into_whole().map(Self::Whole),
         }
