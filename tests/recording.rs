@@ -3,7 +3,9 @@
 #[path = "support/php_recording.rs"]
 mod php_recording;
 
+use jitgraft::formats::format::Detail;
 use jitgraft::io::InPath;
+use jitgraft::model::about::Module;
 use jitgraft::model::stacks::{Keep, Profile, Row};
 use jitgraft::parallel::Pool;
 use jitgraft::pipeline::any::{LoadOptions, load};
@@ -204,4 +206,30 @@ fn rows_in_batches_are_those_in_order_of_time_and_add_up_to_the_sums() {
         assert!(sums.series[0].rows.len() < each.series[0].rows.len());
         assert!(summed.collect::<BTreeMap<_, _>>() == by_stack);
     }
+}
+
+#[test]
+fn a_profile_knows_whose_when_and_how_often() {
+    let (_dir, data) = unpacked();
+    let (job, mut outcome) = (Job::quiet().unwrap(), Outcome::default());
+    let options = LoadOptions { detail: Detail::Addresses, ..LoadOptions::default() };
+    let profile = load(&[InPath::from(data.clone())], Keep::Sums, &options, &job, &mut outcome).unwrap();
+    let about = &profile.about;
+    assert_eq!(about.command.last().unwrap(), b"2", "recorded with -a sleep 2");
+    assert!(about.program().is_empty());
+    let sampled = about.sampled.unwrap();
+    let times: Vec<f64> = text(&["script", "-F", "time"], &data)
+        .lines()
+        .filter_map(|line| line.trim().trim_end_matches(':').parse().ok())
+        .collect();
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    assert!((seconds(sampled.first.0) - times.iter().copied().fold(f64::MAX, f64::min)).abs() < 1e-5);
+    assert!((seconds(sampled.duration()) - times.iter().copied().fold(0.0, f64::max) + times[0]).abs() < 1e-5);
+    assert!(profile.series[0].sampling.is_some());
+    // Each file that a frame is in was mapped somewhere in the process.
+    let files: Vec<_> = profile.frames().filter_map(|(_, frame)| frame.module).map(|id| profile.name_of(id)).collect();
+    let known: Vec<_> = files.iter().filter_map(|file| about.modules.get(*file)).collect();
+    assert!(!known.is_empty(), "{files:?}");
+    let of_process = |module: &&Module| module.mapped.iter().any(|range| range.pid.0.to_string() == PID);
+    assert!(known.iter().filter(|module| !module.is_kernel).all(of_process));
 }

@@ -1,8 +1,10 @@
 //! The neutral middle: what readers fill and writers get. No I/O, no formats, no threads.
 
+pub mod about;
 pub mod ancestry;
 pub mod backing;
 pub mod call_tree;
+pub mod category;
 pub mod chains;
 pub mod code;
 pub mod filter;

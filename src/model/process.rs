@@ -21,6 +21,8 @@ pub struct Processes {
     pub os_release: Option<Vec<u8>>,
     /// Pieces of kernel code with names of their own, from KSYMBOL records, in time order.
     pub kernel_symbols: Vec<KernelSymbol>,
+    /// Samples that the recorder lost, by its own count.
+    pub lost: u64,
 }
 
 /// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or went.

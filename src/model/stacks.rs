@@ -4,6 +4,7 @@
 //! A [`Profile`] keeps the order of first appearance, so that merging parts in input order gives the same numbers
 //! for any number of threads.
 
+use super::about::About;
 use super::interner::{self, Interner};
 use super::prefix_tree::PrefixTree;
 use super::tier::Tier;
@@ -142,6 +143,15 @@ pub enum Keep {
     Sums,
 }
 
+/// How often an event was sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampling {
+    /// Each time that it had been counted so many times.
+    Period(u64),
+    /// So many times a second.
+    Frequency(u64),
+}
+
 /// The samples of one event.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
@@ -149,6 +159,8 @@ pub struct Series {
     pub name: String,
     /// What `weight` counts.
     pub unit: Unit,
+    /// How often it was sampled, if that is known.
+    pub sampling: Option<Sampling>,
     /// Samples in the order read, or sums: see [`Keep`]. They come in by [`Profile::push`].
     pub rows: Vec<Row>,
 }
@@ -183,6 +195,8 @@ pub struct Profile {
     pub perf_names: bool,
     /// Whether the rows are sums over what lies within the times asked for: each by itself has no time to ask for.
     pub cut_to_time: bool,
+    /// What is known of it as a whole.
+    pub about: About,
     /// One for each event, in the input's order.
     pub series: Vec<Series>,
 }
@@ -297,7 +311,7 @@ impl Profile {
     /// The index of the series of that name, made if it is new.
     pub fn series_named(&mut self, name: &str, unit: Unit) -> usize {
         self.series.iter().position(|series| series.name == name).unwrap_or_else(|| {
-            self.series.push(Series { name: name.to_owned(), unit, rows: Vec::new() });
+            self.series.push(Series { name: name.to_owned(), unit, ..Series::default() });
             self.series.len() - 1
         })
     }
@@ -329,6 +343,7 @@ impl Profile {
             frames.push(self.frame(Frame { name: function, module, file, ..*frame }));
         }
         self.perf_names |= other.perf_names;
+        self.about.merge(&other.about);
         let mut stacks: Vec<StackId> = Vec::with_capacity(other.stack_count());
         for (parent, frame) in other.stacks.iter() {
             let parent = parent.map(|parent| stacks[parent as usize]);
@@ -337,6 +352,7 @@ impl Profile {
         let tracks: Vec<_> = other.tracks.items().iter().map(|track| self.track(track.clone())).collect();
         for series in &other.series {
             let to = self.series_named(&series.name, series.unit.clone());
+            self.series[to].sampling = self.series[to].sampling.or(series.sampling);
             for row in &series.rows {
                 let stack = row.stack.map(|stack| stacks[stack.index()]);
                 self.push(to, Row { track: tracks[row.track.index()], stack, ..*row });

@@ -35,6 +35,13 @@ impl FeatureSection {
         (0..count).map(|_| string(&mut cursor)).collect()
     }
 
+    /// NRCPUS: how many processors were at work, of those that there were.
+    pub fn online_cpus(&self, endian: Endian) -> Result<u32> {
+        let mut cursor = self.cursor(endian);
+        cursor.u32("number of processors")?;
+        cursor.u32("number of processors online")
+    }
+
     /// BUILD_ID
     pub fn build_ids(&self, endian: Endian) -> Vec<BuildIdRecord<'_>> {
         let records = Records::new(&self.bytes, self.offset, endian);

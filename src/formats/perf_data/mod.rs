@@ -55,8 +55,9 @@ pub use walk::{RawRecord, Records, Stop};
 pub mod kind {
     pub use linux_perf_event_reader::constants::{
         PERF_RECORD_AUX as AUX, PERF_RECORD_BPF_EVENT as BPF_EVENT, PERF_RECORD_COMM as COMM, PERF_RECORD_EXIT as EXIT,
-        PERF_RECORD_FORK as FORK, PERF_RECORD_KSYMBOL as KSYMBOL, PERF_RECORD_LOST as LOST, PERF_RECORD_MMAP as MMAP,
-        PERF_RECORD_MMAP2 as MMAP2, PERF_RECORD_NAMESPACES as NAMESPACES, PERF_RECORD_SAMPLE as SAMPLE,
+        PERF_RECORD_FORK as FORK, PERF_RECORD_KSYMBOL as KSYMBOL, PERF_RECORD_LOST as LOST,
+        PERF_RECORD_LOST_SAMPLES as LOST_SAMPLES, PERF_RECORD_MMAP as MMAP, PERF_RECORD_MMAP2 as MMAP2,
+        PERF_RECORD_NAMESPACES as NAMESPACES, PERF_RECORD_SAMPLE as SAMPLE,
     };
     /// The first number that perf gives, not the kernel.
     pub const USER_START: u32 = linux_perf_event_reader::constants::PERF_RECORD_USER_TYPE_START;

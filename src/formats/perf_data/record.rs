@@ -10,6 +10,10 @@ use crate::model::process::{BuildId, CpuMode, TscConversion};
 use crate::model::{Addr, Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
+/// Of a LOST_SAMPLES record: a BPF filter dropped them (`PERF_RECORD_MISC_LOST_SAMPLES_BPF`,
+/// tools/lib/perf/include/perf/event.h).
+const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
+
 /// A record that is no sample, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record<'data> {
@@ -29,6 +33,10 @@ pub enum Record<'data> {
     TimeConv(TscConversion),
     /// The build ID of a file.
     BuildId(BuildIdRecord<'data>),
+    /// So many records found no room in the kernel's buffer.
+    Lost(u64),
+    /// So many samples were lost; the same loss may be told by LOST records, too.
+    LostSamples(u64),
     /// Any other, or one too short for its fields to be read.
     Other,
 }
@@ -190,6 +198,12 @@ impl<'data> Record<'data> {
             kind::EXIT => Self::Exit(task(body)?),
             kind::NAMESPACES => Self::Namespaces(namespaces(body)?),
             kind::KSYMBOL => Self::Ksymbol(ksymbol(body)?),
+            kind::LOST => {
+                body.u64("lost id")?;
+                Self::Lost(body.u64("lost records")?)
+            }
+            // What a filter of the user's dropped is not lost.
+            kind::LOST_SAMPLES if raw.misc & MISC_LOST_SAMPLES_BPF == 0 => Self::LostSamples(body.u64("lost samples")?),
             kind::TIME_CONV => Self::TimeConv(time_conv(body)?),
             kind::HEADER_BUILD_ID => Self::BuildId(build_id(raw, body)?),
             _ => Self::Other,

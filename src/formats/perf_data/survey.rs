@@ -23,6 +23,9 @@ pub struct RecordSurvey {
     threads: Threads,
     tsc: Option<TscConversion>,
     namespaces: PidNamespaces,
+    /// By LOST and by LOST_SAMPLES records: two accounts of one loss.
+    lost_records: u64,
+    lost_samples: u64,
     /// From HEADER_BUILD_ID records and the BUILD_ID feature, by path.
     build_ids: FxHashMap<Vec<u8>, BuildId>,
     skipped: Skipped,
@@ -35,6 +38,8 @@ impl Default for RecordSurvey {
             threads: Threads::default(),
             tsc: None,
             namespaces: PidNamespaces::default(),
+            lost_records: 0,
+            lost_samples: 0,
             build_ids: FxHashMap::default(),
             skipped: Skipped::new("record"),
         }
@@ -75,6 +80,8 @@ impl RecordSurvey {
                 unregistered: symbol.unregister,
             }),
             Record::Namespaces(record) => self.namespaces.told(&record),
+            Record::Lost(records) => self.lost_records = self.lost_records.saturating_add(records),
+            Record::LostSamples(samples) => self.lost_samples = self.lost_samples.saturating_add(samples),
             Record::TimeConv(tsc) => self.tsc = Some(tsc),
             Record::BuildId(record) => {
                 self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));
@@ -156,6 +163,7 @@ impl RecordSurvey {
         self.processes.machine = recording.machine();
         let release = recording.features.get(&Feature::OSRELEASE);
         self.processes.os_release = release.and_then(|feature| feature.string(endian).ok()).map(<[u8]>::to_vec);
+        self.processes.lost = self.lost_records.max(self.lost_samples);
         self.threads.settle();
         (self.processes, self.threads, self.skipped)
     }

@@ -12,6 +12,7 @@
 //! Tables       the same as a profile
 //! ```
 
+mod about;
 mod branches;
 mod counted;
 mod locator;
@@ -98,6 +99,7 @@ pub(super) fn push(
     let named = resolution.name(&samples.chains, job, warnings);
     let mut tables = Tables::new(survey.recording, &samples, &named, sink.keep());
     tables.profile.check()?;
+    tables.profile.about = about::about(&survey, &samples, options);
     if sink.in_batches() {
         resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
     } else {

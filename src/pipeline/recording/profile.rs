@@ -2,10 +2,12 @@
 
 use super::named::{FrameView, Named};
 use super::samples::{SampleRow, Samples};
-use crate::formats::perf_data::Recording;
+use crate::formats::perf_data::{Event, EventAttr, Recording};
 use crate::model::chains::PlaceId;
 use crate::model::runtimes::Tiers;
-use crate::model::stacks::{Frame, FrameId, FrameKind, Keep, Profile, Row, Series, StackId, TrackId, UNKNOWN, Unit};
+use crate::model::stacks::{
+    Frame, FrameId, FrameKind, Keep, Profile, Row, Sampling, Series, StackId, TrackId, UNKNOWN, Unit,
+};
 
 /// A profile with the stacks and threads of a recording, and the numbers that these have in it.
 #[derive(Debug)]
@@ -30,7 +32,7 @@ impl Tables {
             stacks.push(stack);
         }
         let tracks = samples.tracks.items().iter().map(|track| profile.track(track.clone())).collect();
-        profile.series = recording.events.iter().map(|event| series(&event.name)).collect();
+        profile.series = recording.events.iter().map(series).collect();
         Self { profile, stacks, tracks }
     }
 
@@ -50,11 +52,18 @@ impl Tables {
     }
 }
 
-fn series(name: &str) -> Series {
+fn series(event: &Event) -> Series {
+    let name = &event.name;
     let base = name.split([':', '/']).next().unwrap_or(name);
     // The periods of the two clocks are nanoseconds (kernel/events/core.c, perf_swevent_init_hrtimer).
     let unit = if matches!(base, "cpu-clock" | "task-clock") { Unit::Nanos } else { Unit::Named(base.to_owned()) };
-    Series { name: name.to_owned(), unit, rows: Vec::new() }
+    Series { name: name.to_owned(), unit, sampling: sampling(&event.attr), rows: Vec::new() }
+}
+
+/// How often it was to be sampled; perf writes 0 for counters that are only read.
+fn sampling(attr: &EventAttr) -> Option<Sampling> {
+    let sampling = if attr.is_frequency() { Sampling::Frequency } else { Sampling::Period };
+    Some(attr.period_or_frequency).filter(|often| *often != 0).map(sampling)
 }
 
 /// The frames of every place, outermost first.

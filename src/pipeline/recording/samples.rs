@@ -8,6 +8,7 @@ use super::counted::{Counted, Member, own};
 use super::locator::{FrameLocation, LocatedFrame, Locator, TRUNCATED_FRAME};
 use crate::error::{Result, Skipped, Warnings};
 use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Registers as SampledRegisters, Sample, kind};
+use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::filter::PlacedFilter;
 use crate::model::interner::{self, Interner};
@@ -79,6 +80,8 @@ pub(crate) struct Samples {
     sums: FxHashMap<(u32, u32, Option<ChainId>), u32>,
     /// In the order of the file.
     pub(crate) rows: Vec<SampleRow>,
+    /// When the samples were taken, from the first to the last.
+    pub(crate) sampled: Option<TimeExtent>,
     /// The stacks of all rows.
     pub(crate) chains: Chains<FrameLocation>,
     /// The threads of all rows.
@@ -96,7 +99,8 @@ impl Samples {
     pub(super) fn keeping(keep: Keep) -> Self {
         let (rows, branches, beside) = (Vec::new(), Vec::new(), Vec::new());
         let (chains, tracks, sums) = (Chains::default(), Interner::default(), FxHashMap::default());
-        Self { keep, sums, rows, chains, tracks, branches, beside, skipped: Skipped::new("sample") }
+        let skipped = Skipped::new("sample");
+        Self { keep, sums, rows, sampled: None, chains, tracks, branches, beside, skipped }
     }
 
     /// How many samples there are, whether each has a row or not.
@@ -135,6 +139,7 @@ impl Samples {
     /// Takes over a later chunk.
     pub(super) fn append(&mut self, mut chunk: Self) -> Result<()> {
         self.translate(&mut chunk)?.into_iter().for_each(|row| self.push(row));
+        self.sampled = about::joined(self.sampled, chunk.sampled);
         self.beside.extend(chunk.beside);
         self.skipped.append(chunk.skipped);
         Ok(())
@@ -285,6 +290,7 @@ impl<'a> Reading<'a> {
             let (time, cpu) = (sample.time, sample.cpu);
             SampleRow { event, track, time, period, count: 1, chain, cpu, branches }
         };
+        self.samples.sampled = about::joined(self.samples.sampled, sample.time.map(TimeExtent::at));
         let before = self.samples.rows.len();
         members.iter().filter(wanted).for_each(|member| self.samples.push(row(member)));
         if self.context.keep_beside {

@@ -43,7 +43,7 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
             });
         }
         let name = String::from_utf8_lossy(name).into_owned();
-        profile.series.push(Series { name, unit: Unit::Named("count".to_owned()), rows });
+        profile.series.push(Series { name, unit: Unit::Named("count".to_owned()), rows, ..Series::default() });
     }
     profile
 }

@@ -246,7 +246,7 @@ mod tests {
     use crate::error::Warnings;
     use crate::formats::callgrind::{read, sniff};
     use crate::formats::format::ReadOptions;
-    use crate::model::stacks::{FrameKind, Row, Series, Track, Unit};
+    use crate::model::stacks::{FrameKind, Row, Series, Track};
 
     #[test]
     fn stacks_become_functions_and_calls_and_come_back() {
@@ -269,7 +269,7 @@ mod tests {
             }
             rows.push(Row { track, stack, weight, count: 1, time: None });
         }
-        profile.series.push(Series { name: "cpu-clock".into(), unit: Unit::Samples, rows });
+        profile.series.push(Series { name: "cpu-clock".into(), rows, ..Series::default() });
         let mut out = Vec::new();
         write(&profile, &WriteOptions::default(), &mut out).unwrap();
         let text = String::from_utf8(out.clone()).unwrap();

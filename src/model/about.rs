@@ -1,0 +1,233 @@
+//! What is known of a profile as a whole: who was recorded, where, when and how, and what was mapped meanwhile.
+//!
+//! Readers fill what their format knows; writers put it where theirs has room. Nothing in it decides what a stack is
+//! called or weighs.
+
+use super::process::BuildId;
+use super::units::{Addr, Nanos, Pid};
+use std::collections::BTreeMap;
+
+/// What a profile says about itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// The command line, word by word: the recorder's with the program's behind it, or the program's alone.
+    pub command: Vec<Vec<u8>>,
+    /// The machine's name.
+    pub host: Option<Vec<u8>>,
+    /// Its processor, as `uname -m` says it.
+    pub arch: Option<Vec<u8>>,
+    /// Its kernel, as `uname -r` says it.
+    pub os_release: Option<Vec<u8>>,
+    /// How many processors it had at work.
+    pub cpus: Option<u32>,
+    /// What the wall clock said when the profile's own clock said 0: nanoseconds since 1970, to be added to times.
+    pub epoch: Option<i128>,
+    /// When samples were taken, on the profile's own clock: of those that count.
+    pub sampled: Option<TimeExtent>,
+    /// Samples that the recorder says were lost.
+    pub lost: u64,
+    /// The files of the frames, by the name that frames have as their module.
+    pub modules: BTreeMap<Vec<u8>, Module>,
+    /// The processes.
+    pub processes: BTreeMap<Pid, ProcessLife>,
+}
+
+/// From the first to the last of something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeExtent {
+    /// The first time.
+    pub first: Nanos,
+    /// The last time.
+    pub last: Nanos,
+}
+
+/// A file, or what stands for one, whose code was mapped.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Module {
+    /// Which version of the file it was.
+    pub build_id: Option<BuildId>,
+    /// Whether it is the kernel or a part of it.
+    pub is_kernel: bool,
+    /// Where its code was, in the order of the profile.
+    pub mapped: Vec<MappedRange>,
+}
+
+/// Where code of a module was in a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MappedRange {
+    /// Whose memory; -1 for the kernel.
+    pub pid: Pid,
+    /// Since when; 0 if it was there before.
+    pub time: Nanos,
+    /// First address.
+    pub addr: Addr,
+    /// Length in bytes.
+    pub len: u64,
+    /// Offset in the file of the first byte.
+    pub file_offset: u64,
+}
+
+/// A process from its start to its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessLife {
+    /// Who forked it, if that was seen.
+    pub parent: Option<Pid>,
+    /// When it was forked, if that was seen.
+    pub started: Option<Nanos>,
+    /// When it ended, if that was seen.
+    pub ended: Option<Nanos>,
+}
+
+impl TimeExtent {
+    /// That of one time.
+    pub fn at(time: Nanos) -> Self {
+        Self { first: time, last: time }
+    }
+
+    /// That of both.
+    pub fn with(self, other: Self) -> Self {
+        Self { first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
+
+    /// From the first to the last, in nanoseconds.
+    pub fn duration(self) -> u64 {
+        self.last.0.saturating_sub(self.first.0)
+    }
+}
+
+/// The extent of what both know.
+pub fn joined(one: Option<TimeExtent>, other: Option<TimeExtent>) -> Option<TimeExtent> {
+    one.into_iter().chain(other).reduce(TimeExtent::with)
+}
+
+impl About {
+    /// The program that was recorded, with its arguments: the command line without the recorder's own words. Empty if
+    /// it is not known, or only said how long others were recorded (`perf record -a sleep 5`).
+    pub fn program(&self) -> &[Vec<u8>] {
+        let Some(record) = self.command.iter().position(|word| word == b"record").filter(|at| *at <= 1) else {
+            return &self.command;
+        };
+        let mut rest = &self.command[record + 1..];
+        while let Some((word, behind)) = rest.split_first() {
+            if word == b"--" {
+                return behind;
+            }
+            if !word.starts_with(b"-") {
+                return rest;
+            }
+            if records_others(word) {
+                break;
+            }
+            let words = usize::from(takes_a_value(word));
+            rest = behind.get(words..).unwrap_or_default();
+        }
+        &[]
+    }
+
+    /// Takes over what another profile, read after this one, knows: of single things what this one does not know.
+    pub fn merge(&mut self, other: &Self) {
+        if self.command.is_empty() {
+            self.command.clone_from(&other.command);
+        }
+        self.host = self.host.take().or_else(|| other.host.clone());
+        self.arch = self.arch.take().or_else(|| other.arch.clone());
+        self.os_release = self.os_release.take().or_else(|| other.os_release.clone());
+        self.cpus = self.cpus.or(other.cpus);
+        self.epoch = self.epoch.or(other.epoch);
+        self.sampled = joined(self.sampled, other.sampled);
+        self.lost = self.lost.saturating_add(other.lost);
+        for (name, module) in &other.modules {
+            let of = self.modules.entry(name.clone()).or_default();
+            of.build_id = of.build_id.or(module.build_id);
+            of.is_kernel |= module.is_kernel;
+            of.mapped.extend(&module.mapped);
+        }
+        for (pid, process) in &other.processes {
+            self.processes.entry(*pid).or_insert_with(|| process.clone());
+        }
+    }
+}
+
+/// Whether this option of perf record names what is recorded, so that the program is not it.
+fn records_others(option: &[u8]) -> bool {
+    const LONG: &[&[u8]] = &[b"--all-cpus", b"--pid", b"--tid", b"--uid", b"--cpu"];
+    let letters = option.strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-")).unwrap_or_default();
+    // What stands behind a letter that takes a value is the value.
+    let flags = letters.iter().position(|letter| SHORT_WITH_VALUE.contains(letter)).map_or(letters.len(), |at| at + 1);
+    letters[..flags].iter().any(|letter| b"aptuC".contains(letter))
+        || LONG.iter().any(|long| option.strip_prefix(*long).is_some_and(|rest| rest.is_empty() || rest[0] == b'='))
+}
+
+/// Letters of perf record that take the word behind them, or the rest of their own, for their value.
+const SHORT_WITH_VALUE: &[u8] = b"eFcptuoCmkDjGrW";
+
+/// Whether perf record takes the word behind this option for the option's value (perf-record(1)).
+fn takes_a_value(option: &[u8]) -> bool {
+    const LONG: &[&str] = &[
+        "--event",
+        "--freq",
+        "--count",
+        "--pid",
+        "--tid",
+        "--uid",
+        "--output",
+        "--cpu",
+        "--mmap-pages",
+        "--clockid",
+        "--delay",
+        "--branch-filter",
+        "--cgroup",
+        "--realtime",
+        "--call-graph",
+        "--filter",
+        "--max-size",
+        "--control",
+        "--affinity",
+        "--switch-max-files",
+        "--vmlinux",
+        "--debuginfod",
+        "--num-thread-synthesize",
+    ];
+    match option {
+        [b'-', letter] => SHORT_WITH_VALUE.contains(letter),
+        // Several letters in one word: the last one may take a value (`-ge cycles`), if none before it does.
+        [b'-', first, letters @ .., last] if *first != b'-' => {
+            let before = std::iter::once(first).chain(letters);
+            SHORT_WITH_VALUE.contains(last) && before.into_iter().all(|letter| !SHORT_WITH_VALUE.contains(letter))
+        }
+        _ => LONG.iter().any(|long| long.as_bytes() == option),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(command: &str) -> String {
+        let command = command.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        let about = About { command, ..About::default() };
+        let words: Vec<_> = about.program().iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn the_recorders_own_words_are_not_the_program() {
+        assert_eq!(program("/usr/bin/perf record -k mono -F 999 -g -o x.data node -e 1"), "node -e 1");
+        assert_eq!(program("perf record --call-graph dwarf,4096 -ge cpu-clock -- php x.php"), "php x.php");
+        assert_eq!(program("perf record --call-graph=fp -F999 -e cycles ./a.out -g"), "./a.out -g");
+        assert_eq!(program("perf record -g -p 77"), "");
+        assert_eq!(program("perf record -F 99 -ag -- sleep 5"), "");
+        assert_eq!(program("perf record --pid=7 sleep 5"), "");
+        assert_eq!(program("perf record -eapt:x node -a"), "node -a");
+        assert_eq!(program("simpleperf x"), "simpleperf x");
+    }
+
+    #[test]
+    fn what_one_profile_does_not_know_the_other_tells() {
+        let at = |time| Some(TimeExtent::at(Nanos(time)));
+        let mut both = About { lost: 1, sampled: at(9), ..About::default() };
+        let host = Some(b"h".to_vec());
+        both.merge(&About { lost: 2, sampled: at(4), host: host.clone(), ..About::default() });
+        assert_eq!((both.lost, both.host, both.sampled.unwrap().duration()), (3, host, 5));
+    }
+}

@@ -1,0 +1,69 @@
+//! What a recording says of itself: its features, its processes and what they mapped.
+
+use super::options::RecordingOptions;
+use super::samples::Samples;
+use super::survey::Survey;
+use crate::formats::perf_data::{Feature, FeatureSection, Recording};
+use crate::model::Pid;
+use crate::model::about::{About, MappedRange, Module, ProcessLife};
+use crate::model::backing;
+use crate::model::process::{CpuMode, Mapping, Process};
+use crate::resolve::dso::{Dso, DsoKind};
+use std::collections::BTreeMap;
+
+/// Collects it; what was mapped only if addresses or lines are asked for, since nobody else can tell of it.
+pub(super) fn about(survey: &Survey<'_>, samples: &Samples, options: &RecordingOptions) -> About {
+    let recording = survey.recording;
+    let text = |feature| feature_of(recording, feature).and_then(|of| of.string(recording.header.endian).ok());
+    let with_modules = options.keep_addr || options.symbols.lines;
+    About {
+        command: command(recording),
+        host: text(Feature::HOSTNAME).map(<[u8]>::to_vec),
+        arch: text(Feature::ARCH).map(<[u8]>::to_vec),
+        os_release: survey.processes.os_release.clone(),
+        cpus: feature_of(recording, Feature::NRCPUS).and_then(|of| of.online_cpus(recording.header.endian).ok()),
+        epoch: survey.processes.clock.reference.map(|(wall, own)| i128::from(wall.0) - i128::from(own.0)),
+        sampled: samples.sampled,
+        lost: survey.processes.lost,
+        modules: if with_modules { modules(survey) } else { BTreeMap::new() },
+        processes: survey.processes.by_pid.iter().map(|(pid, process)| (*pid, life(process))).collect(),
+    }
+}
+
+fn feature_of(recording: &Recording, feature: Feature) -> Option<&FeatureSection> {
+    recording.features.get(&feature)
+}
+
+fn command(recording: &Recording) -> Vec<Vec<u8>> {
+    let words = feature_of(recording, Feature::CMDLINE).and_then(|of| of.strings(recording.header.endian).ok());
+    words.unwrap_or_default().into_iter().map(<[u8]>::to_vec).collect()
+}
+
+fn life(process: &Process) -> ProcessLife {
+    let (parent, started) = process.forked.unzip();
+    ProcessLife { parent, started, ended: process.exited }
+}
+
+/// Code of files, of the vdso and of the kernel, under the names that frames have as their modules.
+fn modules(survey: &Survey<'_>) -> BTreeMap<Vec<u8>, Module> {
+    let mut modules: BTreeMap<Vec<u8>, Module> = BTreeMap::new();
+    for (&pid, process) in &survey.processes.by_pid {
+        for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
+            let is_kernel = mapping.cpumode == CpuMode::Kernel;
+            if !is_kernel && Dso::kind_of_user_path(&mapping.path) == DsoKind::Anonymous {
+                continue;
+            }
+            let name = if is_kernel { backing::split_reference_symbol(&mapping.path).0 } else { &mapping.path };
+            let module = modules.entry(name.to_vec()).or_default();
+            module.build_id = module.build_id.or(mapping.build_id);
+            module.is_kernel |= is_kernel;
+            module.mapped.push(range(pid, mapping));
+        }
+    }
+    modules
+}
+
+fn range(pid: Pid, mapping: &Mapping) -> MappedRange {
+    let Mapping { time, addr, len, pgoff, .. } = *mapping;
+    MappedRange { pid, time, addr, len, file_offset: pgoff }
+}
