@@ -13,6 +13,7 @@ pub mod interner;
 pub mod jit_names;
 pub mod label;
 pub mod prefix_tree;
+pub mod printable;
 pub mod process;
 pub mod programs;
 pub mod ranges;
