@@ -5,10 +5,12 @@ use super::intervals::IntervalArgs;
 use crate::formats::format::Detail;
 use crate::io::{InPath, OutPath};
 use crate::model::filter::{Bound, Filter, TimeRange};
+use crate::model::jit_names::JitNames;
 use crate::model::stacks::Weight;
 use crate::model::{Nanos, Pid, Tid};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::default_input;
+use crate::pipeline::sink::Naming;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::resolve::symbols::files::SearchOptions;
@@ -43,9 +45,16 @@ pub(super) struct InputArgs {
     /// the first to the last sample (repeatable)
     #[arg(long, value_name = "A,B|A%-B%", value_parser = time_range, help_heading = "What counts")]
     time: Vec<TimeRange>,
-    /// How names of JIT code are written
-    #[arg(long, value_enum, default_value_t = JitNames::Raw, value_name = "HOW")]
-    jit_names: JitNames,
+    /// How names of JIT code are written [default: raw; pretty in flame graphs of perf.data and perf script's text]
+    #[arg(long, value_enum, value_name = "HOW")]
+    jit_names: Option<JitNamesName>,
+    /// One function is one, whatever tiers of its runtime ran it, by its pretty name [default: in flame graphs of
+    /// perf.data and perf script's text]
+    #[arg(long, conflicts_with = "no_merge_tiers")]
+    merge_tiers: bool,
+    /// The code of each tier is a function by itself
+    #[arg(long)]
+    no_merge_tiers: bool,
     #[command(flatten)]
     intervals: IntervalArgs,
     /// Tell the branches that the processor recorded (perf record -b), above the callers: where each went and where it
@@ -96,10 +105,10 @@ impl From<SymbolArgs> for SymbolOptions {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum JitNames {
+enum JitNamesName {
     /// As the runtime wrote them
     Raw,
-    /// As people do: Java signatures, V8's tiers, CPython's and Wasm's prefixes
+    /// As people do: Java signatures, V8's tiers, CPython's and Wasm's prefixes; of paths the file
     Pretty,
 }
 
@@ -142,8 +151,26 @@ impl WeightArgs {
 }
 
 impl InputArgs {
+    /// How names of JIT code are written where nothing is asked for, and where something is.
+    pub(super) fn naming(&self, usual: Naming) -> Naming {
+        match (self.jit_names, self.merge_tiers, self.no_merge_tiers) {
+            // Names as the runtime wrote them tell their tiers.
+            (Some(JitNamesName::Raw), false, _) => JitNames::Raw.into(),
+            (_, true, _) => JitNames::Merged.into(),
+            (Some(JitNamesName::Pretty), _, true) => JitNames::Pretty.into(),
+            (Some(JitNamesName::Pretty), _, false) => {
+                Naming { resolved: usual.resolved.max(JitNames::Pretty), given: JitNames::Pretty }
+            }
+            (None, _, true) => {
+                Naming { resolved: usual.resolved.min(JitNames::Pretty), given: usual.given.min(JitNames::Pretty) }
+            }
+            (None, _, false) => usual,
+        }
+    }
+
     /// The inputs, and how to read them for writers that need so much of a frame.
     pub(super) fn checked(self, detail: Detail, by_cpu: bool) -> (Vec<InPath>, LoadOptions) {
+        let jit_names = self.naming(Naming::default());
         let inputs = match self.inputs.len() {
             0 => vec![default_input()],
             _ => self.inputs.into_iter().map(InPath::from).collect(),
@@ -161,7 +188,7 @@ impl InputArgs {
             by_cpu: by_cpu || !filter.cpu.is_empty(),
             filter,
             detail,
-            pretty_jit_names: self.jit_names == JitNames::Pretty,
+            jit_names,
             branch_stack: self.branch_stack,
             max_stack: self.max_stack.map(NonZeroUsize::get),
             kernel: KernelOptions { kallsyms: self.symbols.kallsyms.clone(), ..KernelOptions::default() },
@@ -216,6 +243,37 @@ fn seconds(text: &str) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        input: InputArgs,
+    }
+
+    fn naming(words: &str, usual: Naming) -> Naming {
+        let words = ["x"].into_iter().chain(words.split_whitespace());
+        <Line as clap::Parser>::parse_from(words).input.naming(usual)
+    }
+
+    #[test]
+    fn names_of_jit_code_are_as_asked_for_or_as_usual() {
+        let (all, picture) = (Naming::default(), Naming { resolved: JitNames::Merged, given: JitNames::Raw });
+        for (words, of_all, of_picture) in [
+            ("", all, picture),
+            ("--jit-names raw", JitNames::Raw.into(), JitNames::Raw.into()),
+            ("--jit-names raw --no-merge-tiers", JitNames::Raw.into(), JitNames::Raw.into()),
+            ("--no-merge-tiers", all, Naming { resolved: JitNames::Pretty, given: JitNames::Raw }),
+            ("--merge-tiers", JitNames::Merged.into(), JitNames::Merged.into()),
+            ("--merge-tiers --jit-names pretty", JitNames::Merged.into(), JitNames::Merged.into()),
+            (
+                "--jit-names pretty",
+                JitNames::Pretty.into(),
+                Naming { resolved: JitNames::Merged, given: JitNames::Pretty },
+            ),
+        ] {
+            assert_eq!((naming(words, all), naming(words, picture)), (of_all, of_picture), "{words}");
+        }
+    }
 
     #[test]
     fn stretches_of_time() {

@@ -21,6 +21,7 @@ pub mod runtimes;
 pub mod stacks;
 pub mod threads;
 pub mod tier;
+pub mod tier_shares;
 pub mod timeline;
 pub mod units;
 

@@ -4,7 +4,7 @@ use super::job::{Job, Outcome};
 use super::open::{Opened, shown};
 use super::recording::{self, RecordingOptions};
 use super::script_text;
-use super::sink::{Sink, Whole};
+use super::sink::{Naming, Sink, Whole};
 use super::spans::read_spans;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::{Detail, Format, Read, ReadOptions};
@@ -24,8 +24,8 @@ pub struct LoadOptions {
     pub filter: Filter,
     /// How much of a frame is needed.
     pub detail: Detail,
-    /// Whether the names of JIT code are made readable.
-    pub pretty_jit_names: bool,
+    /// How names of JIT code are written.
+    pub jit_names: Naming,
     /// Whether samples of different processors are kept apart.
     pub by_cpu: bool,
     /// Whether the last branches are told above the callers.
@@ -56,7 +56,7 @@ pub(crate) fn load_opened(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
-    let mut whole = Whole::new(keep, options.pretty_jit_names);
+    let mut whole = Whole::new(keep, options.jit_names);
     run_opened(first, inputs, options, &mut whole, job, outcome)?;
     let mut whole = whole.into_profile();
     whole.check()?;

@@ -1,8 +1,8 @@
 //! Where the rows of a profile go: into a sum, in order of time, or on in batches.
 
 use crate::error::Result;
-use crate::model::jit_names;
-use crate::model::stacks::{Frame, FrameKind, Keep, Profile};
+use crate::model::jit_names::{JitNames, ReadableNames};
+use crate::model::stacks::{FrameKind, Keep, Profile};
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
@@ -21,19 +21,41 @@ pub trait Sink {
     fn take(&mut self, rows: &mut Profile) -> Result<()>;
 }
 
+/// How names of JIT code are written, by where they come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Naming {
+    /// Of what was resolved: perf.data, perf script's text.
+    pub resolved: JitNames,
+    /// Of what came with its names, such as folded stacks.
+    pub given: JitNames,
+}
+
+impl From<JitNames> for Naming {
+    /// Wherever they come from.
+    fn from(names: JitNames) -> Self {
+        Self { resolved: names, given: names }
+    }
+}
+
+impl Naming {
+    fn of(self, profile: &Profile) -> JitNames {
+        if profile.perf_names { self.resolved } else { self.given }
+    }
+}
+
 /// All rows in one profile: as sums, or each in order of time.
 #[derive(Debug)]
 pub struct Whole {
     profile: Profile,
     keep: Keep,
-    pretty_jit_names: bool,
+    naming: Naming,
     is_empty: bool,
 }
 
 impl Whole {
     /// No rows yet.
-    pub fn new(keep: Keep, pretty_jit_names: bool) -> Self {
-        Self { profile: Profile::keeping(keep), keep, pretty_jit_names, is_empty: true }
+    pub fn new(keep: Keep, naming: Naming) -> Self {
+        Self { profile: Profile::keeping(keep), keep, naming, is_empty: true }
     }
 
     /// What was taken.
@@ -48,19 +70,23 @@ impl Sink for Whole {
     }
 
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
-        if std::mem::take(&mut self.is_empty) && !self.pretty_jit_names {
+        let names = self.naming.of(rows);
+        if std::mem::take(&mut self.is_empty) && names == JitNames::Raw {
             self.profile = std::mem::take(rows);
             return Ok(());
         }
-        self.profile.merge_renamed(rows, |frame, name| renamed(frame, name, self.pretty_jit_names));
+        if names == JitNames::Raw {
+            self.profile.merge(rows);
+            return Ok(());
+        }
+        let jit = rows.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
+        let jit = jit.map(|(_, frame)| rows.name_of(frame.name));
+        let readable = ReadableNames::new(jit, names == JitNames::Merged);
+        self.profile.merge_renamed(rows, |frame, name| match frame.kind {
+            FrameKind::Jit => readable.of(name),
+            _ => Cow::Borrowed(name),
+        });
         Ok(())
-    }
-}
-
-fn renamed<'n>(frame: &Frame, name: &'n [u8], pretty_jit_names: bool) -> Cow<'n, [u8]> {
-    match frame.kind {
-        FrameKind::Jit if pretty_jit_names => jit_names::pretty(name),
-        _ => Cow::Borrowed(name),
     }
 }
 
