@@ -18,6 +18,7 @@ pub mod process;
 pub mod programs;
 pub mod ranges;
 pub mod runtimes;
+pub mod significance;
 pub mod stacks;
 pub mod threads;
 pub mod tier;
