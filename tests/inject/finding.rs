@@ -8,6 +8,7 @@ use super::support::perf_data::{Event, Mmap, Stamp};
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
 use std::path::Path;
+use std::process::Command;
 
 fn dump(name: &'static [u8]) -> Vec<u8> {
     let mut dump = JitDump::new(PID);
@@ -29,6 +30,17 @@ fn a_process_without_a_marker_is_looked_for_by_its_number() {
     assert_eq!(unmarked().file("jit-77.dump", &dump(b"beside")).inject(&[]), (vec!["beside".to_owned()], vec![]));
     let map = format!("{AT:x} 40 mapped\n");
     assert_eq!(unmarked().file("perf-77.map", map.as_bytes()).inject(&[]), (vec!["mapped".to_owned()], vec![]));
+}
+
+#[test]
+fn code_that_a_map_alone_names_is_named_to_jitgraft_too_when_it_is_injected() {
+    let map = format!("{AT:x} 40 mapped\n");
+    let (dir, _) = unmarked().file("perf-77.map", map.as_bytes()).inject_into(&[]);
+    fs::remove_file(dir.path().join("perf-77.map")).unwrap();
+    let mut collapse = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    let folded = collapse.arg("collapse").arg(dir.path().join("out.data")).output().unwrap();
+    let folded = String::from_utf8(folded.stdout).unwrap();
+    assert!(folded.contains(";mapped "), "{folded}");
 }
 
 #[test]

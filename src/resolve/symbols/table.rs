@@ -251,8 +251,10 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     let mut sections = Vec::new();
     for section in object.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
-        if sh_flags.contains(elf::SHF_EXECINSTR) {
-            let text = section.name().is_ok_and(|name| name.contains("text"));
+        let text = section.name().is_ok_and(|name| name.contains("text"));
+        // An image of code whose bytes nobody wrote down has a section for it that is not marked executable.
+        let without_bytes = text && section.file_range().is_none();
+        if sh_flags.contains(elf::SHF_EXECINSTR) || without_bytes {
             let at = section.index().0;
             sections.resize(sections.len().max(at + 1), None);
             sections[at] = Some(CodeSection { end: section.address().saturating_add(section.size()), text });
