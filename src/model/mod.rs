@@ -1,5 +1,6 @@
 //! The neutral middle: what readers fill and writers get. No I/O, no formats, no threads.
 
+pub mod abi;
 pub mod about;
 pub mod ancestry;
 pub mod backing;

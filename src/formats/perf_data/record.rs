@@ -6,6 +6,7 @@ use super::{RawRecord, SampleId, kind};
 use crate::error::Result;
 use crate::formats::byte_writer::ByteWriter;
 use crate::formats::cursor::{Cursor, Endian};
+use crate::model::abi::PROT_EXEC;
 use crate::model::process::{BuildId, CpuMode, TscConversion};
 use crate::model::{Addr, Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
@@ -71,7 +72,6 @@ pub struct Mmap<'data> {
 impl Mmap<'_> {
     /// Whether code can run in it: not marked as data, and PROT_EXEC as far as recorded.
     pub fn executable(&self) -> bool {
-        const PROT_EXEC: u32 = 4;
         !self.data && self.prot.is_none_or(|prot| prot & PROT_EXEC != 0)
     }
 }

@@ -11,9 +11,10 @@ use super::walk::{RawRecord, Records};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::cursor::{Cursor, Endian};
 use crate::model::Nanos;
+use crate::model::abi;
 use crate::model::process::{Clock, TscConversion};
 use linux_perf_data::Feature;
-use linux_perf_event_reader::constants as abi;
+use linux_perf_event_reader::constants as event_abi;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -234,9 +235,9 @@ impl Recording {
             return self.sample_id(record)?.time;
         }
         let sample_type = self.events.get(self.event_of(record)?)?.attr.sample_type;
-        let before = abi::PERF_SAMPLE_IDENTIFIER | abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_TID;
+        let before = event_abi::PERF_SAMPLE_IDENTIFIER | event_abi::PERF_SAMPLE_IP | event_abi::PERF_SAMPLE_TID;
         let at = 8 + (sample_type & before).count_ones() as usize * 8;
-        let has = sample_type & abi::PERF_SAMPLE_TIME != 0;
+        let has = sample_type & event_abi::PERF_SAMPLE_TIME != 0;
         let bytes = record.bytes.get(at..).filter(|_| has)?;
         Cursor::new(bytes, 0, record.endian).u64("time").ok().map(Nanos)
     }
@@ -266,17 +267,17 @@ impl Recording {
     pub fn machine(&self) -> Option<u16> {
         let feature = self.features.get(&Feature::ARCH)?;
         Some(match feature.string(self.header.endian).ok()? {
-            b"x86_64" => 62,
-            b"i386" | b"i486" | b"i586" | b"i686" => 3,
-            b"aarch64" | b"arm64" | b"aarch64_be" => 183,
-            arch if arch.starts_with(b"arm") => 40,
-            arch if arch.starts_with(b"ppc64") => 21,
-            arch if arch.starts_with(b"ppc") => 20,
-            b"s390x" | b"s390" => 22,
-            arch if arch.starts_with(b"riscv") => 243,
-            arch if arch.starts_with(b"mips") => 8,
-            arch if arch.starts_with(b"loongarch") => 258,
-            arch if arch.starts_with(b"sparc") => 43,
+            b"x86_64" => abi::EM_X86_64,
+            b"i386" | b"i486" | b"i586" | b"i686" => abi::EM_386,
+            b"aarch64" | b"arm64" | b"aarch64_be" => abi::EM_AARCH64,
+            arch if arch.starts_with(b"arm") => abi::EM_ARM,
+            arch if arch.starts_with(b"ppc64") => abi::EM_PPC64,
+            arch if arch.starts_with(b"ppc") => abi::EM_PPC,
+            b"s390x" | b"s390" => abi::EM_S390,
+            arch if arch.starts_with(b"riscv") => abi::EM_RISCV,
+            arch if arch.starts_with(b"mips") => abi::EM_MIPS,
+            arch if arch.starts_with(b"loongarch") => abi::EM_LOONGARCH,
+            arch if arch.starts_with(b"sparc") => abi::EM_SPARCV9,
             _ => return None,
         })
     }
@@ -319,20 +320,23 @@ fn words(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {
 
 /// Where a sample has its event's id, from the record's start.
 fn sample_id_position(sample_type: u64) -> Option<usize> {
-    if sample_type & abi::PERF_SAMPLE_IDENTIFIER != 0 {
+    if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);
     }
-    let before = abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_TID | abi::PERF_SAMPLE_TIME | abi::PERF_SAMPLE_ADDR;
+    let before = event_abi::PERF_SAMPLE_IP
+        | event_abi::PERF_SAMPLE_TID
+        | event_abi::PERF_SAMPLE_TIME
+        | event_abi::PERF_SAMPLE_ADDR;
     let at = 8 + (sample_type & before).count_ones() as usize * 8;
-    (sample_type & abi::PERF_SAMPLE_ID != 0).then_some(at)
+    (sample_type & event_abi::PERF_SAMPLE_ID != 0).then_some(at)
 }
 
 /// Where a trailer has its event's id, from the record's end.
 fn trailer_id_position(sample_type: u64) -> Option<usize> {
-    if sample_type & abi::PERF_SAMPLE_IDENTIFIER != 0 {
+    if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);
     }
-    let behind = abi::PERF_SAMPLE_STREAM_ID | abi::PERF_SAMPLE_CPU;
+    let behind = event_abi::PERF_SAMPLE_STREAM_ID | event_abi::PERF_SAMPLE_CPU;
     let from_end = 8 + (sample_type & behind).count_ones() as usize * 8;
-    (sample_type & abi::PERF_SAMPLE_ID != 0).then_some(from_end)
+    (sample_type & event_abi::PERF_SAMPLE_ID != 0).then_some(from_end)
 }

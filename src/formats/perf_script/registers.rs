@@ -6,6 +6,7 @@
 //! ```
 
 use super::write::put;
+use crate::model::abi::{EM_386, EM_AARCH64, EM_X86_64};
 
 /// The registers of a sample.
 #[derive(Debug, Clone, Copy)]
@@ -19,10 +20,6 @@ pub struct RegisterLine<'a> {
     /// Their values, the lowest bit's first.
     pub values: &'a [u64],
 }
-
-const EM_AARCH64: u16 = 183;
-const EM_386: u16 = 3;
-const EM_X86_64: u16 = 62;
 
 /// By bit: `PERF_REG_X86_*` in arch/x86/include/uapi/asm/perf_regs.h.
 const X86: [&str; 24] = [

@@ -11,6 +11,7 @@ use super::survey::Survey;
 use crate::error::{Result, Warnings};
 use crate::formats::perf_data::Recording;
 use crate::model::Nanos;
+use crate::model::abi::EM_X86_64;
 use crate::model::chains::Chains;
 use crate::model::process::Processes;
 use crate::model::programs::Programs;
@@ -26,9 +27,6 @@ use crate::resolve::unwind::registers::Machine;
 use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
 use crate::sources::{self, Account, Kind};
 use std::os::unix::ffi::OsStringExt;
-
-/// What most recordings are of, where they do not say.
-const EM_X86_64: u16 = 62;
 
 /// All that is known of addresses: what was mapped, the JIT code, the files that are here.
 #[derive(Debug)]
@@ -63,6 +61,7 @@ impl<'a> Resolution<'a> {
 
     /// The processor, as ELF's `e_machine`.
     pub(crate) fn machine(&self) -> u16 {
+        // What most recordings are of, where they do not say.
         self.survey.processes.machine.unwrap_or(EM_X86_64)
     }
 

@@ -12,14 +12,12 @@ use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::error::{Warning, Warnings};
 use crate::formats::elf_image::AuxMapping;
 use crate::formats::perf_data::{Edit, Mmap, Records, Sample, SampleId};
+use crate::model::abi::{MAP_PRIVATE, PROT_READ_EXEC};
 use crate::model::process::{CpuMode, Mapping};
 use crate::model::{Addr, Nanos, Pid};
 use rustc_hash::FxHashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-const PROT_READ_EXEC: u32 = 1 | 4;
-const MAP_PRIVATE: u32 = 2;
 
 /// The edits that insert the mapping records: in the order of the stream, but for those of [`AuxMapping`]s.
 pub(super) fn insertions(

@@ -2,11 +2,9 @@
 
 use super::SurveyedRecording;
 use crate::commands::inject::options::InjectContext;
+use crate::model::abi::EM_X86_64;
 use crate::resolve::code_map::CodeMap;
 use crate::sources::{self, Account, Found};
-
-/// `e_machine` of most recordings, where they do not say.
-const EM_X86_64: u16 = 62;
 
 /// What the sources of a recording's JIT code have.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::formats::cursor::Endian;
 use crate::formats::perf_data::{Edit, Mmap, RawRecord, Record, Records, kind, record};
 use crate::model::Nanos;
+use crate::model::abi::{MAP_PRIVATE, PROT_READ_EXEC};
 use crate::model::process::{BuildId, CpuMode};
 use crate::resolve::dso::{Dso, DsoKind};
 use finder::BuildIdFinder;
@@ -115,8 +116,6 @@ fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
 
 /// The same record as MMAP2 with a build ID.
 fn with_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
-    const PROT_READ_EXEC: u32 = 1 | 4;
-    const MAP_PRIVATE: u32 = 2;
     let (prot, flags) = (mmap.prot.unwrap_or(PROT_READ_EXEC), mmap.flags.unwrap_or(MAP_PRIVATE));
     let mmap = Mmap { build_id: Some(id), prot: Some(prot), flags: Some(flags), ..mmap };
     let trailer = input.recording.sample_id(raw);

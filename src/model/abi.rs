@@ -1,0 +1,34 @@
+//! Numbers of Linux's binary interface that more than one room needs: processors (`e_machine`,
+//! include/uapi/linux/elf-em.h) and what memory is mapped for (include/uapi/asm-generic/mman-common.h).
+
+/// 32-bit x86
+pub const EM_386: u16 = 3;
+/// 32-bit MIPS
+pub const EM_MIPS: u16 = 8;
+/// 32-bit PowerPC
+pub const EM_PPC: u16 = 20;
+/// 64-bit PowerPC
+pub const EM_PPC64: u16 = 21;
+/// IBM's z/Architecture
+pub const EM_S390: u16 = 22;
+/// 32-bit Arm
+pub const EM_ARM: u16 = 40;
+/// 64-bit SPARC
+pub const EM_SPARCV9: u16 = 43;
+/// x86-64
+pub const EM_X86_64: u16 = 62;
+/// 64-bit Arm
+pub const EM_AARCH64: u16 = 183;
+/// RISC-V of either width
+pub const EM_RISCV: u16 = 243;
+/// LoongArch
+pub const EM_LOONGARCH: u16 = 258;
+
+/// Memory may be read.
+pub const PROT_READ: u32 = 1;
+/// Memory may be executed.
+pub const PROT_EXEC: u32 = 4;
+/// What is written to the memory is not written to the file.
+pub const MAP_PRIVATE: u32 = 2;
+/// What code of files is mapped for, usually.
+pub const PROT_READ_EXEC: u32 = PROT_READ | PROT_EXEC;
