@@ -5,6 +5,10 @@
 //! samples of the others are left out.
 //! See <https://github.com/firefox-devtools/profiler/blob/main/docs-developer/processed-profile-format.md>.
 
+mod read;
+
+pub use read::{read, sniff};
+
 use super::format::WriteOptions;
 use crate::error::{Error, Result};
 use crate::model::label;

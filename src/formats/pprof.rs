@@ -4,6 +4,12 @@
 //! Field numbers are those of
 //! <https://github.com/google/pprof/blob/main/proto/profile.proto>; only fields that are written are here.
 
+mod fields;
+mod read;
+mod tables;
+
+pub use read::{read, sniff};
+
 use super::format::WriteOptions;
 use crate::error::Result;
 use crate::model::label;

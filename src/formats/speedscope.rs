@@ -3,6 +3,10 @@
 //! Samples with times stand in their order, so that speedscope's "Time Order" view means something.
 //! See <https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts>.
 
+mod read;
+
+pub use read::{read, sniff};
+
 use super::format::WriteOptions;
 use crate::error::Result;
 use crate::model::label;

@@ -13,6 +13,7 @@ pub mod functions;
 pub mod interner;
 pub mod jit_names;
 pub mod label;
+pub mod named_frames;
 pub mod prefix_tree;
 pub mod printable;
 pub mod process;

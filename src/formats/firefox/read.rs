@@ -1,0 +1,359 @@
+//! Reading Firefox Profiler's processed profile: what its page saves, what samply and we write.
+//!
+//! Tables are columns, and numbers in them are rows of other tables: a sample has a stack, a stack its caller's stack
+//! and a frame, a frame its function, a function its name and its resource, a resource its library. Old files have the
+//! tables in each thread, newer ones in `shared`; libraries moved from threads to the file. Times are milliseconds,
+//! one by one or each since the one before.
+
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::model::named_frames::{NamedFrames, Told};
+use crate::model::stacks::{FrameId, FrameKind, Profile, Row, StackId, Track, TrackId, Unit};
+use crate::model::{Nanos, Pid, Tid};
+use serde::Deserialize;
+
+/// Whether an input begins as such a file does.
+pub fn sniff(head: &[u8]) -> bool {
+    let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
+    let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
+    members.trim_ascii_start().starts_with(b"\"") && has(b"\"preprocessedProfileVersion\"")
+}
+
+/// Numbers of a table's column, `null` where there is none.
+type Column = Vec<Option<f64>>;
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    meta: Meta,
+    #[serde(default)]
+    libs: Vec<Lib>,
+    #[serde(default)]
+    shared: Tables,
+    threads: Vec<Thread>,
+}
+
+#[derive(Deserialize, Default)]
+struct Meta {
+    #[serde(default)]
+    categories: Vec<NamedCategory>,
+}
+
+#[derive(Deserialize)]
+struct NamedCategory {
+    name: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Lib {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    path: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Thread {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    process_name: Option<String>,
+    #[serde(default)]
+    pid: Number,
+    #[serde(default)]
+    tid: Number,
+    #[serde(default)]
+    libs: Vec<Lib>,
+    samples: Samples,
+    #[serde(flatten)]
+    tables: Tables,
+}
+
+/// A process's or thread's number: a number or a text, which may go on behind it where it was used again.
+#[derive(Deserialize, Default)]
+#[serde(untagged)]
+enum Number {
+    #[default]
+    None,
+    Whole(f64),
+    Text(String),
+}
+
+impl Number {
+    fn get(&self) -> Option<i32> {
+        match self {
+            Self::None => None,
+            Self::Whole(number) => Some(*number as i32),
+            Self::Text(text) => text.split('.').next()?.parse().ok(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Samples {
+    #[serde(default)]
+    stack: Column,
+    #[serde(default)]
+    time: Option<Column>,
+    #[serde(default)]
+    time_deltas: Option<Column>,
+    #[serde(default)]
+    weight: Option<Column>,
+    #[serde(default)]
+    weight_type: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Tables {
+    string_array: Option<Vec<String>>,
+    stack_table: Option<StackTable>,
+    frame_table: Option<FrameTable>,
+    func_table: Option<FuncTable>,
+    resource_table: Option<ResourceTable>,
+    native_symbols: Option<NativeSymbols>,
+    sources: Option<Sources>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct StackTable {
+    frame: Column,
+    prefix: Column,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct FrameTable {
+    func: Column,
+    address: Column,
+    inline_depth: Column,
+    category: Column,
+    native_symbol: Column,
+    line: Column,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct FuncTable {
+    name: Column,
+    #[serde(rename = "isJS")]
+    is_js: Vec<bool>,
+    resource: Column,
+    file_name: Column,
+    source: Column,
+    line_number: Column,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ResourceTable {
+    lib: Column,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct NativeSymbols {
+    lib_index: Column,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Sources {
+    filename: Column,
+}
+
+/// A number of a column, if it is one that can be a row.
+fn row(column: &[Option<f64>], at: usize) -> Option<usize> {
+    let number = column.get(at).copied().flatten()?;
+    (number >= 0.0 && number < f64::from(u32::MAX)).then_some(number as usize)
+}
+
+/// Reads the samples of all threads.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let file: File =
+        serde_json::from_slice(bytes).map_err(|error| Error::new("is no whole Firefox profile").because(error))?;
+    let mut profile = Profile::keeping(options.keep);
+    let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("sample"));
+    let mut shared: Option<Vec<Option<StackId>>> = None;
+    for thread in &file.threads {
+        let own;
+        let stacks = match (&thread.tables.stack_table, &shared) {
+            (None, Some(shared)) => shared,
+            (None, None) => shared.insert(Resolving::of(&file, thread).stacks(&mut named, &mut profile)),
+            (Some(_), _) => {
+                own = Resolving::of(&file, thread).stacks(&mut named, &mut profile);
+                &own
+            }
+        };
+        let track = profile.track(thread.track());
+        thread.samples.push(stacks, track, &mut profile, &mut skipped);
+    }
+    warnings.extend(skipped.into_warning());
+    Ok(profile)
+}
+
+impl Thread {
+    fn track(&self) -> Track {
+        let process = self.process_name.as_deref().unwrap_or_default();
+        let name = if self.name.is_empty() { process } else { &self.name };
+        Track { comm: name.as_bytes().to_vec(), pid: self.pid.get().map(Pid), tid: self.tid.get().map(Tid), cpu: None }
+    }
+}
+
+/// The tables that a thread's stacks are found in.
+struct Resolving<'f> {
+    categories: &'f [NamedCategory],
+    libs: &'f [Lib],
+    strings: &'f [String],
+    stacks: Option<&'f StackTable>,
+    frames: Option<&'f FrameTable>,
+    funcs: Option<&'f FuncTable>,
+    resources: Option<&'f ResourceTable>,
+    symbols: Option<&'f NativeSymbols>,
+    sources: Option<&'f Sources>,
+}
+
+impl<'f> Resolving<'f> {
+    fn of(file: &'f File, thread: &'f Thread) -> Self {
+        let (own, shared) = (&thread.tables, &file.shared);
+        Self {
+            categories: &file.meta.categories,
+            libs: if thread.libs.is_empty() { &file.libs } else { &thread.libs },
+            strings: own.string_array.as_ref().or(shared.string_array.as_ref()).map_or(&[], Vec::as_slice),
+            stacks: own.stack_table.as_ref().or(shared.stack_table.as_ref()),
+            frames: own.frame_table.as_ref().or(shared.frame_table.as_ref()),
+            funcs: own.func_table.as_ref().or(shared.func_table.as_ref()),
+            resources: own.resource_table.as_ref().or(shared.resource_table.as_ref()),
+            symbols: own.native_symbols.as_ref().or(shared.native_symbols.as_ref()),
+            sources: own.sources.as_ref().or(shared.sources.as_ref()),
+        }
+    }
+
+    /// The stack of each row of the table of stacks; `None` where the row refers to nothing before it.
+    fn stacks(&self, named: &mut NamedFrames, profile: &mut Profile) -> Vec<Option<StackId>> {
+        let frames = self.frames(named, profile);
+        let Some(table) = self.stacks else { return Vec::new() };
+        let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(table.frame.len());
+        for at in 0..table.frame.len() {
+            let frame = row(&table.frame, at).and_then(|frame| frames.get(frame)).copied();
+            let stack = match (frame, table.prefix.get(at).copied().flatten()) {
+                (Some(frame), None) => Some(profile.stack(None, frame)),
+                // A caller stands before its callees.
+                (Some(frame), Some(_)) => {
+                    let caller = row(&table.prefix, at).and_then(|caller| stacks.get(caller).copied().flatten());
+                    caller.map(|caller| profile.stack(Some(caller), frame))
+                }
+                (None, _) => None,
+            };
+            stacks.push(stack);
+        }
+        stacks
+    }
+
+    fn frames(&self, named: &mut NamedFrames, profile: &mut Profile) -> Vec<FrameId> {
+        let Some(table) = self.frames else { return Vec::new() };
+        (0..table.func.len()).map(|at| named.frame(profile, self.told(table, at))).collect()
+    }
+
+    fn told(&self, table: &FrameTable, at: usize) -> Told<'f> {
+        let of = |column: Option<&'f Column>, at: Option<usize>| row(column?, at?);
+        let func = row(&table.func, at);
+        let funcs = self.funcs;
+        let resource = of(funcs.map(|funcs| &funcs.resource), func);
+        let symbol = row(&table.native_symbol, at);
+        let lib = of(self.resources.map(|table| &table.lib), resource)
+            .or_else(|| of(self.symbols.map(|table| &table.lib_index), symbol));
+        let source = of(funcs.map(|funcs| &funcs.source), func);
+        let file = of(self.sources.map(|table| &table.filename), source)
+            .or_else(|| of(funcs.map(|funcs| &funcs.file_name), func));
+        let line = row(&table.line, at).or_else(|| of(funcs.map(|funcs| &funcs.line_number), func));
+        Told {
+            function: self.string(of(funcs.map(|funcs| &funcs.name), func)),
+            module: lib.and_then(|lib| self.libs.get(lib)).map_or(&[], Lib::module),
+            file: self.string(file),
+            line: line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0),
+            addr: table.address.get(at).copied().flatten().filter(|addr| *addr >= 0.0).map(|addr| addr as u64),
+            kind: self.kind(table, at, func),
+        }
+    }
+
+    fn string(&self, at: Option<usize>) -> &'f [u8] {
+        at.and_then(|at| self.strings.get(at)).map_or(&[], |text| text.as_bytes())
+    }
+
+    /// What the file itself says of the sort of code.
+    fn kind(&self, table: &FrameTable, at: usize, func: Option<usize>) -> Option<FrameKind> {
+        if row(&table.inline_depth, at).is_some_and(|depth| depth > 0) {
+            return Some(FrameKind::Inlined);
+        }
+        let category = row(&table.category, at).and_then(|at| self.categories.get(at));
+        let is_js = func.and_then(|func| self.funcs?.is_js.get(func).copied()).unwrap_or(false);
+        match category.map(|category| category.name.as_str()) {
+            Some("Kernel") => Some(FrameKind::Kernel),
+            Some("Inlined") => Some(FrameKind::Inlined),
+            Some("JIT") => Some(FrameKind::Jit),
+            _ => is_js.then_some(FrameKind::Jit),
+        }
+    }
+}
+
+impl Lib {
+    fn module(&self) -> &[u8] {
+        if self.path.is_empty() { self.name.as_bytes() } else { self.path.as_bytes() }
+    }
+}
+
+impl Samples {
+    fn push(&self, stacks: &[Option<StackId>], track: TrackId, profile: &mut Profile, skipped: &mut Skipped) {
+        let (name, unit, scale) = match self.weight_type.as_deref() {
+            Some("tracing-ms") => ("time", Unit::Nanos, 1e6),
+            Some("samples") | None => ("samples", Unit::Samples, 1.0),
+            Some(unit) => (unit, Unit::Named(unit.to_owned()), 1.0),
+        };
+        let counts = unit == Unit::Samples;
+        let series = profile.series_named(name, unit);
+        let (mut time, mut rest) = (0.0, 0.0);
+        for at in 0..self.stack.len() {
+            time = self.time(at, time);
+            let stack = match self.stack[at] {
+                None => None,
+                Some(number) => match row(&self.stack, at).and_then(|at| stacks.get(at).copied().flatten()) {
+                    None => {
+                        skipped.add(Error::new(format!("sample {at} is of stack {number}, which the file has not")));
+                        continue;
+                    }
+                    stack => stack,
+                },
+            };
+            let exact = self.weight(at) * scale + rest;
+            if exact < -0.5 {
+                skipped.add(Error::new(format!("sample {at} has a weight below zero, as freed memory has")));
+                continue;
+            }
+            // What rounding takes from one, the next one gets.
+            let weight = exact.round();
+            rest = exact - weight;
+            let weight = weight as u64;
+            let time = self.has_times().then_some(Nanos((time * 1e6).round() as u64));
+            profile.push(series, Row { track, stack, weight, count: if counts { weight } else { 1 }, time });
+        }
+    }
+
+    fn has_times(&self) -> bool {
+        self.time.is_some() || self.time_deltas.is_some()
+    }
+
+    /// The time of a sample in milliseconds, given that of the one before.
+    fn time(&self, at: usize, before: f64) -> f64 {
+        let of = |column: &Option<Column>| column.as_ref()?.get(at).copied().flatten();
+        of(&self.time).or_else(|| of(&self.time_deltas).map(|delta| before + delta)).unwrap_or(before)
+    }
+
+    fn weight(&self, at: usize) -> f64 {
+        self.weight.as_ref().map_or(1.0, |weights| weights.get(at).copied().flatten().unwrap_or(0.0))
+    }
+}

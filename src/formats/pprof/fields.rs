@@ -1,0 +1,115 @@
+//! The fields of a message of protocol buffers, one after the other, as they stand in its bytes.
+
+use crate::error::{Error, Result};
+use prost::encoding::{WireType, decode_key, decode_varint};
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldValue<'d> {
+    /// A number of any width.
+    Number(u64),
+    /// A text, a message, or a list of numbers.
+    Bytes(&'d [u8]),
+}
+
+impl<'d> FieldValue<'d> {
+    /// The number; of anything else, 0.
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Self::Number(number) => number,
+            Self::Bytes(_) => 0,
+        }
+    }
+
+    /// The bytes; of a number, none.
+    pub(super) fn bytes(self) -> &'d [u8] {
+        match self {
+            Self::Number(_) => &[],
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// The numbers of a repeated field: one, or all of them packed. What is no number ends them.
+    pub(super) fn numbers(self) -> impl Iterator<Item = u64> + 'd {
+        let (mut one, mut packed) = match self {
+            Self::Number(number) => (Some(number), &[][..]),
+            Self::Bytes(bytes) => (None, bytes),
+        };
+        std::iter::from_fn(move || {
+            if one.is_some() {
+                return one.take();
+            }
+            if packed.is_empty() { None } else { decode_varint(&mut packed).ok() }
+        })
+    }
+}
+
+/// Reads a message; finished after its first error.
+#[derive(Debug, Clone)]
+pub(super) struct Fields<'d> {
+    message: &'d [u8],
+    rest: &'d [u8],
+}
+
+impl<'d> Fields<'d> {
+    pub(super) fn of(message: &'d [u8]) -> Self {
+        Self { message, rest: message }
+    }
+
+    /// How much of the message was read.
+    pub(super) fn offset(&self) -> usize {
+        self.message.len() - self.rest.len()
+    }
+
+    fn field(&mut self) -> Result<(u32, FieldValue<'d>)> {
+        let wrong = |error| Error::new("is no protocol buffer").because(error);
+        let (tag, wire) = decode_key(&mut self.rest).map_err(wrong)?;
+        let value = match wire {
+            WireType::Varint => FieldValue::Number(decode_varint(&mut self.rest).map_err(wrong)?),
+            WireType::LengthDelimited => {
+                let len = decode_varint(&mut self.rest).map_err(wrong)?;
+                FieldValue::Bytes(self.take(len)?)
+            }
+            WireType::SixtyFourBit => FieldValue::Number(self.fixed::<8>().map(u64::from_le_bytes)?),
+            WireType::ThirtyTwoBit => FieldValue::Number(self.fixed::<4>().map(u32::from_le_bytes)?.into()),
+            WireType::StartGroup | WireType::EndGroup => {
+                return Err(Error::new(format!("field {tag} is a group, which no profile has")));
+            }
+        };
+        Ok((tag, value))
+    }
+
+    fn take(&mut self, len: u64) -> Result<&'d [u8]> {
+        let split = usize::try_from(len).ok().and_then(|len| self.rest.split_at_checked(len));
+        let too_long = || Error::new(format!("a field needs {len} bytes, {} are left", self.rest.len()));
+        let (bytes, rest) = split.ok_or_else(too_long)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn fixed<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let bytes = self.take(N as u64)?;
+        Ok(std::array::from_fn(|at| bytes[at]))
+    }
+}
+
+impl<'d> Iterator for Fields<'d> {
+    type Item = Result<(u32, FieldValue<'d>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let at = self.offset() as u64;
+        let field = self.field().map_err(|error| error.at(at));
+        if field.is_err() {
+            self.rest = &[];
+        }
+        Some(field)
+    }
+}
+
+/// The fields of an inner message up to its first damaged one: the outer message says if it is cut.
+pub(super) fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
+    Fields::of(message).map_while(Result::ok)
+}

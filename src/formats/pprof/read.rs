@@ -1,0 +1,271 @@
+//! Reading pprof's protocol buffer: every sample type becomes an event, every combination of labels a thread.
+//!
+//! * `samples/count` before another type is how many samples that one's values stand for. The type that pprof shows
+//!   by default (`default_sample_type`, else the last) comes first.
+//! * Labels say whose a sample is. There is no agreed name for them: those of this table are in use.
+//! * A location with several lines is one function and the calls that were expanded in it.
+//!
+//! Samples name locations by number and a location names any number of lines, so a small file can ask for much:
+//! there is an end to it.
+
+use super::fields::{FieldValue, Fields, inner};
+use super::tables::{Location, Tables, ValueType};
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::model::named_frames::{NamedFrames, Told};
+use crate::model::stacks::{FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
+use crate::model::{Nanos, Pid, Tid};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// So many frames may come of each byte of a file. A sample names a location by at least one byte, and more than a
+/// hundred calls expanded in one place nobody has seen.
+const FRAMES_PER_BYTE: u64 = 100;
+
+/// Whether an input is such a buffer: its fields are a profile's, among them a type of values.
+pub fn sniff(head: &[u8]) -> bool {
+    let (mut fields, mut types, mut whole) = (Fields::of(head), 0, 0);
+    while let Some(Ok((tag, value))) = fields.next() {
+        let fits = match tag {
+            1 => is_value_type(value.bytes()),
+            2..=6 => value.number() == 0,
+            7..=10 | 12 | 14 | 15 => value.bytes().is_empty(),
+            11 => is_value_type(value.bytes()),
+            13 => true,
+            16 => value.number() == 0,
+            _ => false,
+        };
+        if !fits {
+            return false;
+        }
+        types += u32::from(tag == 1);
+        whole += 1;
+    }
+    types > 0 && whole > 1
+}
+
+/// Whether these are two numbers of strings.
+fn is_value_type(message: &[u8]) -> bool {
+    let fields: Result<Vec<_>> = Fields::of(message).take(3).collect();
+    let is_number = |(tag, value): &(u32, _)| matches!(tag, 1 | 2) && matches!(value, FieldValue::Number(_));
+    fields.is_ok_and(|fields| (1..=2).contains(&fields.len()) && fields.iter().all(is_number))
+}
+
+/// Reads a profile.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let tables = Tables::read(bytes, warnings);
+    if tables.strings.is_empty() {
+        return Err(Error::new("has no table of strings, which stands behind the samples: it is cut off"));
+    }
+    let mut profile = Profile::keeping(options.keep);
+    let events = Events::of(&tables, &mut profile);
+    let mut reading = Reading { frames: FrameLists::of(&tables, &mut profile), tables: &tables, events, profile };
+    let mut left = FRAMES_PER_BYTE * bytes.len() as u64;
+    let mut skipped = Skipped::new("sample");
+    for sample in &tables.samples {
+        reading.sample(sample, &mut left).unwrap_or_else(|error| skipped.add(error));
+    }
+    warnings.extend(skipped.into_warning());
+    Ok(reading.profile)
+}
+
+/// One event: where its values stand in a sample.
+struct Event {
+    series: usize,
+    value: usize,
+    /// Where the number of samples stands.
+    count: Option<usize>,
+    /// Nanoseconds in the unit of the values.
+    scale: u64,
+}
+
+/// The events of a profile.
+struct Events(Vec<Event>);
+
+impl Events {
+    fn of(tables: &Tables<'_>, profile: &mut Profile) -> Self {
+        let types = &tables.sample_types;
+        let is_count = |at: usize| counted(tables, types[at]).is_some() && types.len() > 1;
+        let mut shown: Vec<usize> =
+            (0..types.len()).filter(|&at| !(is_count(at) && counts_for(tables, at).is_some())).collect();
+        let default = |at: &usize| tables.default_sample_type != 0 && types[*at].name == tables.default_sample_type;
+        let first = shown.iter().position(default).or(shown.len().checked_sub(1));
+        if let Some(first) = first {
+            let first = shown.remove(first);
+            shown.insert(0, first);
+        }
+        Self(shown.into_iter().map(|at| Event::of(tables, at, profile)).collect())
+    }
+}
+
+/// The event that a type of values counts the samples of: of `X:samples` it is `X`, of `samples` any.
+fn counted(tables: &Tables<'_>, of: ValueType) -> Option<String> {
+    let name = tables.text(of.name);
+    let is_count = tables.string(of.unit) == b"count";
+    let event = match name.as_str() {
+        "samples" | "sample" => Some(String::new()),
+        name => name.strip_suffix(":samples").map(str::to_owned),
+    };
+    event.filter(|_| is_count)
+}
+
+/// The place of the values that the counts of this place belong to: the next.
+fn counts_for(tables: &Tables<'_>, at: usize) -> Option<usize> {
+    let event = counted(tables, tables.sample_types[at])?;
+    let next = tables.sample_types.get(at + 1)?;
+    let fits = event.is_empty() || tables.string(next.name) == event.as_bytes();
+    (fits && counted(tables, *next).is_none()).then_some(at + 1)
+}
+
+impl Event {
+    fn of(tables: &Tables<'_>, at: usize, profile: &mut Profile) -> Self {
+        let ValueType { name, unit } = tables.sample_types[at];
+        let (scale, unit) = match tables.text(unit).as_str() {
+            "nanoseconds" | "ns" => (1, Unit::Nanos),
+            "microseconds" | "us" => (1_000, Unit::Nanos),
+            "milliseconds" | "ms" => (1_000_000, Unit::Nanos),
+            "seconds" | "s" => (1_000_000_000, Unit::Nanos),
+            "count" | "" => (1, Unit::Samples),
+            unit => (1, Unit::Named(unit.to_owned())),
+        };
+        let mut name = tables.text(name);
+        // Two of one name differ in their unit, as a profile of waits has them.
+        if profile.series.iter().any(|series| series.name == name) {
+            name += &format!(" ({})", tables.text(tables.sample_types[at].unit));
+        }
+        let series = profile.series_named(&name, unit);
+        let before = at.checked_sub(1).filter(|&before| counts_for(tables, before) == Some(at));
+        let itself = counted(tables, tables.sample_types[at]).map(|_| at);
+        Self { series, value: at, count: before.or(itself), scale }
+    }
+}
+
+/// The frames of all locations, in one list.
+struct FrameLists {
+    frames: Vec<FrameId>,
+    of: FxHashMap<u64, Range<usize>>,
+}
+
+impl FrameLists {
+    fn of(tables: &Tables<'_>, profile: &mut Profile) -> Self {
+        let mut lists = Self { frames: Vec::new(), of: FxHashMap::default() };
+        let mut named = NamedFrames::default();
+        for location in &tables.locations {
+            let from = lists.frames.len();
+            lists.add(location, tables, &mut named, profile);
+            lists.of.insert(location.id, from..lists.frames.len());
+        }
+        lists
+    }
+
+    /// Innermost first. What is expanded in a function has the function's module and address.
+    fn add(&mut self, location: &Location<'_>, tables: &Tables<'_>, named: &mut NamedFrames, profile: &mut Profile) {
+        let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
+        let addr = (location.address != 0).then(|| mapping.in_file(location.address));
+        let told = Told { module: tables.string(mapping.file), addr, ..Told::default() };
+        let mut lines = location.lines().peekable();
+        if lines.peek().is_none() {
+            self.frames.push(named.frame(profile, told));
+        }
+        while let Some(line) = lines.next() {
+            let function = tables.functions.get(&line.function).copied().unwrap_or_default();
+            let names = [tables.string(function.name), tables.string(function.system_name)];
+            self.frames.push(named.frame(
+                profile,
+                Told {
+                    function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+                    file: tables.string(function.file),
+                    line: u32::try_from(line.line).unwrap_or(0),
+                    kind: lines.peek().is_some().then_some(FrameKind::Inlined),
+                    ..told
+                },
+            ));
+        }
+    }
+}
+
+struct Reading<'t, 'd> {
+    tables: &'t Tables<'d>,
+    frames: FrameLists,
+    events: Events,
+    profile: Profile,
+}
+
+impl Reading<'_, '_> {
+    fn sample(&mut self, message: &[u8], left: &mut u64) -> Result<()> {
+        let (mut locations, mut values, mut labels) = (Vec::new(), Vec::new(), Labels::default());
+        for (tag, value) in inner(message) {
+            match tag {
+                1 => locations.extend(value.numbers()),
+                2 => values.extend(value.numbers().map(|value| value as i64)),
+                3 => labels.add(value.bytes(), self.tables),
+                _ => {}
+            }
+        }
+        let stack = self.stack(&locations, left)?;
+        let track = self.profile.track(labels.track);
+        let at = |place: usize| values.get(place).copied().unwrap_or(0);
+        if values.iter().any(|&value| value < 0) {
+            return Err(Error::new("has a value below zero, as the difference of two profiles has"));
+        }
+        for event in &self.events.0 {
+            let weight = u64::try_from(at(event.value)).unwrap_or(0).saturating_mul(event.scale);
+            let count = event.count.map_or(u64::from(weight > 0), |place| u64::try_from(at(place)).unwrap_or(0));
+            if weight > 0 || count > 0 {
+                self.profile.push(event.series, Row { track, stack, weight, count, time: labels.time });
+            }
+        }
+        Ok(())
+    }
+
+    fn stack(&mut self, locations: &[u64], left: &mut u64) -> Result<Option<StackId>> {
+        let mut stack = None;
+        for id in locations.iter().rev() {
+            let frames = self.frames.of.get(id).cloned();
+            let frames =
+                frames.ok_or_else(|| Error::new(format!("is of location {id}, which the file does not have")))?;
+            let enough = left.checked_sub(frames.len() as u64);
+            *left =
+                enough.ok_or_else(|| Error::new("the samples have more frames than a file of this size can tell"))?;
+            for frame in self.frames.frames[frames].iter().rev() {
+                stack = Some(self.profile.stack(stack, *frame));
+            }
+        }
+        Ok(stack)
+    }
+}
+
+/// What labels tell of whose a sample is, and when it was taken.
+#[derive(Default)]
+struct Labels {
+    track: Track,
+    time: Option<Nanos>,
+}
+
+impl Labels {
+    fn add(&mut self, message: &[u8], tables: &Tables<'_>) {
+        let (mut key, mut text, mut number) = (&b""[..], &b""[..], 0);
+        for (tag, value) in inner(message) {
+            match tag {
+                1 => key = tables.string(value.number()),
+                2 => text = tables.string(value.number()),
+                3 => number = value.number(),
+                _ => {}
+            }
+        }
+        let id = || {
+            let written = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i32>().ok());
+            written.or_else(|| i32::try_from(number).ok())
+        };
+        match key {
+            b"pid" | b"process_id" | b"process id" | b"process.pid" => self.track.pid = id().map(Pid),
+            b"tid" | b"thread_id" | b"thread id" | b"thread.id" => self.track.tid = id().map(Tid),
+            b"cpu" => self.track.cpu = id().and_then(|cpu| u32::try_from(cpu).ok()),
+            b"comm" | b"thread" | b"thread_name" | b"thread name" | b"thread.name" if !text.is_empty() => {
+                self.track.comm = text.to_owned();
+            }
+            b"time" | b"timestamp" | b"end_timestamp_ns" if number > 0 => self.time = Some(Nanos(number)),
+            _ => {}
+        }
+    }
+}

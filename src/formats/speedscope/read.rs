@@ -1,0 +1,293 @@
+//! Reading speedscope's JSON, of which many profilers write their own (py-spy, rbspy, dotnet-trace, Austin, …).
+//!
+//! A file holds several profiles, mostly one for each thread. A sampled one is a list of stacks with weights; an
+//! evented one a list of frames that open and close, whose time between two events belongs to the stack that is open.
+//! Weights are decimal numbers in a unit of their own; they are rounded so that their sum is right.
+
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::model::named_frames::{NamedFrames, Told};
+use crate::model::stacks::{FrameId, Profile, Row, StackId, Track, TrackId, Unit};
+use crate::model::{Nanos, Pid, Tid};
+use serde::Deserialize;
+
+/// Whether an input begins as such a file does: it names the format's schema, or its first member is one of its own.
+pub fn sniff(head: &[u8]) -> bool {
+    let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
+    let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
+    let shared_first = members.trim_ascii_start().starts_with(b"\"shared\"") && has(b"\"frames\"");
+    has(b"speedscope.app/file-format-schema.json") || shared_first
+}
+
+#[derive(Deserialize)]
+struct File {
+    shared: Shared,
+    profiles: Vec<OneProfile>,
+    #[serde(default)]
+    exporter: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Shared {
+    frames: Vec<SharedFrame>,
+}
+
+#[derive(Deserialize)]
+struct SharedFrame {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    file: Option<String>,
+    #[serde(default)]
+    line: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OneProfile {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    unit: String,
+    #[serde(default)]
+    start_value: f64,
+    #[serde(default)]
+    samples: Vec<Vec<u32>>,
+    #[serde(default)]
+    weights: Vec<f64>,
+    #[serde(default)]
+    events: Vec<FrameEvent>,
+}
+
+#[derive(Deserialize)]
+struct FrameEvent {
+    /// `O` opens a frame, `C` closes it.
+    r#type: char,
+    at: f64,
+    frame: u32,
+}
+
+/// Reads all profiles of a file.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let file: File =
+        serde_json::from_slice(bytes).map_err(|error| Error::new("is no whole speedscope file").because(error))?;
+    let mut profile = Profile::keeping(options.keep);
+    let mut named = NamedFrames::default();
+    let frames =
+        file.shared.frames.iter().map(|frame| told(frame)).map(|told| named.frame(&mut profile, told)).collect();
+    let mut reading = Reading { profile, frames, skipped: Skipped::new("sample") };
+    let is_own = file.exporter.is_some_and(|exporter| exporter.starts_with("jitgraft "));
+    for one in &file.profiles {
+        let track = if file.profiles.len() > 1 || is_own { track(&one.name) } else { Track::default() };
+        reading.add(one, track);
+    }
+    warnings.extend(reading.skipped.into_warning());
+    Ok(reading.profile)
+}
+
+fn told(frame: &SharedFrame) -> Told<'_> {
+    let file = frame.file.as_deref().unwrap_or_default().as_bytes();
+    let line = frame.line.unwrap_or(0.0) as u32;
+    // Profilers of native code have a module where those of languages have a source file; only a source file has lines.
+    let (module, file) = if line == 0 && is_module(file) { (file, &b""[..]) } else { (&b""[..], file) };
+    Told { function: frame.name.as_bytes(), module, file, line, ..Told::default() }
+}
+
+fn is_module(file: &[u8]) -> bool {
+    let base = file.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let has = |text: &[u8]| memchr::memmem::find(base, text).is_some();
+    base.starts_with(b"[") || has(b".so") || base.ends_with(b".map") || base.ends_with(b".ko") || !has(b".")
+}
+
+/// Who a profile is of: `NAME PID/TID`, `NAME PID`, py-spy's `Process PID Thread TID "NAME"`, or any name.
+fn track(name: &str) -> Track {
+    let number = |text: &str| text.parse::<i32>().ok().filter(|number| *number >= 0);
+    let track = |comm: &str, pid: Option<i32>, tid: Option<i32>| Track {
+        comm: comm.as_bytes().to_vec(),
+        pid: pid.map(Pid),
+        tid: tid.map(Tid),
+        cpu: None,
+    };
+    if let Some((ids, comm)) = name.strip_suffix('"').and_then(|name| name.split_once(" \"")) {
+        let words: Vec<&str> = ids.split(' ').collect();
+        let behind = |word| words.windows(2).find(|pair| pair[0] == word).and_then(|pair| number(pair[1]));
+        return track(comm, behind("Process"), behind("Thread"));
+    }
+    let (comm, ids) = name.rsplit_once(' ').unwrap_or((name, ""));
+    match ids.split_once('/').map_or((number(ids), number(ids)), |(pid, tid)| (number(pid), number(tid))) {
+        (None, None) => track(name, None, None),
+        (pid, tid) => track(comm, pid, tid),
+    }
+}
+
+struct Reading {
+    profile: Profile,
+    frames: Vec<FrameId>,
+    skipped: Skipped,
+}
+
+impl Reading {
+    fn add(&mut self, one: &OneProfile, track: Track) {
+        let track = self.profile.track(track);
+        let (name, unit, scale) = match one.unit.as_str() {
+            "nanoseconds" => ("time", Unit::Nanos, 1.0),
+            "microseconds" => ("time", Unit::Nanos, 1e3),
+            "milliseconds" => ("time", Unit::Nanos, 1e6),
+            "seconds" => ("time", Unit::Nanos, 1e9),
+            "none" | "" => ("samples", Unit::Samples, 1.0),
+            unit => (unit, Unit::Named(unit.to_owned()), 1.0),
+        };
+        let start = (unit == Unit::Nanos).then_some(one.start_value * scale);
+        let series = self.profile.series_named(name, unit);
+        let mut weights = Rounded { series, track, scale, start, rest: 0.0, sum: 0.0 };
+        self.sampled(one, &mut weights);
+        self.evented(one, &mut weights);
+    }
+
+    fn sampled(&mut self, one: &OneProfile, weights: &mut Rounded) {
+        for (at, sample) in one.samples.iter().enumerate() {
+            // Without weights, samples count one each.
+            let Some(weight) = one.weights.get(at).copied().or(one.weights.is_empty().then_some(1.0)) else {
+                self.skipped.add(Error::new(format!("sample {at} of {} has no weight", one.name)));
+                continue;
+            };
+            let frame = |index: &u32| self.frames.get(*index as usize).copied();
+            let frames: Option<Vec<FrameId>> = sample.iter().map(frame).collect();
+            let Some(frames) = frames else {
+                self.skipped.add(Error::new(format!("sample {at} of {} has a frame that the file has not", one.name)));
+                continue;
+            };
+            let mut stack = None;
+            for frame in frames {
+                stack = Some(self.profile.stack(stack, frame));
+            }
+            weights.push(&mut self.profile, stack, weight);
+        }
+    }
+
+    fn evented(&mut self, one: &OneProfile, weights: &mut Rounded) {
+        let (mut stack, mut last) = (None, one.start_value);
+        for (at, event) in one.events.iter().enumerate() {
+            if stack.is_some() {
+                weights.push(&mut self.profile, stack, event.at - last);
+            } else {
+                weights.pass(event.at - last);
+            }
+            last = event.at;
+            match self.after(stack, event) {
+                Some(after) => stack = after,
+                None => self.skipped.add(Error::new(format!("event {at} of {} closes what is not open", one.name))),
+            }
+        }
+    }
+
+    /// The stack behind an event; `None` if it does not fit.
+    fn after(&mut self, stack: Option<StackId>, event: &FrameEvent) -> Option<Option<StackId>> {
+        let frame = *self.frames.get(event.frame as usize)?;
+        if event.r#type == 'O' {
+            return Some(Some(self.profile.stack(stack, frame)));
+        }
+        let (parent, open) = self.profile.stack_of(stack?);
+        (open == frame).then_some(parent)
+    }
+}
+
+/// Pushes rows whose weights are decimal numbers: what rounding takes from one, the next one gets.
+struct Rounded {
+    series: usize,
+    track: TrackId,
+    scale: f64,
+    /// Where the profile begins, if its weights are times.
+    start: Option<f64>,
+    rest: f64,
+    sum: f64,
+}
+
+impl Rounded {
+    fn push(&mut self, profile: &mut Profile, stack: Option<StackId>, weight: f64) {
+        let time = self.start.map(|start| Nanos((start + self.sum) as u64));
+        let exact = (weight * self.scale).max(0.0) + self.rest;
+        let weight = exact.round();
+        self.rest = exact - weight;
+        self.sum += weight;
+        let row = Row { track: self.track, stack, weight: weight as u64, count: 1, time };
+        profile.push(self.series, row);
+    }
+
+    /// Lets time pass that belongs to no stack.
+    fn pass(&mut self, weight: f64) {
+        self.sum += (weight * self.scale).max(0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Warnings;
+
+    fn lines(text: &str) -> (Vec<String>, Vec<String>) {
+        assert!(sniff(text.as_bytes()), "{text}");
+        let mut warnings = Warnings::new();
+        let profile = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
+        let mut lines = Vec::new();
+        for series in &profile.series {
+            for row in &series.rows {
+                let name = |id| String::from_utf8_lossy(profile.name_of(profile.frame_of(id).name)).into_owned();
+                let names: Vec<_> = profile.frames_up(row.stack).map(name).collect();
+                let comm = String::from_utf8_lossy(&profile.track_of(row.track).comm).into_owned();
+                let time = row.time.map(|time| time.0);
+                lines.push(format!("{} {comm} {} {} {time:?}", series.name, names.join("<"), row.weight));
+            }
+        }
+        (lines, warnings.iter().map(ToString::to_string).collect())
+    }
+
+    const SCHEMA: &str = r#""$schema":"https://www.speedscope.app/file-format-schema.json""#;
+    const FRAMES: &str = r#""shared":{"frames":[{"name":"main","file":"a.py","line":1},{"name":"f"}]}"#;
+
+    #[test]
+    fn rounding_loses_no_time() {
+        let text = format!(
+            r#"{{{SCHEMA},{FRAMES},"profiles":[{{"type":"sampled","name":"x","unit":"nanoseconds","startValue":5,
+                "endValue":6,"samples":[[0],[0,1],[0]],"weights":[0.4,0.4,0.4]}}]}}"#
+        );
+        let expected = ["time  main 0 Some(5)", "time  f<main 1 Some(5)", "time  main 0 Some(6)"];
+        assert_eq!(lines(&text), (expected.map(str::to_owned).to_vec(), Vec::new()));
+    }
+
+    #[test]
+    fn names_of_profiles_tell_whose_they_are() {
+        let of = |name| {
+            let Track { comm, pid, tid, .. } = track(name);
+            (String::from_utf8(comm).unwrap(), pid.map(|pid| pid.0), tid.map(|tid| tid.0))
+        };
+        assert_eq!(of("V8 Worker 7/9"), ("V8 Worker".to_owned(), Some(7), Some(9)));
+        assert_eq!(of("node 7"), ("node".to_owned(), Some(7), Some(7)));
+        assert_eq!(of("node"), ("node".to_owned(), None, None));
+        assert_eq!(of("a b"), ("a b".to_owned(), None, None));
+        assert_eq!(of("Process 7 Thread 9 \"Main Thread\""), ("Main Thread".to_owned(), Some(7), Some(9)));
+        assert_eq!(of("Thread 0x7F3A \"worker\""), ("worker".to_owned(), None, None));
+    }
+
+    #[test]
+    fn an_evented_profile_tells_which_stack_was_open() {
+        let text = format!(
+            r#"{{{FRAMES},{SCHEMA},"profiles":[{{"type":"evented","name":"x","unit":"milliseconds","startValue":10,
+                "endValue":20,"events":[{{"type":"O","frame":0,"at":10}},{{"type":"O","frame":1,"at":12}},
+                {{"type":"C","frame":1,"at":15.5}},{{"type":"C","frame":0,"at":16}},{{"type":"O","frame":1,"at":18}},
+                {{"type":"C","frame":0,"at":19}},{{"type":"C","frame":1,"at":20}}]}},
+                {{"type":"sampled","name":"worker 7/9","unit":"none","samples":[[1],[7]],"weights":[3,1]}}]}}"#
+        );
+        let (rows, said) = lines(&text);
+        let expected = [
+            "time x main 2000000 Some(10000000)",
+            "time x f<main 3500000 Some(12000000)",
+            "time x main 500000 Some(15500000)",
+            "time x f 1000000 Some(18000000)",
+            "time x f 1000000 Some(19000000)",
+            "samples worker f 3 None",
+        ];
+        assert_eq!(rows, expected);
+        assert!(said[0].contains("2 samples skipped") && said[0].contains("closes what is not open"), "{said:?}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Frames of profiles in which another tool has named the functions: what name and module tell of them.
+//!
+//! A function without a name is spelled in many ways: empty, `[unknown]`, after its module (`[libc.so.6]`) or its
+//! address (`0x1f3a`). All become [`UNKNOWN`] with what is known besides.
+
+use super::backing::Backing;
+use super::runtimes::{RuntimeSet, Tiers};
+use super::stacks::{Frame, FrameId, FrameKind, Profile, UNKNOWN};
+
+/// What a file says of a frame.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Told<'a> {
+    /// The function, as the file spells it.
+    pub function: &'a [u8],
+    /// The module; empty: not told.
+    pub module: &'a [u8],
+    /// The source file; empty: not told.
+    pub file: &'a [u8],
+    /// The source line, 0 if not told.
+    pub line: u32,
+    /// The address, as [`Frame::addr`] has it.
+    pub addr: Option<u64>,
+    /// What sort of code it is, if the file tells; else its module does.
+    pub kind: Option<FrameKind>,
+}
+
+/// Makes frames of what files say.
+#[derive(Debug, Default)]
+pub struct NamedFrames {
+    tiers: Tiers,
+}
+
+impl NamedFrames {
+    /// The frame's number in that profile.
+    pub fn frame(&mut self, profile: &mut Profile, told: Told<'_>) -> FrameId {
+        let Told { function, module, file, line, .. } = told;
+        let named = is_name(function, module);
+        let addr = told.addr.or_else(|| address(function));
+        let name = profile.name(if named { function } else { UNKNOWN });
+        let kind = told.kind.unwrap_or_else(|| kind(named, module));
+        let tier =
+            if kind == FrameKind::Jit && named { self.tiers.of(name, function, RuntimeSet::default()) } else { None };
+        let mut known = |bytes: &[u8]| (!bytes.is_empty()).then(|| profile.name(bytes));
+        let (module, file) = (known(module), known(file));
+        let line = if file.is_some() { line } else { 0 };
+        profile.frame(Frame { module, file, line, addr, tier, ..Frame::new(name, kind) })
+    }
+}
+
+fn is_name(function: &[u8], module: &[u8]) -> bool {
+    let base = module.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let bracketed = function.strip_prefix(b"[").and_then(|name| name.strip_suffix(b"]"));
+    let is_module = bracketed.is_some_and(|name| !name.is_empty() && (name == base || function == base));
+    !function.is_empty() && function != UNKNOWN && !is_module && address(function).is_none()
+}
+
+/// The address that stands for a name.
+fn address(function: &[u8]) -> Option<u64> {
+    let digits = function.strip_prefix(b"0x").filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+fn kind(named: bool, module: &[u8]) -> FrameKind {
+    match () {
+        () if module.is_empty() => {
+            if named {
+                FrameKind::User
+            } else {
+                FrameKind::Unknown
+            }
+        }
+        () if Backing::of(module).is_jit_object() => {
+            if named {
+                FrameKind::Jit
+            } else {
+                FrameKind::Unknown
+            }
+        }
+        () if Backing::of(module).is_kernel_object() => FrameKind::Kernel,
+        () => FrameKind::User,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(function: &str, module: &str) -> (String, FrameKind, Option<u64>) {
+        let mut profile = Profile::new();
+        let told = Told { function: function.as_bytes(), module: module.as_bytes(), ..Told::default() };
+        let id = NamedFrames::default().frame(&mut profile, told);
+        let frame = *profile.frame_of(id);
+        (String::from_utf8_lossy(profile.name_of(frame.name)).into_owned(), frame.kind, frame.addr)
+    }
+
+    #[test]
+    fn a_function_without_a_name_is_spelled_in_many_ways() {
+        let unknown = |kind, addr| ("[unknown]".to_owned(), kind, addr);
+        assert_eq!(frame("", ""), unknown(FrameKind::Unknown, None));
+        assert_eq!(frame("[unknown]", "/bin/a"), unknown(FrameKind::User, None));
+        assert_eq!(frame("[libc.so.6]", "/lib/libc.so.6"), unknown(FrameKind::User, None));
+        assert_eq!(frame("[vdso]", "[vdso]"), unknown(FrameKind::User, None));
+        assert_eq!(frame("0x1f", ""), unknown(FrameKind::Unknown, Some(0x1f)));
+        assert_eq!(frame("[kernel.kallsyms]", "[kernel.kallsyms]"), unknown(FrameKind::Kernel, None));
+        for name in ["[GC]", "[]", "0x", "0xyz", "f"] {
+            assert_eq!(frame(name, "").0, name);
+        }
+    }
+
+    #[test]
+    fn a_module_tells_the_sort_of_code() {
+        let kind = |module| frame("f", module).1;
+        for module in ["/tmp/perf-77.map", "/x/jitted-77-3.so", "jit-77.dump", "//anon", "[JIT] tid 77"] {
+            assert_eq!(kind(module), FrameKind::Jit, "{module}");
+        }
+        for module in ["[kernel.kallsyms]", "[guest.kernel.kallsyms]", "/lib/modules/6.1/kernel/fs/ext4.ko", "[ext4]"] {
+            assert_eq!(kind(module), FrameKind::Kernel, "{module}");
+        }
+        for module in ["", "/bin/node", "[vdso]", "libc.so.6"] {
+            assert_eq!(kind(module), FrameKind::User, "{module}");
+        }
+    }
+}
