@@ -357,3 +357,81 @@ impl Samples {
         self.weight.as_ref().map_or(1.0, |weights| weights.get(at).copied().flatten().unwrap_or(0.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Warnings;
+
+    fn lines(text: &str) -> (Vec<String>, Vec<String>) {
+        assert!(sniff(text.as_bytes()), "{text}");
+        let mut warnings = Warnings::new();
+        let profile = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
+        let mut lines = Vec::new();
+        for series in &profile.series {
+            for row in &series.rows {
+                let name = |id| {
+                    let frame = profile.frame_of(id);
+                    let module = frame.module.map_or(&[][..], |module| profile.name_of(module));
+                    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                    format!("{}@{}:{:?}", text(profile.name_of(frame.name)), text(module), frame.kind)
+                };
+                let names: Vec<_> = profile.frames_up(row.stack).map(name).collect();
+                let Track { comm, pid, tid, .. } = profile.track_of(row.track);
+                let track = format!("{} {pid:?}/{tid:?}", String::from_utf8_lossy(comm));
+                let time = row.time.map(|time| time.0);
+                lines.push(format!("{} {track} {} {} {time:?}", series.name, names.join("<"), row.weight));
+            }
+        }
+        (lines, warnings.iter().map(ToString::to_string).collect())
+    }
+
+    /// As files up to 2022 have them: everything in the thread, numbers as numbers.
+    #[test]
+    fn a_thread_may_have_its_own_tables() {
+        let text = r#"{"meta":{"preprocessedProfileVersion":30,"interval":1},"threads":[{"name":"GeckoMain","pid":7,"tid":9,
+            "libs":[{"name":"libxul.so","path":"/x/libxul.so"}],"stringArray":["main","f","0x1f","libxul.so"],
+            "samples":{"length":3,"stack":[1,null,2],"time":[0.5,1.5,2],"weight":null,"weightType":"samples"},
+            "stackTable":{"length":3,"frame":[0,1,2],"prefix":[null,0,0],"category":[0,0,0]},
+            "frameTable":{"length":3,"func":[0,1,2],"address":[-1,16,31],"line":[null,3,null]},
+            "funcTable":{"length":3,"name":[0,1,2],"isJS":[false,true,false],"resource":[-1,-1,0],"fileName":[null,null,null]},
+            "resourceTable":{"length":1,"lib":[0],"name":[3],"host":[null],"type":[1]}}]}"#;
+        let track = "samples GeckoMain Some(Pid(7))/Some(Tid(9))";
+        let expected = [
+            format!("{track} f@:Jit<main@:User 1 Some(500000)"),
+            format!("{track}  1 Some(1500000)"),
+            format!("{track} [unknown]@/x/libxul.so:User<main@:User 1 Some(2000000)"),
+        ];
+        assert_eq!(lines(text), (expected.to_vec(), Vec::new()));
+    }
+
+    /// As newer ones have them: tables of all threads, times since the sample before, numbers as texts.
+    #[test]
+    fn threads_may_share_their_tables() {
+        let text = r#"{"meta":{"preprocessedProfileVersion":58,"categories":[{"name":"Other"},{"name":"Kernel"}]},
+            "libs":[{"name":"a","path":""}],
+            "shared":{"stringArray":["main","g","read"],"stackTable":{"frame":[0,1,2],"prefix":[null,0,1]},
+              "frameTable":{"func":[0,1,2],"inlineDepth":[0,1,0],"category":[0,0,1],"nativeSymbol":[0,0,null]},
+              "funcTable":{"name":[0,1,2],"resource":[-1,-1,-1],"source":[null,null,null]},
+              "nativeSymbols":{"libIndex":[0]}},
+            "threads":[{"name":"","processName":"a","pid":"7.1","tid":"8","samples":{"stack":[2,9],"timeDeltas":[1,2],
+                "weight":[1.4,1],"weightType":"tracing-ms"}},
+              {"name":"b","pid":"7","tid":"9","samples":{"stack":[0],"weight":[3]}}]}"#;
+        let (rows, said) = lines(text);
+        let expected = [
+            "time a Some(Pid(7))/Some(Tid(8)) read@:Kernel<g@a:Inlined<main@a:User 1400000 Some(1000000)",
+            "samples b Some(Pid(7))/Some(Tid(9)) main@a:User 3 None",
+        ];
+        assert_eq!(rows, expected);
+        assert!(said[0].contains("1 sample skipped: sample 1 is of stack 9"), "{said:?}");
+    }
+
+    #[test]
+    fn a_stack_that_stands_before_its_caller_is_none() {
+        let text = r#"{"meta":{"preprocessedProfileVersion":58},"shared":{"stringArray":["f"],
+            "stackTable":{"frame":[0,0],"prefix":[1,1]},"frameTable":{"func":[0]},"funcTable":{"name":[0]}},
+            "threads":[{"name":"a","samples":{"stack":[0,1]}}]}"#;
+        let (rows, said) = lines(text);
+        assert!(rows.is_empty() && said[0].contains("2 samples skipped"), "{rows:?} {said:?}");
+    }
+}
