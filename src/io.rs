@@ -16,7 +16,7 @@ pub use run::Run;
 use crate::error::{Error, Result};
 use memmap2::{Mmap, UncheckedAdvice};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::ops::{Deref, Range};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,14 @@ impl OutPath {
         match self {
             Self::Path(path) if !self.is_stream() => path.parent(),
             Self::Path(_) | Self::Stdout => None,
+        }
+    }
+
+    /// Whether a person sees it as it is written.
+    pub fn is_terminal(&self) -> bool {
+        match self {
+            Self::Stdout => io::stdout().is_terminal(),
+            Self::Path(path) => target::OutputTarget::of(path).is_ok_and(|target| target.is_terminal()),
         }
     }
 

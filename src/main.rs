@@ -1,15 +1,19 @@
 //! Runs jitgraft, prints what stopped it, and chooses the exit code: 0 done, 1 failed, 2 usage.
 
 use clap::Parser;
-use jitgraft::cli::Cli;
+use jitgraft::cli::{Cli, stderr};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match Cli::parse().run() {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => return stderr::say_usage(&usage),
+    };
+    match cli.run() {
         Ok(code) => code,
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            stderr::say(format_args!("error: {error}"));
             ExitCode::from(if error.is_usage() { 2 } else { 1 })
         }
     }

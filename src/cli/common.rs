@@ -1,5 +1,6 @@
 //! Flags that every command has, and those of commands that look for JIT names.
 
+use super::stderr;
 use crate::error::Result;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
@@ -36,11 +37,9 @@ impl Common {
     pub(super) fn finish(&self, job: &Job, outcome: &Outcome) -> ExitCode {
         if !job.quiet {
             for warning in outcome.warnings.iter() {
-                eprintln!("warning: {warning}");
+                stderr::say(format_args!("warning: {warning}"));
             }
-            for line in &outcome.summary {
-                eprintln!("{line}");
-            }
+            outcome.summary.iter().for_each(stderr::say);
         }
         if self.strict && !outcome.warnings.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }

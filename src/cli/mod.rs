@@ -16,6 +16,7 @@ mod intervals;
 mod report;
 mod script;
 mod stats;
+pub mod stderr;
 
 use crate::error::Result;
 use clap::{Parser, Subcommand};

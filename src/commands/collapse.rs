@@ -7,6 +7,7 @@ use crate::io::{InPath, OutPath, Run};
 use crate::model::stacks::Keep;
 use crate::pipeline::any::{LoadOptions, load};
 use crate::pipeline::outputs::each_event;
+use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 
 /// What to fold, and where to.
@@ -27,7 +28,8 @@ pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let profile = load(&options.inputs, Keep::Sums, &options.load, job, &mut outcome)?;
     each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
-        folded::write(&profile, &WriteOptions { series, ..options.write.clone() }, out)
+        let write = WriteOptions { series, ..options.write.clone() };
+        write_text(out, |out| folded::write(&profile, &write, out))
     })?;
     Ok(outcome)
 }

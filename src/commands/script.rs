@@ -8,6 +8,7 @@ use crate::pipeline::open::{Input, Looked};
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
 use crate::pipeline::script_text::{self, FilterOptions};
+use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::resolve::symbols::SymbolOptions;
 
@@ -49,7 +50,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     };
     let mut output = Output::create(&options.output, &run)?;
     let loaded = recording::load(&input, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
-    recording::write_text(&loaded, options.text, job, &mut output)?;
+    write_text(&mut output, |out| recording::write_text(&loaded, options.text, job, out))?;
     output.commit()?;
     Ok(outcome)
 }

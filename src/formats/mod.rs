@@ -176,6 +176,14 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
+/// The formats whose outputs are no text.
+const BINARY: &[&str] = &["pprof"];
+
+/// Whether outputs of this format are no text, which a terminal could show.
+pub fn is_binary(name: &str) -> bool {
+    BINARY.contains(&name)
+}
+
 /// The format of that name.
 pub fn named(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)

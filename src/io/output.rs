@@ -6,7 +6,7 @@ use super::target::{self, OutputTarget};
 use super::{OutPath, widen};
 use crate::error::{Error, Result};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -86,6 +86,14 @@ impl Output {
             Inner::Stream(_) => None,
             Inner::File { new, .. } => Some(new.get_mut().0.file_mut()),
         })
+    }
+
+    /// Whether a person sees it as it is written.
+    pub fn is_terminal(&self) -> bool {
+        match &self.inner {
+            Inner::Stream(out) => out.get_ref().file.is_terminal(),
+            Inner::File { .. } => false,
+        }
     }
 
     /// Appends a stretch of a file, copied by the kernel. `false` if that cannot be done with this output: nothing

@@ -5,9 +5,10 @@
 //! and its append mode, and not the file behind it.
 
 use crate::error::{Error, Result};
+use rustix::fs::{Mode, OFlags};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,19 @@ impl OutputTarget {
     /// Whether it is written from front to back, as it is, and never replaced.
     pub(super) fn is_stream(&self) -> bool {
         !matches!(self, Self::File(_))
+    }
+
+    /// Whether it is a terminal.
+    pub(super) fn is_terminal(&self) -> bool {
+        match self {
+            Self::Descriptor(number) => reopen(*number).is_ok_and(|file| file.is_terminal()),
+            // Without waiting, as a named pipe without a reader would.
+            Self::Special(path) => {
+                let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
+                rustix::fs::open(path, flags, Mode::empty()).is_ok_and(|file| file.is_terminal())
+            }
+            Self::File(_) => false,
+        }
     }
 }
 

@@ -21,5 +21,6 @@ pub mod script_text;
 pub mod sink;
 pub(crate) mod spans;
 pub mod table;
+pub(crate) mod terminal;
 
 pub use job::{Job, Outcome};

@@ -1,12 +1,13 @@
 //! Tables as text, CSV or JSON: what `report`, `stats` and `doctor` print.
 //!
-//! Text is aligned, numbers to the right, and the last column is not padded. CSV is RFC 4180 with a header line.
+//! Text is aligned, numbers to the right, and the last column is not padded. CSV is RFC 4180 with a header line. In both,
+//! names are printable, and in CSV none is a formula.
 //! JSON is an array of objects, numbers as numbers.
 
 use crate::error::Result;
+use crate::model::printable::{csv_cell, printable};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
-use std::borrow::Cow;
 use std::io::Write;
 
 /// How a table is written.
@@ -41,7 +42,8 @@ pub enum Cell {
 impl Cell {
     fn shown(&self, layout: Layout) -> String {
         match *self {
-            Self::Text(ref text) => text.clone(),
+            Self::Text(ref text) if layout == Layout::Csv => csv_cell(text.as_bytes()).into_owned(),
+            Self::Text(ref text) => printable(text.as_bytes()).into_owned(),
             Self::Count(count) => count.to_string(),
             Self::Signed(number) => number.to_string(),
             Self::Percent(percent) if layout == Layout::Text => format!("{percent:.2}%"),
@@ -118,8 +120,7 @@ impl Table {
                 let padded = if left.get(at) == Some(&true) { [gap, text, &padding] } else { [gap, &padding, text] };
                 padded.iter().for_each(|part| line.push_str(part));
             }
-            // A name with a line break must not make two rows.
-            writeln!(out, "{}", line.trim_end().replace(['\n', '\r'], " "))?;
+            writeln!(out, "{}", line.trim_end())?;
         }
         Ok(())
     }
@@ -127,18 +128,10 @@ impl Table {
     fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{}", self.columns.join(","))?;
         for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(|cell| quoted(&cell.shown(Layout::Csv)).into_owned()).collect();
+            let cells: Vec<String> = row.iter().map(|cell| cell.shown(Layout::Csv)).collect();
             writeln!(out, "{}", cells.join(","))?;
         }
         Ok(())
-    }
-}
-
-fn quoted(text: &str) -> Cow<'_, str> {
-    if text.contains([',', '"', '\n', '\r']) {
-        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
-    } else {
-        Cow::Borrowed(text)
     }
 }
 
@@ -175,6 +168,21 @@ mod tests {
         let mut out = Vec::new();
         table.write(layout, &mut out).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn names_are_printable_and_no_formulas() {
+        let mut table = Table::new(&["name"]);
+        table.rows.push(vec![Cell::Text("=a\n\x1b[2J".to_owned())]);
+        table.rows.push(vec![Cell::Signed(-1)]);
+        let written = |layout| {
+            let mut out = Vec::new();
+            table.write(layout, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(Layout::Text), "         name\n=a\\x0a\\x1b[2J\n           -1\n");
+        assert_eq!(written(Layout::Csv), "name\n'=a\\x0a\\x1b[2J\n-1\n");
+        assert_eq!(written(Layout::Json), "[{\"name\":\"=a\\n\\u001b[2J\"},{\"name\":-1}]\n");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::formats::callgrind::FileIndex;
 use crate::io::{OutPath, Output, Run};
 use crate::model::Pid;
 use crate::model::code::OriginId;
+use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::sources::{Account, Kind};
 use std::fs::File;
@@ -33,7 +34,7 @@ pub(super) fn run(file: &File, options: &CallgrindOptions, run: &Run, job: &Job)
         // A directory that cannot be written to matters only if there is code to write.
         other => other,
     };
-    let rewritten = stream::rewrite(file, &index, &names, &mut out, job)?;
+    let rewritten = write_text(&mut out, |out| stream::rewrite(file, &index, &names, out, job))?;
     if rewritten.functions > 0 {
         let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
         let raw = raw.as_ref().zip(map.map(|at| OriginId(at as u32)));

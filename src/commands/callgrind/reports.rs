@@ -8,6 +8,7 @@ use crate::formats::callgrind::JitFunctions;
 use crate::formats::valgrind_text::{Report, ReportFunction, graft, pid};
 use crate::io::{Output, Run};
 use crate::model::Pid;
+use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use std::fs::File;
 use std::io::BufReader;
@@ -37,7 +38,8 @@ pub(super) fn run(
         Some(ReportFunction { name: names.name(entry), place: names.place(addr) })
     };
     let mut out = Output::create(&options.output(), run)?;
-    let frames = graft(report, &mut BufReader::with_capacity(1 << 18, file), &lookup, &mut out)?;
+    let mut reader = BufReader::with_capacity(1 << 18, file);
+    let frames = write_text(&mut out, |out| graft(report, &mut reader, &lookup, out))?;
     out.commit()?;
     if frames.named == 0 && frames.unknown > 0 {
         let message = format!("none of the {} frames without a name is in the code of process {pid}", frames.unknown);

@@ -8,17 +8,21 @@ pub use options::ExportOptions;
 
 use crate::error::{Error, Result};
 use crate::formats::format::{Detail, Events, WriteOptions, Writer};
-use crate::formats::{FORMATS, named};
+use crate::formats::{FORMATS, is_binary, named};
 use crate::io::{Output, Run};
 use crate::pipeline::any::{LoadOptions, load_opened};
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::outputs::each_event;
+use crate::pipeline::terminal::{refuse_terminal, write_text};
 use crate::pipeline::{Job, Outcome};
 
 /// Exports.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin();
     let writer = writer(&options.to)?;
+    if is_binary(&options.to) && options.output.is_terminal() {
+        return Err(refuse_terminal(&format!("{} is binary", options.to)));
+    }
     let mut first = first(options)?;
     // Spans of time need not become sums of stacks on their way to a format of spans.
     if let Some(start) = writer.spans
@@ -32,11 +36,12 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let profile = load_opened(first, &options.inputs, writer.rows, &load_options, job, &mut outcome)?;
     match writer.events {
         Events::One => each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
-            (writer.run)(&profile, &WriteOptions { series, ..options.write.clone() }, out)
+            let write = WriteOptions { series, ..options.write.clone() };
+            write_text(out, |out| (writer.run)(&profile, &write, out))
         })?,
         Events::All => {
             let mut output = Output::create(&options.output, &run)?;
-            (writer.run)(&profile, &options.write, &mut output)?;
+            write_text(&mut output, |out| (writer.run)(&profile, &options.write, out))?;
             output.commit()?;
         }
     }

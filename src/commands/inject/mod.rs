@@ -39,6 +39,7 @@ pub use options::{BuildIdMode, InjectOptions, KnownBuildIds};
 use crate::error::Result;
 use crate::io::{Output, Run};
 use crate::pipeline::progress::Progress;
+use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::{Job, Outcome};
 use coverage::{CodeSelection, Coverage};
 use edits::PlannedEdits;
@@ -54,6 +55,9 @@ const PASSES: u64 = 3;
 /// Injects.
 pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (&Run::begin(), Outcome::default());
+    if options.output.is_terminal() {
+        return Err(refuse_terminal("a recording is binary"));
+    }
     let input = PlainRecording::open(&options.input, &mut outcome.warnings)?;
     let output = Output::create(&options.output, run)?;
     let progress = &Progress::new((input.records().len() as u64).saturating_mul(PASSES), job);

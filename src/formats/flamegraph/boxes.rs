@@ -8,8 +8,10 @@
 use super::decimal::{fixed, grouped, whole};
 use crate::error::{Error, Result};
 use crate::model::call_tree::{CallTree, Placed};
+use crate::model::printable::printable;
 use inferno::flamegraph::color::PaletteMap;
 use inferno::flamegraph::{self, Direction, Options};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// How wide inferno takes a picture to be that may be stretched.
@@ -43,7 +45,8 @@ impl Picture {
         let boxes = tree.boxes(narrow);
         let used: BTreeSet<u32> = boxes.iter().filter_map(|placed| placed.label).collect();
         let depth = boxes.iter().map(|placed| placed.depth as usize).max().unwrap_or(0);
-        let names: Vec<&str> = used.iter().map(|&label| tree.name(label)).collect();
+        let printed: Vec<Cow<'_, str>> = used.iter().map(|&label| printable(tree.name(label).as_bytes())).collect();
+        let names: Vec<&str> = printed.iter().map(Cow::as_ref).collect();
         if depth == 0 || !names.iter().all(|name| is_plain(name)) {
             return Ok(None);
         }

@@ -12,6 +12,7 @@ pub use boxes::Picture;
 use super::format::WriteOptions;
 use crate::error::{Error, Result};
 use crate::model::call_tree::{CallTree, Spelling};
+use crate::model::printable::printable;
 use crate::model::stacks::{Profile, Series, Unit, Weight};
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, SearchColor, StrokeColor};
 use inferno::flamegraph::{self, Direction, Palette, TextTruncateDirection};
@@ -194,14 +195,15 @@ fn picture(tree: &CallTree, look: &mut Look) -> Result<Option<Picture>> {
 }
 
 fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &mut Look, out: &mut dyn Write) -> Result<()> {
-    let mut lines = lines.peekable();
-    if lines.peek().is_none() {
+    let lines: Vec<Cow<'_, str>> = lines.map(|line| printable(line.as_bytes())).collect();
+    if lines.is_empty() {
         return Err(nothing());
     }
     let mut palette = look.palette.take();
     let mut options = options(look);
     options.palette_map = palette.as_mut();
-    flamegraph::from_lines(&mut options, lines, out).map_err(|error| Error::new("cannot draw").because(error))?;
+    flamegraph::from_lines(&mut options, lines.iter().map(Cow::as_ref), out)
+        .map_err(|error| Error::new("cannot draw").because(error))?;
     look.palette = palette;
     Ok(())
 }

@@ -16,6 +16,7 @@ mod natives;
 mod spare;
 
 use super::job::{Job, Outcome};
+use super::terminal::write_text;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::perf_script::memo::Memo;
 use crate::formats::perf_script::rewrite::{self, Counts, Needs, Rewritten, State, Style, Wanted};
@@ -57,7 +58,7 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
         images: images_directory(&options.output),
         job,
     };
-    let counts = filter.run(input, &mut out, &mut outcome.warnings)?;
+    let counts = write_text(&mut out, |out| filter.run(input, out, &mut outcome.warnings))?;
     out.commit()?;
     summarise(&counts, &mut outcome);
     Ok(outcome)

@@ -1,0 +1,36 @@
+//! What is said on stderr, a line at a time.
+//!
+//! A reader of stderr may leave, and its disk may be full: what cannot be said then is not said, and the job is done
+//! all the same. Names and paths in a message are whatever bytes they are, and a terminal obeys some of them.
+
+use crate::model::printable::printable;
+use clap::error::ErrorKind;
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Says one line.
+pub fn say(line: impl Display) {
+    let line = line.to_string();
+    let _ = writeln!(std::io::stderr(), "{}", printable(line.as_bytes()));
+}
+
+/// Prints help, or what is wrong with the words of the command line; the exit code is clap's, or 1 if help that was
+/// asked for could not be written.
+pub fn say_usage(usage: &clap::Error) -> ExitCode {
+    // clap shows the words as they are.
+    let harmless = |word: OsString| matches!(printable(word.as_encoded_bytes()), Cow::Borrowed(_));
+    let written = if std::env::args_os().all(harmless) {
+        usage.print()
+    } else {
+        usage.render().to_string().lines().for_each(say);
+        Ok(())
+    };
+    let asked_for = matches!(usage.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    match written {
+        Err(error) if asked_for && error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        _ => ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2)),
+    }
+}

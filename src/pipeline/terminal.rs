@@ -1,0 +1,79 @@
+//! Text on a terminal: names in it are printable there, while files and pipes get the bytes as they are.
+
+use crate::error::{Error, Result};
+use crate::io::Output;
+use crate::model::printable::printable;
+use std::io::{self, Write};
+
+/// What says that an output is not for a terminal.
+pub(crate) fn refuse_terminal(reason: &str) -> Error {
+    Error::usage(format!("{reason}, and standard output is a terminal: write to a file (-o FILE) or a pipe"))
+}
+
+/// Writes text to an output; line by line made printable, if it is a terminal.
+pub(crate) fn write_text<T>(out: &mut Output, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    if !out.is_terminal() {
+        return write(out);
+    }
+    let mut lines = PrintableLines { out, line: Vec::new() };
+    let result = write(&mut lines)?;
+    lines.finish()?;
+    Ok(result)
+}
+
+/// Text whose lines, and columns between tabs, are made printable as they become whole.
+struct PrintableLines<'a, W: Write + ?Sized> {
+    out: &'a mut W,
+    line: Vec<u8>,
+}
+
+impl<W: Write + ?Sized> PrintableLines<'_, W> {
+    fn finish(mut self) -> io::Result<()> {
+        self.write_part(None)?;
+        self.out.flush()
+    }
+
+    fn write_part(&mut self, end: Option<u8>) -> io::Result<()> {
+        self.out.write_all(printable(&self.line).as_bytes())?;
+        self.line.clear();
+        end.map_or(Ok(()), |end| self.out.write_all(&[end]))
+    }
+}
+
+impl<W: Write + ?Sized> Write for PrintableLines<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for part in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\t')) {
+            match part {
+                [text @ .., end @ (b'\n' | b'\t')] => {
+                    self.line.extend_from_slice(text);
+                    self.write_part(Some(*end))?;
+                }
+                text => self.line.extend_from_slice(text),
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    /// What is no whole line yet stays: half a character cannot be told from a broken one.
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_made_printable_wherever_they_are_cut() {
+        let text = "node 77\t\x1b[2Jgone \u{e9}\n\tf\u{202e}\nno end \x07".as_bytes();
+        for size in 1..text.len() {
+            let mut out = Vec::new();
+            let mut lines = PrintableLines { out: &mut out, line: Vec::new() };
+            text.chunks(size).for_each(|piece| lines.write_all(piece).unwrap());
+            lines.finish().unwrap();
+            let shown = String::from_utf8(out).unwrap();
+            assert_eq!(shown, "node 77\t\\x1b[2Jgone \u{e9}\n\tf\\u{202e}\nno end \\x07");
+        }
+    }
+}
