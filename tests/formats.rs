@@ -3,7 +3,7 @@
 use jitgraft::error::{Result, Warnings};
 use jitgraft::formats::format::{Read, ReadOptions, StartSpansFn, WriteOptions};
 use jitgraft::formats::spans::{Done, SpanBytes, SpanInput, Spans, Workers};
-use jitgraft::formats::{FORMATS, detect, named};
+use jitgraft::formats::{FORMATS, detect, for_file, named};
 use jitgraft::model::stacks::Profile;
 use jitgraft::model::timeline::{
     OtherEvent, SliceKind, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter, Timeline,
@@ -25,6 +25,25 @@ fn names_are_unique_words() {
         let reads = !matches!(format.read, Read::No);
         assert!(reads || format.write.is_some(), "{} does nothing", format.name);
     }
+}
+
+#[test]
+fn every_format_that_is_written_has_files_of_its_own() {
+    let mut seen = HashSet::new();
+    for format in FORMATS {
+        assert_eq!(format.files.is_empty(), format.write.is_none(), "{}", format.name);
+        for pattern in format.files {
+            assert!(seen.insert(pattern), "{pattern} twice");
+            assert!(pattern.matches('*').count() <= 1, "{pattern}");
+            let found = for_file(pattern.replace('*', "x.y").as_bytes());
+            assert_eq!(found.map(|found| found.name), Some(format.name), "{pattern}");
+        }
+    }
+    let told = |name: &str| for_file(name.as_bytes()).map(|format| format.name);
+    let names = ["a.json", "a.speedscope.json", "callgrind.out", "callgrind.out.77", "a.svg", "a.pb.gz", "a.csv"];
+    let formats = ["json", "speedscope", "callgrind", "callgrind", "flamegraph", "pprof", "csv"];
+    assert_eq!(names.map(told), formats.map(Some));
+    assert_eq!(["svg", ".svg", "a.gz", "a", "json", "a.svg.bak"].map(told), [None; 6]);
 }
 
 /// The small inputs of all cases, unpacked as they are.

@@ -59,3 +59,50 @@ fn every_type_of_a_pprof_profile_is_an_event_and_the_default_comes_first() {
     let shown = run(&["collapse", "--quiet"], &heap);
     assert!(shown.contains("main.main;main.grow 327680\n"), "{shown}");
 }
+
+/// The cells of a line of CSV, by RFC 4180.
+fn cells(line: &str) -> Vec<String> {
+    let (mut cells, mut quoted) = (vec![String::new()], false);
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                cells.last_mut().unwrap().push('"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            c => cells.last_mut().unwrap().push(c),
+        }
+    }
+    assert!(!quoted, "{line}");
+    cells
+}
+
+#[test]
+fn the_lines_of_csv_are_the_samples() {
+    let recording = fixture("php-recording/perf.data.zst");
+    let csv = run(&["export", "--quiet", "--to", "csv"], &recording);
+    let mut lines = csv.lines().map(cells);
+    let columns = lines.next().unwrap();
+    let column = |name: &str| columns.iter().position(|column| column == name).unwrap();
+    let mut sums = std::collections::BTreeMap::new();
+    let mut count = 0;
+    for line in lines {
+        assert_eq!(line.len(), columns.len(), "{line:?}");
+        let (comm, stack) = (&line[column("comm")], &line[column("stack")]);
+        let leaf = stack.rsplit(';').next().unwrap();
+        assert_eq!(&line[column("function")], leaf);
+        assert_eq!(line[column("time_ns")].len(), "14983370402954".len());
+        *sums.entry(format!("{comm};{stack}")).or_insert(0) += line[column("weight")].parse::<u64>().unwrap();
+        count += line[column("count")].parse::<u64>().unwrap();
+    }
+    assert_eq!(count, 922);
+    let folded: Vec<String> = sums.iter().map(|(stack, weight)| format!("{stack} {weight}")).collect();
+    let whole = run(&["collapse", "--quiet"], &recording);
+    let mut whole: Vec<&str> = whole.lines().collect();
+    whole.sort_unstable();
+    let mut folded: Vec<&str> = folded.iter().map(String::as_str).collect();
+    folded.sort_unstable();
+    assert_eq!(folded, whole);
+}

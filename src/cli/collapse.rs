@@ -2,6 +2,7 @@
 
 use super::convert::{Convert, ConvertArgs};
 use crate::commands::collapse::{self, CollapseOptions};
+use crate::commands::export;
 use crate::error::Result;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
@@ -10,7 +11,8 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft collapse perf.data | inferno-flamegraph > flame.svg\n  \
     jitgraft collapse --annotate jit,kernel --by pid perf.data -o out.folded\n  \
-    zcat old.txt.gz | jitgraft collapse")]
+    zcat old.txt.gz | jitgraft collapse\n\n\
+    Where -o names a file of another format (out.svg, out.csv, out.pb.gz), that is written: see export --help")]
 pub(super) struct CollapseArgs {
     #[command(flatten)]
     convert: ConvertArgs,
@@ -18,7 +20,11 @@ pub(super) struct CollapseArgs {
 
 impl CollapseArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let Convert { inputs, output, load, write } = self.convert.checked();
+        let convert = self.convert.checked();
+        if let Some(format) = convert.told_instead_of("folded") {
+            return export::run(&convert.export_to(format), job);
+        }
+        let Convert { inputs, output, load, write } = convert;
         collapse::run(&CollapseOptions { inputs, output, load, write }, job)
     }
 }

@@ -1,7 +1,9 @@
 //! Flags of every command that writes stacks in another form.
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
-use crate::formats::format::{Detail, WriteOptions};
+use crate::commands::export::ExportOptions;
+use crate::formats;
+use crate::formats::format::{Detail, Format, WriteOptions};
 use crate::io::{InPath, OutPath};
 use crate::model::label::{Annotate, By};
 use crate::pipeline::any::LoadOptions;
@@ -26,6 +28,27 @@ pub(super) struct Convert {
     pub(super) output: OutPath,
     pub(super) load: LoadOptions,
     pub(super) write: WriteOptions,
+}
+
+impl Convert {
+    /// The format that the output's name tells, if it tells one.
+    pub(super) fn told(&self) -> Option<&'static Format> {
+        match &self.output {
+            OutPath::Path(path) => formats::for_file(path.file_name()?.as_encoded_bytes()),
+            OutPath::Stdout => None,
+        }
+    }
+
+    /// The same, for a command that writes the format of this name unless another one is told.
+    pub(super) fn told_instead_of(&self, usual: &str) -> Option<&'static Format> {
+        self.told().filter(|format| format.name != usual)
+    }
+
+    /// As the command that writes that format takes it.
+    pub(super) fn export_to(self, format: &Format) -> ExportOptions {
+        let Self { inputs, output, load, write } = self;
+        ExportOptions { inputs, output, to: format.name.to_owned(), load, write }
+    }
 }
 
 impl ConvertArgs {

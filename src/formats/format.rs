@@ -15,6 +15,8 @@ pub struct Format {
     pub name: &'static str,
     /// One line of help.
     pub about: &'static str,
+    /// What its outputs are called: patterns of file names with at most one `*`, by which `-o` tells the format.
+    pub files: &'static [&'static str],
     /// Whether an input that starts with these bytes is of this format; `None` for formats only written.
     pub sniff: Option<fn(head: &[u8]) -> bool>,
     /// How it becomes stacks.

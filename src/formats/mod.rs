@@ -6,6 +6,7 @@
 pub mod byte_writer;
 pub mod callgrind;
 pub mod cpuprofile;
+pub mod csv;
 pub mod cursor;
 pub mod elf_image;
 pub mod firefox;
@@ -33,6 +34,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "perf-data",
         about: "perf.data in file, pipe or directory form, as perf record and simpleperf write it",
+        files: &[],
         sniff: Some(perf_data::sniff),
         read: Read::Addresses,
         write: None,
@@ -41,6 +43,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "measureme",
         about: "measureme profile (rustc -Zself-profile, Miri -Zmiri-measureme), versions 7 to 9",
+        files: &[],
         sniff: Some(measureme::sniff),
         read: Read::Spans(measureme::SPANS),
         write: None,
@@ -49,6 +52,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "cpuprofile",
         about: "V8's sampling profile (.cpuprofile), as node --cpu-prof and Chrome's DevTools write it",
+        files: &[],
         sniff: Some(cpuprofile::sniff),
         read: Read::Stacks(cpuprofile::read),
         write: None,
@@ -57,6 +61,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "firefox",
         about: "Firefox Profiler's processed profile (JSON)",
+        files: &["*.firefox.json"],
         sniff: Some(firefox::sniff),
         read: Read::Stacks(firefox::read),
         write: Some(Writer {
@@ -71,6 +76,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "speedscope",
         about: "speedscope's own file format (JSON)",
+        files: &["*.speedscope.json", "*.speedscope"],
         sniff: Some(speedscope::sniff),
         read: Read::Stacks(speedscope::read),
         write: Some(Writer {
@@ -85,6 +91,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "pprof",
         about: "pprof's protocol buffer, gzipped",
+        files: &["*.pb.gz", "*.pprof"],
         sniff: Some(pprof::sniff),
         read: Read::Stacks(pprof::read),
         write: Some(Writer {
@@ -99,6 +106,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "chrome",
         about: "trace events (JSON), as Chromium, node, clang, tracing-chrome and Miri's tracing write them",
+        files: &["*.trace.json", "*.chrome.json"],
         sniff: Some(trace_event::sniff),
         read: Read::Spans(trace_event::SPANS),
         write: Some(Writer {
@@ -113,6 +121,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "callgrind",
         about: "callgrind profile, as valgrind, Xdebug and KCachegrind's converters write it",
+        files: &["callgrind.out*", "*.callgrind"],
         sniff: Some(callgrind::sniff),
         read: Read::Stream(callgrind::read),
         write: Some(Writer {
@@ -127,6 +136,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "perf-script",
         about: "the text of perf script and of simpleperf's report_sample.py",
+        files: &[],
         sniff: Some(perf_script::sniff),
         read: Read::Script(perf_script::read::read),
         write: None,
@@ -135,6 +145,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "folded",
         about: "folded stacks, as inferno-collapse-perf and stackcollapse-*.pl write them",
+        files: &["*.folded", "*.collapsed", "*.txt"],
         sniff: Some(folded::sniff),
         read: Read::Stacks(folded::read),
         write: Some(Writer {
@@ -149,6 +160,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "flamegraph",
         about: "flame graph (SVG)",
+        files: &["*.svg"],
         sniff: None,
         read: Read::No,
         write: Some(Writer {
@@ -163,6 +175,7 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "json",
         about: "stacks with all that is known of them (plain JSON)",
+        files: &["*.json"],
         sniff: None,
         read: Read::No,
         write: Some(Writer {
@@ -170,6 +183,21 @@ pub const FORMATS: &[Format] = &[
             rows: Keep::EachRow,
             events: Events::All,
             detail: Detail::Addresses,
+            spans: None,
+        }),
+        rewriter: None,
+    },
+    Format {
+        name: "csv",
+        about: "a line a sample (CSV): event, thread, time, weight, function, module, tier, stack",
+        files: &["*.csv"],
+        sniff: None,
+        read: Read::No,
+        write: Some(Writer {
+            run: csv::write,
+            rows: Keep::EachRow,
+            events: Events::All,
+            detail: Detail::Names,
             spans: None,
         }),
         rewriter: None,
@@ -187,6 +215,22 @@ pub fn is_binary(name: &str) -> bool {
 /// The format of that name.
 pub fn named(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
+}
+
+/// The format that a file of that name is written in: that of the longest pattern that fits.
+pub fn for_file(name: &[u8]) -> Option<&'static Format> {
+    let patterns =
+        FORMATS.iter().flat_map(|format| format.files.iter().map(move |pattern| (pattern.len(), *pattern, format)));
+    let fitting = patterns.filter(|(_, pattern, _)| fits(pattern.as_bytes(), name));
+    fitting.max_by_key(|(len, ..)| *len).map(|(.., format)| format)
+}
+
+fn fits(pattern: &[u8], name: &[u8]) -> bool {
+    let Some(star) = pattern.iter().position(|&byte| byte == b'*') else { return name == pattern };
+    let (begin, end) = (&pattern[..star], &pattern[star + 1..]);
+    // A name that is nothing but the ending is hidden, and has no ending.
+    name.len() > begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end)
+        || (end.is_empty() && name == begin)
 }
 
 /// The format of an input, by its first bytes (give at least 4 KiB, or all there are).

@@ -1,0 +1,152 @@
+//! Samples as comma-separated values, for spreadsheets and databases: one line a sample, or a sum where the input has
+//! sums, under a line of names.
+//!
+//! | column | |
+//! |---|---|
+//! | `event`, `unit` | what was counted, and in what |
+//! | `comm`, `pid`, `tid`, `cpu` | whose sample it is |
+//! | `time_ns` | when, in nanoseconds of the recording's clock |
+//! | `weight`, `count` | how much of the unit, and how many samples |
+//! | `function`, `module`, `kind`, `tier` | what ran |
+//! | `stack` | all functions from the outermost on, joined by `;`, spelled as in folded stacks |
+//!
+//! What is not known is empty. Quoting is that of RFC 4180, lines end as in other texts. No cell is a formula, and no
+//! name does anything but be read ([`csv_cell`]). In DuckDB:
+//!
+//! ```sql
+//! SELECT function, sum(weight) FROM 'profile.csv' GROUP BY ALL ORDER BY 2 DESC;
+//! ```
+
+use super::format::WriteOptions;
+use crate::error::Result;
+use crate::model::category::Category;
+use crate::model::label::{self, Annotate};
+use crate::model::printable::csv_cell;
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Series, TrackId, Unit};
+use rustc_hash::FxHashMap;
+use std::fmt::{self, Display};
+use std::io::Write;
+
+const COLUMNS: &str = "event,unit,comm,pid,tid,cpu,time_ns,weight,count,function,module,kind,tier,stack";
+
+/// Writes all events.
+pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "{COLUMNS}")?;
+    let mut cells =
+        Cells { profile, annotate: options.annotate, spelled: FxHashMap::default(), whose: FxHashMap::default() };
+    for series in &profile.series {
+        let event = event(series);
+        for row in &series.rows {
+            cells.line(&event, row, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// The first columns of all rows of an event.
+fn event(series: &Series) -> String {
+    let unit = match &series.unit {
+        Unit::Samples => "samples",
+        Unit::Nanos => "nanoseconds",
+        Unit::Named(name) => name,
+    };
+    format!("{},{}", csv_cell(series.name.as_bytes()), csv_cell(unit.as_bytes()))
+}
+
+/// What many rows have in common, spelled once.
+struct Cells<'a> {
+    profile: &'a Profile,
+    annotate: Annotate,
+    /// The labels of a frame, joined, by whether Java's rules hold.
+    spelled: FxHashMap<(FrameId, bool), String>,
+    /// The columns of a thread, and whether Java's rules hold there.
+    whose: FxHashMap<TrackId, (String, bool)>,
+}
+
+impl Cells<'_> {
+    fn line(&mut self, event: &str, row: &Row, out: &mut dyn Write) -> Result<()> {
+        let profile = self.profile;
+        let (track, java) = self.whose.entry(row.track).or_insert_with(|| whose(profile, row.track)).clone();
+        let mut frames: Vec<FrameId> = profile.frames_up(row.stack).collect();
+        let leaf = frames.first().copied();
+        frames.reverse();
+        let mut stack = String::new();
+        for &frame in &frames {
+            if !stack.is_empty() {
+                stack.push(';');
+            }
+            stack.push_str(self.spelled(frame, java));
+        }
+        let (time, weight, count) = (Known(row.time.map(|time| time.0)), row.weight, row.count);
+        let ran = leaf.map_or_else(|| ",,,".to_owned(), |leaf| self.ran(leaf, java));
+        let stack = csv_cell(stack.as_bytes());
+        Ok(writeln!(out, "{event},{track},{time},{weight},{count},{ran},{stack}")?)
+    }
+
+    fn spelled(&mut self, frame: FrameId, java: bool) -> &str {
+        let (profile, annotate) = (self.profile, self.annotate);
+        let spell = || label::labels(profile, profile.frame_of(frame), java, annotate).join(";");
+        self.spelled.entry((frame, java)).or_insert_with(spell)
+    }
+
+    /// The columns of the function that ran: of calls that its name tells of, the innermost.
+    fn ran(&mut self, leaf: FrameId, java: bool) -> String {
+        let frame: &Frame = self.profile.frame_of(leaf);
+        let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
+        let tier = frame.tier.map_or("", |tier| tier.name());
+        let kind = match frame.kind {
+            // Its tier stands in the next column.
+            FrameKind::Jit => Category::Jit(None),
+            _ => Category::of(frame),
+        };
+        let labels = self.spelled(leaf, java);
+        let function = csv_cell(labels.rsplit(';').next().unwrap_or_default().as_bytes()).into_owned();
+        format!("{function},{},{},{tier}", csv_cell(module), kind.name())
+    }
+}
+
+fn whose(profile: &Profile, id: TrackId) -> (String, bool) {
+    let track = profile.track_of(id);
+    let (pid, tid) = (Known(track.pid.map(|pid| pid.0)), Known(track.tid.map(|tid| tid.0)));
+    (format!("{},{pid},{tid},{}", csv_cell(&track.comm), Known(track.cpu)), label::is_java(&track.comm))
+}
+
+/// A number, or nothing.
+struct Known<T>(Option<T>);
+
+impl<T: Display> Display for Known<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |value| value.fmt(f))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::Track;
+    use crate::model::tier::Tier;
+    use crate::model::{Nanos, Pid, Tid};
+
+    #[test]
+    fn a_sample_is_a_line_and_no_name_breaks_it() {
+        let mut profile = Profile::new();
+        let comm = b"say \"a, b\"".to_vec();
+        let track = profile.track(Track { comm, pid: Some(Pid(7)), tid: Some(Tid(-1)), cpu: None });
+        let mut stack = None;
+        for (name, tier) in [(&b"=f(x)\n"[..], None), (b"a;b\x1b", Some(Tier::Optimised))] {
+            let name = profile.name(name);
+            let module = Some(profile.name(b"/x/jitted-7.so"));
+            let frame = profile.frame(Frame { module, tier, ..Frame::new(name, FrameKind::Jit) });
+            stack = Some(profile.stack(stack, frame));
+        }
+        let series = profile.series_named("cycles", Unit::Named("cycles".to_owned()));
+        profile.push(series, Row { track, stack, weight: 12, count: 1, time: Some(Nanos(99)) });
+        profile.push(series, Row { track, stack: None, weight: 3, count: 2, time: None });
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        let expected = "event,unit,comm,pid,tid,cpu,time_ns,weight,count,function,module,kind,tier,stack\n\
+            cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,99,12,1,a:b\\x1b,/x/jitted-7.so,JIT,optimised,'=f(x) ;a:b\\x1b\n\
+            cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,,3,2,,,,,\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

@@ -1,0 +1,65 @@
+//! The name of an output tells its format.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn jitgraft(arguments: &[&str], dir: &Path) -> Output {
+    fs::write(dir.join("in.folded"), "main;f 3\nmain;g 4\n").unwrap();
+    Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(arguments).current_dir(dir).output().unwrap()
+}
+
+/// Runs, and returns how the file begins.
+fn beginning(arguments: &[&str], file: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let output = jitgraft(&[arguments, &["in.folded", "-o", file]].concat(), dir.path());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{arguments:?} -o {file}: {said}");
+    let bytes = fs::read(dir.path().join(file)).unwrap();
+    String::from_utf8_lossy(&bytes[..bytes.len().min(120)]).into_owned()
+}
+
+#[test]
+fn export_writes_what_the_output_is_called() {
+    for (file, begins) in [
+        ("a.svg", "<?xml"),
+        ("a.folded", "main;f 3"),
+        ("a.txt", "main;f 3"),
+        ("a.csv", "event,unit,comm,"),
+        ("a.json", "{\"frames\":["),
+        ("a.speedscope.json", "{\"$schema\":\"https://www.speedscope.app"),
+        ("a.firefox.json", "{\"meta\":"),
+        ("a.trace.json", "{\"displayTimeUnit\""),
+        ("callgrind.out.a", "# callgrind format"),
+    ] {
+        let text = beginning(&["export"], file);
+        assert!(text.starts_with(begins), "{file}: {text}");
+    }
+    assert!(beginning(&["export"], "a.pb.gz").starts_with('\u{1f}'));
+}
+
+#[test]
+fn collapse_writes_folded_stacks_unless_the_output_is_called_otherwise() {
+    assert!(beginning(&["collapse"], "a").starts_with("main;f 3"));
+    assert!(beginning(&["collapse"], "a.out").starts_with("main;f 3"));
+    assert!(beginning(&["collapse"], "a.svg").starts_with("<?xml"));
+    assert!(beginning(&["collapse"], "a.csv").starts_with("event,"));
+}
+
+#[test]
+fn what_is_asked_for_in_words_is_written_whatever_the_output_is_called() {
+    assert!(beginning(&["export", "--to", "folded"], "a.svg").starts_with("main;f 3"));
+    assert!(beginning(&["export", "--to", "speedscope"], "a.json").starts_with("{\"$schema\""));
+}
+
+#[test]
+fn an_export_that_does_not_say_its_format_says_what_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    for arguments in [&["export", "in.folded"][..], &["export", "in.folded", "-o", "x.mp3"]] {
+        let output = jitgraft(arguments, dir.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("neither --to nor the name of the output") && said.contains("speedscope"), "{said}");
+    }
+    assert!(!dir.path().join("x.mp3").exists());
+}
