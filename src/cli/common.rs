@@ -5,8 +5,9 @@ use crate::error::Result;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::pipeline::{Job, Outcome};
-use crate::sources::SourceOptions;
+use crate::sources::{GivenFile, SourceOptions};
 use clap::Args;
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -49,12 +50,14 @@ impl Common {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Where names come from")]
 pub struct SourceArgs {
-    /// A jitdump, or a directory of them, looked at before the usual places (repeatable)
-    #[arg(long, value_name = "PATH|DIR")]
-    jitdump: Vec<PathBuf>,
-    /// A perf map, or a directory of them, looked at before the usual places (repeatable)
-    #[arg(long, value_name = "PATH|DIR")]
-    perf_map: Vec<PathBuf>,
+    /// A jitdump, or a directory of them, looked at before the usual places; with @PID for this process of the
+    /// recording (repeatable)
+    #[arg(long, value_name = "PATH|DIR[@PID]")]
+    jitdump: Vec<OsString>,
+    /// A perf map, or a directory of them, looked at before the usual places; with @PID for this process of the
+    /// recording (repeatable)
+    #[arg(long, value_name = "PATH|DIR[@PID]")]
+    perf_map: Vec<OsString>,
     /// An ELF object that was placed at an address (hexadecimal) at run time (repeatable)
     #[arg(long, value_name = "FILE@ADDR", value_parser = placed_elf)]
     elf: Vec<(PathBuf, Addr)>,
@@ -69,7 +72,8 @@ pub struct SourceArgs {
 impl From<SourceArgs> for SourceOptions {
     fn from(args: SourceArgs) -> Self {
         let SourceArgs { jitdump, perf_map, elf, map_pid, force } = args;
-        Self { jitdump, perf_map, elf, map_pid, force }
+        let given = |list: Vec<OsString>| list.iter().map(|text| GivenFile::parse(text)).collect();
+        Self { jitdump: given(jitdump), perf_map: given(perf_map), elf, map_pid, force }
     }
 }
 

@@ -23,6 +23,9 @@ pub struct Processes {
     pub kernel_symbols: Vec<KernelSymbol>,
     /// Samples that the recorder lost, by its own count.
     pub lost: u64,
+    /// Whether every process that has samples is told of: the input is a recording, not a text or a file about one
+    /// process.
+    pub is_recording: bool,
 }
 
 /// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or went.

@@ -13,7 +13,7 @@
 //! marker's mapping) is loaded once, for the one that wrote it.
 
 use super::account::{Account, Kind, SourceState};
-use super::options::{SourceOptions, outer_pid};
+use super::options::{GivenFile, SourceOptions, outer_pid};
 use super::trust::{self, Named};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::jitdump;
@@ -95,7 +95,7 @@ impl Finder<'_> {
         for marker in markers {
             let Some(base) = marker.path.file_name() else { continue };
             // What the user names now is meant, whatever lies at the recorded path by now.
-            let mut candidates = self.asked(base, inner_pid(&marker.path));
+            let mut candidates = self.asked(base, inner_pid(&marker.path), marker.pid);
             candidates.push((marker.path.clone(), Named::Marker));
             candidates.extend(self.dump_places(base));
             if candidates.iter().any(|(path, _)| self.seen.contains(path)) {
@@ -118,16 +118,20 @@ impl Finder<'_> {
     }
 
     /// What the user named that is, or may hold, a dump of that name, or is one of that process by its header.
-    fn asked(&self, base: &OsStr, inner: Option<Pid>) -> Vec<(PathBuf, Named)> {
+    fn asked(&self, base: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<(PathBuf, Named)> {
         let force = self.options.force;
         let says = |path: &Path| {
             let bytes = trust::open(path, Named::User, force)?.ok()?;
             jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid))
         };
-        let is_it = |path: &Path| path.file_name() == Some(base) || inner.is_some() && says(path) == inner;
-        let named = self.options.jitdump.iter().filter_map(|path| match path.is_dir() {
-            true => Some(path.join(base)),
-            false => is_it(path).then(|| path.clone()),
+        let is_it = |given: &GivenFile| {
+            let path = &given.path;
+            given.pid.is_some() || path.file_name() == Some(base) || inner.is_some() && says(path) == inner
+        };
+        let given = self.options.jitdump.iter().filter(|given| given.may_be_of(pid));
+        let named = given.filter_map(|given| match given.path.is_dir() {
+            true => Some(given.path.join(base)),
+            false => is_it(given).then(|| given.path.clone()),
         });
         named.map(|path| (path, Named::User)).collect()
     }
@@ -186,12 +190,13 @@ impl Finder<'_> {
     /// Files that the user named outright: used even if no marker and no process asks for them.
     fn named_by_user(&mut self) {
         for (list, kind) in [(&self.options.jitdump, Kind::JitDump), (&self.options.perf_map, Kind::PerfMap)] {
-            for path in list {
+            for given in list {
+                let path = &given.path;
                 if self.seen.contains(path) || path.is_dir() {
                     continue;
                 }
                 match trust::open(path, Named::User, self.options.force) {
-                    Some(Ok(bytes)) => self.user_file(path, kind, bytes),
+                    Some(Ok(bytes)) => self.user_file(given, kind, bytes),
                     Some(Err(error)) => self.refused(path, kind, Pid(-1), error),
                     None => self.refused(path, kind, Pid(-1), Error::new("does not exist")),
                 }
@@ -199,7 +204,8 @@ impl Finder<'_> {
         }
     }
 
-    fn user_file(&mut self, path: &Path, kind: Kind, bytes: Bytes) {
+    fn user_file(&mut self, given: &GivenFile, kind: Kind, bytes: Bytes) {
+        let path = &given.path;
         let by_header = || jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid));
         let inner = inner_pid(path).or_else(|| if kind == Kind::JitDump { by_header() } else { None });
         let only = || match self.jit_processes()[..] {
@@ -209,13 +215,24 @@ impl Finder<'_> {
         let outer = inner.map(|inner| outer_pid(inner, self.processes, self.options));
         // A file of another number, named for a recording with a single process that it can be meant for, is its.
         let known = outer.filter(|pid| self.processes.by_pid.contains_key(pid));
-        let Some(pid) = known.or_else(only).or(outer) else {
-            let why = "tells no process: name it perf-PID.map";
+        let Some(pid) = given.pid.or(known).or_else(only).or(outer) else {
+            let why = "tells no process: say which with FILE@PID";
             return self.refused(path, kind, Pid(-1), Error::new(why));
         };
+        self.warn_if_not_recorded(path, pid);
         self.seen.insert(path.to_owned());
         let addr = Addr(0);
         self.found.files.push(Source { path: path.to_owned(), kind, pid, inner, bytes, marker: None, addr });
+    }
+
+    /// A text tells of few of the processes that were recorded, a callgrind file of none but one.
+    fn warn_if_not_recorded(&mut self, path: &Path, pid: Pid) {
+        if self.processes.is_recording && !self.processes.by_pid.contains_key(&pid) {
+            let said = format!(
+                "is of process {pid}, which is not in the recording: it names nothing (FILE@PID says whose it is)"
+            );
+            self.warnings.push(Warning::new(said).in_file(path, None));
+        }
     }
 
     /// Processes that have memory for JIT code.
@@ -261,7 +278,7 @@ impl Finder<'_> {
     fn dump_by_number(&mut self, pid: Pid, inner: Pid) {
         let base = format!("jit-{inner}.dump");
         let base = OsStr::new(&base);
-        let candidates: Vec<_> = self.asked(base, Some(inner)).into_iter().chain(self.dump_places(base)).collect();
+        let candidates: Vec<_> = self.asked(base, Some(inner), pid).into_iter().chain(self.dump_places(base)).collect();
         let have = |source: &Source| source.kind == Kind::JitDump && source.pid == pid;
         if self.found.files.iter().any(have) || candidates.iter().any(|(path, _)| self.seen.contains(path)) {
             return;
@@ -281,8 +298,8 @@ impl Finder<'_> {
     fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
         let base = format!("perf-{inner}.map");
         let beside = self.beside.map(|dir| (dir.join(&base), Named::User));
-        let asked = self.options.perf_map.iter().filter(|path| path.is_dir());
-        let asked = asked.map(|path| (path.join(&base), Named::User));
+        let asked = self.options.perf_map.iter().filter(|given| given.may_be_of(pid) && given.path.is_dir());
+        let asked = asked.map(|given| (given.path.join(&base), Named::User));
         let usual = [(Path::new("/tmp").join(&base), Named::Habit)];
         let candidates: Vec<_> = beside.into_iter().chain(asked).chain(usual).collect();
         let named = self.found.files.iter().any(|source| source.kind == Kind::PerfMap && source.pid == pid);

@@ -124,6 +124,9 @@ fn read_map<'data>(origin: OriginId, source: &'data Source, warnings: &mut Warni
     (events, state, None)
 }
 
+/// What is said of a dump that ends inside a LOAD whose name is whole.
+const CUT_IN_CODE: &str = "the dump was cut off here, in the code of its last function: that has its name all the same";
+
 fn read_dump<'data>(
     origin: OriginId,
     source: &'data Source,
@@ -167,11 +170,17 @@ fn read_dump<'data>(
         biased: 0,
     };
     let mut skipped = Skipped::new("jitdump record");
-    let mut last = None;
+    let (mut last, mut cut) = (None, 0);
     for record in dump.records() {
         match record {
             Ok(record) => {
                 last = Some(record.timestamp);
+                if let Body::Load(load) = record.body
+                    && load.code.is_none()
+                {
+                    cut = 1;
+                    warnings.push(Warning::new(CUT_IN_CODE).in_file(&source.path, Some(record.offset)));
+                }
                 reader.record(record.timestamp, record.body);
             }
             Err(error) => skipped.add(error),
@@ -181,7 +190,8 @@ fn read_dump<'data>(
         let said = stale(source, processes, (first, last));
         warnings.extend(said.map(|said| Warning::new(said).in_file(&source.path, None)));
     }
-    let count = skipped.count();
+    // What is cut could be used, but not wholly.
+    let count = skipped.count() + cut;
     skipped.report(&source.path, warnings);
     reader.unbias_lines();
     let codes = reader.list.code_count() as u64;
@@ -232,6 +242,10 @@ impl Pids<'_> {
     /// A dump whose header names another process than its file is believed, but not without a word.
     fn say_if_foreign(&self, warnings: &mut Warnings) {
         let expected = self.source.inner.unwrap_or(self.source.pid);
+        let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
+        if given.is_some_and(|given| given.pid == Some(self.source.pid)) {
+            return;
+        }
         let misnamed = self.header != expected && self.header != self.source.pid;
         let unasked =
             self.source.marker.is_none() && outer_pid(self.header, self.processes, self.options) != self.source.pid;
@@ -270,10 +284,10 @@ impl<'data> DumpReader<'_, 'data> {
         let time = self.conversion.apply(timestamp);
         match body {
             Body::Load(load) => {
-                let size = load.code.len() as u64;
+                let size = load.size;
                 let lines = self.lines(load.addr, size, load.name);
                 let unwind = self.pending_unwind.take();
-                let (addr, origin, bytes) = (Addr(load.addr), self.origin, Some(load.code));
+                let (addr, origin, bytes) = (Addr(load.addr), self.origin, load.code);
                 let code = Code { name: load.name, addr, size, bytes, lines, unwind, origin };
                 self.indexes.push(load.index, self.list.len());
                 let pid = self.pids.outer(Pid(load.pid));

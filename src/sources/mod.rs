@@ -22,4 +22,4 @@ mod trust;
 pub use account::{Account, ClockUse, Kind, SourceState};
 pub use discover::{Found, find};
 pub use load::Loaded;
-pub use options::SourceOptions;
+pub use options::{GivenFile, SourceOptions};

@@ -2,21 +2,55 @@
 
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 /// Where to look for names, and what to believe. From the command line; the same flags for every command.
 #[derive(Debug, Clone, Default)]
 pub struct SourceOptions {
     /// `--jitdump PATH|DIR`: looked at before the runtimes' usual places.
-    pub jitdump: Vec<PathBuf>,
-    /// `--perf-map PATH|DIR`.
-    pub perf_map: Vec<PathBuf>,
+    pub jitdump: Vec<GivenFile>,
+    /// `--perf-map PATH|DIR`, the same.
+    pub perf_map: Vec<GivenFile>,
     /// `--elf FILE@ADDR`: an ELF object placed at an address.
     pub elf: Vec<(PathBuf, Addr)>,
     /// `--map-pid INNER=OUTER`.
     pub map_pid: Vec<(Pid, Pid)>,
     /// `-f`: use files of other owners too.
     pub force: bool,
+}
+
+/// A file or directory that the user named: `PATH`, or `PATH@PID` for one process of the recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// For which process, by the recording's number, if that was said.
+    pub pid: Option<Pid>,
+}
+
+impl GivenFile {
+    /// As typed. A file whose own name ends like that is meant as it is.
+    pub fn parse(text: &OsStr) -> Self {
+        let path = Path::new(text);
+        let parts = text.to_str().and_then(|text| text.rsplit_once('@'));
+        let parts = parts.and_then(|(path, pid)| Some((path, pid.parse().ok().filter(|pid| *pid >= 0)?)));
+        match parts.filter(|_| !path.exists()) {
+            Some((path, pid)) => Self { path: path.into(), pid: Some(Pid(pid)) },
+            None => Self { path: path.to_owned(), pid: None },
+        }
+    }
+
+    /// Whether it may be of this process, by the recording's number.
+    pub(super) fn may_be_of(&self, pid: Pid) -> bool {
+        self.pid.is_none_or(|own| own == pid)
+    }
+}
+
+impl<T: Into<PathBuf>> From<T> for GivenFile {
+    fn from(path: T) -> Self {
+        Self { path: path.into(), pid: None }
+    }
 }
 
 impl SourceOptions {
@@ -35,4 +69,24 @@ pub(super) fn outer_pid(inner: Pid, processes: &Processes, options: &SourceOptio
     };
     let by_number = processes.by_pid.get(&inner).filter(|process| process.has_jit_memory).map(|_| inner);
     options.outer_of(inner).or(by_number).or_else(by_namespace).unwrap_or(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_may_be_given_for_one_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let odd = dir.path().join("perf@7");
+        std::fs::write(&odd, b"").unwrap();
+        let given = |text: &str| GivenFile::parse(OsStr::new(text));
+        let of = |path: &str, pid| GivenFile { path: path.into(), pid };
+        assert_eq!(given("maps/perf-1.map@4711"), of("maps/perf-1.map", Some(Pid(4711))));
+        assert_eq!(given("a@b/perf-1.map"), of("a@b/perf-1.map", None));
+        assert_eq!(given("perf-1.map@-3"), of("perf-1.map@-3", None));
+        let odd = odd.to_str().unwrap();
+        assert_eq!(given(odd), of(odd, None));
+        assert_eq!(given(&format!("{odd}@8")), of(odd, Some(Pid(8))));
+    }
 }

@@ -61,6 +61,63 @@ fn files_and_directories_that_the_user_names_are_used_together() {
     }
 }
 
+/// Two processes with memory of their own at the same addresses, and a sample of each.
+fn two_processes() -> Odd {
+    let mut odd = unmarked();
+    odd.recording.comm(Stamp::new(78, 4), "other", true);
+    odd.recording.mmap2(Stamp::new(78, 5), Mmap { addr: AT, len: 0x1000, pgoff: 0, path: "//anon" });
+    odd.sample(78, 21, AT)
+}
+
+#[test]
+fn a_file_or_directory_may_be_given_for_one_process() {
+    let inner = |name: &'static [u8]| {
+        let mut dump = JitDump::with_header(Order::Little, Header::of(1));
+        dump.load(10, load(name, AT, 0));
+        dump.into_bytes()
+    };
+    let map = |name: &str| format!("{AT:x} 40 {name}\n");
+    let expected = vec!["one".to_owned(), "two".to_owned()];
+    for (option, file) in [("--perf-map", "perf-1.map"), ("--jitdump", "jit-1.dump")] {
+        for named in ["DIR/FILE", "DIR"] {
+            let odd = two_processes();
+            for (directory, name) in [("a", &b"one"[..]), ("b", b"two")] {
+                fs::create_dir(odd.dir.path().join(directory)).unwrap();
+                let bytes = match file {
+                    "perf-1.map" => map(std::str::from_utf8(name).unwrap()).into_bytes(),
+                    _ => inner(if name == b"one" { b"one" } else { b"two" }),
+                };
+                fs::write(odd.dir.path().join(directory).join(file), bytes).unwrap();
+            }
+            let given = |directory: &str, pid: u32| {
+                let named = named.replace("DIR", directory).replace("FILE", file);
+                format!("{}@{pid}", path(&odd, &named))
+            };
+            let (a, b) = (given("a", PID), given("b", 78));
+            // Directories are asked for the number by which the process knows itself.
+            let numbers: &[&str] = if named == "DIR" { &["--map-pid", "1=77", "--map-pid", "1=78"] } else { &[] };
+            let options = [&[option, &*a, option, &*b][..], numbers].concat();
+            let (names, warnings) = odd.inject(&options);
+            let warnings: Vec<_> = warnings.iter().filter(|said| !said.contains("header names")).collect();
+            assert_eq!((&names, warnings.len()), (&expected, 0), "{option} {named}: {warnings:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_for_a_process_that_was_not_recorded_is_a_warning() {
+    let map = format!("{AT:x} 40 mapped\n");
+    for (given, pid) in [("perf-9999.map", "9999"), ("perf-77.map@8888", "8888")] {
+        let odd = two_processes().file("elsewhere", b"").file("perf-9999.map", map.as_bytes());
+        fs::create_dir(odd.dir.path().join("maps")).unwrap();
+        let odd = odd.file("maps/perf-77.map", map.as_bytes()).file("maps/perf-9999.map", map.as_bytes());
+        let given = path(&odd, &format!("maps/{given}"));
+        let (names, warnings) = odd.inject(&["--perf-map", &given]);
+        assert_eq!((names, warnings.len()), (vec!["[unknown]".to_owned(); 2], 1), "{warnings:?}");
+        assert!(warnings[0].contains(&format!("process {pid}, which is not in the recording")), "{warnings:?}");
+    }
+}
+
 #[test]
 fn runtimes_usual_places_are_looked_at() {
     for root in ["JITDUMPDIR", "HOME"] {
@@ -170,7 +227,8 @@ fn a_map_names_what_a_dump_that_is_damaged_part_way_does_not() {
     dump.load(10, load(b"first", AT, 0));
     dump.load(11, load(b"second", AT + 0x100, 1));
     let mut dump = dump.into_bytes();
-    dump.truncate(dump.len() - 20);
+    // Inside of the last name.
+    dump.truncate(dump.len() - 0x40 - 3);
     let map = format!("{AT:x} 40 stale\n{:x} 40 fallback\n", AT + 0x100);
     let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).file("perf-77.map", map.as_bytes());
     let odd = odd.sample(PID, 20, AT).sample(PID, 21, AT + 0x100);

@@ -181,14 +181,24 @@ fn code_of_no_bytes_and_lines_without_end_do_no_harm() {
 }
 
 #[test]
-fn what_stands_before_a_torn_end_is_kept() {
+fn what_stands_before_a_torn_end_is_kept_and_a_last_name_that_is_whole_counts() {
     let mut dump = JitDump::new(PID);
     dump.load(10, load(b"first", AT, 0));
     dump.load(11, load(b"second", AT + 0x100, 1));
-    let mut dump = dump.into_bytes();
-    dump.truncate(dump.len() - 30);
-    let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
-    expect_warning(odd, &["first", "[unknown]"], &["jit-77.dump", "at byte"]);
+    let dump = dump.into_bytes();
+    let of_code = CODE.len();
+    // In the code, behind the name, in the name, in the header, in the prefix.
+    for (cut, last) in [
+        (30, "second"),
+        (of_code, "second"),
+        (of_code + 3, "[unknown]"),
+        (of_code + 20, "[unknown]"),
+        (of_code + 56, "[unknown]"),
+    ] {
+        let dump = &dump[..dump.len() - cut];
+        let odd = Odd::new("jit-77.dump").file("jit-77.dump", dump).sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
+        expect_warning(odd, &["first", last], &["jit-77.dump", "at byte"]);
+    }
 }
 
 #[test]

@@ -51,7 +51,8 @@ fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, ou
     for account in accounts.iter().filter(|account| account.kind == Kind::PerfMap) {
         let name = account.path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("perf-"));
         let Some(inner) = name.and_then(|digits| digits.parse().ok()).map(Pid) else { continue };
-        if inner != pid && !options.sources.map_pid.contains(&(inner, pid)) {
+        let said = options.sources.perf_map.iter().any(|given| given.path == account.path && given.pid == Some(pid));
+        if inner != pid && !said && !options.sources.map_pid.contains(&(inner, pid)) {
             let message = format!(
                 "by its name this map is of process {inner}; it is used for process {pid} (--map-pid {inner}={pid} says that \
                  they are the same)"

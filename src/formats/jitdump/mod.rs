@@ -11,6 +11,7 @@
 //! * A record of exactly 16 bytes is legal, and CLOSE is only a mark: records may follow.
 //! * `code_index` repeats; a load is known by its place in the file.
 //! * The code is the last `code_size` bytes of a LOAD.
+//! * Runtimes that buffer what they write (V8) and are killed end in a LOAD without all of its code; its name is whole.
 //! * In UNWINDING_INFO `.eh_frame` comes first and `.eh_frame_hdr` last, as V8 and perf have it.
 //!
 //! See `tools/perf/Documentation/jitdump-specification.txt` and `tools/perf/util/jitdump.h` of Linux.
@@ -149,8 +150,10 @@ pub struct Load<'data> {
     pub index: u64,
     /// The function's name.
     pub name: &'data [u8],
-    /// The code, `code_size` bytes.
-    pub code: &'data [u8],
+    /// `code_size`
+    pub size: u64,
+    /// The code, `size` bytes; `None` if the dump ends inside of it.
+    pub code: Option<&'data [u8]>,
 }
 
 /// `struct jr_code_move`
@@ -203,10 +206,20 @@ impl<'data> Iterator for Records<'data> {
         if self.dead {
             self.resume(start);
         }
-        Some(read.and_then(|(id, timestamp, mut payload)| {
-            let body = read_body(id, &mut payload).map_err(|error| error.at(offset))?;
+        let (id, timestamp, mut payload) = match read {
+            Ok(read) => read,
+            Err(_)
+                if self.dead
+                    && let Some(load) = cut_load(start) =>
+            {
+                return Some(Ok(load));
+            }
+            Err(torn) => return Some(Err(torn.into_error(start, self.dead))),
+        };
+        let body = read_body(id, &mut payload).map_err(|error| error.at(offset));
+        Some(body.map(|body| {
             self.last_time = timestamp;
-            Ok(Record { offset, timestamp, body })
+            Record { offset, timestamp, body }
         }))
     }
 }
@@ -251,28 +264,45 @@ impl<'data> Records<'data> {
         at.bytes(total_size.checked_sub(PREFIX)?, "record").ok().filter(|_| fits && timely).map(|_| at)
     }
 
-    fn read_prefix(&mut self) -> Result<(u32, u64, Cursor<'data>)> {
-        let start = self.cursor;
+    fn read_prefix(&mut self) -> Result<(u32, u64, Cursor<'data>), Torn> {
         self.dead = true;
-        let tail = |error: Error| error.at(start.offset());
-        let id = self.cursor.u32("record id").map_err(tail)?;
-        let total_size = u64::from(self.cursor.u32("record total_size").map_err(tail)?);
-        let timestamp = self.cursor.u64("record timestamp").map_err(tail)?;
-        let Some(payload) = total_size.checked_sub(PREFIX) else {
-            return Err(
-                start.error(format!("{} total_size is {total_size}, less than its {PREFIX}-byte prefix", name_of(id)))
-            );
-        };
-        let left = self.cursor.left();
-        let payload = self.cursor.part(payload, "record").map_err(|_| {
-            start.error(format!(
-                "{} total_size is {total_size}, but only {} bytes are left: the dump was cut off here",
-                name_of(id),
-                left as u64 + PREFIX
-            ))
-        })?;
+        let id = self.cursor.u32("record id").map_err(Torn::Prefix)?;
+        let total_size = u64::from(self.cursor.u32("record total_size").map_err(Torn::Prefix)?);
+        let timestamp = self.cursor.u64("record timestamp").map_err(Torn::Prefix)?;
+        let Some(payload) = total_size.checked_sub(PREFIX) else { return Err(Torn::Short { id, total_size }) };
+        let payload = self.cursor.part(payload, "record").map_err(|_| Torn::Long { id, total_size })?;
         self.dead = false;
         Ok((id, timestamp, payload))
+    }
+}
+
+/// Why a record cannot be told from what follows.
+enum Torn {
+    /// The file ends before its length is told.
+    Prefix(Error),
+    /// It is said to be shorter than its prefix.
+    Short { id: u32, total_size: u64 },
+    /// It is said to pass the end of the file.
+    Long { id: u32, total_size: u64 },
+}
+
+impl Torn {
+    /// `at_end`: no record was found behind it, so that the file ends in it.
+    fn into_error(self, start: Cursor<'_>, at_end: bool) -> Error {
+        match self {
+            Self::Prefix(error) => error.at(start.offset()),
+            Self::Short { id, total_size } => {
+                start.error(format!("{} total_size is {total_size}, less than its {PREFIX}-byte prefix", name_of(id)))
+            }
+            Self::Long { id, total_size } => {
+                let left = start.left();
+                let what = if at_end { "the dump was cut off here" } else { "the record is damaged" };
+                start.error(format!(
+                    "{} total_size is {total_size}, but only {left} bytes are left: {what}",
+                    name_of(id)
+                ))
+            }
+        }
     }
 }
 
@@ -292,7 +322,20 @@ fn read_body<'data>(id: u32, payload: &mut Cursor<'data>) -> Result<Body<'data>>
     })
 }
 
-fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
+/// The last record of a dump that ends inside of its code, if header and name are whole.
+fn cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
+    let mut at = start;
+    let id = at.u32("record id").ok()?;
+    let total_size = u64::from(at.u32("record total_size").ok()?);
+    let timestamp = at.u64("record timestamp").ok()?;
+    let load = read_load_header(&mut at).ok().filter(|_| id == 0)?;
+    // What was read is not damaged: it says of itself how long it would be.
+    let read = at.offset() - start.offset();
+    let fits = read.checked_add(load.size).is_some_and(|needed| needed <= total_size);
+    fits.then_some(Record { offset: start.offset(), timestamp, body: Body::Load(load) })
+}
+
+fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let pid = payload.u32("pid")? as i32;
     let tid = payload.u32("tid")? as i32;
     payload.u64("vma")?;
@@ -300,18 +343,24 @@ fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let size = payload.u64("code_size")?;
     let index = payload.u64("code_index")?;
     let name = payload.cstr("function name")?;
+    if addr.checked_add(size).is_none() {
+        return Err(
+            payload.error(format!("JIT_CODE_LOAD code_addr {addr:#x} and code_size {size:#x} pass the end of memory"))
+        );
+    }
+    Ok(Load { pid, tid, addr, index, name, size, code: None })
+}
+
+fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
+    let load = read_load_header(payload)?;
+    let size = load.size;
     // The code ends the record; between it and the name there may be padding.
     let padding = (payload.left() as u64).checked_sub(size).ok_or_else(|| {
         payload.error(format!("JIT_CODE_LOAD code_size is {size}, but {} bytes follow the name", payload.left()))
     })?;
     payload.bytes(padding, "padding")?;
     let code = payload.bytes(size, "code")?;
-    if addr.checked_add(size).is_none() {
-        return Err(
-            payload.error(format!("JIT_CODE_LOAD code_addr {addr:#x} and code_size {size:#x} pass the end of memory"))
-        );
-    }
-    Ok(Load { pid, tid, addr, index, name, code })
+    Ok(Load { code: Some(code), ..load })
 }
 
 fn read_move(payload: &mut Cursor<'_>) -> Result<Move> {

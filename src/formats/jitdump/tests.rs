@@ -55,7 +55,12 @@ fn said(bytes: &[u8]) -> Vec<String> {
         Err(error) => format!("{error}"),
         Ok(Record { timestamp, body, .. }) => match body {
             Body::Load(load) => {
-                format!("load {} {:#x} {:?} at {timestamp}", String::from_utf8_lossy(load.name), load.addr, load.code)
+                format!(
+                    "load {} {:#x} {:?} at {timestamp}",
+                    String::from_utf8_lossy(load.name),
+                    load.addr,
+                    load.code.unwrap_or(b"cut")
+                )
             }
             Body::Move(moved) => format!("move {:#x} {:#x} {}", moved.from, moved.to, moved.index),
             Body::DebugInfo(info) => format!("lines {:#x} {} {:x?}", info.addr, info.count, info.first),
@@ -154,10 +159,33 @@ fn errors_name_the_record_the_field_and_both_values() {
     assert_eq!(
         said(&huge.bytes),
         [
-            "at byte 0x63: JIT_CODE_LOAD code_addr 0xffffffffffffffff and code_size 0x1 pass the end of memory",
+            "at byte 0x62: JIT_CODE_LOAD code_addr 0xffffffffffffffff and code_size 0x1 pass the end of memory",
             "at byte 0x63: JIT_CODE_DEBUG_INFO total_size is 4294967295, but only 16 bytes are left: the dump was cut off here",
         ]
     );
+}
+
+#[test]
+fn a_last_load_cut_in_its_code_has_its_name_and_one_in_the_middle_is_damaged() {
+    let mut dump = Writer::new(Endian::Little, 40, 1, 0);
+    dump.load(b"first", 0x1000, 4, b"code");
+    let at = dump.bytes.len();
+    dump.load(b"last", 0x2000, 8, b"longcode");
+    let end = dump.bytes.len();
+    let last = |len: usize| said(&dump.bytes[..len]).pop().unwrap();
+    for len in end - 8..end {
+        assert_eq!(last(len), "load last 0x2000 [99, 117, 116] at 9", "{len} of {end}");
+    }
+    for len in at + 1..end - 8 {
+        assert!(last(len).starts_with("at byte "), "{len} of {end}: {}", last(len));
+    }
+    assert!(last(end - 9).ends_with("the dump was cut off here"));
+    // The same length claimed where records follow.
+    dump.bytes[at + 4..at + 8].copy_from_slice(&0x1000u32.to_le_bytes());
+    dump.load(b"behind", 0x3000, 1, b"c");
+    let said = said(&dump.bytes);
+    assert!(said[1].ends_with("bytes are left: the record is damaged"), "{said:?}");
+    assert_eq!(said[2], "load behind 0x3000 [99] at 9");
 }
 
 #[test]

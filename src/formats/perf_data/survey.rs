@@ -161,6 +161,7 @@ impl RecordSurvey {
         self.processes.kernel_symbols.sort_by_key(|symbol| symbol.time);
         self.processes.clock = recording.clock(self.tsc);
         self.processes.machine = recording.machine();
+        self.processes.is_recording = true;
         let release = recording.features.get(&Feature::OSRELEASE);
         self.processes.os_release = release.and_then(|feature| feature.string(endian).ok()).map(<[u8]>::to_vec);
         self.processes.lost = self.lost_records.max(self.lost_samples);

@@ -137,7 +137,7 @@ fn another_clock_is_estimated_and_files_named_outright_are_used() {
     std::fs::write(&file, dump(77, &[(1000, 77, 1, 0x1000, "early"), (2000, 77, 2, 0x1000, "late")])).unwrap();
     let mut processes = processes(&[917_307]);
     processes.clock = Clock::default();
-    let options = SourceOptions { jitdump: vec![file.clone()], ..SourceOptions::default() };
+    let options = SourceOptions { jitdump: vec![file.clone().into()], ..SourceOptions::default() };
     let (names, said, accounts) = ask(&processes, &options, dir.path(), &[(917_307, 0x1000, 5)]);
     assert_eq!(names, [named("late")]);
     assert!(said.iter().any(|said| said.contains("record with -k mono")), "{said:?}");

@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
             Body::DebugInfo(lines) => info = Some(lines),
             Body::Unwinding(frames) => unwind = frames,
             Body::Load(load) => {
-                let size = load.code.len() as u64;
+                let size = load.size;
                 let lines = info.take().map_or_else(Lines::default, |info| Lines {
                     raw: info.entries,
                     decode: Some(decode_lines),
@@ -30,7 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
                 });
                 assert!(lines.entries().iter().all(|line| line.offset <= size));
                 let addr = Addr(load.addr % SPAN);
-                let (bytes, unwind) = (Some(load.code), unwind.take());
+                let (bytes, unwind) = (load.code, unwind.take());
                 codes.push(Code { name: load.name, addr, size, bytes, lines, unwind, origin: OriginId(0) });
             }
             _ => {}
