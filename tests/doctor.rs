@@ -37,11 +37,15 @@ fn told(args: &[&str], input: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Cause and advice of the rows whose cause holds this.
-fn rows(text: &str, cause: &str) -> Vec<(u64, String)> {
-    let rows: Vec<Value> = serde_json::from_str(text).unwrap();
-    let row = |row: &Value| (row["frames"].as_u64().unwrap(), row["advice"].as_str().unwrap().to_owned());
-    rows.iter().filter(|row| row["cause"].as_str().unwrap().contains(cause)).map(row).collect()
+/// What is wrong with it: key, percent, cause and remedy of each finding.
+fn findings(input: &Path) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&told(&["--format", "json"], input)).unwrap();
+    list[0]["findings"].as_array().unwrap().clone()
+}
+
+fn finding(input: &Path, problem: &str) -> Value {
+    let all = findings(input);
+    all.iter().find(|finding| finding["problem"] == problem).unwrap_or_else(|| panic!("{all:#?}")).clone()
 }
 
 #[test]
@@ -49,10 +53,10 @@ fn a_dump_that_is_gone_is_asked_for() {
     let (_dir, path) = recording(None);
     let text = told(&[], &path);
     assert!(text.contains(&format!("Process {PID} (php), PHP: 0 of ")), "{text}");
-    let rows = rows(&told(&["--format", "json"], &path), "no dump or map");
-    let [(frames, advice)] = &rows[..] else { panic!("{rows:?}") };
-    assert!(*frames > 300, "{frames}");
-    assert!(advice.contains("is gone") && advice.contains("--jitdump"), "{advice}");
+    let missing = finding(&path, "dump-missing");
+    assert!(missing["frames"].as_u64().unwrap() > 300, "{missing}");
+    assert!(missing["cause"].as_str().unwrap().contains("is gone"), "{missing}");
+    assert!(missing["remedy"].as_str().unwrap().contains("--jitdump"), "{missing}");
 }
 
 #[test]
@@ -64,24 +68,24 @@ fn with_its_dump_jit_code_has_names() {
     let [_, named, whole] = numbers[..] else { panic!("{line}") };
     // One sample was taken in code that the dump does not tell of.
     assert!(named + 1 == whole && named > 300, "{line}");
-    let rows = rows(&told(&["--format", "json"], &path), "memory without a file");
-    assert_eq!(rows.iter().map(|(frames, _)| frames).sum::<u64>(), 1);
+    let of_jit = |finding: &Value| finding["problem"].as_str().unwrap().starts_with("source");
+    assert!(!findings(&path).iter().any(of_jit), "one frame of hundreds is no finding");
 }
 
 #[test]
 fn a_broken_dump_is_named_with_its_fault() {
     let (_dir, path) = recording(Some(b"not a jitdump at all, whatever its name says"));
-    let rows = rows(&told(&["--format", "json"], &path), "memory without a file");
-    let [(_, advice)] = &rows[..] else { panic!("{rows:?}") };
-    assert!(advice.contains(&format!("{}: ", dump_name())) && advice.contains("magic"), "{advice}");
+    let refused = finding(&path, "source-refused");
+    let cause = refused["cause"].as_str().unwrap();
+    assert!(cause.contains(&dump_name()) && cause.contains("magic"), "{cause}");
 }
 
 #[test]
 fn files_that_are_not_here_are_asked_for() {
     let (_dir, path) = recording(Some(&dump()));
-    let rows = rows(&told(&["--format", "json"], &path), "php8.2");
-    let [(frames, advice)] = &rows[..] else { panic!("{rows:?}") };
-    assert!(*frames > 0 && advice.contains("--symfs"), "{advice}");
+    let gone = finding(&path, "files-missing");
+    assert!(gone["cause"].as_str().unwrap().contains("php8.2"), "{gone}");
+    assert!(gone["remedy"].as_str().unwrap().contains("--symfs"), "{gone}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Common {
             }
             outcome.summary.iter().for_each(stderr::say);
         }
-        if self.strict && !outcome.warnings.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        if self.strict && !outcome.warnings.is_empty() || outcome.found { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 }
 

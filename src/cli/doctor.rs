@@ -20,6 +20,9 @@ pub(super) struct DoctorArgs {
     /// How it is written
     #[arg(long, value_enum, default_value_t = LayoutName::Text, value_name = "HOW")]
     format: LayoutName,
+    /// Exit with status 1 if anything is found, as git diff does
+    #[arg(long)]
+    exit_code: bool,
     #[command(flatten)]
     input: InputArgs,
 }
@@ -27,7 +30,8 @@ pub(super) struct DoctorArgs {
 impl DoctorArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let (inputs, load) = self.input.checked(Detail::Names, false);
-        let recording = load.recording();
-        doctor::run(&DoctorOptions { inputs, output: self.output.into(), recording, layout: self.format.into() }, job)
+        let (recording, output) = (load.recording(), self.output.into());
+        let (layout, exit_code) = (self.format.into(), self.exit_code);
+        doctor::run(&DoctorOptions { inputs, output, recording, layout, exit_code }, job)
     }
 }

@@ -28,4 +28,6 @@ pub struct Outcome {
     pub warnings: Warnings,
     /// Lines for stderr: what was done, in figures.
     pub summary: Vec<String>,
+    /// Whether something was found that the caller asked to be told by the exit status.
+    pub found: bool,
 }

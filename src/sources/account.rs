@@ -1,6 +1,6 @@
 //! What became of each source.
 
-use crate::model::Pid;
+use crate::model::{Nanos, Pid};
 use std::path::PathBuf;
 
 /// What sort of source a file is.
@@ -38,6 +38,10 @@ pub enum SourceState {
         skipped: u64,
         /// How its times were brought to the recording's clock; `None` for sources without times.
         clock: Option<ClockUse>,
+        /// Whether it ends in the middle of a record or line.
+        torn: bool,
+        /// The times of the first and the last record, on the recording's clock, as far as they can be told.
+        times: Option<(Nanos, Nanos)>,
     },
     /// The recording says that it exists, but it is in none of the places that were looked at.
     Missing {

@@ -100,7 +100,7 @@ fn read<'data>(
 type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
 
 fn untimed(pid: Pid, codes: Vec<Code<'_>>) -> SourceEvents<'_> {
-    let state = SourceState::Loaded { codes: codes.len() as u64, skipped: 0, clock: None };
+    let state = SourceState::Loaded { codes: codes.len() as u64, skipped: 0, clock: None, torn: false, times: None };
     let event = |code| CodeEvent { pid, tid: Tid(0), time: None, kind: CodeEventKind::Load(code) };
     (codes.into_iter().map(event).collect(), state, None)
 }
@@ -117,8 +117,9 @@ fn read_map<'data>(origin: OriginId, source: &'data Source, warnings: &mut Warni
         origin,
     };
     let (events, mut state, _) = untimed(source.pid, entries.into_iter().map(code).collect());
-    if let SourceState::Loaded { skipped: count, .. } = &mut state {
+    if let SourceState::Loaded { skipped: count, torn, .. } = &mut state {
         *count = skipped.count();
+        *torn = source.bytes.last().is_some_and(|last| *last != b'\n');
     }
     skipped.report(&source.path, warnings);
     (events, state, None)
@@ -170,15 +171,16 @@ fn read_dump<'data>(
         biased: 0,
     };
     let mut skipped = Skipped::new("jitdump record");
-    let (mut last, mut cut) = (None, 0);
+    let (mut last, mut cut, mut torn) = (None, 0, false);
     for record in dump.records() {
+        torn = record.is_err();
         match record {
             Ok(record) => {
                 last = Some(record.timestamp);
                 if let Body::Load(load) = record.body
                     && load.code.is_none()
                 {
-                    cut = 1;
+                    (cut, torn) = (1, true);
                     warnings.push(Warning::new(CUT_IN_CODE).in_file(&source.path, Some(record.offset)));
                 }
                 reader.record(record.timestamp, record.body);
@@ -195,7 +197,9 @@ fn read_dump<'data>(
     skipped.report(&source.path, warnings);
     reader.unbias_lines();
     let codes = reader.list.code_count() as u64;
-    let state = SourceState::Loaded { codes, skipped: count, clock: Some(conversion.used()) };
+    let at = |time: Option<u64>| time.and_then(|time| conversion.apply(time));
+    let (clock, times) = (Some(conversion.used()), at(times.first).zip(at(last)));
+    let state = SourceState::Loaded { codes, skipped: count, clock, torn, times };
     Ok((reader.list, state, Some(header.machine).filter(|machine| *machine != 0)))
 }
 

@@ -4,6 +4,7 @@ use super::examined::Examined;
 use crate::error::Warnings;
 use crate::model::Pid;
 use crate::model::chains::PlaceId;
+use crate::model::process::CpuMode;
 use crate::model::stacks::FrameKind;
 use crate::pipeline::recording::{FrameLocation, Named};
 use crate::resolve::Location;
@@ -43,7 +44,7 @@ pub(super) enum Status {
     Truncated,
 }
 
-/// Tells what each place of a recording is.
+/// Tells why places of a recording have no name.
 #[derive(Debug)]
 pub(super) struct Examiner<'a> {
     examined: &'a Examined<'a>,
@@ -56,13 +57,8 @@ impl<'a> Examiner<'a> {
         Self { examined, search, files: FxHashMap::default() }
     }
 
-    /// The status of every place, by number.
-    pub(super) fn places(&mut self) -> Vec<Status> {
-        let places = self.examined.samples.chains.places();
-        (0..).map(PlaceId).zip(places).map(|(id, spot)| self.status(id, spot)).collect()
-    }
-
-    fn status(&mut self, id: PlaceId, spot: &FrameLocation) -> Status {
+    /// What a place is.
+    pub(super) fn status(&mut self, id: PlaceId, spot: &FrameLocation) -> Status {
         if *spot == FrameLocation::TRUNCATED {
             return Status::Truncated;
         }
@@ -70,6 +66,7 @@ impl<'a> Examiner<'a> {
             return Status::Named { jit };
         }
         Status::Unnamed(match spot.location {
+            Location::Nothing(_) if spot.mode == CpuMode::Kernel => Cause::Kernel,
             // Whose address it is, the sample knows.
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(spot.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
@@ -109,4 +106,14 @@ fn named(names: &Named, place: PlaceId) -> Option<bool> {
         }
     });
     found
+}
+
+impl Cause {
+    /// The same in a sample of this process: an address that is nowhere is nowhere in all processes.
+    pub(super) fn of(self, pid: Pid) -> Self {
+        match self {
+            Self::Nowhere(_) => Self::Nowhere(pid),
+            other => other,
+        }
+    }
 }

@@ -1,20 +1,30 @@
 //! `doctor`: why the frames of a recording have no name, and what to do about each cause.
 
-mod advice;
 mod causes;
+mod context;
+mod diagnosis;
 mod examined;
-mod findings;
+mod json;
+mod places;
+mod problem;
+mod rules;
+mod tally;
+mod text;
+mod words;
 
 use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read};
+use crate::formats::perf_data::{Form, Header, Recording};
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::model::stacks::Keep;
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::recording::{Memory, RecordingOptions, Resolution, Streams, Survey};
-use crate::pipeline::table::{Layout, Table};
+use crate::pipeline::table::{Cell, Layout, Table};
 use crate::pipeline::{Job, Outcome};
+use diagnosis::Diagnosis;
 use examined::Examined;
-use findings::Findings;
+pub use problem::{Finding, NamedFile, Problem, SourceFile, Who};
+use std::io::Write;
 
 /// What to look at, and how to tell.
 #[derive(Debug)]
@@ -27,25 +37,58 @@ pub struct DoctorOptions {
     pub recording: RecordingOptions,
     /// Text, CSV or JSON.
     pub layout: Layout,
+    /// Whether findings make the job fail.
+    pub exit_code: bool,
 }
+
+/// The columns of CSV.
+const COLUMNS: &[&str] = &["file", "problem", "percent", "samples", "frames", "pid", "cause", "remedy"];
 
 /// Examines.
 pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let mut output = Output::create(&options.output, &run)?;
-    let mut table = Table::new(findings::COLUMNS);
-    for path in &options.inputs {
-        let findings = examine(path, options, job, &mut outcome).map_err(|error| error.in_file(&shown(path)))?;
+    let (mut table, mut list) = (Table::new(COLUMNS), Vec::new());
+    for (number, path) in options.inputs.iter().enumerate() {
+        let diagnosis = examine(path, options, job, &mut outcome).map_err(|error| error.in_file(&shown(path)))?;
+        outcome.found |= options.exit_code && !diagnosis.findings.is_empty();
         match options.layout {
-            Layout::Text => findings.write(&mut output)?,
-            Layout::Csv | Layout::Json => table.rows.extend(findings.rows()),
+            Layout::Text => {
+                if number > 0 {
+                    writeln!(output)?;
+                }
+                text::write(&diagnosis, &mut output)?;
+            }
+            Layout::Csv => table.rows.extend(rows(&diagnosis)),
+            Layout::Json => list.push(json::recording(&diagnosis)),
         }
     }
-    if options.layout != Layout::Text {
-        table.write(options.layout, &mut output)?;
+    match options.layout {
+        Layout::Text => {}
+        Layout::Csv => table.write(options.layout, &mut output)?,
+        Layout::Json => {
+            serde_json::to_writer_pretty(&mut output, &list).map_err(std::io::Error::from)?;
+            writeln!(output)?;
+        }
     }
     output.commit()?;
     Ok(outcome)
+}
+
+fn rows(diagnosis: &Diagnosis) -> impl Iterator<Item = Vec<Cell>> + '_ {
+    diagnosis.findings.iter().map(|finding| {
+        let pid = finding.problem.process().map(|process| Cell::Signed(process.pid.0.into()));
+        vec![
+            Cell::Text(diagnosis.file.display().to_string()),
+            Cell::Text(finding.problem.key().to_owned()),
+            Cell::Percent(finding.percent),
+            Cell::Count(finding.samples),
+            Cell::Count(finding.frames),
+            pid.unwrap_or(Cell::None),
+            Cell::Text(words::cause(&finding.problem)),
+            Cell::Text(words::remedy(&finding.problem)),
+        ]
+    })
 }
 
 /// Texts do not tell what was mapped: why a name is missing cannot be told from them, but how many are.
@@ -59,7 +102,18 @@ fn refused(format: &Format) -> Error {
     ))
 }
 
-fn examine(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outcome) -> Result<Findings> {
+/// What is missing at the end of a recording.
+fn cut(recording: &Recording, input: &Input) -> Option<String> {
+    let Header { form: Form::File, data, .. } = recording.header else { return None };
+    let missing = data.end().saturating_sub(input.bytes.len() as u64);
+    match (data.size, missing) {
+        (0, _) => Some("perf record was killed before it could finish it".to_owned()),
+        (_, 0) => None,
+        (_, missing) => Some(format!("{missing} bytes of records are missing at its end")),
+    }
+}
+
+fn examine(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outcome) -> Result<Diagnosis> {
     let input = Input::open(path)?;
     if !matches!(input.format.read, Read::Addresses) {
         return Err(refused(input.format));
@@ -67,12 +121,14 @@ fn examine(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outc
     let (path, warnings) = (&shown(path), &mut outcome.warnings);
     let streams = Streams::open(&input, path, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
+    let damage = survey.chunks.damage.as_ref().map(ToString::to_string).or_else(|| cut(&streams.recording, &input));
     let memory = Memory::find(&survey, &options.recording, warnings);
     let resolution = Resolution::new(&survey, &memory, &options.recording, job, warnings);
-    let samples = &resolution.samples(Keep::Sums, job, warnings)?;
+    // Each by itself: it matters when what has no name was sampled.
+    let samples = &resolution.samples(Keep::EachRow, job, warnings)?;
     let named = &resolution.name(&samples.chains, job, warnings);
     let examined = Examined { resolution: &resolution, samples, named };
-    let findings = Findings::new(path, &examined, &options.recording.symbols.search);
+    let diagnosis = Diagnosis::new(path, &examined, &options.recording.symbols.search, damage);
     resolution.finish(warnings);
-    Ok(findings)
+    Ok(diagnosis)
 }

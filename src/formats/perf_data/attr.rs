@@ -32,6 +32,9 @@ pub struct EventAttr {
     pub clockid: i32,
     /// `sample_regs_intr`: which registers a sample has of the moment of the interrupt.
     pub sample_regs_intr: u64,
+    /// `sample_max_stack`: the most frames a call chain may have; 0 is the machine's own limit
+    /// (`kernel.perf_event_max_stack`).
+    pub sample_max_stack: u16,
 }
 
 impl EventAttr {
@@ -75,6 +78,10 @@ impl EventAttr {
         self.clockid = cursor.u32("attr clockid")?.cast_signed();
         if cursor.left() >= 8 {
             self.sample_regs_intr = cursor.u64("attr sample_regs_intr")?;
+        }
+        if cursor.left() >= 4 + 4 {
+            cursor.bytes(4, "attr aux_watermark")?;
+            self.sample_max_stack = cursor.u16("attr sample_max_stack")?;
         }
         Ok(())
     }

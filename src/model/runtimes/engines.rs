@@ -7,6 +7,10 @@ use crate::model::tier::Tier::{Baseline, Builtin, Interpreted, MidTier, Optimise
 
 pub(super) const V8_UNNAMED: &str = "the last code of a process that was killed, which V8 had not written yet";
 
+/// The code that runs all bytecode, as the dump and the map call it, and as node's own symbols do.
+pub(super) const V8_INTERPRETERS: &[&str] =
+    &["Builtin:InterpreterEntryTrampoline", "Builtins_InterpreterEntryTrampoline"];
+
 /// Before the mark of the tier; which one depends on the version (src/logging/code-events.h).
 const V8_TAGS: &[&str] = &["JS:", "Script:", "Eval:", "LazyCompile:", "Function:"];
 

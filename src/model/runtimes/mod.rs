@@ -11,8 +11,8 @@ mod shape;
 mod table;
 mod tiers;
 
-pub use runtime::{Runtime, Switch};
+pub use runtime::{Interpreter, Runtime, Switch};
 pub use set::{ProcessRuntimes, RuntimeSet};
 pub use shape::{Shape, TierRule};
 pub use table::RUNTIMES;
-pub use tiers::Tiers;
+pub use tiers::{Tiers, tier};

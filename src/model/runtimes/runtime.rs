@@ -18,6 +18,8 @@ pub struct Runtime {
     pub valgrind: Option<&'static str>,
     /// What `perf record` is to be asked for beside the events.
     pub perf_record: &'static str,
+    /// What interprets its programs, where that is seen in profiles.
+    pub interpreter: Option<Interpreter>,
     /// What has no name even so; empty if nothing is known of that.
     pub unnamed: &'static str,
     /// Names that no other runtime writes: they tell the tier wherever JIT code has them. The first match holds.
@@ -30,6 +32,18 @@ pub struct Runtime {
     pub other_names: Option<Tier>,
     /// Names as it spells them, and the tier that each tells.
     pub examples: &'static [(&'static str, Option<Tier>)],
+}
+
+/// What a profile has where a runtime interprets.
+#[derive(Debug)]
+pub struct Interpreter {
+    /// Functions that stand for all that is interpreted, whole names.
+    pub functions: &'static [&'static str],
+    /// Whether each call of an interpreted function has a frame of this name; else one is for many calls, and tells
+    /// something only where nothing else of the program is seen.
+    pub frame_a_call: bool,
+    /// How interpreted functions get names of their own, or why they cannot have them.
+    pub remedy: &'static str,
 }
 
 /// Something to switch on, and what it leaves.
@@ -48,6 +62,12 @@ impl Runtime {
         let ways: Vec<_> =
             self.switches.iter().map(|way| format!("{} (leaves {})", way.how, way.leaves.join(", "))).collect();
         (!ways.is_empty()).then(|| ways.join(", or "))
+    }
+
+    /// Whether a function is its interpreter.
+    pub fn interprets_in(&self, function: &[u8]) -> bool {
+        let is = |interpreter: &Interpreter| interpreter.functions.iter().any(|own| own.as_bytes() == function);
+        self.interpreter.as_ref().is_some_and(is)
     }
 
     pub(super) fn is_program(&self, name: &[u8]) -> bool {

@@ -1,8 +1,8 @@
 //! The table of runtimes. What is said of names is what recordings of them have, or, where none could be made, what
 //! their sources write; where neither is certain, a name tells nothing.
 
-use super::engines::{JSC_EXAMPLES, JSC_NAMES, V8_EXAMPLES, V8_NAMES, V8_PLAIN_NAMES, V8_UNNAMED};
-use super::runtime::{Runtime, Switch};
+use super::engines::{JSC_EXAMPLES, JSC_NAMES, V8_EXAMPLES, V8_INTERPRETERS, V8_NAMES, V8_PLAIN_NAMES, V8_UNNAMED};
+use super::runtime::{Interpreter, Runtime, Switch};
 use super::shape::Shape::{Around, Ends, Holds, Is, Starts};
 use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub, Wasm};
 
@@ -14,6 +14,7 @@ const PLAIN: Runtime = Runtime {
     switches: &[],
     valgrind: None,
     perf_record: "-k mono -g",
+    interpreter: None,
     unnamed: "",
     marked_names: &[],
     plain_names: &[],
@@ -31,6 +32,11 @@ pub const RUNTIMES: &[Runtime] = &[
             how: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack",
             leaves: &["./jit-PID.dump"],
         }],
+        interpreter: Some(Interpreter {
+            functions: V8_INTERPRETERS,
+            frame_a_call: true,
+            remedy: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack: each interpreted function then has a frame of its own",
+        }),
         unnamed: V8_UNNAMED,
         marked_names: V8_NAMES,
         plain_names: V8_PLAIN_NAMES,
@@ -58,6 +64,11 @@ pub const RUNTIMES: &[Runtime] = &[
             Switch { how: "with --perf-basic-prof", leaves: &["/tmp/perf-PID.map"] },
         ],
         valgrind: Some("node --perf-basic-prof"),
+        interpreter: Some(Interpreter {
+            functions: V8_INTERPRETERS,
+            frame_a_call: true,
+            remedy: "run node with --interpreted-frames-native-stack, too: each interpreted function then has a frame of its own",
+        }),
         unnamed: V8_UNNAMED,
         marked_names: V8_NAMES,
         plain_names: V8_PLAIN_NAMES,
@@ -69,6 +80,11 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["chrome", "chromium"],
         libraries: &["libcef.so"],
         switches: &[Switch { how: "run it with --no-sandbox --js-flags=--perf-prof", leaves: &["./jit-PID.dump"] }],
+        interpreter: Some(Interpreter {
+            functions: V8_INTERPRETERS,
+            frame_a_call: true,
+            remedy: "add --interpreted-frames-native-stack to --js-flags: each interpreted function then has a frame of its own",
+        }),
         unnamed: "the last code of a renderer that was killed",
         marked_names: V8_NAMES,
         plain_names: V8_PLAIN_NAMES,
@@ -130,6 +146,12 @@ pub const RUNTIMES: &[Runtime] = &[
             },
         ],
         valgrind: Some("java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
+        interpreter: Some(Interpreter {
+            functions: &["Interpreter"],
+            frame_a_call: true,
+            remedy: "nothing names interpreted methods to perf: let the program run longer, until its hot methods are \
+                      compiled, without -Xint (-Xcomp compiles all of them at once)",
+        }),
         unnamed: "interpreted methods, which are all one `Interpreter`; in a map, methods that were freed before it was written",
         // Methods have their arguments in their names, and not which of the two compilers made them; what has none is a
         // blob (share/code/codeBlob.cpp).
@@ -207,6 +229,12 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         valgrind: Some("php -d opcache.jit_debug=48"),
         perf_record: "-k mono --call-graph dwarf",
+        interpreter: Some(Interpreter {
+            functions: &["execute_ex"],
+            frame_a_call: false,
+            remedy: "compile it: run php with -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
+                      -d opcache.jit=tracing -d opcache.jit_debug=48; what is only interpreted has no names in perf",
+        }),
         unnamed: "the interpreter's own functions where php is stripped",
         // PHP has one compiler; it optimises by types unless opcache.jit asks for its lowest level.
         marked_names: &[
@@ -284,6 +312,11 @@ pub const RUNTIMES: &[Runtime] = &[
         }],
         valgrind: Some("MVM_JIT_PERF_MAP=1 MVM_JIT_DUMP_BYTECODE=1 rakudo-m"),
         perf_record: "-g",
+        interpreter: Some(Interpreter {
+            functions: &["MVM_interp_run"],
+            frame_a_call: false,
+            remedy: "run it with MVM_JIT_PERF_MAP=1 in its environment; what is only interpreted has no names in perf",
+        }),
         unnamed: "what MoarVM interprets: its functions are all one `MVM_interp_run`",
         // Its compiler is given only what its specialiser has optimised.
         other_names: Some(Optimised),
@@ -351,6 +384,11 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libruby*"],
         switches: &[Switch { how: "run ruby with --yjit --yjit-perf", leaves: &["/tmp/perf-PID.map"] }],
         perf_record: "-g",
+        interpreter: Some(Interpreter {
+            functions: &["vm_exec_core"],
+            frame_a_call: false,
+            remedy: "run ruby with --yjit --yjit-perf; what is only interpreted has no names in perf",
+        }),
         ..PLAIN
     },
     Runtime {
@@ -396,6 +434,11 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         valgrind: Some("python -X perf"),
         perf_record: "-k mono --call-graph dwarf",
+        interpreter: Some(Interpreter {
+            functions: &["_PyEval_EvalFrameDefault"],
+            frame_a_call: false,
+            remedy: "run python with -X perf (3.12 or newer; older ones cannot tell perf of their functions)",
+        }),
         unnamed: "nothing of Python: each function has a trampoline of its own, which the interpreter runs under",
         marked_names: &[(Interpreted, &[Around("py::", ".py")])],
         plain_names: &[(Interpreted, &[Starts("py::")])],

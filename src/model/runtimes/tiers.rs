@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 ///
 /// What is marked holds before what is plain: a process may embed a second runtime. The names that tell nothing by
 /// themselves are those of the first.
-fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
+pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
     let own = || runtimes.iter().find_map(|runtime| told(runtime.marked_names, name));
     let marked = || RUNTIMES.iter().find_map(|runtime| told(runtime.marked_names, name));
     let plain = || runtimes.iter().find_map(|runtime| told(runtime.plain_names, name));

@@ -31,7 +31,7 @@ pub(crate) use memory::Memory;
 pub(crate) use named::Named;
 pub use options::RecordingOptions;
 pub(crate) use resolution::Resolution;
-pub(crate) use samples::Samples;
+pub(crate) use samples::{Samples, StackEnd};
 pub(crate) use streams::Streams;
 pub(crate) use survey::Survey;
 pub use text::TextOptions;

@@ -17,7 +17,7 @@ use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use crate::resolve::unwind::registers::{Machine, Registers};
-use crate::resolve::unwind::{Cache, Unwinder, UnwoundChain, UserStack};
+use crate::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
@@ -40,7 +40,29 @@ pub(crate) struct SampleRow {
     pub(crate) cpu: Option<u32>,
     /// Its branches, where they are kept: from and to in [`Samples::branches`].
     pub(crate) branches: (u32, u32),
+    /// How its stack ends; of sums, that of the first.
+    pub(crate) end: StackEnd,
 }
+
+/// Why a stack has no more frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StackEnd {
+    /// The recorder found no more: whether that is the thread's first function, its name must tell.
+    Recorded,
+    /// The recorder may not tell more than so many frames.
+    Limit(u16),
+    /// The copy was unwound to the thread's first function.
+    Whole,
+    /// The copy has no more bytes.
+    CopyEnd,
+    /// The copy goes on, but how to leave its outermost frame is not known.
+    NoWayOn,
+    /// So many frames are not unwound.
+    TooDeep,
+}
+
+/// How many frames the kernel tells at most unless it is asked for another number (`PERF_MAX_STACK_DEPTH`).
+const KERNEL_LIMIT: u16 = 127;
 
 /// A taken branch.
 #[derive(Debug, Clone, Copy)]
@@ -101,11 +123,6 @@ impl Samples {
         let (chains, tracks, sums) = (Chains::default(), Interner::default(), FxHashMap::default());
         let skipped = Skipped::new("sample");
         Self { keep, sums, rows, sampled: None, chains, tracks, branches, beside, skipped }
-    }
-
-    /// How many samples there are, whether each has a row or not.
-    pub(crate) fn count(&self) -> u64 {
-        self.rows.iter().map(|row| row.count).sum()
     }
 
     /// Takes a row whose thread and stack have numbers here.
@@ -284,11 +301,11 @@ impl<'a> Reading<'a> {
             return;
         }
         let pid = pid.unwrap_or(Pid(-1));
-        let chain = self.chain(sample, pid);
+        let (chain, end) = self.chain(sample, pid);
         let branches = self.branches(sample, pid);
         let row = |&(event, period): &Member| {
             let (time, cpu) = (sample.time, sample.cpu);
-            SampleRow { event, track, time, period, count: 1, chain, cpu, branches }
+            SampleRow { event, track, time, period, count: 1, chain, cpu, branches, end }
         };
         self.samples.sampled = about::joined(self.samples.sampled, sample.time.map(TimeExtent::at));
         let before = self.samples.rows.len();
@@ -316,11 +333,11 @@ impl<'a> Reading<'a> {
         track
     }
 
-    fn chain(&mut self, sample: &Sample<'_>, pid: Pid) -> Option<ChainId> {
+    fn chain(&mut self, sample: &Sample<'_>, pid: Pid) -> (Option<ChainId>, StackEnd) {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
         let time = sample.time.unwrap_or(UNTIMED);
-        self.look(sample, pid, time, &mut frames);
+        let end = self.look(sample, pid, time, &mut frames);
         let known = self.known(&frames, pid, time);
         let mut last = known.checked_sub(1).map(|last| self.before[last]);
         self.before.truncate(known);
@@ -334,7 +351,7 @@ impl<'a> Reading<'a> {
         }
         self.before_of = Some((pid, time));
         self.frames = frames;
-        last.map(|last| last.chain)
+        (last.map(|last| last.chain), end)
     }
 
     /// Keeps the branches of a sample, if asked for.
@@ -371,11 +388,13 @@ impl<'a> Reading<'a> {
         (place, until)
     }
 
-    /// The frames of a sample, innermost first.
-    fn look(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos, frames: &mut Vec<(CpuMode, FrameAddr)>) {
+    /// The frames of a sample, innermost first, and why there are no more.
+    fn look(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos, frames: &mut Vec<(CpuMode, FrameAddr)>) -> StackEnd {
         let Context { recording, max_stack, branch_stack, .. } = self.context;
         let attr = &recording.events[sample.event].attr;
+        let mut end = StackEnd::Recorded;
         if self.unwind(sample, pid, time) {
+            end = self.unwound_end(sample);
             let unwound = self.unwound.frames.iter().map(|&frame| (CpuMode::User, frame));
             frames.extend(sample.frames().filter(|(mode, _)| *mode != CpuMode::User).take(max_stack));
             frames.extend(unwound.take(max_stack));
@@ -386,9 +405,25 @@ impl<'a> Reading<'a> {
             frames.extend(chain.take(max_stack));
         } else {
             frames.extend(sample.frames().take(max_stack));
+            let limit = if attr.sample_max_stack == 0 { KERNEL_LIMIT } else { attr.sample_max_stack };
+            if frames.len() >= usize::from(limit) {
+                end = StackEnd::Limit(limit);
+            }
         }
         if let (true, Some(branches)) = (branch_stack, sample.branches) {
             put_history(branches, frames);
+        }
+        end
+    }
+
+    fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
+        // Where less was copied than there was room for, the stack has no more.
+        let full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);
+        match &self.unwound {
+            chain if !chain.truncated => StackEnd::Whole,
+            chain if chain.copy_ended && full => StackEnd::CopyEnd,
+            chain if chain.frames.len() >= self.context.max_stack.min(MAX_DEPTH) => StackEnd::TooDeep,
+            _ => StackEnd::NoWayOn,
         }
     }
 

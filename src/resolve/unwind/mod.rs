@@ -30,6 +30,7 @@ use cfi::{FrameTable, Lost, Scratch, UnwindRow};
 use frame_pointer::Stage;
 use registers::{Machine, Registers};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
@@ -57,6 +58,8 @@ pub struct UnwoundChain {
     /// Whether it ends before the thread's first function: the copy was too short, something was not known, or it
     /// is too deep.
     pub truncated: bool,
+    /// Whether it ends where the copy does: a longer one would have held more.
+    pub copy_ended: bool,
 }
 
 /// Unwinds stacks of one recording; shared by all threads.
@@ -100,12 +103,17 @@ impl<'a> Unwinder<'a> {
 
     /// The chain of one stack, into `chain`, which is emptied first.
     pub fn unwind(&self, stack: &UserStack<'_>, cache: &mut Cache, chain: &mut UnwoundChain) {
+        /// More than most stacks may have (`ulimit -s` is 8 MiB): a pointer beyond is no pointer into the stack.
+        const DEEPEST: usize = 16 << 20;
         chain.frames.clear();
-        chain.truncated = true;
+        (chain.truncated, chain.copy_ended) = (true, false);
         let (Some(pc), Some(base)) = (stack.registers.pc(), stack.registers.sp()) else { return };
+        let ran_out = Cell::new(false);
         let read = |addr: u64| {
             let at = usize::try_from(addr.checked_sub(base)?).ok()?;
-            Some(u64::from_le_bytes(*stack.bytes.get(at..)?.first_chunk()?))
+            let word = stack.bytes.get(at..).and_then(|rest| rest.first_chunk());
+            ran_out.set(ran_out.get() || word.is_none() && at < DEEPEST);
+            Some(u64::from_le_bytes(*word?))
         };
         let mut registers = *stack.registers;
         let mut frame = FrameAddr::Ip(Addr(pc));
@@ -130,11 +138,17 @@ impl<'a> Unwinder<'a> {
                         chain.truncated = false;
                         return;
                     }
-                    Err(Lost) => return,
+                    Err(Lost) => {
+                        chain.copy_ended = ran_out.get();
+                        return;
+                    }
                 },
                 Rules::FramePointer(stage) => match frame_pointer::caller(&registers, stage, &read) {
                     Some(caller) => (caller, false),
-                    None => return,
+                    None => {
+                        chain.copy_ended = ran_out.get();
+                        return;
+                    }
                 },
             };
             let Some(pc) = caller.pc() else { return };

@@ -76,7 +76,7 @@ fn a_moved_recording_finds_its_dump_beside_it_and_the_map_fills_the_gaps() {
     assert_eq!(names, [named("dumped"), named("stub"), None]);
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("1 line skipped: line 3"), "{said:?}");
-    assert_eq!(accounts[0].state, SourceState::Loaded { codes: 1, skipped: 0, clock: Some(ClockUse::Same) });
+    assert!(matches!(accounts[0].state, SourceState::Loaded { codes: 1, skipped: 0, clock: Some(ClockUse::Same), .. }));
 }
 
 #[test]
@@ -142,7 +142,10 @@ fn another_clock_is_estimated_and_files_named_outright_are_used() {
     assert_eq!(names, [named("late")]);
     assert!(said.iter().any(|said| said.contains("record with -k mono")), "{said:?}");
     assert!(said.iter().any(|said| said.contains("header names process 77")), "{said:?}");
-    assert_eq!(accounts[0].state, SourceState::Loaded { codes: 2, skipped: 0, clock: Some(ClockUse::Dropped) });
+    assert!(matches!(
+        accounts[0].state,
+        SourceState::Loaded { codes: 2, skipped: 0, clock: Some(ClockUse::Dropped), .. }
+    ));
     std::fs::rename(&file, dir.path().join("jit-917307.dump")).unwrap();
     processes.markers.push(marker(917_307, &dir.path().join("jit-917307.dump"), 500_000));
     let (names, said, _) = ask(

@@ -1,0 +1,72 @@
+//! What the rules are asked about: a recording with all that was counted.
+
+use super::examined::Examined;
+use super::problem::{SourceFile, Who};
+use super::tally::Tally;
+use crate::model::Pid;
+use crate::model::programs::Programs;
+use crate::model::runtimes::RuntimeSet;
+use crate::resolve::dso::{Dso, DsoId};
+use crate::sources::{Account, SourceState};
+use std::path::Path;
+
+/// All that is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DoctorContext<'a> {
+    pub(super) examined: &'a Examined<'a>,
+    pub(super) tally: &'a Tally,
+    /// What its processes ran.
+    pub(super) programs: &'a Programs<'a>,
+    /// How stacks were recorded.
+    pub(super) stacks: RecordedStacks,
+    /// The directory of the recording, where dumps and maps may lie.
+    pub(super) beside: Option<&'a Path>,
+}
+
+/// How a recorder was asked to get stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RecordedStacks {
+    /// It copied so many bytes of each user stack.
+    Copies(u32),
+    /// The kernel followed frame pointers, or the processor its own stack of calls.
+    Chains,
+    /// It was not asked.
+    None,
+}
+
+impl<'a> DoctorContext<'a> {
+    pub(super) fn dso(&self, id: DsoId) -> &'a Dso {
+        self.examined.resolution.spaces.dsos().get(id)
+    }
+
+    pub(super) fn who(&self, pid: Pid) -> Who {
+        let comm = self.programs.name(pid).into_owned();
+        Who { pid, comm, runtime: RuntimeSet::of_process(self.programs, pid).first() }
+    }
+
+    /// The number by which a process knows itself, if that is another one.
+    pub(super) fn inner_pid(&self, pid: Pid) -> Option<Pid> {
+        let process = self.examined.resolution.survey.processes.by_pid.get(&pid)?;
+        process.inner_pid.filter(|inner| *inner != pid)
+    }
+
+    /// What became of the dumps and maps of a process, each with its number.
+    pub(super) fn accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
+        self.examined.accounts().iter().enumerate().filter(move |(_, account)| account.pid == pid)
+    }
+
+    /// Those that were loaded.
+    pub(super) fn loaded(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
+        self.accounts(pid).filter(|(_, account)| matches!(account.state, SourceState::Loaded { .. }))
+    }
+
+    pub(super) fn source_file(&self, (number, account): (usize, &Account)) -> SourceFile {
+        let process = self.tally.processes.get(&account.pid);
+        SourceFile {
+            path: account.path.clone(),
+            kind: account.kind,
+            covered: self.tally.covered.get(number).map_or(0, |(frames, _)| *frames),
+            frames: process.map_or(0, |process| process.named + process.unnamed),
+        }
+    }
+}

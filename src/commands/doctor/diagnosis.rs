@@ -1,0 +1,90 @@
+//! What doctor says of one recording: its processes with JIT code, what is wrong, and what else has no name.
+
+use super::causes::Cause;
+use super::context::{DoctorContext, RecordedStacks};
+use super::examined::Examined;
+use super::places;
+use super::problem::{Finding, SourceFile, Who};
+use super::rules;
+use super::tally::Tally;
+use crate::model::Pid;
+use crate::model::programs::Programs;
+use crate::resolve::symbols::files::SearchOptions;
+use crate::sources::Account;
+use linux_perf_event_reader::constants as abi;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// What is known of a recording.
+#[derive(Debug)]
+pub(super) struct Diagnosis {
+    pub(super) file: PathBuf,
+    pub(super) events: Vec<String>,
+    pub(super) stacks: RecordedStacks,
+    pub(super) samples: u64,
+    pub(super) frames: u64,
+    pub(super) named: u64,
+    pub(super) processes: Vec<ProcessDiagnosis>,
+    /// What is wrong, what spoils most first.
+    pub(super) findings: Vec<Finding>,
+    /// What is not quite right, but ordinary.
+    pub(super) minor: Vec<Finding>,
+}
+
+/// A process with JIT code, or with dumps or maps.
+#[derive(Debug)]
+pub(super) struct ProcessDiagnosis {
+    pub(super) process: Who,
+    /// Frames of JIT code that have a name.
+    pub(super) named: u64,
+    /// Frames in memory for JIT code that have none.
+    pub(super) unnamed: u64,
+    pub(super) sources: Vec<(Account, SourceFile)>,
+}
+
+impl Diagnosis {
+    pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions, damage: Option<String>) -> Self {
+        let tally = &Tally::new(examined, &places::facts(examined, search));
+        let programs = &Programs::new(&examined.resolution.survey.processes);
+        let stacks = recorded_stacks(examined);
+        let beside = file.parent().filter(|_| file.exists());
+        let context = DoctorContext { examined, tally, programs, stacks, beside };
+        let (findings, minor) = rules::findings(context, damage).into_iter().partition(Finding::is_significant);
+        let events = examined.resolution.survey.recording.events.iter().map(|event| event.name.clone()).collect();
+        let (samples, frames, named) = (tally.samples, tally.frames, tally.named);
+        let processes = processes(context);
+        Self { file: file.to_owned(), events, stacks, samples, frames, named, processes, findings, minor }
+    }
+}
+
+fn recorded_stacks(examined: &Examined<'_>) -> RecordedStacks {
+    let events = &examined.resolution.survey.recording.events;
+    let any = |field| events.iter().any(|event| event.attr.samples(field));
+    match (any(abi::PERF_SAMPLE_STACK_USER), any(abi::PERF_SAMPLE_CALLCHAIN)) {
+        (true, _) => {
+            RecordedStacks::Copies(events.iter().map(|event| event.attr.sample_stack_user).max().unwrap_or_default())
+        }
+        (false, true) => RecordedStacks::Chains,
+        (false, false) => RecordedStacks::None,
+    }
+}
+
+fn processes(context: DoctorContext<'_>) -> Vec<ProcessDiagnosis> {
+    let mut wanted: BTreeSet<Pid> = context.examined.accounts().iter().map(|account| account.pid).collect();
+    wanted.extend(context.tally.processes.iter().filter(|(_, process)| process.named > 0).map(|(pid, _)| *pid));
+    wanted.extend(context.tally.causes.keys().filter_map(|cause| match cause {
+        Cause::Memory(pid) => Some(*pid),
+        _ => None,
+    }));
+    let about = |pid| {
+        let tally = context.tally.processes.get(&pid);
+        let sources = context.accounts(pid);
+        ProcessDiagnosis {
+            process: context.who(pid),
+            named: tally.map_or(0, |process| process.named),
+            unnamed: tally.map_or(0, |process| process.unnamed),
+            sources: sources.map(|source| (source.1.clone(), context.source_file(source))).collect(),
+        }
+    };
+    wanted.into_iter().map(about).collect()
+}

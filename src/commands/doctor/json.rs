@@ -1,0 +1,107 @@
+//! What doctor says, for programs: `docs/doctor.md` tells what each key means. Keys stay; new ones may come.
+
+use super::context::RecordedStacks;
+use super::diagnosis::{Diagnosis, ProcessDiagnosis};
+use super::problem::{Finding, SourceFile};
+use super::words;
+use crate::sources::{Account, ClockUse, Kind, SourceState};
+use serde_json::{Value, json};
+
+/// One recording.
+pub(super) fn recording(diagnosis: &Diagnosis) -> Value {
+    let stacks = match diagnosis.stacks {
+        RecordedStacks::Copies(bytes) => json!({"by": "copies", "bytes": bytes}),
+        RecordedStacks::Chains => json!({"by": "call-chains"}),
+        RecordedStacks::None => json!({"by": "none"}),
+    };
+    json!({
+        "file": diagnosis.file.to_string_lossy(),
+        "what": "recording",
+        "events": diagnosis.events,
+        "stacks": stacks,
+        "samples": diagnosis.samples,
+        "frames": diagnosis.frames,
+        "named_frames": diagnosis.named,
+        "findings": findings(&diagnosis.findings),
+        "minor": findings(&diagnosis.minor),
+        "processes": diagnosis.processes.iter().map(process).collect::<Vec<_>>(),
+    })
+}
+
+/// What is wrong.
+pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
+    findings.iter().map(finding).collect()
+}
+
+fn finding(finding: &Finding) -> Value {
+    json!({
+        "problem": finding.problem.key(),
+        "percent": (finding.percent * 100.0).round() / 100.0,
+        "samples": finding.samples,
+        "frames": finding.frames,
+        "pid": finding.problem.process().map(|process| process.pid.0),
+        "cause": words::cause(&finding.problem),
+        "remedy": words::remedy(&finding.problem),
+    })
+}
+
+fn process(process: &ProcessDiagnosis) -> Value {
+    json!({
+        "pid": process.process.pid.0,
+        "comm": process.process.comm,
+        "runtime": process.process.runtime.map(|runtime| runtime.name),
+        "jit_frames": process.named + process.unnamed,
+        "named_jit_frames": process.named,
+        "sources": process.sources.iter().map(|(account, source)| self::source(account, source)).collect::<Vec<_>>(),
+    })
+}
+
+fn source(account: &Account, source: &SourceFile) -> Value {
+    let mut value = json!({
+        "kind": kind(account.kind),
+        "path": account.path.to_string_lossy(),
+        "named_frames": source.covered,
+    });
+    let told = match &account.state {
+        SourceState::Missing { looked_at } => {
+            let looked_at: Vec<_> = looked_at.iter().map(|path| path.to_string_lossy()).collect();
+            json!({"state": "missing", "looked_at": looked_at})
+        }
+        SourceState::Refused(why) => json!({"state": "refused", "why": why}),
+        SourceState::Loaded { codes, skipped, clock, torn, times } => {
+            let seconds = |nanos: u64| nanos as f64 / 1e9;
+            json!({
+                "state": "loaded",
+                "codes": codes,
+                "skipped": skipped,
+                "torn": torn,
+                "clock": clock_used(*clock),
+                "first": times.map(|(first, _)| seconds(first.0)),
+                "last": times.map(|(_, last)| seconds(last.0)),
+            })
+        }
+    };
+    if let (Value::Object(value), Value::Object(told)) = (&mut value, told) {
+        value.extend(told);
+    }
+    value
+}
+
+/// What a sort of source is called in keys.
+pub(super) fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::JitDump => "jitdump",
+        Kind::PerfMap => "perf-map",
+        Kind::PlacedElf => "elf",
+    }
+}
+
+fn clock_used(clock: Option<ClockUse>) -> &'static str {
+    match clock {
+        None => "none",
+        Some(ClockUse::Same) => "same",
+        Some(ClockUse::Tsc) => "tsc",
+        Some(ClockUse::Estimated { .. }) => "estimated",
+        Some(ClockUse::Dropped) => "dropped",
+    }
+}

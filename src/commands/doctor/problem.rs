@@ -1,0 +1,350 @@
+//! What can be wrong with a recording, as data. What is said of each is in `words`.
+
+use crate::model::runtimes::Runtime;
+use crate::model::{Addr, Pid};
+use crate::sources::Kind;
+use std::path::PathBuf;
+
+/// A process, as people know it.
+#[derive(Debug, Clone)]
+pub struct Who {
+    /// Its number in the recording.
+    pub pid: Pid,
+    /// Its name.
+    pub comm: String,
+    /// What it runs, if that is a runtime.
+    pub runtime: Option<&'static Runtime>,
+}
+
+/// A dump or map.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// Where it is, or was expected.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+    /// How many frames it names.
+    pub covered: u64,
+    /// How many frames of its process are in memory for JIT code, named or not.
+    pub frames: u64,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone)]
+pub enum Problem {
+    /// Nothing was sampled.
+    NoSamples,
+    /// Too little was sampled to tell anything.
+    FewSamples {
+        /// How many samples there are.
+        samples: u64,
+    },
+    /// The recording ends before it should.
+    Damaged {
+        /// What cannot be read, and where.
+        why: String,
+    },
+    /// The recorder did not keep up.
+    Lost {
+        /// How many samples it lost.
+        lost: u64,
+    },
+    /// Only the innermost frames were recorded.
+    NoCallChains,
+    /// A dump's times are of another clock than the recording's.
+    Clock {
+        /// Whose dump.
+        process: Who,
+        /// The dump.
+        source: SourceFile,
+        /// By how much its times may be wrong, in nanoseconds; `None` if they could not be used at all.
+        error: Option<u64>,
+    },
+    /// A runtime wrote nothing that names its code.
+    Silent {
+        /// The process.
+        process: Who,
+        /// By which number the process knows itself, if by another one: it ran in a container.
+        inner: Option<Pid>,
+    },
+    /// A dump was written, and is not to be found.
+    Missing {
+        /// The process that mapped it.
+        process: Who,
+        /// Where it was.
+        path: PathBuf,
+        /// By which number the process knows itself, if by another one: it ran in a container.
+        inner: Option<Pid>,
+    },
+    /// A dump or map of another process lies beside the recording, and none of this process does.
+    OtherProcess {
+        /// The process without names.
+        process: Who,
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        kind: Kind,
+        /// The process that it is of, by its name or header.
+        of: Pid,
+        /// Whether it tells of code where this process ran code without a name: it is this one's by another number.
+        fits: bool,
+    },
+    /// A dump or map is there, but cannot be used.
+    Refused {
+        /// Whose.
+        process: Who,
+        /// Where it is.
+        path: PathBuf,
+        /// What it is.
+        kind: Kind,
+        /// Why it is not used.
+        why: String,
+    },
+    /// A dump or map tells of no code at all.
+    Empty {
+        /// Whose.
+        process: Who,
+        /// The file.
+        source: SourceFile,
+    },
+    /// Records or lines of a dump or map are damaged, or its end is missing.
+    Torn {
+        /// Whose.
+        process: Who,
+        /// The file.
+        source: SourceFile,
+        /// How many records or lines cannot be used.
+        skipped: u64,
+        /// Whether it ends in the middle of one.
+        at_end: bool,
+    },
+    /// A dump or map tells of memory that this process does not have: it is of another run.
+    OtherRun {
+        /// The process that it was found for.
+        process: Who,
+        /// The file.
+        source: SourceFile,
+    },
+    /// A dump's last record is older than the code without a name.
+    EndsEarly {
+        /// Whose.
+        process: Who,
+        /// The dump.
+        source: SourceFile,
+        /// How long before the last sample of the process it ends, in nanoseconds.
+        before: u64,
+    },
+    /// A dump or map is sound, but code ran that it does not tell of.
+    Incomplete {
+        /// Whose.
+        process: Who,
+        /// The file.
+        source: SourceFile,
+    },
+    /// `perf inject` or `jitgraft inject` put names into images that are gone.
+    ImagesGone {
+        /// Whose code they hold.
+        process: Who,
+        /// One of them.
+        path: PathBuf,
+        /// How many.
+        count: usize,
+    },
+    /// A runtime interpreted what the program did, and only its interpreter has a name.
+    Interpreted {
+        /// The process.
+        process: Who,
+        /// The version before the one that can tell of its functions, where the files tell it.
+        too_old: Option<String>,
+    },
+    /// The JVM's compiled methods do not keep the frame pointer.
+    JvmFramePointers {
+        /// The process.
+        process: Who,
+    },
+    /// Stacks break off in code that does not keep the frame pointer.
+    FramePointers {
+        /// The process with most of the broken stacks.
+        process: Who,
+        /// The files they break off in, those with most first; none if it is JIT code.
+        files: Vec<String>,
+        /// Whether most of them break off in JIT code.
+        in_jit: bool,
+    },
+    /// Stacks have more frames than the kernel may record.
+    ChainsCut {
+        /// How many it may.
+        limit: u16,
+    },
+    /// Stacks have more frames than are unwound.
+    TooDeep,
+    /// Copies of stacks are too short.
+    CopiesShort {
+        /// How many bytes were copied.
+        bytes: u32,
+    },
+    /// Copied stacks cannot be unwound to their end.
+    NotUnwound {
+        /// The process with most of these stacks.
+        process: Who,
+        /// The files that they stop in, those with most first.
+        files: Vec<String>,
+        /// Whether most of them stop in JIT code.
+        in_jit: bool,
+    },
+    /// Files that ran are not here.
+    FilesGone {
+        /// Those with most frames first.
+        files: Vec<NamedFile>,
+        /// Whether other files of the recording are here, in the version that ran: this is the machine, and the files
+        /// were deleted or moved.
+        same_machine: bool,
+        /// Whether a process with these files ran in a container.
+        container: Option<Pid>,
+    },
+    /// Files are here in another version than the one that ran.
+    OtherVersion {
+        /// Those with most frames first.
+        files: Vec<NamedFile>,
+    },
+    /// The user's own programs have no symbols.
+    Stripped {
+        /// Those with most frames first.
+        files: Vec<NamedFile>,
+    },
+    /// Packaged programs and libraries have no symbols.
+    StrippedPackages {
+        /// Those with most frames first.
+        files: Vec<NamedFile>,
+    },
+    /// Files have symbols, but none at these addresses.
+    Symbolless {
+        /// Those with most frames first.
+        files: Vec<NamedFile>,
+    },
+    /// The kernel's functions have no names.
+    Kernel {
+        /// Whether the recorder could not even see where the kernel is.
+        hidden: bool,
+    },
+    /// Code of a virtual machine's guest.
+    Guest,
+    /// Addresses where nothing was mapped.
+    Nowhere {
+        /// One of them.
+        example: Option<Addr>,
+    },
+}
+
+/// A file and what finds it.
+#[derive(Debug, Clone)]
+pub struct NamedFile {
+    /// Its path as recorded.
+    pub path: String,
+    /// Its build ID, in hexadecimal digits.
+    pub build_id: Option<String>,
+}
+
+impl Problem {
+    /// What programs know it by; these words stay.
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::NoSamples => "no-samples",
+            Self::FewSamples { .. } => "few-samples",
+            Self::Damaged { .. } => "recording-damaged",
+            Self::Lost { .. } => "samples-lost",
+            Self::NoCallChains => "no-call-chains",
+            Self::Clock { .. } => "clock",
+            Self::Silent { .. } => "no-dump-or-map",
+            Self::Missing { .. } => "dump-missing",
+            Self::OtherProcess { .. } => "source-of-other-process",
+            Self::Refused { .. } => "source-refused",
+            Self::Empty { .. } => "source-empty",
+            Self::Torn { .. } => "source-torn",
+            Self::OtherRun { .. } => "source-of-other-run",
+            Self::EndsEarly { .. } => "dump-ends-early",
+            Self::Incomplete { .. } => "source-incomplete",
+            Self::ImagesGone { .. } => "injected-images-gone",
+            Self::Interpreted { .. } => "interpreted",
+            Self::JvmFramePointers { .. } => "jvm-frame-pointers",
+            Self::FramePointers { .. } => "frame-pointers",
+            Self::ChainsCut { .. } => "call-chains-cut",
+            Self::TooDeep => "stacks-too-deep",
+            Self::CopiesShort { .. } => "stack-copies-short",
+            Self::NotUnwound { .. } => "not-unwound",
+            Self::FilesGone { .. } => "files-missing",
+            Self::OtherVersion { .. } => "other-version",
+            Self::Stripped { .. } => "stripped",
+            Self::StrippedPackages { .. } => "stripped-packages",
+            Self::Symbolless { .. } => "no-symbol-there",
+            Self::Kernel { .. } => "kernel-symbols",
+            Self::Guest => "guest",
+            Self::Nowhere { .. } => "nowhere",
+        }
+    }
+
+    /// Which process it is about, if it is about one.
+    pub fn process(&self) -> Option<&Who> {
+        match self {
+            Self::Clock { process, .. }
+            | Self::Silent { process, .. }
+            | Self::Missing { process, .. }
+            | Self::OtherProcess { process, .. }
+            | Self::Refused { process, .. }
+            | Self::Empty { process, .. }
+            | Self::Torn { process, .. }
+            | Self::OtherRun { process, .. }
+            | Self::EndsEarly { process, .. }
+            | Self::Incomplete { process, .. }
+            | Self::ImagesGone { process, .. }
+            | Self::Interpreted { process, .. }
+            | Self::JvmFramePointers { process }
+            | Self::FramePointers { process, .. }
+            | Self::NotUnwound { process, .. } => Some(process),
+            _ => None,
+        }
+    }
+
+    /// Whether it is about stacks that end too soon.
+    pub fn is_of_stacks(&self) -> bool {
+        matches!(self, Self::JvmFramePointers { .. } | Self::FramePointers { .. } | Self::NotUnwound { .. })
+    }
+
+    /// From which part of the recording on, in percent, it is a finding; below, it is told by the way.
+    pub(super) fn threshold(&self) -> f64 {
+        match self {
+            // Some are ordinary: leaf functions, libraries without frame pointers, threads that begin in assembler.
+            Self::FramePointers { .. } | Self::JvmFramePointers { .. } => 15.0,
+            // The outermost frames of many runtimes are interpreted however long they run.
+            Self::Interpreted { .. } => 25.0,
+            // Runtimes have code that they log nowhere: stubs, trampolines.
+            Self::Incomplete { .. } => 5.0,
+            // A library that few frames are in.
+            Self::StrippedPackages { .. } | Self::NotUnwound { .. } => 8.0,
+            // What nobody can mend is not worth a finding unless it is much.
+            Self::Symbolless { .. } | Self::Nowhere { .. } | Self::Guest => 25.0,
+            _ => 1.0,
+        }
+    }
+}
+
+/// A problem, and how much it matters.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// What is wrong.
+    pub problem: Problem,
+    /// How much of the recording it spoils, in percent: a sample counts by the part of its frames that have no name,
+    /// wholly if its stack breaks off, and by half if only its outer end is cut.
+    pub percent: f64,
+    /// How many samples it touches.
+    pub samples: u64,
+    /// How many frames have no name for it.
+    pub frames: u64,
+}
+
+impl Finding {
+    /// Whether it is worth a reader's time.
+    pub fn is_significant(&self) -> bool {
+        self.percent >= self.problem.threshold()
+    }
+}

@@ -1,0 +1,137 @@
+//! What is wrong with the files that ran, and the kernel's symbols.
+
+use super::super::causes::Cause;
+use super::super::context::DoctorContext;
+use super::super::problem::{Finding, NamedFile, Problem};
+use super::super::tally::Spoilt;
+use crate::model::Pid;
+use crate::resolve::Location;
+use crate::resolve::dso::{Dso, DsoId, DsoKind};
+use std::cmp::Reverse;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// What files may be found to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FileGroup {
+    Image(Pid),
+    Gone,
+    OtherVersion,
+    Own,
+    Packaged,
+    Symbolless,
+}
+
+pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
+    let mut groups = std::collections::BTreeMap::<FileGroup, Vec<(DsoId, Spoilt)>>::new();
+    let mut found = Vec::new();
+    let mut nowhere = Spoilt::default();
+    for (&cause, &spoilt) in &context.tally.causes {
+        match cause {
+            Cause::Missing(id) => groups.entry(missing(id, context)).or_default().push((id, spoilt)),
+            Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, spoilt)),
+            Cause::Stripped(id) => {
+                let group = if is_packaged(&context.dso(id).path) { FileGroup::Packaged } else { FileGroup::Own };
+                groups.entry(group).or_default().push((id, spoilt));
+            }
+            Cause::Gap(id) => groups.entry(FileGroup::Symbolless).or_default().push((id, spoilt)),
+            Cause::Kernel => {
+                let hidden = context.examined.resolution.spaces.kernel_reference().is_none();
+                found.push(finding(Problem::Kernel { hidden }, spoilt, context));
+            }
+            Cause::Guest => found.push(finding(Problem::Guest, spoilt, context)),
+            Cause::Nowhere(_) => nowhere.merge(spoilt),
+            Cause::Memory(_) => {}
+        }
+    }
+    if nowhere.frames > 0 {
+        found.push(finding(Problem::Nowhere { example: nowhere_example(context) }, nowhere, context));
+    }
+    found.extend(groups.into_iter().map(|(group, files)| of_group(group, files, context)));
+    found
+}
+
+fn finding(problem: Problem, spoilt: Spoilt, context: DoctorContext<'_>) -> Finding {
+    let percent = spoilt.percent(context.tally.samples);
+    Finding { problem, percent, samples: spoilt.samples, frames: spoilt.frames }
+}
+
+fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorContext<'_>) -> Finding {
+    files.sort_by_key(|(id, spoilt)| (Reverse(spoilt.frames), *id));
+    let mut whole = Spoilt::default();
+    files.iter().for_each(|(_, spoilt)| whole.merge(*spoilt));
+    whole.samples = whole.samples.min(context.tally.samples);
+    let ids: Vec<DsoId> = files.iter().map(|(id, _)| *id).collect();
+    let files: Vec<NamedFile> = ids.iter().map(|id| named_file(context.dso(*id))).collect();
+    let problem = match group {
+        FileGroup::Image(pid) => {
+            let path = ids.first().map(|id| PathBuf::from(std::ffi::OsStr::from_bytes(&context.dso(*id).path)));
+            let (process, path, count) = (context.who(pid), path.unwrap_or_default(), ids.len());
+            Problem::ImagesGone { process, path, count }
+        }
+        FileGroup::Gone => {
+            let same_machine = is_here(context);
+            Problem::FilesGone { files, same_machine, container: container(&ids, context) }
+        }
+        FileGroup::OtherVersion => Problem::OtherVersion { files },
+        FileGroup::Own => Problem::Stripped { files },
+        FileGroup::Packaged => Problem::StrippedPackages { files },
+        FileGroup::Symbolless => Problem::Symbolless { files },
+    };
+    finding(problem, whole, context)
+}
+
+fn named_file(dso: &Dso) -> NamedFile {
+    let hex = |id: &[u8]| id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = String::from_utf8_lossy(dso.label()).into_owned();
+    NamedFile { path, build_id: dso.build_id.map(|id| hex(id.as_bytes())) }
+}
+
+/// Whether a missing file is an image of JIT code that was injected, and whose.
+fn missing(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
+    let path = &context.dso(id).path;
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let number = || {
+        let middle = std::str::from_utf8(name.strip_prefix(b"jitted-")?.strip_suffix(b".so")?).ok()?;
+        middle.split(['-', '.']).next()?.parse().ok().map(Pid)
+    };
+    number().map_or(FileGroup::Gone, FileGroup::Image)
+}
+
+/// Whether a file is of the system, or of a package manager's store: not the user's own.
+fn is_packaged(path: &[u8]) -> bool {
+    const OWN: &[&str] = &["/usr/local/", "/usr/src/"];
+    const PACKAGED: &[&str] =
+        &["/usr/", "/lib/", "/lib32/", "/lib64/", "/bin/", "/sbin/", "/nix/store/", "/gnu/store/", "/snap/", "[vdso]"];
+    let begins = |list: &[&str]| list.iter().any(|start| path.starts_with(start.as_bytes()));
+    begins(PACKAGED) && !begins(OWN)
+}
+
+/// Whether some file of the recording is here as it ran.
+fn is_here(context: DoctorContext<'_>) -> bool {
+    let resolution = context.examined.resolution;
+    let asked = context.examined.samples.chains.places().iter().filter_map(|place| match place.location {
+        Location::File(id, _) => Some(id),
+        _ => None,
+    });
+    let mut files: Vec<DsoId> = asked.collect();
+    files.sort_unstable();
+    files.dedup();
+    let is_file = |id: &DsoId| context.dso(*id).kind == DsoKind::File;
+    files.into_iter().filter(is_file).any(|id| resolution.images.get(id).is_some())
+}
+
+/// By which number a process knows itself that ran these files in a container.
+fn container(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
+    let first = &context.dso(*files.first()?).path;
+    let processes = &context.examined.resolution.survey.processes.by_pid;
+    let mapped = processes.iter().find(|(_, process)| process.mappings.iter().any(|map| map.path == *first));
+    mapped.and_then(|(pid, _)| context.inner_pid(*pid))
+}
+
+fn nowhere_example(context: DoctorContext<'_>) -> Option<crate::model::Addr> {
+    context.examined.samples.chains.places().iter().find_map(|place| match place.location {
+        Location::Nothing(addr) if addr.0 != u64::MAX => Some(addr),
+        _ => None,
+    })
+}

@@ -1,0 +1,58 @@
+//! What can be found: one file for each part of a recording that may be wrong.
+
+mod files;
+mod jit;
+mod neighbours;
+mod stacks;
+mod whole;
+
+use super::context::DoctorContext;
+use super::problem::{Finding, Problem};
+use std::cmp::Ordering;
+
+/// All that is wrong, what spoils most first.
+pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
+    let mut found = whole::findings(context, damage);
+    found.extend(jit::findings(context));
+    found.extend(stacks::findings(context));
+    found.extend(files::findings(context));
+    found.sort_by(|one, other| other.percent.partial_cmp(&one.percent).unwrap_or(Ordering::Equal));
+    follow_from_others(&mut found);
+    names_first(&mut found);
+    found
+}
+
+/// What makes a runtime tell of its code may make it keep frame pointers, too: that comes before broken stacks of the
+/// same process, however many these are.
+fn names_first(found: &mut Vec<Finding>) {
+    let process = |finding: &Finding| finding.problem.process().map(|process| process.pid);
+    let silent = |finding: &Finding| matches!(finding.problem, Problem::Silent { .. }) && finding.is_significant();
+    let Some(at) = found.iter().position(silent) else { return };
+    let pid = process(&found[at]);
+    let is_stacks = |finding: &Finding| finding.problem.is_of_stacks() && process(finding) == pid;
+    if let Some(stacks) = found[..at].iter().position(is_stacks) {
+        let first = found.remove(at);
+        found.insert(stacks, first);
+    }
+}
+
+/// Takes out what only follows from something else that was found.
+fn follow_from_others(found: &mut Vec<Finding>) {
+    let significant = |finding: &&Finding| finding.is_significant();
+    // Stacks that break off go on at addresses that are none.
+    let broken =
+        |finding: &Finding| matches!(finding.problem, Problem::FramePointers { .. } | Problem::JvmFramePointers { .. });
+    let breaks = found.iter().filter(significant).any(broken);
+    // Where a runtime tells of nothing, its interpreter is all that is seen.
+    let untold: Vec<_> = found
+        .iter()
+        .filter(significant)
+        .filter(|finding| matches!(finding.problem, Problem::Silent { .. } | Problem::Missing { .. }))
+        .filter_map(|finding| finding.problem.process().map(|process| process.pid))
+        .collect();
+    found.retain(|finding| match &finding.problem {
+        Problem::Nowhere { .. } => !breaks,
+        Problem::Interpreted { process, .. } => !untold.contains(&process.pid),
+        _ => true,
+    });
+}

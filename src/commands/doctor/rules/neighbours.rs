@@ -1,0 +1,112 @@
+//! Dumps and maps beside a recording that are of no process of it.
+
+use super::super::context::DoctorContext;
+use super::super::problem::{Problem, Who};
+use crate::formats::jitdump::{self, Body, JitDump};
+use crate::formats::perf_map;
+use crate::io;
+use crate::model::Pid;
+use crate::pipeline::recording::FrameLocation;
+use crate::resolve::Location;
+use crate::resolve::dso::DsoKind;
+use crate::sources::Kind;
+use std::path::{Path, PathBuf};
+
+/// What lies beside a recording and was not used.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    files: Vec<Neighbour>,
+}
+
+#[derive(Debug)]
+struct Neighbour {
+    path: PathBuf,
+    kind: Kind,
+    of: Pid,
+}
+
+/// More of them are not looked at: it is a directory for dumps, and the one that is meant is not to be guessed.
+const MOST: usize = 16;
+
+impl Neighbours {
+    /// Those of this recording.
+    pub(super) fn beside(context: DoctorContext<'_>) -> Self {
+        let mut files: Vec<Neighbour> = context.beside.map(listed).unwrap_or_default();
+        let used = |path: &Path| context.examined.accounts().iter().any(|account| account.path == path);
+        files.retain(|file| !used(&file.path));
+        files.truncate(MOST);
+        Self { files }
+    }
+
+    /// The one that may be meant for a process without names.
+    pub(super) fn of(&self, process: Who, context: DoctorContext<'_>) -> Option<Problem> {
+        let addresses = unnamed_addresses(process.pid, context);
+        let fits = |file: &&Neighbour| file.tells_of(&addresses);
+        let fitting = self.files.iter().find(fits);
+        let file = fitting.or_else(|| self.files.first())?;
+        let (path, kind, of) = (file.path.clone(), file.kind, file.of);
+        Some(Problem::OtherProcess { process, path, kind, of, fits: fitting.is_some() })
+    }
+}
+
+fn listed(dir: &Path) -> Vec<Neighbour> {
+    // Beside `perf.data`, its directory has no name.
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut files: Vec<_> = entries.flatten().filter_map(|entry| Neighbour::of(entry.path())).collect();
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    files
+}
+
+/// Where code of a process ran that has no name.
+fn unnamed_addresses(pid: Pid, context: DoctorContext<'_>) -> Vec<u64> {
+    let address = |place: &FrameLocation| match place.location {
+        // Of memory without a file, the place is the address itself.
+        Location::File(dso, addr) if place.pid == pid && context.dso(dso).kind == DsoKind::Anonymous => Some(addr),
+        _ => None,
+    };
+    let mut addresses: Vec<u64> = context.examined.samples.chains.places().iter().filter_map(address).collect();
+    addresses.sort_unstable();
+    addresses
+}
+
+impl Neighbour {
+    fn of(path: PathBuf) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let number = |prefix: &str, suffix: &str| {
+            let numbers = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
+            numbers.rsplit('-').next()?.parse().ok().map(Pid)
+        };
+        let (kind, of) = match (number("jit-", ".dump"), number("perf-", ".map")) {
+            (Some(of), _) => (Kind::JitDump, of),
+            (None, of) => (Kind::PerfMap, of?),
+        };
+        Some(Self { path, kind, of })
+    }
+
+    /// Whether most of these addresses, in order, are in code that it tells of.
+    fn tells_of(&self, addresses: &[u64]) -> bool {
+        let mut hit = vec![false; addresses.len()];
+        for (start, size) in self.ranges() {
+            let from = addresses.partition_point(|addr| *addr < start);
+            let to = addresses.partition_point(|addr| *addr < start.saturating_add(size));
+            hit[from..to.max(from)].fill(true);
+        }
+        let hits = hit.iter().filter(|hit| **hit).count();
+        hits > 0 && hits * 2 >= addresses.len()
+    }
+
+    fn ranges(&self) -> Vec<(u64, u64)> {
+        let regular = std::fs::symlink_metadata(&self.path).is_ok_and(|about| about.is_file());
+        let Some(bytes) = io::map_file(&self.path).ok().filter(|_| regular) else { return Vec::new() };
+        if self.kind == Kind::PerfMap {
+            return perf_map::read(&bytes).0.iter().map(|entry| (entry.start, entry.size)).collect();
+        }
+        let range = |record: jitdump::Record<'_>| match record.body {
+            Body::Load(load) => Some((load.addr, load.size)),
+            _ => None,
+        };
+        let dump = JitDump::parse(&bytes);
+        dump.map(|dump| dump.records().flatten().filter_map(range).collect()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,114 @@
+//! What is wrong with the stacks: they break off, or are cut.
+
+use super::super::context::{DoctorContext, RecordedStacks};
+use super::super::places::Owner;
+use super::super::problem::{Finding, Problem};
+use super::super::tally::{ProcessTally, percent};
+use crate::model::Pid;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
+    let tally = context.tally;
+    let half = |problem, samples: u64| Finding {
+        problem,
+        percent: percent(samples as f64 / 2.0, tally.samples),
+        samples,
+        frames: 0,
+    };
+    let mut found = Vec::new();
+    let (cut, limit) = tally.cut;
+    if cut > 0 {
+        found.push(half(Problem::ChainsCut { limit }, cut));
+    }
+    if tally.too_deep > 0 {
+        found.push(half(Problem::TooDeep, tally.too_deep));
+    }
+    match context.stacks {
+        RecordedStacks::Copies(bytes) => {
+            if tally.copies_ended > 0 {
+                found.push(half(Problem::CopiesShort { bytes }, tally.copies_ended));
+            }
+            found.extend(not_unwound(context));
+        }
+        RecordedStacks::Chains => found.extend(frame_pointers(context)),
+        RecordedStacks::None => {}
+    }
+    found
+}
+
+/// Which of the processes' stacks are meant.
+type Of = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
+
+fn sum(owners: &BTreeMap<Owner, u64>) -> u64 {
+    owners.values().sum()
+}
+
+/// Whose code most of the stacks stop in.
+struct Stops {
+    samples: u64,
+    /// The process with most of them.
+    pid: Pid,
+    files: Vec<String>,
+    in_jit: bool,
+}
+
+impl Stops {
+    fn of(context: DoctorContext<'_>, of: Of, wanted: impl Fn(Pid) -> bool) -> Option<Self> {
+        /// More of them are not told.
+        const TOLD: usize = 4;
+        let processes = || context.tally.processes.iter().filter(|(pid, _)| wanted(**pid));
+        let (&pid, _) = processes().max_by_key(|(pid, process)| (sum(of(process)), Reverse(**pid)))?;
+        let samples = processes().map(|(_, process)| sum(of(process))).sum();
+        let (mut files, mut jit) = (BTreeMap::<String, u64>::new(), 0);
+        for (owner, samples) in processes().flat_map(|(_, process)| of(process)) {
+            match owner {
+                Owner::Code(_) | Owner::Memory => jit += samples,
+                Owner::File(dso) => {
+                    *files.entry(String::from_utf8_lossy(context.dso(*dso).label()).into_owned()).or_default() +=
+                        samples;
+                }
+                Owner::Kernel | Owner::Nowhere => {}
+            }
+        }
+        let mut files: Vec<(String, u64)> = files.into_iter().collect();
+        files.sort_by_key(|(_, samples)| Reverse(*samples));
+        // Those that matter.
+        files.retain(|(_, stops)| stops * 20 >= samples);
+        files.truncate(TOLD);
+        let in_jit = jit * 2 > samples;
+        (samples > 0).then(|| Self { samples, pid, files: files.into_iter().map(|(file, _)| file).collect(), in_jit })
+    }
+
+    fn finding(self, problem: Problem, context: DoctorContext<'_>) -> Finding {
+        let percent = percent(self.samples as f64, context.tally.samples);
+        Finding { problem, percent, samples: self.samples, frames: 0 }
+    }
+}
+
+fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
+    let stops = Stops::of(context, |process| &process.not_unwound, |_| true)?;
+    let problem =
+        Problem::NotUnwound { process: context.who(stops.pid), files: stops.files.clone(), in_jit: stops.in_jit };
+    let finding = stops.finding(problem, context);
+    // The inner end is right.
+    Some(Finding { percent: finding.percent / 2.0, ..finding })
+}
+
+/// Stacks that were followed by frame pointers, but not to where threads begin.
+fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
+    let broken: Of = |process| &process.broken;
+    let is_jvm = |pid: Pid| context.who(pid).runtime.is_some_and(|runtime| runtime.name == "OpenJDK");
+    let jvms: Vec<Pid> = context.tally.processes.keys().copied().filter(|pid| is_jvm(*pid)).collect();
+    let of_jvm = jvms.iter().filter_map(|jvm| {
+        let stops = Stops::of(context, broken, |pid| pid == *jvm)?;
+        Some(stops.finding(Problem::JvmFramePointers { process: context.who(*jvm) }, context))
+    });
+    let mut found: Vec<Finding> = of_jvm.collect();
+    if let Some(stops) = Stops::of(context, broken, |pid| !jvms.contains(&pid)) {
+        let (process, files) = (context.who(stops.pid), stops.files.clone());
+        let problem = Problem::FramePointers { process, files, in_jit: stops.in_jit };
+        found.push(stops.finding(problem, context));
+    }
+    found
+}

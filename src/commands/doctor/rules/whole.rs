@@ -1,0 +1,57 @@
+//! What is wrong with a recording as a whole.
+
+use super::super::context::{DoctorContext, RecordedStacks};
+use super::super::problem::{Finding, Problem};
+use super::super::tally::percent;
+use crate::model::Pid;
+use crate::sources::{ClockUse, Kind, SourceState};
+
+/// Of fewer samples, shares are chance: a tenth of them is known to within a third of it.
+const ENOUGH: u64 = 100;
+
+/// A dump's times that are known to within this are as good as exact: most code lives longer.
+const EXACT: u64 = 100_000;
+
+pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
+    let samples = context.tally.samples;
+    let lost = context.examined.resolution.survey.processes.lost;
+    let of_all = |problem, percent| Finding { problem, percent, samples, frames: 0 };
+    let mut found = Vec::new();
+    if let Some(why) = damage {
+        found.push(of_all(Problem::Damaged { why }, 100.0));
+    } else if samples == 0 && lost == 0 {
+        found.push(of_all(Problem::NoSamples, 100.0));
+    }
+    if (1..ENOUGH).contains(&samples) {
+        found.push(of_all(Problem::FewSamples { samples }, (ENOUGH - samples) as f64));
+    }
+    if lost > 0 {
+        found.push(of_all(Problem::Lost { lost }, percent(lost as f64, lost + samples)));
+    }
+    if context.stacks == RecordedStacks::None && samples > 0 {
+        // What is innermost is right.
+        found.push(of_all(Problem::NoCallChains, 50.0));
+    }
+    found.extend(clocks(context));
+    found
+}
+
+/// Dumps whose times are of another clock.
+fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
+    let dumps = context.examined.accounts().iter().enumerate().filter(|(_, account)| account.kind == Kind::JitDump);
+    let mut found = Vec::new();
+    for (number, account) in dumps.filter(|(_, account)| account.pid > Pid(0)) {
+        let error = match account.state {
+            SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } if error > EXACT => Some(error),
+            SourceState::Loaded { clock: Some(ClockUse::Dropped), codes: 1.., .. } => None,
+            _ => continue,
+        };
+        let samples = context.tally.covered.get(number).map_or(0, |(_, samples)| *samples);
+        let (process, source) = (context.who(account.pid), context.source_file((number, account)));
+        let problem = Problem::Clock { process, source, error };
+        // Most names are right even so: most code stays where it is.
+        let percent = percent(samples as f64 / 2.0, context.tally.samples);
+        found.push(Finding { problem, percent, samples, frames: 0 });
+    }
+    found
+}

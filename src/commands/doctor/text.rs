@@ -1,0 +1,69 @@
+//! What doctor says, for people.
+
+use super::context::RecordedStacks;
+use super::diagnosis::{Diagnosis, ProcessDiagnosis};
+use super::problem::Finding;
+use super::tally::percent;
+use super::words;
+use crate::error::Result;
+use crate::model::printable::printable;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+
+/// Writes what is known of one recording.
+pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
+    let file = printable(diagnosis.file.as_os_str().as_bytes());
+    let Diagnosis { samples, frames, named, .. } = diagnosis;
+    let (events, stacks) = (diagnosis.events.join(", "), stacks(diagnosis.stacks));
+    let part = percent(*named as f64, *frames);
+    writeln!(
+        out,
+        "{file}: {samples} samples of {}, {stacks}; {named} of {frames} frames have a name ({part:.2}%)",
+        printable(events.as_bytes())
+    )?;
+    write_findings(&diagnosis.findings, out)?;
+    for process in &diagnosis.processes {
+        write_process(process, out)?;
+    }
+    if !diagnosis.minor.is_empty() {
+        writeln!(out, "\nOrdinary, or too little to matter:")?;
+    }
+    for finding in &diagnosis.minor {
+        writeln!(out, "  {:>5.2}%  {}", finding.percent, words::cause(&finding.problem))?;
+    }
+    Ok(())
+}
+
+/// What is wrong, in the order of what it spoils.
+pub(super) fn write_findings(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
+    match findings.len() {
+        0 => writeln!(out, "Nothing is wrong with it.")?,
+        1 => writeln!(out, "One finding, and how much of the samples it spoils:")?,
+        several => writeln!(out, "{several} findings, and how much of the samples each spoils:")?,
+    }
+    for finding in findings {
+        writeln!(out, "\n{:>6.1}%  {}", finding.percent, words::cause(&finding.problem))?;
+        writeln!(out, "         → {}", words::remedy(&finding.problem))?;
+    }
+    Ok(())
+}
+
+fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
+    let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
+    let (pid, comm) = (words::number(process.process.pid), printable(process.process.comm.as_bytes()));
+    let (named, whole) = (process.named, process.named + process.unnamed);
+    writeln!(out, "\nProcess {pid} ({comm}), {runtime}: {named} of {whole} frames of JIT code have a name")?;
+    for (account, source) in &process.sources {
+        writeln!(out, "  {}", words::source(account, Some(source.clone())))?;
+    }
+    Ok(())
+}
+
+/// How stacks were recorded, in words.
+pub(super) fn stacks(stacks: RecordedStacks) -> String {
+    match stacks {
+        RecordedStacks::Copies(bytes) => format!("stack copies of {bytes} bytes (--call-graph dwarf)"),
+        RecordedStacks::Chains => "call chains by frame pointer".to_owned(),
+        RecordedStacks::None => "no call chains".to_owned(),
+    }
+}
