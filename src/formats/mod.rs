@@ -7,12 +7,15 @@ pub mod byte_writer;
 pub mod callgrind;
 pub mod cpuprofile;
 pub mod csv;
+pub mod csv_line;
 pub mod cursor;
+pub mod dtrace;
 pub mod elf_image;
 pub mod firefox;
 pub mod flamegraph;
 pub mod folded;
 pub mod format;
+pub mod ghcprof;
 pub mod jitdump;
 pub mod json;
 pub mod measureme;
@@ -21,10 +24,14 @@ pub mod perf_data;
 pub mod perf_map;
 pub mod perf_script;
 pub mod pprof;
+pub mod sample;
 pub mod spans;
 pub mod speedscope;
 pub mod trace_event;
 pub mod valgrind_text;
+pub mod vsprof;
+pub mod vtune;
+pub mod xctrace;
 
 use crate::model::stacks::Keep;
 use format::{Detail, Events, Format, Read, Writer};
@@ -132,6 +139,60 @@ pub const FORMATS: &[Format] = &[
             spans: None,
         }),
         rewriter: Some("callgrind"),
+    },
+    Format {
+        name: "sample",
+        about: "the call graph that macOS's sample prints",
+        files: &[],
+        sniff: Some(sample::sniff),
+        read: Read::Stacks(sample::read),
+        write: None,
+        rewriter: None,
+    },
+    Format {
+        name: "xctrace",
+        about: "a time profile of Instruments, as xctrace export writes it (XML)",
+        files: &[],
+        sniff: Some(xctrace::sniff),
+        read: Read::Stacks(xctrace::read),
+        write: None,
+        rewriter: None,
+    },
+    Format {
+        name: "dtrace",
+        about: "stacks with counts, as DTrace prints aggregations of ustack() and stack()",
+        files: &[],
+        sniff: Some(dtrace::sniff),
+        read: Read::Stacks(dtrace::read),
+        write: None,
+        rewriter: None,
+    },
+    Format {
+        name: "vtune",
+        about: "VTune's top-down report (CSV)",
+        files: &[],
+        sniff: Some(vtune::sniff),
+        read: Read::Stacks(vtune::read),
+        write: None,
+        rewriter: None,
+    },
+    Format {
+        name: "vsprof",
+        about: "the call tree of Visual Studio's instrumenting profiler (CSV)",
+        files: &[],
+        sniff: Some(vsprof::sniff),
+        read: Read::Stacks(vsprof::read),
+        write: None,
+        rewriter: None,
+    },
+    Format {
+        name: "ghcprof",
+        about: "GHC's time and allocation profile (.prof)",
+        files: &[],
+        sniff: Some(ghcprof::sniff),
+        read: Read::Stacks(ghcprof::read),
+        write: None,
+        rewriter: None,
     },
     Format {
         name: "perf-script",

@@ -26,6 +26,7 @@ pub mod threads;
 pub mod tier;
 pub mod tier_shares;
 pub mod timeline;
+pub mod told_tree;
 pub mod units;
 
 pub use units::{Addr, FrameAddr, Nanos, Pid, Tid};

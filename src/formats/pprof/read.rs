@@ -102,9 +102,9 @@ impl Events {
 fn counted(tables: &Tables<'_>, of: ValueType) -> Option<String> {
     let name = tables.text(of.name);
     let is_count = tables.string(of.unit) == b"count";
-    let event = match name.as_str() {
-        "samples" | "sample" => Some(String::new()),
-        name => name.strip_suffix(":samples").map(str::to_owned),
+    let event = match name.strip_suffix(":samples") {
+        Some(event) => Some(event.to_owned()),
+        None => ["samples", "sample"].contains(&name.as_str()).then(String::new),
     };
     event.filter(|_| is_count)
 }

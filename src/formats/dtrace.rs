@@ -1,0 +1,85 @@
+//! What DTrace prints of `@[ustack()] = count()` and the like: a stack, innermost first, then how often it was seen.
+//!
+//! ```text
+//!   node
+//!               libc.so.1`read+0x15
+//!               node`main+0x20
+//!                12
+//! ```
+//!
+//! A line without a module in front of a stack is a further key of the aggregation, such as `execname`. What is printed
+//! before the first blank line is DTrace's own.
+
+use super::format::ReadOptions;
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::model::named_frames::{NamedFrames, Told};
+use crate::model::stacks::{FrameKind, Profile, Row, Track, Unit};
+
+/// The modules of the kernels of Solaris, FreeBSD and macOS.
+const KERNELS: &[&[u8]] = &[b"unix", b"genunix", b"kernel", b"mach_kernel"];
+
+/// Whether it is such a text: behind a blank line a stack of `module`function`, then a number.
+pub fn sniff(head: &[u8]) -> bool {
+    let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    let (mut frames, mut keys) = (0, 0);
+    for line in lines.skip_while(|line| !line.is_empty()).filter(|line| !line.is_empty()) {
+        match line {
+            _ if is_frame(line) => frames += 1,
+            _ if number(line).is_some() => return frames > 0,
+            _ if frames == 0 && keys < 4 => keys += 1,
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn is_frame(line: &[u8]) -> bool {
+    let is_address = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    line.contains(&b'`') || line.strip_prefix(b"0x").is_some_and(is_address)
+}
+
+fn number(line: &[u8]) -> Option<u64> {
+    std::str::from_utf8(line).ok()?.parse().ok()
+}
+
+/// Reads all stacks.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut profile = Profile::keeping(options.keep);
+    let series = profile.series_named("samples", Unit::Samples);
+    let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("stack"));
+    let (mut frames, mut track) = (Vec::new(), Track::default());
+    let (mut in_header, mut offset) = (true, 0);
+    for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let line = whole.trim_ascii();
+        match number(line) {
+            _ if line.is_empty() => in_header = false,
+            _ if in_header => {}
+            Some(_) if frames.is_empty() => skipped.add(Error::new("a number stands behind no stack").at(offset)),
+            Some(weight) => {
+                let mut stack = None;
+                for frame in frames.drain(..).rev() {
+                    stack = Some(profile.stack(stack, frame));
+                }
+                let track = profile.track(std::mem::take(&mut track));
+                profile.push(series, Row { track, stack, weight, count: weight, time: None });
+            }
+            None if frames.is_empty() && !is_frame(line) => track.comm = line.to_vec(),
+            None => frames.push(named.frame(&mut profile, told(line))),
+        }
+        offset += whole.len() as u64;
+    }
+    if !frames.is_empty() {
+        skipped.add(Error::new("the last one has no number: the text is cut off").at(offset));
+    }
+    warnings.extend(skipped.into_warning());
+    Ok(profile)
+}
+
+/// `module`function+0x15`
+fn told(line: &[u8]) -> Told<'_> {
+    let tick = memchr::memchr(b'`', line);
+    let (module, function) = tick.map_or((&b""[..], line), |tick| (&line[..tick], &line[tick + 1..]));
+    let end = memchr::memmem::rfind(function, b"+0x").filter(|&end| end > 0).unwrap_or(function.len());
+    let kind = KERNELS.contains(&module).then_some(FrameKind::Kernel);
+    Told { function: &function[..end], module, kind, ..Told::default() }
+}

@@ -1,0 +1,141 @@
+//! The text of macOS's `sample`: a tree of calls for each thread, each function with its samples and those of what it
+//! called.
+//!
+//! ```text
+//! Analysis of sampling node (pid 77) every 1 millisecond
+//! Call graph:
+//!     12 Thread_9012   DispatchQueue_1: com.apple.main-thread  (serial)
+//!     + 12 start  (in dyld) + 1903  [0x18d373904]
+//!     +   8 main  (in node) + 20,24  [0x102af5d14,0x102af5d18]
+//!
+//! Total number in stack (recursive counted multiple, when >=5):
+//! ```
+//!
+//! Two characters are one level. Threads that wait count like others.
+
+use super::format::ReadOptions;
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::model::named_frames::{NamedFrames, Told};
+use crate::model::stacks::{Profile, Row, Track, TrackId, Unit};
+use crate::model::told_tree::{OwnWeights, ToldTree};
+use crate::model::{Pid, Tid};
+
+const BEGIN: &[u8] = b"Call graph:";
+const END: &[u8] = b"Total number in stack";
+
+/// Whether it is such a text: it says what it is, then comes the tree.
+pub fn sniff(head: &[u8]) -> bool {
+    let mut lines = head.split(|&byte| byte == b'\n');
+    let analysis = head.starts_with(b"Analysis of sampling ") || head.starts_with(b"Sampling process ");
+    analysis && lines.any(|line| line.starts_with(BEGIN))
+}
+
+/// Reads all threads.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut profile = Profile::keeping(options.keep);
+    let series = profile.series_named("samples", Unit::Samples);
+    let process = process(bytes.split(|&byte| byte == b'\n').next().unwrap_or_default());
+    let mut track = profile.track(process.clone());
+    let mut reading = Reading {
+        profile,
+        series,
+        named: NamedFrames::default(),
+        tree: ToldTree::default(),
+        own: OwnWeights::default(),
+    };
+    let (mut skipped, mut in_tree, mut offset) = (Skipped::new("line"), false, 0);
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let text = line.trim_ascii_end();
+        match in_tree {
+            false => in_tree = text.starts_with(BEGIN),
+            true if text.starts_with(END) => break,
+            true if text.is_empty() => {}
+            true => match TreeLine::of(text) {
+                Some(line) if line.depth == 0 => {
+                    track = reading.profile.track(thread(&process, line.name));
+                    reading.own.end(0, &mut reading.profile, series);
+                    reading.line(&TreeLine { name: b"", ..line }, track);
+                }
+                Some(line) if reading.line(&line, track) => {}
+                _ => skipped.add(Error::new("is no function with its depth and samples").at(offset)),
+            },
+        }
+        offset += line.len() as u64;
+    }
+    reading.own.end(0, &mut reading.profile, series);
+    warnings.extend(skipped.into_warning());
+    Ok(reading.profile)
+}
+
+struct Reading {
+    profile: Profile,
+    series: usize,
+    named: NamedFrames,
+    tree: ToldTree,
+    own: OwnWeights,
+}
+
+impl Reading {
+    /// A thread is no function: what its functions leave of its samples has an empty stack.
+    fn line(&mut self, line: &TreeLine<'_>, track: TrackId) -> bool {
+        let stack = match line.depth.checked_sub(1) {
+            None => None,
+            Some(depth) => {
+                let told = Told { function: line.name, module: line.module, ..Told::default() };
+                let frame = self.named.frame(&mut self.profile, told);
+                match self.tree.at(depth, frame, &mut self.profile) {
+                    None => return false,
+                    stack => stack,
+                }
+            }
+        };
+        let row = Row { track, stack, weight: line.samples, count: line.samples, time: None };
+        self.own.next(line.depth, row, &mut self.profile, self.series);
+        true
+    }
+}
+
+/// `Analysis of sampling NAME (pid N) every …`
+fn process(line: &[u8]) -> Track {
+    let text = String::from_utf8_lossy(line);
+    let name = text.strip_prefix("Analysis of sampling ").and_then(|rest| rest.split_once(" (pid "));
+    let Some((name, rest)) = name else { return Track::default() };
+    let pid = rest.split(')').next().and_then(|pid| pid.parse().ok()).map(Pid);
+    Track { comm: name.as_bytes().to_vec(), pid, ..Track::default() }
+}
+
+/// `Thread_9012`, `Thread_9012: its name`, `Thread_9012   DispatchQueue_1: …`
+fn thread(process: &Track, name: &[u8]) -> Track {
+    let text = String::from_utf8_lossy(name);
+    let Some(rest) = text.strip_prefix("Thread_") else { return process.clone() };
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let comm = rest[digits..].strip_prefix(": ").map(|name| name.trim().as_bytes().to_vec());
+    let tid = rest[..digits].parse().ok().map(Tid);
+    Track { comm: comm.unwrap_or_else(|| process.comm.clone()), tid, ..process.clone() }
+}
+
+struct TreeLine<'d> {
+    depth: usize,
+    samples: u64,
+    name: &'d [u8],
+    module: &'d [u8],
+}
+
+impl<'d> TreeLine<'d> {
+    fn of(line: &'d [u8]) -> Option<Self> {
+        let line = line.strip_prefix(b"    ")?;
+        let indent = line.iter().position(|byte| !b" +|:!".contains(byte))?;
+        let (samples, rest) = line[indent..].split_at(line[indent..].iter().position(|&byte| byte == b' ')?);
+        let samples = std::str::from_utf8(samples).ok()?.parse().ok()?;
+        let rest = rest.trim_ascii();
+        let (name, module) = match memchr::memmem::rfind(rest, b"  (in ") {
+            None => (rest, &b""[..]),
+            Some(at) => {
+                let module = &rest[at + b"  (in ".len()..];
+                (&rest[..at], &module[..memchr::memchr(b')', module).unwrap_or(module.len())])
+            }
+        };
+        let name = if name == b"???" { b"" } else { name.trim_ascii() };
+        (indent % 2 == 0).then_some(Self { depth: indent / 2, samples, name, module })
+    }
+}

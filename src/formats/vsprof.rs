@@ -1,0 +1,110 @@
+//! The call tree of Visual Studio's instrumenting profiler as CSV: a function with its level, how often it was called
+//! and how long a call took without what it called, in milliseconds.
+//!
+//! Each function's time is calls × average; the calls are its count.
+
+use super::csv_line::fields;
+use super::format::ReadOptions;
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::model::named_frames::{NamedFrames, Told};
+use crate::model::stacks::{Profile, Row, Track, Unit};
+use crate::model::told_tree::ToldTree;
+
+const LEVEL: &str = "Level";
+const NAME: &str = "Function Name";
+const CALLS: &str = "Number of Calls";
+const OWN: &str = "Avg Elapsed Exclusive Time";
+const MODULE: &str = "Module Name";
+
+/// Whether the first line has the names of such a table.
+pub fn sniff(head: &[u8]) -> bool {
+    Columns::of(header(head).0).is_some()
+}
+
+/// The first line, and what is behind it.
+fn header(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let end = memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
+    (text[..end].trim_ascii(), &text[end..])
+}
+
+/// Reads the tree.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let (first, lines) = header(bytes);
+    let columns = Columns::of(first).ok_or_else(|| Error::new("has no line of names"))?;
+    let mut profile = Profile::keeping(options.keep);
+    let series = profile.series_named("time", Unit::Nanos);
+    let track = profile.track(Track::default());
+    let (mut named, mut tree, mut skipped) = (NamedFrames::default(), ToldTree::default(), Skipped::new("line"));
+    let mut offset = (bytes.len() - lines.len()) as u64;
+    for line in lines.split_inclusive(|&byte| byte == b'\n') {
+        let told = columns.told(line.trim_ascii_end());
+        let told = told.and_then(|line| {
+            let frame = Told { function: &line.function, module: &line.module, ..Told::default() };
+            let frame = named.frame(&mut profile, frame);
+            let stack = Some(tree.at(line.depth, frame, &mut profile)?);
+            profile.push(series, Row { track, stack, weight: line.nanos, count: line.calls, time: None });
+            Some(())
+        });
+        if told.is_none() && !line.trim_ascii().is_empty() {
+            skipped.add(Error::new("is no function with its level, calls and time").at(offset));
+        }
+        offset += line.len() as u64;
+    }
+    warnings.extend(skipped.into_warning());
+    Ok(profile)
+}
+
+/// Where the columns stand.
+struct Columns {
+    level: usize,
+    name: usize,
+    calls: usize,
+    own: usize,
+    module: usize,
+}
+
+/// A function.
+struct TreeLine {
+    depth: usize,
+    calls: u64,
+    nanos: u64,
+    function: Vec<u8>,
+    module: Vec<u8>,
+}
+
+impl Columns {
+    fn of(header: &[u8]) -> Option<Self> {
+        let names = fields(header);
+        let place = |name: &str| names.iter().position(|field| field == name.as_bytes());
+        let (level, name, calls) = (place(LEVEL)?, place(NAME)?, place(CALLS)?);
+        Some(Self { level, name, calls, own: place(OWN)?, module: place(MODULE)? })
+    }
+
+    fn told(&self, line: &[u8]) -> Option<TreeLine> {
+        let mut fields = fields(line);
+        // Levels begin at 1.
+        let depth = usize::try_from(whole(fields.get(self.level)?)?).ok()?.checked_sub(1)?;
+        let calls = whole(fields.get(self.calls)?)?;
+        let millis: f64 = digits(fields.get(self.own)?).parse().ok()?;
+        let nanos = (millis.max(0.0) * 1e6 * calls as f64).round() as u64;
+        let mut take = |at: usize| fields.get_mut(at).map(std::mem::take);
+        Some(TreeLine {
+            depth,
+            calls,
+            nanos,
+            function: take(self.name)?,
+            module: take(self.module).unwrap_or_default(),
+        })
+    }
+}
+
+/// `2,893,824`
+fn whole(field: &[u8]) -> Option<u64> {
+    digits(field).parse().ok()
+}
+
+/// A number without what parts its thousands.
+fn digits(field: &[u8]) -> String {
+    field.iter().filter(|byte| byte.is_ascii_digit() || **byte == b'.').map(|&byte| char::from(byte)).collect()
+}

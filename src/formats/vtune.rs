@@ -1,0 +1,87 @@
+//! VTune's top-down tree as CSV (`vtune -report top-down -format csv -csv-delimiter comma`): a function is indented by
+//! its depth and has the seconds of its own.
+
+use super::csv_line::fields;
+use super::format::ReadOptions;
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::model::named_frames::{NamedFrames, Told};
+use crate::model::stacks::{Profile, Row, Track, Unit};
+use crate::model::told_tree::ToldTree;
+
+const FIRST: &[u8] = b"Function Stack,";
+const TIME: &str = "CPU Time:Self";
+const MODULE: &str = "Module";
+
+/// Whether it has the line of such a report's names; VTune's own words may stand before it.
+pub fn sniff(head: &[u8]) -> bool {
+    let is_header = |line: &[u8]| line.starts_with(FIRST) && memchr::memmem::find(line, TIME.as_bytes()).is_some();
+    head.split(|&byte| byte == b'\n').any(is_header)
+}
+
+/// Reads the tree.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut profile = Profile::keeping(options.keep);
+    let series = profile.series_named("time", Unit::Nanos);
+    let track = profile.track(Track::default());
+    let (mut named, mut tree) = (NamedFrames::default(), ToldTree::default());
+    let (mut columns, mut skipped, mut offset) = (None, Skipped::new("line"), 0);
+    for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let line = whole.trim_ascii_end();
+        match &columns {
+            None if line.starts_with(FIRST) => columns = Columns::of(line),
+            None => {}
+            Some(_) if line.is_empty() => {}
+            Some(columns) => {
+                let told = columns.told(line).and_then(|line| {
+                    let told = Told { function: &line.function, module: &line.module, ..Told::default() };
+                    let frame = named.frame(&mut profile, told);
+                    let stack = tree.at(line.depth, frame, &mut profile)?;
+                    let weight = (line.seconds * 1e9).round() as u64;
+                    if weight > 0 {
+                        profile.push(series, Row { track, stack: Some(stack), weight, count: 1, time: None });
+                    }
+                    Some(())
+                });
+                if told.is_none() {
+                    skipped.add(Error::new("is no function with its depth and time").at(offset));
+                }
+            }
+        }
+        offset += whole.len() as u64;
+    }
+    warnings.extend(skipped.into_warning());
+    Ok(profile)
+}
+
+/// Where the columns stand.
+struct Columns {
+    time: usize,
+    module: Option<usize>,
+}
+
+/// A function.
+struct TreeLine {
+    depth: usize,
+    seconds: f64,
+    function: Vec<u8>,
+    module: Vec<u8>,
+}
+
+impl Columns {
+    fn of(header: &[u8]) -> Option<Self> {
+        let names = fields(header);
+        let place = |name: &str| names.iter().position(|field| field == name.as_bytes());
+        Some(Self { time: place(TIME)?, module: place(MODULE) })
+    }
+
+    fn told(&self, line: &[u8]) -> Option<TreeLine> {
+        let outer = line.iter().take_while(|&&byte| byte == b' ').count();
+        let mut fields = fields(&line[outer..]);
+        let seconds: f64 = std::str::from_utf8(fields.get(self.time)?).ok()?.parse().ok()?;
+        let module = self.module.and_then(|at| fields.get(at).cloned()).unwrap_or_default();
+        let function = std::mem::take(fields.first_mut()?);
+        let inner = function.iter().take_while(|&&byte| byte == b' ').count();
+        let function = function[inner..].to_vec();
+        (seconds >= 0.0).then_some(TreeLine { depth: outer + inner, seconds, function, module })
+    }
+}
