@@ -1,7 +1,20 @@
-//! What `doctor` says of a recording of PHP with its dump, without it, with a broken one, and without any files.
+//! What `doctor` says: of recordings that are broken in one way each, and of sound ones; of a recording of PHP with its
+//! dump, without it, with a broken one, and without any files.
 
+#[path = "doctor/files.rs"]
+mod files;
+#[path = "doctor/jit.rs"]
+mod jit;
 #[path = "support/php_recording.rs"]
 mod php_recording;
+#[path = "doctor/scene.rs"]
+mod scene;
+#[path = "doctor/stacks.rs"]
+mod stacks;
+#[expect(dead_code, reason = "the writers can do more than these tests need")]
+mod support;
+#[path = "doctor/whole.rs"]
+mod whole;
 
 use php_recording::{PID, dump_name};
 use serde_json::Value;

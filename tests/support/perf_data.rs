@@ -65,6 +65,8 @@ pub(crate) struct Event {
     pub(crate) registers: u64,
     /// How much of the user stack is copied.
     pub(crate) stack: u32,
+    /// `sample_max_stack`; 0 is the machine's own limit.
+    pub(crate) max_stack: u16,
 }
 
 /// `PERF_FORMAT_ID`, and with `PERF_FORMAT_GROUP`.
@@ -98,6 +100,7 @@ impl Event {
             branches: 0,
             registers: 0,
             stack: 0,
+            max_stack: 0,
         }
     }
 }
@@ -444,6 +447,7 @@ impl PerfData {
         out.bytes.resize(72, 0);
         out.u64(event.branches).u64(event.registers).u32(event.stack).u32(event.clockid.unwrap_or(0));
         out.u64(if event.sample_type & REGS_INTR != 0 { event.registers } else { 0 });
+        out.u32(0).u16(event.max_stack);
         out.bytes.resize(ATTR_SIZE, 0);
         out.bytes
     }

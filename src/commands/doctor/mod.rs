@@ -121,7 +121,7 @@ fn examine(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outc
     let (path, warnings) = (&shown(path), &mut outcome.warnings);
     let streams = Streams::open(&input, path, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
-    let damage = survey.chunks.damage.as_ref().map(ToString::to_string).or_else(|| cut(&streams.recording, &input));
+    let damage = cut(&streams.recording, &input).or_else(|| survey.chunks.damage.as_ref().map(ToString::to_string));
     let memory = Memory::find(&survey, &options.recording, warnings);
     let resolution = Resolution::new(&survey, &memory, &options.recording, job, warnings);
     // Each by itself: it matters when what has no name was sampled.

@@ -88,10 +88,9 @@ pub(super) fn percent(part: f64, samples: u64) -> f64 {
     if samples == 0 { 0.0 } else { 100.0 * part / samples as f64 }
 }
 
-/// Whether a thread may begin in a frame: it is in a file without symbols for it, and so are libraries' functions for
-/// that.
+/// Whether a thread may begin in a frame for all that is known: it has no name.
 fn may_begin(frame: &PlaceFacts) -> bool {
-    frame.is_return && matches!((frame.owner, frame.status), (Owner::File(_), Status::Unnamed(_)))
+    frame.is_return && matches!((frame.owner, frame.status), (Owner::File(_) | Owner::Memory, Status::Unnamed(_)))
 }
 
 /// One sample's stack, innermost frame first.

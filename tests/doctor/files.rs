@@ -1,0 +1,63 @@
+//! Files that ran, and are not here as they ran.
+
+use crate::scene::{SAMPLES, Scene};
+use std::path::Path;
+use std::process::Command;
+
+const BASE: u64 = 0x40_0000;
+
+/// A library with two functions of 256 bytes each, `hot` and `main`, whose code begins where the file does, as perf
+/// tells of it: at 0x1000.
+fn build(dir: &Path, name: &str, more: &[&str]) -> String {
+    let (source, program) = (dir.join("app.s"), dir.join(name));
+    let function =
+        |name: &str| format!(".globl {name}\n.type {name},@function\n{name}: .fill 256,1,0x90\n.size {name},256\n");
+    std::fs::write(&source, format!(".text\n{}{}", function("hot"), function("main"))).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-shared", "-nostdlib", "-Wl,--build-id"]).args(more).arg("-o").arg(&program).arg(&source);
+    assert!(gcc.status().unwrap().success());
+    program.to_str().unwrap().to_owned()
+}
+
+fn recorded(program: &str) -> Scene {
+    let mut scene = Scene::of(program);
+    scene.samples(SAMPLES, &[&[BASE + 0x1010, BASE + 0x1110]]);
+    scene
+}
+
+#[test]
+fn a_program_that_is_here_is_sound() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(recorded(&build(dir.path(), "app", &[])).problems(), [""; 0]);
+}
+
+#[test]
+fn an_own_program_that_was_stripped_is_to_be_built_with_symbols() {
+    let dir = tempfile::tempdir().unwrap();
+    // Symbols for linking are symbols, too: what has none was stripped of all.
+    let hidden = dir.path().join("hidden.map");
+    std::fs::write(&hidden, "{ local: *; };").unwrap();
+    let program = build(dir.path(), "app", &["-s", &format!("-Wl,--version-script={}", hidden.display())]);
+    let (cause, remedy) = recorded(&program).first("stripped");
+    assert!(cause.contains("app"), "{cause}");
+    assert!(remedy.contains("build with -g") && !remedy.contains("dbgsym"), "{remedy}");
+}
+
+#[test]
+fn a_program_that_was_deleted_is_told_from_one_of_another_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = build(dir.path(), "app", &[]);
+    let scene = recorded(&program);
+    std::fs::remove_file(&program).unwrap();
+    let (_, remedy) = scene.first("files-missing");
+    assert!(remedy.contains("perf archive"), "{remedy}");
+    // A library that is here tells that it is this machine.
+    let library = build(dir.path(), "lib.so", &[]);
+    let mut scene = Scene::of(&program);
+    scene.map_file(0x90_0000, &library);
+    scene.samples(SAMPLES, &[&[BASE + 0x1010, 0x90_1110]]);
+    let (cause, _) = scene.first("files-missing");
+    assert!(cause.contains("deleted or moved since"), "{cause}");
+    let (cause, _) = recorded("/x/app (deleted)").first("files-missing");
+    assert!(cause.contains("deleted or replaced while it ran"), "{cause}");
+}

@@ -1,0 +1,176 @@
+//! Names of JIT code that are missing, each for one reason.
+
+use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, dump, map};
+
+/// Names of what the samples are in.
+const NAMES: &[&str] = &["JS:*hot /a.js:1:1", "JS:*warm /a.js:2:1", "start_thread"];
+
+/// A program whose samples are in the first two functions of [`NAMES`], in turn.
+fn node() -> Scene {
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(1), at(2)]]);
+    scene
+}
+
+fn named_map() -> String {
+    format!("perf-{PID}.map")
+}
+
+fn named_dump() -> String {
+    format!("jit-{PID}.dump")
+}
+
+/// The same, with its dump mapped.
+fn marked() -> Scene {
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.marker(&named_dump());
+    scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(1), at(2)]]);
+    scene
+}
+
+fn times(time: u64) -> Vec<(&'static str, u64)> {
+    NAMES.iter().map(|name| (*name, time)).collect()
+}
+
+#[test]
+fn a_recording_with_its_map_or_dump_is_sound() {
+    let scene = node();
+    scene.write(&named_map(), map(JIT, NAMES));
+    assert_eq!(scene.problems(), [""; 0]);
+    let scene = marked();
+    scene.write(&named_dump(), dump(&times(START - 5)));
+    assert_eq!(scene.problems(), [""; 0]);
+}
+
+#[test]
+fn a_runtime_that_wrote_nothing_is_told_what_to_switch_on() {
+    let (cause, remedy) = node().first("no-dump-or-map");
+    assert!(cause.contains("process 4711 (node, Node.js)"), "{cause}");
+    assert!(remedy.contains("--perf-prof"), "{remedy}");
+}
+
+#[test]
+fn what_a_container_wrote_is_looked_for_in_the_container() {
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.data.namespaces(crate::support::perf_data::Stamp::new(1, 0), 10);
+    scene.map_file(0x7e00_0000_0000, "/tmp/jit-1.dump");
+    scene.samples(SAMPLES, &[&[at(0), at(2)]]);
+    // Unless such a file is on this machine, of whomever.
+    if !std::path::Path::new("/tmp/jit-1.dump").exists() {
+        let (_, remedy) = scene.first("dump-missing");
+        assert!(remedy.contains("/proc/4711/root/tmp/jit-1.dump"), "{remedy}");
+    }
+}
+
+#[test]
+fn a_dump_that_ends_in_a_record_is_said_to_be_cut() {
+    let scene = marked();
+    let whole = dump(&times(START - 5));
+    // The first function is whole, of the second half of the header is there.
+    scene.write(&named_dump(), &whole[..40 + (56 + NAMES[0].len() + 1 + 0x100) + 30]);
+    let (cause, remedy) = scene.first("source-torn");
+    assert!(cause.contains("ends in the middle of a record") && cause.contains("names 200 of 800 frames"), "{cause}");
+    assert!(remedy.contains("copy the dump again"), "{remedy}");
+}
+
+#[test]
+fn a_map_that_ends_in_a_line_is_said_to_be_cut() {
+    let scene = node();
+    let whole = map(JIT, NAMES);
+    let first = whole.find('\n').unwrap() + 1;
+    scene.write(&named_map(), &whole[..first + 9]);
+    let (cause, _) = scene.first("source-torn");
+    assert!(cause.contains("1 damaged line") && cause.contains("middle of a line"), "{cause}");
+}
+
+#[test]
+fn a_dump_that_ends_before_the_samples_is_said_to_end_early() {
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.marker(&named_dump());
+    scene.samples(SAMPLES / 2, &[&[at(0), at(2)]]);
+    // What is compiled later is not in the dump.
+    for number in SAMPLES / 2..SAMPLES {
+        let stamp = crate::support::perf_data::Stamp::new(PID, START + number * 1_000_000);
+        scene.data.sample(stamp, &[at(9), at(2)]);
+    }
+    scene.write(&named_dump(), dump(&times(START + 100_000_000)));
+    let (cause, _) = scene.first("dump-ends-early");
+    assert!(cause.contains("0.3 s before"), "{cause}");
+}
+
+#[test]
+fn a_sound_map_that_lacks_code_is_said_to_be_of_another_moment() {
+    let mut scene = Scene::of("/usr/lib/jvm/bin/java");
+    scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(7), at(2)]]);
+    scene.write(&named_map(), map(JIT, NAMES));
+    let (_, remedy) = scene.first("source-incomplete");
+    assert!(remedy.contains("DumpPerfMapAtExit"), "{remedy}");
+}
+
+#[test]
+fn a_map_of_another_run_is_known_by_its_addresses() {
+    let scene = node();
+    scene.write(&named_map(), map(JIT + 0x5000_0000, NAMES));
+    let (cause, _) = scene.first("source-of-other-run");
+    assert!(cause.contains("memory that the process did not have"), "{cause}");
+}
+
+#[test]
+fn a_map_without_a_line_and_a_dump_without_a_record_are_empty() {
+    let scene = node();
+    scene.write(&named_map(), "");
+    scene.first("source-empty");
+    let scene = marked();
+    scene.write(&named_dump(), dump(&[]));
+    let (_, remedy) = scene.first("source-empty");
+    assert!(remedy.contains("_exit"), "{remedy}");
+}
+
+#[test]
+fn a_dump_of_another_number_beside_the_recording_is_said_to_fit_or_not() {
+    let scene = marked();
+    let other = scene.write("jit-99.dump", dump(&times(START - 5)));
+    let (cause, remedy) = scene.first("source-of-other-process");
+    assert!(cause.contains("is of process 99"), "{cause}");
+    assert!(remedy.contains(&format!("--jitdump {}@{PID}", other.display())), "{remedy}");
+    let scene = marked();
+    scene.write("perf-98.map", map(0x1000, NAMES));
+    let (_, remedy) = scene.first("source-of-other-process");
+    assert!(remedy.contains("bring the one of process 4711"), "{remedy}");
+}
+
+#[test]
+fn another_clock_is_a_finding_even_where_all_frames_have_names() {
+    let event = crate::support::perf_data::Event { clockid: None, ..crate::support::perf_data::Event::usual() };
+    let mut scene = Scene::with_event("/usr/bin/node", event);
+    scene.marker(&named_dump());
+    scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(1), at(2)]]);
+    scene.write(&named_dump(), dump(&times(77)));
+    let (_, remedy) = scene.first("clock");
+    assert!(remedy.contains("-k mono"), "{remedy}");
+}
+
+#[test]
+fn what_a_virtual_machine_only_interprets_is_said() {
+    let mut scene = Scene::of("/usr/lib/jvm/bin/java");
+    scene.samples(SAMPLES, &[&[at(0), at(0), at(1)]]);
+    scene.write(&named_map(), map(JIT, &["Interpreter", "start_thread"]));
+    let (_, remedy) = scene.first("interpreted");
+    assert!(remedy.contains("-Xint"), "{remedy}");
+    // Outer frames of a program whose hot methods are compiled are interpreted, too.
+    let mut scene = Scene::of("/usr/lib/jvm/bin/java");
+    scene.samples(SAMPLES, &[&[at(2), at(0), at(0), at(1)]]);
+    scene.write(&named_map(), map(JIT, &["Interpreter", "start_thread", "int A.hot()"]));
+    assert_eq!(scene.problems(), [""; 0]);
+}
+
+#[test]
+fn images_that_were_injected_and_are_gone_are_to_be_injected_again() {
+    let mut scene = Scene::of("/usr/bin/node");
+    let image = scene.dir.path().join("jitted-4711-3.so");
+    scene.map_file(JIT, image.to_str().unwrap());
+    scene.samples(SAMPLES, &[&[at(0), at(2)]]);
+    let (cause, remedy) = scene.first("injected-images-gone");
+    assert!(cause.contains("jitted-4711-3.so"), "{cause}");
+    assert!(remedy.contains("jitgraft inject"), "{remedy}");
+}
