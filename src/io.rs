@@ -8,10 +8,12 @@ mod opened;
 mod output;
 mod run;
 mod target;
+mod terminal;
 
 pub use new_file::NewFile;
 pub use output::Output;
 pub use run::Run;
+pub use terminal::Terminal;
 
 use crate::error::{Error, Result};
 use memmap2::{Mmap, UncheckedAdvice};

@@ -144,10 +144,11 @@ fn the_report_in_three_layouts() {
     let file = dir.write("stacks", STACKS);
     let text = stdout(&jitgraft(&["report", "--sort", "total", "--limit", "2"], &[&file]));
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[1], ["42.86%", "100.00%", "3", "7", "3", "user", "f"]);
-    assert_eq!(rows.len(), 3);
+    assert_eq!(text.lines().next(), Some("# 7 samples"));
+    assert_eq!(rows[4], ["42.86%", "100.00%", "3", "7", "3", "native", "f"]);
+    assert_eq!(rows.len(), 6);
     let csv = stdout(&jitgraft(&["report", "--format", "csv"], &[&file]));
-    assert!(csv.contains("57.1429,57.1429,4,4,4,user,,g,\n"), "{csv}");
+    assert!(csv.contains("57.1429,57.1429,4,4,4,native,,,g,\n"), "{csv}");
     let json = stdout(&jitgraft(&["report", "--format", "json"], &[&file]));
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json[0]["symbol"], "g");

@@ -228,8 +228,8 @@ fn recordings_of_other_machines_are_grouped_by_file_and_offset() {
             assert_eq!(plain, expected, "{machine} {mode:?}");
             let addresses = ours(&[&["collapse", "--annotate", "addrs"], &samples[..], &[data]].concat());
             assert!(addresses.contains("app;[app <2200>];[app <2444>];[libwork.so <2100>] 1\n"), "{addresses}");
-            // Calls at different addresses are different rows; equal offsets of one file are one.
-            let report = ours(&["report", "--format", "csv", "--sort", "samples", data]);
+            // Asked for by address, calls at different ones are different rows; equal offsets of one file are one.
+            let report = ours(&["report", "--addrs", "--format", "csv", "--sort", "samples", data]);
             let libwork: Vec<&str> = report.lines().filter(|line| line.contains("libwork.so")).collect();
             assert_eq!(libwork.len(), 2, "{report}");
             assert!(libwork[0].contains("0x2100") && libwork[1].contains("0x2200"), "{report}");

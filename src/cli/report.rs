@@ -1,48 +1,167 @@
 //! `jitgraft report`
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
-use crate::commands::report::{self, ReportOptions, Sort};
-use crate::error::Result;
+use crate::commands::report::{self, Limit, Order, Reader, ReportOptions, Rows, Selection};
+use crate::error::{Error, Result};
 use crate::formats::format::Detail;
-use crate::pipeline::table::Layout;
+use crate::io::{OutPath, Terminal};
+use crate::model::groups::{Key, Unnamed};
+use crate::model::jit_names::JitNames;
+use crate::pipeline::sink::Naming;
+use crate::pipeline::table::{Layout, TextStyle};
 use crate::pipeline::{Job, Outcome};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use regex::Regex;
+use std::path::PathBuf;
 
 /// Flags of `report`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  jitgraft report --limit 20 perf.data\n  \
-    jitgraft report --sort total --format csv perf.data -o hot.csv")]
+#[command(
+    after_help = "On a terminal the table has as many rows and columns as fit, names of JIT code are pretty and a \
+    function's tiers are one row; in pipes and files, CSV and JSON all is told as it was recorded.\n\nExamples:\n  \
+    jitgraft report perf.data\n  \
+    jitgraft report --sort total --limit 20 perf.data\n  \
+    jitgraft report --sort comm,dso,sym perf.data\n  \
+    jitgraft report --callers malloc perf.data\n  \
+    jitgraft report --diff perf.data.old perf.data\n  \
+    jitgraft report --format csv perf.data -o hot.csv"
+)]
 pub(super) struct ReportArgs {
     #[command(flatten)]
     output: OutputArgs,
-    /// By what to sort
-    #[arg(long, value_enum, default_value_t = SortName::Own, value_name = "WHAT")]
-    sort: SortName,
-    /// How many functions at most [default: all]
+    #[command(flatten)]
+    rows: RowArgs,
+    /// How many rows at most; 0: all [default: all; on a terminal, as many as it has lines for]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// Leave out what has less of the whole than this percentage [default: 0; 0.5 in trees as text]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
+    percent_limit: Option<f64>,
+    /// Only functions whose name matches this regular expression; percentages stay those of the whole
+    #[arg(long, value_name = "REGEX", alias = "symbol-filter", conflicts_with = "tree_of_calls")]
+    symbol: Option<Regex>,
+    /// Tell functions without a name apart by their address [default: all of a module are one, `[module]`]
+    #[arg(long)]
+    addrs: bool,
     /// How the table is written
     #[arg(long, value_enum, default_value_t = LayoutName::Text, value_name = "HOW")]
     format: LayoutName,
+    /// Cut no names on a terminal
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
     weight: WeightArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// What the rows are, and their order.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What the rows are")]
+struct RowArgs {
+    /// By what to sort: self, total (perf's children), samples, name; perf's keys put samples together, as --group-by
+    /// does
+    #[arg(short, long, value_enum, value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
+    sort: Vec<SortName>,
+    /// Put samples together by these instead of by function: comm, pid, tid, cpu, dso, sym, kind (whose code), tier (of
+    /// JIT code), line
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
+    #[arg(conflicts_with_all = ["diff", "tree_of_calls"])]
+    group_by: Vec<GroupName>,
+    /// Tell what changed since this recording; what sampling alone would change is called noise [default:
+    /// perf.data.old]
+    #[arg(long, value_name = "BEFORE", num_args = 0..=1, default_missing_value = "perf.data.old")]
+    diff: Option<PathBuf>,
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+/// Functions below other functions.
+#[derive(Debug, Args)]
+#[group(id = "tree_of_calls", multiple = false, conflicts_with = "diff")]
+#[command(next_help_heading = "What the rows are")]
+struct TreeArgs {
+    /// Tell all calls as a tree
+    #[arg(long)]
+    tree: bool,
+    /// Tell from where a function was called: its name, or a part of it
+    #[arg(long, value_name = "FUNCTION")]
+    callers: Option<String>,
+    /// Tell what a function called
+    #[arg(long, value_name = "FUNCTION")]
+    callees: Option<String>,
+}
+
+/// What perf report's `--sort` takes: an order, or keys to put samples together by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SortName {
-    /// Weight of the function itself
-    #[value(name = "self")]
-    Own,
-    /// Weight of the function and all that it called
-    Total,
-    /// Samples taken in the function itself
-    Samples,
-    /// Module, then weight
+    Order(Order),
+    Group(GroupName),
+}
+
+impl ValueEnum for SortName {
+    fn value_variants<'a>() -> &'a [Self] {
+        use GroupName::{Comm, Cpu, Kind, Line, Module, Pid, Symbol, Tid, Tier};
+        &[
+            Self::Order(Order::Own),
+            Self::Order(Order::Total),
+            Self::Order(Order::Samples),
+            Self::Order(Order::Name),
+            Self::Group(Comm),
+            Self::Group(Pid),
+            Self::Group(Tid),
+            Self::Group(Cpu),
+            Self::Group(Module),
+            Self::Group(Symbol),
+            Self::Group(Kind),
+            Self::Group(Tier),
+            Self::Group(Line),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Order(Order::Own) => Some(PossibleValue::new("self").alias("overhead")),
+            Self::Order(Order::Total) => Some(PossibleValue::new("total").alias("children")),
+            Self::Order(Order::Samples) => Some(PossibleValue::new("samples").alias("sample")),
+            Self::Order(Order::Name) => Some(PossibleValue::new("name")),
+            Self::Group(group) => group.to_possible_value(),
+        }
+    }
+}
+
+/// What samples are put together by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GroupName {
+    Comm,
+    Pid,
+    Tid,
+    Cpu,
+    #[value(name = "dso", alias = "module")]
     Module,
-    /// Name
+    #[value(name = "sym", aliases = ["symbol", "function"])]
     Symbol,
+    Kind,
+    Tier,
+    #[value(name = "line", aliases = ["srcline", "source"])]
+    Line,
+}
+
+impl From<GroupName> for Key {
+    fn from(name: GroupName) -> Self {
+        match name {
+            GroupName::Comm => Self::Comm,
+            GroupName::Pid => Self::Pid,
+            GroupName::Tid => Self::Tid,
+            GroupName::Cpu => Self::Cpu,
+            GroupName::Module => Self::Module,
+            GroupName::Symbol => Self::Function,
+            GroupName::Kind => Self::Kind,
+            GroupName::Tier => Self::Tier,
+            GroupName::Line => Self::Line,
+        }
+    }
 }
 
 /// A table's layout.
@@ -63,24 +182,90 @@ impl From<LayoutName> for Layout {
     }
 }
 
+fn percentage(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.trim_end_matches('%').parse().map_err(|error| format!("{error}"))?;
+    if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err("expected 0 to 100".to_owned()) }
+}
+
+impl RowArgs {
+    fn order(&self) -> Order {
+        let mut orders = self.sort.iter().filter_map(|name| match name {
+            SortName::Order(order) => Some(*order),
+            SortName::Group(_) => None,
+        });
+        orders.next_back().unwrap_or(Order::Own)
+    }
+
+    /// What samples are put together by, if it is asked for.
+    fn keys(&self) -> Vec<Key> {
+        let of_sort = self.sort.iter().filter_map(|name| match name {
+            SortName::Order(_) => None,
+            SortName::Group(group) => Some(*group),
+        });
+        let mut keys: Vec<Key> = Vec::new();
+        for key in self.group_by.iter().copied().chain(of_sort).map(Key::from) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    fn rows(self, keys: Vec<Key>) -> Result<Rows> {
+        let Self { diff, tree: TreeArgs { tree, callers, callees }, .. } = self;
+        let rows = match (diff, callers, callees) {
+            (Some(before), ..) => Rows::Changes(before.into()),
+            (_, Some(function), _) => Rows::Callers(function),
+            (_, _, Some(function)) => Rows::Callees(function),
+            _ if tree => Rows::Tree,
+            _ if keys.is_empty() => return Ok(Rows::Functions),
+            _ => return Ok(Rows::Groups(keys)),
+        };
+        if keys.is_empty() {
+            Ok(rows)
+        } else {
+            Err(Error::usage("--sort with keys puts samples together: that is neither --diff nor a tree"))
+        }
+    }
+}
+
 impl ReportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (inputs, load) = self.input.checked(Detail::Addresses, false);
-        let sort = match self.sort {
-            SortName::Own => Sort::Own,
-            SortName::Total => Sort::Total,
-            SortName::Samples => Sort::Samples,
-            SortName::Module => Sort::Module,
-            SortName::Symbol => Sort::Symbol,
-        };
+        let (output, layout) = (OutPath::from(self.output), Layout::from(self.format));
+        let terminal = Terminal::of(&output).filter(|_| layout == Layout::Text);
+        let (order, keys) = (self.rows.order(), self.rows.keys());
+        if self.symbol.is_some() && !keys.is_empty() && !keys.contains(&Key::Function) {
+            return Err(Error::usage("--symbol chooses functions: samples have to be put together by sym, too"));
+        }
+        // Of what came with its names, a word that looks like a tier may be a part of the name.
+        let on_terminal = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
+        let naming = self.input.naming(terminal.map_or_else(Naming::default, |_| on_terminal));
+        let detail = if keys.contains(&Key::Line) { Detail::Lines } else { Detail::Addresses };
+        let (inputs, mut load) = self.input.checked(detail, keys.contains(&Key::Cpu));
+        load.jit_names = naming;
+        let width = terminal.map(|terminal| terminal.columns).filter(|_| !self.wide);
         let options = ReportOptions {
             inputs,
-            output: self.output.into(),
+            output,
             load,
             weight: self.weight.weight(),
-            sort,
-            limit: self.limit,
-            layout: self.format.into(),
+            rows: self.rows.rows(keys)?,
+            unnamed: if self.addrs { Unnamed::ByAddress } else { Unnamed::ByModule },
+            order,
+            selection: Selection {
+                limit: match self.limit {
+                    None => Limit::Fitting,
+                    Some(0) => Limit::None,
+                    Some(rows) => Limit::Rows(rows),
+                },
+                percent: self.percent_limit,
+                symbol: self.symbol,
+            },
+            layout,
+            reader: Reader {
+                style: TextStyle { width, colour: terminal.is_some_and(|terminal| terminal.colour) },
+                height: terminal.map(|terminal| terminal.rows),
+            },
         };
         report::run(&options, job)
     }

@@ -148,6 +148,11 @@ fn without_arguments(name: &str) -> &str {
     name
 }
 
+/// What a function that is not known is called, after its module: `[libc.so.6]`, or `[unknown]` without one.
+pub fn unnamed(profile: &Profile, frame: &Frame) -> String {
+    unknown(profile, frame, false)
+}
+
 /// A name for a function that is not known, for writers that show module and address apart: `0x1f`, or
 /// `[unknown]` without one.
 pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {

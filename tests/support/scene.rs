@@ -77,13 +77,17 @@ impl Scene {
         self.command(words).output().unwrap()
     }
 
-    /// The same on a terminal, stdout and stderr together.
+    /// The same on a terminal, stdout and stderr together, without colours.
     pub(crate) fn on_terminal(&self, words: &str) -> Output {
         let mut script = Command::new("script");
         let program = env!("CARGO_BIN_EXE_jitgraft");
         script.args(["-qec", &format!("'{program}' {words}"), "/dev/null"]).current_dir(self.0.path());
         script.env("HOME", self.0.path()).env_remove("JITDUMPDIR").env_remove("JITGRAFT_OPTS");
-        script.stdin(Stdio::null()).output().expect("script (bsdutils) is needed: see tests/run.sh")
+        script
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .output()
+            .expect("script (bsdutils) is needed: see tests/run.sh")
     }
 }
 

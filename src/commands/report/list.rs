@@ -1,0 +1,187 @@
+//! Functions, or other groups of samples, the heaviest first.
+
+use super::header::percent;
+use super::options::Order;
+use super::scene::{Report, Scene, base_name};
+use crate::model::category::Category;
+use crate::model::groups::{Group, Grouping, Key, Value, groups, kind};
+use crate::model::tier_shares::TierShares;
+use crate::pipeline::table::{Cell, Table};
+use std::cmp::Reverse;
+
+/// What functions are put together by.
+pub(super) const FUNCTION: &[Key] = &[Key::Module, Key::Function];
+
+/// From this width on a terminal has room for a place in the source.
+const WIDE: usize = 120;
+
+/// The columns of functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    /// Everything.
+    All,
+    /// What fits a terminal, with or without the source.
+    Terminal { source: bool },
+}
+
+/// Groups by keys, or functions with what is known of them besides.
+pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
+    let options = scene.options;
+    let keys_used = keys.map_or(FUNCTION, |keys| keys);
+    let grouping = Grouping::new(scene.profile, keys_used, options.unnamed);
+    let mut groups = groups(scene.profile, scene.series, options.weight, &grouping);
+    let function = keys_used.iter().position(|key| *key == Key::Function);
+    if let (Some(symbol), Some(at)) = (&options.selection.symbol, function) {
+        groups.retain(|group| symbol.is_match(group.values[at].text()));
+    }
+    let least = scene.least(0.0);
+    groups.retain(|group| basis(group, options.order) as f64 >= least);
+    groups.sort_by(|a, b| compare(a, b, options.order));
+    let whole = scene.whole();
+    let table = match keys {
+        Some(keys) => of_groups(&groups, keys, whole, scene.is_on_terminal()),
+        None => of_functions(&groups, whole, columns(scene)),
+    };
+    Report::new(scene, scene.head(), table)
+}
+
+fn columns(scene: &Scene<'_>) -> Columns {
+    match scene.is_on_terminal() {
+        true => Columns::Terminal { source: scene.options.reader.style.width.is_none_or(|width| width >= WIDE) },
+        false => Columns::All,
+    }
+}
+
+/// The weight that a row is sorted by.
+fn basis(group: &Group, order: Order) -> u64 {
+    if order == Order::Total { group.total.weight } else { group.own.weight }
+}
+
+fn compare(a: &Group, b: &Group, order: Order) -> std::cmp::Ordering {
+    let heavy = |group: &Group| (Reverse(group.own.weight), Reverse(group.total.weight));
+    // Of two keys that are names the last one says most: the function before its module.
+    let called = |group: &Group| group.values.iter().rev().cloned().collect::<Vec<Value>>();
+    let order = match order {
+        Order::Own => heavy(a).cmp(&heavy(b)),
+        Order::Total => (Reverse(a.total.weight), heavy(a)).cmp(&(Reverse(b.total.weight), heavy(b))),
+        Order::Samples => (Reverse(a.own.count), heavy(a)).cmp(&(Reverse(b.own.count), heavy(b))),
+        Order::Name => std::cmp::Ordering::Equal,
+    };
+    order.then_with(|| called(a).cmp(&called(b)))
+}
+
+fn of_functions(groups: &[Group], whole: u64, columns: Columns) -> Table {
+    let names: &[&'static str] = match columns {
+        Columns::All => &["self%", "total%", "self", "total", "samples", "kind", "tier", "module", "symbol", "source"],
+        Columns::Terminal { source: true } => &["self%", "total%", "kind", "module", "symbol", "source"],
+        Columns::Terminal { source: false } => &["self%", "total%", "kind", "module", "symbol"],
+    };
+    let mut table = Table::new(names);
+    table.rows = groups.iter().map(|group| row(group, whole, columns)).collect();
+    table
+}
+
+fn row(group: &Group, whole: u64, columns: Columns) -> Vec<Cell> {
+    let [module, function] = &group.values[..] else { return Vec::new() };
+    let mut cells = shares(group, whole);
+    let source = group.source.clone().map_or(Cell::None, Cell::Text);
+    let text = |text: &str| Cell::Text(text.to_owned());
+    match columns {
+        Columns::All => {
+            cells.extend(sums(group));
+            cells.extend([text(heaviest_kind(group)), tiers(group), cell(module), cell(function), source]);
+        }
+        Columns::Terminal { source: with_source } => {
+            let told = short_tiers(group, if with_source { usize::MAX } else { 1 });
+            cells.extend([Cell::Text(told), text(base_name(module.text())), cell(function)]);
+            cells.extend(with_source.then_some(source));
+        }
+    }
+    cells
+}
+
+fn of_groups(groups: &[Group], keys: &[Key], whole: u64, on_terminal: bool) -> Table {
+    let mut columns = vec!["self%", "total%"];
+    let more = ["self", "total", "samples"];
+    columns.extend(if on_terminal { &more[2..] } else { &more[..] });
+    columns.extend(keys.iter().map(|key| column(*key)));
+    let mut table = Table::new(&columns);
+    for group in groups {
+        let mut cells = shares(group, whole);
+        cells.extend(sums(group).into_iter().skip(if on_terminal { 2 } else { 0 }));
+        cells.extend(keys.iter().zip(&group.values).map(|(key, value)| match key {
+            Key::Module if on_terminal => Cell::Text(base_name(value.text()).to_owned()),
+            _ => cell(value),
+        }));
+        table.rows.push(cells);
+    }
+    table
+}
+
+/// The column of a key.
+pub(super) fn column(key: Key) -> &'static str {
+    match key {
+        Key::Comm => "comm",
+        Key::Pid => "pid",
+        Key::Tid => "tid",
+        Key::Cpu => "cpu",
+        Key::Module => "module",
+        Key::Function => "symbol",
+        Key::Kind => "kind",
+        Key::Tier => "tier",
+        Key::Line => "source",
+    }
+}
+
+fn shares(group: &Group, whole: u64) -> Vec<Cell> {
+    vec![Cell::Percent(percent(group.own.weight, whole)), Cell::Percent(percent(group.total.weight, whole))]
+}
+
+fn sums(group: &Group) -> [Cell; 3] {
+    [Cell::Count(group.own.weight), Cell::Count(group.total.weight), Cell::Count(group.own.count)]
+}
+
+/// What a group is called.
+pub(super) fn cell(value: &Value) -> Cell {
+    match value {
+        Value::None => Cell::None,
+        Value::Number(number) => Cell::Signed(*number),
+        Value::Text(text) => Cell::Text(text.clone()),
+    }
+}
+
+/// The sort of code that most of a function is.
+pub(super) fn heaviest(group: &Group) -> Category {
+    group.categories.first().map_or(Category::Unknown, |&(category, _)| category)
+}
+
+fn heaviest_kind(group: &Group) -> &'static str {
+    kind(heaviest(group))
+}
+
+/// The tiers of JIT code, with their shares if there are several.
+fn tiers(group: &Group) -> Cell {
+    let tiers = group.categories.iter().filter_map(|&(category, weight)| match category {
+        Category::Jit(tier) => Some((tier, weight)),
+        _ => None,
+    });
+    let mut shares = TierShares::default();
+    tiers.clone().for_each(|(tier, weight)| shares.add(tier, weight));
+    let only =
+        || tiers.clone().find_map(|(tier, _)| tier).map_or(Cell::None, |tier| Cell::Text(tier.name().to_owned()));
+    if shares.is_mixed() { Cell::Text(shares.told()) } else { only() }
+}
+
+/// The sorts of a function's code in few words: at most so many of them, each with its share if there are several.
+fn short_tiers(group: &Group, most: usize) -> String {
+    let with_weight = group.categories.iter().filter(|(_, weight)| *weight > 0).count();
+    if with_weight < 2 {
+        return heaviest(group).name().to_owned();
+    }
+    let told = group.categories.iter().take(most.min(with_weight)).map(|&(category, weight)| {
+        let share = percent(weight, group.own.weight);
+        // A share is never told as all if it is not.
+        format!("{} {:.0}%", category.name(), share.clamp(1.0, 99.0))
+    });
+    told.collect::<Vec<_>>().join(", ")
+}

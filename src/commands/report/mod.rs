@@ -1,0 +1,52 @@
+//! `report`: what took the time, as a table: functions, groups of samples, trees of calls, what changed.
+
+mod diff;
+mod header;
+mod list;
+mod options;
+mod scene;
+mod tree;
+
+pub use options::{Limit, Order, Reader, ReportOptions, Rows, Selection};
+
+use crate::error::Result;
+use crate::io::Run;
+use crate::model::stacks::{Keep, Series};
+use crate::pipeline::any::load;
+use crate::pipeline::outputs::each_event;
+use crate::pipeline::{Job, Outcome};
+use scene::Scene;
+use unicode_width::UnicodeWidthStr;
+
+/// Reports.
+pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
+    let profile = load(&options.inputs, Keep::Sums, &options.load, job, &mut outcome)?;
+    let before = match &options.rows {
+        Rows::Changes(before) => {
+            Some(load(std::slice::from_ref(before), Keep::Sums, &options.load, job, &mut outcome)?)
+        }
+        _ => None,
+    };
+    let nothing = Series::default();
+    let said = if job.quiet { 0 } else { lines_said(&outcome, options.reader.style.width) };
+    each_event(&profile, &options.output, &run, &mut outcome, |at, out| {
+        let series = profile.series.get(at).unwrap_or(&nothing);
+        let scene = Scene { profile: &profile, series, options, said };
+        let part = match (&options.rows, &before) {
+            (Rows::Changes(_), Some(before)) => diff::report(&scene, before)?,
+            (Rows::Tree | Rows::Callers(_) | Rows::Callees(_), _) => tree::report(&scene)?,
+            (Rows::Groups(keys), _) => list::report(&scene, Some(keys)),
+            _ => list::report(&scene, None),
+        };
+        part.fitted(options).write(options, out)
+    })?;
+    Ok(outcome)
+}
+
+/// How many lines of the terminal what is said on stderr will take.
+fn lines_said(outcome: &Outcome, width: Option<usize>) -> usize {
+    let warnings = outcome.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let said = warnings.chain(outcome.summary.iter().cloned());
+    said.map(|line| width.map_or(1, |width| line.width().div_ceil(width.max(1)))).sum()
+}

@@ -1,0 +1,117 @@
+//! One event of a profile, what is asked of it, and what is told: a table with lines above and below it.
+
+use super::header;
+use super::options::{Limit, ReportOptions};
+use crate::error::{Error, Result};
+use crate::model::quantity::grouped;
+use crate::model::stacks::{Profile, Series, Weight};
+use crate::pipeline::table::{Layout, Table};
+use std::io::Write;
+
+/// One event of a profile, and what is asked of it.
+pub(super) struct Scene<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) series: &'a Series,
+    pub(super) options: &'a ReportOptions,
+    /// How many lines stderr gets.
+    pub(super) said: usize,
+}
+
+/// A table with what stands above and below it in text.
+pub(super) struct Report {
+    pub(super) head: Vec<String>,
+    pub(super) table: Table,
+    /// How many rows did not fit on the terminal.
+    pub(super) left_out: usize,
+}
+
+impl Scene<'_> {
+    /// What the weights sum up to.
+    pub(super) fn whole(&self) -> u64 {
+        whole(self.series, self.options.weight)
+    }
+
+    /// The lines above the table.
+    pub(super) fn head(&self) -> Vec<String> {
+        header::about(self.profile, self.series, self.options.weight)
+    }
+
+    /// Whether text goes to a terminal.
+    pub(super) fn is_on_terminal(&self) -> bool {
+        self.options.layout == Layout::Text && self.options.reader.height.is_some()
+    }
+
+    /// How many rows there is room for below so many lines.
+    pub(super) fn room(&self, head: usize) -> usize {
+        // Blank line, names of the columns, what was left out, the shell's next prompt.
+        const OTHERS: usize = 4;
+        const LEAST: usize = 5;
+        match (self.options.selection.limit, self.options.reader.height) {
+            (Limit::Rows(rows), _) => rows,
+            (Limit::Fitting, Some(height)) if self.is_on_terminal() => {
+                height.saturating_sub(head + OTHERS + self.said).max(LEAST)
+            }
+            _ => usize::MAX,
+        }
+    }
+
+    /// Whether rows are left out only because the terminal has no room for them.
+    pub(super) fn tells_what_is_left_out(&self) -> bool {
+        self.is_on_terminal() && self.options.selection.limit == Limit::Fitting
+    }
+
+    /// The least weight of rows that are told.
+    pub(super) fn least(&self, usual: f64) -> f64 {
+        self.options.selection.percent.unwrap_or(usual) / 100.0 * self.whole() as f64
+    }
+}
+
+impl Report {
+    /// The rows that are to be told and have room.
+    pub(super) fn new(scene: &Scene<'_>, head: Vec<String>, mut table: Table) -> Self {
+        let left_out = table.rows.len().saturating_sub(scene.room(head.len()));
+        table.rows.truncate(table.rows.len() - left_out);
+        Self { head, table, left_out: if scene.tells_what_is_left_out() { left_out } else { 0 } }
+    }
+
+    /// A terminal has no room for columns without anything in them; whoever reads a file or pipe finds all columns.
+    pub(super) fn fitted(mut self, options: &ReportOptions) -> Self {
+        if options.layout == Layout::Text && options.reader.height.is_some() && !self.table.rows.is_empty() {
+            self.table.drop_empty_columns();
+        }
+        self
+    }
+
+    pub(super) fn write(&self, options: &ReportOptions, out: &mut dyn Write) -> Result<()> {
+        if options.layout != Layout::Text {
+            return self.table.write(options.layout, out);
+        }
+        header::write(&self.head, options.reader.style, out)?;
+        self.table.write_text(options.reader.style, out)?;
+        if self.left_out > 0 {
+            writeln!(out, "{} more: --limit 0", grouped(self.left_out as u64))?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn whole(series: &Series, weight: Weight) -> u64 {
+    series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(weight.of(row)))
+}
+
+/// How a module is called where there is little room: by its file.
+pub(super) fn base_name(module: &str) -> &str {
+    module.rsplit('/').next().filter(|base| !base.is_empty()).unwrap_or(module)
+}
+
+/// The series of the same name.
+pub(super) fn series_of<'a>(profile: &'a Profile, name: &str) -> Result<&'a Series> {
+    let named = profile.series.iter().find(|series| series.name == name);
+    named.ok_or_else(|| {
+        let known: Vec<_> = profile.series.iter().map(|series| series.name.as_str()).collect();
+        let known = known.join(", ");
+        Error::usage(format!(
+            "the input to compare with has no event {name}, but {known}: choose one that both have with --event"
+        ))
+    })
+}

@@ -1,0 +1,296 @@
+//! Who called whom: the tree of all calls, of one function's callers, of its callees.
+//!
+//! In text a function stands straight below its only caller or callee; where there are several, lines lead to them.
+
+use super::header::percent;
+use super::list::{FUNCTION, cell};
+use super::options::{Limit, Rows};
+use super::scene::{Report, Scene, base_name};
+use crate::error::{Error, Result};
+use crate::model::groups::{GroupTree, Grouping, Roots, Value};
+use crate::model::quantity::counted;
+use crate::pipeline::table::{Cell, Layout, Table};
+use rustc_hash::FxHashSet;
+use std::cmp::Reverse;
+
+/// In text, calls that are rarer than this percentage are told if they are asked for; perf report leaves out as much of
+/// its call chains.
+const USUAL_PERCENT: f64 = 0.5;
+
+/// So many functions, each called from one place and calling one, are told by their number on a terminal.
+const FOLDED: usize = 3;
+
+/// The deepest levels of lines that are drawn.
+const DEEPEST: usize = 16;
+
+/// A tree whose nodes are functions.
+struct Drawn<'a> {
+    scene: &'a Scene<'a>,
+    grouping: &'a Grouping,
+    tree: GroupTree,
+    /// By node, the last one for the roots; the heaviest first.
+    children: Vec<Vec<u32>>,
+}
+
+/// A line of a tree.
+enum Line {
+    Node {
+        node: u32,
+        lines: String,
+    },
+    /// So many nodes, each the only child of the one before.
+    Folded {
+        nodes: usize,
+        lines: String,
+    },
+}
+
+/// The tree that is asked for.
+pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
+    let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
+    let groups = match &scene.options.rows {
+        Rows::Callers(name) | Rows::Callees(name) => called(grouping, name)?,
+        _ => FxHashSet::default(),
+    };
+    let roots = match &scene.options.rows {
+        Rows::Callers(_) => Roots::Callers(&groups),
+        Rows::Callees(_) => Roots::Callees(&groups),
+        _ => Roots::Stacks,
+    };
+    let tree = GroupTree::new(scene.profile, scene.series, scene.options.weight, grouping, roots);
+    let drawn = Drawn::new(scene, grouping, tree);
+    if scene.options.layout != Layout::Text {
+        let table = drawn.plain();
+        return Ok(Report::new(scene, Vec::new(), table));
+    }
+    let mut head = scene.head();
+    head.extend(title(&scene.options.rows));
+    let usual = scene.options.selection.percent.is_none();
+    head.extend(usual.then(|| format!("less than {USUAL_PERCENT}% is left out: --percent-limit 0")));
+    Ok(drawn.fitted(head))
+}
+
+fn title(rows: &Rows) -> Option<String> {
+    match rows {
+        Rows::Callers(name) => Some(format!("{name}, and below it from where it was called")),
+        Rows::Callees(name) => Some(format!("{name}, and below it what it called")),
+        _ => None,
+    }
+}
+
+/// The functions of a name: of that very name; else in whose name it stands as a word; else in whose name it stands.
+fn called(grouping: &Grouping, wanted: &str) -> Result<FxHashSet<u32>> {
+    let name = |part: u32| grouping.frame_values(part).last().map_or("", Value::text);
+    let parts = || 0..grouping.frame_parts() as u32;
+    let rules: [fn(&str, &str) -> bool; 3] =
+        [|name, wanted| name == wanted, has_word, |name, wanted| name.contains(wanted)];
+    let of_rule = |rule: &fn(&str, &str) -> bool| parts().filter(|part| rule(name(*part), wanted)).collect();
+    let found = rules.iter().map(of_rule).find(|found: &FxHashSet<u32>| !found.is_empty());
+    found.ok_or_else(|| {
+        let lower = wanted.to_lowercase();
+        let mut near: Vec<&str> = parts().map(name).filter(|name| name.to_lowercase().contains(&lower)).collect();
+        near.sort_unstable();
+        near.dedup();
+        near.truncate(5);
+        let near = if near.is_empty() { String::new() } else { format!("; there is: {}", near.join(", ")) };
+        Error::usage(format!("no function is called {wanted}{near} (jitgraft report lists them)"))
+    })
+}
+
+/// Whether a text stands in a name with nothing beside it that could belong to the same word.
+fn has_word(name: &str, wanted: &str) -> bool {
+    let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    name.match_indices(wanted).any(|(at, _)| {
+        let (before, behind) = (&name[..at], &name[at + wanted.len()..]);
+        !before.ends_with(in_word) && !behind.starts_with(in_word)
+    })
+}
+
+impl<'a> Drawn<'a> {
+    fn new(scene: &'a Scene<'a>, grouping: &'a Grouping, tree: GroupTree) -> Self {
+        let roots = tree.len();
+        let mut children = vec![Vec::new(); roots + 1];
+        for node in 0..roots as u32 {
+            children[tree.parent(node).map_or(roots, |parent| parent as usize)].push(node);
+        }
+        let key = |node: &u32| (Reverse(tree.total(*node).weight), grouping.frame_values(tree.part(*node)).last());
+        for list in &mut children {
+            list.sort_by(|a, b| key(a).cmp(&key(b)));
+        }
+        Self { scene, grouping, tree, children }
+    }
+
+    fn children(&self, node: Option<u32>, least: f64) -> impl Iterator<Item = u32> + Clone + '_ {
+        let all = &self.children[node.map_or(self.tree.len(), |node| node as usize)];
+        // The heaviest come first.
+        all.iter().copied().take_while(move |node| self.weight(*node) > 0 && self.weight(*node) as f64 >= least)
+    }
+
+    fn weight(&self, node: u32) -> u64 {
+        self.tree.total(node).weight
+    }
+
+    /// As many lines as there is room for: those of the heaviest nodes.
+    fn fitted(&self, head: Vec<String>) -> Report {
+        let scene = self.scene;
+        let (least, room) = (scene.least(USUAL_PERCENT), scene.room(head.len()));
+        let fold = scene.is_on_terminal() && scene.options.selection.limit == Limit::Fitting;
+        let mut lines = self.lines(least, fold);
+        let all: usize = lines.iter().map(Line::nodes).sum();
+        if lines.len() > room {
+            let mut weights: Vec<u64> = (0..self.tree.len() as u32).map(|node| self.weight(node)).collect();
+            weights.sort_unstable();
+            weights.dedup();
+            let first = weights.partition_point(|&weight| self.lines(weight as f64, fold).len() > room);
+            lines = self.lines(weights.get(first).map_or(f64::INFINITY, |&weight| (weight as f64).max(least)), fold);
+        }
+        let shown: usize = lines.iter().map(Line::nodes).sum();
+        let left_out = if scene.tells_what_is_left_out() { all - shown } else { 0 };
+        Report { head, table: self.table(&lines), left_out }
+    }
+
+    /// The lines of all nodes of at least this weight, callers (or, of a tree of callers, callees) first.
+    fn lines(&self, least: f64, fold: bool) -> Vec<Line> {
+        let mut lines = Vec::new();
+        // Nodes to come, the next one last, with the lines before them and before what is below them.
+        let mut todo = Vec::new();
+        self.push_children(None, "", least, &mut todo);
+        while let Some((node, before, below)) = todo.pop() {
+            let chain = if fold && before == below { self.chain(node, least) } else { Vec::new() };
+            let last = match chain.last() {
+                Some(&last) if chain.len() >= FOLDED => {
+                    lines.push(Line::Folded { nodes: chain.len(), lines: before });
+                    last
+                }
+                _ => {
+                    lines.push(Line::Node { node, lines: before });
+                    node
+                }
+            };
+            self.push_children(Some(last), &below, least, &mut todo);
+        }
+        lines
+    }
+
+    /// A node and those below it that have one child each and hardly any weight of their own.
+    fn chain(&self, node: u32, least: f64) -> Vec<u32> {
+        let only_child = |node: u32| {
+            let mut children = self.children(Some(node), least);
+            let light = percent(self.tree.own(node).weight, self.scene.whole()) < USUAL_PERCENT;
+            children.next().filter(|_| children.next().is_none() && light)
+        };
+        let mut chain: Vec<u32> = std::iter::successors(Some(node), |node| only_child(*node)).collect();
+        // The last one is where it divides, or ends.
+        chain.pop();
+        chain
+    }
+
+    fn push_children(&self, node: Option<u32>, below: &str, least: f64, todo: &mut Vec<(u32, String, String)>) {
+        let children: Vec<u32> = self.children(node, least).collect();
+        let (single, last) = (children.len() == 1, children.len().saturating_sub(1));
+        for (at, &child) in children.iter().enumerate().rev() {
+            todo.push(match at {
+                _ if single => (child, below.to_owned(), below.to_owned()),
+                _ if at == last => (child, deeper(below, "└ "), deeper(below, "  ")),
+                _ => (child, deeper(below, "├ "), deeper(below, "│ ")),
+            });
+        }
+    }
+
+    fn table(&self, lines: &[Line]) -> Table {
+        let callers = matches!(self.scene.options.rows, Rows::Callers(_));
+        let columns: &[&'static str] =
+            if callers { &["total%", "module", "symbol"] } else { &["total%", "self%", "module", "symbol"] };
+        let mut table = Table::new(columns);
+        for line in lines {
+            let (mut shares, module, name, drawn) = match line {
+                Line::Node { node, lines } => {
+                    let [module, name] = self.called(*node);
+                    (self.shares(*node), Cell::Text(base_name(module.text()).to_owned()), name.text().to_owned(), lines)
+                }
+                Line::Folded { nodes, lines } => {
+                    let name = format!("⋮ {}", counted(*nodes as u64, "frame"));
+                    (vec![Cell::Empty, Cell::Empty], Cell::None, name, lines)
+                }
+            };
+            shares.truncate(if callers { 1 } else { 2 });
+            shares.extend([module, Cell::Branch { lines: drawn.clone(), name }]);
+            table.rows.push(shares);
+        }
+        table
+    }
+
+    /// All nodes in the order of the tree, with their depth.
+    fn plain(&self) -> Table {
+        let mut table = Table::new(&["depth", "total%", "self%", "total", "self", "samples", "module", "symbol"]);
+        let least = self.scene.least(0.0);
+        let mut todo: Vec<(u64, u32)> = self.children(None, least).map(|node| (0, node)).collect();
+        todo.reverse();
+        while let Some((depth, node)) = todo.pop() {
+            let (own, total) = (self.tree.own(node), self.tree.total(node));
+            let mut cells = vec![Cell::Count(depth)];
+            cells.extend(self.shares(node));
+            cells.extend([total.weight, own.weight, total.count].map(Cell::Count));
+            cells.extend(self.called(node).map(cell));
+            table.rows.push(cells);
+            let first = todo.len();
+            todo.extend(self.children(Some(node), least).map(|child| (depth + 1, child)));
+            todo[first..].reverse();
+        }
+        table
+    }
+
+    fn shares(&self, node: u32) -> Vec<Cell> {
+        let whole = self.scene.whole();
+        let sums = [self.tree.total(node), self.tree.own(node)];
+        sums.map(|sum| Cell::Percent(percent(sum.weight, whole))).to_vec()
+    }
+
+    /// Module and function.
+    fn called(&self, node: u32) -> [&Value; 2] {
+        match self.grouping.frame_values(self.tree.part(node)) {
+            [module, function] => [module, function],
+            _ => [&Value::None; 2],
+        }
+    }
+}
+
+/// One level more of lines; of many levels the first ones are not drawn.
+fn deeper(lines: &str, more: &str) -> String {
+    let levels = format!("{lines}{more}");
+    let chars = levels.chars().count();
+    if chars <= 2 * DEEPEST {
+        levels
+    } else {
+        format!("… {}", levels.chars().skip(chars - 2 * DEEPEST + 2).collect::<String>())
+    }
+}
+
+impl Line {
+    fn nodes(&self) -> usize {
+        match self {
+            Self::Node { .. } => 1,
+            Self::Folded { nodes, .. } => *nodes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_not_part_of_another() {
+        assert!(
+            has_word("push list.js:10:5", "push") && has_word("a::push(int)", "push") && has_word("A.push", "push")
+        );
+        assert!(!has_word("pushAll", "push") && !has_word("_push", "push"));
+    }
+
+    #[test]
+    fn many_levels_keep_the_last_ones() {
+        let lines = (0..40).fold(String::new(), |lines, _| deeper(&lines, "│ "));
+        assert_eq!(lines.chars().count(), 2 * DEEPEST);
+        assert!(lines.starts_with("… │ "));
+    }
+}

@@ -1,0 +1,165 @@
+//! Once through those stacks of a profile that have weight, callers before callees: the work grows with the number of
+//! stacks, however deep they are.
+
+use crate::model::stacks::{Profile, StackId};
+use std::ops::AddAssign;
+
+/// A weight and the number of samples that it is the sum of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sum {
+    /// In the unit asked for.
+    pub weight: u64,
+    /// Samples.
+    pub count: u64,
+}
+
+impl AddAssign for Sum {
+    fn add_assign(&mut self, other: Self) {
+        self.weight = self.weight.saturating_add(other.weight);
+        self.count = self.count.saturating_add(other.count);
+    }
+}
+
+impl Sum {
+    /// Whether there is nothing in it.
+    pub fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// What is known of a stack while one goes through those that have weight.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    own: Sum,
+    total: Sum,
+    first_callee: u32,
+    next_sibling: u32,
+    is_listed: bool,
+}
+
+const UNLISTED: Node = Node {
+    own: Sum { weight: 0, count: 0 },
+    total: Sum { weight: 0, count: 0 },
+    first_callee: NONE,
+    next_sibling: NONE,
+    is_listed: false,
+};
+
+/// The stacks of a profile, of which some get weight; it can be used for one set of rows after the other.
+#[derive(Debug)]
+pub struct Walk<'a> {
+    profile: &'a Profile,
+    nodes: Vec<Node>,
+    /// Those that have weight, and their callers.
+    listed: Vec<u32>,
+}
+
+/// A stack that is come to, or left behind with all that it called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Its callers were entered before and not yet left.
+    Enter(StackId),
+    /// All that it called was left.
+    Leave(StackId),
+}
+
+impl<'a> Walk<'a> {
+    /// No stack has weight.
+    pub fn new(profile: &'a Profile) -> Self {
+        Self { profile, nodes: vec![UNLISTED; profile.stack_count()], listed: Vec::new() }
+    }
+
+    /// Adds weight to the end of a stack.
+    pub fn add(&mut self, stack: StackId, sum: Sum) {
+        self.nodes[stack.index()].own += sum;
+        let mut next = Some(stack);
+        while let Some(at) = next.filter(|at| !self.nodes[at.index()].is_listed) {
+            self.nodes[at.index()].is_listed = true;
+            self.listed.push(at.0);
+            next = self.profile.stack_of(at).0;
+        }
+    }
+
+    /// What ends in a stack, and what goes through it.
+    pub fn sums(&self, stack: StackId) -> (Sum, Sum) {
+        let node = &self.nodes[stack.index()];
+        (node.own, node.total)
+    }
+
+    /// Goes through all that got weight; afterwards none has.
+    pub fn run(&mut self, mut step: impl FnMut(&Self, Step)) {
+        // A caller's number is smaller than its callees'.
+        self.listed.sort_unstable();
+        let mut at = self.link();
+        while at != NONE {
+            step(self, Step::Enter(StackId(at)));
+            let first = self.nodes[at as usize].first_callee;
+            at = if first == NONE { self.leave(at, &mut step) } else { first };
+        }
+        for stack in self.listed.drain(..) {
+            self.nodes[stack as usize] = UNLISTED;
+        }
+    }
+
+    /// Leaves a stack and its callers up to one that has a sibling to go on with.
+    fn leave(&self, mut at: u32, step: &mut impl FnMut(&Self, Step)) -> u32 {
+        loop {
+            step(self, Step::Leave(StackId(at)));
+            let next = self.nodes[at as usize].next_sibling;
+            match self.profile.stack_of(StackId(at)).0 {
+                Some(caller) if next == NONE => at = caller.0,
+                _ => return next,
+            }
+        }
+    }
+
+    /// Sums totals from the callees to the callers, and links siblings in the order of their numbers; the first of
+    /// those without caller is returned.
+    fn link(&mut self) -> u32 {
+        let mut first_root = NONE;
+        for &at in self.listed.iter().rev() {
+            let node = &mut self.nodes[at as usize];
+            node.total += node.own;
+            let total = node.total;
+            let first = match self.profile.stack_of(StackId(at)).0 {
+                Some(caller) => {
+                    self.nodes[caller.index()].total += total;
+                    &mut self.nodes[caller.index()].first_callee
+                }
+                None => &mut first_root,
+            };
+            let next = std::mem::replace(first, at);
+            self.nodes[at as usize].next_sibling = next;
+        }
+        first_root
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::profile_of;
+
+    #[test]
+    fn callers_are_entered_before_callees_and_left_behind_them() {
+        let profile = profile_of(&[("a;b;c", 1), ("a;d", 2), ("e", 4), ("a;b", 8)]);
+        let mut walk = Walk::new(&profile);
+        for _ in 0..2 {
+            for row in &profile.series[0].rows {
+                walk.add(row.stack.unwrap(), Sum { weight: row.weight, count: row.count });
+            }
+            let mut seen = String::new();
+            walk.run(|walk, step| match step {
+                Step::Enter(stack) => {
+                    let name = profile.name_of(profile.frame_of(profile.stack_of(stack).1).name);
+                    let (own, total) = walk.sums(stack);
+                    seen += &format!("({} {}/{}", String::from_utf8_lossy(name), own.weight, total.weight);
+                }
+                Step::Leave(_) => seen.push(')'),
+            });
+            assert_eq!(seen, "(a 0/11(b 8/9(c 1/1))(d 2/2))(e 4/4)");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Tables as text, CSV or JSON: what `report`, `stats` and `doctor` print.
+//!
+//! Text is aligned, numbers to the right, and the last column is not padded; [`TextStyle`] fits it to a terminal. CSV is
+//! RFC 4180 with a header line. In both, names are printable, and in CSV none is a formula.
+//! JSON is an array of objects, numbers as numbers.
+
+mod cell;
+mod text;
+
+pub use cell::{Cell, Layout};
+pub use text::{TextStyle, cut_middle};
+
+use crate::error::Result;
+use rustc_hash::FxHashSet;
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use std::io::Write;
+
+/// Named columns and rows of as many cells.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// The names of the columns.
+    pub columns: Vec<&'static str>,
+    /// The rows.
+    pub rows: Vec<Vec<Cell>>,
+    /// The numbers of rows that matter less: they are faint where colours are allowed.
+    pub faint: FxHashSet<usize>,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(columns: &[&'static str]) -> Self {
+        Self { columns: columns.to_vec(), ..Self::default() }
+    }
+
+    /// Drops the columns in which nothing stands.
+    pub fn drop_empty_columns(&mut self) {
+        let is_empty = |at: usize| self.rows.iter().all(|row| row.get(at).is_none_or(Cell::is_empty));
+        for at in (0..self.columns.len()).rev().filter(|at| is_empty(*at)).collect::<Vec<_>>() {
+            self.columns.remove(at);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+    }
+
+    /// Writes it.
+    pub fn write(&self, layout: Layout, out: &mut dyn Write) -> Result<()> {
+        match layout {
+            Layout::Text => self.write_text(TextStyle::default(), out),
+            Layout::Csv => self.write_csv(out),
+            Layout::Json => {
+                serde_json::to_writer(&mut *out, self).map_err(std::io::Error::from)?;
+                Ok(writeln!(out)?)
+            }
+        }
+    }
+
+    /// Writes it as text in a style.
+    pub fn write_text(&self, style: TextStyle, out: &mut dyn Write) -> Result<()> {
+        let text = text::Text { columns: &self.columns, rows: &self.rows, faint: &self.faint, style };
+        text.write(out)
+    }
+
+    fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
+        writeln!(out, "{}", self.columns.join(","))?;
+        for row in &self.rows {
+            let cells: Vec<String> = row.iter().map(|cell| cell.shown(Layout::Csv)).collect();
+            writeln!(out, "{}", cells.join(","))?;
+        }
+        Ok(())
+    }
+}
+
+struct RowOf<'a>(&'a Table, &'a [Cell]);
+
+impl Serialize for RowOf<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.1.len()))?;
+        for (column, cell) in self.0.columns.iter().zip(self.1) {
+            map.serialize_entry(column, cell)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.rows.len()))?;
+        for row in &self.rows {
+            list.serialize_element(&RowOf(self, row))?;
+        }
+        list.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(layout: Layout) -> String {
+        let mut table = Table::new(&["self", "count", "name"]);
+        table.rows.push(vec![Cell::Percent(12.5), Cell::Count(7), Cell::Text("f<a, b>".to_owned())]);
+        table.rows.push(vec![Cell::Percent(1.0 / 3.0), Cell::Count(1000), Cell::Text("\"x\"".to_owned())]);
+        let mut out = Vec::new();
+        table.write(layout, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn names_are_printable_and_no_formulas() {
+        let mut table = Table::new(&["name"]);
+        table.rows.push(vec![Cell::Text("=a\n\x1b[2J".to_owned())]);
+        table.rows.push(vec![Cell::Signed(-1)]);
+        let written = |layout| {
+            let mut out = Vec::new();
+            table.write(layout, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(Layout::Text), "         name\n=a\\x0a\\x1b[2J\n           -1\n");
+        assert_eq!(written(Layout::Csv), "name\n'=a\\x0a\\x1b[2J\n-1\n");
+        assert_eq!(written(Layout::Json), "[{\"name\":\"=a\\n\\u001b[2J\"},{\"name\":-1}]\n");
+    }
+
+    #[test]
+    fn the_three_layouts() {
+        assert_eq!(written(Layout::Text), "  self  count  name\n12.50%      7  f<a, b>\n 0.33%   1000  \"x\"\n");
+        assert_eq!(written(Layout::Csv), "self,count,name\n12.5000,7,\"f<a, b>\"\n0.3333,1000,\"\"\"x\"\"\"\n");
+        assert_eq!(
+            written(Layout::Json),
+            "[{\"self\":12.5,\"count\":7,\"name\":\"f<a, b>\"},{\"self\":0.3333,\"count\":1000,\"name\":\"\\\"x\\\"\"}]\n"
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! A table as aligned text: in full, or cut to the width of a terminal.
+//!
+//! Widths are those that characters have on a terminal: Chinese ones are two columns wide, combining ones none.
+
+use super::cell::{Cell, Layout};
+use crate::error::Result;
+use rustc_hash::FxHashSet;
+use std::io::Write;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How text is fitted to who reads it. The default is for files and pipes: in full, without colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TextStyle {
+    /// Lines are at most so wide; names are cut in their middle.
+    pub width: Option<usize>,
+    /// Whether colours and the like are allowed.
+    pub colour: bool,
+}
+
+/// Narrower than this no name is cut, whatever the width: nothing could be told from it.
+const LEAST_NAME: usize = 12;
+
+const GAP: &str = "  ";
+
+/// Terminal sequences (ECMA-48, "select graphic rendition").
+mod colours {
+    pub(super) const RED: &str = "\x1b[31m";
+    pub(super) const GREEN: &str = "\x1b[32m";
+    pub(super) const BOLD: &str = "\x1b[1m";
+    pub(super) const FAINT: &str = "\x1b[2m";
+    pub(super) const PLAIN: &str = "\x1b[0m";
+}
+
+/// A table, to be written as text.
+#[derive(Debug)]
+pub(super) struct Text<'a> {
+    pub(super) columns: &'a [&'static str],
+    pub(super) rows: &'a [Vec<Cell>],
+    /// The numbers of rows that matter less.
+    pub(super) faint: &'a FxHashSet<usize>,
+    pub(super) style: TextStyle,
+}
+
+/// What is shown of a table, and how wide its columns are.
+struct Fitted {
+    shown: Vec<Vec<String>>,
+    widths: Vec<usize>,
+    /// Columns of names stand at the left.
+    left: Vec<bool>,
+}
+
+impl Text<'_> {
+    /// Writes it.
+    pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
+        let fitted = self.fitted();
+        let head: Vec<String> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, name)| fitted.aligned(at, &cut_middle(name, fitted.widths[at])))
+            .collect();
+        write_line(out, &head, self.style.colour.then_some(colours::BOLD))?;
+        for (number, (row, texts)) in self.rows.iter().zip(&fitted.shown).enumerate() {
+            let faint = self.style.colour && self.faint.contains(&number);
+            let mut cells = Vec::with_capacity(row.len());
+            for (at, (cell, text)) in row.iter().zip(texts).enumerate() {
+                let aligned = fitted.aligned(at, &cell.cut(text, fitted.widths[at]));
+                let colour = cell.colour().filter(|_| self.style.colour && !faint);
+                cells.push(match colour {
+                    Some(colour) => format!("{colour}{aligned}{}", colours::PLAIN),
+                    None => aligned,
+                });
+            }
+            write_line(out, &cells, faint.then_some(colours::FAINT))?;
+        }
+        Ok(())
+    }
+
+    fn fitted(&self) -> Fitted {
+        let shown: Vec<Vec<String>> =
+            self.rows.iter().map(|row| row.iter().map(|cell| cell.shown(Layout::Text)).collect()).collect();
+        let left: Vec<bool> = (0..self.columns.len()).map(|at| self.is_of_names(at)).collect();
+        let mut widths: Vec<usize> = self.columns.iter().map(|name| name.width()).collect();
+        for row in &shown {
+            for (width, text) in widths.iter_mut().zip(row) {
+                *width = (*width).max(text.width());
+            }
+        }
+        if let Some(most) = self.style.width {
+            fit(&mut widths, &left, most);
+        }
+        Fitted { shown, widths, left }
+    }
+
+    /// Whether a column holds names, which stand at the left and may be cut.
+    fn is_of_names(&self, at: usize) -> bool {
+        let is_name =
+            |row: &Vec<Cell>| matches!(row.get(at), Some(Cell::Text(_) | Cell::Branch { .. } | Cell::None) | None);
+        self.rows.iter().all(is_name)
+    }
+}
+
+impl Fitted {
+    /// A text in its column; the last one is not padded.
+    fn aligned(&self, at: usize, text: &str) -> String {
+        let padding = " ".repeat(self.widths[at].saturating_sub(text.width()));
+        match self.left[at] {
+            true if at + 1 == self.widths.len() => text.to_owned(),
+            true => format!("{text}{padding}"),
+            false => format!("{padding}{text}"),
+        }
+    }
+}
+
+impl Cell {
+    /// As perf report colours: what takes much of the time is red, what takes some is green. A change is red where
+    /// there is more, green where there is less.
+    fn colour(&self) -> Option<&'static str> {
+        match *self {
+            Self::Percent(percent) if percent >= 5.0 => Some(colours::RED),
+            Self::Percent(percent) if percent >= 0.5 => Some(colours::GREEN),
+            Self::Points(points) if points > 0.0 => Some(colours::RED),
+            Self::Points(points) if points < 0.0 => Some(colours::GREEN),
+            _ => None,
+        }
+    }
+
+    /// What is shown of it in so many columns; the lines of a tree are not cut.
+    fn cut(&self, text: &str, width: usize) -> String {
+        match self {
+            Self::Branch { lines, .. } => {
+                let name = text.strip_prefix(lines.as_str()).unwrap_or(text);
+                format!("{lines}{}", cut_middle(name, width.saturating_sub(lines.width())))
+            }
+            _ => cut_middle(text, width),
+        }
+    }
+}
+
+/// The widest columns of names lose most, until all fit.
+fn fit(widths: &mut [usize], names: &[bool], most: usize) {
+    let gaps = GAP.len() * widths.len().saturating_sub(1);
+    let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
+    while excess > 0 {
+        let names = widths.iter_mut().zip(names).filter(|(width, name)| **name && **width > LEAST_NAME);
+        let Some((widest, _)) = names.max_by_key(|(width, _)| **width) else { break };
+        *widest -= 1;
+        excess -= 1;
+    }
+}
+
+fn write_line(out: &mut dyn Write, cells: &[String], style: Option<&str>) -> Result<()> {
+    let line = cells.join(GAP);
+    let line = line.trim_end();
+    match style {
+        Some(style) => writeln!(out, "{style}{line}{}", colours::PLAIN)?,
+        None => writeln!(out, "{line}")?,
+    }
+    Ok(())
+}
+
+/// A text of at most so many columns: what is too long loses its middle, for names begin with what they are of and end
+/// with what they are.
+pub fn cut_middle(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let room = width.saturating_sub(1);
+    let mut tail = taken(text.chars().rev(), room / 2);
+    // A mark that combines with the character before it stays with that.
+    while tail.last().is_some_and(|last| last.width() == Some(0)) {
+        tail.pop();
+    }
+    let head = taken(text.chars(), room - room / 2);
+    let parts = head.iter().chain(std::iter::once(&'…')).chain(tail.iter().rev());
+    parts.take(if width == 0 { 0 } else { usize::MAX }).collect()
+}
+
+/// As many characters as fit.
+fn taken(chars: impl Iterator<Item = char>, width: usize) -> Vec<char> {
+    let mut left = width;
+    let fits = |c: &char| {
+        let rest = left.checked_sub(c.width().unwrap_or(0));
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    chars.take_while(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::table::Table;
+
+    fn table() -> Table {
+        let mut table = Table::new(&["self%", "module", "symbol", "n"]);
+        let long = "std::collections::hash_map::HashMap<K,V,S>::insert_unique_with_a_long_name";
+        for (percent, module, symbol) in [(12.5, "libc.so.6", "malloc"), (0.25, "a", long), (1.0, "模块", "函数名")]
+        {
+            let text = |text: &str| Cell::Text(text.to_owned());
+            table.rows.push(vec![Cell::Percent(percent), text(module), text(symbol), Cell::Count(7)]);
+        }
+        table
+    }
+
+    fn lines(style: TextStyle) -> Vec<String> {
+        let mut out = Vec::new();
+        table().write_text(style, &mut out).unwrap();
+        String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn in_full_every_column_is_as_wide_as_its_widest_name() {
+        let lines = lines(TextStyle::default());
+        assert_eq!(lines[1], format!("12.50%  libc.so.6  {:74}  7", "malloc"));
+        assert!(lines.iter().all(|line| line.width() == 6 + 2 + 9 + 2 + 74 + 2 + 1), "{lines:#?}");
+    }
+
+    #[test]
+    fn names_lose_their_middle_where_the_table_is_too_wide() {
+        let lines = lines(TextStyle { width: Some(50), colour: false });
+        assert!(lines.iter().all(|line| line.width() == 50), "{lines:#?}");
+        assert_eq!(lines[2], " 0.25%  a          std::collectio…h_a_long_name  7");
+    }
+
+    #[test]
+    fn what_is_cut_is_as_wide_as_asked_for_with_wide_characters_too() {
+        assert_eq!(cut_middle("abcdef", 6), "abcdef");
+        assert_eq!(cut_middle("abcdefg", 6), "abc…fg");
+        assert_eq!(cut_middle("函数名函数名", 7), "函…名");
+        assert_eq!(cut_middle("e\u{301}e\u{301}e\u{301}e\u{301}", 3), "e\u{301}…e\u{301}");
+        assert_eq!(cut_middle("abc", 1), "…");
+        assert_eq!(cut_middle("abc", 0), "");
+    }
+
+    #[test]
+    fn colours_stand_around_what_is_aligned() {
+        let lines = lines(TextStyle { width: None, colour: true });
+        assert!(lines[0].starts_with("\x1b[1m self%"), "{}", lines[0]);
+        assert!(lines[1].starts_with("\x1b[31m12.50%\x1b[0m  libc"), "{}", lines[1]);
+        assert!(lines[2].starts_with(" 0.25%  a"), "{}", lines[2]);
+        let mut faint = table();
+        faint.faint.insert(0);
+        let mut out = Vec::new();
+        faint.write_text(TextStyle { width: None, colour: true }, &mut out).unwrap();
+        assert!(String::from_utf8(out).unwrap().contains("\x1b[2m12.50%  libc"));
+    }
+
+    #[test]
+    fn the_lines_of_a_tree_are_not_cut() {
+        let mut table = Table::new(&["symbol"]);
+        table
+            .rows
+            .push(vec![Cell::Branch { lines: "│ └ ".to_owned(), name: "a_long_name_of_a_function".to_owned() }]);
+        let mut out = Vec::new();
+        table.write_text(TextStyle { width: Some(16), colour: false }, &mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "symbol\n│ └ a_long…ction\n");
+    }
+}
