@@ -106,3 +106,19 @@ fn the_lines_of_csv_are_the_samples() {
     folded.sort_unstable();
     assert_eq!(folded, whole);
 }
+
+#[test]
+fn a_format_that_is_known_and_not_read_is_named_with_what_gives_one_that_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x");
+    std::fs::write(&file, b"FLR\0\0\x02\0\x01").unwrap();
+    let trace = dir.path().join("x.trace");
+    std::fs::create_dir(&trace).unwrap();
+    std::fs::write(trace.join("form.template"), "").unwrap();
+    for (input, name, remedy) in [(&file, "Flight Recorder", "jfrconv"), (&trace, "Instruments", "xctrace export")] {
+        let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("report").arg(input).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(name) && said.contains("which is not read: ") && said.contains(remedy), "{said}");
+    }
+}

@@ -28,6 +28,7 @@ pub mod sample;
 pub mod spans;
 pub mod speedscope;
 pub mod trace_event;
+pub mod unread;
 pub mod valgrind_text;
 pub mod vsprof;
 pub mod vtune;
@@ -296,5 +297,10 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 
 /// The format of an input, by its first bytes (give at least 4 KiB, or all there are).
 pub fn detect(head: &[u8]) -> Option<&'static Format> {
+    // Objects that go on behind these bytes are taken for traces, unless they are known to be something else.
+    let is_other_json = head.trim_ascii_start().starts_with(b"{") && unread::known(head).is_some();
+    if is_other_json {
+        return None;
+    }
     FORMATS.iter().find(|format| format.sniff.is_some_and(|sniff| sniff(head)))
 }

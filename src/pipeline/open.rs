@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read as How};
-use crate::formats::{FORMATS, detect};
+use crate::formats::{FORMATS, detect, unread};
 use crate::io::{self, Bytes, InPath, Stream};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
@@ -50,7 +50,7 @@ impl Input {
     pub(crate) fn open_directory(path: &Path) -> Result<Self> {
         let main = path.join("data");
         if !main.is_file() {
-            return Err(Error::new("is a directory, and not a recording's: it has no file called data"));
+            return Err(no_recording(path));
         }
         io::opens_directory(path);
         let bytes = unpack(io::map_file(&main)?)?;
@@ -67,6 +67,16 @@ impl Input {
     fn of(bytes: Bytes) -> Result<Self> {
         let format = detect(&bytes[..bytes.len().min(HEAD)]).ok_or_else(|| unknown(&bytes))?;
         Ok(Self { bytes, file: None, format, streams: None })
+    }
+}
+
+/// What a directory is that is no recording's.
+fn no_recording(path: &Path) -> Error {
+    let names = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let names: Vec<_> = names.collect();
+    match unread::known_directory(names.iter().map(|name| name.as_encoded_bytes())) {
+        Some(known) => Error::new(format!("is {}, which is not read: {}", known.name, known.remedy)),
+        None => Error::new("is a directory, and not a recording's: it has no file called data"),
     }
 }
 
@@ -246,8 +256,12 @@ fn unwrap(mut reader: Box<dyn Read + Send>, wrappings: &[Wrapping]) -> Result<Bo
 }
 
 fn unknown(bytes: &[u8]) -> Error {
+    let bytes = &bytes[..bytes.len().min(HEAD)];
     if bytes.is_empty() {
         return Error::new("is empty");
+    }
+    if let Some(known) = unread::known(bytes) {
+        return Error::new(format!("is {}, which is not read: {}", known.name, known.remedy));
     }
     Error::new(format!("is none of the formats that can be read: {}", readable()))
 }

@@ -1,0 +1,426 @@
+//! Formats of profilers that are known and not read: what they are, and what gives one that is.
+
+use prost::encoding::{WireType, decode_key, decode_varint};
+
+/// A format that is only known by its beginning.
+#[derive(Debug)]
+pub struct UnreadFormat {
+    /// What it is, with its article.
+    pub name: &'static str,
+    /// What to do: the command or flag that gives a profile that can be read.
+    pub remedy: &'static str,
+    signature: Signature,
+}
+
+/// How the beginning of a file tells its format.
+#[derive(Debug)]
+enum Signature {
+    /// These bytes.
+    Bytes(&'static [u8]),
+    /// These words, the first at the beginning (blanks aside), the others anywhere after.
+    Words(&'static [&'static str]),
+    /// More than that.
+    Is(fn(&[u8]) -> bool),
+}
+
+use Signature::{Bytes, Is, Words};
+
+const COUNTS_ONLY: &str = "it counts, and has no stacks; perf record -g -- PROGRAM records some";
+
+const KERNEL_TRACE: &str = "it holds events of the kernel's tracer; perf record -g -a records stacks, and Perfetto's traceconv json \
+    gives trace events";
+
+/// All of them. The first that fits is it.
+const UNREAD: &[UnreadFormat] = &[
+    UnreadFormat {
+        name: "a Perfetto trace (protobuf)",
+        remedy: "traceconv json TRACE x.json gives trace events, traceconv profile TRACE pprof profiles of its samples",
+        signature: Is(is_perfetto),
+    },
+    UnreadFormat {
+        name: "a Gecko profile as Firefox itself writes it",
+        remedy: "open it on profiler.firefox.com and save it there",
+        signature: Is(is_gecko),
+    },
+    UnreadFormat {
+        name: "a heap snapshot of V8",
+        remedy: "it shows objects, and has no stacks; node --cpu-prof records a .cpuprofile",
+        signature: Words(&["{\"snapshot\"", "\"node_fields\""]),
+    },
+    UnreadFormat {
+        name: "a heap profile of V8",
+        remedy: "node --cpu-prof records a .cpuprofile; npm's pprof records allocations as pprof",
+        signature: Words(&["{\"head\"", "\"selfSize\""]),
+    },
+    UnreadFormat {
+        name: "a log of V8 (node --prof)",
+        remedy: "node --cpu-prof writes a .cpuprofile, and perf record of node --perf-prof has native code, too",
+        signature: Words(&["v8-version,"]),
+    },
+    UnreadFormat {
+        name: "a recording of Java's Flight Recorder",
+        remedy: "async-profiler's jfrconv -o collapsed x.jfr x.folded gives folded stacks, -o pprof pprof",
+        signature: Bytes(b"FLR\0"),
+    },
+    UnreadFormat {
+        name: "a Java heap dump (hprof)",
+        remedy: "it shows objects, and has no stacks; async-profiler -o collapsed records some",
+        signature: Bytes(b"JAVA PROFILE 1."),
+    },
+    UnreadFormat {
+        name: "a page of async-profiler",
+        remedy: "its option -o collapsed gives folded stacks; jfrconv -o collapsed x.html x.folded takes them out of the page",
+        signature: Is(|head| begins(head, b"<!doctype html") && has(head, "async-profiler")),
+    },
+    UnreadFormat {
+        name: "a .nettrace of .NET",
+        remedy: "dotnet-trace convert --format Speedscope x.nettrace gives a speedscope file",
+        signature: Bytes(b"Nettrace"),
+    },
+    UnreadFormat {
+        name: "an execution trace of Go",
+        remedy: "go tool trace -pprof=TYPE TRACE gives pprof of its blocking; pprof.StartCPUProfile records CPU time",
+        signature: Is(|head| head.starts_with(b"go 1.") && head.get(..16).is_some_and(|head| has(head, " trace\0"))),
+    },
+    UnreadFormat {
+        name: "a CPU profile of gperftools",
+        remedy: "pprof -proto PROGRAM FILE > x.pb.gz (or go tool pprof -proto) gives pprof",
+        signature: Is(is_gperftools),
+    },
+    UnreadFormat {
+        name: "a heap profile of gperftools or jemalloc",
+        remedy: "pprof -proto PROGRAM FILE > x.pb.gz (jeprof --collapsed for jemalloc) gives one that is read",
+        signature: Is(|head| head.starts_with(b"heap profile:") || head.starts_with(b"heap_v2/")),
+    },
+    UnreadFormat {
+        name: "statistics of Python's cProfile",
+        remedy: "they have no stacks; py-spy record -f speedscope, pyinstrument -r speedscope and perf record of python -X \
+                 perf record some",
+        signature: Is(is_pstats),
+    },
+    UnreadFormat {
+        name: "a recording of memray",
+        remedy: "it shows allocations; py-spy record -f speedscope records time",
+        signature: Bytes(b"memray\0"),
+    },
+    UnreadFormat {
+        name: "a trace of Xdebug",
+        remedy: "xdebug.mode=profile writes a callgrind profile",
+        signature: Is(|head| {
+            head.starts_with(b"TRACE START [") || head.starts_with(b"Version: ") && has(head, "TRACE START [")
+        }),
+    },
+    UnreadFormat {
+        name: "a trace of trace-cmd (trace.dat)",
+        remedy: KERNEL_TRACE,
+        signature: Bytes(b"\x17\x08\x44tracing"),
+    },
+    UnreadFormat { name: "a text of ftrace", remedy: KERNEL_TRACE, signature: Words(&["# tracer: "]) },
+    UnreadFormat {
+        name: "the text of bpftrace's maps",
+        remedy: "stackcollapse-bpftrace.pl (FlameGraph) gives folded stacks",
+        signature: Is(is_bpftrace),
+    },
+    UnreadFormat {
+        name: "a trace of LTTng (CTF)",
+        remedy: "perf record -g records stacks",
+        signature: Is(|head| head.starts_with(b"/* CTF 1.") || head.starts_with(b"\xc1\x1f\xfc\xc1")),
+    },
+    UnreadFormat {
+        name: "data of uftrace",
+        remedy: "uftrace dump --flame-graph gives folded stacks, uftrace dump --chrome trace events",
+        signature: Bytes(b"Ftrace!\0"),
+    },
+    UnreadFormat {
+        name: "what simpleperf's report-sample --protobuf writes",
+        remedy: "give simpleperf's perf.data itself",
+        signature: Bytes(b"SIMPLEPERF"),
+    },
+    UnreadFormat {
+        name: "a trace of Tracy",
+        remedy: "perf record -g -- PROGRAM records stacks",
+        signature: Is(|head| {
+            [&b"tracy\0"[..], b"tlZ\x04", b"tZst", b"tr\xfdP"].iter().any(|magic| head.starts_with(magic))
+        }),
+    },
+    UnreadFormat {
+        name: "data of heaptrack",
+        remedy: "heaptrack_print -f FILE -F x.folded gives folded stacks",
+        signature: Is(is_heaptrack),
+    },
+    UnreadFormat {
+        name: "a report of massif",
+        remedy: "jitgraft callgrind names its JIT code, ms_print shows it",
+        signature: Words(&["desc: ", "time_unit: "]),
+    },
+    UnreadFormat {
+        name: "a report of DHAT",
+        remedy: "jitgraft callgrind names its JIT code, dh_view.html shows it",
+        signature: Words(&["{\"dhatFileVersion\""]),
+    },
+    UnreadFormat { name: "a profile of gprof (gmon.out)", remedy: COUNTS_ONLY, signature: Bytes(b"gmon\x01\0\0\0") },
+    UnreadFormat {
+        name: "a profile of LLVM's instrumentation",
+        remedy: COUNTS_ONLY,
+        signature: Is(|head| {
+            [&b"\x81rforpl\xff"[..], b"\x81Rforpl\xff", b"\xfflprofi\x81"].iter().any(|magic| head.starts_with(magic))
+        }),
+    },
+    UnreadFormat {
+        name: "a file of gcov",
+        remedy: COUNTS_ONLY,
+        signature: Is(|head| [&b"adcg"[..], b"gcda", b"oncg", b"gcno"].iter().any(|magic| head.starts_with(magic))),
+    },
+    UnreadFormat {
+        name: "a recorded terminal (asciinema)",
+        remedy: "give the profile that was recorded in it",
+        signature: Words(&["{\"version\":", "\"width\":", "\"height\":"]),
+    },
+    UnreadFormat {
+        name: "a database (SQLite), such as Nsight Systems and perf's scripts write",
+        remedy: "give the recording that it was made from",
+        signature: Bytes(b"SQLite format 3\0"),
+    },
+];
+
+/// The format of a file that begins so, if it is known and not read.
+pub fn known(head: &[u8]) -> Option<&'static UnreadFormat> {
+    UNREAD.iter().find(|format| format.signature.fits(head))
+}
+
+/// What a directory is that holds files of these names, if it is a profiler's.
+pub fn known_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
+    const VTUNE: &UnreadFormat = &UnreadFormat {
+        name: "a result of VTune",
+        remedy: "vtune -report top-down -column=\"CPU Time:Self\",Module -format csv -csv-delimiter comma -r DIR gives one that \
+                 is read",
+        signature: Bytes(b""),
+    };
+    const INSTRUMENTS: &UnreadFormat = &UnreadFormat {
+        name: "a trace of Instruments",
+        remedy: "xctrace export --input DIR --xpath '/trace-toc/run/data/table[@schema=\"time-profile\"]' gives one that is \
+                 read",
+        signature: Bytes(b""),
+    };
+    files.find_map(|file| match file {
+        b"form.template" | b"Trace1.run" => Some(INSTRUMENTS),
+        _ if file.ends_with(b".vtune") => Some(VTUNE),
+        _ => None,
+    })
+}
+
+impl Signature {
+    fn fits(&self, head: &[u8]) -> bool {
+        match self {
+            Bytes(bytes) => head.starts_with(bytes),
+            Words(words) => words.split_first().is_some_and(|(first, others)| {
+                // Whoever writes JSON may write blanks between its words.
+                let head: Vec<u8> = unspaced(&head[..head.len().min(4096)]).collect();
+                let same = |word: &str| unspaced(word.as_bytes()).collect::<Vec<u8>>();
+                let contains = |word: &&str| memchr::memmem::find(&head, &same(word)).is_some();
+                head.starts_with(&same(first)) && others.iter().all(contains)
+            }),
+            Is(is) => is(head),
+        }
+    }
+}
+
+fn unspaced(text: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    text.iter().copied().filter(|byte| !byte.is_ascii_whitespace())
+}
+
+fn begins(head: &[u8], with: &[u8]) -> bool {
+    let head = head.trim_ascii_start();
+    head.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
+}
+
+fn has(head: &[u8], text: &str) -> bool {
+    memchr::memmem::find(head, text.as_bytes()).is_some()
+}
+
+/// The unprocessed profile has its tables as lists of rows with a schema, and no version of the processed one.
+fn is_gecko(head: &[u8]) -> bool {
+    let gecko = Words(&["{\"meta\"", "\"stackwalk\""]);
+    gecko.fits(head) && !has(head, "\"preprocessedProfileVersion\"")
+}
+
+/// A trace is a list of packets: fields 1, each a message itself.
+fn is_perfetto(head: &[u8]) -> bool {
+    // A text may begin with a line break, which is the first byte of a packet.
+    if head.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
+        return false;
+    }
+    let (mut rest, mut packets) = (head, 0);
+    while packets < 3 && !rest.is_empty() {
+        let (Ok((1, WireType::LengthDelimited)), Ok(len)) = (decode_key(&mut rest), decode_varint(&mut rest)) else {
+            return false;
+        };
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let whole = len <= rest.len();
+        let packet = &rest[..len.min(rest.len())];
+        if !is_message(packet, whole) {
+            return false;
+        }
+        packets += 1;
+        rest = &rest[packet.len()..];
+        if !whole {
+            break;
+        }
+    }
+    packets > 0 && head.len() >= 16
+}
+
+/// Whether these are fields, as far as they go, the first of them one of a packet's.
+fn is_message(mut rest: &[u8], whole: bool) -> bool {
+    let mut fields = 0;
+    while !rest.is_empty() {
+        let (Ok((tag, wire)), before) = (decode_key(&mut rest), fields) else { return !whole && fields > 0 };
+        let skipped = match wire {
+            WireType::Varint => decode_varint(&mut rest).is_ok().then_some(0),
+            WireType::LengthDelimited => decode_varint(&mut rest).ok(),
+            WireType::SixtyFourBit => Some(8),
+            WireType::ThirtyTwoBit => Some(4),
+            WireType::StartGroup | WireType::EndGroup => None,
+        };
+        let left = skipped.and_then(|len| rest.get(usize::try_from(len).ok()?..));
+        fields = before + 1;
+        // Numbers of fields of a packet went up to a few hundred by 2025.
+        match left {
+            Some(left) if tag < 1000 => rest = left,
+            _ => return !whole && before > 0,
+        }
+    }
+    fields > 0
+}
+
+/// Five words: none, three words of header to come, version 0, the period, none.
+fn is_gperftools(head: &[u8]) -> bool {
+    let word = |at: usize, size: usize| {
+        let bytes = head.get(at * size..(at + 1) * size)?;
+        Some(bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte)))
+    };
+    [8, 4].into_iter().any(|size| {
+        let words = [0, 1, 2, 4].map(|at| word(at, size));
+        words == [Some(0), Some(3), Some(0), Some(0)] && word(3, size).is_some_and(|period| period > 0)
+    })
+}
+
+/// A marshalled dictionary whose keys are tuples of three.
+fn is_pstats(head: &[u8]) -> bool {
+    // The highest bit marks what is referred to later.
+    let kind = |at: usize| head.get(at).map(|byte| byte & 0x7f);
+    kind(0) == Some(b'{') && kind(1) == Some(b')') && head.get(2) == Some(&3)
+}
+
+/// `@[`, frames, `]: 12`
+fn is_bpftrace(head: &[u8]) -> bool {
+    let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    let opens = |line: &[u8]| line.starts_with(b"@") && line.ends_with(b"[");
+    lines.any(opens) && lines.any(|line| memchr::memmem::find(line, b"]: ").is_some())
+}
+
+/// `v 10500 3`, then `x` and the program.
+fn is_heaptrack(head: &[u8]) -> bool {
+    let mut lines = head.split(|&byte| byte == b'\n');
+    lines.next().is_some_and(|line| {
+        line.starts_with(b"v ")
+            && line.len() > 4
+            && line[2..].iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b' ')
+    }) && lines.next().is_some_and(|line| line.starts_with(b"x ") || line.starts_with(b"X "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::detect;
+
+    /// The beginning of a file of each row.
+    const EXAMPLES: &[(&str, &[u8])] = &[
+        ("Perfetto", b"\x0a\x0c\x40\x80\x94\xeb\xdc\x03\x50\x01\x9a\x02\x01\x00\x0a\x04\x18\x01\x50\x01"),
+        (
+            "Gecko",
+            br#"{"meta":{"version":24,"startTime":1.5,"interval":1,"stackwalk":1,"debug":0},"libs":[],"threads":[]}"#,
+        ),
+        ("heap snapshot of V8", br#"{"snapshot":{"meta":{"node_fields":["type","name"]}}}"#),
+        (
+            "heap profile of V8",
+            br#"{"head":{"callFrame":{"functionName":"(root)"},"selfSize":0,"id":1,"children":[]}}"#,
+        ),
+        ("log of V8", b"v8-version,11,3,244,8,-node.20,0\nv8-platform,linux,linux\n"),
+        ("Flight Recorder", b"FLR\0\0\x02\0\x01\0\0\0\0"),
+        ("hprof", b"JAVA PROFILE 1.0.2\0\0\0\0\x08"),
+        (
+            "async-profiler",
+            b"<!DOCTYPE html>\n<html lang='en'>\n<a href='https://github.com/async-profiler/async-profiler'>",
+        ),
+        ("nettrace", b"Nettrace\x14\0\0\0!FastSerialization.1"),
+        ("execution trace of Go", b"go 1.22 trace\0\0\0\x01\x02"),
+        (
+            "CPU profile of gperftools",
+            b"\0\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        ),
+        ("CPU profile of gperftools", b"\0\0\0\0\x03\0\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0"),
+        ("gperftools or jemalloc", b"heap profile:      1:   1048576 [     1:   1048576] @ heapprofile\n"),
+        ("gperftools or jemalloc", b"heap_v2/524288\n  t*: 28106: 56637512 [0: 0]\n"),
+        ("cProfile", b"{\xa9\x03\xda\x07work.py\xe9\x01\0\0\0"),
+        ("memray", b"memray\0\x0c\0\0\0"),
+        ("Xdebug", b"TRACE START [2026-11-22 01:20:00.000000]\n    0.0002     393216   -> {main}() /a.php:0\n"),
+        ("Xdebug", b"Version: 3.2.0\nFile format: 4\nTRACE START [2026-11-22 01:20:00.000000]\n"),
+        ("trace-cmd", b"\x17\x08\x44tracing7\0"),
+        ("ftrace", b"# tracer: function_graph\n#\n# CPU  DURATION                  FUNCTION CALLS\n"),
+        ("bpftrace", b"Attaching 1 probe...\n\n@[\n    read+20\n    main+5\n]: 12\n"),
+        ("bpftrace", b"@stacks[\n    read+20\n    main+5\n, node]: 12\n"),
+        ("LTTng", b"/* CTF 1.8 */\n\ntypealias integer"),
+        ("uftrace", b"Ftrace!\0\x04\0\0\0"),
+        ("simpleperf", b"SIMPLEPERF\x01\0"),
+        ("Tracy", b"tlZ\x04\0\0"),
+        ("heaptrack", b"v 10500 3\nx /usr/bin/node\nX node a.js\n"),
+        ("massif", b"desc: --massif-out-file=massif.out\ncmd: php a.php\ntime_unit: i\n#-----------\nsnapshot=0\n"),
+        ("DHAT", b"{\"dhatFileVersion\":2\n,\"mode\":\"heap\"\n"),
+        ("gprof", b"gmon\x01\0\0\0\0\0\0\0"),
+        ("LLVM", b"\x81rforpl\xff\x09\0\0\0"),
+        ("LLVM", b"\xfflprofi\x81\x0c\0\0\0"),
+        ("gcov", b"adcg*32B\x01\0"),
+        ("asciinema", b"{\"version\": 2, \"width\": 80, \"height\": 24, \"timestamp\": 1}\n[0.1, \"o\", \"$ \"]\n"),
+        ("SQLite", b"SQLite format 3\0\x10\0"),
+    ];
+
+    #[test]
+    fn every_row_has_an_example_that_no_reader_takes() {
+        for (name, head) in EXAMPLES {
+            let shown = String::from_utf8_lossy(head);
+            assert_eq!(detect(head).map(|format| format.name), None, "{name}: {shown}");
+            let fits: Vec<_> = UNREAD.iter().filter(|format| format.signature.fits(head)).map(|of| of.name).collect();
+            assert!(fits.len() == 1 && fits[0].contains(name), "{name}: {fits:?}");
+        }
+        for format in UNREAD {
+            assert!(EXAMPLES.iter().any(|(name, _)| format.name.contains(name)), "{}", format.name);
+        }
+    }
+
+    #[test]
+    fn texts_and_packets_that_are_none_of_them_are_none() {
+        let others: [&[u8]; 9] = [
+            b"",
+            b"\n",
+            b"\nhello, this is a text that begins with a line break",
+            b"\n\nmain;f 3\n",
+            b"{}",
+            b"{(a) => b}",
+            b"version: 1\ncreator: x\n",
+            b"@[node",
+            &[0; 64],
+        ];
+        for head in others {
+            assert_eq!(known(head).map(|format| format.name), None, "{:?}", String::from_utf8_lossy(head));
+        }
+    }
+
+    #[test]
+    fn directories_are_known_by_their_files() {
+        let of = |files: &[&'static str]| known_directory(files.iter().map(|file| file.as_bytes())).map(|of| of.name);
+        assert_eq!(of(&["config", "r000hs.vtune"]), Some("a result of VTune"));
+        assert_eq!(of(&["form.template", "Trace1.run"]), Some("a trace of Instruments"));
+        assert_eq!(of(&["data", "data.0"]), None);
+    }
+}
