@@ -45,7 +45,8 @@ pub(super) struct InputArgs {
     /// the first to the last sample (repeatable)
     #[arg(long, value_name = "A,B|A%-B%", value_parser = time_range, help_heading = "What counts")]
     time: Vec<TimeRange>,
-    /// How names of JIT code are written [default: raw; pretty in flame graphs of perf.data and perf script's text]
+    /// How names of JIT code are written [default: raw; of perf.data and perf script's text, pretty in flame graphs and
+    /// in exports for viewers]
     #[arg(long, value_enum, value_name = "HOW")]
     jit_names: Option<JitNamesName>,
     /// One function is one, whatever tiers of its runtime ran it, by its pretty name [default: in flame graphs of
@@ -171,6 +172,7 @@ impl InputArgs {
     /// The inputs, and how to read them for writers that need so much of a frame.
     pub(super) fn checked(self, detail: Detail, by_cpu: bool) -> (Vec<InPath>, LoadOptions) {
         let jit_names = self.naming(Naming::default());
+        let asks_for_names = self.jit_names.is_some() || self.merge_tiers;
         let inputs = match self.inputs.len() {
             0 => vec![default_input()],
             _ => self.inputs.into_iter().map(InPath::from).collect(),
@@ -189,6 +191,7 @@ impl InputArgs {
             filter,
             detail,
             jit_names,
+            asks_for_names,
             branch_stack: self.branch_stack,
             max_stack: self.max_stack.map(NonZeroUsize::get),
             kernel: KernelOptions { kallsyms: self.symbols.kallsyms.clone(), ..KernelOptions::default() },

@@ -4,6 +4,7 @@ pub use super::options::{ReadOptions, WriteOptions};
 
 use super::spans::{Spans, Wants};
 use crate::error::{Result, Warnings};
+use crate::model::jit_names::JitNames;
 use crate::model::stacks::{Keep, Profile};
 use crate::model::timeline::SpanWriter;
 use std::io::{self, Write};
@@ -70,6 +71,11 @@ pub struct Writer {
     pub rows: Keep,
     /// How much it tells of a frame: the less, the fewer stacks are kept apart.
     pub detail: Detail,
+    /// How names of JIT code are written where nothing else is asked for: its viewers cut names where they see a
+    /// language's own rules, or at a length.
+    pub jit_names: JitNames,
+    /// Whether it tells the processor of a sample.
+    pub by_cpu: bool,
     /// Starts an output of spans, which inputs that hold spans then become without being summed; `None` if it holds
     /// no spans.
     pub spans: Option<StartSpansFn>,

@@ -1,17 +1,25 @@
 //! Stacks as plain JSON, for programs of one's own: every row with all that is known of it.
 //!
 //! ```text
-//! {"frames":[{"name":…,"module":…,"file":…,"line":…,"address":"0x…","kind":"jit","tier":"baseline"},…],
-//!  "events":[{"name":"cycles","unit":"cycles","stacks":[{"comm":…,"pid":…,"tid":…,"time":…,"weight":…,"count":…,
-//!   "frames":[root, …, leaf]},…]},…]}
+//! {"about":{"command":[…],"host":…,"arch":…,"kernel":…,"cpus":…,"epoch":…,"first":…,"last":…,"lost":0,
+//!   "modules":[{"path":…,"build_id":…},…],"processes":[{"pid":…,"parent":…,"started":…,"ended":…},…]},
+//!  "frames":[{"name":…,"module":…,"file":…,"line":…,"address":"0x…","kind":"jit","tier":"baseline"},…],
+//!  "events":[{"name":"cycles","unit":"cycles","frequency":…,"stacks":[{"comm":…,"pid":…,"tid":…,"cpu":…,"time":…,
+//!   "weight":…,"count":…,"frames":[root, …, leaf]},…]},…]}
 //! ```
 //!
-//! `frames` of a stack are positions in the list of frames; `time` is in nanoseconds of the recording's clock; what
-//! is not known is left out.
+//! `frames` of a stack are positions in the list of frames; times are in nanoseconds of the recording's clock, of which
+//! `epoch` is the zero in nanoseconds since 1970. A frame of which no function is known is called after its module,
+//! `[libc.so.6]`, and is marked `"unnamed":true`. What is not known is left out.
+
+mod about;
 
 use super::format::WriteOptions;
 use crate::error::Result;
-use crate::model::stacks::{Frame, FrameKind, NameId, Profile, Row, Series, Unit};
+use crate::model::about::About;
+use crate::model::label;
+use crate::model::stacks::{Frame, FrameKind, NameId, Profile, Row, Sampling, Series, UNKNOWN};
+use about::AboutJson;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use std::io::Write;
@@ -24,7 +32,10 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
 }
 
 fn document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(2))?;
+    let mut map = serializer.serialize_map(None)?;
+    if profile.about != About::default() {
+        map.serialize_entry("about", &AboutJson::new(&profile.about))?;
+    }
     map.serialize_entry("frames", &FramesJson(profile))?;
     map.serialize_entry("events", &EventsJson(profile))?;
     map.end()
@@ -55,7 +66,10 @@ impl Serialize for OneFrame<'_> {
             FrameKind::Unknown => "unknown",
         };
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("name", &text(frame.name))?;
+        map.serialize_entry("name", &label::function(profile, frame))?;
+        if profile.name_of(frame.name) == UNKNOWN {
+            map.serialize_entry("unnamed", &true)?;
+        }
         if let Some(module) = frame.module {
             map.serialize_entry("module", &text(module))?;
         }
@@ -84,14 +98,14 @@ impl Serialize for EventsJson<'_> {
 
 impl Serialize for EventJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let unit = match &self.1.unit {
-            Unit::Samples => "samples",
-            Unit::Nanos => "nanoseconds",
-            Unit::Named(name) => name,
-        };
-        let mut map = serializer.serialize_map(Some(3))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &self.1.name)?;
-        map.serialize_entry("unit", unit)?;
+        map.serialize_entry("unit", self.1.unit.name())?;
+        match self.1.sampling {
+            Some(Sampling::Frequency(hertz)) => map.serialize_entry("frequency", &hertz)?,
+            Some(Sampling::Period(period)) => map.serialize_entry("period", &period)?,
+            None => {}
+        }
         map.serialize_entry("stacks", &Rows(self.0, &self.1.rows))?;
         map.end()
     }
@@ -120,6 +134,9 @@ impl Serialize for OneRow<'_> {
         }
         if let Some(tid) = track.tid {
             map.serialize_entry("tid", &tid.0)?;
+        }
+        if let Some(cpu) = track.cpu {
+            map.serialize_entry("cpu", &cpu)?;
         }
         if let Some(time) = row.time {
             map.serialize_entry("time", &time.0)?;

@@ -10,7 +10,8 @@ pub use read::{read, sniff};
 use super::format::WriteOptions;
 use crate::error::Result;
 use crate::model::label;
-use crate::model::stacks::{Profile, Row, Series, TrackId, Unit, Weight};
+use crate::model::stacks::{Profile, Row, Series, Unit, Weight};
+use crate::model::thread_rows::{ThreadRows, threads};
 use serde::Serialize;
 use std::io::Write;
 
@@ -42,7 +43,7 @@ struct FrameEntry<'a> {
 struct Sampled {
     r#type: &'static str,
     name: String,
-    unit: &'static str,
+    unit: String,
     start_value: u64,
     end_value: u64,
     samples: Vec<Vec<u32>>,
@@ -60,23 +61,21 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("jitgraft ", env!("CARGO_PKG_VERSION")),
         shared: SharedFrames { frames: frames.collect() },
-        profiles: profile.series.iter().flat_map(|series| threads(profile, series, options)).collect(),
+        profiles: profile.series.iter().flat_map(|series| sampled(profile, series, options)).collect(),
     };
     serde_json::to_writer(&mut *out, &file).map_err(std::io::Error::from)?;
     Ok(writeln!(out)?)
 }
 
-fn threads(profile: &Profile, series: &Series, options: &WriteOptions) -> Vec<Sampled> {
-    let mut rows: Vec<&Row> = series.rows.iter().collect();
-    rows.sort_by_key(|row| (row.track, row.time));
-    let of_threads = rows.chunk_by(|a, b| a.track == b.track);
-    of_threads.map(|rows| thread(profile, series, rows, options)).collect()
+fn sampled(profile: &Profile, series: &Series, options: &WriteOptions) -> Vec<Sampled> {
+    threads(profile, series).iter().map(|rows| thread(profile, series, rows, options)).collect()
 }
 
-fn thread(profile: &Profile, series: &Series, rows: &[&Row], options: &WriteOptions) -> Sampled {
-    let weights: Vec<u64> = rows.iter().map(|row| options.weight.of(row)).collect();
+fn thread(profile: &Profile, series: &Series, of: &ThreadRows<'_>, options: &WriteOptions) -> Sampled {
+    let weights: Vec<u64> = of.rows.iter().map(|row| options.weight.of(row)).collect();
     let unit = match (&series.unit, options.weight) {
         (Unit::Nanos, Weight::Period) => "nanoseconds",
+        (Unit::Named(unit), Weight::Period) if unit == "bytes" => unit,
         _ => "none",
     };
     let stack = |row: &&Row| {
@@ -84,22 +83,30 @@ fn thread(profile: &Profile, series: &Series, rows: &[&Row], options: &WriteOpti
         frames.reverse();
         frames
     };
-    let name = rows.first().map_or_else(String::new, |row| thread_name(profile, row.track));
+    let name = thread_name(of);
+    let start_value = if unit == "nanoseconds" { first(profile, of) } else { 0 };
     Sampled {
         r#type: "sampled",
         name: if profile.series.len() > 1 { format!("{} {name}", series.name) } else { name },
-        unit,
-        start_value: 0,
-        end_value: weights.iter().fold(0, |sum: u64, weight| sum.saturating_add(*weight)),
-        samples: rows.iter().map(stack).collect(),
+        unit: unit.to_owned(),
+        start_value,
+        // The viewer takes the difference for the sum of the weights.
+        end_value: weights.iter().fold(start_value, |sum: u64, weight| sum.saturating_add(*weight)),
+        samples: of.rows.iter().map(stack).collect(),
         weights,
     }
 }
 
-fn thread_name(profile: &Profile, id: TrackId) -> String {
-    let track = profile.track_of(id);
-    let mut name = String::from_utf8_lossy(&track.comm).into_owned();
-    match (track.pid, track.tid) {
+/// When the thread was first seen, from the first sample of all on.
+fn first(profile: &Profile, of: &ThreadRows<'_>) -> u64 {
+    let own = of.rows.iter().find_map(|row| row.time);
+    let all = profile.about.sampled.map(|sampled| sampled.first);
+    own.zip(all).map_or(0, |(own, all)| own.0.saturating_sub(all.0))
+}
+
+fn thread_name(of: &ThreadRows<'_>) -> String {
+    let mut name = String::from_utf8_lossy(of.comm).into_owned();
+    match (of.pid, of.tid) {
         (Some(pid), Some(tid)) if pid.0 != tid.0 => name += &format!(" {pid}/{tid}"),
         (Some(pid), _) => name += &format!(" {pid}"),
         (None, Some(tid)) => name += &format!(" /{tid}"),

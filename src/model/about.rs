@@ -3,6 +3,7 @@
 //! Readers fill what their format knows; writers put it where theirs has room. Nothing in it decides what a stack is
 //! called or weighs.
 
+use super::moment::Moment;
 use super::process::BuildId;
 use super::units::{Addr, Nanos, Pid};
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub struct About {
     pub modules: BTreeMap<Vec<u8>, Module>,
     /// The processes.
     pub processes: BTreeMap<Pid, ProcessLife>,
+    /// What else happened, in the order of time.
+    pub moments: Vec<Moment>,
 }
 
 /// From the first to the last of something.
@@ -142,6 +145,8 @@ impl About {
             of.is_kernel |= module.is_kernel;
             of.mapped.extend(&module.mapped);
         }
+        self.moments.extend(other.moments.iter().cloned());
+        self.moments.sort_by_key(|moment| moment.time);
         for (pid, process) in &other.processes {
             self.processes.entry(*pid).or_insert_with(|| process.clone());
         }

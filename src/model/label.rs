@@ -153,13 +153,12 @@ pub fn unnamed(profile: &Profile, frame: &Frame) -> String {
     unknown(profile, frame, false)
 }
 
-/// A name for a function that is not known, for writers that show module and address apart: `0x1f`, or
-/// `[unknown]` without one.
+/// The function's name, in full, for writers that have room for it. What is not known is spelled as in [`labels`]: its
+/// address would be taken for a function, and all that is unknown of a module for it.
 pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
-    let name = profile.name_of(frame.name);
-    match frame.addr {
-        Some(addr) if name == UNKNOWN => Cow::Owned(format!("{addr:#x}")),
-        _ => String::from_utf8_lossy(name),
+    match profile.name_of(frame.name) {
+        UNKNOWN => Cow::Owned(unknown(profile, frame, false)),
+        name => String::from_utf8_lossy(name),
     }
 }
 
@@ -201,6 +200,10 @@ mod tests {
         assert_eq!(unknown(b"", Annotate::default()), "[unknown]");
         assert_eq!(unknown(b"/usr/lib/libc.so.6", addrs), "[libc.so.6 <1f>]");
         assert_eq!(unknown(b"", addrs), "[unknown <1f>]");
+        let mut profile = Profile::new();
+        let (name, module) = (profile.name(UNKNOWN), Some(profile.name(b"/usr/lib/libc.so.6")));
+        let frame = Frame { module, addr: Some(0x1f), ..Frame::new(name, FrameKind::User) };
+        assert_eq!(function(&profile, &frame), "[libc.so.6]");
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! jitdump, and on which clock. Every reader fills what its format knows; `sources` and `resolve` ask.
 
 use super::backing::Backing;
+use super::moment::Moment;
 use super::units::{Addr, Nanos, Pid, Tid};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 /// Everything that is known about the processes of a recording. All lists are in time order.
@@ -26,6 +28,8 @@ pub struct Processes {
     /// Whether every process that has samples is told of: the input is a recording, not a text or a file about one
     /// process.
     pub is_recording: bool,
+    /// What happened when, in the order of time; what was so before the recording began is not told.
+    pub moments: Vec<Moment>,
 }
 
 /// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or went.
@@ -171,6 +175,13 @@ impl BuildId {
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl fmt::Display for BuildId {
+    /// Two hexadecimal digits a byte.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

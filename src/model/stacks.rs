@@ -112,6 +112,17 @@ pub enum Unit {
     Named(String),
 }
 
+impl Unit {
+    /// The word for it in files.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Samples => "samples",
+            Self::Nanos => "nanoseconds",
+            Self::Named(name) => name,
+        }
+    }
+}
+
 /// What of a [`Row`] is summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weight {

@@ -26,6 +26,8 @@ pub struct LoadOptions {
     pub detail: Detail,
     /// How names of JIT code are written.
     pub jit_names: Naming,
+    /// Whether the user asked for that: else a writer's own usage goes before.
+    pub asks_for_names: bool,
     /// Whether samples of different processors are kept apart.
     pub by_cpu: bool,
     /// Whether the last branches are told above the callers.

@@ -10,9 +10,11 @@ use crate::error::{Error, Result};
 use crate::formats::format::{Detail, Events, WriteOptions, Writer};
 use crate::formats::{FORMATS, is_binary, named};
 use crate::io::{Output, Run};
+use crate::model::jit_names::JitNames;
 use crate::pipeline::any::{LoadOptions, load_opened};
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::outputs::each_event;
+use crate::pipeline::sink::Naming;
 use crate::pipeline::terminal::{refuse_terminal, write_text};
 use crate::pipeline::{Job, Outcome};
 
@@ -31,8 +33,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
         return spans::run(first, start, options, &run, job);
     }
     let mut outcome = Outcome::default();
-    let detail = Detail::max(writer.detail, options.load.detail);
-    let load_options = LoadOptions { detail, ..options.load.clone() };
+    let load_options = load_options(&options.load, &writer);
     let profile = load_opened(first, &options.inputs, writer.rows, &load_options, job, &mut outcome)?;
     match writer.events {
         Events::One => each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
@@ -46,6 +47,17 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
         }
     }
     Ok(outcome)
+}
+
+/// What the writer needs, and its own usage where the user asks for none.
+fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
+    let usual = Naming { resolved: writer.jit_names, given: JitNames::Raw };
+    LoadOptions {
+        detail: Detail::max(writer.detail, asked.detail),
+        by_cpu: asked.by_cpu || writer.by_cpu,
+        jit_names: if asked.asks_for_names { asked.jit_names } else { usual },
+        ..asked.clone()
+    }
 }
 
 /// The first input.

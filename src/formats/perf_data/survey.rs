@@ -3,11 +3,13 @@
 use super::kind;
 use super::namespaces::PidNamespaces;
 use super::record::{Mmap, Record, Task};
+use super::sample_id::SampleId;
 use super::walk::RawRecord;
 use super::{Feature, Recording};
 use crate::error::{Error, Skipped};
 use crate::model::ancestry::Ancestry;
 use crate::model::backing::{self, Backing};
+use crate::model::moment::{Moment, MomentKind};
 use crate::model::process::{BuildId, CpuMode, KernelSymbol, Mapping, Marker, Process, Processes, TscConversion};
 use crate::model::threads::Threads;
 use crate::model::{Nanos, Pid};
@@ -60,7 +62,9 @@ impl RecordSurvey {
         match record {
             Record::Mmap(mmap) => self.mapped(&mmap, time(), raw.offset),
             Record::Comm(comm) => {
-                let time = time();
+                let (time, name) = (time(), comm.name.to_vec());
+                let kind = if comm.exec { MomentKind::Executed(name) } else { MomentKind::Named(name) };
+                self.happened(Moment { time, pid: comm.pid, tid: comm.tid, kind });
                 self.threads.named(time, comm.tid, comm.name);
                 let process = self.process(comm.pid);
                 if comm.exec {
@@ -71,7 +75,10 @@ impl RecordSurvey {
                 }
             }
             Record::Fork(task) => self.forked(task),
-            Record::Exit(task) if task.tid.0 == task.pid.0 => self.process(task.pid).exited = Some(task.time),
+            Record::Exit(task) if task.tid.0 == task.pid.0 => {
+                self.happened(Moment { time: task.time, pid: task.pid, tid: task.tid, kind: MomentKind::Exited });
+                self.process(task.pid).exited = Some(task.time);
+            }
             Record::Ksymbol(symbol) => self.processes.kernel_symbols.push(KernelSymbol {
                 time: time(),
                 addr: symbol.addr,
@@ -80,7 +87,10 @@ impl RecordSurvey {
                 unregistered: symbol.unregister,
             }),
             Record::Namespaces(record) => self.namespaces.told(&record),
-            Record::Lost(records) => self.lost_records = self.lost_records.saturating_add(records),
+            Record::Lost(records) => {
+                self.lost_records = self.lost_records.saturating_add(records);
+                self.lost(records, recording.sample_id(raw));
+            }
             Record::LostSamples(samples) => self.lost_samples = self.lost_samples.saturating_add(samples),
             Record::TimeConv(tsc) => self.tsc = Some(tsc),
             Record::BuildId(record) => {
@@ -94,12 +104,27 @@ impl RecordSurvey {
         self.processes.by_pid.entry(pid).or_default()
     }
 
+    /// What has no time was so before the recording began.
+    fn happened(&mut self, moment: Moment) {
+        if moment.time > Nanos(0) {
+            self.processes.moments.push(moment);
+        }
+    }
+
+    fn lost(&mut self, records: u64, at: Option<SampleId>) {
+        if let Some((time, (pid, tid))) = at.and_then(|at| at.time.zip(at.pid_tid)) {
+            self.happened(Moment { time, pid, tid, kind: MomentKind::Lost(records) });
+        }
+    }
+
     fn forked(&mut self, task: Task) {
         self.threads.forked(task.time, task.tid, task.parent_tid);
         self.namespaces.forked(task);
         if task.pid == task.parent {
             return;
         }
+        let (pid, tid, kind) = (task.parent, task.parent_tid, MomentKind::Forked(task.pid));
+        self.happened(Moment { time: task.time, pid, tid, kind });
         let process = self.process(task.pid);
         // The same number once more is another process.
         if process.exited.is_some_and(|exited| exited <= task.time) {
@@ -157,6 +182,7 @@ impl RecordSurvey {
                 mapping.build_id = self.build_ids.get(path_of_build_id(mapping)).copied();
             }
         }
+        self.processes.moments.sort_by_key(|moment| moment.time);
         self.processes.markers.sort_by_key(|marker| marker.time);
         self.processes.kernel_symbols.sort_by_key(|symbol| symbol.time);
         self.processes.clock = recording.clock(self.tsc);

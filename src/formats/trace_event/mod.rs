@@ -20,13 +20,17 @@ mod chunks;
 mod event;
 mod events;
 mod json;
+mod laid_out;
 mod read;
 mod reader;
 mod spans;
 mod stack;
+mod stack_span;
+mod stacks;
 mod write;
 
-pub use write::{start_spans, write};
+pub use stacks::write;
+pub use write::start_spans;
 
 use super::spans::{Spans, Wants};
 

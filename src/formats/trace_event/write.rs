@@ -2,10 +2,7 @@
 
 use super::json::Text;
 use crate::error::Result;
-use crate::formats::format::WriteOptions;
-use crate::model::stacks::{Profile, Row, StackId, TrackId, Unit};
 use crate::model::timeline::{Arguments, NumberOrName, OtherEvent, SpanId, SpanRecord, SpanWriter};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 
@@ -16,7 +13,7 @@ pub fn start_spans(out: &mut dyn Write) -> Result<Box<dyn SpanWriter + '_>> {
 
 /// Writes events one after the other, as the list of an object: most viewers read a plain list, too, but VizTracer's
 /// only an object, and Chromium's shows nanoseconds only if asked to.
-struct TraceWriter<'o> {
+pub(super) struct TraceWriter<'o> {
     out: &'o mut dyn Write,
     line: Vec<u8>,
     count: u64,
@@ -85,9 +82,14 @@ impl fmt::Debug for TraceWriter<'_> {
 }
 
 impl<'o> TraceWriter<'o> {
-    fn new(out: &'o mut dyn Write) -> Result<Self> {
+    pub(super) fn new(out: &'o mut dyn Write) -> Result<Self> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
         Ok(Self { out, line: Vec::new(), count: 0 })
+    }
+
+    /// Ends the file with what is to be said of all of it.
+    pub(super) fn finish_with(self, about: &serde_json::Value) -> Result<()> {
+        Ok(writeln!(self.out, "\n],\"otherData\":{about}}}")?)
     }
 
     /// The name of a process or thread.
@@ -179,7 +181,7 @@ impl<'o> TraceWriter<'o> {
 }
 
 /// A JSON string. Bytes that are no UTF-8 become U+FFFD.
-fn quote(line: &mut Vec<u8>, text: &[u8]) {
+pub(super) fn quote(line: &mut Vec<u8>, text: &[u8]) {
     line.push(b'"');
     for chunk in text.utf8_chunks() {
         for byte in chunk.valid().bytes() {
@@ -216,84 +218,6 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
     }
     written.extend_from_slice(rest);
     written
-}
-
-/// Writes one event of a profile: each thread's call tree laid out in time, callees after each other in the order in
-/// which they are first seen. One unit of weight that is not time is a microsecond.
-pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    let mut writer = TraceWriter::new(out)?;
-    if let Some(series) = profile.series.get(options.series) {
-        let unit = if series.unit == Unit::Nanos { 1 } else { 1000 };
-        let mut tracks = BTreeMap::<TrackId, Vec<&Row>>::new();
-        for row in &series.rows {
-            tracks.entry(row.track).or_default().push(row);
-        }
-        for (number, (track, rows)) in tracks.into_iter().enumerate() {
-            EventLayout::new(profile, options, &rows, unit).write(track, number as i64, &mut writer)?;
-        }
-    }
-    writer.finish()
-}
-
-/// The call tree of one thread: sums of each stack, and what is called from it.
-struct EventLayout<'p> {
-    profile: &'p Profile,
-    sums: BTreeMap<StackId, i64>,
-    callees: BTreeMap<Option<StackId>, Vec<StackId>>,
-}
-
-impl<'p> EventLayout<'p> {
-    fn new(profile: &'p Profile, options: &WriteOptions, rows: &[&Row], unit: u64) -> Self {
-        let mut layout = Self { profile, sums: BTreeMap::new(), callees: BTreeMap::new() };
-        for row in rows {
-            let weight = options.weight.of(row).saturating_mul(unit);
-            let weight = i64::try_from(weight).unwrap_or(i64::MAX);
-            let mut next = row.stack;
-            while let Some(stack) = next {
-                let (parent, _) = profile.stack_of(stack);
-                let callees = &mut layout.callees;
-                let sum = layout.sums.entry(stack).or_insert_with(|| {
-                    callees.entry(parent).or_default().push(stack);
-                    0
-                });
-                *sum = sum.saturating_add(weight);
-                next = parent;
-            }
-        }
-        layout
-    }
-
-    fn write(&self, track: TrackId, number: i64, writer: &mut TraceWriter<'_>) -> Result<()> {
-        let track = self.profile.track_of(track);
-        let pid = track.pid.map_or(1, |pid| i64::from(pid.0));
-        let tid = track.tid.map_or(number + 1, |tid| i64::from(tid.0));
-        writer.thread_name(pid, tid, &String::from_utf8_lossy(&track.comm))?;
-        let roots = |callees: Option<&Vec<StackId>>| callees.into_iter().flatten().rev().copied().collect::<Vec<_>>();
-        let mut waiting: Vec<(StackId, Option<StackId>)> =
-            roots(self.callees.get(&None)).into_iter().map(|stack| (stack, None)).collect();
-        // Where the next callee of each stack begins.
-        let mut free = BTreeMap::<Option<StackId>, i64>::new();
-        while let Some((stack, parent)) = waiting.pop() {
-            let duration = self.sums.get(&stack).copied().unwrap_or(0);
-            let start = *free.entry(parent).or_insert(0);
-            free.insert(parent, start.saturating_add(duration));
-            free.insert(Some(stack), start);
-            let (_, frame) = self.profile.stack_of(stack);
-            let name = self.profile.name_of(self.profile.frame_of(frame).name);
-            writer.span(&SpanRecord {
-                name,
-                cat: None,
-                start,
-                duration: Some(duration),
-                pid: NumberOrName::Number(pid),
-                tid: NumberOrName::Number(tid),
-                id: None,
-                args: Arguments::Texts(&[]),
-            })?;
-            waiting.extend(roots(self.callees.get(&Some(stack))).into_iter().map(|callee| (callee, Some(stack))));
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub(super) fn about(survey: &Survey<'_>, samples: &Samples, options: &RecordingO
         lost: survey.processes.lost,
         modules: if with_modules { modules(survey) } else { BTreeMap::new() },
         processes: survey.processes.by_pid.iter().map(|(pid, process)| (*pid, life(process))).collect(),
+        moments: survey.processes.moments.clone(),
     }
 }
 

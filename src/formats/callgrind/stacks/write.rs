@@ -2,7 +2,9 @@
 //! between them.
 //!
 //! A sampled stack knows no numbers of calls: what stands behind `calls=` is the number of samples that had the call.
-//! A call that a stack has several times (recursion) is counted once, so that no inclusive cost is above the whole.
+//! Readers take a function's inclusive cost to be its own and that of its calls. So that this is the weight of the
+//! stacks that it occurs in, only one call of each function is charged for a stack, the last one, and none of the
+//! function that ran: the calls of a recursion before it are told, but cost nothing.
 
 use crate::error::Result;
 use crate::formats::callgrind::grammar::{Columns, IdSpace, Position, PositionEncoder};
@@ -59,7 +61,7 @@ impl<'a> CostSums<'a> {
         let mut numbers = FxHashMap::default();
         for (id, frame) in profile.frames() {
             let next = sums.functions.len();
-            let function = *numbers.entry((frame.name, frame.module)).or_insert(next);
+            let function = *numbers.entry((label::function(profile, frame), frame.module)).or_insert(next);
             let entry = (frame.addr.unwrap_or(0), frame.line);
             if function == next {
                 sums.functions.push(FunctionCosts { frame: id, entry, own: BTreeMap::new(), calls: BTreeMap::new() });
@@ -80,19 +82,21 @@ impl<'a> CostSums<'a> {
     /// `stack` is leaf first.
     fn add(&mut self, event: usize, stack: &[FrameId], weight: u64, count: u64) {
         let Some(&leaf) = stack.first() else { return };
+        let leaf_function = self.of_frame[leaf.index()];
         let (events, site) = (self.events, self.site(leaf));
         let own = self.functions[self.of_frame[leaf.index()]].own.entry(site).or_insert_with(|| vec![0; events]);
         own[event] = own[event].saturating_add(weight);
-        let mut seen = FxHashSet::default();
+        let (mut seen, mut charged) = (FxHashSet::default(), FxHashSet::from_iter([leaf_function]));
         for pair in stack.windows(2) {
             let (callee, caller) = (self.of_frame[pair[0].index()], self.of_frame[pair[1].index()]);
             if !seen.insert((caller, callee)) {
                 continue;
             }
+            let cost = if charged.insert(caller) { weight } else { 0 };
             let site = self.site(pair[1]);
             let calls = self.functions[caller].calls.entry((site, callee)).or_insert_with(|| (0, vec![0; events]));
             calls.0 = calls.0.saturating_add(count);
-            calls.1[event] = calls.1[event].saturating_add(weight);
+            calls.1[event] = calls.1[event].saturating_add(cost);
         }
     }
 

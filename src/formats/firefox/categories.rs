@@ -1,0 +1,112 @@
+//! `meta.categories`: the sorts of code, each with its modules as subcategories.
+
+use crate::model::category::Category;
+use crate::model::tier::Tier;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// One of `meta.categories`.
+#[derive(Serialize)]
+struct CategoryEntry {
+    name: &'static str,
+    color: &'static str,
+    subcategories: Vec<String>,
+}
+
+/// A category and one of its subcategories, as frames have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct CategoryPair {
+    pub(super) category: usize,
+    pub(super) subcategory: usize,
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(super) struct Categories {
+    list: Vec<CategoryEntry>,
+    #[serde(skip)]
+    subcategories: FxHashMap<(usize, usize), usize>,
+}
+
+/// Behind those of [`Category::ALL`]: garbage collectors, by their functions' names.
+const GC: usize = Category::ALL.len();
+const OTHER: usize = GC + 1;
+
+impl Default for Categories {
+    fn default() -> Self {
+        let named = Category::ALL.iter().map(|category| (category.name(), color(*category)));
+        // The viewer wants one that is grey and called so.
+        let all = named.chain([("GC", "red"), ("Other", "grey")]);
+        // Subcategory 0 is what belongs to none.
+        let entry = |(name, color)| CategoryEntry { name, color, subcategories: vec!["Other".to_owned()] };
+        Self { list: all.map(entry).collect(), subcategories: FxHashMap::default() }
+    }
+}
+
+impl Categories {
+    /// That of what is no code.
+    pub(super) fn other(&self) -> usize {
+        OTHER
+    }
+
+    /// That of a frame, with the number and name of the library that it is in.
+    pub(super) fn of(&mut self, category: Category, in_gc: bool, library: Option<(usize, &str)>) -> CategoryPair {
+        let own = Category::ALL.iter().position(|each| *each == category).unwrap_or(OTHER);
+        let category = if in_gc { GC } else { own };
+        let list = &mut self.list[category].subcategories;
+        let subcategory = library.map_or(0, |(number, name)| {
+            *self.subcategories.entry((category, number)).or_insert_with(|| {
+                list.push(name.to_owned());
+                list.len() - 1
+            })
+        });
+        CategoryPair { category, subcategory }
+    }
+}
+
+/// The viewer knows these few colours.
+fn color(category: Category) -> &'static str {
+    match category {
+        Category::Kernel => "orange",
+        Category::Native => "blue",
+        Category::Inlined => "lightblue",
+        Category::Jit(Some(Tier::Interpreted)) => "lightred",
+        Category::Jit(Some(Tier::Baseline)) => "yellow",
+        Category::Jit(Some(Tier::MidTier)) => "lightgreen",
+        Category::Jit(Some(Tier::Optimised)) => "green",
+        Category::Jit(Some(Tier::Builtin)) => "purple",
+        Category::Jit(Some(Tier::Stub)) => "brown",
+        Category::Jit(Some(Tier::Wasm | Tier::RegExp)) => "magenta",
+        Category::Jit(None) => "green",
+        Category::Unknown => "darkgray",
+    }
+}
+
+/// Whether a function collects garbage, and all that it calls with it: the entries of V8's, HotSpot's, CPython's,
+/// PHP's, Erlang's, Go's and .NET's collectors, and V8's own word for it in its profiles.
+pub(super) fn collects_garbage(name: &[u8]) -> bool {
+    const PREFIXES: &[&[u8]] = &[
+        b"(garbage collector)",
+        b"v8::internal::Heap::CollectGarbage",
+        b"v8::internal::Heap::PerformGarbageCollection",
+        b"v8::internal::ScavengerCollector::",
+        b"v8::internal::MarkCompactCollector::",
+        b"v8::internal::ConcurrentMarking::",
+        b"v8::internal::Sweeper::",
+        b"GenCollectedHeap::do_collection",
+        b"G1CollectedHeap::do_collection_pause",
+        b"G1ConcurrentMark",
+        b"GCTaskThread::run",
+        b"ParallelScavengeHeap::",
+        b"PSScavenge::",
+        b"gc_collect_main",
+        b"gc_collect_generations",
+        b"zend_gc_collect_cycles",
+        b"erts_garbage_collect",
+        b"runtime.gcBgMarkWorker",
+        b"runtime.gcStart",
+        b"WKS::gc_heap::garbage_collect",
+        b"SVR::gc_heap::garbage_collect",
+    ];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}

@@ -1,0 +1,76 @@
+//! Markers: what the recording tells beside its samples, at its time and in its thread.
+
+use super::categories::Categories;
+use super::tables::Strings;
+use super::writing::Writing;
+use crate::model::moment::{Moment, MomentKind};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What the viewer calls the sort of these markers.
+const TYPE: &str = "record";
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct MarkerTable {
+    length: usize,
+    category: Vec<usize>,
+    data: Vec<MarkerData>,
+    end_time: Vec<Option<f64>>,
+    name: Vec<usize>,
+    /// 0: an instant.
+    phase: Vec<u8>,
+    start_time: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct MarkerData {
+    r#type: &'static str,
+    text: String,
+}
+
+impl MarkerTable {
+    pub(super) fn new(
+        writing: &Writing<'_>,
+        moments: &[&Moment],
+        strings: &mut Strings,
+        categories: &Categories,
+    ) -> Self {
+        let mut table = Self::default();
+        for moment in moments {
+            let (name, text) = words(&moment.kind);
+            table.category.push(categories.other());
+            table.data.push(MarkerData { r#type: TYPE, text });
+            table.end_time.push(None);
+            table.name.push(strings.number(name));
+            table.phase.push(0);
+            table.start_time.push(writing.since_start(moment.time));
+            table.length += 1;
+        }
+        table
+    }
+}
+
+/// The name of a marker, and what stands beside it.
+fn words(kind: &MomentKind) -> (&'static str, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match kind {
+        MomentKind::Named(name) => ("comm", text(name)),
+        MomentKind::Executed(name) => ("exec", text(name)),
+        MomentKind::Forked(child) => ("fork", format!("process {child}")),
+        MomentKind::Exited => ("exit", String::new()),
+        MomentKind::Lost(count) => ("lost", format!("{count} records lost")),
+    }
+}
+
+/// `meta.markerSchema`
+pub(super) fn schema() -> Value {
+    json!([{
+        "name": TYPE,
+        "display": ["marker-chart", "marker-table", "timeline-overview"],
+        "chartLabel": "{marker.name} {marker.data.text}",
+        "tooltipLabel": "{marker.name}",
+        "tableLabel": "{marker.data.text}",
+        "fields": [{"key": "text", "label": "What", "format": "string"}],
+    }])
+}

@@ -1,0 +1,54 @@
+//! What is written of an event, and how its times and weights are meant.
+
+use crate::model::Nanos;
+use crate::model::stacks::{Profile, Row, Series, Unit, Weight};
+
+/// What the samples of the event count, as the format knows it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counted {
+    /// Time on a processor: weights in milliseconds, and so is what the thread ran.
+    Time,
+    /// Cycles of a processor, which tell what the thread ran, too.
+    Cycles,
+    /// Anything else.
+    Other,
+}
+
+/// What is written of an event, and how.
+pub(super) struct Writing<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) series: &'a Series,
+    pub(super) weight: Weight,
+    pub(super) counted: Counted,
+    /// The time that is shown as 0: that of the first sample. Recordings tell times since boot.
+    pub(super) start: u64,
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn new(profile: &'a Profile, series: &'a Series, weight: Weight) -> Self {
+        let start = series.rows.iter().filter_map(|row| row.time).min().map_or(0, |time| time.0);
+        Self { profile, series, weight, counted: counted(series, weight), start }
+    }
+
+    /// Milliseconds since the first sample; of what has no time, 0.
+    pub(super) fn time(&self, row: &Row) -> f64 {
+        row.time.map_or(0.0, |time| self.since_start(time))
+    }
+
+    /// The same of any time: before the first sample it is negative.
+    pub(super) fn since_start(&self, time: Nanos) -> f64 {
+        if time.0 < self.start { -millis(self.start - time.0) } else { millis(time.0 - self.start) }
+    }
+}
+
+pub(super) fn millis(nanos: u64) -> f64 {
+    nanos as f64 / 1e6
+}
+
+fn counted(series: &Series, weight: Weight) -> Counted {
+    match (&series.unit, weight) {
+        (Unit::Nanos, Weight::Period) => Counted::Time,
+        (Unit::Named(name), Weight::Period) if name.contains("cycles") => Counted::Cycles,
+        _ => Counted::Other,
+    }
+}

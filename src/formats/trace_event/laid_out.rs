@@ -1,0 +1,66 @@
+//! Sums of stacks laid out in time: callees after each other in the order in which they are first seen. One unit of
+//! weight that is not time is a microsecond.
+
+use super::stack_span::{StackSpan, Writing};
+use crate::model::stacks::{Row, StackId};
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    duration: i64,
+    samples: u64,
+    weight: u64,
+}
+
+/// The call tree of one thread: sums of each stack, and what is called from it.
+struct EventLayout<'p> {
+    writing: Writing<'p>,
+    sums: BTreeMap<StackId, Sum>,
+    callees: BTreeMap<Option<StackId>, Vec<StackId>>,
+}
+
+/// The spans of a thread, the outer ones first.
+pub(super) fn spans(writing: Writing<'_>, rows: &[&Row]) -> Vec<StackSpan> {
+    let mut layout = EventLayout { writing, sums: BTreeMap::new(), callees: BTreeMap::new() };
+    rows.iter().for_each(|row| layout.add(row));
+    layout.spans()
+}
+
+impl EventLayout<'_> {
+    fn add(&mut self, row: &Row) {
+        let weight = self.writing.weight.of(row);
+        let unit = if self.writing.counts_time { 1 } else { 1000 };
+        let duration = i64::try_from(weight.saturating_mul(unit)).unwrap_or(i64::MAX);
+        let mut next = row.stack;
+        while let Some(stack) = next {
+            let (parent, _) = self.writing.profile.stack_of(stack);
+            let callees = &mut self.callees;
+            let sum = self.sums.entry(stack).or_insert_with(|| {
+                callees.entry(parent).or_default().push(stack);
+                Sum::default()
+            });
+            sum.duration = sum.duration.saturating_add(duration);
+            sum.samples = sum.samples.saturating_add(row.count);
+            sum.weight = sum.weight.saturating_add(weight);
+            next = parent;
+        }
+    }
+
+    fn spans(&self) -> Vec<StackSpan> {
+        let callees = |of: Option<StackId>| self.callees.get(&of).into_iter().flatten().rev().copied();
+        let mut waiting: Vec<(StackId, Option<StackId>)> = callees(None).map(|stack| (stack, None)).collect();
+        // Where the next callee of each stack begins.
+        let mut free = BTreeMap::<Option<StackId>, i64>::new();
+        let mut spans = Vec::new();
+        while let Some((stack, parent)) = waiting.pop() {
+            let Sum { duration, samples, weight } = self.sums.get(&stack).copied().unwrap_or_default();
+            let start = *free.entry(parent).or_insert(0);
+            free.insert(parent, start.saturating_add(duration));
+            free.insert(Some(stack), start);
+            let (_, frame) = self.writing.profile.stack_of(stack);
+            spans.push(StackSpan { frame, start, duration, samples, weight });
+            waiting.extend(callees(Some(stack)).map(|callee| (callee, Some(stack))));
+        }
+        spans
+    }
+}

@@ -1,0 +1,243 @@
+//! Writing stacks as trace events: each thread's samples in real time, what neighbours have in common as one span.
+//!
+//! A sample stands for the stretch of time before it, as long as it weighs:
+//!
+//! ```text
+//! samples        |      |      |              |      |      (their times)
+//! stretches  [------|------|------]       [------|------]   (weights, end to end while the thread ran)
+//! main       =====================        ==============
+//! f          =======       =======        ==============
+//! ```
+//!
+//! Samples that come late by less than half of that are moved up to the one before, so that what ran on is one span and
+//! all durations together are what was counted. What counts no time takes the time from sample to sample, and tells its
+//! weight beside it. Where nothing has a time, sums are laid out one after the other.
+
+use super::laid_out;
+use super::stack_span::{StackSpan, Writing};
+use super::write::{TraceWriter, quote};
+use crate::error::Result;
+use crate::formats::format::WriteOptions;
+use crate::model::category::Category;
+use crate::model::label;
+use crate::model::moment::{Moment, MomentKind};
+use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, Unit, Weight};
+use crate::model::thread_rows::{ThreadRows, threads};
+use crate::model::timeline::{Arguments, NumberOrName, SpanRecord, SpanWriter};
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// Writes one event of a profile.
+pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    let mut writer = TraceWriter::new(out)?;
+    let Some(series) = profile.series.get(options.series) else { return writer.finish() };
+    let threads = threads(profile, series);
+    let counts_time = (&series.unit, options.weight) == (&Unit::Nanos, Weight::Period);
+    let stretch = stretch(series, &threads);
+    let writing = Writing { profile, weight: options.weight, counts_time, stretch };
+    let mut named = Vec::new();
+    for (number, thread) in threads.iter().enumerate() {
+        let place = Place::of(thread, number);
+        if !named.contains(&place.pid) {
+            named.push(place.pid);
+            writer.process_name(place.pid, &String::from_utf8_lossy(thread.comm))?;
+        }
+        writer.thread_name(place.pid, place.tid, &String::from_utf8_lossy(thread.comm))?;
+        let has_times = thread.rows.iter().all(|row| row.time.is_some());
+        let spans = if has_times { in_time(writing, &thread.rows) } else { laid_out::spans(writing, &thread.rows) };
+        for span in &spans {
+            span_event(writing, span, place, &mut writer)?;
+        }
+    }
+    for moment in &profile.about.moments {
+        moment_event(moment, &mut writer)?;
+    }
+    writer.finish_with(&about(profile, series, options.weight))
+}
+
+/// Process and thread, as events name them.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    pid: i64,
+    tid: i64,
+}
+
+impl Place {
+    /// What has no number gets one.
+    fn of(thread: &ThreadRows<'_>, number: usize) -> Self {
+        let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
+        Self { pid, tid: thread.tid.map_or(number as i64 + 1, |tid| i64::from(tid.0)) }
+    }
+}
+
+/// Nanoseconds from sample to sample: as was asked for, else the middle of the distances in a thread.
+fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
+    /// Where there is no distance.
+    const MICROSECOND: u64 = 1000;
+    if let Some(Sampling::Frequency(hertz)) = series.sampling {
+        return (1_000_000_000 / hertz.max(1)) as i64;
+    }
+    let mut distances: Vec<u64> = Vec::new();
+    for thread in threads {
+        let times: Vec<u64> = thread.rows.iter().filter_map(|row| Some(row.time?.0)).collect();
+        distances.extend(times.windows(2).map(|pair| pair[1] - pair[0]));
+    }
+    distances.sort_unstable();
+    distances.get(distances.len() / 2).copied().unwrap_or(0).max(MICROSECOND) as i64
+}
+
+/// A thread's spans in the order of their starts, the outer ones first.
+fn in_time(writing: Writing<'_>, rows: &[&Row]) -> Vec<StackSpan> {
+    let mut spans: Vec<StackSpan> = Vec::new();
+    // Indexes of the spans that go on, outermost first.
+    let mut open: Vec<usize> = Vec::new();
+    let mut end: Option<i64> = None;
+    for row in rows {
+        let weight = writing.weight.of(row);
+        let length = if writing.counts_time { signed(weight) } else { writing.stretch };
+        let start = start(row.time.map_or(0, |time| signed(time.0)), length, end);
+        let mut frames: Vec<FrameId> = writing.profile.frames_up(row.stack).collect();
+        frames.reverse();
+        let goes_on = end == Some(start);
+        let same = open.iter().zip(&frames).take_while(|&(&at, &frame)| goes_on && spans[at].frame == frame).count();
+        open.truncate(same);
+        for &frame in &frames[same..] {
+            open.push(spans.len());
+            spans.push(StackSpan { frame, start, duration: 0, samples: 0, weight: 0 });
+        }
+        for &at in &open {
+            let span = &mut spans[at];
+            span.duration = start.saturating_add(length).saturating_sub(span.start);
+            span.samples = span.samples.saturating_add(row.count);
+            span.weight = span.weight.saturating_add(weight);
+        }
+        end = Some(start.saturating_add(length));
+    }
+    spans
+}
+
+/// Where the stretch of a sample begins: never before the end of the one before, and there if it nearly is.
+fn start(time: i64, length: i64, end: Option<i64>) -> i64 {
+    let own = time.saturating_sub(length);
+    match end {
+        Some(end) if own.saturating_sub(end) < length / 2 => end,
+        _ => own,
+    }
+}
+
+fn signed(nanos: u64) -> i64 {
+    i64::try_from(nanos).unwrap_or(i64::MAX)
+}
+
+fn span_event(writing: Writing<'_>, span: &StackSpan, place: Place, writer: &mut TraceWriter<'_>) -> Result<()> {
+    let profile = writing.profile;
+    let frame = profile.frame_of(span.frame);
+    let mut args = b"{".to_vec();
+    if let Some(module) = frame.module {
+        args.extend(b"\"module\":");
+        quote(&mut args, profile.name_of(module));
+        args.push(b',');
+    }
+    args.extend(format!("\"samples\":{}", span.samples).bytes());
+    if !writing.counts_time {
+        args.extend(format!(",\"weight\":{}", span.weight).bytes());
+    }
+    args.push(b'}');
+    writer.span(&SpanRecord {
+        name: label::function(profile, frame).as_bytes(),
+        cat: Some(Category::of(frame).name().as_bytes()),
+        start: span.start,
+        duration: Some(span.duration),
+        pid: NumberOrName::Number(place.pid),
+        tid: NumberOrName::Number(place.tid),
+        id: None,
+        args: Arguments::Json(&args),
+    })
+}
+
+/// What happened beside the samples is an instant.
+fn moment_event(moment: &Moment, writer: &mut TraceWriter<'_>) -> Result<()> {
+    let name = match &moment.kind {
+        MomentKind::Named(name) => [b"comm ", &name[..]].concat(),
+        MomentKind::Executed(name) => [b"exec ", &name[..]].concat(),
+        MomentKind::Forked(child) => format!("fork of process {child}").into_bytes(),
+        MomentKind::Exited => b"exit".to_vec(),
+        MomentKind::Lost(count) => format!("{count} records lost").into_bytes(),
+    };
+    writer.span(&SpanRecord {
+        name: &name,
+        cat: Some(b"record"),
+        start: signed(moment.time.0),
+        duration: None,
+        pid: NumberOrName::Number(moment.pid.0.into()),
+        tid: NumberOrName::Number(moment.tid.0.into()),
+        id: None,
+        args: Arguments::Texts(&[]),
+    })
+}
+
+/// `otherData`: what of it is said of the whole.
+fn about(profile: &Profile, series: &Series, weight: Weight) -> Value {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let unit = match weight {
+        Weight::Period => series.unit.name(),
+        Weight::Samples => Unit::Samples.name(),
+    };
+    let command: Vec<String> = profile.about.command.iter().map(|word| text(word)).collect();
+    let mut about = json!({"event": series.name, "unit": unit, "lost": profile.about.lost});
+    let known = [
+        ("command", (!command.is_empty()).then(|| command.join(" "))),
+        ("host", profile.about.host.as_deref().map(text)),
+        ("kernel", profile.about.os_release.as_deref().map(text)),
+    ];
+    for (key, value) in known {
+        if let Some(value) = value {
+            about[key] = Value::String(value);
+        }
+    }
+    about
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Nanos;
+    use crate::model::stacks::{Frame, FrameKind, StackId, Track};
+
+    /// Samples of 10 ns: name stack and time.
+    fn spans(samples: &[(&str, u64)]) -> Vec<(String, i64, i64, u64)> {
+        let mut profile = Profile::new();
+        let track = profile.track(Track::default());
+        let mut rows = Vec::new();
+        for &(names, time) in samples {
+            let stack = names.split(';').fold(None, |stack: Option<StackId>, name| {
+                let name = profile.name(name.as_bytes());
+                let frame = profile.frame(Frame::new(name, FrameKind::User));
+                Some(profile.stack(stack, frame))
+            });
+            rows.push(Row { track, stack, weight: 10, count: 1, time: Some(Nanos(time)) });
+        }
+        let writing = Writing { profile: &profile, weight: Weight::Period, counts_time: true, stretch: 1 };
+        let rows: Vec<&Row> = rows.iter().collect();
+        let name =
+            |span: &StackSpan| String::from_utf8_lossy(profile.name_of(profile.frame_of(span.frame).name)).into();
+        in_time(writing, &rows).iter().map(|span| (name(span), span.start, span.duration, span.samples)).collect()
+    }
+
+    #[test]
+    fn neighbours_are_one_span_and_gaps_stay() {
+        let expected = [("a", 90, 30, 3), ("f", 90, 20, 2), ("g", 110, 10, 1), ("a", 1000, 10, 1)];
+        let expected = expected.map(|(name, start, duration, samples)| (name.to_owned(), start, duration, samples));
+        // The second one comes 3 late, the third 1 early.
+        assert_eq!(spans(&[("a;f", 100), ("a;f", 113), ("a;g", 119), ("a", 1010)]), expected);
+    }
+
+    #[test]
+    fn what_comes_later_and_later_is_not_moved_further_and_further() {
+        let late: Vec<(&str, u64)> = (0..100).map(|at| ("a", 100 + 12 * at)).collect();
+        let found = spans(&late);
+        let end = found.last().map(|(_, start, duration, _)| start + duration).unwrap();
+        assert!((100 + 12 * 99 - end) < 5, "{found:?}");
+        assert_eq!(found.iter().map(|(_, _, duration, _)| duration).sum::<i64>(), 1000);
+    }
+}
