@@ -2,6 +2,7 @@
 
 use super::context::RecordedStacks;
 use super::diagnosis::{Diagnosis, ProcessDiagnosis};
+use super::live::{LiveDiagnosis, LiveSource};
 use super::problem::{Finding, SourceFile};
 use super::words;
 use crate::sources::{Account, ClockUse, Kind, SourceState};
@@ -25,6 +26,32 @@ pub(super) fn recording(diagnosis: &Diagnosis) -> Value {
         "findings": findings(&diagnosis.findings),
         "minor": findings(&diagnosis.minor),
         "processes": diagnosis.processes.iter().map(process).collect::<Vec<_>>(),
+    })
+}
+
+/// A running process.
+pub(super) fn running(diagnosis: &LiveDiagnosis) -> Value {
+    let source = |source: &LiveSource| {
+        json!({
+            "kind": kind(source.kind),
+            "path": source.path.to_string_lossy(),
+            "state": "written",
+            "codes": source.codes,
+            "bytes": source.bytes,
+        })
+    };
+    json!({
+        "file": diagnosis.process.pid.to_string(),
+        "what": "process",
+        "pid": diagnosis.process.pid.0,
+        "inner_pid": diagnosis.inner.map(|inner| inner.0),
+        "comm": diagnosis.process.comm,
+        "runtime": diagnosis.process.runtime.map(|runtime| runtime.name),
+        "jit_bytes": diagnosis.jit_bytes,
+        "sources": diagnosis.sources.iter().map(source).collect::<Vec<_>>(),
+        "writes_at_end": diagnosis.at_end,
+        "record": diagnosis.record,
+        "findings": findings(&diagnosis.findings),
     })
 }
 

@@ -5,6 +5,7 @@ mod context;
 mod diagnosis;
 mod examined;
 mod json;
+mod live;
 mod places;
 mod problem;
 mod rules;
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read};
 use crate::formats::perf_data::{Form, Header, Recording};
 use crate::io::{InPath, OutPath, Output, Run};
+use crate::model::Pid;
 use crate::model::stacks::Keep;
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::recording::{Memory, RecordingOptions, Resolution, Streams, Survey};
@@ -23,13 +25,15 @@ use crate::pipeline::table::{Cell, Layout, Table};
 use crate::pipeline::{Job, Outcome};
 use diagnosis::Diagnosis;
 use examined::Examined;
+use live::LiveDiagnosis;
 pub use problem::{Finding, NamedFile, Problem, SourceFile, Who};
 use std::io::Write;
+use std::path::Path;
 
 /// What to look at, and how to tell.
 #[derive(Debug)]
 pub struct DoctorOptions {
-    /// The recordings, each told of by itself.
+    /// Recordings, and the numbers of running processes, each told of by itself.
     pub inputs: Vec<InPath>,
     /// Where to write.
     pub output: OutPath,
@@ -50,17 +54,23 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
     let mut output = Output::create(&options.output, &run)?;
     let (mut table, mut list) = (Table::new(COLUMNS), Vec::new());
     for (number, path) in options.inputs.iter().enumerate() {
-        let diagnosis = examine(path, options, job, &mut outcome).map_err(|error| error.in_file(&shown(path)))?;
-        outcome.found |= options.exit_code && !diagnosis.findings.is_empty();
+        let subject = Subject::of(path, options, job, &mut outcome).map_err(|error| error.in_file(&shown(path)))?;
+        outcome.found |= options.exit_code && !subject.findings().is_empty();
         match options.layout {
             Layout::Text => {
                 if number > 0 {
                     writeln!(output)?;
                 }
-                text::write(&diagnosis, &mut output)?;
+                match &subject {
+                    Subject::Recording(diagnosis) => text::write(diagnosis, &mut output)?,
+                    Subject::Running(diagnosis) => text::write_running(diagnosis, &mut output)?,
+                }
             }
-            Layout::Csv => table.rows.extend(rows(&diagnosis)),
-            Layout::Json => list.push(json::recording(&diagnosis)),
+            Layout::Csv => table.rows.extend(subject.findings().iter().map(|finding| row(&shown(path), finding))),
+            Layout::Json => list.push(match &subject {
+                Subject::Recording(diagnosis) => json::recording(diagnosis),
+                Subject::Running(diagnosis) => json::running(diagnosis),
+            }),
         }
     }
     match options.layout {
@@ -75,20 +85,47 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn rows(diagnosis: &Diagnosis) -> impl Iterator<Item = Vec<Cell>> + '_ {
-    diagnosis.findings.iter().map(|finding| {
-        let pid = finding.problem.process().map(|process| Cell::Signed(process.pid.0.into()));
-        vec![
-            Cell::Text(diagnosis.file.display().to_string()),
-            Cell::Text(finding.problem.key().to_owned()),
-            Cell::Percent(finding.percent),
-            Cell::Count(finding.samples),
-            Cell::Count(finding.frames),
-            pid.unwrap_or(Cell::None),
-            Cell::Text(words::cause(&finding.problem)),
-            Cell::Text(words::remedy(&finding.problem)),
-        ]
-    })
+/// What is examined.
+enum Subject {
+    Recording(Diagnosis),
+    Running(LiveDiagnosis),
+}
+
+impl Subject {
+    fn of(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
+        match running(path) {
+            Some(pid) => LiveDiagnosis::of(pid, Path::new("/proc")).map(Self::Running),
+            None => examine(path, options, job, outcome).map(Self::Recording),
+        }
+    }
+
+    fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Recording(diagnosis) => &diagnosis.findings,
+            Self::Running(diagnosis) => &diagnosis.findings,
+        }
+    }
+}
+
+/// The process that is meant, where the input is no file but a number.
+fn running(path: &InPath) -> Option<Pid> {
+    let InPath::Path(path) = path else { return None };
+    let digits = path.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+    if path.exists() { None } else { digits.parse().ok().map(Pid) }
+}
+
+fn row(file: &Path, finding: &Finding) -> Vec<Cell> {
+    let pid = finding.problem.process().map(|process| Cell::Signed(process.pid.0.into()));
+    vec![
+        Cell::Text(file.display().to_string()),
+        Cell::Text(finding.problem.key().to_owned()),
+        Cell::Percent(finding.percent),
+        Cell::Count(finding.samples),
+        Cell::Count(finding.frames),
+        pid.unwrap_or(Cell::None),
+        Cell::Text(words::cause(&finding.problem)),
+        Cell::Text(words::remedy(&finding.problem)),
+    ]
 }
 
 /// Texts do not tell what was mapped: why a name is missing cannot be told from them, but how many are.

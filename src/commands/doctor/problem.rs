@@ -67,6 +67,15 @@ pub enum Problem {
         /// By which number the process knows itself, if by another one: it ran in a container.
         inner: Option<Pid>,
     },
+    /// A running process was told to write a dump or map, and did not.
+    NotWritten {
+        /// The process.
+        process: Who,
+        /// By which word.
+        word: &'static str,
+        /// What it should have left.
+        leaves: &'static str,
+    },
     /// A dump was written, and is not to be found.
     Missing {
         /// The process that mapped it.
@@ -256,6 +265,7 @@ impl Problem {
             Self::NoCallChains => "no-call-chains",
             Self::Clock { .. } => "clock",
             Self::Silent { .. } => "no-dump-or-map",
+            Self::NotWritten { .. } => "not-written",
             Self::Missing { .. } => "dump-missing",
             Self::OtherProcess { .. } => "source-of-other-process",
             Self::Refused { .. } => "source-refused",
@@ -288,6 +298,7 @@ impl Problem {
         match self {
             Self::Clock { process, .. }
             | Self::Silent { process, .. }
+            | Self::NotWritten { process, .. }
             | Self::Missing { process, .. }
             | Self::OtherProcess { process, .. }
             | Self::Refused { process, .. }

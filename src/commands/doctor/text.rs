@@ -2,6 +2,7 @@
 
 use super::context::RecordedStacks;
 use super::diagnosis::{Diagnosis, ProcessDiagnosis};
+use super::live::LiveDiagnosis;
 use super::problem::Finding;
 use super::tally::percent;
 use super::words;
@@ -57,6 +58,34 @@ fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> 
         writeln!(out, "  {}", words::source(account, Some(source.clone())))?;
     }
     Ok(())
+}
+
+/// Writes what is known of a running process.
+pub(super) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> Result<()> {
+    let who = words::who(&diagnosis.process);
+    let mib = diagnosis.jit_bytes as f64 / f64::from(1 << 20);
+    writeln!(out, "{who} runs; it has {mib:.1} MiB of memory for JIT code")?;
+    if let Some(inner) = diagnosis.inner {
+        writeln!(out, "It runs in a container, as process {inner}.")?;
+    }
+    for source in &diagnosis.sources {
+        let (noun, path) = (words::noun(source.kind), printable(source.path.as_os_str().as_bytes()));
+        writeln!(out, "  {noun} {path}: {} pieces of code so far, {} bytes", source.codes, source.bytes)?;
+    }
+    if let Some(leaves) = diagnosis.at_end {
+        writeln!(out, "  It will write {leaves} when it ends.")?;
+    }
+    match diagnosis.findings.len() {
+        0 => writeln!(out, "Nothing is wrong with it.")?,
+        1 => writeln!(out, "One finding:")?,
+        several => writeln!(out, "{several} findings:")?,
+    }
+    for finding in &diagnosis.findings {
+        writeln!(out, "\n  {}", words::cause(&finding.problem))?;
+        let jcmd = format!("jcmd {}", diagnosis.process.pid);
+        writeln!(out, "  → {}", words::remedy(&finding.problem).replace("jcmd PID", &jcmd))?;
+    }
+    Ok(writeln!(out, "\nRecord it with: {}", diagnosis.record)?)
 }
 
 /// How stacks were recorded, in words.

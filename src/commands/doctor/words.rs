@@ -99,6 +99,9 @@ fn of_jit(problem: &Problem) -> String {
         Problem::Silent { process, .. } => {
             format!("JIT code of {} has no names: there is no jitdump and no perf map of it", who(process))
         }
+        Problem::NotWritten { process, word, leaves } => {
+            format!("{} was told to leave {leaves} ({word}), and there is none", who(process))
+        }
         Problem::Missing { process, path, .. } => {
             format!("JIT code of {} has no names: its jitdump {} is gone", who(process), file(path))
         }
@@ -285,6 +288,9 @@ fn for_jit(problem: &Problem) -> String {
             )
         }
         Problem::Silent { process, inner: None } => switches(process),
+        Problem::NotWritten { .. } => {
+            "it may not write there, or there is no room, or it has not compiled anything yet".to_owned()
+        }
         Problem::Missing { path, inner, process } => {
             let container = inner.map_or_else(String::new, |inner| {
                 format!(

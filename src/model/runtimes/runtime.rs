@@ -51,9 +51,21 @@ pub struct Interpreter {
 pub struct Switch {
     /// What to do: `run node with --perf-prof`; of a second one, what to do instead: `with --perf-basic-prof`.
     pub how: &'static str,
+    /// The word of the command line or the environment by which a running process shows it; empty if none does.
+    pub word: &'static str,
     /// The files that it writes then. `PID` and `TID` stand for numbers, `DIR` for a directory that one names, `*` for
     /// any part of a name.
     pub leaves: &'static [&'static str],
+}
+
+impl Switch {
+    /// Whether a process shows it that was started with these words, each behind a blank.
+    pub fn is_shown_by(&self, words: &str) -> bool {
+        let ends =
+            |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || matches!(next, '-' | '_'));
+        let mut found = words.match_indices(self.word).map(|(at, word)| &words[at + word.len()..]);
+        !self.word.is_empty() && found.any(|rest| self.word.ends_with('=') || ends(rest))
+    }
 }
 
 impl Runtime {

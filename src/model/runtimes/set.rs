@@ -17,7 +17,7 @@ impl RuntimeSet {
     }
 
     /// Those of whatever has mapped these files.
-    pub(super) fn of_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
+    pub fn of_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
         Self::of(paths, Runtime::maps)
     }
 
@@ -108,6 +108,20 @@ mod tests {
                 assert!(file.ends_with("PID.dump") || file.ends_with("PID.map"), "{}: {file}", runtime.name);
             }
         }
+    }
+
+    #[test]
+    fn a_switch_is_known_by_a_whole_word() {
+        let shown = |words: &str| {
+            let switches = RUNTIMES.iter().filter(|runtime| runtime.name == "CPython" || runtime.name == "Node.js");
+            let shown = switches.flat_map(|runtime| runtime.switches).filter(|switch| switch.is_shown_by(words));
+            shown.map(|switch| switch.word).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(" node --perf-prof a.js"), ["--perf-prof"]);
+        assert_eq!(shown(" node --perf-prof-unwinding-info a.js"), [""; 0]);
+        assert_eq!(shown(" deno --v8-flags=--perf-prof,--x"), ["--perf-prof"]);
+        assert_eq!(shown(" python -X perf_jit a.py"), ["-X perf_jit"]);
+        assert_eq!(shown(" python -X perf"), ["-X perf"]);
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "deno",
         programs: &["deno"],
         switches: &[Switch {
+            word: "--perf-prof",
             how: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack",
             leaves: &["./jit-PID.dump"],
         }],
@@ -47,6 +48,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Bun",
         programs: &["bun", "bunx"],
         switches: &[Switch {
+            word: "BUN_JSC_useJITDump=1",
             how: "run bun with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=DIR in its environment",
             leaves: &["DIR/jit-TID-PID.dump"],
         }],
@@ -60,8 +62,12 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["node", "nodejs"],
         libraries: &["libnode.so*"],
         switches: &[
-            Switch { how: "run node with --perf-prof --interpreted-frames-native-stack", leaves: &["./jit-PID.dump"] },
-            Switch { how: "with --perf-basic-prof", leaves: &["/tmp/perf-PID.map"] },
+            Switch {
+                word: "--perf-prof",
+                how: "run node with --perf-prof --interpreted-frames-native-stack",
+                leaves: &["./jit-PID.dump"],
+            },
+            Switch { word: "--perf-basic-prof", how: "with --perf-basic-prof", leaves: &["/tmp/perf-PID.map"] },
         ],
         valgrind: Some("node --perf-basic-prof"),
         interpreter: Some(Interpreter {
@@ -79,7 +85,11 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Chromium",
         programs: &["chrome", "chromium"],
         libraries: &["libcef.so"],
-        switches: &[Switch { how: "run it with --no-sandbox --js-flags=--perf-prof", leaves: &["./jit-PID.dump"] }],
+        switches: &[Switch {
+            word: "--perf-prof",
+            how: "run it with --no-sandbox --js-flags=--perf-prof",
+            leaves: &["./jit-PID.dump"],
+        }],
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
             frame_a_call: true,
@@ -96,6 +106,7 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["firefox", "firefox-esr", "firefox-bin"],
         libraries: &["libxul.so", "libmozjs*"],
         switches: &[Switch {
+            word: "PERF_SPEW_DIR=",
             how: "run a build with --enable-perf, the sandbox off, with IONPERF=func PERF_SPEW_DIR=DIR in its environment",
             leaves: &["DIR/jit-PID.dump"],
         }],
@@ -136,11 +147,13 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libjvm.so"],
         switches: &[
             Switch {
+                word: "-XX:+DumpPerfMapAtExit",
                 how: "run java with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
                 leaves: &["/tmp/perf-PID.map"],
             },
-            Switch { how: "with `jcmd PID Compiler.perfmap` before it ends", leaves: &["/tmp/perf-PID.map"] },
+            Switch { word: "", how: "with `jcmd PID Compiler.perfmap` before it ends", leaves: &["/tmp/perf-PID.map"] },
             Switch {
+                word: "libperf-jvmti.so",
                 how: "with perf's agent -agentpath:libperf-jvmti.so",
                 leaves: &["~/.debug/jit/java-jit-*/jit-PID.dump"],
             },
@@ -196,7 +209,11 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Erlang",
         programs: &["beam.smp", "beam.debug.smp", "beam.frmptr.smp", "erl"],
-        switches: &[Switch { how: "run erl with +JPperf true", leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"] }],
+        switches: &[Switch {
+            word: "JPperf true",
+            how: "run erl with +JPperf true",
+            leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
+        }],
         valgrind: Some("erl +JPperf true"),
         unnamed: "the emulator's own functions where beam.smp is stripped",
         marked_names: &[(Stub, &[Starts("$global::")])],
@@ -223,9 +240,21 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["php", "php-fpm*", "php7*", "php8*"],
         libraries: &["libphp*", "opcache.so"],
         switches: &[
-            Switch { how: "run php with -d opcache.jit_debug=48", leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"] },
-            Switch { how: "with -d opcache.jit_debug=32", leaves: &["/tmp/jit-PID.dump"] },
-            Switch { how: "with -d opcache.jit_debug=16", leaves: &["/tmp/perf-PID.map"] },
+            Switch {
+                word: "opcache.jit_debug=48",
+                how: "run php with -d opcache.jit_debug=48",
+                leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
+            },
+            Switch {
+                word: "opcache.jit_debug=32",
+                how: "with -d opcache.jit_debug=32",
+                leaves: &["/tmp/jit-PID.dump"],
+            },
+            Switch {
+                word: "opcache.jit_debug=16",
+                how: "with -d opcache.jit_debug=16",
+                leaves: &["/tmp/perf-PID.map"],
+            },
         ],
         valgrind: Some("php -d opcache.jit_debug=48"),
         perf_record: "-k mono --call-graph dwarf",
@@ -256,6 +285,7 @@ pub const RUNTIMES: &[Runtime] = &[
         // No `programs`: postgres runs JIT code only once it has loaded this.
         libraries: &["llvmjit.so"],
         switches: &[Switch {
+            word: "",
             how: "set jit_profiling_support = on before the server starts, JITDUMPDIR in its environment",
             leaves: &["$JITDUMPDIR/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
         }],
@@ -271,10 +301,11 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["_wasmtime*", "libwasmtime*", "_libwasmtime*"],
         switches: &[
             Switch {
+                word: "--profile=jitdump",
                 how: "run wasmtime with --profile=jitdump (Config::profiler where it is embedded)",
                 leaves: &["./jit-PID.dump"],
             },
-            Switch { how: "with --profile=perfmap", leaves: &["/tmp/perf-PID.map"] },
+            Switch { word: "--profile=perfmap", how: "with --profile=perfmap", leaves: &["/tmp/perf-PID.map"] },
         ],
         valgrind: Some("wasmtime --profile=perfmap"),
         perf_record: "-k mono --call-graph dwarf",
@@ -307,6 +338,7 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["rakudo-m", "moar"],
         libraries: &["libmoar.so*"],
         switches: &[Switch {
+            word: "MVM_JIT_PERF_MAP=1",
             how: "run it with MVM_JIT_PERF_MAP=1 in its environment",
             leaves: &["/tmp/perf-PID.map"],
         }],
@@ -332,6 +364,7 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["dotnet"],
         libraries: &["libcoreclr.so"],
         switches: &[Switch {
+            word: "PerfMapEnabled=1",
             how: "run it with DOTNET_PerfMapEnabled=1 (before .NET 6 COMPlus_PerfMapEnabled=1) in its environment",
             leaves: &["/tmp/perf-PID.map"],
         }],
@@ -362,7 +395,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Mono",
         programs: &["mono", "mono-sgen"],
         libraries: &["libmonosgen*"],
-        switches: &[Switch { how: "run mono with --jitmap", leaves: &["/tmp/perf-PID.map"] }],
+        switches: &[Switch { word: "--jitmap", how: "run mono with --jitmap", leaves: &["/tmp/perf-PID.map"] }],
         unnamed: "pieces that its map calls `(null)`",
         perf_record: "-g",
         examples: &[("(null)", None)],
@@ -373,6 +406,7 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["julia"],
         libraries: &["libjulia*"],
         switches: &[Switch {
+            word: "ENABLE_JITPROFILING=1",
             how: "run julia with ENABLE_JITPROFILING=1 in its environment",
             leaves: &["~/.debug/jit/julia-jit-*/jit-PID.dump"],
         }],
@@ -382,7 +416,11 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Ruby",
         programs: &["ruby", "ruby2*", "ruby3*", "ruby4*"],
         libraries: &["libruby*"],
-        switches: &[Switch { how: "run ruby with --yjit --yjit-perf", leaves: &["/tmp/perf-PID.map"] }],
+        switches: &[Switch {
+            word: "--yjit-perf",
+            how: "run ruby with --yjit --yjit-perf",
+            leaves: &["/tmp/perf-PID.map"],
+        }],
         perf_record: "-g",
         interpreter: Some(Interpreter {
             functions: &["vm_exec_core"],
@@ -403,7 +441,11 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "LuaJIT",
         programs: &["luajit*"],
         libraries: &["libluajit*"],
-        switches: &[Switch { how: "build LuaJIT with -DLUAJIT_USE_PERFTOOLS", leaves: &["/tmp/perf-PID.map"] }],
+        switches: &[Switch {
+            word: "",
+            how: "build LuaJIT with -DLUAJIT_USE_PERFTOOLS",
+            leaves: &["/tmp/perf-PID.map"],
+        }],
         perf_record: "--call-graph dwarf",
         unnamed: "interpreted functions: the interpreter is one piece of assembler",
         // perftools_addtrace in src/lj_trace.c.
@@ -416,6 +458,7 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["jsc", "WebKitWebProcess"],
         libraries: &["libjavascriptcoregtk-*"],
         switches: &[Switch {
+            word: "JSC_useJITDump=1",
             how: "run it with JSC_useJITDump=1 JSC_jitDumpDirectory=DIR in its environment",
             leaves: &["DIR/jit-TID-PID.dump"],
         }],
@@ -429,8 +472,8 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["python3*"],
         libraries: &["libpython3*"],
         switches: &[
-            Switch { how: "run python (3.12 or newer) with -X perf", leaves: &["/tmp/perf-PID.map"] },
-            Switch { how: "from 3.13 on with -X perf_jit", leaves: &["/tmp/jit-PID.dump"] },
+            Switch { word: "-X perf", how: "run python (3.12 or newer) with -X perf", leaves: &["/tmp/perf-PID.map"] },
+            Switch { word: "-X perf_jit", how: "from 3.13 on with -X perf_jit", leaves: &["/tmp/jit-PID.dump"] },
         ],
         valgrind: Some("python -X perf"),
         perf_record: "-k mono --call-graph dwarf",

@@ -1,0 +1,207 @@
+//! A running process: what it writes for perf, and where, before anything is recorded.
+
+mod proc;
+
+use super::problem::{Finding, Problem, Who};
+use crate::error::Result;
+use crate::formats::jitdump::{Body, JitDump};
+use crate::formats::perf_map;
+use crate::model::Pid;
+use crate::model::runtimes::{Runtime, RuntimeSet};
+use crate::sources::Kind;
+use proc::RunningProcess;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is known of a running process.
+#[derive(Debug)]
+pub(super) struct LiveDiagnosis {
+    pub(super) process: Who,
+    /// By which number it knows itself, if by another one.
+    pub(super) inner: Option<Pid>,
+    /// Bytes of executable memory that no file backs.
+    pub(super) jit_bytes: u64,
+    /// The dumps and maps that it has written.
+    pub(super) sources: Vec<LiveSource>,
+    /// What it will write when it ends.
+    pub(super) at_end: Option<&'static str>,
+    pub(super) findings: Vec<Finding>,
+    /// How it is recorded.
+    pub(super) record: String,
+}
+
+/// A dump or map of a running process.
+#[derive(Debug)]
+pub(super) struct LiveSource {
+    pub(super) kind: Kind,
+    /// From here.
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    /// How many pieces of code it tells of so far.
+    pub(super) codes: usize,
+    /// How many of these are in memory for JIT code of the process.
+    inside: usize,
+}
+
+impl LiveDiagnosis {
+    /// The process, by its number in the namespace that `/proc` shows.
+    pub(super) fn of(pid: Pid, proc: &Path) -> Result<Self> {
+        let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
+        let runtime = RuntimeSet::of_files(running.mappings.iter().map(|map| &map.path[..])).first();
+        let process = Who { pid, comm: running.comm.clone(), runtime };
+        let (mut sources, mut problems) = (Vec::new(), Vec::new());
+        for path in running.markers() {
+            match LiveSource::dump(running.seen_from_here(&path)) {
+                Some(dump) => sources.push(dump),
+                None => problems.push(Problem::Missing { process: process.clone(), path, inner: None }),
+            }
+        }
+        sources.extend(LiveSource::map(&running));
+        let shown = shown(runtime, &running.words);
+        let inner = Some(running.inner).filter(|inner| *inner != pid);
+        let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
+        problems.extend(told(&process, &sources, shown, jit_bytes).filter(|_| problems.is_empty()));
+        problems.extend(frame_pointers(&process, &running.words));
+        let at_end =
+            if sources.is_empty() { shown.filter(|shown| shown.at_end).map(|shown| shown.leaves) } else { None };
+        let record = runtime.map_or("-g", |runtime| runtime.perf_record);
+        let record = format!("perf record -F 999 {record} -p {pid} -- sleep 10");
+        let findings = problems.into_iter().map(finding).collect();
+        Ok(Self { process, inner, jit_bytes, sources, at_end, findings, record })
+    }
+}
+
+/// Of a running process nothing was sampled.
+fn finding(problem: Problem) -> Finding {
+    Finding { problem, percent: 100.0, samples: 0, frames: 0 }
+}
+
+/// What a process was told to leave.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    word: &'static str,
+    leaves: &'static str,
+    at_end: bool,
+}
+
+fn shown(runtime: Option<&'static Runtime>, words: &str) -> Option<Shown> {
+    let switch = runtime?.switches.iter().find(|switch| switch.is_shown_by(words))?;
+    Some(Shown { word: switch.word, leaves: switch.leaves.first()?, at_end: switch.word.ends_with("AtExit") })
+}
+
+/// What is wrong with what it tells of its code.
+fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: u64) -> Option<Problem> {
+    let process = || process.clone();
+    let other_run = |source: &&LiveSource| source.codes > 0 && source.inside == 0 && jit_bytes > 0;
+    if let Some(source) = sources.iter().find(other_run) {
+        return Some(Problem::OtherRun { process: process(), source: source.file() });
+    }
+    if !sources.is_empty() || shown.is_some_and(|shown| shown.at_end) {
+        return None;
+    }
+    if let Some(Shown { word, leaves, .. }) = shown {
+        return Some(Problem::NotWritten { process: process(), word, leaves });
+    }
+    let only_interprets =
+        || process().runtime?.interpreter.as_ref().filter(|interpreter| !interpreter.frame_a_call).map(|_| ());
+    match jit_bytes {
+        0 => only_interprets().map(|()| Problem::Interpreted { process: process(), too_old: None }),
+        _ => process().runtime.map(|_| Problem::Silent { process: process(), inner: None }),
+    }
+}
+
+fn frame_pointers(process: &Who, words: &str) -> Option<Problem> {
+    let is_jvm = process.runtime?.name == "OpenJDK";
+    let without = is_jvm && !words.contains("-XX:+PreserveFramePointer");
+    without.then(|| Problem::JvmFramePointers { process: process.clone() })
+}
+
+impl LiveSource {
+    fn dump(path: PathBuf) -> Option<Self> {
+        let bytes = read(&path)?;
+        let dump = JitDump::parse(&bytes).ok()?;
+        let codes = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_))).count();
+        // A dump that is mapped is its own.
+        Some(Self { kind: Kind::JitDump, path, bytes: bytes.len() as u64, codes, inside: codes })
+    }
+
+    /// The map where perf looks for it: by its inner number in its own file system, or by its outer one in ours.
+    fn map(running: &RunningProcess) -> Option<Self> {
+        let inside = running.seen_from_here(Path::new("/tmp")).join(format!("perf-{}.map", running.inner));
+        let outside = Path::new("/tmp").join(format!("perf-{}.map", running.pid));
+        let (path, bytes) = [inside, outside].into_iter().find_map(|path| {
+            let bytes = read(&path)?;
+            Some((path, bytes))
+        })?;
+        let (entries, _) = perf_map::read(&bytes);
+        let is_inside = |entry: &&perf_map::Entry<'_>| running.jit_memory().any(|range| range.contains(&entry.start));
+        let inside = entries.iter().filter(is_inside).count();
+        Some(Self { kind: Kind::PerfMap, path, bytes: bytes.len() as u64, codes: entries.len(), inside })
+    }
+
+    fn file(&self) -> super::problem::SourceFile {
+        super::problem::SourceFile { path: self.path.clone(), kind: self.kind, covered: 0, frames: 0 }
+    }
+}
+
+/// A file that its process is writing, and could shorten: it is read, and not mapped. Nothing else than a file is.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let regular = fs::symlink_metadata(path).is_ok_and(|about| about.is_file());
+    if regular { fs::read(path).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory that looks like `/proc` with one process: its program, its words, and whether it has JIT memory.
+    fn diagnosed(program: &str, words: &str, jit: bool, files: &[(&str, &str)], more: &str) -> LiveDiagnosis {
+        let proc = tempfile::tempdir().unwrap();
+        let dir = proc.path().join("4711");
+        fs::create_dir_all(dir.join("root/tmp")).unwrap();
+        let anonymous = if jit { "7f0000000000-7f0000100000 rwxp 00000000 00:00 0\n" } else { "" };
+        let maps = format!("400000-500000 r-xp 00000000 08:01 7 {program}\n{anonymous}{more}");
+        fs::write(dir.join("maps"), maps).unwrap();
+        fs::write(dir.join("comm"), "name\n").unwrap();
+        fs::write(dir.join("status"), "NSpid:\t4711\t7\n").unwrap();
+        fs::write(dir.join("cmdline"), words.replace(' ', "\0")).unwrap();
+        for (name, text) in files {
+            fs::write(dir.join("root/tmp").join(name), text).unwrap();
+        }
+        LiveDiagnosis::of(Pid(4711), proc.path()).unwrap()
+    }
+
+    fn problems(diagnosis: &LiveDiagnosis) -> Vec<&'static str> {
+        diagnosis.findings.iter().map(|finding| finding.problem.key()).collect()
+    }
+
+    #[test]
+    fn a_runtime_that_writes_its_map_has_no_findings() {
+        let map = [("perf-7.map", "7f0000000010 20 f\n")];
+        let diagnosis = diagnosed("/usr/bin/node", "node --perf-basic-prof", true, &map, "");
+        assert_eq!(problems(&diagnosis), [""; 0]);
+        assert_eq!((diagnosis.inner, diagnosis.jit_bytes, diagnosis.sources[0].codes), (Some(Pid(7)), 0x10_0000, 1));
+        assert_eq!(diagnosis.record, "perf record -F 999 -k mono -g -p 4711 -- sleep 10");
+    }
+
+    #[test]
+    fn what_is_not_written_is_told() {
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node", true, &[], "")), ["no-dump-or-map"]);
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node --perf-prof", true, &[], "")), ["not-written"]);
+        let gone = "7e0000000000-7e0000001000 r-xp 00000000 08:01 9 /x/jit-7.dump (deleted)\n";
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node --perf-prof", true, &[], gone)), ["dump-missing"]);
+        let other = [("perf-7.map", "10 20 f\n")];
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node", true, &other, "")), ["source-of-other-run"]);
+        assert_eq!(problems(&diagnosed("/usr/bin/python3.13", "python3", false, &[], "")), ["interpreted"]);
+        assert_eq!(problems(&diagnosed("/usr/bin/sleep", "sleep 9", false, &[], "")), [""; 0]);
+    }
+
+    #[test]
+    fn a_jvm_may_write_when_it_ends_and_is_told_to_keep_frame_pointers() {
+        let words = "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit";
+        let diagnosis = diagnosed("/usr/lib/jvm/bin/java", words, true, &[], "");
+        assert_eq!((problems(&diagnosis), diagnosis.at_end), (vec!["jvm-frame-pointers"], Some("/tmp/perf-PID.map")));
+        let diagnosis = diagnosed("/usr/lib/jvm/bin/java", "java -XX:+PreserveFramePointer", true, &[], "");
+        assert_eq!(problems(&diagnosis), ["no-dump-or-map"]);
+    }
+}

@@ -1,0 +1,133 @@
+//! What `/proc` tells of a running process.
+
+use crate::error::{Error, Result};
+use crate::model::Pid;
+use crate::model::backing::Backing;
+use std::fs;
+use std::ops::Range;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// A process that runs now.
+#[derive(Debug)]
+pub(super) struct RunningProcess {
+    pub(super) pid: Pid,
+    pub(super) comm: String,
+    /// By which number it knows itself.
+    pub(super) inner: Pid,
+    /// Its command line and environment, as far as it may be read: each word behind a blank.
+    pub(super) words: String,
+    pub(super) mappings: Vec<MappedNow>,
+    /// The root of its file system, as seen from here.
+    pub(super) root: PathBuf,
+}
+
+/// A line of `maps`.
+#[derive(Debug)]
+pub(super) struct MappedNow {
+    pub(super) addresses: Range<u64>,
+    pub(super) executable: bool,
+    pub(super) path: Vec<u8>,
+}
+
+impl RunningProcess {
+    /// Reads a process's directory below `/proc`.
+    pub(super) fn read(pid: Pid, dir: &Path) -> Result<Self> {
+        let read = |name: &str| fs::read(dir.join(name));
+        let maps =
+            read("maps").map_err(|error| Error::new(format!("cannot read what process {pid} maps")).because(error))?;
+        let comm = read("comm").unwrap_or_default();
+        let status = read("status").unwrap_or_default();
+        // Of others' processes the environment may not be read.
+        let words = [read("cmdline"), read("environ")].map(Result::unwrap_or_default).concat();
+        let words: String =
+            words.split(|&byte| byte == 0).map(|word| format!(" {}", String::from_utf8_lossy(word))).collect();
+        Ok(Self {
+            pid,
+            comm: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
+            inner: inner_pid(&status).unwrap_or(pid),
+            words,
+            mappings: maps.split(|&byte| byte == b'\n').filter_map(MappedNow::parse).collect(),
+            root: dir.join("root"),
+        })
+    }
+
+    /// Its executable memory that no file backs.
+    pub(super) fn jit_memory(&self) -> impl Iterator<Item = &Range<u64>> {
+        let jit = |map: &&MappedNow| map.executable && Backing::of(&map.path).may_hold_jit_code();
+        self.mappings.iter().filter(jit).map(|map| &map.addresses)
+    }
+
+    /// Where a path of the process's is from here.
+    pub(super) fn seen_from_here(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// The dumps that it has mapped, so that perf sees them.
+    pub(super) fn markers(&self) -> Vec<PathBuf> {
+        let is_dump = |path: &[u8]| {
+            let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+            let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            name.starts_with(b"jit-") && name.ends_with(b".dump")
+        };
+        let mut paths: Vec<PathBuf> = self.mappings.iter().filter(|map| is_dump(&map.path)).map(path_of).collect();
+        paths.dedup();
+        paths
+    }
+}
+
+fn path_of(map: &MappedNow) -> PathBuf {
+    PathBuf::from(std::ffi::OsString::from_vec(map.path.clone()))
+}
+
+/// The last number of `NSpid:`, that of the innermost namespace.
+fn inner_pid(status: &[u8]) -> Option<Pid> {
+    let status = String::from_utf8_lossy(status);
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().last()?.parse().ok().map(Pid)
+}
+
+impl MappedNow {
+    /// `START-END PERMISSIONS OFFSET DEVICE INODE PATH`
+    fn parse(line: &[u8]) -> Option<Self> {
+        let mut rest = line;
+        let mut word = || {
+            let end = rest.iter().position(|&byte| byte == b' ')?;
+            let (word, behind) = rest.split_at(end);
+            rest = behind.trim_ascii_start();
+            std::str::from_utf8(word).ok()
+        };
+        let (start, end) = word()?.split_once('-')?;
+        let executable = word()?.contains('x');
+        word()?; // offset
+        word()?; // device
+        // Behind the inode there may be no blank, where there is no path.
+        let _inode = word();
+        let path = if rest.first().is_some_and(u8::is_ascii_digit) { &[] } else { rest };
+        let number = |digits| u64::from_str_radix(digits, 16).ok();
+        Some(Self { addresses: number(start)?..number(end)?, executable, path: path.to_vec() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps_have_paths_with_blanks_or_none() {
+        let parse = |line: &str| {
+            let map = MappedNow::parse(line.as_bytes()).unwrap();
+            (map.addresses.start, map.executable, String::from_utf8(map.path).unwrap())
+        };
+        assert_eq!(parse("7f00-7f10 rwxp 00000000 00:00 0 "), (0x7f00, true, String::new()));
+        assert_eq!(parse("7f00-7f10 rwxp 00000000 00:00 0"), (0x7f00, true, String::new()));
+        assert_eq!(parse("7f00-7f10 r--p 00000000 08:01 77      /a b/c"), (0x7f00, false, "/a b/c".to_owned()));
+        assert!(MappedNow::parse(b"").is_none());
+    }
+
+    #[test]
+    fn the_innermost_number_is_the_last() {
+        assert_eq!(inner_pid(b"Name:\tx\nNSpid:\t4711\t77\t1\n"), Some(Pid(1)));
+        assert_eq!(inner_pid(b"Name:\tx\n"), None);
+    }
+}
