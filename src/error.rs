@@ -16,13 +16,14 @@ pub struct Error {
     offset: Option<u64>,
     message: String,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    remedy: Option<String>,
     usage: bool,
 }
 
 impl Error {
     /// A failure that names the field, both values and the remedy, as far as there are any.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { file: None, offset: None, message: message.into(), source: None, usage: false }
+        Self { file: None, offset: None, message: message.into(), source: None, remedy: None, usage: false }
     }
 
     /// A failure of the caller's wording: reported with exit status 2.
@@ -51,6 +52,13 @@ impl Error {
         self
     }
 
+    /// What helps, if anything does: it is told behind the cause. The first one given stays.
+    #[must_use]
+    pub fn with_remedy(mut self, remedy: Option<String>) -> Self {
+        self.remedy = self.remedy.or(remedy);
+        self
+    }
+
     /// Whether the user's words, not the input, are at fault (exit status 2).
     pub fn is_usage(&self) -> bool {
         self.usage
@@ -68,7 +76,7 @@ impl Error {
     }
 }
 
-/// Only the message and its causes, without the place.
+/// Only the message, its causes and the remedy, without the place.
 struct CauseChain<'a>(&'a Error);
 
 impl fmt::Display for CauseChain<'_> {
@@ -79,7 +87,7 @@ impl fmt::Display for CauseChain<'_> {
             write!(f, ": {error}")?;
             cause = error.source();
         }
-        Ok(())
+        self.0.remedy.iter().try_for_each(|remedy| write!(f, "; {remedy}"))
     }
 }
 

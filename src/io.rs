@@ -9,11 +9,13 @@ mod output;
 mod run;
 mod target;
 mod terminal;
+mod unopened;
 
 pub use new_file::NewFile;
 pub use output::Output;
 pub use run::Run;
 pub use terminal::Terminal;
+pub(crate) use unopened::input as cannot_open;
 
 use crate::error::{Error, Result};
 use memmap2::{Mmap, UncheckedAdvice};
@@ -144,7 +146,7 @@ impl AsRef<[u8]> for Bytes {
 
 /// Maps a file. Things that cannot be mapped (pipes, /proc) are spooled to an unlinked temporary file.
 pub fn map_file(path: &Path) -> Result<Bytes> {
-    let file = File::open(path).map_err(|error| Error::new("cannot open").because(error).in_file(path))?;
+    let file = File::open(path).map_err(|error| unopened::input(path, error))?;
     map_open_file(file).map_err(|error| error.in_file(path))
 }
 
@@ -156,7 +158,7 @@ pub fn map_open_file(file: File) -> Result<Bytes> {
 
 /// Maps a file that the run will write anew: it is no input that an output could destroy.
 pub fn map_to_replace(path: &Path) -> Result<Bytes> {
-    let file = File::open(path).map_err(|error| Error::new("cannot open").because(error).in_file(path))?;
+    let file = File::open(path).map_err(|error| unopened::input(path, error))?;
     map_unremembered(file).map_err(|error| error.in_file(path))
 }
 
@@ -188,7 +190,12 @@ pub fn spool(mut stream: impl Read) -> Result<Bytes> {
 
 /// A new temporary file without a name.
 pub fn temporary() -> Result<File> {
-    tempfile::tempfile().map_err(|error| Error::new("cannot make a temporary file").because(error))
+    tempfile::tempfile().map_err(|error| {
+        let place = std::env::temp_dir();
+        Error::new(format!("cannot make a temporary file in {}", place.display()))
+            .because(io::Error::from(error.kind()))
+            .with_remedy(Some("TMPDIR chooses another directory".to_owned()))
+    })
 }
 
 /// Maps an unlinked temporary file that a reader filled itself.
@@ -221,9 +228,7 @@ pub fn open(input: &InPath) -> Result<Bytes> {
 /// Opens an input for reading once from its start; `None` for one that has to be opened another way (a directory).
 pub fn open_stream(input: &InPath) -> Result<Option<File>> {
     let file = match input {
-        InPath::Path(path) => {
-            File::open(path).map_err(|error| Error::new("cannot open").because(error).in_file(path))?
-        }
+        InPath::Path(path) => File::open(path).map_err(|error| unopened::input(path, error))?,
         InPath::Stdin => {
             let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
             widen(&file);

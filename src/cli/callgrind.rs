@@ -2,8 +2,10 @@
 
 use super::common::SourceArgs;
 use crate::commands::callgrind::{self, CallgrindOptions};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::io::InPath;
 use crate::model::Pid;
+use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;
@@ -18,8 +20,11 @@ Names come from perf-PID.map or jit-PID.dump of the same run. Reports of massif,
 (text and XML) get names, too; cachegrind's cannot: they hold no addresses.")]
 pub(super) struct CallgrindArgs {
     /// callgrind.out.PID, or a report of another of valgrind's tools; `-` is standard input
-    #[arg(value_name = "INPUT")]
-    input: PathBuf,
+    #[arg(value_name = "INPUT", conflicts_with = "input")]
+    profile: Option<PathBuf>,
+    /// The input, too
+    #[arg(short, long, value_name = "FILE")]
+    input: Option<PathBuf>,
     /// Where to write; `-` is standard output [default: INPUT.jit]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -38,10 +43,27 @@ pub(super) struct CallgrindArgs {
     sources: SourceArgs,
 }
 
+/// What is read if no input is named: standard input, if something is sent there.
+fn piped() -> Result<InPath> {
+    if default_input() == InPath::Stdin {
+        return Ok(InPath::Stdin);
+    }
+    let here =
+        std::fs::read_dir(".").into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let is_profile = |name: &String| name.starts_with("callgrind.out") && !name.ends_with(".jit");
+    let mut profiles: Vec<String> = here.filter(is_profile).collect();
+    profiles.sort();
+    let hint = match &profiles[..] {
+        [] => "valgrind writes callgrind.out.PID into its current directory".to_owned(),
+        [first, ..] => format!("such as {first}, which is here"),
+    };
+    Err(Error::usage(format!("no input is named: jitgraft callgrind callgrind.out.PID ({hint})")))
+}
+
 impl CallgrindArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let options = CallgrindOptions {
-            input: self.input.into(),
+            input: self.profile.or(self.input).map_or_else(piped, |path| Ok(path.into()))?,
             output: self.output.map(Into::into),
             object: self.object,
             pid: self.pid.map(Pid),

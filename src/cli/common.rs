@@ -78,14 +78,15 @@ impl From<SourceArgs> for SourceOptions {
 }
 
 fn placed_elf(text: &str) -> Result<(PathBuf, Addr), String> {
-    let (file, addr) = text.rsplit_once('@').ok_or("expected FILE@ADDR")?;
+    let (file, addr) = text.rsplit_once('@').ok_or("expected FILE@ADDR, such as libjit.so@7f0012340000")?;
     let digits = addr.strip_prefix("0x").unwrap_or(addr);
     let addr = u64::from_str_radix(digits, 16).map_err(|error| format!("address {addr}: {error}"))?;
     Ok((file.into(), Addr(addr)))
 }
 
 fn pid_pair(text: &str) -> Result<(Pid, Pid), String> {
-    let (inner, outer) = text.split_once('=').ok_or("expected INNER=OUTER")?;
+    let expected = "expected INNER=OUTER: the process's number in its container, and in the recording, such as 1=4711";
+    let (inner, outer) = text.split_once('=').ok_or(expected)?;
     let pid = |text: &str| text.parse().map(Pid).map_err(|error| format!("pid {text}: {error}"));
     Ok((pid(inner)?, pid(outer)?))
 }

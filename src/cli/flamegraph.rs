@@ -73,7 +73,7 @@ struct LookArgs {
     #[arg(long, value_name = "COLOR", value_parser = hex_color, alias = "uicolor")]
     ui_color: Option<Color>,
     /// Roots at the top: an icicle graph
-    #[arg(short, long, visible_alias = "icicle")]
+    #[arg(long, visible_alias = "icicle")]
     inverted: bool,
     /// What ran at the bottom, its callers above it
     #[arg(long, conflicts_with = "flamechart")]

@@ -4,6 +4,7 @@ use super::common::SourceArgs;
 use crate::commands::inject::{self, BuildIdMode, InjectOptions, KnownBuildIds};
 use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
+use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;
@@ -13,13 +14,16 @@ use std::path::PathBuf;
 #[command(
     args_override_self = true,
     after_help = "Examples:\n  perf record -k mono -g -- node --perf-prof app.js\n  \
-    jitgraft inject -i perf.data -o perf.jit.data && perf report -i perf.jit.data\n  \
+    jitgraft inject perf.data -o perf.jit.data && perf report -i perf.jit.data\n  \
     perf record -k mono -g -o - -- node --perf-prof app.js | jitgraft inject > perf.jit.data"
 )]
 pub(super) struct InjectArgs {
-    /// The recording; - is standard input
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
-    input: PathBuf,
+    /// The recording; - is standard input [default: standard input if it is a pipe, else perf.data]
+    #[arg(value_name = "INPUT", conflicts_with = "input")]
+    recording: Option<PathBuf>,
+    /// The recording, as perf inject takes it
+    #[arg(short, long, value_name = "FILE")]
+    input: Option<PathBuf>,
     /// Where to write: a file, or - for standard output in pipe form
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
@@ -150,7 +154,7 @@ impl InjectArgs {
         self.foreign.refuse()?;
         let build_ids = self.build_ids.mode();
         let options = InjectOptions {
-            input: InPath::from(self.input),
+            input: self.input.or(self.recording).map_or_else(default_input, InPath::from),
             output: OutPath::from(self.output),
             image_dir: self.image_dir,
             all_functions: self.all_functions,

@@ -26,6 +26,9 @@ pub(super) struct InputArgs {
     /// `-` is standard input [default: standard input if it is a pipe, else perf.data]
     #[arg(value_name = "INPUT")]
     inputs: Vec<PathBuf>,
+    /// An input, too, as perf's commands take theirs (repeatable)
+    #[arg(short, long, value_name = "FILE")]
+    input: Vec<PathBuf>,
     /// Only this event, by name with or without its modifiers (repeatable) [default: all]
     #[arg(long, value_name = "NAME", help_heading = "What counts")]
     event: Vec<String>,
@@ -173,10 +176,10 @@ impl InputArgs {
     pub(super) fn checked(self, detail: Detail, by_cpu: bool) -> (Vec<InPath>, LoadOptions) {
         let jit_names = self.naming(Naming::default());
         let asks_for_names = self.jit_names.is_some() || self.merge_tiers;
-        let inputs = match self.inputs.len() {
-            0 => vec![default_input()],
-            _ => self.inputs.into_iter().map(InPath::from).collect(),
-        };
+        let mut inputs: Vec<InPath> = self.input.into_iter().chain(self.inputs).map(InPath::from).collect();
+        if inputs.is_empty() {
+            inputs.push(default_input());
+        }
         let filter = Filter {
             comm: self.comm.into_iter().map(String::into_bytes).collect(),
             pid: self.pid.into_iter().map(Pid).collect(),

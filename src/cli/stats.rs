@@ -18,8 +18,11 @@ use std::path::PathBuf;
 )]
 pub(super) struct StatsArgs {
     /// Measureme profiles or traces, plain or packed (gzip, zstd); several are merged
-    #[arg(value_name = "INPUT", required = true)]
+    #[arg(value_name = "INPUT", required_unless_present = "input")]
     inputs: Vec<PathBuf>,
+    /// An input, too (repeatable)
+    #[arg(short, long, value_name = "FILE")]
+    input: Vec<PathBuf>,
     /// Where to write [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
@@ -75,7 +78,7 @@ impl StatsArgs {
         };
         let preset = self.preset()?;
         let options = StatsOptions {
-            inputs: self.inputs.into_iter().map(InPath::from).collect(),
+            inputs: self.input.into_iter().chain(self.inputs).map(InPath::from).collect(),
             output: self.output.into(),
             preset,
             preset_file: self.preset.filter(|path| path.as_os_str() != "miri"),

@@ -37,6 +37,9 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let keep = if options.look.flame_chart { Keep::EachRow } else { Keep::Sums };
     let profile = load(&options.inputs, keep, &options.load, job, &mut outcome)?;
+    if let Some(why) = outcome.no_samples.take() {
+        return Err(Error::new(why));
+    }
     let before = match &options.before {
         Some((before, difference)) => {
             Some((load(std::slice::from_ref(before), Keep::Sums, &options.load, job, &mut outcome)?, *difference))

@@ -1,10 +1,12 @@
 //! `script`: perf.data → perf script's text; or such a text → the same with names for the frames of JIT code.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Warning};
 use crate::formats::perf_data;
 use crate::formats::perf_script::rewrite::Style;
 use crate::io::{InPath, OutPath, Output, Run, Stream};
-use crate::pipeline::open::{Input, Looked};
+use crate::pipeline::any::why_no_samples;
+use crate::pipeline::mistaken;
+use crate::pipeline::open::{self, Input, Looked};
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
 use crate::pipeline::script_text::{self, FilterOptions};
@@ -50,6 +52,11 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     };
     let mut output = Output::create(&options.output, &run)?;
     let loaded = recording::load(&input, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
+    if loaded.samples.rows.is_empty() {
+        let RecordingOptions { filter, event, .. } = &options.recording;
+        let why = why_no_samples(std::slice::from_ref(&options.input), filter, !event.is_empty(), job);
+        outcome.warnings.push(Warning::new(why));
+    }
     write_text(&mut output, |out| recording::write_text(&loaded, options.text, job, out))?;
     output.commit()?;
     Ok(outcome)
@@ -71,8 +78,12 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
         return file.into_whole().map(ScriptInput::Recording);
     }
     let mut stream = file.into_stream()?;
-    match perf_data::sniff(stream.peek(HEAD)?) {
+    let head = stream.peek(HEAD)?;
+    match perf_data::sniff(head) {
         true => Input::spooled(stream).map(ScriptInput::Recording),
+        false if head.is_empty() => Err(open::empty(path)),
+        // A text has none; whatever else it holds, it is passed on.
+        false if head.contains(&0) => Err(mistaken::refused(head)),
         false => Ok(ScriptInput::Text(stream, progress)),
     }
 }

@@ -19,6 +19,14 @@ pub struct Entry<'data> {
     pub name: &'data [u8],
 }
 
+/// Whether these first bytes are those of a perf map: nearly all lines tell of start, size and name.
+pub fn sniff(head: &[u8]) -> bool {
+    // The last line may be cut.
+    let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
+    let (entries, skipped) = read(whole);
+    !entries.is_empty() && skipped.count() * 10 <= entries.len() as u64
+}
+
 /// Reads all lines in order; those that are no entries are counted.
 pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
     let mut skipped = Skipped::new("line");

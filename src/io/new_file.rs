@@ -35,9 +35,12 @@ impl NewFile {
             .then(|| rustix::fs::open(directory, flags, Mode::from_raw_mode(mode)).map(File::from));
         let kind = match nameless {
             Some(Ok(file)) => NewFileKind::Nameless(file),
-            _ => NewFileKind::Hidden(
-                Builder::new().prefix(PREFIX).permissions(PermissionsExt::from_mode(mode)).tempfile_in(directory)?,
-            ),
+            _ => {
+                let hidden =
+                    Builder::new().prefix(PREFIX).permissions(PermissionsExt::from_mode(mode)).tempfile_in(directory);
+                // Its name, which the error would tell, is nobody's business.
+                NewFileKind::Hidden(hidden.map_err(|error| io::Error::from(error.kind()))?)
+            }
         };
         Ok(Self { kind, directory: directory.to_owned() })
     }

@@ -3,7 +3,7 @@
 use super::new_file::NewFile;
 use super::run::{OutputPlace, Run};
 use super::target::{self, OutputTarget};
-use super::{OutPath, widen};
+use super::{OutPath, unopened, widen};
 use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -160,7 +160,7 @@ impl Inner {
     fn file(shown: PathBuf, path: PathBuf, run: &Run) -> Result<Self> {
         run.claim(&OutputPlace::named(&path)?)?;
         let new = NewFile::create_in(path.parent().unwrap_or(Path::new("")), 0o666);
-        let new = new.map_err(|error| Error::new("cannot write there").because(error))?;
+        let new = new.map_err(|error| unopened::output(path.parent().unwrap_or(Path::new("")), error))?;
         Ok(Self::File { new: BufWriter::with_capacity(BUFFER, Writing(new)), shown, path })
     }
 }

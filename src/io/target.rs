@@ -4,6 +4,7 @@
 //! that leads to an open descriptor of this process (`/dev/stdout`, `/dev/fd/3`) means that descriptor, with its offset
 //! and its append mode, and not the file behind it.
 
+use super::unopened;
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsStr;
@@ -32,12 +33,14 @@ impl OutputTarget {
     pub(super) fn of(path: &Path) -> Result<Self> {
         let about = fs::metadata(path);
         if about.as_ref().is_ok_and(fs::Metadata::is_dir) {
-            return Err(Error::new("is a directory"));
+            let remedy = format!("name a file in it: -o {}", path.join("FILE").display());
+            return Err(Error::new("is a directory").with_remedy(Some(remedy)));
         }
         if path.as_os_str().as_bytes().ends_with(b"/") {
             return Err(Error::new("is no directory"));
         }
-        let target = follow(path).map_err(|error| Error::new("cannot write there").because(error))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let target = follow(path).map_err(|error| unopened::output(directory, error))?;
         let is_special = about.is_ok_and(|about| !about.is_file());
         Ok(match target {
             Self::File(_) if is_special => Self::Special(path.to_owned()),

@@ -1,7 +1,8 @@
 //! Any input → one [`Profile`]: open, decompress, find the format, read or resolve, filter, merge.
 
 use super::job::{Job, Outcome};
-use super::open::{Opened, shown};
+use super::nothing_left;
+use super::open::{Opened, check_further, shown};
 use super::recording::{self, RecordingOptions};
 use super::script_text;
 use super::sink::{Naming, Sink, Whole};
@@ -64,9 +65,25 @@ pub(crate) fn load_opened(
     whole.check()?;
     keep_events(&mut whole, &options.event)?;
     if whole.series.iter().all(|series| series.rows.is_empty()) {
-        outcome.warnings.push(Warning::new("no samples: none was recorded, or the filters leave none"));
+        let why = why_no_samples(inputs, &options.filter, !options.event.is_empty(), job);
+        outcome.warnings.push(Warning::new(&why));
+        outcome.no_samples = Some(why);
     }
     Ok(whole)
+}
+
+/// Why inputs have no samples. If it is for a filter, they are read once more to tell what it could leave.
+pub(crate) fn why_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool, job: &Job) -> String {
+    nothing_left::why(filter, by_event, || {
+        let again = |input: &InPath| matches!(input, InPath::Path(path) if path.is_file() || path.is_dir());
+        if !inputs.iter().all(again) {
+            return None;
+        }
+        let mut options = LoadOptions { by_cpu: !filter.cpu.is_empty(), max_stack: Some(1), ..LoadOptions::default() };
+        options.symbols.inlines = false;
+        let keep = if filter.asks_time() { Keep::EachRow } else { Keep::Sums };
+        load(inputs, keep, &options, job, &mut Outcome::default()).ok()
+    })
 }
 
 /// Reads one input after the other and pushes its rows into a sink.
@@ -88,6 +105,7 @@ fn run_opened(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
+    check_further(inputs)?;
     for path in inputs {
         let opened = first.take().map_or_else(|| Opened::open(path), Ok);
         let pushed = opened.and_then(|opened| run_one(opened, path, options, sink, job, outcome));
@@ -196,12 +214,9 @@ fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }
-    let names: Vec<String> = profile.series.iter().map(|series| series.name.clone()).collect();
+    let names: Vec<&str> = profile.series.iter().map(|series| series.name.as_str()).collect();
+    recording::check_events(&names, wanted)?;
     let is = |name: &str, wanted: &str| name == wanted || name.split(':').next() == Some(wanted);
-    if let Some(missing) = wanted.iter().find(|wanted| !names.iter().any(|name| is(name, wanted))) {
-        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return Err(Error::usage(format!("no event is called {missing}; the input has: {known}")));
-    }
     profile.series.retain(|series| wanted.iter().any(|wanted| is(&series.name, wanted)));
     Ok(())
 }

@@ -30,4 +30,6 @@ pub struct Outcome {
     pub summary: Vec<String>,
     /// Whether something was found that the caller asked to be told by the exit status.
     pub found: bool,
+    /// Why there were no samples, if there were none.
+    pub no_samples: Option<String>,
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`open`] | opens an input, takes off what it is packed in, finds its format |
 //! | [`any`] | any input → rows of stacks, pushed into a sink |
+//! | `mistaken`, `nothing_left` | what was meant by an input that is no profile, or by a filter that leaves nothing |
 //! | [`sink`] | what a job does with rows: sums, order of time, batches |
 //! | [`recording`] | perf.data → samples whose addresses have names |
 //! | [`script_text`] | perf script's text → the same text with names |
@@ -13,6 +14,8 @@
 
 pub mod any;
 mod job;
+pub(crate) mod mistaken;
+mod nothing_left;
 pub mod open;
 pub(crate) mod outputs;
 pub(crate) mod progress;

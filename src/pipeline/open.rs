@@ -1,8 +1,9 @@
 //! Opens an input, takes off what it is packed in (gzip, zstd, by magic), and finds its format by its content.
 
+use super::mistaken;
 use crate::error::{Error, Result};
-use crate::formats::format::{Format, Read as How};
-use crate::formats::{FORMATS, detect, unread};
+use crate::formats::format::Format;
+use crate::formats::{detect, unread};
 use crate::io::{self, Bytes, InPath, Stream};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
@@ -65,7 +66,8 @@ impl Input {
 
     /// What was read and unpacked already.
     fn of(bytes: Bytes) -> Result<Self> {
-        let format = detect(&bytes[..bytes.len().min(HEAD)]).ok_or_else(|| unknown(&bytes))?;
+        let head = &bytes[..bytes.len().min(HEAD)];
+        let format = detect(head).ok_or_else(|| mistaken::refused(head))?;
         Ok(Self { bytes, file: None, format, streams: None })
     }
 }
@@ -76,7 +78,8 @@ fn no_recording(path: &Path) -> Error {
     let names: Vec<_> = names.collect();
     match unread::known_directory(names.iter().map(|name| name.as_encoded_bytes())) {
         Some(known) => Error::new(format!("is {}, which is not read: {}", known.name, known.remedy)),
-        None => Error::new("is a directory, and not a recording's: it has no file called data"),
+        None => Error::new("is a directory, and not a recording's: it has no file called data")
+            .with_remedy(mistaken::directory(path)),
     }
 }
 
@@ -106,8 +109,8 @@ pub(crate) struct LookedFile {
     stream: Stream,
     /// The file behind the stream, if it is a regular one that stood at its start.
     regular: Option<File>,
-    /// Whether it can be opened again by its path.
-    has_path: bool,
+    /// What it is called by.
+    path: InPath,
 }
 
 impl Looked {
@@ -126,8 +129,7 @@ impl Looked {
         };
         let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
         let regular = if at_start { Some(file.try_clone()?) } else { None };
-        let has_path = at_start && *path != InPath::Stdin;
-        Ok(Self::File(LookedFile { stream: Stream::new(wrap(file)), regular, has_path }))
+        Ok(Self::File(LookedFile { stream: Stream::new(wrap(file)), regular, path: path.clone() }))
     }
 }
 
@@ -135,6 +137,10 @@ impl LookedFile {
     /// The first bytes as they are, which stay to be read; of a slow pipe, what it has given.
     pub(crate) fn peek(&mut self, most: usize) -> Result<&[u8]> {
         self.stream.peek(most)
+    }
+
+    fn can_be_opened_again(&self) -> bool {
+        self.regular.is_some() && self.path != InPath::Stdin
     }
 
     /// What is inside of what it is packed in, to be read once; as it is, if it is not packed.
@@ -149,7 +155,13 @@ impl LookedFile {
 
     /// The whole of it, unpacked.
     pub(crate) fn into_whole(self) -> Result<Input> {
-        let Some(file) = self.regular else { return Input::of(unpack(io::spool(self.stream)?)?) };
+        let Some(file) = self.regular else {
+            let bytes = unpack(io::spool(self.stream)?)?;
+            return if bytes.is_empty() { Err(empty(&self.path)) } else { Input::of(bytes) };
+        };
+        if file.metadata()?.len() == 0 {
+            return Err(empty(&self.path));
+        }
         let packed = io::map_open_file(file.try_clone()?)?;
         let packed_len = packed.len();
         let input = Input::of(unpack(packed)?)?;
@@ -203,7 +215,7 @@ impl Opened {
         let (wrappings, start) = look_inside(looked.stream.peek_all(HEAD)?);
         match detect(&start) {
             Some(format) if format.read.is_streamed() => {
-                let plain = wrappings.is_empty() && looked.has_path;
+                let plain = wrappings.is_empty() && looked.can_be_opened_again();
                 Ok(Self::Stream { reader: unwrap(looked.stream.into_reader(), &wrappings)?, format, plain })
             }
             _ => looked.into_whole().map(Self::Whole),
@@ -255,21 +267,14 @@ fn unwrap(mut reader: Box<dyn Read + Send>, wrappings: &[Wrapping]) -> Result<Bo
     Ok(reader)
 }
 
-fn unknown(bytes: &[u8]) -> Error {
-    let bytes = &bytes[..bytes.len().min(HEAD)];
-    if bytes.is_empty() {
-        return Error::new("is empty");
-    }
-    if let Some(known) = unread::known(bytes) {
-        return Error::new(format!("is {}, which is not read: {}", known.name, known.remedy));
-    }
-    Error::new(format!("is none of the formats that can be read: {}", readable()))
-}
-
-/// The names of all formats that can be read, for a message.
-fn readable() -> String {
-    let readable = FORMATS.iter().filter(|format| !matches!(format.read, How::No));
-    readable.map(|format| format.name).collect::<Vec<_>>().join(", ")
+/// An input without a byte.
+pub(crate) fn empty(path: &InPath) -> Error {
+    let remedy = match path {
+        InPath::Stdin if Path::new("perf.data").exists() => Some("to read the perf.data that is here: -i perf.data"),
+        InPath::Stdin => None,
+        InPath::Path(_) => Some("whoever wrote it was stopped before there was anything, or its disk is full"),
+    };
+    Error::new("is empty").with_remedy(remedy.map(str::to_owned))
 }
 
 /// What is inside of what bytes are packed in; the bytes themselves if they are not packed.
@@ -289,6 +294,35 @@ fn unpack_zstd(bytes: &[u8]) -> Result<Bytes> {
     let decoder = zstd::stream::read::Decoder::with_buffer(bytes);
     let spooled = decoder.map_err(Error::from).and_then(io::spool);
     spooled.map_err(|error| Error::new("cannot decompress (zstd)").because(error))
+}
+
+/// Looks whether all inputs but the first can be inputs at all, before the first is worked on: the last word of a
+/// command is easily meant to be its output.
+pub(crate) fn check_further(inputs: &[InPath]) -> Result<()> {
+    let further = inputs.iter().skip(1).filter_map(|input| match input {
+        InPath::Path(path) => Some(path),
+        InPath::Stdin => None,
+    });
+    for path in further {
+        check_one(path).map_err(|error| error.in_file(path))?;
+    }
+    Ok(())
+}
+
+fn check_one(path: &Path) -> Result<()> {
+    if path.is_file() {
+        let mut head = Vec::new();
+        let file = File::open(path).map_err(|error| io::cannot_open(path, error))?;
+        file.take(HEAD as u64).read_to_end(&mut head)?;
+        let packed = wrapping(&head).is_some();
+        return if packed || detect(&head).is_some() { Ok(()) } else { Err(mistaken::refused(&head)) };
+    }
+    let written = path.extension().is_some_and(|extension| mistaken::WRITTEN.iter().any(|known| extension == *known));
+    if written && !path.exists() {
+        let remedy = format!("to write it, say -o {}", path.display());
+        return Err(Error::new("is to be read, and is not there").with_remedy(Some(remedy)));
+    }
+    if path.exists() { Ok(()) } else { io::map_file(path).map(|_| ()) }
 }
 
 /// How an input is called in messages.

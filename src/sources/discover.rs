@@ -16,7 +16,7 @@ use super::account::{Account, Kind, SourceState};
 use super::options::{GivenFile, SourceOptions, outer_pid};
 use super::trust::{self, Named};
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::formats::jitdump;
+use crate::formats::{jitdump, perf_map};
 use crate::io::Bytes;
 use crate::model::process::{Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
@@ -71,6 +71,18 @@ pub fn find(processes: &Processes, options: &SourceOptions, beside: Option<&Path
     finder.by_number();
     finder.placed();
     finder.found
+}
+
+/// What a file is that was named as the one kind and is of the other.
+fn other_kind(kind: Kind, bytes: &[u8]) -> Option<&'static str> {
+    let head = &bytes[..bytes.len().min(4096)];
+    match kind {
+        Kind::PerfMap if jitdump::sniff(head) => Some("is a jitdump, and no perf map: name it by --jitdump"),
+        Kind::JitDump if !jitdump::sniff(head) && perf_map::sniff(head) => {
+            Some("is a perf map, and no jitdump: name it by --perf-map")
+        }
+        _ => None,
+    }
 }
 
 struct Finder<'a> {
@@ -206,6 +218,9 @@ impl Finder<'_> {
 
     fn user_file(&mut self, given: &GivenFile, kind: Kind, bytes: Bytes) {
         let path = &given.path;
+        if let Some(other) = other_kind(kind, &bytes) {
+            return self.refused(path, kind, Pid(-1), Error::new(other));
+        }
         let by_header = || jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid));
         let inner = inner_pid(path).or_else(|| if kind == Kind::JitDump { by_header() } else { None });
         let only = || match self.jit_processes()[..] {

@@ -16,9 +16,10 @@ pub use options::CallgrindOptions;
 
 use crate::error::{Error, Result};
 use crate::formats::callgrind::sniff;
+use crate::formats::detect;
 use crate::formats::valgrind_text;
-use crate::io::{Run, open_rewindable};
-use crate::pipeline::{Job, Outcome};
+use crate::io::{InPath, Run, open_rewindable};
+use crate::pipeline::{Job, Outcome, mistaken, open};
 use std::io::Read;
 use std::path::Path;
 
@@ -34,13 +35,24 @@ pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
         }
         match valgrind_text::sniff(&head) {
             Some(report) => reports::run(report, &file, &head, options, &run, job),
-            None => {
-                Err(Error::new("is neither a callgrind file nor a report of massif, DHAT, memcheck, helgrind or DRD"))
-            }
+            None => Err(unknown(&head, &options.input)),
         }
     });
     let shown = options.path().unwrap_or(Path::new("(standard input)"));
     result.map_err(|error| error.in_file(shown))
+}
+
+/// What is said of an input that is none of valgrind's.
+fn unknown(head: &[u8], input: &InPath) -> Error {
+    if head.is_empty() {
+        return open::empty(input);
+    }
+    let neither = "is neither a callgrind file nor a report of massif, DHAT, memcheck, helgrind or DRD";
+    let remedy = match detect(head) {
+        Some(format) => format!("it is {}: {}", format.name, format.about),
+        None => mistaken::refused(head).to_string(),
+    };
+    Error::new(neither).with_remedy(Some(remedy))
 }
 
 /// Enough for the headers of all reports.

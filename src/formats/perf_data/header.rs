@@ -89,6 +89,10 @@ impl Header {
         if size < FILE_HEADER {
             return Err(Error::new(format!("header size is {size}: neither 16 (pipe) nor 104 and more (file)")).at(8));
         }
+        if (head.len() as u64) < FILE_HEADER {
+            let why = format!("the file is cut: it has {} bytes, its header {FILE_HEADER}; record again", head.len());
+            return Err(Error::new(why).at(head.len() as u64));
+        }
         let attr_entry_size = cursor.u64("attr size")?;
         let attrs = FileSection::parse(&mut cursor, "attrs section")?;
         let data = FileSection::parse(&mut cursor, "data section")?;
@@ -189,7 +193,7 @@ mod tests {
         head.extend(40u64.to_le_bytes());
         assert_eq!(error(&head), "at byte 0x8: header size is 40: neither 16 (pipe) nor 104 and more (file)");
         head[8] = 104;
-        assert_eq!(error(&head), "at byte 0x10: attr size needs 8 bytes, 0 are left");
+        assert_eq!(error(&head), "at byte 0x10: the file is cut: it has 16 bytes, its header 104; record again");
         head[8] = 16;
         assert_eq!(Header::parse(&head).unwrap().form, Form::Pipe);
     }

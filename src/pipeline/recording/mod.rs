@@ -30,7 +30,7 @@ pub(crate) use locator::FrameLocation;
 pub(crate) use memory::Memory;
 pub(crate) use named::Named;
 pub use options::RecordingOptions;
-pub(crate) use resolution::Resolution;
+pub(crate) use resolution::{Resolution, check_events};
 pub(crate) use samples::{Samples, StackEnd};
 pub(crate) use streams::Streams;
 pub(crate) use survey::Survey;
@@ -69,6 +69,10 @@ pub(crate) fn load(
 ) -> Result<Loaded> {
     let warnings = &mut outcome.warnings;
     let streams = Streams::open(input, path, warnings)?;
+    check_events(
+        &streams.recording.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(),
+        &options.event,
+    )?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
     let memory = Memory::find(&survey, options, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);

@@ -8,7 +8,7 @@ use super::options::RecordingOptions;
 use super::profile::Tables;
 use super::samples::{Context, Reading, Samples};
 use super::survey::Survey;
-use crate::error::{Result, Warnings};
+use crate::error::{Error, Result, Warnings};
 use crate::formats::perf_data::Recording;
 use crate::model::Nanos;
 use crate::model::abi::EM_X86_64;
@@ -172,9 +172,22 @@ fn origin(account: &Account) -> Origin {
     Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid) }
 }
 
+/// Whether an event is meant by a name: with or without its modifiers.
+fn is_called(event: &str, name: &str) -> bool {
+    event == name || event.split(':').next() == Some(name)
+}
+
+/// Refuses a name that means no event.
+pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
+    let Some(missing) = names.iter().find(|name| !events.iter().any(|event| is_called(event, name))) else {
+        return Ok(());
+    };
+    let known = if events.is_empty() { "none".to_owned() } else { events.join(", ") };
+    Err(Error::usage(format!("no event is called {missing}; the input has: {known}")))
+}
+
 /// Which events count.
 fn wanted(recording: &Recording, names: &[String]) -> Vec<bool> {
-    let is = |event: &str, name: &str| event == name || event.split(':').next() == Some(name);
-    let counts = |event: &str| names.is_empty() || names.iter().any(|name| is(event, name));
+    let counts = |event: &str| names.is_empty() || names.iter().any(|name| is_called(event, name));
     recording.events.iter().map(|event| counts(&event.name)).collect()
 }

@@ -4,7 +4,8 @@
 //! unlinked temporary file first, in the order in which they stand (a directory's streams one after the other: it
 //! has no rounds, readers sort them).
 
-use crate::error::{Result, Warnings};
+use crate::error::{Error, Result, Warnings};
+use crate::formats::format::{Format, Read};
 use crate::formats::perf_data::{Feature, Form, Recording};
 use crate::io::{self, Bytes, InPath};
 use crate::pipeline::open::{self, shown};
@@ -32,6 +33,13 @@ pub(in crate::commands::inject) struct PlainRecording {
     pub(in crate::commands::inject) was: Option<String>,
 }
 
+/// What is said of an input whose addresses nobody has to look up.
+fn refused(format: &Format) -> Error {
+    let instead = format.rewriter.map(|command| format!("`jitgraft {command}` names the code in such a file"));
+    let what = format!("is {}, and no recording (perf.data), which inject rewrites", format.name);
+    Error::new(what).with_remedy(instead)
+}
+
 impl PlainRecording {
     /// Opens it.
     pub(in crate::commands::inject) fn open(path: &InPath, warnings: &mut Warnings) -> Result<Self> {
@@ -43,7 +51,10 @@ impl PlainRecording {
     }
 
     fn open_shown(path: &InPath, shown: PathBuf, warnings: &mut Warnings) -> Result<Self> {
-        let open::Input { bytes, file, streams, .. } = open::Input::open(path)?;
+        let open::Input { bytes, file, streams, format } = open::Input::open(path)?;
+        if !matches!(format.read, Read::Addresses) {
+            return Err(refused(format));
+        }
         let recording = Recording::parse(&bytes, warnings)?;
         let mut input = Self { recording, bytes, plain: None, file, auxtrace: Vec::new(), shown, was: None };
         let own = RecordBytes { bytes: input.records(), base: input.base() };

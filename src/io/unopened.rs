@@ -1,0 +1,122 @@
+//! Why a file cannot be opened or made, and what helps.
+
+use crate::error::Error;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// An input that could not be opened.
+pub(crate) fn input(path: &Path, error: io::Error) -> Error {
+    let remedy = match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => meant(path),
+        ErrorKind::PermissionDenied => refused(path, "sudo chown $USER FILE, or run this with sudo"),
+        _ => None,
+    };
+    Error::new("cannot open").because(error).with_remedy(remedy).in_file(path)
+}
+
+/// An output that could not be made in its directory.
+pub(super) fn output(directory: &Path, error: io::Error) -> Error {
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let shown = directory.display();
+    let remedy = match error.kind() {
+        ErrorKind::NotFound => Some(format!("there is no directory {shown}: mkdir -p {shown}")),
+        ErrorKind::PermissionDenied => refused(directory, "choose another directory (-o FILE)"),
+        _ => None,
+    };
+    Error::new("cannot write there").because(error).with_remedy(remedy)
+}
+
+/// What may have been meant by the name of a file that is not there.
+fn meant(path: &Path) -> Option<String> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = parent.unwrap_or(Path::new("."));
+    if !directory.is_dir() {
+        return Some(format!("there is no directory {}", directory.display()));
+    }
+    let name = path.file_name()?.to_str()?;
+    if let Some(near) = nearest(name, names_in(directory)) {
+        return Some(format!("there is {}", path.with_file_name(near).display()));
+    }
+    (name == "perf.data").then(|| "make one (perf record -g -- PROGRAM), or say where it is (-i FILE)".to_owned())
+}
+
+/// So many names of a directory are looked at: more are nobody's working directory.
+const NAMES: usize = 10_000;
+
+fn names_in(directory: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().take(NAMES);
+    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+}
+
+/// The name that is most like another one, if any is much like it: it differs in few letters, or goes on behind it.
+fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
+    let far = |other: &String| match other.strip_prefix(name) {
+        Some(_) => 1,
+        None => distance(name, other),
+    };
+    let near = names.map(|other| (far(&other), other)).filter(|(far, _)| *far <= (name.len() / 3).min(2));
+    near.min().map(|(_, other)| other)
+}
+
+/// How many letters must be put in, left out or changed to make one name of another (Levenshtein's distance).
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (at, letter) in from.chars().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], at + 1);
+        for (column, other) in to.iter().enumerate() {
+            let changed = corner + usize::from(letter != *other);
+            corner = row[column + 1];
+            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+/// Whose the file is, or the directory on the way to it, that we may not open.
+fn refused(path: &Path, instead: &str) -> Option<String> {
+    let ancestors = path.ancestors().filter(|path| !path.as_os_str().is_empty());
+    let (there, about) = ancestors.filter_map(|path| Some((path, fs::metadata(path).ok()?))).next()?;
+    let (owner, us) = (user(about.uid()), user(rustix::process::geteuid().as_raw()));
+    let what = if there == path { "it".to_owned() } else { there.display().to_string() };
+    let mode = about.mode() & 0o7777;
+    Some(format!("{what} belongs to {owner} (mode {mode:04o}) and this is run by {us}: {instead}"))
+}
+
+/// A user's name, or number if it has none here.
+fn user(uid: u32) -> String {
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| format!("user {uid}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_near_that_differ_in_few_letters_or_go_on() {
+        let here = ["perf.data.old", "perf.dta", "app.folded", "x"];
+        let near = |name| nearest(name, here.iter().map(|name| (*name).to_owned()));
+        assert_eq!(near("perf.data").as_deref(), Some("perf.data.old"));
+        assert_eq!(near("perf.dat").as_deref(), Some("perf.data.old"));
+        assert_eq!(near("pref.dta").as_deref(), Some("perf.dta"));
+        assert_eq!(near("app.fodled").as_deref(), Some("app.folded"));
+        assert_eq!(near("y"), None);
+        assert_eq!(near("something.else"), None);
+    }
+
+    #[test]
+    fn letters_that_differ_are_counted() {
+        let cases = [("", "", 0), ("", "ab", 2), ("kitten", "sitting", 3), ("perf", "pref", 2), ("a", "a", 0)];
+        for (from, to, count) in cases {
+            assert_eq!((distance(from, to), distance(to, from)), (count, count), "{from} {to}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Inputs that are no profiles, but are taken for one: what they are, and what was meant.
+
+use crate::error::Error;
+use crate::formats::FORMATS;
+use crate::formats::format::Read;
+use crate::formats::{jitdump, perf_map, unread};
+use std::path::Path;
+
+/// What an input is that no format knows, by its first bytes, and what helps; `None` if it is nothing known.
+fn what(head: &[u8]) -> Option<&'static str> {
+    KNOWN.iter().find(|(is, _)| is(head)).map(|(_, what)| *what)
+}
+
+/// What files are called that are written, rather than read.
+pub(crate) const WRITTEN: &[&str] = &["svg", "html", "json", "folded", "txt", "csv", "gz", "pb"];
+
+/// What is said of an input that no format knows, by its first bytes.
+pub(crate) fn refused(head: &[u8]) -> Error {
+    if head.is_empty() {
+        return Error::new("is empty");
+    }
+    if let Some(known) = unread::known(head) {
+        return Error::new(format!("is {}, which is not read: {}", known.name, known.remedy));
+    }
+    let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No)).map(|format| format.name);
+    let general = || format!("is none of the formats that can be read: {}", readable.collect::<Vec<_>>().join(", "));
+    Error::new(what(head).map_or_else(general, str::to_owned))
+}
+
+/// How a file is told, and what is said of it.
+type Known = (fn(&[u8]) -> bool, &'static str);
+
+const KNOWN: &[Known] = &[
+    (
+        jitdump::sniff,
+        "is a jitdump: it names code and holds no samples; give the recording it belongs to (perf.data), and this file \
+         by --jitdump",
+    ),
+    (
+        perf_map::sniff,
+        "is a perf map: it names code and holds no samples; give the recording it belongs to (perf.data), and this file \
+         by --perf-map",
+    ),
+    (|head| head.starts_with(b"PERFFILE"), "is perf.data of a version that is not known: perf script prints it"),
+    (|head| elf_type(head) == Some(ET_CORE), "is a core dump: a profile is made by perf record -g -- PROGRAM"),
+    (
+        |head| head.starts_with(b"\x7fELF"),
+        "is a program or library (ELF), no profile of one: perf record -g -- PROGRAM makes perf.data",
+    ),
+    (
+        |head| begins(head, b"<svg") || begins(head, b"<?xml") && contains(head, b"<svg"),
+        "is a picture (SVG): give the profile that it was drawn from; the file to write is named by -o",
+    ),
+    (
+        |head| begins(head, b"<!doctype html") || begins(head, b"<html"),
+        "is a page (HTML): give the profile that it was made from; the file to write is named by -o",
+    ),
+    (
+        |head| head.get(257..262) == Some(b"ustar"),
+        "is an archive (tar): unpack it (tar xf), and give the profile in it; what perf archive makes belongs into ~/.debug",
+    ),
+    (|head| head.starts_with(b"PK\x03\x04"), "is an archive (zip): unpack it, and give the profile in it"),
+    (|head| head.starts_with(b"\xfd7zXZ\0"), "is packed by xz: unpack it (xz -d); gzip and zstd are unpacked here"),
+    (|head| head.starts_with(b"BZh"), "is packed by bzip2: unpack it (bzip2 -d); gzip and zstd are unpacked here"),
+    (
+        is_perf_report,
+        "is the text of perf report, which has sums and no stacks: give perf.data itself, or the text of perf script",
+    ),
+    (
+        |head| contains(head, b"Performance counter stats for"),
+        "is the text of perf stat, which has counts and no stacks: perf record -g -- PROGRAM makes perf.data",
+    ),
+    (
+        |head| begins(head, b"{") || begins(head, b"["),
+        "is JSON of none of the tools whose profiles are read: see jitgraft formats",
+    ),
+];
+
+/// `ET_CORE` of <elf.h>.
+const ET_CORE: u8 = 4;
+
+/// The low byte of `e_type`, in either byte order: all types that matter are small.
+fn elf_type(head: &[u8]) -> Option<u8> {
+    let is_big = *head.strip_prefix(b"\x7fELF")?.get(1)? == 2;
+    head.get(if is_big { 17 } else { 16 }).copied()
+}
+
+fn is_perf_report(head: &[u8]) -> bool {
+    begins(head, b"# To display the perf.data header info") || contains(head, b"# Overhead ")
+}
+
+/// Whether it begins so, after blanks, whatever the case.
+fn begins(head: &[u8], with: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    head.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
+}
+
+fn contains(head: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(&head[..head.len().min(4096)], part).is_some()
+}
+
+/// What may have been meant by a directory that is no recording's.
+pub(crate) fn directory(path: &Path) -> Option<String> {
+    let inside = path.join("perf.data");
+    inside.exists().then(|| format!("it holds one: {}", inside.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_told_by_their_beginnings() {
+        let mut tar = vec![0; 512];
+        tar[257..262].copy_from_slice(b"ustar");
+        let cases: [(&[u8], &str); 12] = [
+            (b"7f00 40 f\n7f40 20 LazyCompile:*g a.js:1\n7f80 1", "is a perf map"),
+            (b"PERFFILE", "perf.data of a version"),
+            (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0", "is a core dump"),
+            (b"\x7fELF\x01\x02\x01\0\0\0\0\0\0\0\0\0\0\x03", "is a program or library"),
+            (b"<?xml version=\"1.0\"?><!DOCTYPE svg><svg>", "is a picture"),
+            (b"\n<!DOCTYPE HTML><html>", "is a page"),
+            (&tar, "is an archive (tar)"),
+            (b"\xfd7zXZ\0\0", "xz -d"),
+            (b"# Samples: 4\n# Overhead  Command", "text of perf report"),
+            (b"\n Performance counter stats for 'true':", "text of perf stat"),
+            (b"{\"a\": 1}", "is JSON"),
+            (b"[1]", "is JSON"),
+        ];
+        for (head, said) in cases {
+            let what = what(head).unwrap_or("nothing known");
+            assert!(what.contains(said), "{said}: {what}");
+        }
+        for other in [&b""[..], b"hello", b"a;b 3\n", b"\x7fEL", b"<xml>"] {
+            assert_eq!(what(other), None, "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Filters that leave no samples: what there is instead.
+
+use crate::model::Nanos;
+use crate::model::filter::Filter;
+use crate::model::printable::printable;
+use crate::model::stacks::{Profile, Track};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// So many of each sort are told, those with the most samples first.
+const SHOWN: usize = 8;
+
+/// Why there are no samples. `unfiltered` gives all samples, as far as the filters look at them, if the inputs can be
+/// read again.
+pub(super) fn why(filter: &Filter, by_event: bool, unfiltered: impl FnOnce() -> Option<Profile>) -> String {
+    if *filter == Filter::default() && !by_event {
+        return "no samples: none was recorded".to_owned();
+    }
+    let told = unfiltered().map(|profile| alternatives(&profile, filter)).unwrap_or_default();
+    if told.is_empty() {
+        return "no samples: none was recorded, or the filters leave none".to_owned();
+    }
+    format!("no samples: the filters leave none; {}", told.join("; "))
+}
+
+fn alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
+    let text = |comm: &[u8]| printable(comm).into_owned();
+    let who = |track: &Track, number: i32| format!("{number} ({})", text(&track.comm));
+    let asked = [
+        ("--comm", filter.comm.is_empty(), listed(profile, |track| Some(text(&track.comm)))),
+        ("--pid", filter.pid.is_empty(), listed(profile, |track| Some(who(track, track.pid?.0)))),
+        ("--tid", filter.tid.is_empty(), listed(profile, |track| Some(who(track, track.tid?.0)))),
+        ("--cpu", filter.cpu.is_empty(), listed(profile, |track| Some(track.cpu?.to_string()))),
+        ("--time", filter.time.is_empty(), times(profile)),
+    ];
+    let asked = asked.into_iter().filter(|(_, unused, _)| !unused);
+    let untold = || "is nothing: the samples do not tell it".to_owned();
+    asked.map(|(flag, _, there)| format!("{flag}: there {}", there.unwrap_or_else(untold))).collect()
+}
+
+/// What the samples have of one sort, the most frequent first.
+fn listed(profile: &Profile, of: impl Fn(&Track) -> Option<String>) -> Option<String> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for row in profile.series.iter().flat_map(|series| &series.rows) {
+        let Some(value) = of(profile.track_of(row.track)) else { continue };
+        *counts.entry(value).or_default() += row.count;
+    }
+    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| Reverse(*count));
+    let shown: Vec<&str> = counts.iter().take(SHOWN).map(|(value, _)| value.as_str()).collect();
+    let more = match counts.len().checked_sub(SHOWN) {
+        None | Some(0) => String::new(),
+        Some(more) => format!(" and {more} more"),
+    };
+    let is = if counts.len() == 1 { "is" } else { "are" };
+    (!shown.is_empty()).then(|| format!("{is} {}{more}", shown.join(", ")))
+}
+
+/// From when to when there are samples.
+fn times(profile: &Profile) -> Option<String> {
+    let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
+    let (first, last) = times.fold((Nanos(u64::MAX), Nanos(0)), |(a, b), time| (a.min(time), b.max(time)));
+    let seconds = |Nanos(time): Nanos| format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000);
+    (first <= last).then(|| format!("are samples from {} to {} seconds", seconds(first), seconds(last)))
+}
