@@ -158,7 +158,8 @@ fn the_report_in_three_layouts() {
 fn a_difference_is_drawn_against_another_input() {
     let dir = Dir::new();
     let (before, after) = (dir.write("before", STACKS), dir.write("after", "main;f 3\nmain;f;g 1\n"));
-    let svg = stdout(&jitgraft(&["flamegraph", "--diff", before.to_str().unwrap()], &[&after]));
+    let args = ["flamegraph", "--style", "inferno", "--diff", before.to_str().unwrap()];
+    let svg = stdout(&jitgraft(&args, &[&after]));
     assert!(svg.contains("g (1 samples, 25.00%; -75.00%)"), "{svg}");
 }
 

@@ -29,6 +29,7 @@ fn arguments(kind: &str) -> Vec<&str> {
         "report" => vec!["report"],
         "script" => vec!["script"],
         "flamegraph" => vec!["flamegraph", "--pretty-xml", "--no-javascript"],
+        "svg" => vec!["flamegraph", "--no-javascript"],
         format => vec!["export", "--to", format],
     }
 }

@@ -7,6 +7,7 @@ use crate::formats::format::{Detail, Format, WriteOptions};
 use crate::io::{InPath, OutPath};
 use crate::model::label::{Annotate, By};
 use crate::pipeline::any::LoadOptions;
+use crate::pipeline::sink::Naming;
 use clap::{Args, ValueEnum};
 
 /// What to read, where to write, and how stacks become lines or boxes.
@@ -53,9 +54,16 @@ impl Convert {
 
 impl ConvertArgs {
     pub(super) fn checked(self) -> Convert {
+        self.checked_with(Naming::default())
+    }
+
+    /// The same, with names of JIT code written so where nothing is asked for.
+    pub(super) fn checked_with(self, usual: Naming) -> Convert {
+        let jit_names = self.input.naming(usual);
         let (by, annotate) = (self.spelling.by(), self.spelling.annotate());
         let detail = if annotate.addrs { Detail::Addresses } else { Detail::Names };
         let (inputs, load) = self.input.checked(detail, by == By::Cpu);
+        let load = LoadOptions { jit_names, ..load };
         let write = WriteOptions { weight: self.weight.weight(), by, annotate, ..WriteOptions::default() };
         Convert { inputs, output: self.output.into(), load, write }
     }

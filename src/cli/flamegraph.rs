@@ -2,11 +2,13 @@
 
 use super::convert::{Convert, ConvertArgs};
 use crate::commands::flamegraph::{self, FlamegraphOptions};
-use crate::error::Result;
-use crate::formats::flamegraph::{Difference, Look};
+use crate::error::{Error, Result};
+use crate::formats::flamegraph::{Cut, Difference, Look, Style};
+use crate::model::jit_names::JitNames;
+use crate::pipeline::sink::Naming;
 use crate::pipeline::{Job, Outcome};
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use inferno::flamegraph::Palette;
 use inferno::flamegraph::color::{BackgroundColor, Color, SearchColor, StrokeColor, parse_hex_color};
 use std::path::PathBuf;
@@ -14,14 +16,15 @@ use std::path::PathBuf;
 /// Flags of `flamegraph`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft flamegraph perf.data -o flame.svg\n  \
-    jitgraft flamegraph --colors js --annotate jit,kernel --title 'tsc' perf.data -o flame.svg\n  \
-    jitgraft flamegraph --diff before.data after.data -o diff.svg")]
+    jitgraft flamegraph --flamechart --title 'tsc' perf.data -o chart.svg\n  \
+    jitgraft flamegraph --diff before.data after.data -o diff.svg\n  \
+    jitgraft flamegraph --colors js --annotate jit,kernel perf.data -o inferno.svg")]
 pub(super) struct FlamegraphArgs {
     #[command(flatten)]
     convert: ConvertArgs,
     #[command(flatten)]
     look: LookArgs,
-    /// Colour by the difference from this profile: red is more, blue is less
+    /// Colour by the difference from this profile: red is more, blue is less, by more than chance
     #[arg(long, value_name = "BEFORE", help_heading = "Differences")]
     diff: Option<PathBuf>,
     /// Scale the profile before to the sum of the one after
@@ -38,38 +41,42 @@ pub(super) struct FlamegraphArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What it looks like")]
 struct LookArgs {
-    /// The title
+    /// Whose page: our own, or the one that inferno-flamegraph makes of the same folded stacks [default: page;
+    /// inferno with one of the flags that are only for that]
+    #[arg(long, value_enum, value_name = "STYLE")]
+    style: Option<StyleName>,
+    /// The title [default: the command that was recorded]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// A second line below the title
+    /// The second line below the title [default: event, amount, samples and time]
     #[arg(long, value_name = "TEXT")]
     subtitle: Option<String>,
     /// Notes kept in the file
     #[arg(long, value_name = "TEXT")]
     notes: Option<String>,
-    /// The palette; java, js, perl, python and rust go by what a name tells of its code (see --annotate)
-    #[arg(short, long, value_name = "NAME", default_value = "hot", value_parser = palette(),
-        conflicts_with = "color_diffusion")]
-    colors: Palette,
-    /// The background: yellow, blue, green, grey, or `#rrggbb`
+    /// The palette, instead of colours by sort of code; java, js, perl, python and rust go by what a name tells of its
+    /// code (see --annotate) [implies --style inferno]
+    #[arg(short, long, value_name = "NAME", value_parser = palette(), conflicts_with = "color_diffusion")]
+    colors: Option<Palette>,
+    /// The background: yellow, blue, green, grey, or `#rrggbb` [implies --style inferno]
     #[arg(long, value_name = "COLOR")]
     bgcolors: Option<BackgroundColor>,
-    /// Give similar names similar colours
+    /// Give similar names similar colours [implies --style inferno]
     #[arg(long)]
     hash: bool,
-    /// The wider, the redder
+    /// The wider, the redder [implies --style inferno]
     #[arg(long, alias = "colordiffusion")]
     color_diffusion: bool,
-    /// Keep the colours of names in this file, from picture to picture
+    /// Keep the colours of names in this file, from picture to picture [implies --style inferno]
     #[arg(long, value_name = "FILE")]
     palette: Option<PathBuf>,
     /// Colour of what a search finds (`#rrggbb`)
     #[arg(long, value_name = "COLOR")]
     search_color: Option<SearchColor>,
-    /// Outline frames (`#rrggbb` or none)
+    /// Outline frames (`#rrggbb` or none) [implies --style inferno]
     #[arg(long, value_name = "COLOR")]
     stroke_color: Option<StrokeColor>,
-    /// Colour of the texts outside the graph (`#rrggbb`)
+    /// Colour of the texts outside the graph (`#rrggbb`) [implies --style inferno]
     #[arg(long, value_name = "COLOR", value_parser = hex_color, alias = "uicolor")]
     ui_color: Option<Color>,
     /// Roots at the top: an icicle graph
@@ -78,7 +85,7 @@ struct LookArgs {
     /// What ran at the bottom, its callers above it
     #[arg(long, conflicts_with = "flamechart")]
     reverse: bool,
-    /// Time from left to right instead of merged stacks
+    /// Time from left to right instead of merged stacks, one thread below the other
     #[arg(long)]
     flamechart: bool,
     /// Begin stacks at this function, leave out those without it (repeatable)
@@ -90,7 +97,7 @@ struct LookArgs {
     /// Height of a frame in pixels
     #[arg(long, value_name = "N")]
     height: Option<usize>,
-    /// Omit frames narrower than this percentage of the whole [default: 0.01]
+    /// Omit frames narrower than this percentage of the whole [default: 0.01; in flame charts 0.001]
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     minwidth: Option<f64>,
     /// The font
@@ -102,7 +109,7 @@ struct LookArgs {
     /// Average width of a letter, relative to the font's size
     #[arg(long, value_name = "X", alias = "fontwidth")]
     font_width: Option<f64>,
-    /// What the weights count [default: the event's unit]
+    /// What the weights count; they are told in full then [default: the event's unit]
     #[arg(long, value_name = "TEXT", alias = "countname")]
     count_name: Option<String>,
     /// What the frames are
@@ -111,16 +118,55 @@ struct LookArgs {
     /// Show weights multiplied by this
     #[arg(long, value_name = "X")]
     factor: Option<f64>,
-    /// Cut long names at their right end
+    /// Cut long names at their left end
+    #[arg(long, conflicts_with = "truncate_text_right")]
+    truncate_text_left: bool,
+    /// Cut long names at their right end, as is usual
     #[arg(long)]
     truncate_text_right: bool,
-    /// Break lines in the SVG
+    /// Break lines in the SVG [implies --style inferno]
     #[arg(long)]
     pretty_xml: bool,
     /// Only the picture: no zoom, no search
     #[arg(long)]
     no_javascript: bool,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StyleName {
+    Page,
+    Inferno,
+}
+
+impl LookArgs {
+    /// The flags that only inferno's page has: the first of those that were given.
+    fn infernos(&self) -> Option<&'static str> {
+        let given = [
+            ("--colors", self.colors.is_some()),
+            ("--bgcolors", self.bgcolors.is_some()),
+            ("--hash", self.hash),
+            ("--color-diffusion", self.color_diffusion),
+            ("--palette", self.palette.is_some()),
+            ("--stroke-color", self.stroke_color.is_some()),
+            ("--ui-color", self.ui_color.is_some()),
+            ("--pretty-xml", self.pretty_xml),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
+    fn style(&self) -> Result<Style> {
+        match (self.style, self.infernos()) {
+            (Some(StyleName::Page), Some(flag)) => {
+                Err(Error::usage(format!("{flag} is for inferno's page only: leave out --style page")))
+            }
+            (Some(StyleName::Inferno), _) | (None, Some(_)) => Ok(Style::Inferno),
+            (Some(StyleName::Page) | None, None) => Ok(Style::Page),
+        }
+    }
+}
+
+/// How names of JIT code are written on a page of ours: a function that was resolved is one box.
+const NAMING: Naming = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
 
 fn palette() -> impl TypedValueParser<Value = Palette> {
     PossibleValuesParser::new(Palette::VARIANTS).try_map(|name| name.parse::<Palette>())
@@ -137,7 +183,9 @@ fn percentage(text: &str) -> Result<f64, String> {
 
 impl FlamegraphArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let Convert { inputs, output, load, write } = self.convert.checked();
+        let style = self.look.style()?;
+        let usual = if style == Style::Page { NAMING } else { Naming::default() };
+        let Convert { inputs, output, load, write } = self.convert.checked_with(usual);
         let difference = Difference { normalize: self.normalize, strip_hex: self.strip_hex };
         let options = FlamegraphOptions {
             inputs,
@@ -145,7 +193,7 @@ impl FlamegraphArgs {
             load,
             write,
             palette: self.look.palette.clone(),
-            look: Look { negate: self.negate, ..self.look.into() },
+            look: Look { negate: self.negate, style, ..self.look.into() },
             before: self.diff.map(|before| (before.into(), difference)),
         };
         flamegraph::run(&options, job)
@@ -155,6 +203,7 @@ impl FlamegraphArgs {
 impl From<LookArgs> for Look {
     fn from(args: LookArgs) -> Self {
         Self {
+            style: Style::default(),
             title: args.title,
             subtitle: args.subtitle,
             notes: args.notes,
@@ -179,6 +228,7 @@ impl From<LookArgs> for Look {
             count_name: args.count_name,
             name_type: args.name_type,
             factor: args.factor,
+            cut: if args.truncate_text_left { Cut::Begin } else { Cut::End },
             truncate_right: args.truncate_text_right,
             negate: false,
             pretty_xml: args.pretty_xml,

@@ -1,7 +1,7 @@
 //! `flamegraph`: any input → SVG.
 
 use crate::error::{Error, Result};
-use crate::formats::flamegraph::{self, Difference, Look, Picture};
+use crate::formats::flamegraph::{self, Difference, Look, Picture, Side, Style};
 use crate::formats::folded;
 use crate::formats::format::WriteOptions;
 use crate::io::{self, InPath, OutPath, Output, Run};
@@ -55,7 +55,10 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
         let write = WriteOptions { series, ..options.write.clone() };
         match &before {
-            Some((before, difference)) => draw_difference(before, &profile, *difference, &write, &mut look, out),
+            Some((before, difference)) => {
+                let sides = [side_before(before, &profile, series)?, Side { profile: &profile, series }];
+                draw_difference(sides, *difference, &write, &mut look, job, out)
+            }
             None => {
                 flamegraph::draw(&profile, &write, &mut look, out, &|picture, out| write_picture(picture, job, out))
             }
@@ -71,29 +74,38 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
 /// Pieces are spelled out on all threads while those before are written.
 fn write_picture(picture: &Picture, job: &Job, out: &mut dyn Write) -> Result<()> {
     out.write_all(picture.head())?;
-    job.pool.stream(picture.pieces(), |piece| picture.text(piece), |text| Ok(out.write_all(&text)?))?;
+    job.pool.stream(picture.pieces(), |piece| picture.text(&piece), |text| Ok(out.write_all(&text)?))?;
     Ok(out.write_all(picture.tail())?)
 }
 
-/// The event of the same name before; where there is none, the difference is the whole.
-fn draw_difference(
-    before: &Profile,
-    after: &Profile,
-    difference: Difference,
-    write: &WriteOptions,
-    look: &mut Look,
-    out: &mut Output,
-) -> Result<()> {
-    let name = after.series.get(write.series).map(|series| &series.name);
+/// The event of the same name before.
+fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Result<Side<'a>> {
+    let name = after.series.get(series).map(|series| &series.name);
     let series = before.series.iter().position(|series| Some(&series.name) == name);
     let series = series.ok_or_else(|| {
         let name = name.map_or("the only one", String::as_str);
         Error::new(format!("the input to compare with has no event {name}: choose one that both have with --event"))
     })?;
-    let (mut old, mut new) = (Vec::new(), Vec::new());
-    folded::write(before, &WriteOptions { series, ..write.clone() }, &mut old)?;
-    folded::write(after, write, &mut new)?;
-    flamegraph::draw_difference(&old, &new, difference, look, out)
+    Ok(Side { profile: before, series })
+}
+
+fn draw_difference(
+    [before, after]: [Side<'_>; 2],
+    difference: Difference,
+    write: &WriteOptions,
+    look: &mut Look,
+    job: &Job,
+    out: &mut Output,
+) -> Result<()> {
+    if look.style == Style::Page {
+        return write_picture(&flamegraph::difference(before, after, write, look, difference)?, job, out);
+    }
+    let folded = |side: Side<'_>| {
+        let mut lines = Vec::new();
+        folded::write(side.profile, &WriteOptions { series: side.series, ..write.clone() }, &mut lines)?;
+        Ok::<_, Error>(lines)
+    };
+    flamegraph::draw_infernos_difference(&folded(before)?, &folded(after)?, difference, look, out)
 }
 
 fn read_palette(file: &Path) -> Result<PaletteMap> {

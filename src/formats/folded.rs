@@ -79,7 +79,7 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
 /// Writes one event.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
-    let spelling = Spelling { by: options.by, annotate: options.annotate, reversed: false };
+    let spelling = Spelling { by: options.by, annotate: options.annotate, reversed: false, by_category: false };
     let tree = CallTree::new(profile, series, options.weight, spelling);
     tree.stacks(0, |stack, weight| Ok(writeln!(out, "{stack} {weight}")?))
 }

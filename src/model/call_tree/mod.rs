@@ -5,9 +5,13 @@
 //! each sample: every stack of the profile is placed once, then weights are summed by node.
 
 mod boxes;
+mod chart;
+mod rehang;
 
 pub use boxes::Placed;
+pub use chart::{Chart, Lane};
 
+use super::category::Category;
 use super::label::{Annotate, By, is_java, labels, roots};
 use super::prefix_tree::PrefixTree;
 use super::stacks::{FrameId, Profile, Row, Series, StackId, TrackId, Weight};
@@ -22,18 +26,28 @@ pub struct Spelling {
     pub annotate: Annotate,
     /// Leaves first: what was running at the root, its callers above it.
     pub reversed: bool,
+    /// Frames that are spelled alike but are of different categories are two.
+    pub by_category: bool,
 }
 
 /// A tree of labels.
 #[derive(Debug)]
 pub struct CallTree {
-    labels: Vec<String>,
-    label_ids: FxHashMap<String, u32>,
+    labels: Vec<Label>,
+    label_ids: FxHashMap<Label, u32>,
     /// By label; the first is the root.
     nodes: PrefixTree<u32>,
     /// By node.
     own: Vec<u64>,
     total: Vec<u64>,
+}
+
+/// What is written for a frame, and what it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Label {
+    text: String,
+    /// `None` where it is not asked for, and for the frames that say whose stack it is.
+    category: Option<Category>,
 }
 
 /// The node above all: it has no label.
@@ -177,7 +191,7 @@ impl CallTree {
     }
 
     fn label(&self, node: u32) -> &str {
-        self.labels.get(self.nodes.get(node).1 as usize).map_or("", String::as_str)
+        self.labels.get(self.nodes.get(node).1 as usize).map_or("", |label| &label.text)
     }
 
     /// The root is its own.
@@ -206,7 +220,7 @@ impl CallTree {
         self.nodes.child(Some(parent), label)
     }
 
-    fn label_id(&mut self, label: String) -> u32 {
+    fn label_id(&mut self, label: Label) -> u32 {
         let next = self.labels.len() as u32;
         *self.label_ids.entry(label).or_insert_with_key(|label| {
             self.labels.push(label.clone());
@@ -304,7 +318,8 @@ impl<'a> Placing<'a> {
         }
         let track = self.profile.track_of(id);
         let spelled = roots(track, self.spelling.by, self.spelling.annotate);
-        let labels: Box<[u32]> = spelled.into_iter().map(|label| self.tree.label_id(label)).collect();
+        let labels = spelled.into_iter().map(|text| self.tree.label_id(Label { text, category: None }));
+        let labels: Box<[u32]> = labels.collect();
         let next = self.roots.len() as u32;
         let root = *self.root_ids.entry(labels.clone()).or_insert(next);
         if root == next {
@@ -361,11 +376,18 @@ impl<'a> Placing<'a> {
         let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
         let tree = &mut self.tree;
         let spelled = self.spelled[usize::from(java)][frame.index()].get_or_insert_with(|| {
-            let mut labels = labels(profile, profile.frame_of(frame), java, spelling.annotate);
+            let frame = profile.frame_of(frame);
+            let spelled = labels(profile, frame, java, spelling.annotate);
+            let category = |depth| if depth == 0 { Category::of(frame) } else { Category::Inlined };
+            let labels = spelled.into_iter().enumerate().map(|(depth, text)| {
+                let category = spelling.by_category.then(|| category(depth));
+                tree.label_id(Label { text, category })
+            });
+            let mut labels: Box<[u32]> = labels.collect();
             if spelling.reversed {
                 labels.reverse();
             }
-            labels.into_iter().map(|label| tree.label_id(label)).collect()
+            labels
         });
         for &label in spelled.iter() {
             node = tree.child(node, label);

@@ -19,7 +19,13 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
         let first = runtimes.first()?;
         first.other_names.filter(|_| !first.untold_names.iter().any(|shape| shape.fits(name)))
     };
-    own().or_else(marked).or_else(plain).or_else(other)
+    own().or_else(marked).or_else(plain).or_else(other).or_else(|| in_brackets(name))
+}
+
+/// `function [baseline]`: a tier by the word that we have for it, as a runtime without a name of its own may say it.
+fn in_brackets(name: &[u8]) -> Option<Tier> {
+    let (_, word) = std::str::from_utf8(name).ok()?.strip_suffix(']')?.rsplit_once(" [")?;
+    [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimised].into_iter().find(|tier| tier.name() == word)
 }
 
 /// The tiers of the names of a profile, each looked up once.
@@ -72,6 +78,7 @@ mod tests {
         let tier = |name: &str| tier(name.as_bytes(), RuntimeSet::default());
         assert_eq!(tier("JS:*push /a/list.js:10:5"), Some(Tier::Optimised));
         assert_eq!(tier("TRACE-1$App\\fib$19"), Some(Tier::Optimised));
+        assert_eq!(tier("sort [baseline]"), Some(Tier::Baseline));
         for plain in ["Interpreter", "lists:reverse/1", "evalexpr_0_0", "push(a.raku:1)", "fib", ""] {
             assert_eq!(tier(plain), None, "{plain}");
         }

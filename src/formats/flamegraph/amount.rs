@@ -1,0 +1,122 @@
+//! Amounts as people read them: `7.0 ms`, `12,345 samples`, `1.2 G cycles`.
+
+use super::decimal::grouped;
+use crate::model::stacks::{Series, Unit, Weight};
+
+/// What the weights of a picture count, and how they are told.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Amounts {
+    /// How they are spelled.
+    pub(super) scale: Scale,
+    /// What they count; empty for time.
+    pub(super) name: String,
+    /// Weights are told multiplied by this.
+    pub(super) factor: f64,
+}
+
+/// How amounts are spelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scale {
+    /// Nanoseconds, told in the unit of time that fits.
+    Time,
+    /// Bytes, told in multiples of 1024.
+    Bytes,
+    /// In full.
+    Whole,
+    /// With a letter for thousands, millions and so on.
+    Large,
+}
+
+const TIMES: &[(f64, &str)] = &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+const BYTES: &[(f64, &str)] =
+    &[(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "bytes")];
+const LARGE: &[(f64, &str)] = &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+
+impl Amounts {
+    /// Those of one event; `name` if the user says what they count.
+    pub(super) fn of(series: &Series, weight: Weight, name: Option<&str>, factor: Option<f64>) -> Self {
+        let factor = factor.unwrap_or(1.0);
+        if let Some(name) = name {
+            return Self { scale: Scale::Whole, name: name.to_owned(), factor };
+        }
+        let (scale, name) = match (&series.unit, weight) {
+            (Unit::Samples, _) | (_, Weight::Samples) => (Scale::Whole, "samples"),
+            (Unit::Nanos, _) => (Scale::Time, ""),
+            (Unit::Named(name), _) if name == "bytes" => (Scale::Bytes, ""),
+            (Unit::Named(name), _) => (Scale::Large, name.as_str()),
+        };
+        Self { scale, name: name.to_owned(), factor }
+    }
+
+    /// An amount as text.
+    pub(super) fn told(&self, weight: u64) -> String {
+        let amount = weight as f64 * self.factor;
+        match self.scale {
+            Scale::Time => in_unit(amount, TIMES).unwrap_or_else(|| "0 ns".to_owned()),
+            Scale::Bytes => in_unit(amount, BYTES).unwrap_or_else(|| "0 bytes".to_owned()),
+            Scale::Large if amount >= 10_000.0 => {
+                format!("{} {}", in_unit(amount, LARGE).unwrap_or_default(), self.name)
+            }
+            Scale::Whole | Scale::Large => format!("{} {}", whole(amount.round() as u64), self.name),
+        }
+    }
+}
+
+/// With commas between thousands.
+pub(super) fn whole(number: u64) -> String {
+    let mut text = Vec::new();
+    grouped(&mut text, number);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// In the largest unit of which there is one; below ten and a hundred with a digit behind the point.
+fn in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
+    // What would be rounded to 1000 is one of the next unit.
+    let (size, unit) =
+        units.iter().find(|(size, _)| amount / size >= 0.9995).or(units.last().filter(|_| amount > 0.0))?;
+    let number = amount / size;
+    let digits = usize::from(number < 99.95 && *size > 1.0);
+    Some(format!("{number:.digits$} {unit}"))
+}
+
+/// A share of the whole: `12.3 %`.
+pub(super) fn percent(part: f64, whole: f64) -> String {
+    let percent = if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
+    if percent > 0.0 && percent < 0.1 { format!("{percent:.2} %") } else { format!("{percent:.1} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(unit: Unit) -> Series {
+        Series { unit, ..Series::default() }
+    }
+
+    #[test]
+    fn amounts_have_units_that_people_read() {
+        let told = |unit: Unit, amount| Amounts::of(&series(unit), Weight::Period, None, None).told(amount);
+        for (nanos, text) in [
+            (0, "0 ns"),
+            (850, "850 ns"),
+            (12_345, "12.3 µs"),
+            (7_000_000, "7.0 ms"),
+            (999_600_000, "1.0 s"),
+            (123_456_789_000, "123 s"),
+        ] {
+            assert_eq!(told(Unit::Nanos, nanos), text);
+        }
+        assert_eq!(told(Unit::Samples, 1_234_567), "1,234,567 samples");
+        assert_eq!(told(Unit::Named("cycles".to_owned()), 1_234_567_890), "1.2 G cycles");
+        assert_eq!(told(Unit::Named("cycles".to_owned()), 9_999), "9,999 cycles");
+        assert_eq!(told(Unit::Named("bytes".to_owned()), 1_572_864), "1.5 MiB");
+    }
+
+    #[test]
+    fn what_the_user_says_they_count_is_told_in_full() {
+        let amounts = Amounts::of(&series(Unit::Nanos), Weight::Period, Some("ticks"), Some(0.5));
+        assert_eq!(amounts.told(7_000_001), "3,500,001 ticks");
+        assert_eq!(Amounts::of(&series(Unit::Nanos), Weight::Samples, None, None).told(3), "3 samples");
+        assert_eq!((percent(1.0, 3.0).as_str(), percent(1.0, 3000.0).as_str()), ("33.3 %", "0.03 %"));
+    }
+}

@@ -1,0 +1,333 @@
+//! What a picture shows, before it is known where on a page: boxes, their names and colours, title and legend.
+
+use super::amount::{Amounts, percent, whole};
+use super::look::{Look, nothing};
+use super::palette::{Swatch, warm};
+use crate::error::Result;
+use crate::formats::format::WriteOptions;
+use crate::model::call_tree::{CallTree, Chart, Placed, Spelling};
+use crate::model::category::Category;
+use crate::model::label::Annotate;
+use crate::model::printable::printable;
+use crate::model::stacks::{FrameKind, Profile, Series, Unit, Weight};
+use crate::model::tier_shares::TierShares;
+use rustc_hash::FxHashMap;
+
+/// A picture's content.
+#[derive(Debug)]
+pub(super) struct Drawing {
+    /// The first line.
+    pub(super) title: String,
+    /// What is known of the profile, one thing each.
+    pub(super) facts: Vec<String>,
+    /// What colours mean.
+    pub(super) legend: Vec<(Swatch, String)>,
+    /// Printable, by number.
+    pub(super) names: Vec<String>,
+    /// From left to right, each before those above it; those of each thread of a chart together.
+    pub(super) boxes: Vec<PageBox>,
+    /// How many rows of boxes there are.
+    pub(super) rows: u32,
+    /// The whole, in the unit of the boxes.
+    pub(super) total: u64,
+    /// How amounts are told.
+    pub(super) amounts: Amounts,
+    /// Whether boxes stand where their time was.
+    pub(super) is_chart: bool,
+}
+
+/// A box.
+#[derive(Debug)]
+pub(super) struct PageBox {
+    /// How many rows are below it.
+    pub(super) row: u32,
+    /// The amount of all that is left of it.
+    pub(super) start: u64,
+    /// `start` and its own amount.
+    pub(super) end: u64,
+    /// Its name's number.
+    pub(super) name: u32,
+    /// What its colour says.
+    pub(super) swatch: Swatch,
+    /// The tiers of its function, if there are several, the heaviest first.
+    pub(super) shares: Vec<(Swatch, u64)>,
+    /// What it was before, in a difference.
+    pub(super) before: Option<Before>,
+}
+
+/// What a box of a difference was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Before {
+    /// Its amount.
+    pub(super) amount: u64,
+    /// Whether the change is more than chance.
+    pub(super) significant: bool,
+}
+
+/// A picture of everything gets narrower boxes than this percentage only if asked for.
+const NARROWEST: f64 = 0.01;
+
+/// A chart has many more, which zooming brings out.
+const NARROWEST_IN_CHART: f64 = 0.001;
+
+/// Numbers the names that are used, each once.
+#[derive(Debug, Default)]
+pub(super) struct NameTable {
+    names: Vec<String>,
+    numbers: FxHashMap<String, u32>,
+}
+
+impl NameTable {
+    pub(super) fn number(&mut self, name: &str) -> u32 {
+        let shown = printable(without_suffix(name).as_bytes());
+        if let Some(&number) = self.numbers.get(&*shown) {
+            return number;
+        }
+        let number = self.names.len() as u32;
+        self.names.push(shown.clone().into_owned());
+        self.numbers.insert(shown.into_owned(), number);
+        number
+    }
+
+    pub(super) fn into_names(self) -> Vec<String> {
+        self.names
+    }
+}
+
+/// A name without the suffix that says what sort of code it is: that is told by the colour.
+pub(super) fn without_suffix(name: &str) -> &str {
+    let bare = name.strip_suffix(']').and_then(|name| name.strip_suffix(['k', 'w', 'i', 'j']));
+    bare.and_then(|name| name.strip_suffix("_[")).unwrap_or(name)
+}
+
+/// Whether it is known of a profile what sort of code its frames are.
+fn knows_categories(profile: &Profile) -> bool {
+    let told = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
+    profile.perf_names || profile.frames().any(|(_, frame)| told(frame.kind) || frame.tier.is_some())
+}
+
+fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling {
+    let by_category = knows_categories(profile);
+    Spelling { by: options.by, annotate: options.annotate, reversed: look.reversed, by_category }
+}
+
+/// The trees of one event: each sort of code by itself, and the tiers of a function merged, with their shares.
+#[derive(Debug)]
+pub(super) struct Trees {
+    pub(super) whole: CallTree,
+    pub(super) merged: CallTree,
+    pub(super) shares: Vec<TierShares>,
+    pub(super) categories: bool,
+}
+
+impl Trees {
+    pub(super) fn new(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Result<Self> {
+        let spelling = spelling(profile, options, look);
+        let mut whole = CallTree::new(profile, series, options.weight, spelling);
+        if !look.base.is_empty() {
+            whole = whole.based_at(&look.base);
+        }
+        if whole.total() == 0 {
+            return Err(nothing());
+        }
+        let (merged, shares) = whole.merging_tiers();
+        Ok(Self { whole, merged, shares, categories: spelling.by_category })
+    }
+
+    /// With other names.
+    pub(super) fn renamed(self, name: impl Fn(&str) -> String) -> Self {
+        let whole = self.whole.renamed(name);
+        let (merged, shares) = whole.merging_tiers();
+        Self { whole, merged, shares, categories: self.categories }
+    }
+
+    /// The colour of a box that shows a node.
+    pub(super) fn swatch(&self, placed: &Placed) -> Swatch {
+        let Some(label) = placed.label else { return Swatch::Whose };
+        match self.merged.category(label) {
+            Some(Category::Jit(_)) => {
+                let heaviest = self.shares[placed.node as usize].heaviest_first();
+                Swatch::Code(Category::Jit(heaviest.first().and_then(|(tier, _)| *tier)))
+            }
+            Some(category) => Swatch::Code(category),
+            None if self.categories => Swatch::Whose,
+            None => warm(self.merged.name(label)),
+        }
+    }
+
+    fn shares(&self, placed: &Placed) -> Vec<(Swatch, u64)> {
+        let shares = self.shares.get(placed.node as usize).filter(|shares| shares.is_mixed());
+        let shares = shares.map(TierShares::heaviest_first).unwrap_or_default();
+        shares.into_iter().map(|(tier, weight)| (Swatch::Code(Category::Jit(tier)), weight)).collect()
+    }
+
+    /// The sorts of code that there are, with their share of what ran itself.
+    fn legend(&self) -> Vec<(Swatch, String)> {
+        let mut own: FxHashMap<Category, u64> = FxHashMap::default();
+        for (node, label) in self.whole.labelled_nodes() {
+            if let Some(category) = self.whole.category(label) {
+                *own.entry(category).or_default() += self.whole.own_of(node);
+            }
+        }
+        let total = self.whole.total() as f64;
+        let seen = Category::ALL.into_iter().filter_map(|category| Some((category, *own.get(&category)?)));
+        seen.map(|(category, own)| {
+            (Swatch::Code(category), format!("{} {}", category.name(), percent(own as f64, total)))
+        })
+        .collect()
+    }
+}
+
+impl Drawing {
+    /// Of the merged stacks of one event.
+    pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
+        let series = profile.series.get(options.series).ok_or_else(nothing)?;
+        let trees = Trees::new(profile, series, options, look)?;
+        let mut drawing = Self::empty(profile, series, options, look);
+        drawing.legend = if trees.categories { trees.legend() } else { Vec::new() };
+        drawing.total = trees.merged.total();
+        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(drawing.total));
+        let mut names = NameTable::default();
+        for placed in trees.merged.boxes(look.narrowest(drawing.total)) {
+            let name = names.number(placed.label.map_or("all", |label| trees.merged.name(label)));
+            drawing.boxes.push(PageBox {
+                row: placed.depth,
+                start: placed.start,
+                end: placed.end,
+                name,
+                swatch: trees.swatch(&placed),
+                shares: trees.shares(&placed),
+                before: None,
+            });
+        }
+        drawing.finished(names)
+    }
+
+    /// Of one event in order of time, a thread below the other.
+    pub(super) fn chart(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
+        let series = profile.series.get(options.series).ok_or_else(nothing)?;
+        let spelling = spelling(profile, &WriteOptions { annotate: Annotate::default(), ..options.clone() }, look);
+        let chart = Chart::new(profile, series, options.weight, spelling);
+        let mut drawing = Self::empty(profile, series, options, look);
+        drawing.is_chart = true;
+        drawing.total = chart.length;
+        let sum = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
+        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(sum));
+        if chart.begin.is_some() {
+            let time = Series { unit: Unit::Nanos, ..Series::default() };
+            drawing.amounts = Amounts::of(&time, Weight::Period, None, None);
+        }
+        let mut names = NameTable::default();
+        let narrow = look.narrowest(chart.length);
+        // The first thread is the topmost: rows are counted from below unless the picture is inverted.
+        let order: Vec<_> =
+            if look.inverted { chart.lanes.iter().collect() } else { chart.lanes.iter().rev().collect() };
+        let mut row = 0;
+        for lane in order {
+            let height = lane.boxes.iter().map(|placed| placed.depth + 1).max().unwrap_or(0);
+            let named = u32::from(!lane.name.is_empty());
+            // The name stands above its boxes, whichever way these grow.
+            let (title_row, first) = if look.inverted { (row, row + named) } else { (row + height, row) };
+            if named > 0 {
+                drawing.boxes.push(PageBox::plain(title_row, chart.length, names.number(&lane.name), Swatch::Lane));
+            }
+            for placed in lane.boxes.iter().filter(|placed| placed.end - placed.start >= narrow) {
+                let Some(label) = placed.label else { continue };
+                let name = chart.tree.name(label);
+                let swatch = chart.tree.category(label).map_or_else(|| warm(name), Swatch::Code);
+                drawing.boxes.push(PageBox {
+                    start: placed.start,
+                    ..PageBox::plain(first + placed.depth, placed.end, names.number(name), swatch)
+                });
+            }
+            row += height + named;
+        }
+        drawing.legend = drawing.seen();
+        drawing.finished(names)
+    }
+
+    /// Title and facts of one event, without boxes.
+    pub(super) fn flame_facts(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
+        let series = profile.series.get(options.series).ok_or_else(nothing)?;
+        let mut drawing = Self::empty(profile, series, options, look);
+        let total = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
+        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(total));
+        Ok(drawing)
+    }
+
+    /// The sorts of code that boxes are of.
+    fn seen(&self) -> Vec<(Swatch, String)> {
+        let seen = |category: &Category| self.boxes.iter().any(|one| one.swatch == Swatch::Code(*category));
+        let seen = Category::ALL.into_iter().filter(seen);
+        seen.map(|category| (Swatch::Code(category), category.name().to_owned())).collect()
+    }
+
+    pub(super) fn empty(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Self {
+        Self {
+            title: look.title.clone().unwrap_or_else(|| title(profile, look)),
+            facts: Vec::new(),
+            legend: Vec::new(),
+            names: Vec::new(),
+            boxes: Vec::new(),
+            rows: 0,
+            total: 0,
+            amounts: Amounts::of(series, options.weight, look.count_name.as_deref(), look.factor),
+            is_chart: false,
+        }
+    }
+
+    pub(super) fn finished(mut self, names: NameTable) -> Result<Self> {
+        self.names = names.into_names();
+        self.rows = self.boxes.iter().map(|one| one.row + 1).max().unwrap_or(0);
+        if self.total == 0 || self.rows == 0 { Err(nothing()) } else { Ok(self) }
+    }
+}
+
+impl PageBox {
+    fn plain(row: u32, end: u64, name: u32, swatch: Swatch) -> Self {
+        Self { row, start: 0, end, name, swatch, shares: Vec::new(), before: None }
+    }
+}
+
+impl Look {
+    /// The least amount that gets a box.
+    pub(super) fn narrowest(&self, total: u64) -> u64 {
+        let usual = if self.flame_chart { NARROWEST_IN_CHART } else { NARROWEST };
+        (self.min_width.unwrap_or(usual) / 100.0 * total as f64).ceil() as u64
+    }
+}
+
+/// The program that was recorded, or what the picture is.
+fn title(profile: &Profile, look: &Look) -> String {
+    let words: Vec<_> = profile.about.program().iter().map(|word| printable(word)).collect();
+    match (words.is_empty(), look.flame_chart, look.inverted) {
+        (false, ..) => words.join(" "),
+        (true, true, _) => "Flame chart".to_owned(),
+        (true, false, true) => "Icicle graph".to_owned(),
+        (true, false, false) => "Flame graph".to_owned(),
+    }
+}
+
+/// The event, how much of it there is, in how many samples and over which time.
+fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec<String> {
+    let event = printable(series.name.as_bytes()).into_owned();
+    let mut facts = Vec::new();
+    if !total.ends_with(&event) {
+        facts.push(event);
+    }
+    facts.push(total.to_owned());
+    let samples = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
+    let are_sums = matches!((&series.unit, weight), (Unit::Samples, _) | (_, Weight::Samples));
+    if !are_sums && profile.about.sampled.is_some() {
+        facts.push(format!("{} samples", whole(samples)));
+    }
+    if let Some(sampled) = profile.about.sampled.filter(|sampled| sampled.duration() > 0) {
+        let time = Series { unit: Unit::Nanos, ..Series::default() };
+        let time = Amounts::of(&time, Weight::Period, None, None).told(sampled.duration());
+        facts.push(format!("recorded for {time}"));
+    }
+    if profile.about.lost > 0 {
+        facts.push(format!("{} lost", whole(profile.about.lost)));
+    }
+    facts
+}

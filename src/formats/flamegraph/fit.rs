@@ -1,0 +1,90 @@
+//! As much of a name as a box has room for.
+//!
+//! What people look for is the function: what stands before it (namespaces, packages) is left out first, then the end
+//! is cut. The page's script does the same with the room that there is after zooming.
+
+use std::borrow::Cow;
+
+/// Which end of a name is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cut {
+    /// Its end; namespaces and packages before the function go first.
+    #[default]
+    End,
+    /// Its begin.
+    Begin,
+}
+
+/// Fewer letters tell nothing.
+const FEWEST: usize = 3;
+
+/// What of a name stands in a box with room for so many letters.
+pub(super) fn fitted(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> Option<Cow<'_, str>> {
+    let letters = name.chars().count();
+    if room < FEWEST {
+        return None;
+    }
+    if letters <= room {
+        return Some(Cow::Borrowed(name));
+    }
+    if cut == Cut::Begin {
+        let kept = name.char_indices().nth(letters - (room - 1)).map_or("", |(at, _)| &name[at..]);
+        return Some(Cow::Owned(format!("…{kept}")));
+    }
+    let mut shortest = name;
+    for at in qualified_at(name, dots_qualify) {
+        shortest = &name[at..];
+        if shortest.chars().count() <= room {
+            return Some(Cow::Borrowed(shortest));
+        }
+    }
+    let kept = shortest.char_indices().nth(room - 1).map_or(shortest, |(at, _)| &shortest[..at]);
+    Some(Cow::Owned(format!("{kept}…")))
+}
+
+/// Behind each `::` before the function's own name (or `.`, where that stands between names), outside of brackets.
+fn qualified_at(name: &str, dots_qualify: bool) -> Vec<usize> {
+    let (bytes, mut depth, mut found) = (name.as_bytes(), 0usize, Vec::new());
+    for (at, &byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' | b'(' | b'[' | b'{' => depth += 1,
+            b'>' | b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b' ' if depth == 0 => break,
+            b':' if depth == 0 && at > 0 && bytes[at - 1] == b':' && at + 1 < bytes.len() => found.push(at + 1),
+            b'.' if depth == 0 && dots_qualify && at > 0 && at + 1 < bytes.len() => found.push(at + 1),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(name: &str, room: usize) -> String {
+        fitted(name, room, true, Cut::End).map_or_else(String::new, Cow::into_owned)
+    }
+
+    #[test]
+    fn the_functions_name_is_kept() {
+        assert_eq!(cut("java.util.concurrent.Pool.runWorker", 40), "java.util.concurrent.Pool.runWorker");
+        assert_eq!(cut("java.util.concurrent.Pool.runWorker", 20), "Pool.runWorker");
+        assert_eq!(cut("java.util.concurrent.Pool.runWorker", 8), "runWork…");
+        assert_eq!(cut("v8::internal::(anonymous namespace)::Invoke", 10), "Invoke");
+        assert_eq!(cut("<alloc::vec::Vec<T> as Deref>::deref", 10), "deref");
+        assert_eq!(cut("push list.js:10:5", 12), "push list.j…");
+        assert_eq!(cut("größer::als", 5), "als");
+        assert_eq!(cut("main", 2), "");
+    }
+
+    #[test]
+    fn dots_are_part_of_native_names() {
+        assert_eq!(fitted("memmove.cold.part.0", 9, false, Cut::End).unwrap(), "memmove.…");
+    }
+
+    #[test]
+    fn the_begin_is_cut_where_asked_for() {
+        assert_eq!(fitted("java.util.List.add", 9, true, Cut::Begin).unwrap(), "…List.add");
+    }
+}

@@ -1,0 +1,95 @@
+//! What a flame graph shall look like, as it is asked for.
+
+use super::fit::Cut;
+use crate::error::Error;
+use inferno::flamegraph::Palette;
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, SearchColor, StrokeColor};
+
+/// Whose page it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Style {
+    /// Ours.
+    #[default]
+    Page,
+    /// The page that inferno-flamegraph makes of the same folded stacks.
+    Inferno,
+}
+
+/// What a flame graph looks like. What is `None` is as usual.
+#[derive(Debug, Clone, Default)]
+pub struct Look {
+    /// Whose page it is. The fields that say so are for inferno's only.
+    pub style: Style,
+    /// The first line.
+    pub title: Option<String>,
+    /// The second line.
+    pub subtitle: Option<String>,
+    /// Notes kept in the file.
+    pub notes: Option<String>,
+    /// The palette (inferno's).
+    pub colors: Option<Palette>,
+    /// The background (inferno's).
+    pub bgcolors: Option<BackgroundColor>,
+    /// Colour by a hash that gives similar names similar colours (inferno's).
+    pub hash: bool,
+    /// Colour by width (inferno's).
+    pub color_diffusion: bool,
+    /// Colours of names drawn before; those of new names are added (inferno's).
+    pub palette: Option<PaletteMap>,
+    /// Colour of matches of a search.
+    pub search_color: Option<SearchColor>,
+    /// Outline of frames (inferno's).
+    pub stroke_color: Option<StrokeColor>,
+    /// Colour of the texts outside the graph (inferno's).
+    pub ui_color: Option<Color>,
+    /// Roots at the top (an icicle graph).
+    pub inverted: bool,
+    /// Leaves first, merged.
+    pub reversed: bool,
+    /// Time from left to right instead of merged stacks.
+    pub flame_chart: bool,
+    /// Begin stacks at these functions; stacks without them are left out.
+    pub base: Vec<String>,
+    /// In pixels; that of the window if not given.
+    pub width: Option<usize>,
+    /// Height of a frame, in pixels.
+    pub height: Option<usize>,
+    /// Omit frames narrower than this percentage of the whole.
+    pub min_width: Option<f64>,
+    /// Name of the font.
+    pub font_type: Option<String>,
+    /// In pixels.
+    pub font_size: Option<usize>,
+    /// Average width of a letter, relative to the font's size.
+    pub font_width: Option<f64>,
+    /// What the weights count.
+    pub count_name: Option<String>,
+    /// What the frames are.
+    pub name_type: Option<String>,
+    /// Weights are shown multiplied by this.
+    pub factor: Option<f64>,
+    /// Which end of names is cut (ours).
+    pub cut: Cut,
+    /// Cut names at their right instead of their left end (inferno's).
+    pub truncate_right: bool,
+    /// Swap the colours of more and less.
+    pub negate: bool,
+    /// Break lines in the SVG (inferno's).
+    pub pretty_xml: bool,
+    /// Leave the script out: a picture only.
+    pub no_javascript: bool,
+}
+
+/// How a difference is taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Difference {
+    /// Scale the profile before to the sum of the one after.
+    pub normalize: bool,
+    /// Take hexadecimal numbers in names for equal.
+    pub strip_hex: bool,
+}
+
+/// The error of pictures of nothing.
+pub(super) fn nothing() -> Error {
+    Error::new("no samples to draw: no event of the input has any that the filters leave")
+}

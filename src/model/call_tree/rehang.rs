@@ -1,0 +1,121 @@
+//! Trees made of trees: with the tiers of a function in one node, under other names, from certain functions on.
+
+use super::{CallTree, Label, ROOT};
+use crate::model::category::Category;
+use crate::model::tier_shares::TierShares;
+
+/// A tree, and which of its nodes each node of the tree before became; `None`: it is left out.
+#[derive(Debug)]
+struct Rehung {
+    tree: CallTree,
+    became: Vec<Option<u32>>,
+}
+
+impl CallTree {
+    /// With one node for JIT code of one name, whatever its tier was; and for each node, what each tier's share is.
+    pub fn merging_tiers(&self) -> (Self, Vec<TierShares>) {
+        let Rehung { tree, became } = self.relabelled(|label| match label.category {
+            Some(Category::Jit(_)) => Label { category: Some(Category::Jit(None)), ..label.clone() },
+            _ => label.clone(),
+        });
+        let mut shares = vec![TierShares::default(); tree.nodes.len()];
+        for (node, label) in self.labelled_nodes() {
+            if let (Some(Category::Jit(tier)), Some(new)) = (self.category(label), became[node as usize]) {
+                shares[new as usize].add(tier, self.total[node as usize]);
+            }
+        }
+        (tree, shares)
+    }
+
+    /// With other names; nodes that are then called alike, and have the same parent, become one.
+    pub fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
+        self.relabelled(|label| Label { text: name(&label.text), category: label.category }).tree
+    }
+
+    fn relabelled(&self, label: impl Fn(&Label) -> Label) -> Rehung {
+        let mut tree = Self::new_empty();
+        let labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(label(old))).collect();
+        self.rehung(tree, |tree, parent, old| Some(tree.child(parent.unwrap_or(ROOT), labels[old as usize])))
+    }
+
+    /// From the first of these functions of each stack on; stacks without one are left out.
+    pub fn based_at(&self, functions: &[String]) -> Self {
+        let mut tree = Self::new_empty();
+        let labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(old.clone())).collect();
+        let begins = |old: u32| functions.iter().any(|function| *function == self.labels[old as usize].text);
+        self.rehung(tree, |tree, parent, old| match parent {
+            Some(parent) => Some(tree.child(parent, labels[old as usize])),
+            None => begins(old).then(|| tree.child(ROOT, labels[old as usize])),
+        })
+        .tree
+    }
+
+    /// Hangs every node where `place` says, which is told what its parent became, unless that is the root, and its
+    /// label. A parent's number is smaller than its children's.
+    fn rehung(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Rehung {
+        let mut became: Vec<Option<u32>> = vec![None; self.nodes.len()];
+        tree.own = vec![0; self.nodes.len()];
+        for (node, label) in self.labelled_nodes() {
+            let parent = became[self.parent(node) as usize];
+            became[node as usize] = place(&mut tree, parent, label);
+            let own = &mut tree.own[became[node as usize].unwrap_or(ROOT) as usize];
+            *own = own.saturating_add(if became[node as usize].is_some() { self.own[node as usize] } else { 0 });
+        }
+        tree.own.truncate(tree.nodes.len());
+        tree.sum();
+        Rehung { tree, became }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Spelling;
+    use super::*;
+    use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit, Weight, profile_of};
+    use crate::model::tier::Tier;
+
+    fn lines(tree: &CallTree) -> Vec<String> {
+        let mut lines = Vec::new();
+        tree.stacks::<()>(0, |stack, weight| {
+            lines.push(format!("{stack} {weight}"));
+            Ok(())
+        })
+        .unwrap();
+        lines
+    }
+
+    #[test]
+    fn the_tiers_of_a_function_are_one_node_with_their_shares() {
+        let mut profile = Profile::new();
+        let track = profile.track(Track::default());
+        let series = profile.series_named("cycles", Unit::Samples);
+        for (tier, kind, above, weight) in [
+            (Some(Tier::Interpreted), FrameKind::Jit, "g", 10),
+            (Some(Tier::Optimised), FrameKind::Jit, "g", 30),
+            (None, FrameKind::User, "g", 5),
+        ] {
+            let name = profile.name(b"f");
+            let frame = profile.frame(Frame { tier, ..Frame::new(name, kind) });
+            let stack = profile.stack(None, frame);
+            let name = profile.name(above.as_bytes());
+            let frame = profile.frame(Frame::new(name, FrameKind::User));
+            let stack = Some(profile.stack(Some(stack), frame));
+            profile.push(series, Row { track, stack, weight, count: 1, time: None });
+        }
+        let spelling = Spelling { by_category: true, ..Spelling::default() };
+        let tree = CallTree::new(&profile, &profile.series[0], Weight::Period, spelling);
+        let (merged, shares) = tree.merging_tiers();
+        assert_eq!(lines(&merged), ["f;g 5", "f;g 40"], "native code of that name is no tier of it");
+        let told: Vec<String> = shares.iter().map(TierShares::told).filter(|told| !told.is_empty()).collect();
+        assert_eq!(told, ["optimised 75 %, interpreted 25 %"]);
+        assert_eq!(merged.total(), 45);
+    }
+
+    #[test]
+    fn a_tree_begins_at_a_function() {
+        let profile = profile_of(&[("a;f;x", 1), ("b;f;y;f", 2), ("c", 4), ("f", 8)]);
+        let tree = CallTree::new(&profile, &profile.series[0], Weight::Period, Spelling::default());
+        assert_eq!(lines(&tree.based_at(&["f".to_owned()])), ["f 8", "f;x 1", "f;y;f 2"]);
+        assert_eq!(lines(&tree.renamed(|name| name.replace('b', "a"))), ["a;f;x 1", "a;f;y;f 2", "c 4", "f 8"]);
+    }
+}
