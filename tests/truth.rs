@@ -2,6 +2,8 @@
 //! with it, is what all the others say: totals in the event's unit, numbers of samples, self and total weight of every
 //! function, and one spelling of what has no name. `cargo test --test truth -- --nocapture` prints the table.
 
+#[path = "truth/about.rs"]
+mod about;
 #[path = "truth/callgrind.rs"]
 mod callgrind;
 #[path = "truth/case.rs"]

@@ -1,10 +1,14 @@
 //! pprof's gzipped protocol buffer (`go tool pprof`, Grafana, Parca, speedscope read it): all events as value types of one
 //! profile, threads as labels.
 //!
-//! Field numbers are those of
-//! <https://github.com/google/pprof/blob/main/proto/profile.proto>; only fields that are written are here.
+//! Samples of one thread and stack are one sample: the format has no times. Its viewers show what weighs most of the
+//! first mapping, so that is the program's own file.
+//!
+//! Field numbers are those of <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
 mod fields;
+mod mappings;
+mod messages;
 mod read;
 mod tables;
 
@@ -12,106 +16,18 @@ pub use read::{read, sniff};
 
 use super::format::WriteOptions;
 use crate::error::Result;
+use crate::model::Nanos;
+use crate::model::about::TimeExtent;
 use crate::model::label;
-use crate::model::stacks::{Frame, FrameId, NameId, Profile, Row, Unit};
+use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, StackId, Track, TrackId, Unit};
 use flate2::{Compression, write::GzEncoder};
+use mappings::Mappings;
+use messages::{
+    FunctionMessage, LabelMessage, LineMessage, LocationMessage, ProfileMessage, SampleMessage, StringTable, ValueType,
+};
 use prost::Message;
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::io::Write;
-
-#[derive(Clone, PartialEq, Message)]
-struct ProfileMessage {
-    #[prost(message, repeated, tag = "1")]
-    sample_type: Vec<ValueType>,
-    #[prost(message, repeated, tag = "2")]
-    sample: Vec<SampleMessage>,
-    #[prost(message, repeated, tag = "3")]
-    mapping: Vec<MappingMessage>,
-    #[prost(message, repeated, tag = "4")]
-    location: Vec<LocationMessage>,
-    #[prost(message, repeated, tag = "5")]
-    function: Vec<FunctionMessage>,
-    #[prost(string, repeated, tag = "6")]
-    string_table: Vec<String>,
-    #[prost(int64, tag = "10")]
-    duration_nanos: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ValueType {
-    #[prost(int64, tag = "1")]
-    r#type: i64,
-    #[prost(int64, tag = "2")]
-    unit: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct SampleMessage {
-    /// Leaf first.
-    #[prost(uint64, repeated, tag = "1")]
-    location_id: Vec<u64>,
-    #[prost(int64, repeated, tag = "2")]
-    value: Vec<i64>,
-    #[prost(message, repeated, tag = "3")]
-    label: Vec<LabelMessage>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct LabelMessage {
-    #[prost(int64, tag = "1")]
-    key: i64,
-    #[prost(int64, tag = "2")]
-    str: i64,
-    #[prost(int64, tag = "3")]
-    num: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct MappingMessage {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(int64, tag = "5")]
-    filename: i64,
-    #[prost(bool, tag = "7")]
-    has_functions: bool,
-    #[prost(bool, tag = "8")]
-    has_filenames: bool,
-    #[prost(bool, tag = "9")]
-    has_line_numbers: bool,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct LocationMessage {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(uint64, tag = "2")]
-    mapping_id: u64,
-    #[prost(uint64, tag = "3")]
-    address: u64,
-    #[prost(message, repeated, tag = "4")]
-    line: Vec<LineMessage>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct LineMessage {
-    #[prost(uint64, tag = "1")]
-    function_id: u64,
-    #[prost(int64, tag = "2")]
-    line: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct FunctionMessage {
-    #[prost(uint64, tag = "1")]
-    id: u64,
-    #[prost(int64, tag = "2")]
-    name: i64,
-    #[prost(int64, tag = "3")]
-    system_name: i64,
-    #[prost(int64, tag = "4")]
-    filename: i64,
-}
 
 /// Writes all events.
 pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
@@ -122,82 +38,111 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// The string table: position 0 is the empty string.
-struct StringTable {
-    list: Vec<String>,
-    ids: FxHashMap<String, i64>,
-}
-
-impl StringTable {
-    fn new() -> Self {
-        Self { list: vec![String::new()], ids: FxHashMap::from_iter([(String::new(), 0)]) }
-    }
-
-    fn id(&mut self, text: &str) -> i64 {
-        if let Some(&id) = self.ids.get(text) {
-            return id;
-        }
-        let id = self.list.len() as i64;
-        self.list.push(text.to_owned());
-        self.ids.insert(text.to_owned(), id);
-        id
-    }
-}
-
 fn build(profile: &Profile) -> ProfileMessage {
-    let mut strings = StringTable::new();
-    let mut file = ProfileMessage::default();
+    let (mut strings, mut file) = (StringTable::new(), ProfileMessage::default());
     let count = strings.id("count");
     for series in &profile.series {
-        let unit = match &series.unit {
-            Unit::Samples => "count",
-            Unit::Nanos => "nanoseconds",
-            Unit::Named(name) => name,
-        };
-        let samples = strings.id(&if profile.series.len() > 1 {
-            format!("{}:samples", series.name)
-        } else {
-            "samples".to_owned()
-        });
-        file.sample_type.push(ValueType { r#type: samples, unit: count });
-        let (name, unit) = (strings.id(&series.name), strings.id(unit));
-        file.sample_type.push(ValueType { r#type: name, unit });
+        let several = profile.series.len() > 1;
+        let samples = if several { format!("{}:samples", series.name) } else { "samples".to_owned() };
+        file.sample_type.push(ValueType { r#type: strings.id(&samples), unit: count });
+        file.sample_type.push(value_type(series, &mut strings));
     }
     locations(profile, &mut strings, &mut file);
-    let values = file.sample_type.len();
-    let (pid, tid, comm) = (strings.id("pid"), strings.id("tid"), strings.id("thread"));
     for (at, series) in profile.series.iter().enumerate() {
-        for row in &series.rows {
-            let mut value = vec![0; values];
-            value[2 * at] = clamp(row.count);
-            value[2 * at + 1] = clamp(row.weight);
-            let track = profile.track_of(row.track);
-            let mut label = Vec::new();
-            let numbers = [(pid, track.pid.map(|pid| pid.0)), (tid, track.tid.map(|tid| tid.0))];
-            label.extend(numbers.iter().filter_map(|&(key, num)| Some(LabelMessage { key, str: 0, num: num?.into() })));
-            if !track.comm.is_empty() {
-                label.push(LabelMessage { key: comm, str: strings.id(&String::from_utf8_lossy(&track.comm)), num: 0 });
-            }
-            let location_id = profile.frames_up(row.stack).map(location_id).collect();
-            file.sample.push(SampleMessage { location_id, value, label });
-        }
+        samples(profile, at, series, &mut strings, &mut file.sample, file.sample_type.len());
     }
-    file.duration_nanos = duration(profile.series.iter().flat_map(|series| &series.rows));
-    file.string_table = strings.list;
+    head(profile, &mut strings, &mut file);
+    file.string_table = strings.into_list();
     file
+}
+
+fn value_type(series: &Series, strings: &mut StringTable) -> ValueType {
+    let unit = if series.unit == Unit::Samples { "count" } else { series.unit.name() };
+    ValueType { r#type: strings.id(&series.name), unit: strings.id(unit) }
+}
+
+/// When, how long, how often.
+fn head(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMessage) {
+    let about = &profile.about;
+    let sampled = about.sampled.or_else(|| extent(profile.series.iter().flat_map(|series| &series.rows)));
+    file.duration_nanos = sampled.map_or(0, |sampled| clamp(sampled.duration()));
+    let wall = about.epoch.zip(sampled).map(|(epoch, sampled)| epoch + i128::from(sampled.first.0));
+    file.time_nanos = wall.and_then(|wall| i64::try_from(wall).ok()).unwrap_or(0);
+    if let Some(series) = profile.series.first() {
+        let counted = value_type(series, strings);
+        (file.period_type, file.period) = (Some(counted), clamp(period(series)));
+        // Without it, viewers begin with the last one: of several events, the least.
+        file.default_sample_type = counted.r#type;
+    }
+    if !about.command.is_empty() {
+        let words: Vec<_> = about.command.iter().map(|word| String::from_utf8_lossy(word)).collect();
+        file.comment.push(strings.id(&words.join(" ")));
+    }
+    if about.lost > 0 {
+        file.comment.push(strings.id(&format!("{} samples were lost", about.lost)));
+    }
+}
+
+/// From sample to sample, in the event's unit; 0 where it varies.
+fn period(series: &Series) -> u64 {
+    match (series.sampling, &series.unit) {
+        (Some(Sampling::Period(period)), _) => period,
+        (Some(Sampling::Frequency(hertz)), Unit::Nanos) => 1_000_000_000 / hertz.max(1),
+        _ => 0,
+    }
+}
+
+fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
+    rows.filter_map(|row| row.time).map(|time: Nanos| TimeExtent::at(time)).reduce(TimeExtent::with)
+}
+
+/// The samples of one event, of which so many values are told.
+fn samples(
+    profile: &Profile,
+    at: usize,
+    series: &Series,
+    strings: &mut StringTable,
+    list: &mut Vec<SampleMessage>,
+    values: usize,
+) {
+    let mut places: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
+    let mut labels: FxHashMap<TrackId, Vec<LabelMessage>> = FxHashMap::default();
+    for row in &series.rows {
+        let place = *places.entry((row.track, row.stack)).or_insert(list.len());
+        if place == list.len() {
+            let label = labels.entry(row.track).or_insert_with(|| {
+                let event = (profile.series.len() > 1).then_some(&*series.name);
+                label(profile.track_of(row.track), event, strings)
+            });
+            let location_id = profile.frames_up(row.stack).map(location_id).collect();
+            list.push(SampleMessage { location_id, value: vec![0; values], label: label.clone() });
+        }
+        let value = &mut list[place].value;
+        value[2 * at] = value[2 * at].saturating_add(clamp(row.count));
+        value[2 * at + 1] = value[2 * at + 1].saturating_add(clamp(row.weight));
+    }
+}
+
+/// Whose sample it is.
+fn label(track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<LabelMessage> {
+    let numbers = [
+        ("pid", track.pid.map(|pid| i64::from(pid.0))),
+        ("tid", track.tid.map(|tid| i64::from(tid.0))),
+        ("cpu", track.cpu.map(i64::from)),
+    ];
+    let comm = Some(String::from_utf8_lossy(&track.comm)).filter(|comm| !comm.is_empty());
+    let mut labels = Vec::new();
+    for (key, number) in numbers {
+        labels.extend(number.map(|num| LabelMessage { key: strings.id(key), str: 0, num }));
+    }
+    for (key, text) in [("thread", comm.as_deref()), ("event", event)] {
+        labels.extend(text.map(|text| LabelMessage { key: strings.id(key), str: strings.id(text), num: 0 }));
+    }
+    labels
 }
 
 fn clamp(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-fn duration<'a>(rows: impl Iterator<Item = &'a Row>) -> i64 {
-    let times = rows.filter_map(|row| row.time);
-    let ends = times.fold(None, |ends: Option<(u64, u64)>, time| {
-        let (first, last) = ends.unwrap_or((time.0, time.0));
-        Some((first.min(time.0), last.max(time.0)))
-    });
-    ends.map_or(0, |(first, last)| clamp(last - first))
 }
 
 /// Ids must not be 0.
@@ -205,38 +150,22 @@ fn location_id(frame: FrameId) -> u64 {
     u64::from(frame.0) + 1
 }
 
-/// One location for each frame, one mapping for each module.
+/// One location for each frame, one function for each name in a module and file.
 fn locations(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMessage) {
-    let mut mappings: FxHashMap<NameId, u64> = FxHashMap::default();
-    type Known<'a> = (Cow<'a, str>, Option<NameId>, Option<NameId>);
-    let mut functions: FxHashMap<Known<'_>, u64> = FxHashMap::default();
+    let mut mappings = Mappings::new(profile, strings);
+    let mut functions: FxHashMap<_, u64> = FxHashMap::default();
     for (id, frame) in profile.frames() {
-        let mapping_id = frame.module.map_or(0, |module| {
-            let next = mappings.len() as u64 + 1;
-            let id = *mappings.entry(module).or_insert(next);
-            if id == next {
-                file.mapping.push(mapping(id, strings.id(&String::from_utf8_lossy(profile.name_of(module)))));
-            }
-            id
-        });
-        let key = (label::function(profile, frame), frame.module, frame.file);
+        let name = strings.id(&label::function(profile, frame));
         let next = functions.len() as u64 + 1;
-        let function_id = *functions.entry(key).or_insert(next);
+        let function_id = *functions.entry((name, frame.module, frame.file)).or_insert(next);
         if function_id == next {
-            file.function.push(function(profile, frame, next, strings));
+            let filename = frame.file.map_or(0, |file| strings.id_of(profile.name_of(file)));
+            file.function.push(FunctionMessage { id: next, name, system_name: name, filename });
         }
+        let place = mappings.place(frame, strings);
         let line = vec![LineMessage { function_id, line: frame.line.into() }];
-        file.location.push(LocationMessage { id: location_id(id), mapping_id, address: frame.addr.unwrap_or(0), line });
+        let (mapping_id, address) = (place.mapping_id, place.address);
+        file.location.push(LocationMessage { id: location_id(id), mapping_id, address, line });
     }
-}
-
-fn mapping(id: u64, filename: i64) -> MappingMessage {
-    // Told that everything is known, readers do not look for the binaries.
-    MappingMessage { id, filename, has_functions: true, has_filenames: true, has_line_numbers: true }
-}
-
-fn function(profile: &Profile, frame: &Frame, id: u64, strings: &mut StringTable) -> FunctionMessage {
-    let name = strings.id(&label::function(profile, frame));
-    let filename = frame.file.map_or(0, |file| strings.id(&String::from_utf8_lossy(profile.name_of(file))));
-    FunctionMessage { id, name, system_name: name, filename }
+    file.mapping = mappings.into_list();
 }

@@ -127,6 +127,19 @@ impl About {
         &[]
     }
 
+    /// The file of the program that was recorded, among the modules: the one that is called like it; else the first that
+    /// the first of the processes mapped that are known to have mapped anything.
+    pub fn program_module(&self) -> Option<&[u8]> {
+        let base = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+        let programs = || self.modules.iter().filter(|(_, module)| !module.is_kernel);
+        let called = self.program().first().map(|path| base(path));
+        let named = programs().find(|(path, _)| called.as_ref().is_some_and(|called| *called == base(path)));
+        let mapped =
+            programs().filter_map(|(path, module)| Some((module.mapped.iter().min_by_key(place_in_time)?, path)));
+        let first = || mapped.min_by_key(|(range, _)| place_in_time(range)).map(|(_, path)| &**path);
+        named.map(|(path, _)| &**path).or_else(first)
+    }
+
     /// Takes over what another profile, read after this one, knows: of single things what this one does not know.
     pub fn merge(&mut self, other: &Self) {
         if self.command.is_empty() {
@@ -151,6 +164,11 @@ impl About {
             self.processes.entry(*pid).or_insert_with(|| process.clone());
         }
     }
+}
+
+/// Programs map their own file before those that it needs, and below them.
+fn place_in_time(range: &&MappedRange) -> (Pid, Nanos, Addr) {
+    (range.pid, range.time, range.addr)
 }
 
 /// Whether this option of perf record names what is recorded, so that the program is not it.
@@ -225,6 +243,19 @@ mod tests {
         assert_eq!(program("perf record --pid=7 sleep 5"), "");
         assert_eq!(program("perf record -eapt:x node -a"), "node -a");
         assert_eq!(program("simpleperf x"), "simpleperf x");
+    }
+
+    #[test]
+    fn the_program_s_own_file_is_the_one_called_like_it_or_the_first_that_was_mapped() {
+        let range =
+            |time, addr| MappedRange { pid: Pid(7), time: Nanos(time), addr: Addr(addr), len: 1, file_offset: 0 };
+        let module = |time, addr| Module { mapped: vec![range(time, addr)], ..Module::default() };
+        let modules = [(&b"/lib/libc.so.6"[..], module(5, 0x7000)), (b"/bin/python3.11", module(5, 0x5000))];
+        let modules = modules.map(|(path, module)| (path.to_vec(), module)).into_iter().collect();
+        let mut about = About { modules, ..About::default() };
+        assert_eq!(about.program_module(), Some(&b"/bin/python3.11"[..]));
+        about.command = vec![b"/opt/libc.so.6".to_vec()];
+        assert_eq!(about.program_module(), Some(&b"/lib/libc.so.6"[..]));
     }
 
     #[test]

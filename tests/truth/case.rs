@@ -30,6 +30,11 @@ pub(crate) fn cases() -> Vec<Case> {
     folders.iter().filter(|path| path.is_dir()).filter_map(|folder| case(folder)).collect()
 }
 
+/// The case of that folder.
+pub(crate) fn case_named(name: &str) -> Case {
+    case(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)).unwrap()
+}
+
 /// Spans of time become spans, not sums of stacks: `tests/formats.rs` asks whether all of them are written.
 const SPANS: &[&str] = &["mm_profdata", "json"];
 

@@ -168,7 +168,7 @@ fn of_a_frame(profile: &Profile, frame: &Frame, key: Key, unnamed: Unnamed) -> V
         _ => Value::Text(match unnamed {
             Unnamed::ByModule if profile.name_of(frame.name) == UNKNOWN => label::unnamed(profile, frame),
             Unnamed::ByAddress if profile.name_of(frame.name) == UNKNOWN => {
-                label::function(profile, frame).into_owned()
+                frame.addr.map_or_else(|| label::unnamed(profile, frame), |addr| format!("{addr:#x}"))
             }
             _ => text(frame.name),
         }),

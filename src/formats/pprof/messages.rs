@@ -1,0 +1,156 @@
+//! The messages of `profile.proto`; only fields that are written are here.
+
+use prost::Message;
+use rustc_hash::FxHashMap;
+
+/// `Profile`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ProfileMessage {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) sample: Vec<SampleMessage>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) mapping: Vec<MappingMessage>,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) location: Vec<LocationMessage>,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) function: Vec<FunctionMessage>,
+    #[prost(string, repeated, tag = "6")]
+    pub(super) string_table: Vec<String>,
+    #[prost(int64, tag = "9")]
+    pub(super) time_nanos: i64,
+    #[prost(int64, tag = "10")]
+    pub(super) duration_nanos: i64,
+    #[prost(message, optional, tag = "11")]
+    pub(super) period_type: Option<ValueType>,
+    #[prost(int64, tag = "12")]
+    pub(super) period: i64,
+    #[prost(int64, repeated, tag = "13")]
+    pub(super) comment: Vec<i64>,
+    #[prost(int64, tag = "14")]
+    pub(super) default_sample_type: i64,
+}
+
+/// `ValueType`
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct ValueType {
+    #[prost(int64, tag = "1")]
+    pub(super) r#type: i64,
+    #[prost(int64, tag = "2")]
+    pub(super) unit: i64,
+}
+
+/// `Sample`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SampleMessage {
+    /// Leaf first.
+    #[prost(uint64, repeated, tag = "1")]
+    pub(super) location_id: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    pub(super) value: Vec<i64>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) label: Vec<LabelMessage>,
+}
+
+/// `Label`
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct LabelMessage {
+    #[prost(int64, tag = "1")]
+    pub(super) key: i64,
+    #[prost(int64, tag = "2")]
+    pub(super) str: i64,
+    #[prost(int64, tag = "3")]
+    pub(super) num: i64,
+}
+
+/// `Mapping`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct MappingMessage {
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(uint64, tag = "2")]
+    pub(super) memory_start: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) memory_limit: u64,
+    #[prost(uint64, tag = "4")]
+    pub(super) file_offset: u64,
+    #[prost(int64, tag = "5")]
+    pub(super) filename: i64,
+    #[prost(int64, tag = "6")]
+    pub(super) build_id: i64,
+    #[prost(bool, tag = "7")]
+    pub(super) has_functions: bool,
+    #[prost(bool, tag = "8")]
+    pub(super) has_filenames: bool,
+    #[prost(bool, tag = "9")]
+    pub(super) has_line_numbers: bool,
+    #[prost(bool, tag = "10")]
+    pub(super) has_inline_frames: bool,
+}
+
+/// `Location`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LocationMessage {
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(uint64, tag = "2")]
+    pub(super) mapping_id: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) address: u64,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) line: Vec<LineMessage>,
+}
+
+/// `Line`
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct LineMessage {
+    #[prost(uint64, tag = "1")]
+    pub(super) function_id: u64,
+    #[prost(int64, tag = "2")]
+    pub(super) line: i64,
+}
+
+/// `Function`
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct FunctionMessage {
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(int64, tag = "2")]
+    pub(super) name: i64,
+    #[prost(int64, tag = "3")]
+    pub(super) system_name: i64,
+    #[prost(int64, tag = "4")]
+    pub(super) filename: i64,
+}
+
+/// The string table: position 0 is the empty string.
+pub(super) struct StringTable {
+    list: Vec<String>,
+    ids: FxHashMap<String, i64>,
+}
+
+impl StringTable {
+    pub(super) fn new() -> Self {
+        Self { list: vec![String::new()], ids: FxHashMap::from_iter([(String::new(), 0)]) }
+    }
+
+    pub(super) fn id(&mut self, text: &str) -> i64 {
+        if let Some(&id) = self.ids.get(text) {
+            return id;
+        }
+        let id = self.list.len() as i64;
+        self.list.push(text.to_owned());
+        self.ids.insert(text.to_owned(), id);
+        id
+    }
+
+    /// That of a name that may be no UTF-8.
+    pub(super) fn id_of(&mut self, name: &[u8]) -> i64 {
+        self.id(&String::from_utf8_lossy(name))
+    }
+
+    pub(super) fn into_list(self) -> Vec<String> {
+        self.list
+    }
+}
