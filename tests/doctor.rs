@@ -1,6 +1,8 @@
 //! What `doctor` says: of recordings that are broken in one way each, and of sound ones; of a recording of PHP with its
 //! dump, without it, with a broken one, and without any files.
 
+#[path = "doctor/counted.rs"]
+mod counted;
 #[path = "doctor/files.rs"]
 mod files;
 #[path = "doctor/jit.rs"]
@@ -99,6 +101,21 @@ fn files_that_are_not_here_are_asked_for() {
     let gone = finding(&path, "files-missing");
     assert!(gone["cause"].as_str().unwrap().contains("php8.2"), "{gone}");
     assert!(gone["remedy"].as_str().unwrap().contains("--symfs"), "{gone}");
+}
+
+#[test]
+fn a_running_process_is_told_of_by_its_number() {
+    let mut sleep = Command::new("sleep").arg("60").spawn().unwrap();
+    let number = sleep.id().to_string();
+    let output = doctor(&["--exit-code"], Path::new(&number));
+    sleep.kill().unwrap();
+    sleep.wait().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("Nothing is wrong with it."), "{said}");
+    assert!(said.contains(&format!("perf record -F 999 -g -p {number}")), "{said}");
+    let gone = doctor(&[], Path::new("999999999"));
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("no process of that number"));
 }
 
 #[test]

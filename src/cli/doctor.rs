@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 /// Flags of `doctor`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  jitgraft doctor perf.data\n  \
+#[command(after_help = "Examples:\n  jitgraft doctor perf.data\n  jitgraft doctor 4711 # a running process\n  \
+    jitgraft doctor callgrind.out.4711\n  jitgraft doctor --exit-code -q perf.data || echo there are findings\n  \
     jitgraft doctor --jitdump dumps/ --format json perf.data -o why.json")]
 pub(super) struct DoctorArgs {
     /// Where to write [default: standard output]

@@ -52,7 +52,7 @@ enum Command {
     Stats(Box<stats::StatsArgs>),
     /// Writes any profile in another format
     Export(Box<export::ExportArgs>),
-    /// Says why frames of a recording have no name, and what to do
+    /// Says what is wrong with a recording, a running process or a callgrind file, and what to do
     Doctor(Box<doctor::DoctorArgs>),
     /// Lists the formats that are read and written
     Formats(formats::FormatsArgs),

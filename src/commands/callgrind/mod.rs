@@ -4,6 +4,7 @@
 //! by its bare name, so that the two can be moved together: KCachegrind looks in the profile's directory.
 
 mod code_sources;
+mod coverage;
 mod names;
 mod object;
 mod options;
@@ -12,6 +13,7 @@ mod raw_code;
 mod reports;
 mod stream;
 
+pub(crate) use coverage::Coverage;
 pub use options::CallgrindOptions;
 
 use crate::error::{Error, Result};

@@ -40,10 +40,7 @@ impl CallgrindOptions {
 
     /// The number behind `.out.` in the input's name, or else the last part that is one: `x.callgrind.out.4711-02`.
     pub(super) fn pid_in_name(&self) -> Option<i32> {
-        let name = self.path()?.file_name()?.to_str()?;
-        let number = |part: &str| part.split('-').next().and_then(|digits| digits.parse().ok());
-        let behind = name.split_once(".out.").and_then(|(_, rest)| rest.split('.').next()).and_then(number);
-        behind.or_else(|| name.rsplit('.').find_map(number))
+        pid_in_name(self.path()?)
     }
 
     /// Where the object goes and how the profile calls it.
@@ -57,6 +54,13 @@ impl CallgrindOptions {
         let name = name.as_os_str().as_bytes().to_vec();
         (path, name)
     }
+}
+
+pub(super) fn pid_in_name(path: &Path) -> Option<i32> {
+    let name = path.file_name()?.to_str()?;
+    let number = |part: &str| part.split('-').next().and_then(|digits| digits.parse().ok());
+    let behind = name.split_once(".out.").and_then(|(_, rest)| rest.split('.').next()).and_then(number);
+    behind.or_else(|| name.rsplit('.').find_map(number))
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

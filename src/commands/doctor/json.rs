@@ -1,6 +1,7 @@
 //! What doctor says, for programs: `docs/doctor.md` tells what each key means. Keys stay; new ones may come.
 
 use super::context::RecordedStacks;
+use super::counted::CountedDiagnosis;
 use super::diagnosis::{Diagnosis, ProcessDiagnosis};
 use super::live::{LiveDiagnosis, LiveSource};
 use super::problem::{Finding, SourceFile};
@@ -26,6 +27,32 @@ pub(super) fn recording(diagnosis: &Diagnosis) -> Value {
         "findings": findings(&diagnosis.findings),
         "minor": findings(&diagnosis.minor),
         "processes": diagnosis.processes.iter().map(process).collect::<Vec<_>>(),
+    })
+}
+
+/// A callgrind file.
+pub(super) fn counted(diagnosis: &CountedDiagnosis) -> Value {
+    let unused =
+        |account: &Account| SourceFile { path: account.path.clone(), kind: account.kind, covered: 0, frames: 0 };
+    let source = |account: &Account| {
+        let mut value = source(account, &unused(account));
+        // Costs are counted, and not frames.
+        value.as_object_mut().map(|keys| keys.remove("named_frames"));
+        value
+    };
+    json!({
+        "file": diagnosis.file.to_string_lossy(),
+        "what": "callgrind",
+        "pid": diagnosis.process.pid.0,
+        "comm": diagnosis.process.comm,
+        "runtime": diagnosis.process.runtime.map(|runtime| runtime.name),
+        "event": diagnosis.event,
+        "cost": diagnosis.cost,
+        "nameable_cost": diagnosis.nameable,
+        "unnameable_cost": diagnosis.unnameable,
+        "sources": diagnosis.accounts.iter().map(source).collect::<Vec<_>>(),
+        "findings": findings(&diagnosis.findings),
+        "minor": findings(&diagnosis.minor),
     })
 }
 

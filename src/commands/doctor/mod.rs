@@ -1,7 +1,17 @@
-//! `doctor`: why the frames of a recording have no name, and what to do about each cause.
+//! `doctor`: what is wrong with a recording, a running process or a callgrind file, and what to do about it.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `problem` | what can be wrong, as data |
+//! | `words` | what is said of each, and what to do |
+//! | `causes`, `places`, `tally` | what is counted: frames without a name by cause, stacks that end too soon |
+//! | `rules` | what is found in these figures |
+//! | `diagnosis`, `live`, `counted` | what is known of a recording, a running process, a callgrind file |
+//! | `text`, `json` | how it is told; `docs/doctor.md` lists problems and keys |
 
 mod causes;
 mod context;
+mod counted;
 mod diagnosis;
 mod examined;
 mod json;
@@ -23,6 +33,7 @@ use crate::pipeline::open::{Input, shown};
 use crate::pipeline::recording::{Memory, RecordingOptions, Resolution, Streams, Survey};
 use crate::pipeline::table::{Cell, Layout, Table};
 use crate::pipeline::{Job, Outcome};
+use counted::CountedDiagnosis;
 use diagnosis::Diagnosis;
 use examined::Examined;
 use live::LiveDiagnosis;
@@ -45,6 +56,9 @@ pub struct DoctorOptions {
     pub exit_code: bool,
 }
 
+/// What the table of formats calls callgrind's.
+const CALLGRIND: &str = "callgrind";
+
 /// The columns of CSV.
 const COLUMNS: &[&str] = &["file", "problem", "percent", "samples", "frames", "pid", "cause", "remedy"];
 
@@ -64,12 +78,14 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
                 match &subject {
                     Subject::Recording(diagnosis) => text::write(diagnosis, &mut output)?,
                     Subject::Running(diagnosis) => text::write_running(diagnosis, &mut output)?,
+                    Subject::Counted(diagnosis) => text::write_counted(diagnosis, &mut output)?,
                 }
             }
             Layout::Csv => table.rows.extend(subject.findings().iter().map(|finding| row(&shown(path), finding))),
             Layout::Json => list.push(match &subject {
                 Subject::Recording(diagnosis) => json::recording(diagnosis),
                 Subject::Running(diagnosis) => json::running(diagnosis),
+                Subject::Counted(diagnosis) => json::counted(diagnosis),
             }),
         }
     }
@@ -89,20 +105,29 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
 enum Subject {
     Recording(Diagnosis),
     Running(LiveDiagnosis),
+    Counted(CountedDiagnosis),
 }
 
 impl Subject {
     fn of(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
-        match running(path) {
-            Some(pid) => LiveDiagnosis::of(pid, Path::new("/proc")).map(Self::Running),
-            None => examine(path, options, job, outcome).map(Self::Recording),
+        if let Some(pid) = running(path) {
+            return LiveDiagnosis::of(pid, Path::new("/proc")).map(Self::Running);
         }
+        let input = Input::open(path)?;
+        if matches!(input.format.read, Read::Addresses) {
+            return examine(&input, path, options, job, outcome).map(Self::Recording);
+        }
+        if input.format.name == CALLGRIND && *path != InPath::Stdin {
+            return CountedDiagnosis::of(path, &options.recording.sources, job, outcome).map(Self::Counted);
+        }
+        Err(refused(input.format))
     }
 
     fn findings(&self) -> &[Finding] {
         match self {
             Self::Recording(diagnosis) => &diagnosis.findings,
             Self::Running(diagnosis) => &diagnosis.findings,
+            Self::Counted(diagnosis) => &diagnosis.findings,
         }
     }
 }
@@ -134,7 +159,7 @@ fn refused(format: &Format) -> Error {
         .rewriter
         .map_or_else(String::new, |command| format!("; `jitgraft {command}` counts what it cannot name in this file"));
     Error::new(format!(
-        "is {}: doctor reads perf.data, which tells what was mapped; give it the recording{instead}",
+        "is {}: doctor reads perf.data, which tells what was mapped, and callgrind.out; give it the recording{instead}",
         format.name
     ))
 }
@@ -150,15 +175,17 @@ fn cut(recording: &Recording, input: &Input) -> Option<String> {
     }
 }
 
-fn examine(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outcome) -> Result<Diagnosis> {
-    let input = Input::open(path)?;
-    if !matches!(input.format.read, Read::Addresses) {
-        return Err(refused(input.format));
-    }
+fn examine(
+    input: &Input,
+    path: &InPath,
+    options: &DoctorOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<Diagnosis> {
     let (path, warnings) = (&shown(path), &mut outcome.warnings);
-    let streams = Streams::open(&input, path, warnings)?;
+    let streams = Streams::open(input, path, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
-    let damage = cut(&streams.recording, &input).or_else(|| survey.chunks.damage.as_ref().map(ToString::to_string));
+    let damage = cut(&streams.recording, input).or_else(|| survey.chunks.damage.as_ref().map(ToString::to_string));
     let memory = Memory::find(&survey, &options.recording, warnings);
     let resolution = Resolution::new(&survey, &memory, &options.recording, job, warnings);
     // Each by itself: it matters when what has no name was sampled.

@@ -67,6 +67,25 @@ pub enum Problem {
         /// By which number the process knows itself, if by another one: it ran in a container.
         inner: Option<Pid>,
     },
+    /// A program ran under valgrind, and its runtime wrote nothing that names its code.
+    SilentUnderValgrind {
+        /// The process.
+        process: Who,
+        /// The callgrind file.
+        path: PathBuf,
+    },
+    /// What names the JIT code of a callgrind file is there, but was not put into it.
+    NotNamedYet {
+        /// The process.
+        process: Who,
+        /// The callgrind file.
+        path: PathBuf,
+    },
+    /// A callgrind file has no instruction addresses.
+    NoInstructions {
+        /// The process.
+        process: Who,
+    },
     /// A running process was told to write a dump or map, and did not.
     NotWritten {
         /// The process.
@@ -265,6 +284,9 @@ impl Problem {
             Self::NoCallChains => "no-call-chains",
             Self::Clock { .. } => "clock",
             Self::Silent { .. } => "no-dump-or-map",
+            Self::SilentUnderValgrind { .. } => "no-dump-or-map",
+            Self::NotNamedYet { .. } => "not-named-yet",
+            Self::NoInstructions { .. } => "no-instruction-addresses",
             Self::NotWritten { .. } => "not-written",
             Self::Missing { .. } => "dump-missing",
             Self::OtherProcess { .. } => "source-of-other-process",
@@ -298,6 +320,9 @@ impl Problem {
         match self {
             Self::Clock { process, .. }
             | Self::Silent { process, .. }
+            | Self::SilentUnderValgrind { process, .. }
+            | Self::NotNamedYet { process, .. }
+            | Self::NoInstructions { process }
             | Self::NotWritten { process, .. }
             | Self::Missing { process, .. }
             | Self::OtherProcess { process, .. }

@@ -1,6 +1,7 @@
 //! What doctor says, for people.
 
 use super::context::RecordedStacks;
+use super::counted::CountedDiagnosis;
 use super::diagnosis::{Diagnosis, ProcessDiagnosis};
 use super::live::LiveDiagnosis;
 use super::problem::Finding;
@@ -26,22 +27,30 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
     for process in &diagnosis.processes {
         write_process(process, out)?;
     }
-    if !diagnosis.minor.is_empty() {
+    write_minor(&diagnosis.minor, out)
+}
+
+fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
+    if !minor.is_empty() {
         writeln!(out, "\nOrdinary, or too little to matter:")?;
     }
-    for finding in &diagnosis.minor {
+    for finding in minor {
         writeln!(out, "  {:>5.2}%  {}", finding.percent, words::cause(&finding.problem))?;
     }
     Ok(())
 }
 
 /// What is wrong, in the order of what it spoils.
-pub(super) fn write_findings(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
+fn write_findings(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     match findings.len() {
         0 => writeln!(out, "Nothing is wrong with it.")?,
         1 => writeln!(out, "One finding, and how much of the samples it spoils:")?,
         several => writeln!(out, "{several} findings, and how much of the samples each spoils:")?,
     }
+    write_list(findings, out)
+}
+
+fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     for finding in findings {
         writeln!(out, "\n{:>6.1}%  {}", finding.percent, words::cause(&finding.problem))?;
         writeln!(out, "         → {}", words::remedy(&finding.problem))?;
@@ -86,6 +95,25 @@ pub(super) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
         writeln!(out, "  → {}", words::remedy(&finding.problem).replace("jcmd PID", &jcmd))?;
     }
     Ok(writeln!(out, "\nRecord it with: {}", diagnosis.record)?)
+}
+
+/// Writes what is known of a callgrind file.
+pub(super) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -> Result<()> {
+    let CountedDiagnosis { cost, nameable, unnameable, .. } = diagnosis;
+    let file = printable(diagnosis.file.as_os_str().as_bytes());
+    let (event, jit) = (printable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
+    let who = words::who(&diagnosis.process);
+    writeln!(out, "{file}: {cost} {event} of {who}, {jit:.2}% of it in JIT code without a name")?;
+    match diagnosis.findings.len() {
+        0 => writeln!(out, "Nothing is wrong with it.")?,
+        1 => writeln!(out, "One finding, and how much of the cost it spoils:")?,
+        several => writeln!(out, "{several} findings, and how much of the cost each spoils:")?,
+    }
+    write_list(&diagnosis.findings, out)?;
+    for account in &diagnosis.accounts {
+        writeln!(out, "\n  {}", words::source(account, None))?;
+    }
+    write_minor(&diagnosis.minor, out)
 }
 
 /// How stacks were recorded, in words.

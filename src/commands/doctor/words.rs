@@ -99,6 +99,18 @@ fn of_jit(problem: &Problem) -> String {
         Problem::Silent { process, .. } => {
             format!("JIT code of {} has no names: there is no jitdump and no perf map of it", who(process))
         }
+        Problem::SilentUnderValgrind { process, .. } => format!(
+            "JIT code of {} has no names: there is no perf-{pid}.map and no jit-{pid}.dump beside it or in /tmp",
+            who(process),
+            pid = number(process.pid)
+        ),
+        Problem::NotNamedYet { process, .. } => {
+            format!("JIT code of {} has no names in it, but they are there", who(process))
+        }
+        Problem::NoInstructions { process } => format!(
+            "it has no instruction addresses: JIT code of {} is known by where it was entered only",
+            who(process)
+        ),
         Problem::NotWritten { process, word, leaves } => {
             format!("{} was told to leave {leaves} ({word}), and there is none", who(process))
         }
@@ -288,6 +300,15 @@ fn for_jit(problem: &Problem) -> String {
             )
         }
         Problem::Silent { process, inner: None } => switches(process),
+        Problem::SilentUnderValgrind { process, path } => {
+            let program = process.runtime.and_then(|runtime| runtime.valgrind).unwrap_or("PROGRAM with its switch for perf");
+            format!(
+                "run it again: valgrind --tool=callgrind --dump-instr=yes -- {program} …; then jitgraft callgrind {}",
+                file(path)
+            )
+        }
+        Problem::NotNamedYet { path, .. } => format!("jitgraft callgrind {}", file(path)),
+        Problem::NoInstructions { .. } => "run it again with valgrind --tool=callgrind --dump-instr=yes".to_owned(),
         Problem::NotWritten { .. } => {
             "it may not write there, or there is no room, or it has not compiled anything yet".to_owned()
         }

@@ -34,8 +34,13 @@ impl RunningProcess {
     /// Reads a process's directory below `/proc`.
     pub(super) fn read(pid: Pid, dir: &Path) -> Result<Self> {
         let read = |name: &str| fs::read(dir.join(name));
-        let maps =
-            read("maps").map_err(|error| Error::new(format!("cannot read what process {pid} maps")).because(error))?;
+        let maps = read("maps").map_err(|error| {
+            let message = match dir.exists() {
+                true => format!("what process {pid} has mapped cannot be read"),
+                false => "is no file, and no process of that number runs".to_owned(),
+            };
+            Error::new(message).because(error)
+        })?;
         let comm = read("comm").unwrap_or_default();
         let status = read("status").unwrap_or_default();
         // Of others' processes the environment may not be read.

@@ -99,7 +99,7 @@ fn missing(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
 }
 
 /// Whether a file is of the system, or of a package manager's store: not the user's own.
-fn is_packaged(path: &[u8]) -> bool {
+pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
     const OWN: &[&str] = &["/usr/local/", "/usr/src/"];
     const PACKAGED: &[&str] =
         &["/usr/", "/lib/", "/lib32/", "/lib64/", "/bin/", "/sbin/", "/nix/store/", "/gnu/store/", "/snap/", "[vdso]"];

@@ -6,6 +6,8 @@ mod neighbours;
 mod stacks;
 mod whole;
 
+pub(super) use files::is_packaged;
+
 use super::context::DoctorContext;
 use super::problem::{Finding, Problem};
 use std::cmp::Ordering;

@@ -14,6 +14,8 @@ use crate::formats::callgrind::grammar::{
 pub struct FileHeader {
     /// `creator:`
     pub creator: Vec<u8>,
+    /// `cmd:`, the first one: the program with its arguments.
+    pub command: Vec<u8>,
     /// `pid:`, the first one.
     pub pid: Option<i32>,
     /// `events:`, the first one.
@@ -107,6 +109,7 @@ impl FileIndex {
         let header = &mut self.header;
         match word {
             b"creator" if header.creator.is_empty() => header.creator = value.to_vec(),
+            b"cmd" if header.command.is_empty() => header.command = value.to_vec(),
             b"pid" if header.pid.is_none() => header.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
             b"events" if header.events.is_empty() => {
                 header.events =

@@ -87,7 +87,7 @@ impl<'a> ChunkScan<'a> {
     }
 
     fn header(&mut self, word: &[u8], value: &[u8]) {
-        if matches!(word, b"creator" | b"pid" | b"events" | b"part" | b"positions") {
+        if matches!(word, b"creator" | b"cmd" | b"pid" | b"events" | b"part" | b"positions") {
             self.headers.push((word.into(), value.into()));
             self.changed_columns |= word == b"positions";
         }
