@@ -234,3 +234,53 @@ fn texts_of_perf_that_are_profiles_are_no_mistakes() {
     fs::copy(fixture("script-layouts/header.txt"), scene.path("header.txt")).unwrap();
     assert!(scene.run("report header.txt").status.success());
 }
+
+/// A recording of so many samples in code that the dump names, and so many in memory that nothing names.
+fn partly_named(scene: &Scene, named: usize, unnamed: usize) {
+    let addresses: Vec<u64> = [vec![AT; named], vec![AT + 0x200; unnamed]].concat();
+    let dump = scene.path(&format!("jit-{PID}.dump"));
+    scene.write("perf.data", recording(&addresses, &dump).into_bytes(Mode::File));
+}
+
+const STRICT: &[&str] = &["collapse", "report", "flamegraph", "script", "export --to json", "inject -o new.data"];
+
+#[test]
+fn strict_fails_where_jit_code_has_no_names() {
+    let scene = Scene::new();
+    for (named, unnamed, code) in [(0, 400, 1), (99, 1, 1), (100, 1, 0), (100, 0, 0)] {
+        partly_named(&scene, named, unnamed);
+        for command in STRICT {
+            let output = scene.run(&format!("{command} --strict perf.data"));
+            let said = said(&output);
+            assert_eq!(output.status.code(), Some(code), "{command} {named} {unnamed}: {said}");
+            assert_eq!(said.contains("jitgraft doctor perf.data says why"), code == 1, "{command}: {said}");
+            assert!(scene.run(&format!("{command} perf.data")).status.success());
+        }
+    }
+}
+
+#[test]
+fn strict_does_not_mind_native_code_without_names() {
+    let scene = Scene::new();
+    let mut data = recording(&[AT], &scene.path(&format!("jit-{PID}.dump")));
+    let library = 0x90_0000;
+    data.mmap2(Stamp::new(PID, 4), Mmap { addr: library, len: 0x1000, pgoff: 0, path: "/nowhere/library.so" });
+    for time in 30..430 {
+        data.sample_of(0, USER, Stamp::new(PID, time), library, &[CONTEXT_USER, library, 0xdead_0000]);
+    }
+    scene.write("perf.data", data.into_bytes(Mode::File));
+    for command in STRICT {
+        let output = scene.run(&format!("{command} --strict perf.data"));
+        assert!(output.status.success(), "{command}: {}", said(&output));
+    }
+    let said = said(&scene.run("collapse perf.data"));
+    assert!(said.contains("800 of 801 frames have no name (99.9 %); 0 of 1 in JIT memory (0.0 %)"), "{said}");
+}
+
+#[test]
+fn details_are_english() {
+    let scene = Scene::new();
+    let said = said(&scene.run("inject -v perf.data -o new.data"));
+    assert!(said.contains(&format!("jitdump of process {PID}: ")), "{said}");
+    assert!(said.contains("loaded, 1 pieces of code; its clock is the recording's"), "{said}");
+}

@@ -18,7 +18,7 @@ pub struct Common {
     /// Number of worker threads [default: one for each processor]
     #[arg(long, value_name = "N", global = true)]
     threads: Option<NonZeroUsize>,
-    /// Exit with status 1 if there was any warning
+    /// Exit with status 1 if there was any warning, or if 1 % or more of the frames in JIT memory have no name
     #[arg(long, global = true)]
     strict: bool,
     /// Say nothing but errors
@@ -34,15 +34,31 @@ impl Common {
         Ok(Job { pool: Pool::new(self.threads)?, quiet: self.quiet, verbose: self.verbose > 0 })
     }
 
-    /// Prints summary and warnings; any warning fails a `--strict` run.
+    /// Prints summary and warnings; any warning fails a `--strict` run, and so do frames of JIT code without a name.
     pub(super) fn finish(&self, job: &Job, outcome: &Outcome) -> ExitCode {
         if !job.quiet {
             for warning in outcome.warnings.iter() {
                 stderr::say(format_args!("warning: {warning}"));
             }
-            outcome.summary.iter().for_each(stderr::say);
+            outcome.summary.iter().chain(&names(outcome)).for_each(stderr::say);
         }
-        if self.strict && !outcome.warnings.is_empty() || outcome.found { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        let fails = !outcome.warnings.is_empty() || outcome.frames.lacks_jit_names();
+        if self.strict && fails || outcome.found { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+}
+
+/// How much has no name, and who says why.
+fn names(outcome: &Outcome) -> Option<String> {
+    let counts = &outcome.frames;
+    let why = outcome.lacking.as_ref().map(|recording| match recording.is_absolute() || recording.exists() {
+        true => format!("jitgraft doctor {} says why", recording.display()),
+        false => "jitgraft doctor says why, if it is given the recording".to_owned(),
+    });
+    // inject tells of frames in JIT memory itself.
+    let counted = (counts.frames > 0).then(|| counts.to_string());
+    match (counted, why) {
+        (Some(counted), Some(why)) => Some(format!("{counted}: {why}")),
+        (counted, why) => counted.or(why),
     }
 }
 

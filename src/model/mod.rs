@@ -9,6 +9,7 @@ pub mod category;
 pub mod chains;
 pub mod code;
 pub mod filter;
+pub mod frame_counts;
 pub mod groups;
 pub mod interner;
 pub mod jit_names;

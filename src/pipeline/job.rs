@@ -1,7 +1,9 @@
 //! What every job is given, and what it leaves to be said.
 
 use crate::error::{Result, Warnings};
+use crate::model::frame_counts::FrameCounts;
 use crate::parallel::Pool;
+use std::path::{Path, PathBuf};
 
 /// What every job runs with.
 #[derive(Debug)]
@@ -28,8 +30,22 @@ pub struct Outcome {
     pub warnings: Warnings,
     /// Lines for stderr: what was done, in figures.
     pub summary: Vec<String>,
+    /// How many frames of recordings have no name.
+    pub frames: FrameCounts,
+    /// The first recording of which so many have none that one should ask why.
+    pub lacking: Option<PathBuf>,
     /// Whether something was found that the caller asked to be told by the exit status.
     pub found: bool,
     /// Why there were no samples, if there were none.
     pub no_samples: Option<String>,
+}
+
+impl Outcome {
+    /// Counts the frames of a recording.
+    pub fn count_frames(&mut self, counts: FrameCounts, recording: &Path) {
+        self.frames += counts;
+        if counts.lacks_names() {
+            self.lacking.get_or_insert_with(|| recording.to_owned());
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What became of each source.
 
 use crate::model::{Nanos, Pid};
+use std::fmt;
 use std::path::PathBuf;
 
 /// What sort of source a file is.
@@ -66,4 +67,47 @@ pub enum ClockUse {
     },
     /// The times could not be used: each address has the last code that was there.
     Dropped,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::JitDump => "jitdump",
+            Self::PerfMap => "perf map",
+            Self::PlacedElf => "placed ELF object",
+        })
+    }
+}
+
+impl fmt::Display for SourceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loaded { codes, skipped, clock, torn, .. } => {
+                write!(f, "loaded, {codes} pieces of code")?;
+                if *skipped > 0 {
+                    write!(f, ", {skipped} skipped")?;
+                }
+                if *torn {
+                    f.write_str(", torn at its end")?;
+                }
+                clock.iter().try_for_each(|clock| write!(f, "; {clock}"))
+            }
+            Self::Missing { looked_at } => {
+                let places: Vec<_> = looked_at.iter().map(|place| place.display().to_string()).collect();
+                write!(f, "not found; looked for at {}", places.join(", "))
+            }
+            Self::Refused(why) => write!(f, "not used: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for ClockUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Same => f.write_str("its clock is the recording's"),
+            Self::Tsc => f.write_str("its processor time stamps were converted"),
+            Self::Estimated { error } => write!(f, "its times are estimated to {} ms", error.div_ceil(1_000_000)),
+            Self::Dropped => f.write_str("its times could not be used"),
+        }
+    }
 }

@@ -15,6 +15,7 @@
 mod about;
 mod branches;
 mod counted;
+mod frame_counts;
 mod locator;
 pub(crate) mod memory;
 mod named;
@@ -80,6 +81,7 @@ pub(crate) fn load(
     let named = resolution.name(&samples.chains, job, warnings);
     let machine = resolution.machine();
     resolution.finish(warnings);
+    outcome.count_frames(frame_counts::count(&samples, &named), path);
     Ok(Loaded { recording: streams.recording, samples, named, machine })
 }
 
@@ -101,6 +103,7 @@ pub(super) fn push(
     let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
     let samples = resolution.samples(keep, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
+    let counts = frame_counts::count(&samples, &named);
     let mut tables = Tables::new(survey.recording, &samples, &named, sink.keep());
     tables.profile.check()?;
     tables.profile.about = about::about(&survey, &samples, options);
@@ -112,5 +115,6 @@ pub(super) fn push(
         sink.take(&mut tables.profile)?;
     }
     resolution.finish(warnings);
+    outcome.count_frames(counts, path);
     Ok(())
 }

@@ -63,6 +63,8 @@ struct LocationInfo {
     kind: FrameKind,
     runtimes: RuntimeSet,
     truncated: bool,
+    /// Whether it is where JIT code is: known to be some, or in memory that no file backs.
+    jit_memory: bool,
     /// Which of the functions that begin at a return address.
     entered: Option<u32>,
 }
@@ -122,6 +124,11 @@ impl Named {
         let frames = resolver.resolve(&locations, pool, warnings);
         let entered = enter(chains.places(), &frames, &mut told);
         Self { frames, entered: resolver.resolve(&entered, pool, warnings), spots: told, modules }
+    }
+
+    /// Whether a spot is where JIT code is: known to be some, or in memory that no file backs.
+    pub(crate) fn is_in_jit_memory(&self, place: PlaceId) -> bool {
+        self.spots[place.0 as usize].1.jit_memory
     }
 
     /// The frames of a spot, innermost first; at least one.
@@ -195,9 +202,10 @@ impl Naming<'_> {
             CpuMode::User | CpuMode::GuestUser | CpuMode::Unknown => FrameKind::User,
         };
         let mut runtimes = RuntimeSet::default();
+        let mut jit_memory = false;
         let (module, addr) = match spot.location {
             Location::Code(id, offset) => {
-                kind = FrameKind::Jit;
+                (kind, jit_memory) = (FrameKind::Jit, true);
                 let code = self.spots.codes.code(id);
                 let origin = self.origins.get(code.origin.0 as usize);
                 runtimes = self.runtimes_of(origin.and_then(|origin| origin.pid));
@@ -208,6 +216,7 @@ impl Naming<'_> {
                 if let Some(those) = module.jit {
                     (kind, runtimes) = (FrameKind::Jit, those);
                 }
+                jit_memory = module.jit.is_some() || self.spots.spaces.dsos().get(dso).kind == DsoKind::Anonymous;
                 // Of branches it is not recorded whose code they are in.
                 if matches!(self.spots.spaces.dsos().get(dso).kind, DsoKind::Kernel | DsoKind::Module) {
                     kind = FrameKind::Kernel;
@@ -218,7 +227,7 @@ impl Naming<'_> {
         };
         let addr = self.spots.keep_addr.then(|| addr.wrapping_add(back));
         let truncated = *spot == FrameLocation::TRUNCATED;
-        LocationInfo { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, entered: None }
+        LocationInfo { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, jit_memory, entered: None }
     }
 
     fn runtimes_of(&mut self, pid: Option<Pid>) -> RuntimeSet {

@@ -5,6 +5,7 @@ use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{LoadedSources, SurveyedRecording};
 use crate::error::{Warning, Warnings};
+use crate::model::frame_counts::FrameCounts;
 use crate::model::programs::Programs;
 use crate::pipeline::Job;
 use crate::sources::{Account, Kind, SourceState};
@@ -24,6 +25,12 @@ impl Summary<'_> {
     /// Tells it.
     pub(in crate::commands::inject) fn tell(&self, context: &mut InjectContext<'_>) {
         self.warn(&mut context.outcome.warnings);
+        let SampleCounts { resolved, unresolved, .. } = self.samples;
+        let jit_unnamed = unresolved.values().sum::<u64>();
+        let counts = FrameCounts { jit: resolved + jit_unnamed, jit_unnamed, ..FrameCounts::default() };
+        if context.options.jit {
+            context.outcome.count_frames(counts, &self.survey.input.shown);
+        }
         let lines = self.lines(context);
         context.outcome.summary.extend(lines);
     }
@@ -98,7 +105,7 @@ impl Summary<'_> {
         }
         let images = self.images.iter().map(|image| format!("image: {}", image.path.display()));
         let accounts = self.loaded.accounts.iter().map(|account| {
-            format!("{:?} of process {}: {}: {:?}", account.kind, account.pid, account.path.display(), account.state)
+            format!("{} of process {}: {}: {}", account.kind, account.pid, account.path.display(), account.state)
         });
         images.chain(accounts).collect()
     }

@@ -1,0 +1,80 @@
+//! How many frames of a recording's samples have a name, and how many have none.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// Frames of all samples: a frame counts once for each sample that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FrameCounts {
+    /// All of them; 0 where only those in JIT memory were looked at.
+    pub frames: u64,
+    /// Those without a name.
+    pub unnamed: u64,
+    /// Those in JIT memory: in code that a dump, a map or an image tells of, or in memory that no file backs.
+    pub jit: u64,
+    /// Those in JIT memory without a name.
+    pub jit_unnamed: u64,
+}
+
+/// Of 100 frames in JIT memory, so many without a name are too many: a runtime's own trampolines are fewer.
+const JIT_PERCENT: u64 = 1;
+
+/// Of 100 frames, so many without a name are worth a look. Stripped libraries make a few per cent everywhere.
+const PERCENT: u64 = 10;
+
+impl FrameCounts {
+    /// Whether so much of JIT memory has no name that `--strict` fails.
+    pub fn lacks_jit_names(&self) -> bool {
+        self.jit_unnamed > 0 && self.jit_unnamed.saturating_mul(100) >= self.jit.saturating_mul(JIT_PERCENT)
+    }
+
+    /// Whether so much has no name that one should ask why.
+    pub fn lacks_names(&self) -> bool {
+        let many = self.unnamed > 0 && self.unnamed.saturating_mul(100) >= self.frames.saturating_mul(PERCENT);
+        many || self.lacks_jit_names()
+    }
+}
+
+impl AddAssign for FrameCounts {
+    fn add_assign(&mut self, more: Self) {
+        self.frames = self.frames.saturating_add(more.frames);
+        self.unnamed = self.unnamed.saturating_add(more.unnamed);
+        self.jit = self.jit.saturating_add(more.jit);
+        self.jit_unnamed = self.jit_unnamed.saturating_add(more.jit_unnamed);
+    }
+}
+
+impl fmt::Display for FrameCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { frames, unnamed, jit, jit_unnamed } = *self;
+        let percent = |part: u64, whole: u64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
+        if frames > 0 {
+            write!(f, "{unnamed} of {frames} frames have no name ({:.1} %)", percent(unnamed, frames))?;
+        }
+        if jit > 0 {
+            let (start, end) = if frames > 0 { ("; ", "") } else { ("", " have no name") };
+            write!(f, "{start}{jit_unnamed} of {jit} in JIT memory{end} ({:.1} %)", percent(jit_unnamed, jit))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_a_hundred_frames_of_jit_code_is_too_many() {
+        let of = |jit_unnamed, jit| FrameCounts { jit, jit_unnamed, ..FrameCounts::default() }.lacks_jit_names();
+        assert!(of(400, 400) && of(1, 100) && of(1, 1));
+        assert!(!of(0, 0) && !of(0, 100) && !of(1, 101));
+    }
+
+    #[test]
+    fn native_code_is_worth_a_look_and_no_failure() {
+        let native = FrameCounts { frames: 1000, unnamed: 500, jit: 100, jit_unnamed: 0 };
+        assert!(native.lacks_names() && !native.lacks_jit_names());
+        assert_eq!(native.to_string(), "500 of 1000 frames have no name (50.0 %); 0 of 100 in JIT memory (0.0 %)");
+        assert!(!FrameCounts { unnamed: 99, ..native }.lacks_names());
+    }
+}
