@@ -58,15 +58,14 @@ fn firefox_is_told_functions_by_name_and_frames_by_line_address_library_and_cate
         let all = 0..functions["length"].as_u64().unwrap() as usize;
         all.filter(|at| strings[number(&functions["name"], *at)] == name).collect::<Vec<_>>()
     };
-    let [mixed] = named("mixed")[..] else { panic!("{strings:?}") };
-    let of_mixed: Vec<usize> =
-        (0..frames["length"].as_u64().unwrap() as usize).filter(|at| number(&frames["func"], *at) == mixed).collect();
-    let lines: std::collections::BTreeSet<u64> =
-        of_mixed.iter().filter_map(|at| frames["line"][*at].as_u64()).collect();
+    let [work] = named("work")[..] else { panic!("{strings:?}") };
+    let of_work: Vec<usize> =
+        (0..frames["length"].as_u64().unwrap() as usize).filter(|at| number(&frames["func"], *at) == work).collect();
+    let lines: std::collections::BTreeSet<u64> = of_work.iter().filter_map(|at| frames["line"][*at].as_u64()).collect();
     assert!(lines.len() > 1, "{lines:?}");
-    assert!(of_mixed.iter().all(|at| frames["address"][*at].as_i64().unwrap() > 0));
+    assert!(of_work.iter().all(|at| frames["address"][*at].as_i64().unwrap() > 0));
     let category = |at: usize| categories[number(&frames["category"], at)]["name"].as_str().unwrap();
-    assert!(of_mixed.iter().all(|at| category(*at) == "native"));
+    assert!(of_work.iter().all(|at| category(*at) == "native"));
     let all = 0..frames["length"].as_u64().unwrap() as usize;
     let kinds: std::collections::BTreeSet<&str> = all.map(category).collect();
     assert!(kinds.contains("kernel") && kinds.contains("inlined"), "{kinds:?}");
@@ -124,7 +123,8 @@ fn trace_events_stand_in_real_time() {
         let of = |event: &&Value| event["name"] == "thread_name" && event["args"]["name"] == name;
         let tid = &trace["traceEvents"].as_array().unwrap().iter().find(of).unwrap()["tid"];
         let rows = plain["events"][0]["stacks"].as_array().unwrap().iter().filter(|row| row["tid"] == *tid);
-        let times: Vec<f64> = rows.map(|row| row["time"].as_f64().unwrap() / 1000.0).collect();
+        let mut times: Vec<f64> = rows.map(|row| row["time"].as_f64().unwrap() / 1000.0).collect();
+        times.sort_by(f64::total_cmp);
         let (first, last) = (times[0], times[times.len() - 1]);
         let (start, end) = extent(&trace, tid);
         // A sample stands for the 10.1 ms before it, and comes half of that late at most.
