@@ -50,10 +50,9 @@ fn theirs(data: &str, dir: &Path) -> Shares {
     let text = run(&perf, &arguments, dir);
     let (mut whole, mut rows) = (None, Vec::new());
     for line in text.lines() {
-        if let Some(sum) = line.strip_prefix("# Event count (approx.): ") {
-            if whole.replace(sum.trim().parse::<f64>().unwrap()).is_some() {
-                break;
-            }
+        let sum = line.strip_prefix("# Event count (approx.): ").map(|sum| sum.trim().parse::<f64>().unwrap());
+        if sum.is_some_and(|sum| whole.replace(sum).is_some()) {
+            break;
         }
         let cells: Vec<&str> = line.split(SEPARATOR).map(str::trim).collect();
         let ([period, comm, dso, symbol], false) = (&cells[..], line.starts_with('#')) else { continue };

@@ -197,7 +197,7 @@ fn the_header_tells_what_was_recorded() {
     let dir = Dir::new();
     dir.write("script", SCRIPT);
     let text = dir.text("report script");
-    assert!(text.starts_with("# 4 samples of cpu-clock, weights of 4,000,000\n"), "{text}");
+    assert!(text.starts_with("# 4 samples of cpu-clock: 4.00 ms\n"), "{text}");
     assert!(
         text.contains("# 100.00% in functions with a name; 75.00% in JIT code, 100.00% of that with a name\n"),
         "{text}"
@@ -266,6 +266,22 @@ fn rows_below_a_percentage_and_of_other_names_are_left_out() {
     let filtered = dir.text("report --format csv --symbol _M_dfs stacks");
     assert!(filtered.contains("\n36.3636,"), "percentages stay those of the whole: {filtered}");
     assert!(dir.refused("report --percent-limit 101 stacks").contains("0 to 100"));
+}
+
+#[test]
+fn perf_reports_own_options_work() {
+    let dir = Dir::new();
+    dir.write("script", SCRIPT);
+    let usual = dir.text("report script");
+    assert_eq!(dir.text("report -i script --stdio --no-children"), usual);
+    assert_eq!(dir.text("report --children script"), dir.text("report --sort total script"));
+    let of = |words: &str| csv(&dir.text(&format!("report --format csv -s comm,dso,sym {words} script")));
+    assert_eq!(of("--dsos node,[kernel.kallsyms]").len(), 3);
+    assert_eq!(of("-d /usr/bin/node -S main").len(), 2);
+    assert_eq!(of("--symbols read,mai"), ["25 worker,[kernel.kallsyms],read"]);
+    let lines = dir.shown("report -n script", SMALL);
+    assert!(lines.iter().any(|line| line.contains("self%") && line.contains("samples")), "{lines:#?}");
+    assert!(dir.refused("report --group-by comm --dso node script").contains("dso"));
 }
 
 const CALLS: &str = "main;parse;malloc 30\nmain;eval;call;eval;malloc 20\nmain;eval;call;print 40\nmain;parse 10\n";

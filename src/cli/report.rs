@@ -41,6 +41,12 @@ pub(super) struct ReportArgs {
     /// Only functions whose name matches this regular expression; percentages stay those of the whole
     #[arg(long, value_name = "REGEX", alias = "symbol-filter", conflicts_with = "tree_of_calls")]
     symbol: Option<Regex>,
+    /// Only functions of these names
+    #[arg(short = 'S', long, value_name = "NAME,…", value_delimiter = ',', conflicts_with = "tree_of_calls")]
+    symbols: Vec<String>,
+    /// Only code of these files, by name or path
+    #[arg(short, long, alias = "dsos", value_name = "NAME,…", value_delimiter = ',', conflicts_with = "tree_of_calls")]
+    dso: Vec<String>,
     /// Tell functions without a name apart by their address [default: all of a module are one, `[module]`]
     #[arg(long)]
     addrs: bool,
@@ -50,6 +56,12 @@ pub(super) struct ReportArgs {
     /// Cut no names on a terminal
     #[arg(long)]
     wide: bool,
+    /// Tell the numbers of samples on a terminal, too
+    #[arg(short = 'n', long)]
+    show_nr_samples: bool,
+    /// As perf report has it: there is no other way here
+    #[arg(long, hide = true)]
+    stdio: bool,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -58,20 +70,27 @@ pub(super) struct ReportArgs {
 
 /// What the rows are, and their order.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What the rows are")]
 struct RowArgs {
     /// By what to sort: self, total (perf's children), samples, name; perf's keys put samples together, as --group-by
     /// does
     #[arg(short, long, value_enum, value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
+    #[arg(help_heading = "What the rows are")]
     sort: Vec<SortName>,
+    /// As perf report has it: --sort total
+    #[arg(long, hide = true, conflicts_with = "sort")]
+    children: bool,
+    /// As perf report has it: --sort self
+    #[arg(long, hide = true, conflicts_with = "children")]
+    no_children: bool,
     /// Put samples together by these instead of by function: comm, pid, tid, cpu, dso, sym, kind (whose code), tier (of
     /// JIT code), line
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
-    #[arg(conflicts_with_all = ["diff", "tree_of_calls"])]
+    #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "What the rows are")]
     group_by: Vec<GroupName>,
     /// Tell what changed since this recording; what sampling alone would change is called noise [default:
     /// perf.data.old]
     #[arg(long, value_name = "BEFORE", num_args = 0..=1, default_missing_value = "perf.data.old")]
+    #[arg(help_heading = "What the rows are")]
     diff: Option<PathBuf>,
     #[command(flatten)]
     tree: TreeArgs,
@@ -80,16 +99,15 @@ struct RowArgs {
 /// Functions below other functions.
 #[derive(Debug, Args)]
 #[group(id = "tree_of_calls", multiple = false, conflicts_with = "diff")]
-#[command(next_help_heading = "What the rows are")]
 struct TreeArgs {
     /// Tell all calls as a tree
-    #[arg(long)]
+    #[arg(long, help_heading = "What the rows are")]
     tree: bool,
     /// Tell from where a function was called: its name, or a part of it
-    #[arg(long, value_name = "FUNCTION")]
+    #[arg(long, value_name = "FUNCTION", help_heading = "What the rows are")]
     callers: Option<String>,
     /// Tell what a function called
-    #[arg(long, value_name = "FUNCTION")]
+    #[arg(long, value_name = "FUNCTION", help_heading = "What the rows are")]
     callees: Option<String>,
 }
 
@@ -193,7 +211,7 @@ impl RowArgs {
             SortName::Order(order) => Some(*order),
             SortName::Group(_) => None,
         });
-        orders.next_back().unwrap_or(Order::Own)
+        orders.next_back().unwrap_or(if self.children { Order::Total } else { Order::Own })
     }
 
     /// What samples are put together by, if it is asked for.
@@ -229,14 +247,22 @@ impl RowArgs {
     }
 }
 
+/// Rows can be chosen by what they are told apart by.
+fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
+    if !chooses || keys.is_empty() || keys.contains(&key) {
+        return Ok(());
+    }
+    let (options, word) = if key == Key::Module { ("--dso", "dso") } else { ("--symbol and --symbols", "sym") };
+    Err(Error::usage(format!("{options} choose rows by what they are called: put samples together by {word}, too")))
+}
+
 impl ReportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let (output, layout) = (OutPath::from(self.output), Layout::from(self.format));
         let terminal = Terminal::of(&output).filter(|_| layout == Layout::Text);
         let (order, keys) = (self.rows.order(), self.rows.keys());
-        if self.symbol.is_some() && !keys.is_empty() && !keys.contains(&Key::Function) {
-            return Err(Error::usage("--symbol chooses functions: samples have to be put together by sym, too"));
-        }
+        check_selection(self.symbol.is_some() || !self.symbols.is_empty(), Key::Function, &keys)?;
+        check_selection(!self.dso.is_empty(), Key::Module, &keys)?;
         // Of what came with its names, a word that looks like a tier may be a part of the name.
         let on_terminal = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
         let naming = self.input.naming(terminal.map_or_else(Naming::default, |_| on_terminal));
@@ -260,9 +286,12 @@ impl ReportArgs {
                 },
                 percent: self.percent_limit,
                 symbol: self.symbol,
+                symbols: self.symbols,
+                modules: self.dso,
             },
             layout,
             reader: Reader {
+                samples: self.show_nr_samples,
                 style: TextStyle { width, colour: terminal.is_some_and(|terminal| terminal.colour) },
                 height: terminal.map(|terminal| terminal.rows),
             },

@@ -113,6 +113,15 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// What the periods of an event of perf count; its name may carry modifiers.
+    pub fn of_event(name: &str) -> Self {
+        // The periods of the two clocks are nanoseconds (kernel/events/core.c, perf_swevent_init_hrtimer).
+        match name.split([':', '/']).next().unwrap_or(name) {
+            "cpu-clock" | "task-clock" => Self::Nanos,
+            base => Self::Named(base.to_owned()),
+        }
+    }
+
     /// The word for it in files.
     pub fn name(&self) -> &str {
         match self {

@@ -34,9 +34,8 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     let old_series = series_of(before, &scene.series.name)?;
     let (old, new) = (Side::new(scene, old_series), Side::new(scene, scene.series));
     let mut changes = changes(scene, before, old_series);
-    if let Some(symbol) = &scene.options.selection.symbol {
-        changes.retain(|change| symbol.is_match(change.function.text()));
-    }
+    let selection = &scene.options.selection;
+    changes.retain(|change| selection.takes(Some(change.module.text()), Some(change.function.text())));
     let least = scene.options.selection.percent.unwrap_or(0.0);
     changes.retain(|change| old.percent(change.before).max(new.percent(change.after)) >= least);
     let delta = |change: &Change| new.percent(change.after) - old.percent(change.before);

@@ -20,8 +20,8 @@ const WIDE: usize = 120;
 enum Columns {
     /// Everything.
     All,
-    /// What fits a terminal, with or without the source.
-    Terminal { source: bool },
+    /// What fits a terminal, with or without the numbers of samples and the source.
+    Terminal { samples: bool, source: bool },
 }
 
 /// Groups by keys, or functions with what is known of them besides.
@@ -30,10 +30,10 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
     let keys_used = keys.map_or(FUNCTION, |keys| keys);
     let grouping = Grouping::new(scene.profile, keys_used, options.unnamed);
     let mut groups = groups(scene.profile, scene.series, options.weight, &grouping);
-    let function = keys_used.iter().position(|key| *key == Key::Function);
-    if let (Some(symbol), Some(at)) = (&options.selection.symbol, function) {
-        groups.retain(|group| symbol.is_match(group.values[at].text()));
-    }
+    let place = |wanted: Key| keys_used.iter().position(|key| *key == wanted);
+    let (module, function) = (place(Key::Module), place(Key::Function));
+    let text = |group: &Group, at: Option<usize>| at.map(|at| group.values[at].text().to_owned());
+    groups.retain(|group| options.selection.takes(text(group, module).as_deref(), text(group, function).as_deref()));
     let least = scene.least(0.0);
     groups.retain(|group| basis(group, options.order) as f64 >= least);
     groups.sort_by(|a, b| compare(a, b, options.order));
@@ -46,10 +46,9 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
 }
 
 fn columns(scene: &Scene<'_>) -> Columns {
-    match scene.is_on_terminal() {
-        true => Columns::Terminal { source: scene.options.reader.style.width.is_none_or(|width| width >= WIDE) },
-        false => Columns::All,
-    }
+    let reader = scene.options.reader;
+    let source = reader.style.width.is_none_or(|width| width >= WIDE);
+    if scene.is_on_terminal() { Columns::Terminal { samples: reader.samples, source } } else { Columns::All }
 }
 
 /// The weight that a row is sorted by.
@@ -71,12 +70,16 @@ fn compare(a: &Group, b: &Group, order: Order) -> std::cmp::Ordering {
 }
 
 fn of_functions(groups: &[Group], whole: u64, columns: Columns) -> Table {
-    let names: &[&'static str] = match columns {
-        Columns::All => &["self%", "total%", "self", "total", "samples", "kind", "tier", "module", "symbol", "source"],
-        Columns::Terminal { source: true } => &["self%", "total%", "kind", "module", "symbol", "source"],
-        Columns::Terminal { source: false } => &["self%", "total%", "kind", "module", "symbol"],
-    };
-    let mut table = Table::new(names);
+    let mut names = vec!["self%", "total%"];
+    match columns {
+        Columns::All => names.extend(["self", "total", "samples", "kind", "tier", "module", "symbol", "source"]),
+        Columns::Terminal { samples, source } => {
+            names.extend(samples.then_some("samples"));
+            names.extend(["kind", "module", "symbol"]);
+            names.extend(source.then_some("source"));
+        }
+    }
+    let mut table = Table::new(&names);
     table.rows = groups.iter().map(|group| row(group, whole, columns)).collect();
     table
 }
@@ -91,7 +94,8 @@ fn row(group: &Group, whole: u64, columns: Columns) -> Vec<Cell> {
             cells.extend(sums(group));
             cells.extend([text(heaviest_kind(group)), tiers(group), cell(module), cell(function), source]);
         }
-        Columns::Terminal { source: with_source } => {
+        Columns::Terminal { samples, source: with_source } => {
+            cells.extend(samples.then_some(Cell::Count(group.own.count)));
             let told = short_tiers(group, if with_source { usize::MAX } else { 1 });
             cells.extend([Cell::Text(told), text(base_name(module.text())), cell(function)]);
             cells.extend(with_source.then_some(source));

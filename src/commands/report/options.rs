@@ -71,6 +71,10 @@ pub struct Selection {
     pub percent: Option<f64>,
     /// Functions whose name matches.
     pub symbol: Option<Regex>,
+    /// Functions of these names; empty: all.
+    pub symbols: Vec<String>,
+    /// Code of these files, by name or path; empty: all.
+    pub modules: Vec<String>,
 }
 
 /// How many rows at most.
@@ -88,8 +92,25 @@ pub enum Limit {
 /// Whom text is fitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reader {
+    /// Whether a terminal is told the numbers of samples, too.
+    pub samples: bool,
     /// The width of lines, and whether there are colours.
     pub style: TextStyle,
     /// How many lines a terminal has; `None` if it is none.
     pub height: Option<usize>,
+}
+
+impl Selection {
+    /// Whether a function or another group is told, by its module and its name, as far as it has them.
+    pub(super) fn takes(&self, module: Option<&str>, symbol: Option<&str>) -> bool {
+        let of_module = |module: &str| {
+            let base = module.rsplit('/').next();
+            self.modules.is_empty() || self.modules.iter().any(|wanted| wanted == module || Some(&wanted[..]) == base)
+        };
+        let of_symbol = |symbol: &str| {
+            let listed = self.symbols.is_empty() || self.symbols.iter().any(|wanted| wanted == symbol);
+            listed && self.symbol.as_ref().is_none_or(|pattern| pattern.is_match(symbol))
+        };
+        module.is_none_or(of_module) && symbol.is_none_or(of_symbol)
+    }
 }

@@ -44,6 +44,7 @@ struct OpenSample {
     event: String,
     track: Track,
     weight: u64,
+    unit: Unit,
     time: Option<Nanos>,
     /// Leaf first, as printed.
     frames: Vec<stacks::FrameId>,
@@ -72,8 +73,9 @@ impl TextReader {
         let pid = header.pid.or_else(|| header.tid.and_then(of_thread)).or(header.tid.map(|tid| Pid(tid.0)));
         let track = Track { comm: header.comm.to_vec(), pid, tid: header.tid, cpu: None };
         let event = String::from_utf8_lossy(header.event().unwrap_or_default()).into_owned();
+        let unit = header.period().map_or(Unit::Samples, |_| Unit::of_event(&event));
         let weight = header.period().unwrap_or(1);
-        let mut sample = OpenSample { event, track, weight, time: header.time, frames: Vec::new() };
+        let mut sample = OpenSample { event, track, weight, unit, time: header.time, frames: Vec::new() };
         // One-line samples have their frame behind the event.
         let behind = header.event().and_then(|event| {
             let start = memchr::memmem::find(header.rest, event)? + event.len() + 1;
@@ -129,7 +131,7 @@ impl TextReader {
             stack = Some(self.profile.stack(stack, frame));
         }
         let row = Row { track, stack, weight: sample.weight, count: 1, time: sample.time };
-        let series = self.profile.series_named(&sample.event, Unit::Samples);
+        let series = self.profile.series_named(&sample.event, sample.unit);
         self.profile.push(series, row);
     }
 }

@@ -54,9 +54,7 @@ impl Tables {
 
 fn series(event: &Event) -> Series {
     let name = &event.name;
-    let base = name.split([':', '/']).next().unwrap_or(name);
-    // The periods of the two clocks are nanoseconds (kernel/events/core.c, perf_swevent_init_hrtimer).
-    let unit = if matches!(base, "cpu-clock" | "task-clock") { Unit::Nanos } else { Unit::Named(base.to_owned()) };
+    let unit = Unit::of_event(name);
     Series { name: name.to_owned(), unit, sampling: sampling(&event.attr), rows: Vec::new() }
 }
 
