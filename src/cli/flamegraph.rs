@@ -205,6 +205,7 @@ impl From<LookArgs> for Look {
         Self {
             style: Style::default(),
             title: args.title,
+            subject: None,
             subtitle: args.subtitle,
             notes: args.notes,
             colors: args.colors,

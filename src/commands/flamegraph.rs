@@ -47,6 +47,7 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
         None => None,
     };
     let mut look = options.look.clone();
+    look.subject = look.subject.or_else(|| subject(&options.inputs));
     let mut new_palette = None;
     if let Some(file) = &options.palette {
         new_palette = Some(Output::create(&OutPath::Path(file.to_owned()), &run)?);
@@ -76,6 +77,14 @@ fn write_picture(picture: &Picture, job: &Job, out: &mut dyn Write) -> Result<()
     out.write_all(picture.head())?;
     job.pool.stream(picture.pieces(), |piece| picture.text(&piece), |text| Ok(out.write_all(&text)?))?;
     Ok(out.write_all(picture.tail())?)
+}
+
+/// The only input's name.
+fn subject(inputs: &[InPath]) -> Option<String> {
+    match inputs {
+        [InPath::Path(path)] => path.file_name().map(|name| name.to_string_lossy().into_owned()),
+        _ => None,
+    }
 }
 
 /// The event of the same name before.

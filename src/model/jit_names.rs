@@ -198,14 +198,16 @@ fn python(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function: function.into(), path, ..NameParts::default() })
 }
 
-/// `wasm[N]::function[M]` or `wasm[N]::function[M]::name` (wasmtime's `func_symbol_name`).
+/// `wasm[N]::function[M]` or `wasm[N]::function[M]::name`, and with other words for `function` what surrounds it
+/// (wasmtime's `func_symbol_name`).
 fn wasm(name: &str) -> Option<NameParts<'_>> {
     let rest = name.strip_prefix("wasm[")?;
-    let (module, rest) = rest.split_once("]::function[")?;
+    let (module, rest) = rest.split_once("]::")?;
+    let (what, rest) = rest.split_once('[')?;
     let (number, rest) = rest.split_once(']')?;
     let function = match rest.strip_prefix("::") {
-        Some(function) if !function.is_empty() => function.into(),
-        _ => format!("function {number} of module {module}").into(),
+        Some(function) if !function.is_empty() && what == "function" => function.into(),
+        _ => format!("{what} {number} of module {module}").into(),
     };
     Some(NameParts { function, sort: "wasm", ..NameParts::default() })
 }
@@ -312,6 +314,7 @@ mod tests {
         assert_eq!(pretty("py::<module>:<frozen x>"), "<module> <frozen x>");
         assert_eq!(pretty("wasm[0]::function[3]"), "function 3 of module 0 wasm");
         assert_eq!(pretty("wasm[0]::function[3]::<T as U>::f"), "<T as U>::f wasm");
+        assert_eq!(pretty("wasm[0]::array_to_wasm_trampoline[201]"), "array_to_wasm_trampoline 201 of module 0 wasm");
         assert_eq!(pretty("JSC-DFG: /a/list.js#CAj2pM"), "/a/list.js#CAj2pM dfg");
         assert_eq!(pretty("void [App] P::f(int32)[OptimizedTier1]"), "P::f OptimizedTier1");
     }

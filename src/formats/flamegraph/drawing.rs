@@ -226,18 +226,19 @@ impl Drawing {
         for lane in order {
             let height = lane.boxes.iter().map(|placed| placed.depth + 1).max().unwrap_or(0);
             let named = u32::from(!lane.name.is_empty());
-            // The name stands above its boxes, whichever way these grow.
-            let (title_row, first) = if look.inverted { (row, row + named) } else { (row + height, row) };
+            // The name stands at the outermost functions.
             if named > 0 {
-                drawing.boxes.push(PageBox::plain(title_row, chart.length, names.number(&lane.name), Swatch::Lane));
+                drawing.boxes.push(PageBox::plain(row, chart.length, names.number(&lane.name), Swatch::Lane));
             }
             for placed in lane.boxes.iter().filter(|placed| placed.end - placed.start >= narrow) {
-                let Some(label) = placed.label else { continue };
-                let name = chart.tree.name(label);
-                let swatch = chart.tree.category(label).map_or_else(|| warm(name), Swatch::Code);
+                let name = placed.label.map_or("idle", |label| chart.tree.name(label));
+                let swatch = match placed.label {
+                    Some(label) => chart.tree.category(label).map_or_else(|| warm(name), Swatch::Code),
+                    None => Swatch::Idle,
+                };
                 drawing.boxes.push(PageBox {
                     start: placed.start,
-                    ..PageBox::plain(first + placed.depth, placed.end, names.number(name), swatch)
+                    ..PageBox::plain(row + named + placed.depth, placed.end, names.number(name), swatch)
                 });
             }
             row += height + named;
@@ -259,7 +260,9 @@ impl Drawing {
     fn seen(&self) -> Vec<(Swatch, String)> {
         let seen = |category: &Category| self.boxes.iter().any(|one| one.swatch == Swatch::Code(*category));
         let seen = Category::ALL.into_iter().filter(seen);
-        seen.map(|category| (Swatch::Code(category), category.name().to_owned())).collect()
+        let seen = seen.map(|category| (Swatch::Code(category), category.name().to_owned()));
+        let idle = self.boxes.iter().any(|one| one.swatch == Swatch::Idle);
+        seen.chain(idle.then(|| (Swatch::Idle, "idle".to_owned()))).collect()
     }
 
     pub(super) fn empty(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Self {
@@ -297,15 +300,18 @@ impl Look {
     }
 }
 
-/// The program that was recorded, or what the picture is.
+/// The program that was recorded, or else the kind of picture and what it is of.
 fn title(profile: &Profile, look: &Look) -> String {
     let words: Vec<_> = profile.about.program().iter().map(|word| printable(word)).collect();
-    match (words.is_empty(), look.flame_chart, look.inverted) {
-        (false, ..) => words.join(" "),
-        (true, true, _) => "Flame chart".to_owned(),
-        (true, false, true) => "Icicle graph".to_owned(),
-        (true, false, false) => "Flame graph".to_owned(),
+    let kind = match (look.flame_chart, look.inverted) {
+        (true, _) => "Flame chart",
+        (false, true) => "Icicle graph",
+        (false, false) => "Flame graph",
+    };
+    if !words.is_empty() {
+        return words.join(" ");
     }
+    look.subject.as_ref().map_or(kind.to_owned(), |subject| format!("{kind} of {}", printable(subject.as_bytes())))
 }
 
 /// The event, how much of it there is, in how many samples and over which time.

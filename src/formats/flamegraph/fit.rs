@@ -51,11 +51,17 @@ fn qualified_at(name: &str, dots_qualify: bool) -> Vec<usize> {
             b'>' | b')' | b']' | b'}' => depth = depth.saturating_sub(1),
             b' ' if depth == 0 => break,
             b':' if depth == 0 && at > 0 && bytes[at - 1] == b':' && at + 1 < bytes.len() => found.push(at + 1),
-            b'.' if depth == 0 && dots_qualify && at > 0 && at + 1 < bytes.len() => found.push(at + 1),
+            b'.' if depth == 0 && dots_qualify && at > 0 && begins_a_name(&bytes[at - 1..]) => found.push(at + 1),
             _ => {}
         }
     }
     found
+}
+
+/// Whether a dot, behind its neighbour, stands alone between two names: V8's `Module._extensions..js` has a name with a
+/// dot.
+fn begins_a_name(from_neighbour: &[u8]) -> bool {
+    matches!(from_neighbour, [before, _, after, ..] if *before != b'.' && *after != b'.')
 }
 
 #[cfg(test)]
@@ -75,6 +81,7 @@ mod tests {
         assert_eq!(cut("<alloc::vec::Vec<T> as Deref>::deref", 10), "deref");
         assert_eq!(cut("push list.js:10:5", 12), "push list.j…");
         assert_eq!(cut("größer::als", 5), "als");
+        assert_eq!(cut("Module._extensions..js loader:1:2", 16), "_extensions..js…");
         assert_eq!(cut("main", 2), "");
     }
 

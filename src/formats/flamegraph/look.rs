@@ -22,6 +22,8 @@ pub struct Look {
     pub style: Style,
     /// The first line.
     pub title: Option<String>,
+    /// The input's name, for a title where neither one is given nor the recorded program known.
+    pub subject: Option<String>,
     /// The second line.
     pub subtitle: Option<String>,
     /// Notes kept in the file.

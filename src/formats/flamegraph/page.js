@@ -10,7 +10,7 @@
   const rows = Array.from({ length: facts.rows }, () => []);
   boxes.forEach(box => rows[box.row].push(box));
   const whole = { start: 0, end: facts.total, row: -1 };
-  const MARGIN = 8, NARROWEST = 0.3, AXIS = facts.chart ? 22 : 0;
+  const MARGIN = 8, NARROWEST = facts.chart ? 1 : 0.3, AXIS = facts.chart ? 22 : 0;
 
   let view = whole, hovered = null, found = null, colors, widths = new Map();
   const page = build();
@@ -243,7 +243,7 @@
       else if ('>)]}'.includes(letter)) depth = Math.max(0, depth - 1);
       else if (depth) continue;
       else if (letter === ' ') break;
-      else if (letter === ':' && at && name[at - 1] === ':' || dots && letter === '.' && at) found.push(at + 1);
+      else if (letter === ':' && at && name[at - 1] === ':' || dots && letter === '.' && at && name[at - 1] !== '.' && name[at + 1] !== '.') found.push(at + 1);
     }
     return found;
   }
@@ -459,9 +459,16 @@
     draw();
   });
 
+  // The outermost functions of the topmost thread, which are at its name, come into view.
+  function showFirstThread() {
+    const lane = boxes.findLast(box => box.color[0] === 'l');
+    const lower = lane && !facts.inverted ? MARGIN + (facts.rows - lane.row) * facts.row + AXIS + 4 : 0;
+    page.scroll.scrollTop = Math.max(0, lower - page.scroll.clientHeight);
+  }
+
   readColors();
   if (!facts.inverted) page.scroll.scrollTop = page.scroll.scrollHeight;
-  if (facts.chart) page.scroll.scrollTop = 0;
+  if (facts.chart) showFirstThread();
   tell(null);
   draw();
   recall();

@@ -41,6 +41,9 @@ const AXIS: f64 = 20.0;
 /// A box with less room shows no line between itself and its neighbour, and no tiers.
 const NARROW: f64 = 2.0;
 
+/// A box of less than that is not to be seen in a picture, not even among others.
+const INVISIBLE: f64 = 0.1;
+
 /// A picture, to be written piece by piece.
 #[derive(Debug)]
 pub struct Picture {
@@ -339,6 +342,10 @@ impl Picture {
     fn bar(&self, one: &PageBox, path: &mut Vec<u8>) {
         let (left, width) = self.stretch(one);
         let width = if width > NARROW { width - 0.6 } else { width };
+        // What zooming brings out only is in the data.
+        if width < INVISIBLE {
+            return;
+        }
         stroke(path, left, self.sizes.top_of(one.row) + (self.sizes.row - 1.0) / 2.0, width);
     }
 

@@ -28,6 +28,8 @@ pub(super) enum Swatch {
     Change(i8),
     /// The name of a thread, without a colour.
     Lane,
+    /// A thread did not run.
+    Idle,
 }
 
 /// How many colours there are for more, and for less.
@@ -63,6 +65,7 @@ impl Swatch {
                 ['4', '3', '2', '1', '0', '5', '6', '7', '8'][(step.clamp(-STEPS, STEPS) + STEPS) as usize]
             }
             Self::Lane => 'l',
+            Self::Idle => 'z',
         }
     }
 
@@ -72,6 +75,7 @@ impl Swatch {
         match self {
             Self::Whose => hex(0xe4_e4_e4, 0x3c_3f_43),
             Self::Lane => hex(0xff_ff_ff, 0x1b_1d_20),
+            Self::Idle => hex(0xf3_f4_f5, 0x26_28_2c),
             Self::Code(category) => match category {
                 Category::Kernel => hex(0xe8_8a_2e, 0x90_55_00),
                 Category::Native => hex(0xf5_d9_6b, 0xa2_88_38),
@@ -245,7 +249,7 @@ mod tests {
     #[test]
     fn each_swatch_has_a_letter_of_its_own() {
         let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
-        let all = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Lane]);
+        let all = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Lane, Swatch::Idle]);
         let mut letters: Vec<char> = all.map(Swatch::letter).collect();
         let count = letters.len();
         letters.sort_unstable();

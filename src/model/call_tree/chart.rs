@@ -2,11 +2,14 @@
 //!
 //! A sample tells what ran when it was taken. It stands for the time since the thread's sample before, if that is no
 //! longer ago than the time it is taken to cover: its own weight where that is time, else twice the usual distance
-//! of samples. Where the sample before is longer ago, the thread was idle:
+//! of samples. Where the sample before is longer ago, the thread was idle between, in those functions that both
+//! samples were in:
 //!
 //! ```text
-//! samples        a  a  b           b
-//! boxes       [ a    ][b]       [b ]
+//! samples        z  y  y           x
+//!                a  a  a           a
+//! boxes        [z ][y   ][ idle ][x ]
+//!              [a                   ]
 //! ```
 
 use super::{CallTree, Placed, Placing, ROOT, Spelling};
@@ -19,7 +22,7 @@ use std::collections::BTreeMap;
 pub struct Chart {
     /// Where the labels of the boxes stand.
     pub tree: CallTree,
-    /// One for each thread, by process and thread number.
+    /// One for each thread: the one that ran longest first, then by process and thread number.
     pub lanes: Vec<Lane>,
     /// Where the axis begins, in nanoseconds of the profile's clock; `None` if the rows have no times: they stand in
     /// their order then, each as wide as its weight.
@@ -34,7 +37,7 @@ pub struct Lane {
     /// The thread's name and numbers; empty if there are none.
     pub name: String,
     /// From left to right, each before those above it. `start` and `end` are counted from the begin of the axis, and
-    /// `depth` from the thread's outermost function.
+    /// `depth` from the thread's outermost function. Idle time is a box without a label.
     pub boxes: Vec<Placed>,
 }
 
@@ -81,6 +84,8 @@ impl Chart {
             };
             lanes.push((key, stretches));
         }
+        let ran = |stretches: &[Stretch]| stretches.iter().map(|stretch| stretch.end - stretch.start).sum::<u64>();
+        lanes.sort_by_cached_key(|(_, stretches)| std::cmp::Reverse(ran(stretches)));
         let all = || lanes.iter().flat_map(|(_, stretches)| stretches);
         let begin = all().map(|stretch| stretch.start).min().unwrap_or(0);
         let length = all().map(|stretch| stretch.end).max().unwrap_or(0) - begin;
@@ -144,7 +149,7 @@ fn boxes(tree: &CallTree, roots: usize, stretches: &[Stretch], begin: u64) -> Ve
     let mut boxes: Vec<Placed> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     let mut path = Vec::new();
-    let mut last = 0;
+    let mut last = stretches.first().map_or(0, |stretch| stretch.start);
     for stretch in stretches {
         path.clear();
         let mut at = stretch.node;
@@ -154,15 +159,18 @@ fn boxes(tree: &CallTree, roots: usize, stretches: &[Stretch], begin: u64) -> Ve
         }
         path.reverse();
         path.drain(..roots.min(path.len()));
-        let adjoins = stretch.start == last;
-        let shared = open.iter().zip(&path).take_while(|(open, node)| adjoins && boxes[**open].node == **node).count();
+        let shared = open.iter().zip(&path).take_while(|(open, node)| boxes[**open].node == **node).count();
         open.truncate(shared);
+        let (start, end) = (stretch.start - begin, stretch.end - begin);
+        if last < stretch.start {
+            boxes.push(Placed { node: ROOT, label: None, depth: shared as u32, start: last - begin, end: start });
+        }
         for &node in &path[shared..] {
             let (label, depth) = (Some(tree.nodes.get(node).1), open.len() as u32);
             open.push(boxes.len());
-            boxes.push(Placed { node, label, depth, start: stretch.start - begin, end: stretch.end - begin });
+            boxes.push(Placed { node, label, depth, start, end });
         }
-        open.iter().for_each(|&of| boxes[of].end = stretch.end - begin);
+        open.iter().for_each(|&of| boxes[of].end = end);
         last = stretch.end;
     }
     boxes
@@ -196,7 +204,7 @@ mod tests {
         let chart = Chart::new(profile, &profile.series[0], Weight::Period, Spelling::default());
         let told = |lane: &Lane| {
             let one = |placed: &Placed| {
-                let name = placed.label.map_or("", |label| chart.tree.name(label));
+                let name = placed.label.map_or("idle", |label| chart.tree.name(label));
                 format!("{}{name} {}-{}", "^".repeat(placed.depth as usize), placed.start, placed.end)
             };
             let boxes: Vec<String> = lane.boxes.iter().map(one).collect();
@@ -206,12 +214,12 @@ mod tests {
     }
 
     #[test]
-    fn boxes_run_from_left_to_right_and_idle_time_is_a_gap() {
+    fn boxes_run_from_left_to_right_and_idle_time_is_told() {
         let samples =
             [(7, 130, "a;z"), (7, 110, "a;x"), (7, 120, "a;x"), (7, 190, "a;x"), (8, 190, "b"), (8, 203, "b")];
         assert_eq!(
             lanes(&profile(&samples, Unit::Nanos)),
-            ["p-7/7: a 0-30, ^x 0-20, ^z 20-30, a 80-90, ^x 80-90", "p-7/8: b 80-103"]
+            ["p-7/7: a 0-90, ^x 0-20, ^z 20-30, ^idle 30-80, ^x 80-90", "p-7/8: b 80-103"]
         );
     }
 
@@ -220,7 +228,7 @@ mod tests {
         let samples = [(7, 1_000, "a"), (7, 2_000, "a"), (7, 3_000, "b"), (7, 9_000, "b")];
         assert_eq!(
             lanes(&profile(&samples, Unit::Named("cycles".to_owned()))),
-            ["p-7/7: a 0-2000, b 2000-3000, b 8000-9000"]
+            ["p-7/7: a 0-2000, b 2000-9000, ^idle 3000-8000"]
         );
     }
 
