@@ -88,7 +88,7 @@ impl Sizes {
             row,
             rows: drawing.rows,
             font,
-            letter: font * look.font_width.unwrap_or(0.59),
+            letter: font * look.font_width.unwrap_or(0.62),
             inverted: look.inverted,
             scale: (width - 2.0 * MARGIN) / drawing.total as f64,
         }
