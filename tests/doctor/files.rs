@@ -9,10 +9,15 @@ const BASE: u64 = 0x40_0000;
 /// A library with two functions of 256 bytes each, `hot` and `main`, whose code begins where the file does, as perf
 /// tells of it: at 0x1000.
 fn build(dir: &Path, name: &str, more: &[&str]) -> String {
+    build_with("hot", dir, name, more)
+}
+
+/// The same with another first function.
+fn build_with(hot: &str, dir: &Path, name: &str, more: &[&str]) -> String {
     let (source, program) = (dir.join("app.s"), dir.join(name));
     let function =
         |name: &str| format!(".globl {name}\n.type {name},@function\n{name}: .fill 256,1,0x90\n.size {name},256\n");
-    std::fs::write(&source, format!(".text\n{}{}", function("hot"), function("main"))).unwrap();
+    std::fs::write(&source, format!(".text\n{}{}", function(hot), function("main"))).unwrap();
     let mut gcc = Command::new("gcc");
     gcc.args(["-shared", "-nostdlib", "-Wl,--build-id"]).args(more).arg("-o").arg(&program).arg(&source);
     assert!(gcc.status().unwrap().success());
@@ -60,4 +65,27 @@ fn a_program_that_was_deleted_is_told_from_one_of_another_machine() {
     assert!(cause.contains("deleted or moved since"), "{cause}");
     let (cause, _) = recorded("/x/app (deleted)").first("files-missing");
     assert!(cause.contains("deleted or replaced while it ran"), "{cause}");
+}
+
+#[test]
+fn a_program_that_was_built_anew_is_of_another_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = build(dir.path(), "app", &[]);
+    let mut scene = recorded(&program);
+    // The BUILD_ID feature: pid -1, 20 bytes of another build's, and the path.
+    let path = [program.as_bytes(), &[0]].concat();
+    let body = [&u32::MAX.to_le_bytes()[..], &[7; 20], &[20, 0, 0, 0], &path].concat();
+    let head = [&67u32.to_le_bytes()[..], &(2u16 | 1 << 15).to_le_bytes(), &(8 + body.len() as u16).to_le_bytes()];
+    scene.data.feature(2, [head.concat(), body].concat());
+    let (_, remedy) = scene.first("other-version");
+    assert!(remedy.contains("debuginfod-find executable 0707"), "{remedy}");
+}
+
+#[test]
+fn an_interpreter_that_is_all_that_is_seen_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = build_with("_PyEval_EvalFrameDefault", dir.path(), "python3.11", &[]);
+    let (cause, remedy) = recorded(&program).first("interpreted");
+    assert!(cause.contains("CPython 3.11 told perf nothing"), "{cause}");
+    assert!(remedy.contains("-X perf (3.12 or newer"), "{remedy}");
 }

@@ -86,3 +86,11 @@ fn stacks_that_nobody_can_leave_are_not_unwound() {
     let (cause, _) = copied(&words, 32).first("not-unwound");
     assert!(cause.contains("JIT code"), "{cause}");
 }
+
+#[test]
+fn stacks_of_more_frames_than_are_unwound_are_too_deep() {
+    const STACK: u64 = 0x7ffc_0000_0000;
+    let words: Vec<u64> = (1..200).flat_map(|frame| [STACK + 16 * frame, at(0)]).collect();
+    let (_, remedy) = copied(&words, 8 * words.len() as u32).first("stacks-too-deep");
+    assert!(remedy.contains("--max-stack"), "{remedy}");
+}

@@ -1,7 +1,7 @@
 //! What is wrong with a recording as a whole, and how it is told.
 
-use crate::scene::{JIT, PID, SAMPLES, Scene, at, doctor, map, problems};
-use crate::support::perf_data::{CALLCHAIN, Event, USUAL};
+use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, map, problems};
+use crate::support::perf_data::{CALLCHAIN, CONTEXT_KERNEL, Event, KERNEL, Mmap, Stamp, USUAL};
 use serde_json::Value;
 use std::fs;
 
@@ -100,4 +100,25 @@ fn names_do_nothing_to_a_terminal() {
     let said = doctor(&[], &scene.record()).stdout;
     assert!(!said.contains(&0x1b), "{}", String::from_utf8_lossy(&said));
     assert_eq!(problems(&scene.findings())[0], "no-dump-or-map");
+}
+
+/// Samples in the kernel, which is said to be at this address.
+fn kernel(at: u64) -> Scene {
+    const ADDR: u64 = 0xffff_ffff_8000_1000;
+    let mut scene = Scene::of("/usr/bin/app");
+    scene.data = scene.data.without_records();
+    scene.data.kernel_mmap(Stamp::default(), Mmap { addr: at, len: !at, pgoff: at, path: "[kernel.kallsyms]_text" });
+    for number in 0..SAMPLES {
+        let stamp = Stamp::new(PID, START + number * 1_000_000);
+        scene.data.sample_of(0, KERNEL, stamp, ADDR, &[CONTEXT_KERNEL, ADDR]);
+    }
+    scene
+}
+
+#[test]
+fn a_kernel_that_was_hidden_from_the_recorder_is_told_from_one_of_another_machine() {
+    let (_, remedy) = kernel(0).first("kernel-symbols");
+    assert!(remedy.contains("kernel.kptr_restrict=0"), "{remedy}");
+    let (_, remedy) = kernel(0xffff_ffff_8000_0000).first("kernel-symbols");
+    assert!(remedy.contains("--kallsyms"), "{remedy}");
 }

@@ -52,10 +52,31 @@ fn write_findings(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
 
 fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     for finding in findings {
-        writeln!(out, "\n{:>6.1}%  {}", finding.percent, words::cause(&finding.problem))?;
-        writeln!(out, "         → {}", words::remedy(&finding.problem))?;
+        writeln!(out)?;
+        let (cause, remedy) = (words::cause(&finding.problem), words::remedy(&finding.problem));
+        write_wrapped(&format!("{:>6.1}%  {cause}", finding.percent), 9, out)?;
+        write_wrapped(&format!("         → {remedy}"), 11, out)?;
     }
     Ok(())
+}
+
+/// Writes a text in lines that can be read, those behind the first indented by so many blanks. Words stay whole.
+fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
+    /// More is hard to follow with the eye.
+    const WIDTH: usize = 100;
+    let mut room = WIDTH;
+    for (number, word) in text.split(' ').enumerate() {
+        let len = word.chars().count();
+        if number > 0 && len + 1 > room {
+            write!(out, "\n{:indent$}{word}", "")?;
+            room = (WIDTH - indent).saturating_sub(len);
+        } else {
+            let blank = if number == 0 { "" } else { " " };
+            write!(out, "{blank}{word}")?;
+            room = room.saturating_sub(len + blank.len());
+        }
+    }
+    Ok(writeln!(out)?)
 }
 
 fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
@@ -90,9 +111,11 @@ pub(super) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
         several => writeln!(out, "{several} findings:")?,
     }
     for finding in &diagnosis.findings {
-        writeln!(out, "\n  {}", words::cause(&finding.problem))?;
         let jcmd = format!("jcmd {}", diagnosis.process.pid);
-        writeln!(out, "  → {}", words::remedy(&finding.problem).replace("jcmd PID", &jcmd))?;
+        let remedy = words::remedy(&finding.problem).replace("jcmd PID", &jcmd);
+        writeln!(out)?;
+        write_wrapped(&format!("  {}", words::cause(&finding.problem)), 2, out)?;
+        write_wrapped(&format!("  → {remedy}"), 4, out)?;
     }
     Ok(writeln!(out, "\nRecord it with: {}", diagnosis.record)?)
 }

@@ -60,7 +60,7 @@ fn of_stacks(problem: &Problem) -> String {
         }
         Problem::FramePointers { process, files, in_jit } => {
             let place = if *in_jit { "JIT code".to_owned() } else { list(files) };
-            format!("stacks of {} break off in {place}: it keeps no frame pointers", who(process))
+            format!("stacks of {} break off in {place}: code without frame pointers", who(process))
         }
         _ => String::new(),
     }
@@ -135,9 +135,13 @@ fn of_jit(problem: &Problem) -> String {
         }
         Problem::Torn { process, source, skipped, at_end } => {
             let unit = if source.kind == Kind::PerfMap { "line" } else { "record" };
-            let end = if *at_end { format!(" and ends in the middle of a {unit}") } else { String::new() };
-            let skipped = format!("has {skipped} damaged {unit}s{end}");
-            format!("{} of {} {skipped}: {}", file(&source.path), who(process), covers(source))
+            let fault = match (*at_end, *skipped) {
+                (true, 0 | 1) => format!("ends in the middle of a {unit}"),
+                (true, more) => format!("has {more} damaged {unit}s, and ends in the middle of one"),
+                (false, 1) => format!("has a damaged {unit}, and may lack what followed"),
+                (false, more) => format!("has {more} damaged {unit}s, and may lack what followed"),
+            };
+            format!("{} of {} {fault}: {}", file(&source.path), who(process), covers(source))
         }
         Problem::OtherRun { process, source } => format!(
             "{} is not of this run of {}: it tells of memory that the process did not have",
@@ -246,7 +250,7 @@ fn for_stacks(problem: &Problem) -> String {
                 .to_owned()
         }
         Problem::JvmFramePointers { .. } => {
-            "run java with -XX:+PreserveFramePointer (at once, too: JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer)"
+            "run java with -XX:+PreserveFramePointer (or have JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer in its environment)"
                 .to_owned()
         }
         Problem::FramePointers { in_jit: true, .. } => "record with perf record --call-graph dwarf".to_owned(),
@@ -263,7 +267,7 @@ fn for_files(problem: &Problem) -> String {
             "do not build while it is recorded; start the new version, and record that".to_owned()
         }
         Problem::FilesGone { same_machine: true, .. } => {
-            "put them back as they ran, or give the directory that holds them at the recorded paths: --symfs DIR; or \
+            "put back what ran, or give the directory that holds it at the recorded path: --symfs DIR; or \
              record again"
                 .to_owned()
         }

@@ -36,7 +36,9 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             }
             Cause::Gap(id) => groups.entry(FileGroup::Symbolless).or_default().push((id, spoilt)),
             Cause::Kernel => {
-                let hidden = context.examined.resolution.spaces.kernel_reference().is_none();
+                // To whom its addresses are hidden, the kernel seems to be at 0.
+                let reference = context.examined.resolution.spaces.kernel_reference();
+                let hidden = reference.is_none_or(|reference| reference.addr.0 == 0);
                 found.push(finding(Problem::Kernel { hidden }, spoilt, context));
             }
             Cause::Guest => found.push(finding(Problem::Guest, spoilt, context)),
@@ -134,4 +136,19 @@ fn nowhere_example(context: DoctorContext<'_>) -> Option<crate::model::Addr> {
         Location::Nothing(addr) if addr.0 != u64::MAX => Some(addr),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_users_build_is_told_from_what_packages_bring() {
+        for own in ["/home/x/app", "/usr/local/bin/app", "/tmp/libx.so", "/opt/x/app", "app"] {
+            assert!(!is_packaged(own.as_bytes()), "{own}");
+        }
+        for packaged in ["/usr/bin/php8.2", "/lib/x86_64-linux-gnu/libc.so.6", "/nix/store/x-y/bin/z", "[vdso]"] {
+            assert!(is_packaged(packaged.as_bytes()), "{packaged}");
+        }
+    }
 }

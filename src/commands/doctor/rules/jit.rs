@@ -74,7 +74,8 @@ fn uncovered(process: Who, (number, account): (usize, &Account), context: Doctor
     if codes == 0 && skipped == 0 {
         return Problem::Empty { process, source };
     }
-    if is_of_other_memory(number, process.pid, context) {
+    // Where it names some, others may be of bytecode, which lies in memory that is not run.
+    if source.covered * 20 < source.frames && is_of_other_memory(number, process.pid, context) {
         return Problem::OtherRun { process, source };
     }
     if skipped > 0 || torn {
