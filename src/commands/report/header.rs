@@ -54,8 +54,8 @@ fn named(profile: &Profile, series: &Series, weight: Weight) -> String {
     let jit_named = ending_in(profile, series, weight, |frame| is_jit(frame) && has_name(frame));
     let mut line = format!("{:.2}% in functions with a name", percent(all, whole));
     if jit > 0 {
-        line +=
-            &format!("; {:.2}% in JIT code, {:.2}% of that with a name", percent(jit, whole), percent(jit_named, jit));
+        let (of_whole, of_jit) = (percent(jit, whole), percent(jit_named, jit));
+        line += &format!("; {of_whole:.2}% in JIT code, {of_jit:.2}% of it named");
     }
     line
 }
