@@ -1,11 +1,10 @@
 //! Runs jitgraft, prints what stopped it, and chooses the exit code: 0 done, 1 failed, 2 usage.
 
-use clap::Parser;
 use jitgraft::cli::{Cli, stderr};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::from_words(std::env::args_os()) {
         Ok(cli) => cli,
         Err(usage) => return stderr::say_usage(&usage),
     };

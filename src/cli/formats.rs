@@ -5,7 +5,9 @@ use crate::error::Result;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 
+/// Flags of `formats`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  jitgraft formats")]
 pub(super) struct FormatsArgs {}
 
 impl FormatsArgs {

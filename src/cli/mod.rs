@@ -6,6 +6,7 @@ mod callgrind;
 mod collapse;
 pub mod common;
 mod convert;
+mod defaults;
 mod doctor;
 mod export;
 mod flamegraph;
@@ -17,15 +18,23 @@ mod report;
 mod script;
 mod stats;
 pub mod stderr;
+mod usage;
 
 use crate::error::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use common::Common;
+use std::ffi::OsString;
 use std::process::ExitCode;
+
+const EXAMPLES: &str = "Examples:\n  perf record -k mono -g -- node --perf-prof app.js\n  \
+    jitgraft flamegraph perf.data -o flame.svg\n  jitgraft report\n  \
+    jitgraft inject perf.data -o perf.jit.data && perf report -i perf.jit.data\n\n\
+`jitgraft help inputs` says what is read and how it is found. JITGRAFT_OPTS holds flags that every command shall have that \
+knows them, such as \"--jit-names pretty --colors js\"; those that are typed win.";
 
 /// Repairs profiles of programs with just-in-time compiled code, offline.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100, help_expected = true)]
+#[command(version, about, max_term_width = 100, help_expected = true, after_help = EXAMPLES)]
 pub struct Cli {
     #[command(flatten)]
     common: Common,
@@ -56,9 +65,26 @@ enum Command {
     Doctor(Box<doctor::DoctorArgs>),
     /// Lists the formats that are read and written
     Formats(formats::FormatsArgs),
+    /// Says what is read and how it is found
+    #[command(long_about = usage::inputs(), help_template = "{about-with-newline}")]
+    Inputs(usage::InputsArgs),
+    /// Writes completions of commands and flags for a shell to standard output
+    Completions(usage::CompletionsArgs),
+    /// Writes manual pages into a directory
+    Man(usage::ManArgs),
 }
 
 impl Cli {
+    /// From the words of the command line and the flags in `JITGRAFT_OPTS`.
+    pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        // What is typed later wins, as with perf.
+        let mut command = Self::command().mut_subcommands(|command| command.args_override_self(true));
+        let defaults = std::env::var(defaults::VARIABLE).unwrap_or_default();
+        let words = defaults::with_defaults(&command, words.into_iter().collect(), &defaults)?;
+        let matches = command.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+
     /// Runs the command; says on stderr what it has to say.
     pub fn run(self) -> Result<ExitCode> {
         let job = self.common.job()?;
@@ -73,6 +99,9 @@ impl Cli {
             Command::Export(args) => args.run(&job)?,
             Command::Doctor(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,
+            Command::Inputs(args) => args.run(&job)?,
+            Command::Completions(args) => args.run(&job)?,
+            Command::Man(args) => args.run(&job)?,
         };
         Ok(self.common.finish(&job, &outcome))
     }

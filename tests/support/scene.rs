@@ -27,6 +27,8 @@ pub(crate) const COMMANDS: &[&str] = &[
     "export --to speedscope perf.data",
     "doctor perf.data",
     "formats",
+    "inputs",
+    "completions bash",
 ];
 
 /// A directory of its own, removed at the end.

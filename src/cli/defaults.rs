@@ -1,0 +1,71 @@
+//! Defaults from the environment: `JITGRAFT_OPTS="--jit-names pretty --colors js"`.
+//!
+//! Its flags stand in front of those that are typed, which win. A flag that the command does not have is passed over if
+//! another command has it, so that one list serves all.
+
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
+use std::ffi::OsString;
+
+/// The name of the variable.
+pub(super) const VARIABLE: &str = "JITGRAFT_OPTS";
+
+/// The words as typed, with the flags of `defaults` behind the command's name.
+pub(super) fn with_defaults(
+    command: &Command,
+    typed: Vec<OsString>,
+    defaults: &str,
+) -> Result<Vec<OsString>, clap::Error> {
+    let names = |word: &OsString| word.to_str().and_then(|word| command.find_subcommand(word));
+    let Some((at, chosen)) = typed.iter().enumerate().skip(1).find_map(|(at, word)| Some((at, names(word)?))) else {
+        return Ok(typed);
+    };
+    let mut words = typed;
+    for flag in flags(command, defaults)? {
+        if find(command, chosen, &flag[0]).is_none() {
+            continue;
+        }
+        let mut more = words.clone();
+        more.splice(at + 1..at + 1, flag.into_iter().map(OsString::from));
+        // What is typed wins where both do not go together.
+        let parsed = command.clone().try_get_matches_from(&more);
+        if !parsed.is_err_and(|error| error.kind() == ErrorKind::ArgumentConflict) {
+            words = more;
+        }
+    }
+    Ok(words)
+}
+
+/// The flags with their values, the last first: each is put in front of those behind it.
+fn flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Error> {
+    let mut flags: Vec<Vec<String>> = Vec::new();
+    let mut words = defaults.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let known = command.get_subcommands().find_map(|one| find(command, one, word));
+        let Some(known) = known else {
+            let message = format!("{VARIABLE} has {word}, which is no flag of any command\n");
+            return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
+        };
+        let mut flag = vec![word.to_owned()];
+        let in_one = word.contains('=') || !word.starts_with("--") && word.len() > 2;
+        if known.get_action().takes_values() && !in_one {
+            flag.extend(words.next().map(str::to_owned));
+        }
+        flags.insert(0, flag);
+    }
+    Ok(flags)
+}
+
+/// The flag of a command, or of all commands, that a word stands for.
+fn find<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
+    let of_all = root.get_arguments().filter(|arg| arg.is_global_set());
+    command.get_arguments().chain(of_all).find(|arg| match word.strip_prefix("--") {
+        Some(long) => {
+            let long = long.split('=').next().unwrap_or(long);
+            arg.get_long() == Some(long) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&long))
+        }
+        None => {
+            word.strip_prefix('-').and_then(|short| short.chars().next()).is_some_and(|c| arg.get_short() == Some(c))
+        }
+    })
+}

@@ -1,0 +1,114 @@
+//! What the command line tells of itself: completions, manual pages, the page on inputs.
+
+use super::Cli;
+use crate::error::{Error, Result};
+use crate::formats::FORMATS;
+use crate::formats::format::Read;
+use crate::pipeline::{Job, Outcome};
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Flags of `completions`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  jitgraft completions bash > ~/.local/share/bash-completion/completions/jitgraft\n  \
+    jitgraft completions zsh > ~/.zfunc/_jitgraft\n  jitgraft completions fish > ~/.config/fish/completions/jitgraft.fish"
+)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+/// Flags of `man`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  jitgraft man ~/.local/share/man/man1\n  man jitgraft-inject")]
+pub(super) struct ManArgs {
+    /// The directory where jitgraft.1 and a page for each command are written; made if it is not there
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+/// What `help inputs` shows.
+#[derive(Debug, Args)]
+pub(super) struct InputsArgs {}
+
+impl CompletionsArgs {
+    pub(super) fn run(self, _job: &Job) -> Result<Outcome> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "jitgraft", &mut script);
+        print(&script)
+    }
+}
+
+impl ManArgs {
+    pub(super) fn run(self, _job: &Job) -> Result<Outcome> {
+        let written = std::fs::create_dir_all(&self.directory);
+        let written = written.and_then(|()| clap_mangen::generate_to(Cli::command(), &self.directory));
+        written.map_err(|error| Error::new("cannot write there").because(error).in_file(&self.directory))?;
+        Ok(Outcome::default())
+    }
+}
+
+impl InputsArgs {
+    pub(super) fn run(self, _job: &Job) -> Result<Outcome> {
+        let mut command = Cli::command();
+        let page = command.find_subcommand_mut("inputs").map(|page| page.render_long_help().to_string());
+        print(page.unwrap_or_else(inputs).as_bytes())
+    }
+}
+
+fn print(text: &[u8]) -> Result<Outcome> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text)?;
+    out.flush()?;
+    Ok(Outcome::default())
+}
+
+/// The page on inputs.
+pub(super) fn inputs() -> String {
+    let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No));
+    let formats: String = readable.map(|format| format!("  {:<14} {}\n", format.name, format.about)).collect();
+    format!("{WHAT_IS_READ}{formats}{WHERE_NAMES_ARE}")
+}
+
+const WHAT_IS_READ: &str = "\
+What is read, and how it is found
+
+INPUT, or -i FILE: one or more files, merged; `-` is standard input. Without any, standard input if it is a pipe or a \
+file, else perf.data. Packed files (gzip, zstd) are unpacked. A directory is what perf record --threads or -o DIR made. \
+The format is found by the content, not by the name:
+
+";
+
+const WHERE_NAMES_ARE: &str = "
+Names of JIT code come from jitdumps (jit-PID.dump) and perf maps (perf-PID.map), looked for in this order:
+
+  1. --jitdump and --perf-map: files, or directories of them; FILE@PID is for that process
+  2. where the recording says that a jitdump was
+  3. beside the input
+  4. /tmp, the current directory, $JITDUMPDIR, ~/.debug/jit
+
+A file that belongs to somebody else than root or you is used with --force only. Dumps have times, by which code is told \
+from other code at the same address: record with -k mono. A container's processes have other numbers in it: --map-pid \
+INNER=OUTER.
+
+Names of native code come from the recorded files, if their build IDs are those recorded, and from their debugging \
+information: beside them, in /usr/lib/debug, in each --debug-dir, all below --symfs. The kernel's come from \
+/proc/kallsyms if it is the recorded one, or from --kallsyms and --vmlinux.
+
+What has no name is [unknown], or the name of its module in brackets. jitgraft doctor INPUT says why.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_on_inputs_names_all_that_is_read() {
+        let page = inputs();
+        let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No));
+        readable.for_each(|format| assert!(page.contains(format.about), "{}", format.name));
+    }
+}
