@@ -20,6 +20,9 @@ struct SpeedscopeFile<'a> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     exporter: &'static str,
+    /// The one that is shown first: what weighs most of the first event.
+    #[serde(rename = "activeProfileIndex")]
+    active: usize,
     shared: SharedFrames<'a>,
     profiles: Vec<Sampled>,
 }
@@ -57,11 +60,17 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         let line = (frame.line > 0).then_some(frame.line);
         FrameEntry { name: label::function(profile, frame), file: frame.file.or(frame.module).map(text), line }
     });
+    let profiles: Vec<Sampled> = profile.series.iter().flat_map(|series| sampled(profile, series, options)).collect();
+    let of_first_event = profile.series.first().map_or(0, |series| threads(profile, series).len());
+    let weight = |sampled: &Sampled| sampled.end_value - sampled.start_value;
+    // Of equal ones the first.
+    let heaviest = profiles.iter().take(of_first_event).enumerate().rev().max_by_key(|(_, sampled)| weight(sampled));
     let file = SpeedscopeFile {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("jitgraft ", env!("CARGO_PKG_VERSION")),
         shared: SharedFrames { frames: frames.collect() },
-        profiles: profile.series.iter().flat_map(|series| sampled(profile, series, options)).collect(),
+        active: heaviest.map_or(0, |(at, _)| at),
+        profiles,
     };
     serde_json::to_writer(&mut *out, &file).map_err(std::io::Error::from)?;
     Ok(writeln!(out)?)

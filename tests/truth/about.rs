@@ -134,3 +134,11 @@ fn trace_events_stand_in_real_time() {
     let all = &trace["otherData"];
     assert_eq!((&all["event"], &all["unit"]), (&"cpu-clock:u".into(), &"nanoseconds".into()));
 }
+
+#[test]
+fn speedscope_begins_with_the_thread_that_ran_most() {
+    let text = case_named("recording-rust").run(&["export", "--to", "speedscope"]);
+    let document: Value = serde_json::from_slice(&text).unwrap();
+    let shown = &document["profiles"][document["activeProfileIndex"].as_u64().unwrap() as usize];
+    assert_eq!(shown["name"], "sorter 12580/12585");
+}

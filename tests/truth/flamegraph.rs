@@ -1,57 +1,50 @@
-//! `flamegraph`: boxes of an SVG. A box lies on the one that spans it; what its callees leave it is its own.
+//! `flamegraph`: boxes of a page. A box lies on the one that spans it; what its callees leave it is its own.
+//!
+//! The page's script has all boxes in groups, each box a record: how many rows are below it, how far it begins behind
+//! the one before it in the group, its width, the number of its name, and what its colour says.
 
 use crate::told::{Frame, Stack, Told};
-use roxmltree::{Document, Node};
+use roxmltree::Document;
+use serde_json::Value;
 
 struct Drawn {
-    y: i64,
-    start: u64,
-    width: u64,
+    row: usize,
+    end: u64,
     name: String,
-}
-
-fn drawn(group: Node<'_, '_>) -> Option<Drawn> {
-    let rect = group.children().find(|node| node.has_tag_name("rect"))?;
-    let number = |name: &str| {
-        rect.attributes()
-            .find(|attribute| attribute.namespace().is_some() && attribute.name() == name)?
-            .value()
-            .parse()
-            .ok()
-    };
-    let title = group.children().find(|node| node.has_tag_name("title"))?.text()?;
-    // `name (1,234 samples, 5.67%)`
-    let name = title[..title.rfind(" (")?].to_owned();
-    let y = rect.attribute("y")?.parse::<f64>().ok()? as i64;
-    Some(Drawn { y, start: number("x")?, width: number("w")?, name })
+    /// What its callees leave it.
+    own: u64,
 }
 
 pub(crate) fn read(text: &[u8], _: &[String]) -> Vec<Told> {
-    // Without its script, which is of no interest here and may hold anything.
-    let text = std::str::from_utf8(text).unwrap();
-    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
-    let document = Document::parse_with_options(text, options).unwrap();
-    let groups = document.descendants().filter(|node| node.has_tag_name("g"));
-    let mut boxes: Vec<Drawn> = groups.filter_map(drawn).collect();
-    // From the root on: at the bottom of the picture.
-    boxes.sort_by_key(|drawn| (drawn.start, -drawn.y));
+    let document = Document::parse(std::str::from_utf8(text).unwrap()).unwrap();
+    let named = |id: &str| document.descendants().find(|node| node.attribute("id") == Some(id)).unwrap();
+    let facts: Value = serde_json::from_str(named("facts").text().unwrap()).unwrap();
+    // What one unit of width is.
+    let unit = facts["unit"].as_u64().unwrap();
+    let names: Vec<&str> = named("names").text().unwrap().split('\n').collect();
     let mut stacks = Vec::new();
-    let mut open: Vec<(Drawn, u64)> = Vec::new();
-    let mut close = |open: &mut Vec<(Drawn, u64)>| {
+    let mut open: Vec<Drawn> = Vec::new();
+    let mut close = |open: &mut Vec<Drawn>| {
         // The outermost box is the whole picture.
-        let frames = open[1..].iter().map(|(drawn, _)| Frame { name: drawn.name.clone(), module: None }).collect();
-        let (_, weight) = open.pop().unwrap();
-        stacks.push(Stack { frames, weight });
+        let frames = open[1..].iter().map(|drawn| Frame { name: drawn.name.clone(), module: None }).collect();
+        stacks.push(Stack { frames, weight: open.pop().unwrap().own * unit });
     };
-    for drawn in boxes {
-        while open.last().is_some_and(|(around, _)| around.start + around.width <= drawn.start) {
-            close(&mut open);
+    for group in named("boxes").children().filter_map(|group| group.attribute("data-b")) {
+        let mut start = 0;
+        for record in group.split(' ') {
+            let fields: Vec<&str> = record.split(',').collect();
+            let number = |at: usize| fields[at].parse::<u64>().unwrap();
+            start += number(1);
+            let (row, own, name) = (number(0) as usize, number(2), names[number(3) as usize].to_owned());
+            while open.len() > row {
+                close(&mut open);
+            }
+            if let Some(around) = open.last_mut() {
+                assert!(around.row + 1 == row && start + own <= around.end, "{name} lies on {}", around.name);
+                around.own -= own;
+            }
+            open.push(Drawn { row, end: start + own, name, own });
         }
-        if let Some((_, left)) = open.last_mut() {
-            *left -= drawn.width;
-        }
-        let width = drawn.width;
-        open.push((drawn, width));
     }
     while !open.is_empty() {
         close(&mut open);
