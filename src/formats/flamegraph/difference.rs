@@ -2,10 +2,10 @@
 //! before.
 
 use super::amount::percent;
-use super::drawing::{Before, Drawing, NameTable, PageBox, Trees};
+use super::drawing::{Before, Drawing, MergedTree, NameTable, PageBox, tree_of};
 use super::look::{Difference, Look, nothing};
 use super::palette::{STEPS, Swatch};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::formats::format::WriteOptions;
 use crate::model::call_tree::CallTree;
 use crate::model::significance::{Share, count_of_one_sample, is_significant};
@@ -23,7 +23,7 @@ pub struct Side<'a> {
 
 /// A side's trees: by what was asked for, and by samples, which have the same nodes.
 struct Counted {
-    trees: Trees,
+    tree: CallTree,
     samples: CallTree,
     /// What one sample counts.
     one: u64,
@@ -32,11 +32,13 @@ struct Counted {
 impl Counted {
     fn new(side: Side<'_>, options: &WriteOptions, look: &Look, difference: Difference) -> Result<Self> {
         let series: &Series = side.profile.series.get(side.series).ok_or_else(nothing)?;
-        let renamed = |trees: Trees| if difference.strip_hex { trees.renamed(without_hex) } else { trees };
-        let trees = renamed(Trees::new(side.profile, series, options, look)?);
-        let by_samples = WriteOptions { weight: Weight::Samples, ..options.clone() };
-        let samples = renamed(Trees::new(side.profile, series, &by_samples, look)?).merged;
-        Ok(Self { trees, samples, one: count_of_one_sample(series) })
+        let merged = |options: &WriteOptions| {
+            let tree = tree_of(side.profile, series, options, look)?;
+            let tree = if difference.strip_hex { tree.renamed(without_hex) } else { tree };
+            Ok::<_, Error>(MergedTree::new(tree).tree)
+        };
+        let samples = merged(&WriteOptions { weight: Weight::Samples, ..options.clone() })?;
+        Ok(Self { tree: merged(options)?, samples, one: count_of_one_sample(series) })
     }
 
     fn share(&self, node: Option<u32>) -> Share {
@@ -58,17 +60,17 @@ impl Drawing {
         let mut drawing = Self::flame_facts(after.profile, &after_options, look)?;
         let (old, new) =
             (Counted::new(before, options, look, difference)?, Counted::new(after, options, look, difference)?);
-        let (total, total_before) = (new.trees.merged.total(), old.trees.merged.total());
+        let (total, total_before) = (new.tree.total(), old.tree.total());
         let scale = if difference.normalize { total as f64 / total_before as f64 } else { 1.0 };
         let scaled = |amount: u64| (amount as f64 * scale).round() as u64;
-        let was = counterparts(&old.trees.merged, &new.trees.merged);
+        let was = counterparts(&old.tree, &new.tree);
         drawing.total = total;
         let mut names = NameTable::default();
-        for placed in new.trees.merged.boxes(look.narrowest(total)) {
+        for placed in new.tree.boxes(look.narrowest(total)) {
             let node = was[placed.node as usize];
-            let amount = node.map_or(0, |node| scaled(old.trees.merged.total_of(node)));
+            let amount = node.map_or(0, |node| scaled(old.tree.total_of(node)));
             let significant = is_significant(old.share(node), new.share(Some(placed.node)));
-            let name = names.number(placed.label.map_or("all", |label| new.trees.merged.name(label)));
+            let name = names.number(placed.label.map_or("all", |label| new.tree.name(label)));
             let change = if significant { step(amount, placed.end - placed.start) } else { 0 };
             drawing.boxes.push(PageBox {
                 row: placed.depth,
@@ -83,7 +85,7 @@ impl Drawing {
         drawing.legend = legend(look.negate);
         let told = drawing.amounts.told(total_before);
         drawing.facts.push(format!("before {told}{}", change(total_before, total)));
-        let gone = gone(&old.trees.merged, &was);
+        let gone = gone(&old.tree, &was);
         if gone > 0 {
             drawing.facts.push(format!("{} of it in calls that are gone", percent(gone as f64, total_before as f64)));
         }

@@ -111,47 +111,49 @@ fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling 
     Spelling { by: options.by, annotate: options.annotate, reversed: look.reversed, by_category }
 }
 
-/// The trees of one event: each sort of code by itself, and the tiers of a function merged, with their shares.
-#[derive(Debug)]
-pub(super) struct Trees {
-    pub(super) whole: CallTree,
-    pub(super) merged: CallTree,
-    pub(super) shares: Vec<TierShares>,
-    pub(super) categories: bool,
+/// The tree of one event, with a node for each sort of code where that is known.
+pub(super) fn tree_of(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Result<CallTree> {
+    let mut tree = CallTree::new(profile, series, options.weight, spelling(profile, options, look));
+    if !look.base.is_empty() {
+        tree = tree.based_at(&look.base);
+    }
+    if tree.total() == 0 { Err(nothing()) } else { Ok(tree) }
 }
 
-impl Trees {
-    pub(super) fn new(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let spelling = spelling(profile, options, look);
-        let mut whole = CallTree::new(profile, series, options.weight, spelling);
-        if !look.base.is_empty() {
-            whole = whole.based_at(&look.base);
-        }
-        if whole.total() == 0 {
-            return Err(nothing());
-        }
-        let (merged, shares) = whole.merging_tiers();
-        Ok(Self { whole, merged, shares, categories: spelling.by_category })
-    }
+/// A tree with the tiers of a function merged, and what was known before that.
+#[derive(Debug)]
+pub(super) struct MergedTree {
+    pub(super) tree: CallTree,
+    /// By node; empty if there is no JIT code.
+    shares: Vec<TierShares>,
+    /// What ran itself, by sort of code; empty if none is known.
+    own: FxHashMap<Category, u64>,
+}
 
-    /// With other names.
-    pub(super) fn renamed(self, name: impl Fn(&str) -> String) -> Self {
-        let whole = self.whole.renamed(name);
-        let (merged, shares) = whole.merging_tiers();
-        Self { whole, merged, shares, categories: self.categories }
+impl MergedTree {
+    pub(super) fn new(tree: CallTree) -> Self {
+        let mut own: FxHashMap<Category, u64> = FxHashMap::default();
+        for (node, label) in tree.labelled_nodes() {
+            if let Some(category) = tree.category(label) {
+                *own.entry(category).or_default() += tree.own_of(node);
+            }
+        }
+        let has_tiers = own.keys().any(|category| matches!(category, Category::Jit(_)));
+        let (tree, shares) = if has_tiers { tree.merging_tiers() } else { (tree, Vec::new()) };
+        Self { tree, shares, own }
     }
 
     /// The colour of a box that shows a node.
     pub(super) fn swatch(&self, placed: &Placed) -> Swatch {
         let Some(label) = placed.label else { return Swatch::Whose };
-        match self.merged.category(label) {
+        match self.tree.category(label) {
             Some(Category::Jit(_)) => {
                 let heaviest = self.shares[placed.node as usize].heaviest_first();
                 Swatch::Code(Category::Jit(heaviest.first().and_then(|(tier, _)| *tier)))
             }
             Some(category) => Swatch::Code(category),
-            None if self.categories => Swatch::Whose,
-            None => warm(self.merged.name(label)),
+            None if !self.own.is_empty() => Swatch::Whose,
+            None => warm(self.tree.name(label)),
         }
     }
 
@@ -163,18 +165,12 @@ impl Trees {
 
     /// The sorts of code that there are, with their share of what ran itself.
     fn legend(&self) -> Vec<(Swatch, String)> {
-        let mut own: FxHashMap<Category, u64> = FxHashMap::default();
-        for (node, label) in self.whole.labelled_nodes() {
-            if let Some(category) = self.whole.category(label) {
-                *own.entry(category).or_default() += self.whole.own_of(node);
-            }
-        }
-        let total = self.whole.total() as f64;
-        let seen = Category::ALL.into_iter().filter_map(|category| Some((category, *own.get(&category)?)));
-        seen.map(|(category, own)| {
+        let total = self.tree.total() as f64;
+        let seen = Category::ALL.into_iter().filter_map(|category| Some((category, *self.own.get(&category)?)));
+        let told = |(category, own): (Category, u64)| {
             (Swatch::Code(category), format!("{} {}", category.name(), percent(own as f64, total)))
-        })
-        .collect()
+        };
+        seen.map(told).collect()
     }
 }
 
@@ -182,21 +178,21 @@ impl Drawing {
     /// Of the merged stacks of one event.
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
-        let trees = Trees::new(profile, series, options, look)?;
+        let merged = MergedTree::new(tree_of(profile, series, options, look)?);
         let mut drawing = Self::empty(profile, series, options, look);
-        drawing.legend = if trees.categories { trees.legend() } else { Vec::new() };
-        drawing.total = trees.merged.total();
+        drawing.legend = merged.legend();
+        drawing.total = merged.tree.total();
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(drawing.total));
         let mut names = NameTable::default();
-        for placed in trees.merged.boxes(look.narrowest(drawing.total)) {
-            let name = names.number(placed.label.map_or("all", |label| trees.merged.name(label)));
+        for placed in merged.tree.boxes(look.narrowest(drawing.total)) {
+            let name = names.number(placed.label.map_or("all", |label| merged.tree.name(label)));
             drawing.boxes.push(PageBox {
                 row: placed.depth,
                 start: placed.start,
                 end: placed.end,
                 name,
-                swatch: trees.swatch(&placed),
-                shares: trees.shares(&placed),
+                swatch: merged.swatch(&placed),
+                shares: merged.shares(&placed),
                 before: None,
             });
         }
@@ -209,7 +205,8 @@ impl Drawing {
         let spelling = spelling(profile, &WriteOptions { annotate: Annotate::default(), ..options.clone() }, look);
         let chart = Chart::new(profile, series, options.weight, spelling);
         let mut drawing = Self::empty(profile, series, options, look);
-        drawing.is_chart = true;
+        // Rows without times stand in their order: where a box begins is no time then.
+        drawing.is_chart = chart.begin.is_some();
         drawing.total = chart.length;
         let sum = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(sum));
