@@ -240,8 +240,13 @@ fn for_stacks(problem: &Problem) -> String {
              Python with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer and record with -g"
                 .to_owned()
         }
+        Problem::NotUnwound { in_jit: true, process, .. } if logs_unwinding(process) => {
+            "run it with --perf-prof-unwinding-info beside --perf-prof, and keep the dump: it tells how to leave each function"
+                .to_owned()
+        }
         Problem::NotUnwound { in_jit: true, .. } => {
-            "make the runtime keep frame pointers, or log how to unwind its code (node --perf-prof-unwinding-info)"
+            "the innermost frames are right; their callers are not to be had where a runtime neither keeps frame pointers \
+             nor logs how to unwind its code"
                 .to_owned()
         }
         Problem::NotUnwound { .. } => {
@@ -384,6 +389,11 @@ fn switches(process: &Who) -> String {
                  if it is not in a usual place"
             .to_owned(),
     }
+}
+
+/// Whether a runtime has a switch for that.
+fn logs_unwinding(process: &Who) -> bool {
+    process.runtime.is_some_and(|runtime| runtime.switches.iter().any(|switch| switch.word == "--perf-prof"))
 }
 
 fn is_python(process: &Who) -> bool {
