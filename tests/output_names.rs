@@ -63,3 +63,12 @@ fn an_export_that_does_not_say_its_format_says_what_there_is() {
     }
     assert!(!dir.path().join("x.mp3").exists());
 }
+
+#[test]
+fn the_name_of_a_table_tells_its_layout() {
+    assert!(beginning(&["report"], "a.csv").starts_with("self%,"), "{}", beginning(&["report"], "a.csv"));
+    assert!(beginning(&["report"], "a.json").starts_with("[{\""), "{}", beginning(&["report"], "a.json"));
+    let text = beginning(&["report"], "a.txt");
+    assert!(!text.starts_with("self%,") && !text.starts_with('['), "{text}");
+    assert_eq!(beginning(&["report", "--format", "text"], "a.csv"), text);
+}

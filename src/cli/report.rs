@@ -25,7 +25,7 @@ use std::path::PathBuf;
     jitgraft report --sort comm,dso,sym perf.data\n  \
     jitgraft report --callers malloc perf.data\n  \
     jitgraft report --diff perf.data.old perf.data\n  \
-    jitgraft report --format csv perf.data -o hot.csv"
+    jitgraft report perf.data -o hot.csv"
 )]
 pub(super) struct ReportArgs {
     #[command(flatten)]
@@ -50,9 +50,9 @@ pub(super) struct ReportArgs {
     /// Tell functions without a name apart by their address [default: all of a module are one, `[module]`]
     #[arg(long)]
     addrs: bool,
-    /// How the table is written
-    #[arg(long, value_enum, default_value_t = LayoutName::Text, value_name = "HOW")]
-    format: LayoutName,
+    /// How the table is written [default: what the output's name tells (.csv, .json), else text]
+    #[arg(long, value_enum, value_name = "HOW")]
+    format: Option<LayoutName>,
     /// Cut no names on a terminal
     #[arg(long)]
     wide: bool,
@@ -190,6 +190,18 @@ pub(super) enum LayoutName {
     Json,
 }
 
+impl LayoutName {
+    /// What an output's name tells.
+    fn of(output: &OutPath) -> Self {
+        let OutPath::Path(path) = output else { return Self::Text };
+        match path.extension().map(|extension| extension.as_encoded_bytes()) {
+            Some(b"csv") => Self::Csv,
+            Some(b"json") => Self::Json,
+            _ => Self::Text,
+        }
+    }
+}
+
 impl From<LayoutName> for Layout {
     fn from(name: LayoutName) -> Self {
         match name {
@@ -258,7 +270,8 @@ fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
 
 impl ReportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (output, layout) = (OutPath::from(self.output), Layout::from(self.format));
+        let output = OutPath::from(self.output);
+        let layout = Layout::from(self.format.unwrap_or_else(|| LayoutName::of(&output)));
         let terminal = Terminal::of(&output).filter(|_| layout == Layout::Text);
         let (order, keys) = (self.rows.order(), self.rows.keys());
         check_selection(self.symbol.is_some() || !self.symbols.is_empty(), Key::Function, &keys)?;

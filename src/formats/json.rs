@@ -13,6 +13,9 @@
 //! `[libc.so.6]`, and is marked `"unnamed":true`. What is not known is left out.
 
 mod about;
+mod read;
+
+pub use read::{read, sniff};
 
 use super::format::WriteOptions;
 use crate::error::Result;

@@ -6,6 +6,7 @@
 //!
 //! Field numbers are those of <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
+mod about;
 mod fields;
 mod mappings;
 mod messages;

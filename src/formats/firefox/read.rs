@@ -7,6 +7,7 @@
 
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::format::ReadOptions;
+use crate::model::category::Category;
 use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{FrameId, FrameKind, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
@@ -292,12 +293,19 @@ impl<'f> Resolving<'f> {
         }
         let category = row(&table.category, at).and_then(|at| self.categories.get(at));
         let is_js = func.and_then(|func| self.funcs?.is_js.get(func).copied()).unwrap_or(false);
-        match category.map(|category| category.name.as_str()) {
-            Some("Kernel") => Some(FrameKind::Kernel),
-            Some("Inlined") => Some(FrameKind::Inlined),
-            Some("JIT") => Some(FrameKind::Jit),
-            _ => is_js.then_some(FrameKind::Jit),
-        }
+        let own = category.and_then(|category| own_kind(&category.name));
+        own.or_else(|| is_js.then_some(FrameKind::Jit))
+    }
+}
+
+/// The sort of code of a category as we name them; others' categories are of what a thread does.
+fn own_kind(name: &str) -> Option<FrameKind> {
+    let category = Category::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
+    match category {
+        Category::Kernel => Some(FrameKind::Kernel),
+        Category::Inlined => Some(FrameKind::Inlined),
+        Category::Jit(_) => Some(FrameKind::Jit),
+        Category::Native | Category::Unknown => None,
     }
 }
 

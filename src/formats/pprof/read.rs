@@ -8,12 +8,14 @@
 //! Samples name locations by number and a location names any number of lines, so a small file can ask for much:
 //! there is an end to it.
 
+use super::about::about;
 use super::fields::{FieldValue, Fields, inner};
 use super::tables::{Location, Tables, ValueType};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::format::ReadOptions;
+use crate::model::about::{TimeExtent, joined};
 use crate::model::named_frames::{NamedFrames, Told};
-use crate::model::stacks::{FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
+use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, StackId, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -59,13 +61,15 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let mut profile = Profile::keeping(options.keep);
     let events = Events::of(&tables, &mut profile);
-    let mut reading = Reading { frames: FrameLists::of(&tables, &mut profile), tables: &tables, events, profile };
+    let mut reading =
+        Reading { frames: FrameLists::of(&tables, &mut profile), tables: &tables, events, profile, sampled: None };
     let mut left = FRAMES_PER_BYTE * bytes.len() as u64;
     let mut skipped = Skipped::new("sample");
     for sample in &tables.samples {
         reading.sample(sample, &mut left).unwrap_or_else(|error| skipped.add(error));
     }
     warnings.extend(skipped.into_warning());
+    reading.profile.about = about(&tables, reading.sampled);
     Ok(reading.profile)
 }
 
@@ -134,6 +138,10 @@ impl Event {
             name += &format!(" ({})", tables.text(tables.sample_types[at].unit));
         }
         let series = profile.series_named(&name, unit);
+        let is_period = tables.string(tables.period_type.name) == tables.string(tables.sample_types[at].name);
+        if is_period && tables.period > 0 {
+            profile.series[series].sampling = Some(Sampling::Period(tables.period.saturating_mul(scale)));
+        }
         let before = at.checked_sub(1).filter(|&before| counts_for(tables, before) == Some(at));
         let itself = counted(tables, tables.sample_types[at]).map(|_| at);
         Self { series, value: at, count: before.or(itself), scale }
@@ -189,6 +197,7 @@ struct Reading<'t, 'd> {
     frames: FrameLists,
     events: Events,
     profile: Profile,
+    sampled: Option<TimeExtent>,
 }
 
 impl Reading<'_, '_> {
@@ -208,6 +217,7 @@ impl Reading<'_, '_> {
         if values.iter().any(|&value| value < 0) {
             return Err(Error::new("has a value below zero, as the difference of two profiles has"));
         }
+        self.sampled = joined(self.sampled, labels.time.map(TimeExtent::at));
         for event in &self.events.0 {
             let weight = u64::try_from(at(event.value)).unwrap_or(0).saturating_mul(event.scale);
             let count = event.count.map_or(u64::from(weight > 0), |place| u64::try_from(at(place)).unwrap_or(0));

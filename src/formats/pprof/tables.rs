@@ -12,10 +12,18 @@ pub(super) struct Tables<'d> {
     /// Where the samples stand.
     pub(super) samples: Vec<&'d [u8]>,
     pub(super) mappings: FxHashMap<u64, Mapping>,
+    /// The same, in the order of the file.
+    pub(super) mapping_order: Vec<Mapping>,
     pub(super) functions: FxHashMap<u64, Function>,
     /// In the order of the file.
     pub(super) locations: Vec<Location<'d>>,
     pub(super) default_sample_type: u64,
+    /// What is counted between two samples, and how much of it.
+    pub(super) period_type: ValueType,
+    pub(super) period: u64,
+    /// Nanoseconds since 1970, and how long it took.
+    pub(super) time: u64,
+    pub(super) duration: u64,
 }
 
 /// Names of a value and of what it is counted in.
@@ -31,6 +39,7 @@ pub(super) struct Mapping {
     pub(super) limit: u64,
     pub(super) offset: u64,
     pub(super) file: u64,
+    pub(super) build_id: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,6 +90,7 @@ impl<'d> Tables<'d> {
             3 => {
                 let (id, mapping) = mapping(bytes);
                 self.mappings.insert(id, mapping);
+                self.mapping_order.push(mapping);
             }
             4 => self.locations.push(location(bytes)),
             5 => {
@@ -88,6 +98,10 @@ impl<'d> Tables<'d> {
                 self.functions.insert(id, function);
             }
             6 => self.strings.push(bytes),
+            9 => self.time = value.number(),
+            10 => self.duration = value.number(),
+            11 => self.period_type = value_type(bytes),
+            12 => self.period = value.number(),
             14 => self.default_sample_type = value.number(),
             _ => {}
         }
@@ -125,6 +139,7 @@ fn mapping(message: &[u8]) -> (u64, Mapping) {
             3 => mapping.limit = value.number(),
             4 => mapping.offset = value.number(),
             5 => mapping.file = value.number(),
+            6 => mapping.build_id = value.number(),
             _ => {}
         }
     }

@@ -1,0 +1,152 @@
+//! Reading the plain JSON that is written here.
+
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::model::category::Category;
+use crate::model::named_frames::{NamedFrames, Told};
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Sampling, Track, Unit};
+use crate::model::tier::Tier;
+use crate::model::{Nanos, Pid, Tid};
+use serde::Deserialize;
+
+/// Whether an input begins as such a file does: with its frames, or what is known of the whole before them.
+pub fn sniff(head: &[u8]) -> bool {
+    let head: Vec<u8> = head.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).take(4096).collect();
+    let has = |text: &[u8]| memchr::memmem::find(&head, text).is_some();
+    let frames = head.starts_with(b"{\"frames\":[{\"name\":") && has(b"\"kind\":\"");
+    frames
+        || head.starts_with(b"{\"frames\":[],\"events\":[")
+        || (head.starts_with(b"{\"about\":{") && has(b"\"lost\":"))
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    frames: Vec<FrameEntry>,
+    #[serde(default)]
+    events: Vec<EventEntry>,
+}
+
+#[derive(Deserialize)]
+struct FrameEntry {
+    name: String,
+    #[serde(default)]
+    module: String,
+    #[serde(default)]
+    file: String,
+    #[serde(default)]
+    line: u32,
+    #[serde(default)]
+    address: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    tier: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct EventEntry {
+    name: String,
+    #[serde(default)]
+    unit: String,
+    #[serde(default)]
+    period: Option<u64>,
+    #[serde(default)]
+    frequency: Option<u64>,
+    #[serde(default)]
+    stacks: Vec<StackEntry>,
+}
+
+#[derive(Deserialize)]
+struct StackEntry {
+    #[serde(default)]
+    comm: String,
+    pid: Option<i32>,
+    tid: Option<i32>,
+    cpu: Option<u32>,
+    time: Option<u64>,
+    weight: u64,
+    #[serde(default)]
+    count: u64,
+    #[serde(default)]
+    frames: Vec<u32>,
+}
+
+/// Reads all events.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let file: File = serde_json::from_slice(bytes)
+        .map_err(|error| Error::new("is no whole file of stacks in JSON").because(error))?;
+    let mut profile = Profile::keeping(options.keep);
+    let mut named = NamedFrames::default();
+    let frames: Vec<FrameId> = file.frames.iter().map(|entry| frame(entry, &mut named, &mut profile)).collect();
+    let mut skipped = Skipped::new("stack");
+    for event in &file.events {
+        let series = profile.series_named(&event.name, unit(&event.unit));
+        profile.series[series].sampling =
+            event.frequency.map(Sampling::Frequency).or(event.period.map(Sampling::Period));
+        for (at, entry) in event.stacks.iter().enumerate() {
+            let Some(row) = row(entry, &frames, &mut profile) else {
+                skipped.add(Error::new(format!("stack {at} of {} has a frame that the file has not", event.name)));
+                continue;
+            };
+            profile.push(series, row);
+        }
+    }
+    warnings.extend(skipped.into_warning());
+    Ok(profile)
+}
+
+fn unit(name: &str) -> Unit {
+    match name {
+        "samples" | "" => Unit::Samples,
+        "nanoseconds" => Unit::Nanos,
+        name => Unit::Named(name.to_owned()),
+    }
+}
+
+fn frame(entry: &FrameEntry, named: &mut NamedFrames, profile: &mut Profile) -> FrameId {
+    let kind = match entry.kind.as_str() {
+        "user" => Some(FrameKind::User),
+        "kernel" => Some(FrameKind::Kernel),
+        "jit" => Some(FrameKind::Jit),
+        "inlined" => Some(FrameKind::Inlined),
+        "unknown" => Some(FrameKind::Unknown),
+        _ => None,
+    };
+    let id = named.frame(
+        profile,
+        Told {
+            function: entry.name.as_bytes(),
+            module: entry.module.as_bytes(),
+            file: entry.file.as_bytes(),
+            line: entry.line,
+            addr: entry.address.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()),
+            kind,
+        },
+    );
+    // Its runtime, which only the recording told, may have decided it.
+    let tier = entry.tier.as_deref().and_then(tier);
+    let frame = *profile.frame_of(id);
+    profile.frame(Frame { tier: tier.or(frame.tier), ..frame })
+}
+
+fn tier(name: &str) -> Option<Tier> {
+    Category::ALL.iter().find_map(|category| match category {
+        Category::Jit(Some(tier)) if tier.name() == name => Some(*tier),
+        _ => None,
+    })
+}
+
+fn row(entry: &StackEntry, frames: &[FrameId], profile: &mut Profile) -> Option<Row> {
+    let mut stack = None;
+    for at in &entry.frames {
+        stack = Some(profile.stack(stack, *frames.get(*at as usize)?));
+    }
+    let track = profile.track(Track {
+        comm: entry.comm.as_bytes().to_vec(),
+        pid: entry.pid.map(Pid),
+        tid: entry.tid.map(Tid),
+        cpu: entry.cpu,
+    });
+    Some(Row { track, stack, weight: entry.weight, count: entry.count, time: entry.time.map(Nanos) })
+}

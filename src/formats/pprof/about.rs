@@ -1,0 +1,44 @@
+//! What a profile says of itself: when, how long, how often, and which files had code.
+
+use super::tables::{Mapping, Tables};
+use crate::model::about::{About, MappedRange, Module, TimeExtent};
+use crate::model::backing::Backing;
+use crate::model::process::BuildId;
+use crate::model::{Addr, Nanos, Pid};
+
+/// Collects it. Times of samples, if they are told at all, are on a clock of their own; without them that clock begins
+/// with the profile.
+pub(super) fn about(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
+    let whole = TimeExtent { first: Nanos(0), last: Nanos(tables.duration) };
+    let first = sampled.map_or(0, |sampled| sampled.first.0);
+    let mut about = About {
+        epoch: (tables.time > 0).then(|| i128::from(tables.time) - i128::from(first)),
+        sampled: sampled.or((tables.duration > 0).then_some(whole)),
+        ..About::default()
+    };
+    for mapping in &tables.mapping_order {
+        let name = tables.string(mapping.file);
+        if !name.is_empty() {
+            add(about.modules.entry(name.to_vec()).or_default(), mapping, tables);
+        }
+    }
+    about
+}
+
+fn add(module: &mut Module, mapping: &Mapping, tables: &Tables<'_>) {
+    let Mapping { start, limit, offset, .. } = *mapping;
+    module.is_kernel = Backing::of(tables.string(mapping.file)).is_kernel_object();
+    module.build_id = module.build_id.or_else(|| build_id(tables.string(mapping.build_id)));
+    if let Some(len) = limit.checked_sub(start).filter(|len| *len > 0) {
+        // A profile is of one process, and does not say of which.
+        let pid = Pid(if module.is_kernel { -1 } else { 0 });
+        module.mapped.push(MappedRange { pid, time: Nanos(0), addr: Addr(start), len, file_offset: offset });
+    }
+}
+
+/// A build ID in hexadecimal digits; Go has others, which are no ELF build IDs.
+fn build_id(text: &[u8]) -> Option<BuildId> {
+    let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = text.chunks(2).map(|pair| (pair.len() == 2).then(|| digits(pair))?).collect();
+    BuildId::new(&bytes?)
+}
