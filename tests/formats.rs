@@ -138,6 +138,65 @@ fn cut_and_changed_inputs_do_no_harm() {
     }
 }
 
+/// As many frames as fit in no machine's stack, if a reader went down them by calling itself.
+const DEEP: usize = 100_000;
+
+#[test]
+fn deep_stacks_are_read_without_going_down_them() {
+    let list = |of: &dyn Fn(usize) -> String| (0..DEEP).map(of).collect::<Vec<_>>().join(",");
+    let zeros = list(&|_| "0".to_owned());
+    let schema = r#""$schema":"https://www.speedscope.app/file-format-schema.json""#;
+    let frames = r#""shared":{"frames":[{"name":"f"}]}"#;
+    let opens = list(&|at| format!(r#"{{"type":"O","frame":0,"at":{at}}}"#));
+    let prefixes = list(&|at| at.checked_sub(1).map_or_else(|| "null".to_owned(), |caller| caller.to_string()));
+    let last = DEEP - 1;
+    let inputs = [
+        (
+            "speedscope",
+            format!(r#"{{{schema},{frames},"profiles":[{{"unit":"none","samples":[[{zeros}]],"weights":[1]}}]}}"#),
+        ),
+        ("speedscope", format!(r#"{{{schema},{frames},"profiles":[{{"unit":"none","events":[{opens}]}}]}}"#)),
+        (
+            "firefox",
+            format!(
+                r#"{{"meta":{{"preprocessedProfileVersion":58}},"shared":{{"stringArray":["f"],"frameTable":{{"func":[0]}},
+                "funcTable":{{"name":[0]}},"stackTable":{{"frame":[{zeros}],"prefix":[{prefixes}]}}}},
+                "threads":[{{"name":"a","samples":{{"stack":[{last}]}}}}]}}"#
+            ),
+        ),
+        (
+            "json",
+            format!(
+                r#"{{"frames":[{{"name":"f","kind":"user"}}],"events":[{{"name":"x","stacks":[{{"weight":1,"count":1,
+                "frames":[{zeros}]}}]}}]}}"#
+            ),
+        ),
+        ("dtrace", format!("\n\n{}  1\n", "  a`f+0x1\n".repeat(DEEP))),
+        (
+            "xctrace",
+            format!(
+                "<trace-query-result><row><backtrace id=\"1\"><frame id=\"2\" name=\"f\"/>{}</backtrace></row>",
+                "<frame ref=\"2\"/>".repeat(last)
+            ),
+        ),
+    ];
+    for (name, text) in inputs {
+        let Some(Read::Stacks(read)) = detect(&text.as_bytes()[..1 << 16]).map(|format| format.read) else {
+            panic!("{name} is not detected")
+        };
+        let small = std::thread::Builder::new().stack_size(128 << 10);
+        let read = move || {
+            let warnings = &mut Warnings::new();
+            let profile = read(text.as_bytes(), &ReadOptions::default(), warnings).unwrap();
+            assert_eq!(warnings.iter().count(), 0);
+            let deepest = profile.series[0].rows.last().map(|row| profile.frames_up(row.stack).count());
+            (profile.stack_count(), deepest.unwrap())
+        };
+        let (stacks, deepest) = small.spawn(read).unwrap().join().unwrap();
+        assert!(stacks == DEEP && deepest >= DEEP - 1, "{name}: {stacks} stacks, {deepest} deep");
+    }
+}
+
 /// The spans that took time: name, begin and duration, sorted.
 fn spans_of(timeline: &Timeline) -> Vec<(String, i64, i64)> {
     let spans = timeline.slices.iter().filter(|slice| slice.kind != SliceKind::Instant);

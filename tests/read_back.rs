@@ -1,5 +1,6 @@
 //! What other tools wrote, and what the exporters write, read back: the same stacks, as far as the format holds them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,21 +17,57 @@ fn run(arguments: &[&str], input: &Path) -> String {
 }
 
 /// Formats that hold the names, the threads and the weights of a recording.
-const WHOLE: &[&str] = &["pprof"];
+const WHOLE: &[&str] = &["pprof", "speedscope", "firefox", "chrome", "json"];
+
+/// The recordings, and how many distinct stacks they have at least.
+const RECORDINGS: &[(&str, usize)] = &[("php-recording/perf.data.zst", 60), ("tiers-recording/perf.data.zst", 300)];
+
+/// Exports with the names as they are: by default they are made readable for viewers.
+fn export(format: &str, recording: &Path, to: &Path) {
+    run(&["export", "--quiet", "--jit-names", "raw", "--to", format, "-o", to.to_str().unwrap()], recording);
+}
 
 #[test]
 fn an_export_read_back_is_the_recording_again() {
     let dir = tempfile::tempdir().unwrap();
-    for recording in ["php-recording/perf.data.zst", "tiers-recording/perf.data.zst"] {
+    for (recording, stacks) in RECORDINGS {
         let recording = fixture(recording);
         let whole = run(&["collapse", "--by", "tid", "--quiet"], &recording);
-        assert!(whole.lines().count() > 20, "{whole}");
+        assert!(whole.lines().count() > *stacks, "{whole}");
         for format in WHOLE {
             let file = dir.path().join(format);
-            run(&["export", "--quiet", "--to", format, "-o", file.to_str().unwrap()], &recording);
+            export(format, &recording, &file);
             let again = run(&["collapse", "--by", "tid"], &file);
             assert!(again == whole, "{format} of {}:\n{}", recording.display(), difference(&whole, &again));
         }
+    }
+}
+
+/// What each function has of its own.
+fn own(folded: &str) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for line in folded.lines() {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        *sums.entry(stack.rsplit(';').next().unwrap().to_owned()).or_insert(0) += weight.parse::<u64>().unwrap();
+    }
+    sums
+}
+
+#[test]
+fn a_callgrind_profile_read_back_has_the_same_functions() {
+    // It holds calls and no stacks, and no threads: what a function has of its own is left.
+    let dir = tempfile::tempdir().unwrap();
+    for (recording, _) in RECORDINGS {
+        let recording = fixture(recording);
+        let file = dir.path().join("callgrind.out");
+        export("callgrind", &recording, &file);
+        let named = |mut sums: BTreeMap<String, u64>| {
+            sums.retain(|name, weight| *weight > 0 && !name.starts_with('['));
+            sums
+        };
+        let whole = named(own(&run(&["collapse", "--quiet"], &recording)));
+        assert!(whole.len() > 5, "{whole:?}");
+        assert_eq!(named(own(&run(&["collapse", "--quiet"], &file))), whole, "{}", recording.display());
     }
 }
 
@@ -86,7 +123,7 @@ fn the_lines_of_csv_are_the_samples() {
     let mut lines = csv.lines().map(cells);
     let columns = lines.next().unwrap();
     let column = |name: &str| columns.iter().position(|column| column == name).unwrap();
-    let mut sums = std::collections::BTreeMap::new();
+    let mut sums = BTreeMap::new();
     let mut count = 0;
     for line in lines {
         assert_eq!(line.len(), columns.len(), "{line:?}");

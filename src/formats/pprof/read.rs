@@ -279,3 +279,84 @@ impl Labels {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::encoding::encode_varint;
+
+    fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (tag, bytes) in fields {
+            out.push(*tag as u8 * 8 + 2);
+            encode_varint(bytes.len() as u64, &mut out);
+            out.extend(*bytes);
+        }
+        out
+    }
+
+    fn numbers(fields: &[(u8, u64)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (tag, number) in fields {
+            out.push(tag * 8);
+            encode_varint(*number, &mut out);
+        }
+        out
+    }
+
+    fn read_all(bytes: &[u8]) -> (Profile, Vec<String>) {
+        let mut warnings = Warnings::new();
+        let profile = read(bytes, &ReadOptions::default(), &mut warnings).unwrap();
+        (profile, warnings.iter().map(ToString::to_string).collect())
+    }
+
+    /// Strings 1 to 6: samples, count, cpu, nanoseconds, f, thread.
+    fn strings() -> Vec<u8> {
+        let strings: [&[u8]; 7] = [b"", b"samples", b"count", b"cpu", b"nanoseconds", b"f", b"thread"];
+        strings.iter().flat_map(|string| message(&[(6, string)])).collect()
+    }
+
+    fn types() -> Vec<u8> {
+        message(&[(1, &numbers(&[(1, 1), (2, 2)])), (1, &numbers(&[(1, 3), (2, 4)]))])
+    }
+
+    #[test]
+    fn packed_and_single_numbers_mean_the_same() {
+        let tables =
+            [message(&[(4, &[numbers(&[(1, 1)]), message(&[(4, &numbers(&[(1, 1)]))])].concat())]), strings()].concat();
+        let function = message(&[(5, &numbers(&[(1, 1), (2, 5)]))]);
+        let single = message(&[(2, &numbers(&[(1, 1), (1, 1), (2, 3), (2, 70)]))]);
+        let packed = message(&[(2, &message(&[(1, &[1, 1]), (2, &[3, 70])]))]);
+        for sample in [single, packed] {
+            let bytes = [types(), sample, function.clone(), tables.clone()].concat();
+            assert!(sniff(&bytes));
+            let (profile, said) = read_all(&bytes);
+            let row = profile.series[0].rows[0];
+            assert_eq!((profile.series[0].name.as_str(), row.weight, row.count), ("cpu", 70, 3));
+            assert_eq!((profile.frames_up(row.stack).count(), said), (2, Vec::new()));
+        }
+    }
+
+    #[test]
+    fn a_small_file_cannot_ask_for_more_frames_than_it_could_tell() {
+        let lines: Vec<u8> = (0..2000).flat_map(|_| message(&[(4, &numbers(&[(1, 1)]))])).collect();
+        let location = message(&[(4, &[numbers(&[(1, 1)]), lines].concat())]);
+        let sample = message(&[(2, &message(&[(1, &[1; 5000]), (2, &[1, 1])]))]);
+        let bytes = [types(), sample, location, strings()].concat();
+        let (profile, said) = read_all(&bytes);
+        assert!(profile.series[0].rows.is_empty() && said[0].contains("more frames than"), "{said:?}");
+        assert!(profile.stack_count() as u64 <= FRAMES_PER_BYTE * bytes.len() as u64);
+    }
+
+    #[test]
+    fn what_refers_to_nothing_is_counted() {
+        let sample = |location: u64, value: u64| message(&[(2, &numbers(&[(1, location), (2, value), (2, value)]))]);
+        let location = message(&[(4, &numbers(&[(1, 1), (3, 0x1f)]))]);
+        let bytes = [types(), sample(1, 1), sample(9, 1), sample(1, u64::MAX), location, strings()].concat();
+        let (profile, said) = read_all(&bytes);
+        assert_eq!(profile.series[0].rows.len(), 1);
+        assert!(said[0].contains("2 samples skipped") && said[0].contains("location 9"), "{said:?}");
+        let cut = read(&bytes[..bytes.len() - strings().len()], &ReadOptions::default(), &mut Warnings::new());
+        assert!(cut.unwrap_err().to_string().contains("no table of strings"));
+    }
+}
