@@ -30,7 +30,8 @@ pub fn sniff(head: &[u8]) -> bool {
             _ => return false,
         }
     }
-    false
+    // A stack may be longer than these bytes.
+    frames > 1
 }
 
 fn is_frame(line: &[u8]) -> bool {
