@@ -47,6 +47,15 @@ fn collapse_writes_folded_stacks_unless_the_output_is_called_otherwise() {
 }
 
 #[test]
+fn flamegraph_draws_unless_the_output_is_called_otherwise() {
+    for file in ["a.svg", "a.html", "a"] {
+        assert!(beginning(&["flamegraph"], file).starts_with("<?xml"), "{file}");
+    }
+    assert!(beginning(&["flamegraph"], "a.folded").starts_with("main;f 3"));
+    assert!(beginning(&["flamegraph"], "a.speedscope.json").starts_with("{\"$schema\""));
+}
+
+#[test]
 fn what_is_asked_for_in_words_is_written_whatever_the_output_is_called() {
     assert!(beginning(&["export", "--to", "folded"], "a.svg").starts_with("main;f 3"));
     assert!(beginning(&["export", "--to", "speedscope"], "a.json").starts_with("{\"$schema\""));

@@ -20,11 +20,10 @@ pub(super) struct CollapseArgs {
 
 impl CollapseArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let convert = self.convert.checked();
-        if let Some(format) = convert.told_instead_of("folded") {
-            return export::run(&convert.export_to(format), job);
+        if let Some(format) = self.convert.told_instead_of("folded") {
+            return export::run(&self.convert.checked().export_to(format), job);
         }
-        let Convert { inputs, output, load, write } = convert;
+        let Convert { inputs, output, load, write } = self.convert.checked();
         collapse::run(&CollapseOptions { inputs, output, load, write }, job)
     }
 }

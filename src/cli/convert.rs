@@ -40,11 +40,6 @@ impl Convert {
         }
     }
 
-    /// The same, for a command that writes the format of this name unless another one is told.
-    pub(super) fn told_instead_of(&self, usual: &str) -> Option<&'static Format> {
-        self.told().filter(|format| format.name != usual)
-    }
-
     /// As the command that writes that format takes it.
     pub(super) fn export_to(self, format: &Format) -> ExportOptions {
         let Self { inputs, output, load, write } = self;
@@ -53,6 +48,12 @@ impl Convert {
 }
 
 impl ConvertArgs {
+    /// The format that the output's name tells, for a command that writes the format of this name unless another one is
+    /// told.
+    pub(super) fn told_instead_of(&self, usual: &str) -> Option<&'static Format> {
+        formats::for_file(self.output.file_name()?).filter(|format| format.name != usual)
+    }
+
     pub(super) fn checked(self) -> Convert {
         self.checked_with(Naming::default())
     }

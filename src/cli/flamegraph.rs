@@ -1,6 +1,7 @@
 //! `jitgraft flamegraph`
 
 use super::convert::{Convert, ConvertArgs};
+use crate::commands::export;
 use crate::commands::flamegraph::{self, FlamegraphOptions};
 use crate::error::{Error, Result};
 use crate::formats::flamegraph::{Cut, Difference, Look, Style};
@@ -183,6 +184,9 @@ fn percentage(text: &str) -> Result<f64, String> {
 
 impl FlamegraphArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        if let Some(format) = self.convert.told_instead_of("flamegraph").filter(|_| self.diff.is_none()) {
+            return export::run(&self.convert.checked().export_to(format), job);
+        }
         let style = self.look.style()?;
         let usual = if style == Style::Page { NAMING } else { Naming::default() };
         let Convert { inputs, output, load, write } = self.convert.checked_with(usual);

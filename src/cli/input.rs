@@ -125,6 +125,13 @@ pub(super) struct OutputArgs {
     output: PathBuf,
 }
 
+impl OutputArgs {
+    /// What the output is called, if it is called anything.
+    pub(super) fn file_name(&self) -> Option<&[u8]> {
+        self.output.file_name().map(|name| name.as_encoded_bytes())
+    }
+}
+
 impl From<OutputArgs> for OutPath {
     fn from(args: OutputArgs) -> Self {
         args.output.into()
