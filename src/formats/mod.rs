@@ -323,3 +323,17 @@ pub fn detect(head: &[u8]) -> Option<&'static Format> {
     }
     FORMATS.iter().find(|format| format.sniff.is_some_and(|sniff| sniff(head)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::unread::tests::EXAMPLES;
+    use super::*;
+
+    #[test]
+    fn no_reader_takes_what_is_known_and_not_read() {
+        for (name, head) in EXAMPLES {
+            let shown = String::from_utf8_lossy(head);
+            assert_eq!(detect(head).map(|format| format.name), None, "{name}: {shown}");
+        }
+    }
+}

@@ -330,12 +330,11 @@ fn is_heaptrack(head: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::formats::detect;
 
     /// The beginning of a file of each row.
-    const EXAMPLES: &[(&str, &[u8])] = &[
+    pub(in crate::formats) const EXAMPLES: &[(&str, &[u8])] = &[
         ("Perfetto", b"\x0a\x0c\x40\x80\x94\xeb\xdc\x03\x50\x01\x9a\x02\x01\x00\x0a\x04\x18\x01\x50\x01"),
         (
             "Gecko",
@@ -386,10 +385,8 @@ mod tests {
     ];
 
     #[test]
-    fn every_row_has_an_example_that_no_reader_takes() {
+    fn every_row_has_an_example_that_is_no_others() {
         for (name, head) in EXAMPLES {
-            let shown = String::from_utf8_lossy(head);
-            assert_eq!(detect(head).map(|format| format.name), None, "{name}: {shown}");
             let fits: Vec<_> = UNREAD.iter().filter(|format| format.signature.fits(head)).map(|of| of.name).collect();
             assert!(fits.len() == 1 && fits[0].contains(name), "{name}: {fits:?}");
         }
