@@ -37,7 +37,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
     let least = scene.least(0.0);
     groups.retain(|group| basis(group, options.order) as f64 >= least);
     groups.sort_by(|a, b| compare(a, b, options.order));
-    let whole = scene.whole();
+    let whole = scene.whole;
     let table = match keys {
         Some(keys) => of_groups(&groups, keys, whole, scene.is_on_terminal()),
         None => of_functions(&groups, whole, columns(scene)),

@@ -15,7 +15,7 @@ use crate::model::stacks::{Keep, Series};
 use crate::pipeline::any::load;
 use crate::pipeline::outputs::each_event;
 use crate::pipeline::{Job, Outcome};
-use scene::Scene;
+use scene::{Scene, whole};
 use unicode_width::UnicodeWidthStr;
 
 /// Reports.
@@ -32,7 +32,7 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     let said = if job.quiet { 0 } else { lines_said(&outcome, options.reader.style.width) };
     each_event(&profile, &options.output, &run, &mut outcome, |at, out| {
         let series = profile.series.get(at).unwrap_or(&nothing);
-        let scene = Scene { profile: &profile, series, options, said };
+        let scene = Scene { profile: &profile, series, whole: whole(series, options.weight), options, said };
         let part = match (&options.rows, &before) {
             (Rows::Changes(_), Some(before)) => diff::report(&scene, before)?,
             (Rows::Tree | Rows::Callers(_) | Rows::Callees(_), _) => tree::report(&scene)?,

@@ -12,6 +12,8 @@ use std::io::Write;
 pub(super) struct Scene<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,
+    /// What its weights sum up to.
+    pub(super) whole: u64,
     pub(super) options: &'a ReportOptions,
     /// How many lines stderr gets.
     pub(super) said: usize,
@@ -26,11 +28,6 @@ pub(super) struct Report {
 }
 
 impl Scene<'_> {
-    /// What the weights sum up to.
-    pub(super) fn whole(&self) -> u64 {
-        whole(self.series, self.options.weight)
-    }
-
     /// The lines above the table.
     pub(super) fn head(&self) -> Vec<String> {
         header::about(self.profile, self.series, self.options.weight)
@@ -62,7 +59,7 @@ impl Scene<'_> {
 
     /// The least weight of rows that are told.
     pub(super) fn least(&self, usual: f64) -> f64 {
-        self.options.selection.percent.unwrap_or(usual) / 100.0 * self.whole() as f64
+        self.options.selection.percent.unwrap_or(usual) / 100.0 * self.whole as f64
     }
 }
 

@@ -176,7 +176,7 @@ impl<'a> Drawn<'a> {
     fn chain(&self, node: u32, least: f64) -> Vec<u32> {
         let only_child = |node: u32| {
             let mut children = self.children(Some(node), least);
-            let light = percent(self.tree.own(node).weight, self.scene.whole()) < USUAL_PERCENT;
+            let light = percent(self.tree.own(node).weight, self.scene.whole) < USUAL_PERCENT;
             children.next().filter(|_| children.next().is_none() && light)
         };
         let mut chain: Vec<u32> = std::iter::successors(Some(node), |node| only_child(*node)).collect();
@@ -241,7 +241,7 @@ impl<'a> Drawn<'a> {
     }
 
     fn shares(&self, node: u32) -> Vec<Cell> {
-        let whole = self.scene.whole();
+        let whole = self.scene.whole;
         let sums = [self.tree.total(node), self.tree.own(node)];
         sums.map(|sum| Cell::Percent(percent(sum.weight, whole))).to_vec()
     }
