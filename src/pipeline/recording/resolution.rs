@@ -9,7 +9,7 @@ use super::profile::Tables;
 use super::samples::{Context, Reading, Samples};
 use super::survey::Survey;
 use crate::error::{Error, Result, Warnings};
-use crate::formats::perf_data::Recording;
+use crate::formats::perf_data::{Recording, Records};
 use crate::model::Nanos;
 use crate::model::abi::EM_X86_64;
 use crate::model::chains::Chains;
@@ -18,6 +18,7 @@ use crate::model::programs::Programs;
 use crate::model::runtimes::ProcessRuntimes;
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::job::Job;
+use crate::pipeline::progress::Progress;
 use crate::resolve::Resolver;
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::kernel::KernelOptions;
@@ -27,6 +28,9 @@ use crate::resolve::unwind::registers::Machine;
 use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
 use crate::sources::{self, Account, Kind};
 use std::os::unix::ffi::OsStringExt;
+
+/// So many bytes of records are told to the bar at a time.
+const PROGRESS_STEP: u64 = 1 << 18;
 
 /// All that is known of addresses: what was mapped, the JIT code, the files that are here.
 #[derive(Debug)]
@@ -123,12 +127,23 @@ impl<'a> Resolution<'a> {
             keep_branches: options.keep_branches,
             keep_beside: options.keep_beside,
         };
+        let progress = Progress::new(chunks.len(), job);
+        progress.phase("reading samples");
         let mut counted = Counted::new(recording, chunks).into_iter();
         let list = chunks.list().into_iter().map(|records| (records, counted.next().unwrap_or_default()));
         let mut list = list.peekable();
         while list.peek().is_some() {
             let some = list.by_ref().take(at_once).collect();
-            let read = job.pool.map(some, |(records, counted)| Reading::new(context).read(records, &counted));
+            let read = job.pool.map(some, |(records, counted): (Records<'_>, Counted)| {
+                let mut bytes = 0;
+                let records = records.inspect(|record| {
+                    bytes += record.bytes.len() as u64;
+                    if bytes >= PROGRESS_STEP {
+                        progress.done(std::mem::take(&mut bytes));
+                    }
+                });
+                Reading::new(context).read(records, &counted)
+            });
             read.into_iter().try_for_each(&mut each)?;
         }
         Ok(())

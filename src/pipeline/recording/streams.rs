@@ -214,6 +214,11 @@ impl<'data> RecordChunks<'data> {
         }
     }
 
+    /// How many bytes all chunks have.
+    pub(crate) fn len(&self) -> u64 {
+        self.list.iter().map(|chunk| chunk.bytes.len() as u64).sum()
+    }
+
     /// The chunks, each a walk of its own.
     pub(crate) fn list(&self) -> Vec<Records<'data>> {
         self.list.iter().map(|chunk| Records::new(chunk.bytes, chunk.base, self.endian)).collect()
