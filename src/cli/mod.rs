@@ -99,9 +99,9 @@ impl Cli {
             Command::Export(args) => args.run(&job)?,
             Command::Doctor(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,
-            Command::Inputs(args) => args.run(&job)?,
-            Command::Completions(args) => args.run(&job)?,
-            Command::Man(args) => args.run(&job)?,
+            Command::Inputs(args) => args.run(Self::command())?,
+            Command::Completions(args) => args.run(Self::command())?,
+            Command::Man(args) => args.run(Self::command())?,
         };
         Ok(self.common.finish(&job, &outcome))
     }

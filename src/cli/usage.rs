@@ -1,11 +1,10 @@
 //! What the command line tells of itself: completions, manual pages, the page on inputs.
 
-use super::Cli;
 use crate::error::{Error, Result};
 use crate::formats::FORMATS;
 use crate::formats::format::Read;
-use crate::pipeline::{Job, Outcome};
-use clap::{Args, CommandFactory};
+use crate::pipeline::Outcome;
+use clap::{Args, Command};
 use clap_complete::Shell;
 use std::io::Write;
 use std::path::PathBuf;
@@ -35,25 +34,27 @@ pub(super) struct ManArgs {
 pub(super) struct InputsArgs {}
 
 impl CompletionsArgs {
-    pub(super) fn run(self, _job: &Job) -> Result<Outcome> {
+    /// `command` is the whole command line.
+    pub(super) fn run(self, mut command: Command) -> Result<Outcome> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "jitgraft", &mut script);
+        clap_complete::generate(self.shell, &mut command, "jitgraft", &mut script);
         print(&script)
     }
 }
 
 impl ManArgs {
-    pub(super) fn run(self, _job: &Job) -> Result<Outcome> {
+    /// `command` is the whole command line.
+    pub(super) fn run(self, command: Command) -> Result<Outcome> {
         let written = std::fs::create_dir_all(&self.directory);
-        let written = written.and_then(|()| clap_mangen::generate_to(Cli::command(), &self.directory));
+        let written = written.and_then(|()| clap_mangen::generate_to(command, &self.directory));
         written.map_err(|error| Error::new("cannot write there").because(error).in_file(&self.directory))?;
         Ok(Outcome::default())
     }
 }
 
 impl InputsArgs {
-    pub(super) fn run(self, _job: &Job) -> Result<Outcome> {
-        let mut command = Cli::command();
+    /// `command` is the whole command line.
+    pub(super) fn run(self, mut command: Command) -> Result<Outcome> {
         let page = command.find_subcommand_mut("inputs").map(|page| page.render_long_help().to_string());
         print(page.unwrap_or_else(inputs).as_bytes())
     }
