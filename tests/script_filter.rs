@@ -287,3 +287,12 @@ fn a_dump_that_is_mapped_late_is_looked_for_again() {
     let expected = jit_symbols(&named(&whole(), &[])).len();
     assert!(expected > 100 && frames + 20 > expected, "{frames} of {expected} named");
 }
+
+#[test]
+fn nothing_in_a_pipe_is_passed_on_as_nothing_with_a_word() {
+    let mut filter = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    let output = filter.arg("script").stdin(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && output.stdout.is_empty(), "{said}");
+    assert!(said.contains("(standard input): is empty"), "{said}");
+}

@@ -33,6 +33,8 @@ pub struct ScriptOptions {
 
 /// What there is to do.
 enum ScriptInput {
+    /// Not a byte.
+    Nothing,
     /// Print a recording.
     Recording(Input),
     /// Name what is in a text; anything that is no recording is taken for one and passed on.
@@ -46,6 +48,11 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let in_file = |error: Error| error.in_file(&shown);
     let input = match open(&options.input, job).map_err(in_file)? {
         ScriptInput::Recording(input) => input,
+        ScriptInput::Nothing => {
+            outcome.warnings.push(in_file(open::empty(&options.input)).into_warning());
+            Output::create(&options.output, &run)?.commit()?;
+            return Ok(outcome);
+        }
         ScriptInput::Text(text, _progress) => {
             return script_text::run(text, &options.filter(), &run, job).map_err(in_file);
         }
@@ -81,6 +88,8 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     let head = stream.peek(HEAD)?;
     match perf_data::sniff(head) {
         true => Input::spooled(stream).map(ScriptInput::Recording),
+        // perf script prints nothing of a recording without samples, and a filter of nothing gives nothing.
+        false if head.is_empty() && matches!(path, InPath::Stdin) => Ok(ScriptInput::Nothing),
         false if head.is_empty() => Err(open::empty(path)),
         // A text has none; whatever else it holds, it is passed on.
         false if head.contains(&0) => Err(mistaken::refused(head)),
