@@ -20,6 +20,9 @@ pub struct TextStyle {
 /// Narrower than this no name is cut, whatever the width: nothing could be told from it.
 const LEAST_NAME: usize = 12;
 
+/// Names beside a symbol are cut to this before the symbol is.
+const TELLING_NAME: usize = 18;
+
 const GAP: &str = "  ";
 
 /// Terminal sequences (ECMA-48, "select graphic rendition").
@@ -87,7 +90,8 @@ impl Text<'_> {
             }
         }
         if let Some(most) = self.style.width {
-            fit(&mut widths, &left, most);
+            let symbols = self.columns.iter().position(|name| *name == "symbol");
+            fit(&mut widths, &left, symbols, most);
         }
         Fitted { shown, widths, left }
     }
@@ -137,15 +141,19 @@ impl Cell {
     }
 }
 
-/// The widest columns of names lose most, until all fit.
-fn fit(widths: &mut [usize], names: &[bool], most: usize) {
+/// The widest columns of names lose most, until all fit. What people look for, the symbols, is cut when the others
+/// have come down to so much as tells them apart.
+fn fit(widths: &mut [usize], names: &[bool], symbols: Option<usize>, most: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
-    while excess > 0 {
-        let names = widths.iter_mut().zip(names).filter(|(width, name)| **name && **width > LEAST_NAME);
-        let Some((widest, _)) = names.max_by_key(|(width, _)| **width) else { break };
-        *widest -= 1;
-        excess -= 1;
+    for (spared, least) in [(symbols, TELLING_NAME), (None, LEAST_NAME)] {
+        while excess > 0 {
+            let columns = widths.iter_mut().zip(names).enumerate();
+            let may = columns.filter(|(at, (width, name))| **name && Some(*at) != spared && **width > least);
+            let Some((_, (widest, _))) = may.max_by_key(|(_, (width, _))| **width) else { break };
+            *widest -= 1;
+            excess -= 1;
+        }
     }
 }
 
