@@ -1,8 +1,8 @@
 //! `script`: perf.data → perf script's text; or such a text → the same with names for the frames of JIT code.
 
 use crate::error::{Error, Result, Warning};
-use crate::formats::perf_data;
 use crate::formats::perf_script::rewrite::Style;
+use crate::formats::{self, perf_data};
 use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::pipeline::any::why_no_samples;
 use crate::pipeline::mistaken;
@@ -92,9 +92,20 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
         false if head.is_empty() && matches!(path, InPath::Stdin) => Ok(ScriptInput::Nothing),
         false if head.is_empty() => Err(open::empty(path)),
         // A text has none; whatever else it holds, it is passed on.
-        false if head.contains(&0) => Err(mistaken::refused(head)),
+        false if head.contains(&0) => Err(no_text(head)),
         false => Ok(ScriptInput::Text(stream, progress)),
     }
+}
+
+/// What is said of an input that is neither a recording nor a text.
+fn no_text(head: &[u8]) -> Error {
+    formats::detect(head).map_or_else(
+        || mistaken::refused(head),
+        |format| {
+            let message = format!("is {}: script reads perf.data, and filters the text of perf script", format.name);
+            Error::new(message).with_remedy(Some("jitgraft report and jitgraft collapse read it".to_owned()))
+        },
+    )
 }
 
 /// Enough of an input to tell a recording from a text.

@@ -1,8 +1,9 @@
 //! Firefox Profiler's processed-profile JSON.
 //!
 //! Threads stand under their processes, samples in the order of their times. A function is a name in a library, its
-//! frames tell lines and addresses; categories are those of [`Category`], with a subcategory for each module. The
-//! format has no place for more than one event: the samples of the others are left out.
+//! frames tell lines and addresses; categories are those of [`Category`](crate::model::category::Category), with a
+//! subcategory for each module. The format has no place for more than one event: the samples of the others are left
+//! out.
 //!
 //! Our own, not fxprof-processed-profile: that crate's weights are whole numbers, while a sample weighs fractions of
 //! milliseconds, and its frames that have a name have no line.

@@ -1,7 +1,7 @@
 //! Flame graphs as SVG: a page of our own, or, with [`Style::Inferno`], inferno's.
 //!
-//! What is to be seen ([`drawing`], [`difference`]) comes out of a tree of labels or, for charts, of rows in order of
-//! time; [`page`] puts it on a page. Colours say what sort of code a box is ([`palette`]). Equal inputs give equal
+//! What is to be seen (`drawing`, `difference`) comes out of a tree of labels or, for charts, of rows in order of
+//! time; `page` puts it on a page. Colours say what sort of code a box is (`palette`). Equal inputs give equal
 //! bytes.
 
 mod amount;
