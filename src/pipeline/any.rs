@@ -107,7 +107,7 @@ fn run_opened(
 ) -> Result<()> {
     check_further(inputs)?;
     for path in inputs {
-        let opened = first.take().map_or_else(|| Opened::open(path), Ok);
+        let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let pushed = opened.and_then(|opened| run_one(opened, path, options, sink, job, outcome));
         pushed.map_err(|error| error.in_file(&shown(path)))?;
     }

@@ -1,6 +1,8 @@
 //! Opens an input, takes off what it is packed in (gzip, zstd, by magic), and finds its format by its content.
 
+use super::job::Job;
 use super::mistaken;
+use super::progress::Progress;
 use crate::error::{Error, Result};
 use crate::formats::format::Format;
 use crate::formats::{detect, unread};
@@ -206,9 +208,10 @@ impl Opened {
         })
     }
 
-    /// Looks at an input's first bytes, and opens it whole only if its format needs that.
-    pub(crate) fn open(path: &InPath) -> Result<Self> {
-        let mut looked = match Looked::at(path)? {
+    /// Looks at an input's first bytes, and opens it whole only if its format needs that. A stream that takes long is
+    /// seen to go by.
+    pub(crate) fn open(path: &InPath, job: &Job) -> Result<Self> {
+        let mut looked = match Looked::through(path, |file| Progress::of_reading(file, job).1)? {
             Looked::Directory(directory) => return Input::open_directory(&directory).map(Self::Whole),
             Looked::File(looked) => looked,
         };

@@ -19,6 +19,8 @@ pub(crate) struct Progress(Arc<Bar>);
 struct Bar {
     bar: ProgressBar,
     begun: Instant,
+    /// For how long it is hidden.
+    patience: Duration,
     /// Whether there is somebody to see it, and a length to show.
     wanted: bool,
     shown: AtomicBool,
@@ -27,28 +29,35 @@ struct Bar {
 impl Progress {
     /// A bar for so many bytes that go by; hidden unless somebody sees it and it takes long.
     pub(crate) fn new(len: u64, job: &Job) -> Self {
-        Self::shown_if(!job.quiet, len)
+        Self::shown_if(!job.quiet, len, job)
     }
 
-    fn shown_if(wanted: bool, len: u64) -> Self {
+    fn shown_if(wanted: bool, len: u64, job: &Job) -> Self {
         let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{msg:24} {wide_bar} {percent:>3} % {bytes_per_sec} {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let wanted = wanted && len > 0 && io::stderr().is_terminal();
-        Self(Arc::new(Bar { bar, begun: Instant::now(), wanted, shown: AtomicBool::new(false) }))
+        // Who wants to know more sees it at once.
+        let patience = if job.verbose { Duration::ZERO } else { LONG };
+        Self(Arc::new(Bar { bar, begun: Instant::now(), patience, wanted, shown: AtomicBool::new(false) }))
     }
 
     /// A bar that moves as a file is read, unless the result goes to the terminal, too. What is no regular file has no
     /// length to show.
     pub(crate) fn of_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
-        let regular = file.metadata().ok().filter(|about| about.is_file());
-        let wanted = !job.quiet && !io::stdout().is_terminal();
-        let progress = Self::shown_if(wanted, regular.map_or(0, |about| about.len()));
+        let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), regular_len(&file), job);
         let reader: Box<dyn Read + Send> = match progress.0.wanted {
             true => Box::new(Reading { file, progress: progress.clone() }),
             false => Box::new(file),
         };
         (progress, reader)
+    }
+
+    /// The same, of a file that is read several times.
+    pub(crate) fn of_pass<'f>(file: &'f File, what: &'static str, job: &Job) -> impl Read + Send + 'f {
+        let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), regular_len(file), job);
+        progress.phase(what);
+        Reading { file, progress }
     }
 
     /// What is being done from now on.
@@ -58,10 +67,11 @@ impl Progress {
 
     /// So many bytes more are done.
     pub(crate) fn done(&self, bytes: u64) {
-        let Bar { bar, begun, wanted, shown } = &*self.0;
+        let Bar { bar, begun, patience, wanted, shown } = &*self.0;
         bar.inc(bytes);
-        if *wanted && begun.elapsed() >= LONG && !shown.swap(true, Ordering::Relaxed) {
+        if *wanted && begun.elapsed() >= *patience && !shown.swap(true, Ordering::Relaxed) {
             bar.set_draw_target(ProgressDrawTarget::stderr());
+            bar.tick();
             bar.enable_steady_tick(Duration::from_millis(200));
         }
     }
@@ -73,13 +83,18 @@ impl Drop for Bar {
     }
 }
 
+/// 0 if it is no regular file.
+fn regular_len(file: &File) -> u64 {
+    file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len())
+}
+
 /// A file whose bytes move the bar.
-struct Reading {
-    file: File,
+struct Reading<F> {
+    file: F,
     progress: Progress,
 }
 
-impl Read for Reading {
+impl<F: Read> Read for Reading<F> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let len = self.file.read(into)?;
         self.progress.done(len as u64);

@@ -2,6 +2,7 @@
 
 use super::job::Job;
 use super::open::Opened;
+use super::progress::Progress;
 use crate::error::Result;
 use crate::formats::spans::{Done, SpanBytes, SpanInput, TakeOutputs, Task, Workers};
 use crate::parallel::Pool;
@@ -11,7 +12,11 @@ pub(crate) fn read_spans<T>(opened: Opened, job: &Job, reader: impl FnOnce(SpanI
     let workers = &job.pool;
     match opened {
         Opened::Whole(input) => {
-            let done = Done::new(input.bytes.releaser());
+            let (release, progress) = (input.bytes.releaser(), Progress::new(input.bytes.len() as u64, job));
+            let done = Done::new(move |range| {
+                progress.done(range.len() as u64);
+                release(range);
+            });
             reader(SpanInput { bytes: SpanBytes::Whole { bytes: &input.bytes, done }, workers })
         }
         Opened::Stream { reader: stream, .. } => reader(SpanInput { bytes: SpanBytes::Stream(stream), workers }),

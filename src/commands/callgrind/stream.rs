@@ -5,6 +5,7 @@ use crate::formats::callgrind::{
     Assembler, CHUNK_SIZE, Chunks, FileIndex, JitFunctions, RewriteStats, rewrite_chunk, scan_chunk,
 };
 use crate::pipeline::Job;
+use crate::pipeline::progress::Progress;
 use std::fs::File;
 use std::io::{Seek, Write};
 
@@ -12,7 +13,7 @@ use std::io::{Seek, Write};
 pub(super) fn index(mut file: &File, job: &Job) -> Result<FileIndex> {
     file.rewind()?;
     let mut index = FileIndex::default();
-    let chunks = Chunks::new(file, CHUNK_SIZE);
+    let chunks = Chunks::new(Progress::of_pass(file, "looking", job), CHUNK_SIZE);
     job.pool.stream(
         chunks,
         |chunk| chunk.map(|chunk| scan_chunk(&chunk)),
@@ -43,7 +44,7 @@ pub(super) fn rewrite(
     file.rewind()?;
     let mut assembler = Assembler::new(index);
     let mut stats = RewriteStats::default();
-    let chunks = Chunks::new(file, CHUNK_SIZE);
+    let chunks = Chunks::new(Progress::of_pass(file, "writing", job), CHUNK_SIZE);
     job.pool.stream(
         chunks,
         |chunk| chunk.map(|chunk| rewrite_chunk(&chunk, index, jit)),

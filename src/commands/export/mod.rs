@@ -25,7 +25,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     if is_binary(&options.to) && options.output.is_terminal() {
         return Err(refuse_terminal(&format!("{} is binary", options.to)));
     }
-    let mut first = first(options)?;
+    let mut first = first(options, job)?;
     // Spans of time need not become sums of stacks on their way to a format of spans.
     if let Some(start) = writer.spans
         && let Some(first) = first.take_if(|first| first.format().read.spans().is_some())
@@ -61,9 +61,9 @@ fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
 }
 
 /// The first input.
-fn first(options: &ExportOptions) -> Result<Option<Opened>> {
+fn first(options: &ExportOptions, job: &Job) -> Result<Option<Opened>> {
     let first = options.inputs.first();
-    first.map(|path| Opened::open(path).map_err(|error| error.in_file(&shown(path)))).transpose()
+    first.map(|path| Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))).transpose()
 }
 
 fn writer(name: &str) -> Result<Writer> {

@@ -29,7 +29,7 @@ pub(super) fn run(
     let mut writer = start(&mut output)?;
     let (mut first, mut epoch) = (Some(first), None);
     for path in &options.inputs {
-        let opened = first.take().map_or_else(|| Opened::open(path), Ok);
+        let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let mut warnings = Warnings::new();
         let mut passing = Passing::new(options, &mut *writer, &mut epoch);
         let passed = opened.and_then(|opened| pass(opened, path, &mut passing, job, &mut warnings));

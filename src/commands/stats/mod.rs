@@ -46,10 +46,13 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
 
 /// Formats that can be summarized by label are; others are asked for their top-level spans.
 fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<Titled> {
-    let first = options.inputs.first().map(Opened::open).transpose().map_err(|error| match options.inputs.first() {
-        Some(path) => error.in_file(&shown(path)),
-        None => error,
-    })?;
+    let first =
+        options.inputs.first().map(|path| Opened::open(path, job)).transpose().map_err(|error| {
+            match options.inputs.first() {
+                Some(path) => error.in_file(&shown(path)),
+                None => error,
+            }
+        })?;
     match first {
         Some(first) if first.format().read.spans().is_some_and(|of| of.summary.is_some()) => {
             summary::merged(first, &options.inputs, job, outcome)
@@ -72,7 +75,7 @@ fn spans_of(
 ) -> Result<Titled> {
     let mut answers = Answers::new(preset, options.inputs.len() > 1);
     for path in &options.inputs {
-        let opened = first.take().map_or_else(|| Opened::open(path), Ok);
+        let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let read = opened.and_then(|opened| timeline(opened, options.perfetto_compat, job));
         let (timeline, warnings) = read.map_err(|error| error.in_file(&shown(path)))?;
         outcome.warnings.append(warnings.in_file(&shown(path)));

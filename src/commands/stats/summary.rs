@@ -44,7 +44,7 @@ pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &
 
 fn one(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) -> Result<LabelSummary> {
     let mut warnings = Warnings::new();
-    let summary = opened.map_or_else(|| Opened::open(path), Ok).and_then(|opened| {
+    let summary = opened.map_or_else(|| Opened::open(path, job), Ok).and_then(|opened| {
         let format = opened.format();
         match format.read.spans().and_then(|of| of.summary) {
             Some(summarize) => read_spans(opened, job, |input| summarize(input, &mut warnings)),
