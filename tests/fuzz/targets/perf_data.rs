@@ -3,14 +3,14 @@
 
 use jitgraft::error::Warnings;
 use jitgraft::formats::perf_data::{
-    Decompressor, Features, Recording, Survey, is_compressed, leave_pipe, pipe_front,
+    Decompressor, Features, RecordSurvey, Recording, is_compressed, leave_pipe, pipe_front,
 };
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut warnings = Warnings::new();
     let Ok(recording) = Recording::parse(bytes, &mut warnings) else { return };
-    let mut survey = Survey::default();
+    let mut survey = RecordSurvey::default();
     let mut packed = Decompressor::new(recording.header.endian).ok();
     for raw in recording.records(bytes) {
         survey.add(&recording, &raw);
