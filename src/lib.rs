@@ -24,7 +24,8 @@
 //! what they name: everything else is passed on byte for byte, in bounded memory ([`commands::inject`] lists the few
 //! exceptions). *Converters* (collapse, flamegraph, report, export, stats) turn any input into stacks
 //! ([`model::stacks::Profile`]) and stacks into any output. `doctor` loads a recording as they do, or looks at a
-//! running process or a callgrind file, and tells what is wrong with it and why names are missing. All get their code map from `sources` and ask `resolve` the same question.
+//! running process or a callgrind file, and tells what is wrong with it and why names are missing. All get their code
+//! map from `sources` and ask `resolve` the same question.
 //!
 //! # The front door
 //!
