@@ -10,12 +10,14 @@ mod run;
 mod target;
 mod terminal;
 mod unopened;
+mod viewing;
 
 pub use new_file::NewFile;
 pub use output::Output;
 pub use run::Run;
 pub use terminal::Terminal;
 pub(crate) use unopened::input as cannot_open;
+pub use viewing::{has_viewer, private_directory, show};
 
 use crate::error::{Error, Result};
 use memmap2::{Mmap, UncheckedAdvice};

@@ -19,6 +19,7 @@ mod script;
 mod stats;
 pub mod stderr;
 mod usage;
+mod view;
 
 use crate::error::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -53,6 +54,8 @@ enum Command {
     Collapse(Box<collapse::CollapseArgs>),
     /// Draws a flame graph (SVG) of any profile
     Flamegraph(Box<flamegraph::FlamegraphArgs>),
+    /// Writes any profile as one page for a browser: time, flame graph, functions, machine code
+    View(Box<view::ViewArgs>),
     /// Lists the hottest functions of any profile
     Report(Box<report::ReportArgs>),
     /// Prints a recording as perf script does; or names the frames of JIT code in such a text
@@ -93,6 +96,7 @@ impl Cli {
             Command::Callgrind(args) => args.run(&job)?,
             Command::Collapse(args) => args.run(&job)?,
             Command::Flamegraph(args) => args.run(&job)?,
+            Command::View(args) => args.run(&job)?,
             Command::Report(args) => args.run(&job)?,
             Command::Script(args) => args.run(&job)?,
             Command::Stats(args) => args.run(&job)?,

@@ -10,3 +10,4 @@ pub mod inject;
 pub mod report;
 pub mod script;
 pub mod stats;
+pub mod view;

@@ -4,9 +4,9 @@
 use super::amount::percent;
 use super::drawing::{Before, Drawing, MergedTree, NameTable, PageBox, tree_of};
 use super::look::{Difference, Look, nothing};
-use super::palette::{STEPS, Swatch};
 use crate::error::{Error, Result};
 use crate::formats::format::WriteOptions;
+use crate::formats::palette::{STEPS, Swatch};
 use crate::model::call_tree::CallTree;
 use crate::model::significance::{Share, count_of_one_sample, is_significant};
 use crate::model::stacks::{Profile, Series, Weight};

@@ -2,9 +2,9 @@
 
 use super::amount::{Amounts, percent, whole};
 use super::look::{Look, nothing};
-use super::palette::{Swatch, warm};
 use crate::error::Result;
 use crate::formats::format::WriteOptions;
+use crate::formats::palette::{Swatch, warm};
 use crate::model::call_tree::{CallTree, Chart, Placed, Spelling};
 use crate::model::category::Category;
 use crate::model::label::Annotate;

@@ -12,7 +12,6 @@ mod fit;
 mod inferno;
 mod look;
 mod page;
-mod palette;
 
 pub use self::inferno::draw_difference as draw_infernos_difference;
 pub use difference::Side;

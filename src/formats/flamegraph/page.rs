@@ -15,7 +15,7 @@ use super::decimal::{fixed, whole};
 use super::drawing::{Drawing, PageBox};
 use super::fit::{Cut, fitted};
 use super::look::Look;
-use super::palette::{self, CLASS, Swatch, shade};
+use crate::formats::palette::{self, CLASS, Swatch, shade};
 use crate::model::category::Category;
 use serde_json::json;
 use std::collections::BTreeMap;

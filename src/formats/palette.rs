@@ -13,11 +13,11 @@ use std::fmt::Write;
 type Rgb = [u8; 3];
 
 /// How many shades a colour has.
-pub(super) const SHADES: u32 = 3;
+pub(in crate::formats) const SHADES: u32 = 3;
 
 /// What the colour of a box says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Swatch {
+pub(in crate::formats) enum Swatch {
     /// Whose stack it is: no code.
     Whose,
     /// The sort of its code.
@@ -33,10 +33,10 @@ pub(super) enum Swatch {
 }
 
 /// How many colours there are for more, and for less.
-pub(super) const STEPS: i8 = 4;
+pub(in crate::formats) const STEPS: i8 = 4;
 
 /// How many warm colours there are.
-pub(super) const NAMES: u8 = 4;
+pub(in crate::formats) const NAMES: u8 = 4;
 
 const LETTERS: [(Category, char); 13] = [
     (Category::Kernel, 'k'),
@@ -56,7 +56,7 @@ const LETTERS: [(Category, char); 13] = [
 
 impl Swatch {
     /// One letter for it, in the page's data and style.
-    pub(super) fn letter(self) -> char {
+    pub(in crate::formats) fn letter(self) -> char {
         match self {
             Self::Whose => 'q',
             Self::Code(category) => LETTERS.iter().find(|(of, _)| *of == category).map_or('u', |(_, letter)| *letter),
@@ -136,7 +136,7 @@ fn linear(part: u8) -> f64 {
 }
 
 /// The rules of a style sheet for these swatches: boxes are strokes of paths, their texts are filled.
-pub(super) fn rules(swatches: &[Swatch]) -> String {
+pub(in crate::formats) fn rules(swatches: &[Swatch]) -> String {
     let [light, dark] = [0, 1].map(|theme| {
         let mut rules = String::new();
         for swatch in swatches {
@@ -154,16 +154,43 @@ pub(super) fn rules(swatches: &[Swatch]) -> String {
     format!("{light}@media(prefers-color-scheme:dark){{{dark}}}")
 }
 
+/// Variables of a style sheet: the colour of each sort of code and of the text on it (`--code-k`, `--text-k`), of change
+/// (`--code-0` to `--code-8`) and of what has no sort (`--code-A` …), on light and dark pages. The theme is that of the
+/// reader's system, or the one that the attribute `data-theme` of the root names.
+pub(in crate::formats) fn variables() -> String {
+    let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
+    let all: Vec<Swatch> = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Idle]).collect();
+    let [light, dark] = [0, 1].map(|theme| {
+        let mut variables = String::new();
+        for swatch in &all {
+            let ([red, green, blue], letter) = (swatch.colors()[theme], swatch.letter());
+            let text = text_on(swatch.colors()[theme]);
+            // Writing to a string cannot fail.
+            let _ = write!(variables, "--code-{letter}:#{red:02x}{green:02x}{blue:02x};--text-{letter}:{text};");
+        }
+        variables
+    });
+    format!(
+        ":root{{{light}}}\n@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n\
+         :root[data-theme=dark]{{{dark}}}\n"
+    )
+}
+
+/// The letter of a sort of code.
+pub(in crate::formats) fn letter(category: Category) -> char {
+    Swatch::Code(category).letter()
+}
+
 /// Before a swatch's letter and its shade in names of classes, which must not begin with a digit.
-pub(super) const CLASS: &str = "c";
+pub(in crate::formats) const CLASS: &str = "c";
 
 /// The shade of a name.
-pub(super) fn shade(name: &str) -> u32 {
+pub(in crate::formats) fn shade(name: &str) -> u32 {
     hash(name) % SHADES
 }
 
 /// The warm colour of a name.
-pub(super) fn warm(name: &str) -> Swatch {
+pub(in crate::formats) fn warm(name: &str) -> Swatch {
     Swatch::Name((hash(name) / SHADES % u32::from(NAMES)) as u8)
 }
 

@@ -1,0 +1,54 @@
+//! `jitgraft view`
+
+use super::input::InputArgs;
+use crate::commands::view::{self, ViewOptions};
+use crate::error::Result;
+use crate::formats::format::Detail;
+use crate::io::InPath;
+use crate::model::jit_names::JitNames;
+use crate::pipeline::any::LoadOptions;
+use crate::pipeline::sink::Naming;
+use crate::pipeline::{Job, Outcome};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Flags of `view`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The page is one file that needs no network: stacks, threads, time, functions, machine code.\n\n\
+    Examples:\n  jitgraft view perf.data\n  jitgraft view perf.data -o page.html --no-open\n  \
+    jitgraft view --diff before.data after.data"
+)]
+pub(super) struct ViewArgs {
+    /// Where to write [default: a file in a new directory that only you can enter; its path is printed]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    input: InputArgs,
+    /// Compare with this profile, which was recorded before
+    #[arg(long, value_name = "BEFORE")]
+    diff: Option<PathBuf>,
+    /// What the page is called [default: the command that was recorded]
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Do not start a browser; none is started without a display, either, or if standard output is no terminal
+    #[arg(long)]
+    no_open: bool,
+}
+
+impl ViewArgs {
+    pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let usual = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
+        let jit_names = self.input.naming(usual);
+        let (inputs, load) = self.input.checked(Detail::Lines, true);
+        let options = ViewOptions {
+            inputs,
+            output: self.output.map(Into::into),
+            load: LoadOptions { jit_names, ..load },
+            before: self.diff.map(InPath::from),
+            title: self.title,
+            open: !self.no_open,
+        };
+        view::run(&options, job)
+    }
+}

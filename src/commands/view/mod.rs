@@ -1,0 +1,84 @@
+//! `view`: any input → one page that opens from disk.
+//!
+//! The profile is the page's first section; each of the others is made by a file of its own here.
+
+use crate::error::Result;
+use crate::formats::viewer::{self, Page};
+use crate::io::{self, InPath, OutPath, Output, Run};
+use crate::model::printable::printable;
+use crate::model::stacks::{Keep, Profile};
+use crate::pipeline::any::{LoadOptions, load};
+use crate::pipeline::open::shown;
+use crate::pipeline::terminal::write_text;
+use crate::pipeline::{Job, Outcome};
+use std::path::{Path, PathBuf};
+
+/// What to show, and how.
+#[derive(Debug)]
+pub struct ViewOptions {
+    /// What to read; several are merged.
+    pub inputs: Vec<InPath>,
+    /// Where to write; `None`: a private place.
+    pub output: Option<OutPath>,
+    /// How to read.
+    pub load: LoadOptions,
+    /// What to compare with.
+    pub before: Option<InPath>,
+    /// What the page is called; `None`: after the command that was recorded.
+    pub title: Option<String>,
+    /// Whether a browser shall show it, where somebody looks.
+    pub open: bool,
+}
+
+/// Writes the page and shows it.
+pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
+    let profile = load(&options.inputs, Keep::EachRow, &options.load, job, &mut outcome)?;
+    let before = match &options.before {
+        Some(before) => Some(load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, &mut outcome)?),
+        None => None,
+    };
+    let title = options.title.clone().or_else(|| command(&profile)).unwrap_or_else(|| subject(&options.inputs));
+    let page = Page { title, sections: viewer::sections(&profile, before.as_ref()) };
+    let place = match &options.output {
+        Some(place) => place.clone(),
+        None => OutPath::Path(private_place(&options.inputs)?),
+    };
+    let mut output = Output::create(&place, &run)?;
+    viewer::write(&page, &mut output)?;
+    output.commit()?;
+    if let (OutPath::Path(path), false) = (&place, place.is_stream()) {
+        let mut told = Output::create(&OutPath::Stdout, &run)?;
+        write_text(&mut told, |out| Ok(writeln!(out, "{}", path.display())?))?;
+        told.commit()?;
+        if options.open && io::has_viewer() {
+            io::show(path)?;
+        }
+    }
+    Ok(outcome)
+}
+
+/// The command that was recorded.
+fn command(profile: &Profile) -> Option<String> {
+    let words: Vec<_> = profile.about.program().iter().map(|word| printable(word).into_owned()).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// What the inputs are called.
+fn subject(inputs: &[InPath]) -> String {
+    let names: Vec<_> = inputs.iter().map(|input| base_name(&shown(input))).collect();
+    names.join(", ")
+}
+
+fn base_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| "profile".to_owned(), |name| printable(name.as_encoded_bytes()).into_owned())
+}
+
+/// A file that only this user can read.
+fn private_place(inputs: &[InPath]) -> Result<PathBuf> {
+    let name = match inputs {
+        [InPath::Path(path)] => base_name(path),
+        _ => "profile".to_owned(),
+    };
+    Ok(io::private_directory()?.join(format!("{name}.html")))
+}

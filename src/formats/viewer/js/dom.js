@@ -1,0 +1,66 @@
+// Elements. Names are strangers' text: they only ever become text.
+
+/**
+ * An element with attributes and children. An attribute that begins with "on" is a listener, one that is false or null
+ * is left out; a child is an element or a text.
+ */
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name in made && typeof value !== "string") made[name] = value;
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+/** Calls `draw` before the next picture, once, however often it is asked for; `page.painted` counts what was drawn. */
+export function drawingOf(page, draw) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      draw();
+      page.painted++;
+    });
+  };
+}
+
+/** Calls `changed(width, height)` now and whenever the size of an element changes. */
+export function onResize(of, changed) {
+  new ResizeObserver(() => changed(of.clientWidth, of.clientHeight)).observe(of);
+}
+
+/** A canvas as sharp as the screen, of that size in pixels of the page: its context, cleared. */
+export function sharpened(canvas, width, height) {
+  const ratio = devicePixelRatio || 1;
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) {
+    [canvas.width, canvas.height] = [wide, high];
+    [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+let colours = null;
+
+/** The value of one of the style's variables, such as `--code-k`; forgotten when the theme changes. */
+export function styleColour(variable) {
+  colours ??= new Map();
+  if (!colours.has(variable)) {
+    colours.set(variable, getComputedStyle(document.documentElement).getPropertyValue(variable).trim());
+  }
+  return colours.get(variable);
+}
+
+/** What was remembered of the style is asked for again. */
+export function forgetColours() {
+  colours = null;
+}

@@ -1,0 +1,6 @@
+// The flame graph.
+
+/** Mounts it. */
+export function mountFlame(root, page) {
+  root.dataset.samples = String(page.selection().count);
+}

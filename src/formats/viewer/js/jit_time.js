@@ -1,0 +1,6 @@
+// JIT over time.
+
+/** Mounts it. */
+export function mountJitTime(root, page) {
+  root.dataset.samples = String(page.selection().count);
+}

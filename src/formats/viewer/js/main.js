@@ -1,0 +1,193 @@
+// The page: reads its data, and mounts its parts.
+
+import { mountCode } from "./code.js";
+import { readPack } from "./data.js";
+import { mountDifference } from "./difference.js";
+import { mountDoctor } from "./doctor.js";
+import { element, forgetColours } from "./dom.js";
+import { mountFlame } from "./flame.js";
+import { amount, counted } from "./format.js";
+import { functionGroups, functionSums } from "./functions.js";
+import { mountJitTime } from "./jit_time.js";
+import { Profile } from "./profile.js";
+import { select } from "./selection.js";
+import { Store } from "./state.js";
+import { mountTable } from "./table.js";
+import { mountTimeline } from "./timeline.js";
+import { bottomUpShape, calleesShape, callersShape, callTreeShape, weighed } from "./tree.js";
+
+/** What every part is given: the profile, the state, and what follows from both, computed when it is asked for. */
+class PageModel {
+  #memo = new Map();
+
+  constructor(pack) {
+    this.pack = pack;
+    this.profile = new Profile(pack);
+    this.store = new Store();
+    /** How many pictures were drawn. */
+    this.painted = 0;
+  }
+
+  get state() {
+    return this.store.state;
+  }
+
+  /** The event that is shown: {name, unit, sampling}. */
+  get event() {
+    return this.profile.events[Math.min(this.state.event, this.profile.events.length - 1)];
+  }
+
+  /** What amounts are of. */
+  get unit() {
+    return this.state.weight === "samples" ? "samples" : this.event.unit;
+  }
+
+  /** Which functions are one. */
+  groups() {
+    return this.#remember("groups", ["mergeTiers"], () => functionGroups(this.profile, this.state.mergeTiers));
+  }
+
+  /** The samples that count, summed by stack. */
+  selection() {
+    return this.#remember("selection", SELECTION, () => select(this.profile, this.state));
+  }
+
+  /** The same of the profile to compare with; null without one. Times and threads are not those of this one. */
+  baseline() {
+    if (!this.profile.baseline) return null;
+    return this.#remember("baseline", ["event", "weight"], () => select(this.profile, this.state, "baseline"));
+  }
+
+  /** Self and total by group of functions. */
+  sums() {
+    return this.#remember("sums", [...SELECTION, "mergeTiers"], () =>
+      functionSums(this.profile, this.groups(), this.selection()));
+  }
+
+  /** The stacks as a tree, from their roots ("calls") or ends ("bottomup") on. */
+  tree(kind = this.state.direction === "bottomup" ? "bottomup" : "calls") {
+    const shapeOf = kind === "bottomup" ? bottomUpShape : callTreeShape;
+    const shape = this.#remember(`shape ${kind}`, SHAPE, () => shapeOf(this.profile, this.groups(), this.state));
+    return this.#remember(`tree ${kind}`, [...SELECTION, ...SHAPE], () => weighed(shape, this.selection()));
+  }
+
+  /** The callers of `state.sandwich` as a tree, and what it called: its own box is the root's only child. */
+  sandwich() {
+    const number = this.state.sandwich;
+    const [callers, callees] = [callersShape, calleesShape].map((shapeOf, at) => {
+      const make = () => shapeOf(this.profile, this.groups(), this.state, number);
+      return weighed(this.#remember(`sandwich ${at}`, [...SHAPE, "sandwich"], make), this.selection());
+    });
+    return { callers, callees };
+  }
+
+  /** `make()`, or what it made before if nothing of the state changed that it depends on. */
+  #remember(name, keys, make) {
+    const key = JSON.stringify(keys.map((key) => this.state[key]));
+    const before = this.#memo.get(name);
+    if (before?.key === key) return before.value;
+    const value = make();
+    this.#memo.set(name, { key, value });
+    return value;
+  }
+}
+
+const SELECTION = ["event", "weight", "ranges", "tracks"];
+const SHAPE = ["mergeTiers", "mergeRecursion", "hiddenModules", "hiddenCategories", "hiddenFunctions", "focus"];
+
+/** The parts below the time: name in the state, title, what mounts it, whether there is anything to show. */
+const PARTS = [
+  { name: "flame", title: "Flame graph", mount: mountFlame, has: () => true },
+  { name: "functions", title: "Functions", mount: mountTable, has: () => true },
+  { name: "code", title: "Code", mount: mountCode, has: ({ pack }) => pack.json("code") !== null },
+  { name: "jit", title: "JIT over time", mount: mountJitTime, has: ({ pack }) => pack.json("jit") !== null },
+  { name: "difference", title: "Difference", mount: mountDifference, has: ({ profile }) => profile.baseline !== null },
+  { name: "doctor", title: "Doctor", mount: mountDoctor, has: ({ pack }) => pack.json("findings") !== null },
+];
+
+function mountHeader(root, page) {
+  const { profile, store } = page;
+  const choice = (id, label, options, key, ofText = (text) => text) => {
+    const list = element("select", { id, onchange: () => store.set({ [key]: ofText(list.value) }) },
+      ...options.map(([value, text]) => element("option", { value }, text)));
+    const show = () => (list.value = String(store.state[key]));
+    store.subscribe(show);
+    show();
+    return element("label", {}, `${label} `, list);
+  };
+  const facts = element("p", { id: "facts" });
+  const search = element("input", {
+    id: "search", type: "search", placeholder: "Search functions", "aria-label": "Search functions",
+    oninput: () => store.set({ search: search.value }),
+  });
+  const show = () => {
+    const { total, count } = page.selection();
+    const words = [page.event.name, amount(total, page.unit)];
+    if (page.unit !== "samples") words.push(counted(count, "sample"));
+    facts.textContent = words.join(" · ");
+    if (document.activeElement !== search) search.value = store.state.search;
+  };
+  store.subscribe(show);
+  show();
+  const events = profile.events.map((event, number) => [number, event.name]);
+  root.append(
+    element("h1", {}, document.title),
+    facts,
+    element("div", { id: "controls" },
+      events.length > 1 ? choice("event", "Event", events, "event", Number) : null,
+      choice("weight", "Amounts", [["period", "weight"], ["samples", "samples"]], "weight"),
+      choice("theme", "Theme", [["auto", "as the system"], ["light", "light"], ["dark", "dark"]], "theme"),
+      search));
+}
+
+function mountTabs(root, page) {
+  const { store } = page;
+  const parts = PARTS.filter((part) => part.has(page));
+  const tabs = element("div", { role: "tablist", id: "tabs" });
+  root.append(tabs);
+  for (const part of parts) {
+    const panel = element("section", { id: `part-${part.name}`, role: "tabpanel", "aria-labelledby": `tab-${part.name}` });
+    const tab = element("button", {
+      id: `tab-${part.name}`, role: "tab", "aria-controls": panel.id, onclick: () => store.set({ part: part.name }),
+    }, part.title);
+    tabs.append(tab);
+    root.append(panel);
+    part.mount(panel, page);
+  }
+  const show = () => {
+    const shown = parts.find((part) => part.name === store.state.part) ?? parts[0];
+    for (const part of parts) {
+      document.getElementById(`tab-${part.name}`).setAttribute("aria-selected", String(part === shown));
+      document.getElementById(`part-${part.name}`).hidden = part !== shown;
+    }
+  };
+  store.subscribe(show);
+  show();
+}
+
+function mountTheme({ store }) {
+  const show = () => {
+    document.documentElement.dataset.theme = store.state.theme;
+    forgetColours();
+  };
+  store.subscribe(show);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", forgetColours);
+  show();
+}
+
+async function mountPage() {
+  const root = document.getElementById("page");
+  const page = new PageModel(await readPack());
+  window.jitgraft.page = page;
+  mountTheme(page);
+  mountHeader(root.appendChild(element("header")), page);
+  mountTimeline(root.appendChild(element("section", { id: "part-time", "aria-label": "Time" })), page);
+  mountTabs(root.appendChild(element("main")), page);
+}
+
+/** For tests and the curious: the page's model, and a promise of it being drawn. */
+window.jitgraft = { page: null, ready: null };
+window.jitgraft.ready = mountPage().catch((error) => {
+  document.getElementById("page").textContent = `This page cannot be shown: ${error}`;
+  throw error;
+});

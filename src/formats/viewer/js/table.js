@@ -1,0 +1,6 @@
+// Functions.
+
+/** Mounts it. */
+export function mountTable(root, page) {
+  root.dataset.samples = String(page.selection().count);
+}

@@ -1,0 +1,230 @@
+// Stacks → trees to be drawn. A tree's node 0 is its root, a node's number is greater than its parent's, and nothing
+// recurses: stacks may be 10,000 frames deep.
+//
+// The shape of a tree depends on what is hidden, merged and focused; its weights on the samples that count. A brush
+// that moves changes only weights, so these are apart.
+
+/**
+ * @typedef {object} TreeShape
+ * @property {number} length how many nodes
+ * @property {Int32Array} parent -1 for the root
+ * @property {Int32Array} group what is told of a node: a number of `functionGroups`; -1 for the root
+ * @property {Int32Array} depth 0 for the root
+ * @property {Int32Array} first a child; -1: none. In no certain order: see `childrenByWeight`
+ * @property {Int32Array} next another child of the same parent; -1: none
+ * @property {Int32Array} place by node of the profile, where samples that end there are; -1: they do not count
+ * @property {boolean} takesEmpty whether samples without a stack count
+ *
+ * @typedef {TreeShape & {own: Float64Array, total: Float64Array, count: Float64Array}} Tree
+ *   own: weight of the node itself; total: with that of all below; count: samples, with those of all below
+ */
+
+/** Grows the shape of a tree: equal children of a node are one. */
+class ShapeBuilder {
+  #parent = [-1];
+  #group = [-1];
+  /** Nodes by parent and group, an open hash table; 0 is a free place. */
+  #table = new Int32Array(1 << 10);
+
+  /** @param {number} nodes how many the profile has */
+  constructor(nodes) {
+    this.place = new Int32Array(nodes).fill(-1);
+  }
+
+  /** The child of `parent` for that group. */
+  child(parent, group) {
+    const mask = this.#table.length - 1;
+    let at = this.#hash(parent, group) & mask;
+    for (; this.#table[at]; at = (at + 1) & mask) {
+      const node = this.#table[at];
+      if (this.#parent[node] === parent && this.#group[node] === group) return node;
+    }
+    const node = this.#parent.length;
+    this.#parent.push(parent);
+    this.#group.push(group);
+    this.#table[at] = node;
+    if (node * 2 > this.#table.length) this.#grow();
+    return node;
+  }
+
+  #hash(parent, group) {
+    const mixed = Math.imul(parent, 0x9e3779b1) ^ Math.imul(group + 1, 0x85ebca6b);
+    return mixed ^ (mixed >>> 15);
+  }
+
+  #grow() {
+    const mask = this.#table.length * 2 - 1;
+    this.#table = new Int32Array(mask + 1);
+    for (let node = 1; node < this.#parent.length; node++) {
+      let at = this.#hash(this.#parent[node], this.#group[node]) & mask;
+      while (this.#table[at]) at = (at + 1) & mask;
+      this.#table[at] = node;
+    }
+  }
+
+  /** @returns {TreeShape} */
+  finish(takesEmpty) {
+    const [parent, group] = [Int32Array.from(this.#parent), Int32Array.from(this.#group)];
+    const length = parent.length;
+    const depth = new Int32Array(length);
+    const [first, next] = [new Int32Array(length).fill(-1), new Int32Array(length).fill(-1)];
+    for (let node = 1; node < length; node++) depth[node] = depth[parent[node]] + 1;
+    for (let node = length - 1; node > 0; node--) {
+      next[node] = first[parent[node]];
+      first[parent[node]] = node;
+    }
+    return { length, parent, group, depth, first, next, place: this.place, takesEmpty };
+  }
+}
+
+/** A shape with the weights of the samples that count. @returns {Tree} */
+export function weighed(shape, selection) {
+  const { length, parent, place, takesEmpty } = shape;
+  const [own, count] = [new Float64Array(length), new Float64Array(length)];
+  for (let node = 0; node < place.length; node++) {
+    if (place[node] < 0) continue;
+    own[place[node]] += selection.own[node];
+    count[place[node]] += selection.ownCount[node];
+  }
+  if (takesEmpty) {
+    own[0] += selection.empty;
+    count[0] += selection.emptyCount;
+  }
+  const total = own.slice();
+  for (let node = length - 1; node > 0; node--) {
+    total[parent[node]] += total[node];
+    count[parent[node]] += count[node];
+  }
+  return { ...shape, own, total, count };
+}
+
+/** The children of a node that have any weight, the heaviest first; of equal ones in the order of their numbers. */
+export function childrenByWeight(tree, node) {
+  const children = [];
+  for (let child = tree.first[node]; child >= 0; child = tree.next[child]) {
+    if (tree.total[child] > 0) children.push(child);
+  }
+  return children.sort((a, b) => tree.total[b] - tree.total[a] || a - b);
+}
+
+/**
+ * For each node of the profile the group that is shown for it, or -1 if it is cut out of its stack, by what is hidden
+ * and merged.
+ */
+export function shownGroups(profile, groups, state) {
+  const byFunction = new Int32Array(profile.functionCount);
+  const [modules, categories, functions] =
+    [state.hiddenModules, state.hiddenCategories, state.hiddenFunctions].map((list) => new Set(list));
+  for (let number = 0; number < byFunction.length; number++) {
+    const { module, category } = profile.functions;
+    const hidden = modules.has(module[number]) || categories.has(category[number])
+      || functions.has(groups.first[groups.of[number]]);
+    byFunction[number] = hidden ? -1 : groups.of[number];
+  }
+  const { nodeFunction, nodeParent } = profile;
+  const shown = new Int32Array(profile.nodeCount);
+  for (let node = 0; node < shown.length; node++) {
+    const group = byFunction[nodeFunction[node]];
+    const parent = nodeParent[node];
+    // Of a function that calls itself only the outermost is left.
+    shown[node] = state.mergeRecursion && parent >= 0 && group >= 0 && isGroupAbove(profile, shown, parent, group) ? -1 : group;
+  }
+  return shown;
+}
+
+/** Whether the nearest shown node from `node` up is of that group. */
+function isGroupAbove({ nodeParent }, shown, node, group) {
+  for (; node >= 0; node = nodeParent[node]) {
+    // What was merged away stands below one of its own group.
+    if (shown[node] >= 0) return shown[node] === group;
+  }
+  return false;
+}
+
+/** By node, whether its stack goes through a group that is shown. */
+function through(profile, shown, group) {
+  const marked = new Uint8Array(profile.nodeCount);
+  for (let node = 0; node < marked.length; node++) {
+    const parent = profile.nodeParent[node];
+    marked[node] = shown[node] === group || (parent >= 0 && marked[parent]) ? 1 : 0;
+  }
+  return marked;
+}
+
+/** The stacks from their roots on, equal ones merged. */
+export function callTreeShape(profile, groups, state) {
+  const shown = shownGroups(profile, groups, state);
+  const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
+  const { nodeParent, nodeCount } = profile;
+  const builder = new ShapeBuilder(nodeCount);
+  const at = new Int32Array(nodeCount);
+  for (let node = 0; node < nodeCount; node++) {
+    const above = nodeParent[node] < 0 ? 0 : at[nodeParent[node]];
+    at[node] = shown[node] < 0 ? above : builder.child(above, shown[node]);
+    if (!inside || inside[node]) builder.place[node] = at[node];
+  }
+  return builder.finish(!inside);
+}
+
+/** The stacks from their ends on: what ran itself below the root, its callers below it. */
+export function bottomUpShape(profile, groups, state) {
+  const shown = shownGroups(profile, groups, state);
+  const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
+  const ends = stackEnds(profile);
+  const builder = new ShapeBuilder(profile.nodeCount);
+  for (let node = 0; node < profile.nodeCount; node++) {
+    if (ends[node] && (!inside || inside[node])) builder.place[node] = reversedPath(builder, profile, shown, node);
+  }
+  return builder.finish(!inside);
+}
+
+/** By node, whether any sample of any event ends there. */
+function stackEnds(profile) {
+  const ends = new Uint8Array(profile.nodeCount);
+  const sources = profile.baseline ? ["profile", "baseline"] : ["profile"];
+  for (const from of sources) {
+    for (let event = 0; event < profile.events.length; event++) {
+      for (const node of profile.rows(event, from).node) if (node >= 0) ends[node] = 1;
+    }
+  }
+  return ends;
+}
+
+/** The end of a stack that is entered from its end on. */
+function reversedPath(builder, { nodeParent }, shown, node) {
+  let place = 0;
+  for (let up = node; up >= 0; up = nodeParent[up]) {
+    if (shown[up] >= 0) place = builder.child(place, shown[up]);
+  }
+  return place;
+}
+
+/** What a function called, from its outermost call on: the root's only child is the function. */
+export function calleesShape(profile, groups, state, number) {
+  const shown = shownGroups(profile, groups, state);
+  const group = groups.of[number];
+  const builder = new ShapeBuilder(profile.nodeCount);
+  const { place } = builder;
+  for (let node = 0; node < place.length; node++) {
+    const parent = profile.nodeParent[node];
+    const above = parent < 0 ? -1 : place[parent];
+    if (above < 0) place[node] = shown[node] === group ? builder.child(0, group) : -1;
+    else place[node] = shown[node] < 0 ? above : builder.child(above, shown[node]);
+  }
+  return builder.finish(false);
+}
+
+/** Who called a function: the root's only child is the function, its callers below it. Each sample counts once, where
+ * the function was called first. */
+export function callersShape(profile, groups, state, number) {
+  const shown = shownGroups(profile, groups, state);
+  const inside = through(profile, shown, groups.of[number]);
+  const builder = new ShapeBuilder(profile.nodeCount);
+  const { place } = builder;
+  for (let node = 0; node < place.length; node++) {
+    if (!inside[node]) continue;
+    const parent = profile.nodeParent[node];
+    place[node] = parent >= 0 && inside[parent] ? place[parent] : reversedPath(builder, profile, shown, node);
+  }
+  return builder.finish(false);
+}

@@ -1,0 +1,150 @@
+//! The page's data: named sections of columns and JSON in one block, which the browser unpacks by itself.
+//!
+//! The block is deflated without a header (`deflate-raw`) and written in base64. In it: the length of a JSON text (four
+//! bytes, little endian), that text, and the bytes of all columns. The text holds the JSON of each section
+//! (`sections`), and of each column its kind, how many values it has and how many bytes these take (`columns`, by
+//! `section/column`, in the order of the bytes).
+//!
+//! A number is a LEB128 varint. Most columns are small numbers or small differences: that packs better than fixed
+//! widths, and one kind of decoder is enough.
+
+use crate::error::Result;
+use base64::engine::general_purpose::STANDARD;
+use base64::write::EncoderWriter;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use serde_json::{Map, Value, json};
+use std::io::Write;
+
+/// What one part of the page is made from.
+#[derive(Debug, Clone)]
+pub struct Section {
+    name: &'static str,
+    json: Value,
+    columns: Vec<Column>,
+}
+
+#[derive(Debug, Clone)]
+struct Column {
+    name: String,
+    kind: &'static str,
+    len: usize,
+    bytes: Vec<u8>,
+}
+
+impl Section {
+    /// An empty one of that name, which no other has.
+    pub fn new(name: &'static str) -> Self {
+        Self { name, json: Value::Null, columns: Vec::new() }
+    }
+
+    /// What is few or has structure.
+    pub fn json(mut self, json: Value) -> Self {
+        self.json = json;
+        self
+    }
+
+    /// A column of numbers.
+    pub fn numbers(mut self, name: impl Into<String>, numbers: impl IntoIterator<Item = u64>) -> Self {
+        let (mut bytes, mut len) = (Vec::new(), 0);
+        for number in numbers {
+            push_varint(number, &mut bytes);
+            len += 1;
+        }
+        self.columns.push(Column { name: name.into(), kind: "numbers", len, bytes });
+        self
+    }
+
+    /// A column of numbers that differ little from the one before. None may be over `i64::MAX`.
+    pub fn deltas(mut self, name: impl Into<String>, numbers: impl IntoIterator<Item = u64>) -> Self {
+        let (mut bytes, mut len, mut before) = (Vec::new(), 0, 0u64);
+        for number in numbers {
+            let difference = number.wrapping_sub(before) as i64;
+            push_varint(((difference << 1) ^ (difference >> 63)) as u64, &mut bytes);
+            before = number;
+            len += 1;
+        }
+        self.columns.push(Column { name: name.into(), kind: "deltas", len, bytes });
+        self
+    }
+
+    /// A column of texts, each [`printable`](crate::model::printable::printable): no text has a line break.
+    pub fn texts<T: AsRef<str>>(mut self, name: impl Into<String>, texts: impl IntoIterator<Item = T>) -> Self {
+        let (mut bytes, mut len) = (Vec::new(), 0);
+        for text in texts {
+            if len > 0 {
+                bytes.push(b'\n');
+            }
+            bytes.extend(text.as_ref().bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }));
+            len += 1;
+        }
+        self.columns.push(Column { name: name.into(), kind: "texts", len, bytes });
+        self
+    }
+}
+
+fn push_varint(mut number: u64, bytes: &mut Vec<u8>) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Writes the block.
+pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
+    let json: Map<String, Value> =
+        sections.iter().map(|section| (section.name.to_owned(), section.json.clone())).collect();
+    let columns = || sections.iter().flat_map(|section| section.columns.iter().map(move |column| (section, column)));
+    let described = columns().map(|(section, column)| {
+        json!({
+            "name": format!("{}/{}", section.name, column.name),
+            "kind": column.kind,
+            "length": column.len,
+            "bytes": column.bytes.len(),
+        })
+    });
+    let head = json!({ "sections": json, "columns": described.collect::<Vec<_>>() }).to_string();
+    let mut block = DeflateEncoder::new(EncoderWriter::new(out, &STANDARD), Compression::best());
+    block.write_all(&(head.len() as u32).to_le_bytes())?;
+    block.write_all(head.as_bytes())?;
+    for (_, column) in columns() {
+        block.write_all(&column.bytes)?;
+    }
+    block.finish()?.finish()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine;
+    use std::io::Read;
+
+    #[test]
+    fn a_block_says_where_each_column_is() {
+        let one =
+            Section::new("one").json(json!({"a": 1})).numbers("n", [5, 300, u64::MAX]).texts("t", ["x", "", "y\nz"]);
+        let two = Section::new("two").deltas("d", [10, 11, 9]);
+        let mut base64 = Vec::new();
+        write(&[one, two], &mut base64).unwrap();
+        let deflated = STANDARD.decode(base64).unwrap();
+        let mut block = Vec::new();
+        flate2::read::DeflateDecoder::new(&deflated[..]).read_to_end(&mut block).unwrap();
+        let head_len = u32::from_le_bytes(block[..4].try_into().unwrap()) as usize;
+        let head: Value = serde_json::from_slice(&block[4..4 + head_len]).unwrap();
+        assert_eq!(head["sections"]["one"]["a"], 1);
+        assert_eq!(head["sections"]["two"], Value::Null);
+        let told: Vec<_> = head["columns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|column| {
+                let (name, kind) = (column["name"].as_str().unwrap(), column["kind"].as_str().unwrap());
+                format!("{name} {kind} {} {}", column["length"], column["bytes"])
+            })
+            .collect();
+        assert_eq!(told, ["one/n numbers 3 13", "one/t texts 3 6", "two/d deltas 3 3"]);
+        assert_eq!(&block[4 + head_len + 13..], b"x\n\ny z\x14\x02\x03");
+    }
+}

@@ -1,0 +1,238 @@
+//! A profile as columns: functions, stacks of functions, threads, and for each event its samples.
+//!
+//! Frames that differ only in line or address are one function here: machine code and lines are told by the listings.
+//! A profile to compare with shares functions, stacks and threads with the one that is shown, so that its samples are
+//! more rows of the same tables.
+
+use super::pack::Section;
+use crate::formats::palette;
+use crate::model::category::Category;
+use crate::model::label;
+use crate::model::prefix_tree::PrefixTree;
+use crate::model::printable::printable;
+use crate::model::stacks::{Frame, Profile, Row, Sampling, Series, Track, TrackId};
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+
+/// With more samples than this, times are told in microseconds.
+const EXACT: usize = 300_000;
+
+/// The section `profile`, and with a profile to compare with the section `baseline`: the samples of its events of the
+/// same names.
+pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
+    let mut tables = Tables::default();
+    let shown = tables.add(profile);
+    let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
+    let json = json!({
+        "events": profile.series.iter().map(event).collect::<Vec<_>>(),
+        "time": Clock::of(profile).map(Clock::json),
+        "tracks": tables.tracks.iter().map(track).collect::<Vec<_>>(),
+        "categories": categories(),
+        "baseline": baseline.is_some(),
+    });
+    let mut sections = vec![rows(profile, &profile.series, &shown, tables.columns().json(json))];
+    if let Some((baseline, numbers)) = before {
+        let same = |series: &Series| baseline.series.iter().find(|other| other.name == series.name);
+        let series: Vec<Series> =
+            profile.series.iter().map(|series| same(series).cloned().unwrap_or_else(|| emptied(series))).collect();
+        let json = json!({
+            "events": series.iter().map(event).collect::<Vec<_>>(),
+            "time": Clock::of(baseline).map(Clock::json),
+        });
+        sections.push(rows(baseline, &series, &numbers, Section::new("baseline").json(json)));
+    }
+    sections
+}
+
+/// An event without samples.
+fn emptied(series: &Series) -> Series {
+    Series { name: series.name.clone(), unit: series.unit.clone(), sampling: series.sampling, rows: Vec::new() }
+}
+
+/// Functions, stacks and threads, each once.
+#[derive(Default)]
+struct Tables<'p> {
+    texts: Texts,
+    functions: Vec<Function>,
+    function_numbers: FxHashMap<FunctionKey, u32>,
+    nodes: PrefixTree<u32>,
+    tracks: Vec<&'p Track>,
+    track_numbers: FxHashMap<&'p Track, u32>,
+}
+
+/// What the stacks and threads of a profile are called in the tables.
+struct Numbers {
+    nodes: Vec<u32>,
+    tracks: Vec<u32>,
+}
+
+/// What makes a function one: name, module and category.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct FunctionKey {
+    name: u32,
+    module: Option<u32>,
+    category: Category,
+}
+
+struct Function {
+    key: FunctionKey,
+    /// Where the first frame of it was.
+    file: Option<u32>,
+    line: u32,
+}
+
+#[derive(Default)]
+struct Texts {
+    list: Vec<String>,
+    numbers: FxHashMap<String, u32>,
+}
+
+impl Texts {
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        let number = self.list.len() as u32;
+        self.list.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+}
+
+impl<'p> Tables<'p> {
+    /// Adds what a profile holds but its samples.
+    fn add(&mut self, profile: &'p Profile) -> Numbers {
+        let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
+        let mut nodes: Vec<u32> = Vec::with_capacity(profile.stack_count());
+        for stack in 0..profile.stack_count() as u32 {
+            let (parent, frame) = profile.stack_of(stack.into());
+            let parent = parent.map(|parent| nodes[parent.index()]);
+            nodes.push(self.nodes.child(parent, functions[frame.index()]));
+        }
+        let tracks = profile.tracks().iter().map(|track| self.track(track)).collect();
+        Numbers { nodes, tracks }
+    }
+
+    fn function(&mut self, profile: &Profile, frame: &Frame) -> u32 {
+        let mut text = |bytes: &[u8]| self.texts.number(&printable(bytes));
+        let key = FunctionKey {
+            name: text(label::function(profile, frame).as_bytes()),
+            module: frame.module.map(|module| text(profile.name_of(module))),
+            category: Category::of(frame),
+        };
+        let file = frame.file.map(|file| text(profile.name_of(file)));
+        let number = *self.function_numbers.entry(key).or_insert_with(|| {
+            self.functions.push(Function { key, file: None, line: 0 });
+            self.functions.len() as u32 - 1
+        });
+        let function = &mut self.functions[number as usize];
+        if function.file.is_none() {
+            (function.file, function.line) = (file, frame.line);
+        }
+        number
+    }
+
+    fn track(&mut self, track: &'p Track) -> u32 {
+        *self.track_numbers.entry(track).or_insert_with(|| {
+            self.tracks.push(track);
+            self.tracks.len() as u32 - 1
+        })
+    }
+
+    fn columns(&self) -> Section {
+        let some = |number: Option<u32>| number.map_or(0, |number| u64::from(number) + 1);
+        let functions = || self.functions.iter();
+        let up =
+            |(number, (parent, _)): (u32, (Option<u32>, u32))| parent.map_or(0, |parent| u64::from(number - parent));
+        Section::new("profile")
+            .texts("texts", &self.texts.list)
+            .numbers("functions.name", functions().map(|function| function.key.name.into()))
+            .numbers("functions.module", functions().map(|function| some(function.key.module)))
+            .numbers("functions.category", functions().map(|function| category_number(function.key.category)))
+            .numbers("functions.file", functions().map(|function| some(function.file)))
+            .numbers("functions.line", functions().map(|function| function.line.into()))
+            .numbers("nodes.up", (0..).zip(self.nodes.iter()).map(up))
+            .deltas("nodes.function", self.nodes.iter().map(|(_, function)| function.into()))
+    }
+}
+
+fn category_number(category: Category) -> u64 {
+    Category::ALL.iter().position(|other| *other == category).unwrap_or(Category::ALL.len() - 1) as u64
+}
+
+/// Adds the columns of each event's samples, in the order of their times.
+fn rows(profile: &Profile, series: &[Series], numbers: &Numbers, mut section: Section) -> Section {
+    let clock = Clock::of(profile);
+    for (event, series) in series.iter().enumerate() {
+        let mut rows: Vec<&Row> = series.rows.iter().collect();
+        rows.sort_by_key(|row| row.time);
+        let node = |row: &&Row| row.stack.map_or(0, |stack| u64::from(numbers.nodes[stack.index()]) + 1);
+        let track = |TrackId(track): TrackId| numbers.tracks[track as usize].into();
+        section = section
+            .deltas(format!("rows.{event}.node"), rows.iter().map(node))
+            .numbers(format!("rows.{event}.track"), rows.iter().map(|row| track(row.track)))
+            .numbers(format!("rows.{event}.weight"), rows.iter().map(|row| row.weight))
+            .numbers(format!("rows.{event}.count"), rows.iter().map(|row| row.count));
+        if let Some(clock) = clock {
+            section = section.deltas(format!("rows.{event}.time"), rows.iter().map(|row| clock.since_start(row)));
+        }
+    }
+    section
+}
+
+/// How times are told.
+#[derive(Clone, Copy)]
+struct Clock {
+    start: u64,
+    last: u64,
+    unit: u64,
+}
+
+impl Clock {
+    /// `None` if a sample has no time.
+    fn of(profile: &Profile) -> Option<Self> {
+        let rows = || profile.series.iter().flat_map(|series| &series.rows);
+        let (mut start, mut last) = (u64::MAX, 0);
+        for row in rows() {
+            let time = row.time?.0;
+            (start, last) = (start.min(time), last.max(time));
+        }
+        let unit = if rows().count() > EXACT { 1000 } else { 1 };
+        (start <= last).then_some(Self { start, last, unit })
+    }
+
+    fn since_start(self, row: &Row) -> u64 {
+        row.time.map_or(0, |time| (time.0 - self.start) / self.unit)
+    }
+
+    /// Times on the recording's own clock are texts: they may have more digits than a number of JavaScript.
+    fn json(self) -> Value {
+        json!({ "unit": self.unit, "start": self.start.to_string(), "last": self.last.to_string() })
+    }
+}
+
+fn event(series: &Series) -> Value {
+    let sampling = series.sampling.map(|sampling| match sampling {
+        Sampling::Period(period) => json!({ "period": period }),
+        Sampling::Frequency(frequency) => json!({ "frequency": frequency }),
+    });
+    json!({ "name": printable(series.name.as_bytes()), "unit": series.unit.name(), "sampling": sampling })
+}
+
+fn track(track: &&Track) -> Value {
+    json!({
+        "comm": printable(&track.comm),
+        "pid": track.pid.map(|pid| pid.0),
+        "tid": track.tid.map(|tid| tid.0),
+        "cpu": track.cpu,
+    })
+}
+
+/// What sorts of code there are, in the order of legends; a colour is a variable of the page's style.
+fn categories() -> Vec<Value> {
+    let category = |category: Category| {
+        let is_jit = matches!(category, Category::Jit(_));
+        json!({ "name": category.name(), "letter": palette::letter(category).to_string(), "jit": is_jit })
+    };
+    Category::ALL.into_iter().map(category).collect()
+}
