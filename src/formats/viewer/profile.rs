@@ -152,7 +152,7 @@ impl<'p> Tables<'p> {
             .numbers("functions.file", functions().map(|function| some(function.file)))
             .numbers("functions.line", functions().map(|function| function.line.into()))
             .numbers("nodes.up", (0..).zip(self.nodes.iter()).map(up))
-            .deltas("nodes.function", self.nodes.iter().map(|(_, function)| function.into()))
+            .numbers("nodes.function", self.nodes.iter().map(|(_, function)| function.into()))
     }
 }
 

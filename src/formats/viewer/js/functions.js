@@ -1,17 +1,16 @@
 // Sums by function, for tables: what ran itself, and what was on a stack.
 
 /**
- * Which functions are told as one: those of equal name and module, whatever their tiers, or each by itself.
+ * Which functions are told as one: those of equal name and module, whatever made their code, or each by itself.
  * @returns {{count: number, of: Uint32Array, first: Uint32Array}} of: group by function; first: a function of each group
  */
 export function functionGroups(profile, mergeTiers) {
-  const { name, module, category } = profile.functions;
+  const { name, module } = profile.functions;
   const of = new Uint32Array(name.length);
   const first = [];
   const numbers = new Map();
   for (let number = 0; number < name.length; number++) {
-    const isJit = profile.categories[category[number]].jit;
-    const key = mergeTiers && isJit ? `jit\n${module[number]}\n${name[number]}` : `${number}`;
+    const key = mergeTiers ? `${module[number]}\n${name[number]}` : number;
     let group = numbers.get(key);
     if (group === undefined) {
       group = first.length;
