@@ -21,51 +21,54 @@
 
 /** Grows the shape of a tree: equal children of a node are one. */
 class ShapeBuilder {
-  #parent = [-1];
-  #group = [-1];
-  /** Nodes by parent and group, an open hash table; 0 is a free place. */
-  #table = new Int32Array(1 << 10);
+  #length = 1;
+  #parent = new Int32Array(1 << 12);
+  #group = new Int32Array(1 << 12);
+  /** Nodes by parent and group, an open hash table at most half full; 0 is a free place. */
+  #table = new Int32Array(1 << 13);
 
   /** @param {number} nodes how many the profile has */
   constructor(nodes) {
     this.place = new Int32Array(nodes).fill(-1);
+    this.#parent[0] = this.#group[0] = -1;
   }
 
   /** The child of `parent` for that group. */
   child(parent, group) {
-    const mask = this.#table.length - 1;
-    let at = this.#hash(parent, group) & mask;
-    for (; this.#table[at]; at = (at + 1) & mask) {
-      const node = this.#table[at];
-      if (this.#parent[node] === parent && this.#group[node] === group) return node;
+    const table = this.#table;
+    const parents = this.#parent;
+    const groups = this.#group;
+    const mask = table.length - 1;
+    let at = hashOfChild(parent, group) & mask;
+    for (let node = table[at]; node !== 0; node = table[at]) {
+      if (parents[node] === parent && groups[node] === group) return node;
+      at = (at + 1) & mask;
     }
-    const node = this.#parent.length;
-    this.#parent.push(parent);
-    this.#group.push(group);
-    this.#table[at] = node;
-    if (node * 2 > this.#table.length) this.#grow();
+    const node = this.#length++;
+    parents[node] = parent;
+    groups[node] = group;
+    table[at] = node;
+    if (this.#length === parents.length) this.#grow();
     return node;
   }
 
-  #hash(parent, group) {
-    const mixed = Math.imul(parent, 0x9e3779b1) ^ Math.imul(group + 1, 0x85ebca6b);
-    return mixed ^ (mixed >>> 15);
-  }
-
   #grow() {
+    this.#parent = enlarged(this.#parent);
+    this.#group = enlarged(this.#group);
     const mask = this.#table.length * 2 - 1;
-    this.#table = new Int32Array(mask + 1);
-    for (let node = 1; node < this.#parent.length; node++) {
-      let at = this.#hash(this.#parent[node], this.#group[node]) & mask;
-      while (this.#table[at]) at = (at + 1) & mask;
-      this.#table[at] = node;
+    const table = new Int32Array(mask + 1);
+    for (let node = 1; node < this.#length; node++) {
+      let at = hashOfChild(this.#parent[node], this.#group[node]) & mask;
+      while (table[at] !== 0) at = (at + 1) & mask;
+      table[at] = node;
     }
+    this.#table = table;
   }
 
   /** @returns {TreeShape} */
   finish(takesEmpty) {
-    const [parent, group] = [Int32Array.from(this.#parent), Int32Array.from(this.#group)];
-    const length = parent.length;
+    const length = this.#length;
+    const [parent, group] = [this.#parent.subarray(0, length), this.#group.subarray(0, length)];
     const depth = new Int32Array(length);
     const [first, next] = [new Int32Array(length).fill(-1), new Int32Array(length).fill(-1)];
     for (let node = 1; node < length; node++) depth[node] = depth[parent[node]] + 1;
@@ -75,6 +78,17 @@ class ShapeBuilder {
     }
     return { length, parent, group, depth, first, next, place: this.place, takesEmpty };
   }
+}
+
+function hashOfChild(parent, group) {
+  const mixed = Math.imul(parent, 0x9e3779b1) ^ Math.imul(group + 1, 0x85ebca6b);
+  return mixed ^ (mixed >>> 15);
+}
+
+function enlarged(array) {
+  const larger = new Int32Array(array.length * 2);
+  larger.set(array);
+  return larger;
 }
 
 /** A shape with the weights of the samples that count. @returns {Tree} */
