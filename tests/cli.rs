@@ -49,7 +49,7 @@ const STACKS: &str = "main;f 3\nmain;f;g 4\n";
 
 #[test]
 fn every_command_has_help() {
-    for command in ["collapse", "flamegraph", "report", "export", "formats"] {
+    for command in ["annotate", "collapse", "flamegraph", "report", "export", "formats"] {
         let help = stdout(&jitgraft(&[command, "--help"], &[]));
         assert!(help.contains("Usage: jitgraft"), "{help}");
     }

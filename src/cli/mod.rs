@@ -2,6 +2,7 @@
 //!
 //! One file a command; flags that several commands share are in [`common`].
 
+mod annotate;
 mod callgrind;
 mod collapse;
 pub mod common;
@@ -58,6 +59,8 @@ enum Command {
     View(Box<view::ViewArgs>),
     /// Lists the hottest functions of any profile
     Report(Box<report::ReportArgs>),
+    /// Lists hot code, instruction by instruction, straight from perf.data and the dumps
+    Annotate(Box<annotate::AnnotateArgs>),
     /// Prints a recording as perf script does; or names the frames of JIT code in such a text
     Script(Box<script::ScriptArgs>),
     /// Tells what took the time: measureme profiles by label, traces by span, gaps and what spans did
@@ -98,6 +101,7 @@ impl Cli {
             Command::Flamegraph(args) => args.run(&job)?,
             Command::View(args) => args.run(&job)?,
             Command::Report(args) => args.run(&job)?,
+            Command::Annotate(args) => args.run(&job)?,
             Command::Script(args) => args.run(&job)?,
             Command::Stats(args) => args.run(&job)?,
             Command::Export(args) => args.run(&job)?,

@@ -1,5 +1,6 @@
 //! One file a job, the whole run of it on one screen.
 
+pub mod annotate;
 pub mod callgrind;
 pub mod collapse;
 pub mod doctor;

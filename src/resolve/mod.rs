@@ -2,6 +2,7 @@
 
 pub mod address_space;
 pub mod code_map;
+pub mod disasm;
 pub mod dso;
 pub mod frames;
 pub mod kernel;

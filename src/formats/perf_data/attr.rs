@@ -101,6 +101,13 @@ impl EventAttr {
         self.flags & abi::ATTR_FLAG_BIT_FREQ != 0
     }
 
+    /// `precise_ip`: 0 if the recorded instruction may be any behind the one that caused the event, else up to 3.
+    pub fn precise_ip(&self) -> u8 {
+        /// The lowest of the two bits.
+        const PRECISE_IP: u32 = 15;
+        (self.flags >> PRECISE_IP & 3) as u8
+    }
+
     /// `inherit`: whether new threads count on their own, under the same id.
     pub fn is_inherited(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_INHERIT != 0

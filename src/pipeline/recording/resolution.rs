@@ -10,13 +10,13 @@ use super::samples::{Context, Reading, Samples};
 use super::survey::Survey;
 use crate::error::{Error, Result, Warnings};
 use crate::formats::perf_data::{Recording, Records};
-use crate::model::Nanos;
 use crate::model::abi::EM_X86_64;
-use crate::model::chains::Chains;
-use crate::model::process::Processes;
+use crate::model::chains::{Chains, PlaceId};
+use crate::model::process::{CpuMode, Processes};
 use crate::model::programs::Programs;
 use crate::model::runtimes::ProcessRuntimes;
 use crate::model::stacks::{Keep, Profile};
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::job::Job;
 use crate::pipeline::progress::Progress;
 use crate::resolve::Resolver;
@@ -165,6 +165,16 @@ impl<'a> Resolution<'a> {
         let origins: Vec<Origin> = self.sources.accounts.iter().map(origin).collect();
         let runtimes = ProcessRuntimes::new(Programs::new(&self.survey.processes));
         Named::new(chains, &self.spots(), &origins, runtimes, &resolver, &job.pool, warnings)
+    }
+
+    /// The number of the place at an address of a process, as it was at that time: what code refers to.
+    pub(crate) fn place_at(
+        &self,
+        chains: &mut Chains<FrameLocation>,
+        (pid, addr): (Pid, Addr),
+        time: Nanos,
+    ) -> PlaceId {
+        chains.place(self.spots().find(pid, CpuMode::User, FrameAddr::Ip(addr), time).spot)
     }
 
     /// Says what was odd about the files that were opened.

@@ -9,6 +9,7 @@ use crate::model::process::BuildId;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, Object, ObjectSection, elf};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// An opened ELF file.
@@ -61,6 +62,16 @@ impl Image {
     pub fn vaddr(&self, offset: u64) -> Option<u64> {
         let segment = self.segments.iter().find(|segment| offset.wrapping_sub(segment.offset) < segment.size)?;
         Some(segment.vaddr.wrapping_add(offset - segment.offset))
+    }
+
+    /// The bytes that are loaded to these link-time addresses, as far as the file has them.
+    pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
+        let Range { start, end } = addresses;
+        let segment = self.segments.iter().find(|segment| start.wrapping_sub(segment.vaddr) < segment.size)?;
+        let from = start - segment.vaddr;
+        let len = end.checked_sub(start)?.min(segment.size - from);
+        let at = usize::try_from(segment.offset.checked_add(from)?).ok()?;
+        self.bytes.get(at..at.checked_add(usize::try_from(len).ok()?)?)
     }
 
     /// The sections and symbols. Cheap: only headers are looked at.
@@ -130,6 +141,10 @@ mod tests {
         let (offset, _) = text.file_range().unwrap();
         assert_eq!(image.vaddr(offset + 5), Some(text.address() + 5));
         assert_eq!(image.vaddr(u64::MAX), None);
+        let start = text.address();
+        assert_eq!(image.loaded(start..start + 9), text.data().unwrap().get(..9));
+        assert_eq!(image.loaded(start..start), Some(&b""[..]));
+        assert_eq!(image.loaded(u64::MAX - 1..u64::MAX), None);
         assert!(image.is(None));
     }
 

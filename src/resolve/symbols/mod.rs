@@ -5,6 +5,7 @@
 
 pub mod demangle;
 pub mod files;
+pub mod functions;
 pub mod image;
 pub mod images;
 pub mod inlines;

@@ -1,0 +1,139 @@
+//! `jitgraft annotate`
+
+use super::input::{InputArgs, OutputArgs, WeightArgs};
+use crate::commands::annotate::{self, AnnotateFormat, AnnotateOptions, TextOptions};
+use crate::error::{Error, Result};
+use crate::formats::format::Detail;
+use crate::io::{InPath, OutPath, Terminal};
+use crate::pipeline::open::default_input;
+use crate::pipeline::recording::RecordingOptions;
+use crate::pipeline::{Job, Outcome};
+use crate::resolve::disasm::Syntax;
+use crate::resolve::symbols::SymbolOptions;
+use clap::{Args, ValueEnum};
+use regex::Regex;
+use std::path::{Path, PathBuf};
+
+/// How many pieces of code are listed unless more are asked for, or some by name.
+const HOTTEST: usize = 10;
+
+/// Flags of `annotate`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  jitgraft annotate\n  jitgraft annotate 'scan' -i perf.data --whole | less\n  \
+    jitgraft annotate --limit 50 --format json -i perf.data -o hot.json")]
+pub(super) struct AnnotateArgs {
+    /// Only functions whose name this regular expression is found in [default: the hottest]
+    #[arg(value_name = "FUNCTION-REGEX")]
+    function: Option<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// How many pieces of code at most [default: 10; all that match FUNCTION-REGEX]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// So many instructions on either side of one with samples
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    context: usize,
+    /// All instructions
+    #[arg(long, conflicts_with = "context")]
+    whole: bool,
+    /// How instructions are spelled
+    #[arg(long, value_enum, default_value_t = SyntaxName::Att, value_name = "HOW")]
+    syntax: SyntaxName,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t = FormatName::Text, value_name = "HOW")]
+    format: FormatName,
+    #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
+    weight: WeightArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SyntaxName {
+    /// AT&T's, as perf and objdump: source first
+    Att,
+    /// Intel's: destination first
+    Intel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatName {
+    /// For people
+    Text,
+    /// For programs: all instructions with bytes and numbers
+    Json,
+}
+
+impl AnnotateArgs {
+    pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let (given, load) = self.inputs.checked(Detail::Addresses, false);
+        let (input, function) = input_and_function(self.function, given)?;
+        let output: OutPath = self.output.into();
+        let format = match self.format {
+            FormatName::Json => AnnotateFormat::Json,
+            FormatName::Text => {
+                let context = (!self.whole).then_some(self.context);
+                AnnotateFormat::Text(text_options(context, &output))
+            }
+        };
+        let recording = load.recording();
+        // Of a stack only the innermost frame counts, and as what symbols it is: inlined calls are part of it.
+        let symbols = SymbolOptions { inlines: false, ..recording.symbols };
+        let recording = RecordingOptions { max_stack: Some(1), branch_stack: false, symbols, ..recording };
+        let options = AnnotateOptions {
+            input,
+            output,
+            limit: self.limit.or(function.is_none().then_some(HOTTEST)),
+            function,
+            recording,
+            weight: self.weight.weight(),
+            syntax: match self.syntax {
+                SyntaxName::Att => Syntax::Att,
+                SyntaxName::Intel => Syntax::Intel,
+            },
+            format,
+        };
+        annotate::run(&options, job)
+    }
+}
+
+fn text_options(context: Option<usize>, output: &OutPath) -> TextOptions {
+    let terminal = Terminal::of(output);
+    let (width, colour) = (terminal.map(|of| of.columns), terminal.is_some_and(|of| of.colour));
+    TextOptions { context, width, colour }
+}
+
+/// What to read, and which functions. A lone word that is a file is the recording: every other command is called so.
+fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPath, Option<Regex>)> {
+    if given.len() > 1 {
+        return Err(Error::usage("annotate reads one recording at a time"));
+    }
+    let named = given.into_iter().next().filter(|given| *given != default_input());
+    let (input, word) = match (named, word) {
+        (None, Some(word)) if Path::new(&word).is_file() => (InPath::from(PathBuf::from(word)), None),
+        (named, word) => (named.unwrap_or_else(default_input), word),
+    };
+    let pattern = |word: String| {
+        Regex::new(&word).map_err(|error| Error::usage(format!("{word}: no regular expression")).because(error))
+    };
+    Ok((input, word.map(pattern).transpose()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lone_word_that_is_a_file_is_the_recording() {
+        let of = |word: &str, named: Option<&str>| {
+            let given = named.map_or_else(default_input, |named| InPath::from(PathBuf::from(named)));
+            let (input, function) = input_and_function(Some(word.to_owned()), vec![given]).unwrap();
+            (input, function.map(|function| function.as_str().to_owned()))
+        };
+        let file = InPath::from(PathBuf::from("Cargo.toml"));
+        assert_eq!(of("Cargo.toml", None), (file.clone(), None));
+        assert_eq!(of("Cargo.toml", Some("Cargo.toml")), (file, Some("Cargo.toml".to_owned())));
+        assert_eq!(of("no.such.file", None), (default_input(), Some("no.such.file".to_owned())));
+        assert!(input_and_function(Some("(".to_owned()), vec![default_input()]).unwrap_err().is_usage());
+    }
+}

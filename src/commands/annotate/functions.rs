@@ -1,0 +1,220 @@
+//! Samples → the functions that they were taken in, hottest first, with what each address of them cost.
+
+use super::costs::{Cost, Costs};
+use crate::error::Warnings;
+use crate::model::category::Category;
+use crate::model::chains::{Chains, PlaceId};
+use crate::model::interner::Interner;
+use crate::model::process::CpuMode;
+use crate::model::runtimes::Tiers;
+use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
+use crate::model::{Nanos, Pid};
+use crate::pipeline::Job;
+use crate::pipeline::recording::{FrameLocation, Named, Resolution, Samples};
+use crate::resolve::Location;
+use crate::resolve::code_map::CodeId;
+use crate::resolve::dso::{DsoId, DsoKind};
+use crate::resolve::symbols::functions::extents;
+use crate::resolve::symbols::{Base, Request, SymbolOptions};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A function in one version: a piece of JIT code, or a symbol of a file.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub(super) name: Vec<u8>,
+    pub(super) module: Option<Vec<u8>>,
+    pub(super) category: Category,
+    pub(super) place: CodePlace,
+    /// What was sampled in it.
+    pub(super) costs: Costs,
+    /// The same by bytes from its start.
+    pub(super) at: BTreeMap<u64, Costs>,
+    /// The last sample in it.
+    pub(super) last: Moment,
+}
+
+/// Where the machine code of a function is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum CodePlace {
+    /// In a dump.
+    Jit(CodeId),
+    /// In a file, at these addresses as linked.
+    File(DsoId, Range<u64>),
+    /// Nowhere here: why.
+    Unknown(&'static str),
+}
+
+/// When and where a function was seen running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Moment {
+    pub(super) pid: Pid,
+    pub(super) time: Nanos,
+    /// The address in the process of the function's first byte.
+    pub(super) base: u64,
+}
+
+/// What makes two places places of one function.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct FunctionKey {
+    place: CodePlace,
+    name: Vec<u8>,
+    module: Option<Vec<u8>>,
+}
+
+/// What was sampled, and what is known of it.
+pub(super) struct Sampled<'a> {
+    pub(super) resolution: &'a Resolution<'a>,
+    pub(super) samples: &'a Samples,
+    pub(super) named: &'a Named,
+    pub(super) symbols: &'a SymbolOptions,
+}
+
+/// The samples at one place.
+#[derive(Debug, Clone, Default)]
+struct PlaceSum {
+    costs: Costs,
+    pid: Pid,
+    time: Nanos,
+}
+
+/// Samples without a time are taken at the end of the recording.
+const UNTIMED: Nanos = Nanos(u64::MAX - 1);
+
+impl Sampled<'_> {
+    /// All functions that have samples of their own, the hottest first.
+    pub(super) fn functions(&self, weight: Weight, job: &Job, warnings: &mut Warnings) -> Vec<Function> {
+        let linked = self.linked(job, warnings);
+        let mut functions: Vec<Function> = Vec::new();
+        let mut numbers: FxHashMap<FunctionKey, usize> = FxHashMap::default();
+        let (mut tiers, mut names) = (Tiers::default(), Interner::<Vec<u8>, NameId>::default());
+        for (at, sum) in self.sums().into_iter().enumerate().filter(|(_, sum)| sum.costs.samples() > 0) {
+            let place = &self.samples.chains.places()[at];
+            let mut function = self.name(PlaceId(at as u32), &mut tiers, &mut names);
+            let offset = self.locate(place, linked.get(&at), &mut function);
+            let (place_of, name, module) = (function.place.clone(), function.name.clone(), function.module.clone());
+            let key = FunctionKey { place: place_of, name, module };
+            let number = *numbers.entry(key).or_insert(functions.len());
+            if number == functions.len() {
+                functions.push(function);
+            }
+            let function = &mut functions[number];
+            function.costs.join(&sum.costs);
+            function.at.entry(offset).or_default().join(&sum.costs);
+            if sum.time >= function.last.time {
+                function.last = Moment { pid: sum.pid, time: sum.time, base: place.addr.0.wrapping_sub(offset) };
+            }
+        }
+        let heat = |function: &Function| {
+            Reverse(self.events().map(|event| function.costs.get(event).of(weight)).collect::<Vec<_>>())
+        };
+        functions.sort_by_cached_key(heat);
+        functions
+    }
+
+    fn events(&self) -> Range<usize> {
+        0..self.resolution.survey.recording.events.len()
+    }
+
+    /// What was sampled at each place, by its number.
+    fn sums(&self) -> Vec<PlaceSum> {
+        let Samples { rows, chains, tracks, .. } = self.samples;
+        let mut sums = vec![PlaceSum::default(); chains.places().len()];
+        for row in rows {
+            let Some(place) = chains.up(row.chain).next() else { continue };
+            let (sum, time) = (&mut sums[place.0 as usize], row.time.unwrap_or(UNTIMED));
+            sum.costs.add(row.event as usize, Cost { weight: row.period, count: row.count });
+            if time >= sum.time {
+                let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
+                (sum.time, sum.pid) = (time, pid.unwrap_or(Pid(-1)));
+            }
+        }
+        sums
+    }
+
+    /// What the place is called.
+    fn name(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
+        let mut named = None;
+        // The outermost one is the function itself: calls that were expanded in it come before.
+        self.named.each(place, |frame| {
+            let name = frame.name.unwrap_or(UNKNOWN).to_vec();
+            let kind = if frame.name.is_none() && frame.module.is_none() { FrameKind::Unknown } else { frame.kind };
+            let jit = frame.name.filter(|_| kind == FrameKind::Jit);
+            let tier = jit.and_then(|text| tiers.of(names.intern(text.to_vec()), text, frame.runtimes));
+            let category = Category::of(&Frame { tier, ..Frame::new(NameId(0), kind) });
+            named = Some((name, frame.module.map(<[u8]>::to_vec), category));
+        });
+        let (name, module, category) = named.unwrap_or((UNKNOWN.to_vec(), None, Category::Unknown));
+        let (costs, at, last) = (Costs::default(), BTreeMap::new(), Moment::default());
+        Function { name, module, category, place: CodePlace::Unknown("nothing is known of it"), costs, at, last }
+    }
+
+    /// Finds where a function's code is; gives how far into it the place is.
+    fn locate(&self, place: &FrameLocation, linked: Option<&Linked>, function: &mut Function) -> u64 {
+        match (place.location, linked) {
+            (Location::Code(code, offset), _) => {
+                let has_bytes = self.resolution.sources.map.code(code).bytes.is_some();
+                function.place = if has_bytes {
+                    CodePlace::Jit(code)
+                } else {
+                    CodePlace::Unknown("a perf map has names but no code: record with a jitdump")
+                };
+                offset
+            }
+            (Location::File(dso, _), Some(Linked { addr, extent: Some(extent) })) => {
+                function.place = CodePlace::File(dso, extent.clone());
+                addr - extent.start
+            }
+            (Location::File(_, offset), Some(_)) => {
+                function.place = CodePlace::Unknown("no symbol tells where the function begins");
+                offset
+            }
+            (Location::File(..), None) => {
+                let in_kernel = matches!(place.mode, CpuMode::Kernel | CpuMode::GuestKernel | CpuMode::Hypervisor);
+                let why = if in_kernel { "the kernel's code is not here" } else { "its file is not here" };
+                function.place = CodePlace::Unknown(why);
+                place.addr.0
+            }
+            (Location::Nothing(_), _) => place.addr.0,
+        }
+    }
+
+    /// For each place in a file that is here, by its number: its address as linked, and the function there.
+    fn linked(&self, job: &Job, warnings: &mut Warnings) -> FxHashMap<usize, Linked> {
+        let mut by_file: BTreeMap<DsoId, Vec<(u64, usize)>> = BTreeMap::new();
+        for (at, place) in self.samples.chains.places().iter().enumerate() {
+            let Location::File(dso, offset) = place.location else { continue };
+            if matches!(self.resolution.spaces.dsos().get(dso).kind, DsoKind::File | DsoKind::Vdso) {
+                by_file.entry(dso).or_default().push((offset, at));
+            }
+        }
+        let mut linked = FxHashMap::default();
+        for (dso, mut places) in by_file {
+            let Some(image) = self.resolution.images.get(dso) else { continue };
+            places.sort_unstable();
+            let mut offsets: Vec<u64> = places.iter().map(|&(offset, _)| offset).collect();
+            offsets.dedup();
+            let request = Request { dso, offsets, base: Base::File };
+            let extents = extents(&request, &self.resolution.images, self.symbols, &job.pool, warnings);
+            for (offset, at) in places {
+                let number = request.offsets.partition_point(|&other| other < offset);
+                let extent = extents.get(number).cloned().flatten();
+                linked.extend(image.vaddr(offset).map(|addr| (at, Linked { addr, extent })));
+            }
+        }
+        linked
+    }
+}
+
+/// A place in a file.
+#[derive(Debug, Clone)]
+struct Linked {
+    addr: u64,
+    /// The function that it is in.
+    extent: Option<Range<u64>>,
+}
+
+/// Chains of places that are no samples'.
+pub(super) type Places = Chains<FrameLocation>;

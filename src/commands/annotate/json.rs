@@ -1,0 +1,137 @@
+//! Everything as JSON, for programs: whole functions, raw numbers.
+
+use super::annotation::{Annotation, Code, EventTotal, Line, Listing, NameSummary, SourceFile, TargetPlace};
+use super::costs::Costs;
+use crate::error::Result;
+use crate::model::stacks::Unit;
+use crate::resolve::disasm::TargetKind;
+use serde_json::{Map, Value, json};
+use std::io::Write;
+
+/// Writes one object.
+pub(super) fn write(annotation: &Annotation, out: &mut dyn Write) -> Result<()> {
+    let of = Of { annotation };
+    let value = json!({
+        "events": annotation.events.iter().map(event).collect::<Vec<_>>(),
+        "functions": annotation.names.iter().map(|name| of.name(name)).collect::<Vec<_>>(),
+        "all_functions": annotation.all.0,
+        "all_codes": annotation.all.1,
+        "listings": annotation.listings.iter().map(|listing| of.listing(listing)).collect::<Vec<_>>(),
+    });
+    serde_json::to_writer(&mut *out, &value).map_err(std::io::Error::from)?;
+    Ok(writeln!(out)?)
+}
+
+fn event(event: &EventTotal) -> Value {
+    let unit = match &event.unit {
+        Unit::Nanos => "nanoseconds",
+        Unit::Samples => "samples",
+        Unit::Named(name) => name,
+    };
+    json!({
+        "name": event.name,
+        "unit": unit,
+        "weight": event.total.weight,
+        "samples": event.total.count,
+        "precision": event.precision.name(),
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Numbers as `0x…`: JSON's own are no 64-bit integers to many readers.
+fn hex(number: u64) -> String {
+    format!("{number:#x}")
+}
+
+struct Of<'a> {
+    annotation: &'a Annotation,
+}
+
+impl Of<'_> {
+    /// Samples and weight for each event, by its name.
+    fn costs(&self, costs: &Costs) -> Value {
+        let each = self.annotation.events.iter().filter_map(|event| {
+            let cost = costs.get(event.number);
+            (cost.count > 0).then(|| (event.name.clone(), json!({ "samples": cost.count, "weight": cost.weight })))
+        });
+        Value::Object(each.collect())
+    }
+
+    fn name(&self, name: &NameSummary) -> Value {
+        json!({
+            "name": text(&name.name),
+            "module": name.module.as_deref().map(text),
+            "costs": self.costs(&name.costs),
+            "codes": name.codes.iter().map(|code| self.costs(code)).collect::<Vec<_>>(),
+        })
+    }
+
+    fn listing(&self, listing: &Listing) -> Value {
+        let mut value = json!({
+            "name": text(&listing.name),
+            "module": listing.module.as_deref().map(text),
+            "category": listing.category.name(),
+            "code": listing.version.0,
+            "codes": listing.version.1,
+            "pid": listing.pid.0,
+            "loaded": listing.loaded.map(|time| time.0),
+            "costs": self.costs(&listing.costs),
+        });
+        let Some(object) = value.as_object_mut() else { return value };
+        match &listing.code {
+            Code::Missing(why) => drop(object.insert("missing".into(), json!(why))),
+            Code::Listed { addr, bytes, lines, files } => {
+                object.insert("address".into(), json!(hex(*addr)));
+                object.insert("size".into(), json!(bytes.len()));
+                let files: Vec<String> = files.iter().map(|file| text(&file.name)).collect();
+                object.insert("files".into(), json!(files));
+                let lines = lines.iter().map(|line| self.line(line, *addr, bytes, listing));
+                object.insert("instructions".into(), Value::Array(lines.collect()));
+            }
+        }
+        value
+    }
+
+    fn line(&self, line: &Line, base: u64, bytes: &[u8], listing: &Listing) -> Value {
+        let mut object = Map::new();
+        object.insert("address".into(), json!(hex(base.wrapping_add(line.offset))));
+        let own = usize::try_from(line.offset).ok().and_then(|start| bytes.get(start..start + line.len as usize));
+        let own: String = own.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect();
+        object.insert("bytes".into(), json!(own));
+        object.insert("text".into(), json!(line.text));
+        if let Some(costs) = &line.costs {
+            object.insert("costs".into(), self.costs(costs));
+        }
+        if let Some(target) = &line.target {
+            let kind = match target.kind {
+                TargetKind::Jump => "jump",
+                TargetKind::Call => "call",
+                TargetKind::Memory => "memory",
+                TargetKind::Immediate => "immediate",
+            };
+            let (function, offset) = match &target.place {
+                TargetPlace::Inside(offset) => (Some(text(&listing.name)), Some(*offset)),
+                TargetPlace::Function(name, offset) => (Some(text(name)), Some(*offset)),
+                TargetPlace::Unknown => (None, None),
+            };
+            let address = hex(target.addr);
+            let to = json!({ "kind": kind, "address": address, "function": function, "offset": offset });
+            object.insert("target".into(), to);
+        }
+        if let Some(source) = line.source {
+            object.insert("file".into(), json!(source.file));
+            object.insert("line".into(), json!(source.line));
+            let file: Option<&SourceFile> = match &listing.code {
+                Code::Listed { files, .. } => files.get(source.file),
+                Code::Missing(_) => None,
+            };
+            if let Some(text) = file.and_then(|file| file.text(source.line)) {
+                object.insert("source".into(), json!(text));
+            }
+        }
+        Value::Object(object)
+    }
+}

@@ -1,0 +1,48 @@
+//! A function's bytes → its instructions, with what was sampled at each.
+
+use super::annotation::{Line, LineTarget, TargetPlace};
+use super::costs::Costs;
+use crate::resolve::disasm::{Disassembler, Instruction, Target};
+use std::collections::BTreeMap;
+
+/// The instructions of code that lies at `addr`. Samples that stand inside an instruction are that one's.
+pub(super) fn lines(disassembler: &mut Disassembler, bytes: &[u8], addr: u64, at: &BTreeMap<u64, Costs>) -> Vec<Line> {
+    let place = |target: Target| {
+        let inside = target.addr.wrapping_sub(addr);
+        let place = if inside < bytes.len() as u64 { TargetPlace::Inside(inside) } else { TargetPlace::Unknown };
+        LineTarget { addr: target.addr, kind: target.kind, place }
+    };
+    let line = |instruction: Instruction| {
+        let Instruction { offset, len, text, target } = instruction;
+        let costs = at.range(offset..offset + len).map(|(_, costs)| costs).fold(None, |sum: Option<Costs>, costs| {
+            let mut sum = sum.unwrap_or_default();
+            sum.join(costs);
+            Some(sum)
+        });
+        Line { offset, len, text, costs, target: target.map(place), source: None }
+    };
+    disassembler.decode(bytes, addr).into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::annotate::costs::Cost;
+    use crate::resolve::disasm::Syntax;
+
+    #[test]
+    fn samples_stand_at_the_instruction_that_they_are_in() {
+        // push %rbp; mov %rsp,%rbp; jmp back to the start; call far away
+        let code = [0x55, 0x48, 0x89, 0xe5, 0xeb, 0xfa, 0xe8, 0, 0, 1, 0];
+        let mut costs = Costs::default();
+        costs.add(0, Cost { weight: 7, count: 1 });
+        let at = BTreeMap::from([(0, costs.clone()), (1, costs.clone()), (3, costs.clone())]);
+        let mut disassembler = Disassembler::new(62, Syntax::Att);
+        let lines = lines(&mut disassembler, &code, 0x4000, &at);
+        let counts: Vec<_> = lines.iter().map(|line| line.costs.as_ref().map_or(0, Costs::samples)).collect();
+        assert_eq!(counts, [1, 2, 0, 0]);
+        assert_eq!(lines[2].target.as_ref().unwrap().place, TargetPlace::Inside(0));
+        let call = lines[3].target.as_ref().unwrap();
+        assert_eq!((call.addr, &call.place), (0x1400b, &TargetPlace::Unknown));
+    }
+}

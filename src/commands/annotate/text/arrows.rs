@@ -1,0 +1,102 @@
+//! Jumps as lines beside the code: a lane for each, shorter ones nearer to the code.
+
+/// So many lanes at most; jumps that find none are told by their addresses alone.
+const LANES: usize = 6;
+
+/// A jump from one shown row to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Jump {
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+impl Jump {
+    fn span(self) -> (usize, usize) {
+        (self.from.min(self.to), self.from.max(self.to))
+    }
+}
+
+/// For each of so many rows the same number of characters: its part of all lanes.
+pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Vec<String> {
+    let mut sorted = jumps.to_vec();
+    sorted.sort_by_key(|jump| {
+        let (top, bottom) = jump.span();
+        (bottom - top, top)
+    });
+    let mut lanes: Vec<Vec<Jump>> = Vec::new();
+    for jump in sorted {
+        let free = lanes.iter().position(|lane| lane.iter().all(|other| apart(*other, jump)));
+        match free {
+            Some(lane) => lanes[lane].push(jump),
+            None if lanes.len() < LANES => lanes.push(vec![jump]),
+            None => {}
+        }
+    }
+    let width = if lanes.is_empty() { 0 } else { lanes.len() + 1 };
+    let mut grid = vec![vec![' '; width]; rows];
+    for (lane, jumps) in lanes.iter().enumerate() {
+        // Lane 0 is nearest to the code, which stands to the right.
+        let column = lanes.len() - 1 - lane;
+        jumps.iter().for_each(|jump| put(&mut grid, *jump, column));
+    }
+    grid.into_iter().map(String::from_iter).collect()
+}
+
+/// Jumps to one place may meet there.
+fn apart(one: Jump, other: Jump) -> bool {
+    let ((a, b), (c, d)) = (one.span(), other.span());
+    b < c || d < a
+}
+
+fn put(grid: &mut [Vec<char>], jump: Jump, column: usize) {
+    let (top, bottom) = jump.span();
+    for row in grid.iter_mut().take(bottom).skip(top + 1) {
+        row[column] = if row[column] == '─' { '┼' } else { '│' };
+    }
+    for (at, corner) in [(top, '╭'), (bottom, '╰')] {
+        let Some(row) = grid.get_mut(at) else { continue };
+        row[column] = corner;
+        let end = row.len() - 1;
+        for cell in &mut row[column + 1..end] {
+            *cell = match cell {
+                '│' | '┼' => '┼',
+                '╭' => '┬',
+                '╰' => '┴',
+                _ => '─',
+            };
+        }
+        if row[end] != '▶' {
+            row[end] = if at == jump.to { '▶' } else { '─' };
+        }
+    }
+    if top == bottom
+        && let Some(row) = grid.get_mut(top)
+    {
+        row[column] = '↻';
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shorter_jumps_are_nearer_to_the_code() {
+        let jumps = [Jump { from: 0, to: 4 }, Jump { from: 3, to: 1 }];
+        assert_eq!(draw(6, &jumps), ["╭──", "│╭▶", "││ ", "│╰─", "╰─▶", "   "]);
+    }
+
+    #[test]
+    fn jumps_that_do_not_meet_share_a_lane() {
+        let jumps = [Jump { from: 0, to: 1 }, Jump { from: 2, to: 3 }];
+        assert_eq!(draw(4, &jumps), ["╭─", "╰▶", "╭─", "╰▶"]);
+        assert_eq!(draw(2, &[]), ["", ""]);
+    }
+
+    #[test]
+    fn there_are_only_so_many_lanes() {
+        let jumps: Vec<Jump> = (0..20).map(|at| Jump { from: at, to: 40 - at }).collect();
+        let rows = draw(41, &jumps);
+        assert!(rows.iter().all(|row| row.chars().count() == LANES + 1));
+    }
+}

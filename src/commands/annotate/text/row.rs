@@ -1,0 +1,109 @@
+//! One line of text: pieces in colours, cut to the width of the terminal.
+
+use super::super::TextOptions;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The colour of a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Paint {
+    Plain,
+    Dim,
+    Title,
+    Hot,
+    Warm,
+}
+
+impl Paint {
+    /// That of a percentage, from where perf's colours begin.
+    pub(super) fn heat(percent: f64) -> Self {
+        match percent {
+            5.0.. => Self::Hot,
+            0.5.. => Self::Warm,
+            _ => Self::Plain,
+        }
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Dim => "\x1b[2m",
+            Self::Title => "\x1b[1m",
+            Self::Hot => "\x1b[1;31m",
+            Self::Warm => "\x1b[33m",
+        }
+    }
+}
+
+/// The pieces of a line.
+#[derive(Debug, Default)]
+pub(super) struct Row(Vec<(String, Paint)>);
+
+impl Row {
+    /// With a further piece.
+    pub(super) fn with(mut self, text: String, paint: Paint) -> Self {
+        self.0.push((text, paint));
+        self
+    }
+
+    /// How many columns it takes.
+    pub(super) fn width(&self) -> usize {
+        self.0.iter().map(|(text, _)| text.width()).sum()
+    }
+
+    /// The line as it is written.
+    pub(super) fn finish(self, options: &TextOptions) -> String {
+        let mut left = options.width.unwrap_or(usize::MAX);
+        let mut line = String::new();
+        let whole = self.width() <= left;
+        let last = self.0.len().saturating_sub(1);
+        for (at, (text, paint)) in self.0.into_iter().enumerate() {
+            let mut text: String = if whole { text } else { cut(&text, left) };
+            left = left.saturating_sub(text.width());
+            if at == last {
+                text.truncate(text.trim_end().len());
+            }
+            if options.colour && paint != Paint::Plain && !text.is_empty() {
+                line.push_str(paint.code());
+                line.push_str(&text);
+                line.push_str("\x1b[0m");
+            } else {
+                line.push_str(&text);
+            }
+        }
+        line
+    }
+}
+
+/// At most so many columns, the last of which says that there were more.
+fn cut(text: &str, most: usize) -> String {
+    if text.width() <= most {
+        return text.to_owned();
+    }
+    let mut left = most.saturating_sub(1);
+    let fits = move |c: &char| {
+        let width = c.width().unwrap_or(0);
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    };
+    text.chars().take_while(fits).chain((most > 0).then_some('…')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(width: Option<usize>, colour: bool) -> String {
+        let row = Row::default().with("12.00%".into(), Paint::Hot).with(" mov ".into(), Paint::Plain);
+        row.with("a.c:1  ".into(), Paint::Dim).finish(&TextOptions { context: None, width, colour })
+    }
+
+    #[test]
+    fn lines_are_cut_to_the_terminal_whatever_their_colours() {
+        assert_eq!(finished(None, false), "12.00% mov a.c:1");
+        assert_eq!(finished(Some(18), false), "12.00% mov a.c:1");
+        assert_eq!(finished(Some(9), false), "12.00% m…");
+        assert_eq!(finished(Some(6), true), "\x1b[1;31m12.00%\x1b[0m");
+        assert_eq!(finished(None, true), "\x1b[1;31m12.00%\x1b[0m mov \x1b[2ma.c:1\x1b[0m");
+    }
+}

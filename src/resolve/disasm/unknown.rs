@@ -1,0 +1,44 @@
+//! Code of machines that no decoder here knows: its bytes, so many a line.
+
+use super::Instruction;
+use std::fmt::Write;
+
+/// The length of most instructions of machines whose instructions have one length.
+const A_LINE: usize = 4;
+
+/// Bytes in hexadecimal.
+pub(super) fn decode(code: &[u8]) -> Vec<Instruction> {
+    let lines = code.chunks(A_LINE).enumerate();
+    let line = |(at, bytes): (usize, &[u8])| Instruction {
+        offset: (at * A_LINE) as u64,
+        len: bytes.len() as u64,
+        text: bytes_text(bytes),
+        target: None,
+    };
+    lines.map(line).collect()
+}
+
+/// `.byte 0x12,0x34`
+pub(super) fn bytes_text(bytes: &[u8]) -> String {
+    let mut text = String::from(".byte  ");
+    for (at, byte) in bytes.iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{comma}{byte:#04x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::resolve::disasm::{Disassembler, Syntax};
+
+    #[test]
+    fn code_of_unknown_machines_is_told_in_bytes() {
+        let mut disassembler = Disassembler::new(0xffff, Syntax::Att);
+        assert!(!disassembler.is_known());
+        let lines = disassembler.decode(&[0x12, 0, 0xff, 4, 5], 0x1000);
+        let texts: Vec<_> = lines.iter().map(|line| (line.offset, line.len, &line.text[..])).collect();
+        assert_eq!(texts, [(0, 4, ".byte  0x12,0x00,0xff,0x04"), (4, 1, ".byte  0x05")]);
+    }
+}

@@ -1,0 +1,191 @@
+//! x86 of 64 and 32 bits, by iced-x86, spelled as objdump does.
+
+use super::unknown::bytes_text;
+use super::{Instruction, Syntax, Target, TargetKind};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction as Decoded, IntelFormatter, Mnemonic, OpKind,
+};
+
+/// The size of what is pushed, popped and jumped to goes without saying to objdump.
+const IMPLIED_SIZES: [(&str, &str); 4] =
+    [("jmpq ", "jmp  "), ("callq ", "call  "), ("pushq ", "push  "), ("popq ", "pop  ")];
+
+/// Decodes and spells.
+pub struct X86 {
+    bitness: u32,
+    syntax: Syntax,
+    formatter: Box<dyn Formatter>,
+}
+
+impl std::fmt::Debug for X86 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("X86").field("bitness", &self.bitness).finish_non_exhaustive()
+    }
+}
+
+impl X86 {
+    pub(super) fn new(bitness: u32, syntax: Syntax) -> Self {
+        let mut formatter: Box<dyn Formatter> = match syntax {
+            Syntax::Att => Box::new(GasFormatter::new()),
+            Syntax::Intel => Box::new(IntelFormatter::new()),
+        };
+        let options = formatter.options_mut();
+        options.set_hex_prefix("0x");
+        options.set_hex_suffix("");
+        options.set_uppercase_hex(false);
+        options.set_small_hex_numbers_in_decimal(false);
+        options.set_branch_leading_zeros(false);
+        options.set_rip_relative_addresses(true);
+        options.set_always_show_scale(true);
+        options.set_show_zero_displacements(true);
+        options.set_show_branch_size(false);
+        // objdump's column of operands.
+        options.set_first_operand_char_index(7);
+        Self { bitness, syntax, formatter }
+    }
+
+    pub(super) fn decode(&mut self, code: &[u8], addr: u64) -> Vec<Instruction> {
+        let mut decoder = Decoder::with_ip(self.bitness, code, addr, DecoderOptions::NONE);
+        let mut instructions = Vec::new();
+        while decoder.can_decode() {
+            let at = decoder.position();
+            let decoded = decoder.decode();
+            let offset = at as u64;
+            if decoded.is_invalid() {
+                instructions.push(Instruction { offset, len: 1, text: bytes_text(&code[at..=at]), target: None });
+                // Within the code: a byte was there to be decoded.
+                let _ = decoder.set_position(at + 1);
+                decoder.set_ip(addr.wrapping_add(offset + 1));
+                continue;
+            }
+            let target = target(&decoded);
+            let text = self.text(&decoded, target);
+            instructions.push(Instruction { offset, len: decoded.len() as u64, text, target });
+        }
+        instructions
+    }
+
+    fn text(&mut self, decoded: &Decoded, target: Option<Target>) -> String {
+        let mut text = String::new();
+        self.formatter.format(decoded, &mut text);
+        let branch = target.filter(|target| matches!(target.kind, TargetKind::Jump | TargetKind::Call));
+        for (suffixed, plain) in IMPLIED_SIZES {
+            if text.contains(suffixed) {
+                text = text.replacen(suffixed, plain, 1);
+            }
+        }
+        if has_implied_source(decoded) {
+            // The last operand of AT&T's, the first of Intel's.
+            let stem = text.len() - text.trim_start_matches(|c: char| c != ' ').trim_start().len();
+            let register = match self.syntax {
+                Syntax::Att => text.rsplit(',').next().unwrap_or_default().to_owned(),
+                Syntax::Intel => text[stem..].split(',').next().unwrap_or_default().to_owned(),
+            };
+            match self.syntax {
+                Syntax::Att => text = format!("{text},{register}"),
+                Syntax::Intel => text.insert_str(stem, &format!("{register},")),
+            }
+        }
+        // The library leaves the place of an index that there is none of.
+        if text.contains(",)") {
+            text = text.replace(",)", ")");
+        }
+        if let Some(Target { addr, .. }) = branch
+            && let Some(stem) = text.strip_suffix(&format!("0x{addr:x}"))
+        {
+            text = format!("{stem}{addr:x}");
+        }
+        text
+    }
+}
+
+/// A register times a number into the same register: objdump names it twice.
+fn has_implied_source(decoded: &Decoded) -> bool {
+    decoded.mnemonic() == Mnemonic::Imul
+        && decoded.op_count() == 3
+        && decoded.op1_kind() == OpKind::Register
+        && decoded.op0_register() == decoded.op1_register()
+}
+
+fn is_call(decoded: &Decoded) -> bool {
+    matches!(decoded.code(), Code::Call_rel16 | Code::Call_rel32_32 | Code::Call_rel32_64)
+}
+
+/// The address that an instruction names.
+fn target(decoded: &Decoded) -> Option<Target> {
+    if decoded.op_count() > 0
+        && matches!(decoded.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)
+    {
+        let kind = if is_call(decoded) { TargetKind::Call } else { TargetKind::Jump };
+        return Some(Target { addr: decoded.near_branch_target(), kind });
+    }
+    if decoded.is_ip_rel_memory_operand() {
+        return Some(Target { addr: decoded.ip_rel_memory_address(), kind: TargetKind::Memory });
+    }
+    let wide = (0..decoded.op_count()).find(|&operand| decoded.op_kind(operand) == OpKind::Immediate64);
+    wide.map(|operand| Target { addr: decoded.immediate(operand), kind: TargetKind::Immediate })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::abi::EM_X86_64;
+    use crate::resolve::disasm::Disassembler;
+
+    fn texts(syntax: Syntax, code: &[u8], addr: u64) -> Vec<String> {
+        let lines = Disassembler::new(EM_X86_64, syntax).decode(code, addr);
+        let end = lines.iter().fold(0, |end, line| {
+            assert_eq!(line.offset, end, "nothing is left out");
+            end + line.len
+        });
+        assert_eq!(end, code.len() as u64);
+        lines.into_iter().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn instructions_are_spelled_as_objdump_spells_them() {
+        let code = [
+            &[0x55][..],                        // push
+            &[0x48, 0x89, 0xe5],                // mov
+            &[0xe8, 0x10, 0, 0, 0],             // call
+            &[0x75, 0xfe],                      // jne to itself
+            &[0x48, 0x8b, 0x05, 0x10, 0, 0, 0], // rip-relative
+            &[0x8b, 0x04, 0x08],                // scale 1
+            &[0x41, 0xff, 0x27],
+            &[0x48, 0x6b, 0xc0, 0x1f],
+            &[0xc3],
+        ]
+        .concat();
+        let att = texts(Syntax::Att, &code, 0x1000);
+        assert_eq!(
+            att,
+            [
+                "push   %rbp",
+                "mov    %rsp,%rbp",
+                "call   1019",
+                "jne    1009",
+                "mov    0x10(%rip),%rax",
+                "mov    (%rax,%rcx,1),%eax",
+                "jmp    *(%r15)",
+                "imul   $0x1f,%rax,%rax",
+                "ret"
+            ]
+        );
+        let intel = texts(Syntax::Intel, &code, 0x1000);
+        assert_eq!((&intel[1][..], &intel[7][..]), ("mov    rbp,rsp", "imul   rax,rax,0x1f"));
+    }
+
+    #[test]
+    fn what_is_no_instruction_is_told_byte_by_byte_and_decoding_goes_on_behind_it() {
+        assert_eq!(texts(Syntax::Att, &[0x06, 0x90, 0x0f], 0), [".byte  0x06", "nop", ".byte  0x0f"]);
+    }
+
+    #[test]
+    fn addresses_in_instructions_are_those_of_the_place_where_the_code_lies() {
+        let code = [0xe8, 0, 0, 0, 0, 0x49, 0xba, 1, 2, 3, 4, 5, 6, 7, 0, 0x41, 0xff, 0xd2];
+        let lines = Disassembler::new(EM_X86_64, Syntax::Att).decode(&code, 0x7f00_0000_0000);
+        assert_eq!(lines[0].target, Some(Target { addr: 0x7f00_0000_0005, kind: TargetKind::Call }));
+        assert_eq!(lines[1].target, Some(Target { addr: 0x07_0605_0403_0201, kind: TargetKind::Immediate }));
+        assert_eq!(lines[2].target, None);
+    }
+}
