@@ -16,60 +16,18 @@ mod functions;
 mod json;
 mod listing;
 mod names;
+mod options;
 mod recorded;
 mod sources;
 mod text;
 
+pub use options::{AnnotateFormat, AnnotateOptions, TextOptions};
+
 use crate::error::{Error, Result, Warning};
 use crate::formats::format::Read;
-use crate::io::{InPath, OutPath, Output, Run};
-use crate::model::stacks::Weight;
+use crate::io::{Output, Run};
 use crate::pipeline::open::{Input, shown};
-use crate::pipeline::recording::RecordingOptions;
 use crate::pipeline::{Job, Outcome};
-use crate::resolve::disasm::Syntax;
-use regex::Regex;
-
-/// What to list, and how.
-#[derive(Debug)]
-pub struct AnnotateOptions {
-    /// What to read.
-    pub input: InPath,
-    /// Where to write.
-    pub output: OutPath,
-    /// Which functions, by name; `None`: the hottest.
-    pub function: Option<Regex>,
-    /// How many pieces of code at most.
-    pub limit: Option<usize>,
-    /// How to read; of each stack only the innermost frame is needed, and as recorded.
-    pub recording: RecordingOptions,
-    /// What is summed.
-    pub weight: Weight,
-    /// How instructions are spelled.
-    pub syntax: Syntax,
-    /// How it is written.
-    pub format: AnnotateFormat,
-}
-
-/// How listings are written.
-#[derive(Debug, Clone, Copy)]
-pub enum AnnotateFormat {
-    /// For people.
-    Text(TextOptions),
-    /// For programs: everything.
-    Json,
-}
-
-/// What a text shows.
-#[derive(Debug, Clone, Copy)]
-pub struct TextOptions {
-    /// So many instructions are shown on either side of one with samples; `None`: all of them.
-    pub context: Option<usize>,
-    /// Columns of the terminal; `None`: lines may be of any length.
-    pub width: Option<usize>,
-    /// Whether colours are wanted.
-    pub colour: bool,
-}
 
 /// Annotates.
 pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {

@@ -1,12 +1,12 @@
 //! A recording → the code of its hottest functions: picks them, finds their bytes, and asks what their branches lead
 //! to.
 
-use super::AnnotateOptions;
 use super::annotation::{Annotation, Code, EventTotal, Line, Listing, Precision, TargetPlace};
 use super::costs::Cost;
 use super::functions::{CodePlace, Function, Places, Sampled};
 use super::listing;
 use super::names::Names;
+use super::options::AnnotateOptions;
 use super::sources::Sources;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::perf_data::{Event, Recording};

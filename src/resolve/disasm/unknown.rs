@@ -1,6 +1,6 @@
 //! Code of machines that no decoder here knows: its bytes, so many a line.
 
-use super::Instruction;
+use super::instruction::Instruction;
 use std::fmt::Write;
 
 /// The length of most instructions of machines whose instructions have one length.

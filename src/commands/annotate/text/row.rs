@@ -1,6 +1,6 @@
 //! One line of text: pieces in colours, cut to the width of the terminal.
 
-use super::super::TextOptions;
+use super::super::options::TextOptions;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The colour of a piece.

@@ -3,7 +3,7 @@
 use super::super::annotation::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
 use super::arrows::{Jump, draw};
 use super::row::{Paint, Row};
-use super::{Text, base_name};
+use super::sheet::{COST, Sheet, base_name};
 use crate::error::Result;
 use crate::model::printable::printable;
 use crate::resolve::disasm::TargetKind;
@@ -12,7 +12,7 @@ use crate::resolve::disasm::TargetKind;
 const SOURCE_COLUMN: usize = 64;
 
 /// Writes the rows that are wanted.
-pub(super) fn write(text: &mut Text<'_>, listing: &Listing) -> Result<()> {
+pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     let Code::Listed { addr, lines, files, .. } = &listing.code else { return Ok(()) };
     let shown = shown(lines, text.options.context);
     let arrows = draw(shown.len(), &jumps(lines, &shown));
@@ -25,7 +25,7 @@ pub(super) fn write(text: &mut Text<'_>, listing: &Listing) -> Result<()> {
             before = None;
         }
         let line = &lines[at];
-        let mut row = text.costs(listing, line);
+        let mut row = text.costs(listing, line.costs.as_ref());
         row = row.with(format!(" {:>digits$x}  ", addr.wrapping_add(line.offset)), Paint::Dim);
         row = row.with(format!("{arrows}{:<column$}", said(line)), Paint::Plain);
         if let Some(source) = line.source.filter(|source| before != Some(*source)) {
@@ -41,31 +41,10 @@ pub(super) fn write(text: &mut Text<'_>, listing: &Listing) -> Result<()> {
     Ok(())
 }
 
-fn gap(text: &mut Text<'_>, count: usize, digits: usize) -> Result<()> {
+fn gap(text: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
     let blank = " ".repeat(text.annotation.events.len() * COST + digits + 3);
     let s = if count == 1 { "" } else { "s" };
     text.row(Row::default().with(format!("{blank}⋮ {count} instruction{s} without samples"), Paint::Dim))
-}
-
-/// Columns that an event takes.
-const COST: usize = 16;
-
-impl Text<'_> {
-    /// Share of the function, and samples, for each event.
-    fn costs(&self, listing: &Listing, line: &Line) -> Row {
-        let mut row = Row::default();
-        for event in &self.annotation.events {
-            let cost = line.costs.as_ref().map(|costs| costs.get(event.number)).filter(|cost| cost.count > 0);
-            row = match cost {
-                Some(cost) => {
-                    let percent = cost.percent_of(listing.costs.get(event.number), self.annotation.weight);
-                    row.with(format!("{percent:>6.2}% {:>7} ", cost.count), Paint::heat(percent))
-                }
-                None => row.with(" ".repeat(COST), Paint::Plain),
-            };
-        }
-        row
-    }
 }
 
 /// The numbers of the lines to show: those with samples, and so many on either side.

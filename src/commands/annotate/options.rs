@@ -1,0 +1,48 @@
+//! What the user asks of annotate.
+
+use crate::io::{InPath, OutPath};
+use crate::model::stacks::Weight;
+use crate::pipeline::recording::RecordingOptions;
+use crate::resolve::disasm::Syntax;
+use regex::Regex;
+
+/// What to list, and how.
+#[derive(Debug)]
+pub struct AnnotateOptions {
+    /// What to read.
+    pub input: InPath,
+    /// Where to write.
+    pub output: OutPath,
+    /// Which functions, by name; `None`: the hottest.
+    pub function: Option<Regex>,
+    /// How many pieces of code at most.
+    pub limit: Option<usize>,
+    /// How to read; of each stack only the innermost frame is needed, and as recorded.
+    pub recording: RecordingOptions,
+    /// What is summed.
+    pub weight: Weight,
+    /// How instructions are spelled.
+    pub syntax: Syntax,
+    /// How it is written.
+    pub format: AnnotateFormat,
+}
+
+/// How listings are written.
+#[derive(Debug, Clone, Copy)]
+pub enum AnnotateFormat {
+    /// For people.
+    Text(TextOptions),
+    /// For programs: everything.
+    Json,
+}
+
+/// What a text shows.
+#[derive(Debug, Clone, Copy)]
+pub struct TextOptions {
+    /// So many instructions are shown on either side of one with samples; `None`: all of them.
+    pub context: Option<usize>,
+    /// Columns of the terminal; `None`: lines may be of any length.
+    pub width: Option<usize>,
+    /// Whether colours are wanted.
+    pub colour: bool,
+}

@@ -1,0 +1,97 @@
+//! What the parts of the text are written on: lines, columns of costs, numbers as words.
+
+use super::super::annotation::{Annotation, EventTotal, Listing};
+use super::super::costs::Costs;
+use super::super::options::TextOptions;
+use super::row::{Paint, Row};
+use crate::error::Result;
+use crate::model::stacks::Unit;
+use std::io::Write;
+
+/// Columns that an event takes beside an instruction or a line.
+pub(super) const COST: usize = 16;
+
+/// What is written, how, and where to.
+pub(super) struct Sheet<'a> {
+    pub(super) annotation: &'a Annotation,
+    pub(super) options: &'a TextOptions,
+    pub(super) out: &'a mut dyn Write,
+}
+
+impl Sheet<'_> {
+    /// Writes a line.
+    pub(super) fn row(&mut self, row: Row) -> Result<()> {
+        Ok(writeln!(self.out, "{}", row.finish(self.options))?)
+    }
+
+    /// Writes a line of one colour.
+    pub(super) fn plain(&mut self, text: String) -> Result<()> {
+        self.row(Row::default().with(text, Paint::Plain))
+    }
+
+    /// Share of the whole event, and samples.
+    pub(super) fn share(&self, costs: &Costs, event: &EventTotal) -> (f64, u64) {
+        let cost = costs.get(event.number);
+        (cost.percent_of(event.total, self.annotation.weight), cost.count)
+    }
+
+    /// Share of the function, and samples, for each event.
+    pub(super) fn costs(&self, listing: &Listing, costs: Option<&Costs>) -> Row {
+        let mut row = Row::default();
+        for event in &self.annotation.events {
+            let cost = costs.map(|costs| costs.get(event.number)).filter(|cost| cost.count > 0);
+            row = match cost {
+                Some(cost) => {
+                    let percent = cost.percent_of(listing.costs.get(event.number), self.annotation.weight);
+                    row.with(format!("{percent:>6.2}% {:>7} ", cost.count), Paint::heat(percent))
+                }
+                None => row.with(" ".repeat(COST), Paint::Plain),
+            };
+        }
+        row
+    }
+}
+
+/// A sum in its unit.
+pub(super) fn amount(weight: u64, unit: &Unit) -> String {
+    match unit {
+        Unit::Nanos => format!("{:.3} s", weight as f64 / 1e9),
+        Unit::Samples => grouped(weight),
+        Unit::Named(name) => format!("{} {name}", grouped(weight)),
+    }
+}
+
+/// `1,234,567`
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// What a path is called without its directories.
+pub(super) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The first characters of a text.
+pub(super) fn short(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}
