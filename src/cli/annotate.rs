@@ -1,7 +1,7 @@
 //! `jitgraft annotate`
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
-use crate::commands::annotate::{self, AnnotateFormat, AnnotateOptions, TextOptions};
+use crate::commands::annotate::{self, AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions};
 use crate::error::{Error, Result};
 use crate::formats::format::Detail;
 use crate::io::{InPath, OutPath, Terminal};
@@ -66,7 +66,7 @@ enum FormatName {
 
 impl AnnotateArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (given, load) = self.inputs.checked(Detail::Addresses, false);
+        let (given, load) = self.inputs.checked(Detail::Names, false);
         let (input, function) = input_and_function(self.function, given)?;
         let output: OutPath = self.output.into();
         let format = match self.format {
@@ -83,14 +83,16 @@ impl AnnotateArgs {
         let options = AnnotateOptions {
             input,
             output,
-            limit: self.limit.or(function.is_none().then_some(HOTTEST)),
-            function,
-            recording,
-            weight: self.weight.weight(),
-            syntax: match self.syntax {
-                SyntaxName::Att => Syntax::Att,
-                SyntaxName::Intel => Syntax::Intel,
+            code: CodeOptions {
+                limit: self.limit.or(function.is_none().then_some(HOTTEST)),
+                function,
+                weight: self.weight.weight(),
+                syntax: match self.syntax {
+                    SyntaxName::Att => Syntax::Att,
+                    SyntaxName::Intel => Syntax::Intel,
+                },
             },
+            recording,
             format,
         };
         annotate::run(&options, job)

@@ -3,7 +3,7 @@
 use super::job::{Job, Outcome};
 use super::nothing_left;
 use super::open::{Opened, check_further, shown};
-use super::recording::{self, RecordingOptions};
+use super::recording::{self, Ask, RecordingOptions};
 use super::script_text;
 use super::sink::{Naming, Sink, Whole};
 use super::spans::read_spans;
@@ -59,8 +59,22 @@ pub(crate) fn load_opened(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
+    load_and_ask(first, inputs, keep, options, &mut |_, _, _| {}, job, outcome)
+}
+
+/// The same, and of each recording of addresses what `ask` wants to know, in the order of the inputs. The rows that
+/// it is shown become, in their order, the rows of the profile's series.
+pub(crate) fn load_and_ask(
+    first: Option<Opened>,
+    inputs: &[InPath],
+    keep: Keep,
+    options: &LoadOptions,
+    ask: &mut Ask<'_>,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<Profile> {
     let mut whole = Whole::new(keep, options.jit_names);
-    run_opened(first, inputs, options, &mut whole, job, outcome)?;
+    run_opened(first, inputs, options, (&mut whole, ask), job, outcome)?;
     let mut whole = whole.into_profile();
     whole.check()?;
     keep_events(&mut whole, &options.event)?;
@@ -94,21 +108,21 @@ pub fn run(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    run_opened(None, inputs, options, sink, job, outcome)
+    run_opened(None, inputs, options, (sink, &mut |_, _, _| {}), job, outcome)
 }
 
 fn run_opened(
     mut first: Option<Opened>,
     inputs: &[InPath],
     options: &LoadOptions,
-    sink: &mut dyn Sink,
+    (sink, ask): (&mut dyn Sink, &mut Ask<'_>),
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
     check_further(inputs)?;
     for path in inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
-        let pushed = opened.and_then(|opened| run_one(opened, path, options, sink, job, outcome));
+        let pushed = opened.and_then(|opened| run_one(opened, path, options, (sink, ask), job, outcome));
         pushed.map_err(|error| error.in_file(&shown(path)))?;
     }
     Ok(())
@@ -118,14 +132,14 @@ fn run_one(
     opened: Opened,
     path: &InPath,
     options: &LoadOptions,
-    sink: &mut dyn Sink,
+    (sink, ask): (&mut dyn Sink, &mut Ask<'_>),
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
     match opened {
         // These are filtered before anything is looked up.
         Opened::Whole(input) if matches!(input.format.read, Read::Addresses) => {
-            recording::push(&input, &shown(path), &options.recording(), sink, job, outcome)
+            recording::push(&input, &shown(path), &options.recording(), (sink, ask), job, outcome)
         }
         opened => {
             // Sums have no times to filter by.

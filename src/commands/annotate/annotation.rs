@@ -8,36 +8,39 @@ use crate::resolve::disasm::TargetKind;
 
 /// Everything.
 #[derive(Debug)]
-pub(super) struct Annotation {
+pub struct Annotation {
     /// What percentages are of.
-    pub(super) weight: Weight,
+    pub weight: Weight,
     /// The events that have samples.
-    pub(super) events: Vec<EventTotal>,
+    pub events: Vec<EventTotal>,
     /// The first sample of the recording: times are told from here on.
-    pub(super) first: Option<Nanos>,
+    pub first: Option<Nanos>,
     /// The functions that are told of, hottest first.
-    pub(super) names: Vec<NameSummary>,
+    pub names: Vec<NameSummary>,
     /// How many functions by name, and how many codes, there are in all.
-    pub(super) all: (usize, usize),
+    pub all: (usize, usize),
     /// Their code, hottest first.
-    pub(super) listings: Vec<Listing>,
+    pub listings: Vec<Listing>,
 }
 
 /// An event and all of its samples.
 #[derive(Debug)]
-pub(super) struct EventTotal {
+pub struct EventTotal {
     /// Its number in [`Costs`].
-    pub(super) number: usize,
-    pub(super) name: String,
-    pub(super) unit: Unit,
-    pub(super) total: Cost,
+    pub number: usize,
+    /// What it is called.
+    pub name: String,
+    /// What its samples' periods are counted in.
+    pub unit: Unit,
+    /// All of its samples.
+    pub total: Cost,
     /// What a sample's instruction is.
-    pub(super) precision: Precision,
+    pub precision: Precision,
 }
 
 /// Which instruction a sample stands at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Precision {
+pub enum Precision {
     /// The processor recorded the instruction that caused the event, or its neighbour (`precise_ip`).
     Precise(u8),
     /// A timer's interrupt: the next instruction to run.
@@ -48,37 +51,59 @@ pub(super) enum Precision {
 
 /// The codes of one name.
 #[derive(Debug)]
-pub(super) struct NameSummary {
-    pub(super) name: Vec<u8>,
-    pub(super) module: Option<Vec<u8>>,
-    pub(super) costs: Costs,
+pub struct NameSummary {
+    /// What they are called.
+    pub name: Vec<u8>,
+    /// The file of the hottest, or what stands for one.
+    pub module: Option<Vec<u8>>,
+    /// What was sampled in all of them.
+    pub costs: Costs,
     /// Those of each of its codes, hottest first.
-    pub(super) codes: Vec<Costs>,
+    pub codes: Vec<Costs>,
 }
 
-/// One function in one version.
+/// The code of a function: one version of it, or what is told of several together.
 #[derive(Debug)]
-pub(super) struct Listing {
-    pub(super) name: Vec<u8>,
-    pub(super) module: Option<Vec<u8>>,
-    pub(super) category: Category,
-    /// Which of the codes of its name it is, counted from 1, and how many there are.
-    pub(super) version: (usize, usize),
+pub struct Listing {
+    /// The function.
+    pub name: Vec<u8>,
+    /// The file that it is in, or what stands for one.
+    pub module: Option<Vec<u8>>,
+    /// Which versions these are, hottest first; at least one.
+    pub versions: Vec<Version>,
+    /// How many versions of it have samples.
+    pub all_versions: usize,
+    /// What was sampled in these.
+    pub costs: Costs,
+    /// The instructions.
+    pub code: Code,
+}
+
+/// A runtime compiles one function again and again: one such piece of code.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// Its place among those of its name by heat, counted from 1.
+    pub number: usize,
+    /// Who made it: the compiler's tier, if it tells.
+    pub category: Category,
     /// The process it ran in last.
-    pub(super) pid: Pid,
+    pub pid: Pid,
     /// When its code was written; `None` where it is not known, or always was there.
-    pub(super) loaded: Option<Nanos>,
-    pub(super) costs: Costs,
-    pub(super) code: Code,
+    pub loaded: Option<Nanos>,
+    /// What was sampled in it.
+    pub costs: Costs,
 }
 
 /// The instructions of a function.
 #[derive(Debug)]
-pub(super) enum Code {
+pub enum Code {
+    /// All of them.
     Listed {
         /// The address of the first byte, as listed: at run time for JIT code, else as linked.
         addr: u64,
+        /// The machine code.
         bytes: Vec<u8>,
+        /// Its instructions, in order.
         lines: Vec<Line>,
         /// Source files, by their numbers in the lines.
         files: Vec<SourceFile>,
@@ -89,29 +114,35 @@ pub(super) enum Code {
 
 /// One instruction.
 #[derive(Debug)]
-pub(super) struct Line {
+pub struct Line {
     /// Bytes from the start of the function.
-    pub(super) offset: u64,
-    pub(super) len: u64,
-    pub(super) text: String,
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
+    /// What it says.
+    pub text: String,
     /// `None` without samples.
-    pub(super) costs: Option<Costs>,
-    pub(super) target: Option<LineTarget>,
-    pub(super) source: Option<SourceLine>,
+    pub costs: Option<Costs>,
+    /// The address that it names.
+    pub target: Option<LineTarget>,
+    /// The source line that it was made of.
+    pub source: Option<SourceLine>,
 }
 
 /// The address that an instruction names.
 #[derive(Debug, Clone)]
-pub(super) struct LineTarget {
+pub struct LineTarget {
     /// As listed.
-    pub(super) addr: u64,
-    pub(super) kind: TargetKind,
-    pub(super) place: TargetPlace,
+    pub addr: u64,
+    /// What becomes of it.
+    pub kind: TargetKind,
+    /// What is there.
+    pub place: TargetPlace,
 }
 
 /// What is at a [`LineTarget`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TargetPlace {
+pub enum TargetPlace {
     /// The same function, so many bytes from its start.
     Inside(u64),
     /// So far into another function.
@@ -122,20 +153,20 @@ pub(super) enum TargetPlace {
 
 /// A file that source lines are in.
 #[derive(Debug)]
-pub(super) struct SourceFile {
+pub struct SourceFile {
     /// As the runtime or compiler named it.
-    pub(super) name: Vec<u8>,
+    pub name: Vec<u8>,
     /// Its lines, if it is here.
-    pub(super) lines: Option<Vec<String>>,
+    pub lines: Option<Vec<String>>,
 }
 
 /// A source position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct SourceLine {
+pub struct SourceLine {
     /// Index into [`Code::Listed::files`].
-    pub(super) file: usize,
+    pub file: usize,
     /// Counted from 1.
-    pub(super) line: u32,
+    pub line: u32,
 }
 
 impl Precision {
@@ -162,9 +193,16 @@ impl Precision {
     }
 }
 
+impl Listing {
+    /// The hottest of its versions.
+    pub(super) fn hottest(&self) -> &Version {
+        &self.versions[0]
+    }
+}
+
 impl SourceFile {
     /// The text of a line, if the file is here and has it.
-    pub(super) fn text(&self, line: u32) -> Option<&str> {
+    pub fn text(&self, line: u32) -> Option<&str> {
         let at = usize::try_from(line).ok()?.checked_sub(1)?;
         self.lines.as_ref()?.get(at).map(String::as_str)
     }

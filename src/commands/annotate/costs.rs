@@ -4,16 +4,16 @@ use crate::model::stacks::Weight;
 
 /// The samples of one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Cost {
+pub struct Cost {
     /// Their periods, in the event's unit.
-    pub(super) weight: u64,
+    pub weight: u64,
     /// How many there are.
-    pub(super) count: u64,
+    pub count: u64,
 }
 
 impl Cost {
     /// What is summed of it.
-    pub(super) fn of(self, weight: Weight) -> u64 {
+    pub fn of(self, weight: Weight) -> u64 {
         match weight {
             Weight::Period => self.weight,
             Weight::Samples => self.count,
@@ -21,13 +21,13 @@ impl Cost {
     }
 
     /// Adds another of the same event.
-    pub(super) fn add(&mut self, other: Self) {
+    pub fn add(&mut self, other: Self) {
         self.weight = self.weight.saturating_add(other.weight);
         self.count = self.count.saturating_add(other.count);
     }
 
     /// How much of a whole this is, in per cent.
-    pub(super) fn percent_of(self, whole: Self, weight: Weight) -> f64 {
+    pub fn percent_of(self, whole: Self, weight: Weight) -> f64 {
         match whole.of(weight) {
             0 => 0.0,
             whole => 100.0 * self.of(weight) as f64 / whole as f64,
@@ -37,11 +37,11 @@ impl Cost {
 
 /// One [`Cost`] for each event, in the order of the events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Costs(Vec<Cost>);
+pub struct Costs(Vec<Cost>);
 
 impl Costs {
     /// Those of one sample, or of equal ones.
-    pub(super) fn add(&mut self, event: usize, cost: Cost) {
+    pub fn add(&mut self, event: usize, cost: Cost) {
         if self.0.len() <= event {
             self.0.resize(event + 1, Cost::default());
         }
@@ -49,17 +49,17 @@ impl Costs {
     }
 
     /// Adds all of another.
-    pub(super) fn join(&mut self, other: &Self) {
+    pub fn join(&mut self, other: &Self) {
         other.0.iter().enumerate().for_each(|(event, cost)| self.add(event, *cost));
     }
 
     /// That of one event.
-    pub(super) fn get(&self, event: usize) -> Cost {
+    pub fn get(&self, event: usize) -> Cost {
         self.0.get(event).copied().unwrap_or_default()
     }
 
     /// All samples, whatever event they are of.
-    pub(super) fn samples(&self) -> u64 {
+    pub fn samples(&self) -> u64 {
         self.0.iter().map(|cost| cost.count).sum()
     }
 }

@@ -8,9 +8,9 @@ use crate::model::interner::Interner;
 use crate::model::process::CpuMode;
 use crate::model::runtimes::Tiers;
 use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
-use crate::model::{Nanos, Pid};
+use crate::model::{Addr, Nanos, Pid};
 use crate::pipeline::Job;
-use crate::pipeline::recording::{FrameLocation, Named, Resolution, Samples};
+use crate::pipeline::recording::{Examined, FrameLocation, Samples};
 use crate::resolve::Location;
 use crate::resolve::code_map::CodeId;
 use crate::resolve::dso::{DsoId, DsoKind};
@@ -34,6 +34,23 @@ pub(super) struct Function {
     pub(super) at: BTreeMap<u64, Costs>,
     /// The last sample in it.
     pub(super) last: Moment,
+}
+
+/// All functions that have samples of their own, the hottest first.
+#[derive(Debug)]
+pub(super) struct Functions {
+    pub(super) list: Vec<Function>,
+    /// For each place of the recording, by its number, the function that is sampled there.
+    pub(super) of_place: Vec<Option<FunctionPlace>>,
+}
+
+/// A place in a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FunctionPlace {
+    /// Which of [`Functions::list`].
+    pub(super) function: usize,
+    /// Bytes from its start.
+    pub(super) offset: u64,
 }
 
 /// Where the machine code of a function is.
@@ -66,9 +83,7 @@ struct FunctionKey {
 
 /// What was sampled, and what is known of it.
 pub(super) struct Sampled<'a> {
-    pub(super) resolution: &'a Resolution<'a>,
-    pub(super) samples: &'a Samples,
-    pub(super) named: &'a Named,
+    pub(super) examined: &'a Examined<'a>,
     pub(super) symbols: &'a SymbolOptions,
 }
 
@@ -76,51 +91,47 @@ pub(super) struct Sampled<'a> {
 #[derive(Debug, Clone, Default)]
 struct PlaceSum {
     costs: Costs,
+    /// The process, time and address of the last one.
     pid: Pid,
     time: Nanos,
+    ip: Addr,
 }
 
 /// Samples without a time are taken at the end of the recording.
 const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 impl Sampled<'_> {
-    /// All functions that have samples of their own, the hottest first.
-    pub(super) fn functions(&self, weight: Weight, job: &Job, warnings: &mut Warnings) -> Vec<Function> {
+    /// Places of one piece of code, or of one symbol, are one function.
+    pub(super) fn functions(&self, weight: Weight, job: &Job, warnings: &mut Warnings) -> Functions {
         let linked = self.linked(job, warnings);
-        let mut functions: Vec<Function> = Vec::new();
+        let mut list: Vec<Function> = Vec::new();
         let mut numbers: FxHashMap<FunctionKey, usize> = FxHashMap::default();
+        let mut of_place = vec![None; self.examined.samples.chains.places().len()];
         let (mut tiers, mut names) = (Tiers::default(), Interner::<Vec<u8>, NameId>::default());
         for (at, sum) in self.sums().into_iter().enumerate().filter(|(_, sum)| sum.costs.samples() > 0) {
-            let place = &self.samples.chains.places()[at];
+            let place = &self.examined.samples.chains.places()[at];
             let mut function = self.name(PlaceId(at as u32), &mut tiers, &mut names);
             let offset = self.locate(place, linked.get(&at), &mut function);
             let (place_of, name, module) = (function.place.clone(), function.name.clone(), function.module.clone());
             let key = FunctionKey { place: place_of, name, module };
-            let number = *numbers.entry(key).or_insert(functions.len());
-            if number == functions.len() {
-                functions.push(function);
+            let number = *numbers.entry(key).or_insert(list.len());
+            if number == list.len() {
+                list.push(function);
             }
-            let function = &mut functions[number];
-            function.costs.join(&sum.costs);
-            function.at.entry(offset).or_default().join(&sum.costs);
-            if sum.time >= function.last.time {
-                function.last = Moment { pid: sum.pid, time: sum.time, base: place.addr.0.wrapping_sub(offset) };
-            }
+            list[number].add(offset, &sum);
+            of_place[at] = Some(FunctionPlace { function: number, offset });
         }
-        let heat = |function: &Function| {
-            Reverse(self.events().map(|event| function.costs.get(event).of(weight)).collect::<Vec<_>>())
-        };
-        functions.sort_by_cached_key(heat);
-        functions
+        Functions { list, of_place }
+            .sorted(|function| self.events().map(|event| function.costs.get(event).of(weight)).collect())
     }
 
     fn events(&self) -> Range<usize> {
-        0..self.resolution.survey.recording.events.len()
+        0..self.examined.resolution.survey.recording.events.len()
     }
 
     /// What was sampled at each place, by its number.
     fn sums(&self) -> Vec<PlaceSum> {
-        let Samples { rows, chains, tracks, .. } = self.samples;
+        let Samples { rows, chains, tracks, .. } = self.examined.samples;
         let mut sums = vec![PlaceSum::default(); chains.places().len()];
         for row in rows {
             let Some(place) = chains.up(row.chain).next() else { continue };
@@ -128,7 +139,7 @@ impl Sampled<'_> {
             sum.costs.add(row.event as usize, Cost { weight: row.period, count: row.count });
             if time >= sum.time {
                 let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
-                (sum.time, sum.pid) = (time, pid.unwrap_or(Pid(-1)));
+                (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);
             }
         }
         sums
@@ -138,7 +149,7 @@ impl Sampled<'_> {
     fn name(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
         // The outermost one is the function itself: calls that were expanded in it come before.
-        self.named.each(place, |frame| {
+        self.examined.named.each(place, |frame| {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
             let kind = if frame.name.is_none() && frame.module.is_none() { FrameKind::Unknown } else { frame.kind };
             let jit = frame.name.filter(|_| kind == FrameKind::Jit);
@@ -155,7 +166,7 @@ impl Sampled<'_> {
     fn locate(&self, place: &FrameLocation, linked: Option<&Linked>, function: &mut Function) -> u64 {
         match (place.location, linked) {
             (Location::Code(code, offset), _) => {
-                let has_bytes = self.resolution.sources.map.code(code).bytes.is_some();
+                let has_bytes = self.examined.resolution.sources.map.code(code).bytes.is_some();
                 function.place = if has_bytes {
                     CodePlace::Jit(code)
                 } else {
@@ -171,33 +182,33 @@ impl Sampled<'_> {
                 function.place = CodePlace::Unknown("no symbol tells where the function begins");
                 offset
             }
-            (Location::File(..), None) => {
+            (Location::File(_, offset), None) => {
                 let in_kernel = matches!(place.mode, CpuMode::Kernel | CpuMode::GuestKernel | CpuMode::Hypervisor);
                 let why = if in_kernel { "the kernel's code is not here" } else { "its file is not here" };
                 function.place = CodePlace::Unknown(why);
-                place.addr.0
+                offset
             }
-            (Location::Nothing(_), _) => place.addr.0,
+            (Location::Nothing(addr), _) => addr.0,
         }
     }
 
     /// For each place in a file that is here, by its number: its address as linked, and the function there.
     fn linked(&self, job: &Job, warnings: &mut Warnings) -> FxHashMap<usize, Linked> {
         let mut by_file: BTreeMap<DsoId, Vec<(u64, usize)>> = BTreeMap::new();
-        for (at, place) in self.samples.chains.places().iter().enumerate() {
+        for (at, place) in self.examined.samples.chains.places().iter().enumerate() {
             let Location::File(dso, offset) = place.location else { continue };
-            if matches!(self.resolution.spaces.dsos().get(dso).kind, DsoKind::File | DsoKind::Vdso) {
+            if matches!(self.examined.resolution.spaces.dsos().get(dso).kind, DsoKind::File | DsoKind::Vdso) {
                 by_file.entry(dso).or_default().push((offset, at));
             }
         }
         let mut linked = FxHashMap::default();
         for (dso, mut places) in by_file {
-            let Some(image) = self.resolution.images.get(dso) else { continue };
+            let Some(image) = self.examined.resolution.images.get(dso) else { continue };
             places.sort_unstable();
             let mut offsets: Vec<u64> = places.iter().map(|&(offset, _)| offset).collect();
             offsets.dedup();
             let request = Request { dso, offsets, base: Base::File };
-            let extents = extents(&request, &self.resolution.images, self.symbols, &job.pool, warnings);
+            let extents = extents(&request, &self.examined.resolution.images, self.symbols, &job.pool, warnings);
             for (offset, at) in places {
                 let number = request.offsets.partition_point(|&other| other < offset);
                 let extent = extents.get(number).cloned().flatten();
@@ -205,6 +216,30 @@ impl Sampled<'_> {
             }
         }
         linked
+    }
+}
+
+impl Function {
+    fn add(&mut self, offset: u64, sum: &PlaceSum) {
+        self.costs.join(&sum.costs);
+        self.at.entry(offset).or_default().join(&sum.costs);
+        if sum.time >= self.last.time {
+            self.last = Moment { pid: sum.pid, time: sum.time, base: sum.ip.0.wrapping_sub(offset) };
+        }
+    }
+}
+
+impl Functions {
+    /// In the order of falling heat, that of the first event first.
+    fn sorted(mut self, heat: impl Fn(&Function) -> Vec<u64>) -> Self {
+        let mut order: Vec<usize> = (0..self.list.len()).collect();
+        order.sort_by_cached_key(|&at| Reverse(heat(&self.list[at])));
+        let mut numbers = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(new, &old)| numbers[old] = new);
+        self.of_place.iter_mut().flatten().for_each(|place| place.function = numbers[place.function]);
+        let mut list: Vec<Option<Function>> = self.list.into_iter().map(Some).collect();
+        self.list = order.into_iter().filter_map(|at| list[at].take()).collect();
+        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! Everything as JSON, for programs: whole functions, raw numbers.
 
-use super::annotation::{Annotation, Code, EventTotal, Line, Listing, NameSummary, SourceFile, TargetPlace};
+use super::annotation::{Annotation, Code, EventTotal, Line, Listing, NameSummary, SourceFile, TargetPlace, Version};
 use super::costs::Costs;
 use crate::error::Result;
 use crate::model::stacks::Unit;
@@ -69,15 +69,22 @@ impl Of<'_> {
         })
     }
 
+    fn version(&self, version: &Version) -> Value {
+        json!({
+            "number": version.number,
+            "category": version.category.name(),
+            "pid": version.pid.0,
+            "loaded": version.loaded.map(|time| time.0),
+            "costs": self.costs(&version.costs),
+        })
+    }
+
     fn listing(&self, listing: &Listing) -> Value {
         let mut value = json!({
             "name": text(&listing.name),
             "module": listing.module.as_deref().map(text),
-            "category": listing.category.name(),
-            "code": listing.version.0,
-            "codes": listing.version.1,
-            "pid": listing.pid.0,
-            "loaded": listing.loaded.map(|time| time.0),
+            "versions": listing.versions.iter().map(|version| self.version(version)).collect::<Vec<_>>(),
+            "all_versions": listing.all_versions,
             "costs": self.costs(&listing.costs),
         });
         let Some(object) = value.as_object_mut() else { return value };

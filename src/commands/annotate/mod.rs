@@ -4,24 +4,38 @@
 //! samples          recorded.rs     each stands at one place: so far into a piece of JIT code, or at an address of a file
 //! → functions      functions.rs    places of one piece of code, or of one symbol, with what each address cost
 //! → names          names.rs        the codes of one name: a runtime compiles a function again and again
+//! → hottest        hot.rs          which of them are listed
 //! → listings       listing.rs      bytes from the dump or the ELF file, decoded for the address they had
-//! → targets        recorded.rs     what branches lead to, in the process and at the time of the last sample
+//! → targets        lister.rs       what branches lead to, in the process and at the time of the last sample
 //! → source lines   sources.rs      the dump's entries, DWARF; text where the file is here
 //! → text, JSON     text/, json.rs
 //! ```
+//!
+//! Those who have read a recording themselves ask [`hot::hot_code`], which tells of each sample, too, where it stands
+//! (`spots.rs`).
 
 mod annotation;
 mod costs;
 mod functions;
+pub(crate) mod hot;
 mod json;
+mod lister;
 mod listing;
 mod names;
 mod options;
 mod recorded;
 mod sources;
+mod spots;
 mod text;
 
-pub use options::{AnnotateFormat, AnnotateOptions, TextOptions};
+pub use annotation::{
+    Annotation, Code, EventTotal, Line, LineTarget, Listing, NameSummary, Precision, SourceFile, SourceLine,
+    TargetPlace, Version,
+};
+pub use costs::{Cost, Costs};
+pub use hot::HotCode;
+pub use options::{AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions};
+pub use spots::{EventSpots, Spot};
 
 use crate::error::{Error, Result, Warning};
 use crate::formats::format::Read;

@@ -13,18 +13,25 @@ pub struct AnnotateOptions {
     pub input: InPath,
     /// Where to write.
     pub output: OutPath,
+    /// Which code.
+    pub code: CodeOptions,
+    /// How to read; of each stack only the innermost frame is needed, and as recorded.
+    pub recording: RecordingOptions,
+    /// How it is written.
+    pub format: AnnotateFormat,
+}
+
+/// Which code is listed, and how it is spelled.
+#[derive(Debug)]
+pub struct CodeOptions {
     /// Which functions, by name; `None`: the hottest.
     pub function: Option<Regex>,
     /// How many pieces of code at most.
     pub limit: Option<usize>,
-    /// How to read; of each stack only the innermost frame is needed, and as recorded.
-    pub recording: RecordingOptions,
     /// What is summed.
     pub weight: Weight,
     /// How instructions are spelled.
     pub syntax: Syntax,
-    /// How it is written.
-    pub format: AnnotateFormat,
 }
 
 /// How listings are written.

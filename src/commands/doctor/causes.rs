@@ -1,11 +1,11 @@
 //! What stands behind a frame without a name.
 
-use super::examined::Examined;
 use crate::error::Warnings;
 use crate::model::Pid;
 use crate::model::chains::PlaceId;
 use crate::model::process::CpuMode;
 use crate::model::stacks::FrameKind;
+use crate::pipeline::recording::Examined;
 use crate::pipeline::recording::{FrameLocation, Named};
 use crate::resolve::Location;
 use crate::resolve::dso::{DsoId, DsoKind};

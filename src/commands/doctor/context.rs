@@ -1,11 +1,11 @@
 //! What the rules are asked about: a recording with all that was counted.
 
-use super::examined::Examined;
 use super::problem::{SourceFile, Who};
 use super::tally::Tally;
 use crate::model::Pid;
 use crate::model::programs::Programs;
 use crate::model::runtimes::RuntimeSet;
+use crate::pipeline::recording::Examined;
 use crate::resolve::dso::{Dso, DsoId};
 use crate::sources::{Account, SourceState};
 use std::path::Path;

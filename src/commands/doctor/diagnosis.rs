@@ -2,13 +2,13 @@
 
 use super::causes::Cause;
 use super::context::{DoctorContext, RecordedStacks};
-use super::examined::Examined;
 use super::places;
 use super::problem::{Finding, SourceFile, Who};
 use super::rules;
 use super::tally::Tally;
 use crate::model::Pid;
 use crate::model::programs::Programs;
+use crate::pipeline::recording::Examined;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::Account;
 use linux_perf_event_reader::constants as abi;

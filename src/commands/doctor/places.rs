@@ -1,13 +1,13 @@
 //! What each place of a recording is for the rules.
 
 use super::causes::{Cause, Examiner, Status};
-use super::examined::Examined;
 use crate::model::chains::PlaceId;
 use crate::model::code::OriginId;
 use crate::model::process::CpuMode;
 use crate::model::runtimes::{RUNTIMES, RuntimeSet, tier};
 use crate::model::stacks::FrameKind;
 use crate::model::tier::Tier;
+use crate::pipeline::recording::Examined;
 use crate::pipeline::recording::FrameLocation;
 use crate::resolve::Location;
 use crate::resolve::dso::{DsoId, DsoKind};

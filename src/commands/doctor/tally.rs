@@ -1,9 +1,9 @@
 //! What is counted while the samples are gone through once.
 
 use super::causes::{Cause, Status};
-use super::examined::Examined;
 use super::places::{Owner, PlaceFacts, Runs};
 use crate::model::{Nanos, Pid};
+use crate::pipeline::recording::Examined;
 use crate::pipeline::recording::StackEnd;
 use std::collections::{BTreeMap, BTreeSet};
 

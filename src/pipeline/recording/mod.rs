@@ -15,6 +15,7 @@
 mod about;
 mod branches;
 mod counted;
+mod examined;
 mod frame_counts;
 mod locator;
 pub(crate) mod memory;
@@ -27,6 +28,7 @@ pub(crate) mod streams;
 pub(crate) mod survey;
 mod text;
 
+pub(crate) use examined::Examined;
 pub(crate) use locator::FrameLocation;
 pub(crate) use memory::Memory;
 pub(crate) use named::Named;
@@ -41,7 +43,7 @@ pub(crate) use text::write_text;
 use super::job::{Job, Outcome};
 use super::open::Input;
 use super::sink::Sink;
-use crate::error::Result;
+use crate::error::{Result, Warnings};
 use crate::formats::perf_data::Recording;
 use crate::model::stacks::Keep;
 use profile::Tables;
@@ -85,12 +87,15 @@ pub(crate) fn load(
     Ok(Loaded { recording: streams.recording, samples, named, machine })
 }
 
+/// Asks for more than stacks, once for each recording, before its rows go on.
+pub(crate) type Ask<'a> = dyn FnMut(&Examined<'_>, &Job, &mut Warnings) + 'a;
+
 /// Reads and names what the options ask for, and pushes the rows into a sink.
 pub(super) fn push(
     input: &Input,
     path: &Path,
     options: &RecordingOptions,
-    sink: &mut dyn Sink,
+    (sink, ask): (&mut dyn Sink, &mut Ask<'_>),
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
@@ -103,6 +108,7 @@ pub(super) fn push(
     let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
     let samples = resolution.samples(keep, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
+    ask(&Examined { resolution: &resolution, samples: &samples, named: &named }, job, warnings);
     let counts = frame_counts::count(&samples, &named);
     let mut tables = Tables::new(survey.recording, &samples, &named, sink.keep());
     tables.profile.check()?;

@@ -36,6 +36,8 @@ pub(crate) struct SampleRow {
     pub(crate) count: u64,
     /// Its stack.
     pub(crate) chain: Option<ChainId>,
+    /// Where the innermost frame stood, in the process; 0 without one; of sums, the first.
+    pub(crate) ip: Addr,
     /// The processor.
     pub(crate) cpu: Option<u32>,
     /// Its branches, where they are kept: from and to in [`Samples::branches`].
@@ -302,10 +304,11 @@ impl<'a> Reading<'a> {
         }
         let pid = pid.unwrap_or(Pid(-1));
         let (chain, end) = self.chain(sample, pid);
+        let ip = self.frames.first().map_or(Addr(0), |(_, frame)| frame.raw());
         let branches = self.branches(sample, pid);
         let row = |&(event, period): &Member| {
             let (time, cpu) = (sample.time, sample.cpu);
-            SampleRow { event, track, time, period, count: 1, chain, cpu, branches, end }
+            SampleRow { event, track, time, period, count: 1, chain, ip, cpu, branches, end }
         };
         self.samples.sampled = about::joined(self.samples.sampled, sample.time.map(TimeExtent::at));
         let before = self.samples.rows.len();

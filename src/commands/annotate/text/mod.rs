@@ -6,7 +6,7 @@ mod sheet;
 mod summary;
 mod table;
 
-use super::annotation::{Annotation, Code, Listing};
+use super::annotation::{Annotation, Code, Listing, Version};
 use super::options::TextOptions;
 use crate::error::Result;
 use crate::model::printable::printable;
@@ -38,16 +38,17 @@ impl Sheet<'_> {
     /// Version, tier, process, place, time and share.
     fn about(&self, listing: &Listing) -> String {
         let mut parts = Vec::new();
-        if listing.version.1 > 1 {
-            parts.push(format!("code {} of {}", listing.version.0, listing.version.1));
+        let Version { number, category, pid, loaded, .. } = *listing.hottest();
+        if listing.all_versions > 1 {
+            parts.push(format!("code {number} of {}", listing.all_versions));
         }
-        parts.push(listing.category.name().to_owned());
+        parts.push(category.name().to_owned());
         parts.extend(listing.module.as_ref().map(|module| printable(module).into_owned()));
-        parts.push(format!("pid {}", listing.pid));
+        parts.push(format!("pid {pid}"));
         if let Code::Listed { addr, bytes, .. } = &listing.code {
             parts.push(format!("{addr:#x}, {} bytes", grouped(bytes.len() as u64)));
         }
-        if let (Some(loaded), Some(first)) = (listing.loaded, self.annotation.first) {
+        if let (Some(loaded), Some(first)) = (loaded, self.annotation.first) {
             let after = loaded.0 as f64 - first.0 as f64;
             let side = if after < 0.0 { "before" } else { "after" };
             parts.push(format!("written {:.3} s {side} the first sample", after.abs() / 1e9));

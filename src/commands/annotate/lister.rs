@@ -1,0 +1,153 @@
+//! Functions → listings: finds their bytes, decodes them, and asks what their branches lead to.
+
+use super::annotation::{Code, Line, Listing, TargetPlace, Version};
+use super::functions::{CodePlace, Function, Places};
+use super::listing;
+use super::names::Names;
+use super::sources::Sources;
+use crate::error::{Warning, Warnings};
+use crate::model::chains::PlaceId;
+use crate::model::{Addr, Nanos};
+use crate::pipeline::Job;
+use crate::pipeline::recording::Resolution;
+use crate::resolve::code_map::CodeId;
+use crate::resolve::disasm::{Disassembler, Syntax, TargetKind};
+use crate::resolve::symbols::SymbolOptions;
+use rustc_hash::FxHashMap;
+
+/// When each piece of code was loaded first.
+fn loads(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
+    let mut loads = FxHashMap::default();
+    for segment in resolution.sources.map.segments().iter().filter(|segment| segment.from.0 > 0) {
+        let first = loads.entry(segment.code).or_insert(segment.from);
+        *first = segment.from.min(*first);
+    }
+    loads
+}
+
+/// Makes listings of functions.
+pub(super) struct Lister<'a> {
+    resolution: &'a Resolution<'a>,
+    syntax: Syntax,
+    symbols: &'a SymbolOptions,
+    names: &'a Names,
+    loads: FxHashMap<CodeId, Nanos>,
+}
+
+impl<'a> Lister<'a> {
+    pub(super) fn new(
+        resolution: &'a Resolution<'a>,
+        syntax: Syntax,
+        symbols: &'a SymbolOptions,
+        names: &'a Names,
+    ) -> Self {
+        Self { resolution, syntax, symbols, names, loads: loads(resolution) }
+    }
+
+    /// The listings of these functions, in their order.
+    pub(super) fn listings(
+        &self,
+        picked: &[usize],
+        functions: &[Function],
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> Vec<Listing> {
+        let mut disassembler = Disassembler::new(self.resolution.machine(), self.syntax);
+        if !disassembler.is_known() {
+            let machine = self.resolution.machine();
+            warnings.push(Warning::new(format!(
+                "code of this machine (e_machine {machine}) is told in bytes: only x86 is decoded"
+            )));
+        }
+        let listing = |&at: &usize| self.listing(at, &functions[at], &mut disassembler);
+        let mut listings: Vec<Listing> = picked.iter().map(listing).collect();
+        self.name_targets(picked, functions, &mut listings, job, warnings);
+        let mut sources = Sources::new(self.resolution, self.symbols);
+        for (&at, listing) in picked.iter().zip(&mut listings) {
+            sources.add_to(listing, &functions[at], job, warnings);
+        }
+        listings
+    }
+
+    fn listing(&self, at: usize, function: &Function, disassembler: &mut Disassembler) -> Listing {
+        let loaded = match function.place {
+            CodePlace::Jit(code) => self.loads.get(&code).copied(),
+            _ => None,
+        };
+        let (number, all_versions) = self.names.version(at);
+        let Function { category, ref costs, last, .. } = *function;
+        let version = Version { number, category, pid: last.pid, loaded, costs: costs.clone() };
+        Listing {
+            name: function.name.clone(),
+            module: function.module.clone(),
+            versions: vec![version],
+            all_versions,
+            costs: costs.clone(),
+            code: self.code(function, disassembler),
+        }
+    }
+
+    fn code(&self, function: &Function, disassembler: &mut Disassembler) -> Code {
+        let (bytes, addr) = match &function.place {
+            CodePlace::Jit(code) => (self.resolution.sources.map.code(*code).bytes, function.last.base),
+            CodePlace::File(dso, extent) => {
+                let image = self.resolution.images.get(*dso);
+                (image.and_then(|image| image.loaded(extent.clone())), extent.start)
+            }
+            CodePlace::Unknown(why) => return Code::Missing((*why).to_owned()),
+        };
+        let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
+            return Code::Missing("the function has no bytes".to_owned());
+        };
+        let lines = listing::lines(disassembler, bytes, addr, &function.at);
+        Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
+    }
+
+    /// Asks what is at addresses outside of the functions that name them, in the process and at the time of the
+    /// function's last sample.
+    fn name_targets(
+        &self,
+        picked: &[usize],
+        functions: &[Function],
+        listings: &mut [Listing],
+        job: &Job,
+        warnings: &mut Warnings,
+    ) {
+        let mut places = Places::default();
+        let mut wanted: Vec<PlaceId> = Vec::new();
+        each_unknown_target(picked, functions, listings, |function, shift, target_addr, _| {
+            let addr = Addr(target_addr.wrapping_add(shift));
+            wanted.push(self.resolution.place_at(&mut places, (function.last.pid, addr), function.last.time));
+        });
+        let named = self.resolution.name(&places, job, warnings);
+        let mut wanted = wanted.into_iter();
+        each_unknown_target(picked, functions, listings, |_, _, _, place| {
+            let Some(at) = wanted.next() else { return };
+            named.each(at, |frame| {
+                if let Some(name) = frame.name {
+                    *place = TargetPlace::Function(name.to_vec(), frame.offset);
+                }
+            });
+        });
+    }
+}
+
+/// Shows each address that leads out of its function: what it is added to at run time, itself, and what is there.
+fn each_unknown_target(
+    picked: &[usize],
+    functions: &[Function],
+    listings: &mut [Listing],
+    mut each: impl FnMut(&Function, u64, u64, &mut TargetPlace),
+) {
+    for (&at, listing) in picked.iter().zip(listings) {
+        let Code::Listed { addr, lines, .. } = &mut listing.code else { continue };
+        let shift = functions[at].last.base.wrapping_sub(*addr);
+        for target in lines.iter_mut().filter_map(|line: &mut Line| line.target.as_mut()) {
+            // A number need not be an address.
+            let shift = if target.kind == TargetKind::Immediate { 0 } else { shift };
+            if !matches!(target.place, TargetPlace::Inside(_)) {
+                each(&functions[at], shift, target.addr, &mut target.place);
+            }
+        }
+    }
+}
