@@ -1,0 +1,301 @@
+//! A page: opened from disk, looked at, and used by mouse and keyboard as a person would.
+
+use super::DEADLINE;
+use super::connection::Connection;
+use super::program::Program;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The window's size unless a test says otherwise.
+pub(crate) const WINDOW: (u32, u32) = (1400, 900);
+
+/// Keys of the keyboard that are held while another is pressed, as the protocol numbers them.
+pub(crate) const CONTROL: u32 = 2;
+/// The same, for the shift key.
+pub(crate) const SHIFT: u32 = 8;
+
+/// A page in a browser of its own.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) connection: Connection,
+    /// The keys that are held while the mouse is used.
+    pub(crate) held: u32,
+    _program: Program,
+}
+
+impl Page {
+    /// Opens a file and waits until it is loaded.
+    pub(crate) fn open(file: &Path) -> Self {
+        let mut page = Self::blank();
+        page.go_to(&format!("file://{}", file.canonicalize().unwrap().display()));
+        page
+    }
+
+    /// A page with nothing in it yet.
+    pub(crate) fn blank() -> Self {
+        let mut program = Program::start();
+        let (port, path) = program.socket();
+        let mut connection = Connection::open(port, &path);
+        let target = connection.call("Target.createTarget", json!({ "url": "about:blank" }));
+        let attach = json!({ "targetId": target["targetId"], "flatten": true });
+        let session = connection.call("Target.attachToTarget", attach);
+        connection.attach(session["sessionId"].as_str().unwrap());
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            connection.call(&format!("{domain}.enable"), json!({}));
+        }
+        let offline = json!({ "offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1 });
+        connection.call("Network.emulateNetworkConditions", offline);
+        let mut page = Self { connection, held: 0, _program: program };
+        page.resize(WINDOW);
+        page
+    }
+
+    /// Gives the window another size.
+    pub(crate) fn resize(&mut self, (width, height): (u32, u32)) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.connection.call("Emulation.setDeviceMetricsOverride", size);
+    }
+
+    /// Opens an address and waits until it is loaded.
+    pub(crate) fn go_to(&mut self, url: &str) {
+        self.connection.forget("Page.loadEventFired");
+        let answer = self.connection.call("Page.navigate", json!({ "url": url }));
+        assert!(answer.get("errorText").is_none(), "{url}: {answer}");
+        self.connection.wait_for("Page.loadEventFired");
+    }
+
+    /// Loads the page anew, as the browser's own button does.
+    pub(crate) fn reload(&mut self) {
+        self.connection.forget("Page.loadEventFired");
+        self.connection.call("Page.reload", json!({}));
+        self.connection.wait_for("Page.loadEventFired");
+    }
+
+    /// Dark or light, as the user's system says.
+    pub(crate) fn prefer(&mut self, scheme: &str) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.connection.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// The value of an expression of JavaScript; of a promise, what it comes to.
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
+        let question = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
+        let mut answer = self.connection.call("Runtime.evaluate", question);
+        assert!(answer.get("exceptionDetails").is_none(), "{expression}: {}", answer["exceptionDetails"]);
+        answer["result"]["value"].take()
+    }
+
+    /// The value of an expression that is a text.
+    pub(crate) fn text(&mut self, expression: &str) -> String {
+        let value = self.evaluate(expression);
+        value.as_str().unwrap_or_else(|| panic!("{expression} is {value}")).to_owned()
+    }
+
+    /// Waits until an expression is true.
+    pub(crate) fn wait_until(&mut self, expression: &str) {
+        let started = Instant::now();
+        while self.evaluate(&format!("!!({expression})")) != true {
+            assert!(started.elapsed() < DEADLINE, "not within {DEADLINE:?}: {expression}");
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until the page has drawn what it was told to.
+    pub(crate) fn settle(&mut self) {
+        self.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(0))))");
+    }
+
+    /// Moves the mouse.
+    pub(crate) fn point_at(&mut self, (x, y): (f64, f64)) {
+        self.mouse("mouseMoved", (x, y), json!({}));
+        self.settle();
+    }
+
+    /// Clicks with the main button.
+    pub(crate) fn click(&mut self, place: (f64, f64)) {
+        self.click_times(place, 1);
+    }
+
+    /// Clicks twice.
+    pub(crate) fn double_click(&mut self, place: (f64, f64)) {
+        self.click_times(place, 1);
+        self.click_times(place, 2);
+    }
+
+    fn click_times(&mut self, place: (f64, f64), count: u32) {
+        let button = json!({ "button": "left", "clickCount": count });
+        self.mouse("mouseMoved", place, json!({}));
+        self.mouse("mousePressed", place, button.clone());
+        self.mouse("mouseReleased", place, button);
+        self.settle();
+    }
+
+    /// Drags with the main button held.
+    pub(crate) fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
+        let button = json!({ "button": "left", "buttons": 1, "clickCount": 1 });
+        self.mouse("mouseMoved", from, json!({}));
+        self.mouse("mousePressed", from, button.clone());
+        for step in 1..=4 {
+            let part = f64::from(step) / 4.0;
+            let place = (from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);
+            self.mouse("mouseMoved", place, json!({ "button": "left", "buttons": 1 }));
+        }
+        self.mouse("mouseReleased", to, button);
+        self.settle();
+    }
+
+    /// Turns the wheel; down is positive.
+    pub(crate) fn wheel(&mut self, place: (f64, f64), down: f64) {
+        self.mouse("mouseWheel", place, json!({ "deltaX": 0, "deltaY": down }));
+        self.settle();
+    }
+
+    fn mouse(&mut self, sort: &str, (x, y): (f64, f64), more: Value) {
+        let mut event = json!({ "type": sort, "x": x, "y": y, "modifiers": self.held });
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.connection.call("Input.dispatchMouseEvent", event);
+    }
+
+    /// Clicks in the middle of the first element of a selector.
+    pub(crate) fn click_on(&mut self, selector: &str) {
+        let middle = self.middle_of(selector);
+        self.click(middle);
+    }
+
+    /// The middle of the first element of a selector, which is scrolled into view.
+    pub(crate) fn middle_of(&mut self, selector: &str) -> (f64, f64) {
+        let [left, top, width, height] = self.edges_of(selector);
+        (left + width / 2.0, top + height / 2.0)
+    }
+
+    /// Left, top, width and height of the first element of a selector, which is scrolled into view.
+    pub(crate) fn edges_of(&mut self, selector: &str) -> [f64; 4] {
+        let find = format!("document.querySelector({})", json!(selector));
+        assert_eq!(self.evaluate(&format!("!!{find}")), true, "no {selector}");
+        let edges = self.evaluate(&format!(
+            "{{ const element = {find}; element.scrollIntoView({{ block: 'nearest', behavior: 'instant' }}); \
+             const edge = element.getBoundingClientRect(); [edge.left, edge.top, edge.width, edge.height] }}"
+        ));
+        [0, 1, 2, 3].map(|at| edges[at].as_f64().unwrap())
+    }
+
+    /// Types a text into what has the focus.
+    pub(crate) fn type_text(&mut self, text: &str) {
+        self.connection.call("Input.insertText", json!({ "text": text }));
+        self.settle();
+    }
+
+    /// Presses a key: a letter, a sign, or the name that browsers give it.
+    pub(crate) fn press(&mut self, key: &str) {
+        self.press_with(0, key);
+    }
+
+    /// Presses a key while others are held.
+    pub(crate) fn press_with(&mut self, held: u32, key: &str) {
+        let number = number_of(key);
+        let mut event = json!({ "key": key, "windowsVirtualKeyCode": number, "modifiers": held, "type": "keyDown" });
+        if let Some(text) = text_of(key).filter(|_| held & !SHIFT == 0) {
+            event["text"] = text.into();
+        }
+        self.connection.call("Input.dispatchKeyEvent", event);
+        let up = json!({ "key": key, "windowsVirtualKeyCode": number, "modifiers": held, "type": "keyUp" });
+        self.connection.call("Input.dispatchKeyEvent", up);
+        self.settle();
+    }
+
+    /// Red, green and blue of what a canvas shows at a point of the window. The canvas is copied: one that is read itself
+    /// is slower from then on, which Chromium complains of.
+    pub(crate) fn color_in(&mut self, canvas: &str, (x, y): (f64, f64)) -> [u64; 3] {
+        let pixel = self.evaluate(&format!(
+            "{{ const canvas = document.querySelector({}), edge = canvas.getBoundingClientRect(); \
+             const scale = canvas.width / edge.width; \
+             const pen = new OffscreenCanvas(1, 1).getContext('2d', {{ willReadFrequently: true }}); \
+             pen.drawImage(canvas, -Math.floor(({x} - edge.left) * scale), -Math.floor(({y} - edge.top) * scale)); \
+             Array.from(pen.getImageData(0, 0, 1, 1).data) }}",
+            json!(canvas)
+        ));
+        [0, 1, 2].map(|at| pixel[at].as_u64().unwrap())
+    }
+
+    /// How many colours a canvas shows.
+    pub(crate) fn colors_of(&mut self, canvas: &str) -> u64 {
+        let count = self.evaluate(&format!(
+            "{{ const canvas = document.querySelector({}), {{ width, height }} = canvas; \
+             const pen = new OffscreenCanvas(width, height).getContext('2d', {{ willReadFrequently: true }}); \
+             pen.drawImage(canvas, 0, 0); \
+             new Set(new Uint32Array(pen.getImageData(0, 0, width, height).data.buffer)).size }}",
+            json!(canvas)
+        ));
+        count.as_u64().unwrap()
+    }
+
+    /// Writes what is to be seen as a PNG.
+    pub(crate) fn picture(&mut self, file: &Path) {
+        let answer = self.connection.call("Page.captureScreenshot", json!({ "format": "png" }));
+        let bytes = data_encoding::BASE64.decode(answer["data"].as_str().unwrap().as_bytes()).unwrap();
+        std::fs::write(file, bytes).unwrap();
+    }
+
+    /// What the page wrote to the console, threw, or asked of a network since this was last asked.
+    pub(crate) fn complaints(&mut self) -> Vec<String> {
+        self.evaluate("0");
+        let events = std::mem::take(&mut self.connection.events);
+        events.iter().filter_map(|(name, told)| complaint(name, told)).collect()
+    }
+}
+
+/// A page that complained fails the test that opened it.
+impl Drop for Page {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let complaints = self.complaints();
+            assert!(complaints.is_empty(), "the page complained: {complaints:#?}");
+        }
+    }
+}
+
+fn complaint(name: &str, told: &Value) -> Option<String> {
+    match name {
+        "Runtime.consoleAPICalled" => Some(format!("console.{}: {}", told["type"], told["args"])),
+        "Runtime.exceptionThrown" => Some(format!("exception: {}", told["exceptionDetails"])),
+        "Log.entryAdded" => Some(format!("log: {}", told["entry"])),
+        "Page.javascriptDialogOpening" => Some(format!("dialog: {}", told["message"])),
+        "Network.requestWillBeSent" => {
+            let url = told["request"]["url"].as_str().unwrap();
+            let is_local = ["file:", "data:", "blob:"].iter().any(|scheme| url.starts_with(scheme));
+            (!is_local).then(|| format!("request: {url}"))
+        }
+        _ => None,
+    }
+}
+
+/// The number that browsers know a key by.
+fn number_of(key: &str) -> u32 {
+    match key {
+        "Backspace" => 8,
+        "Tab" => 9,
+        "Enter" => 13,
+        "Escape" => 27,
+        "PageUp" => 33,
+        "PageDown" => 34,
+        "End" => 35,
+        "Home" => 36,
+        "ArrowLeft" => 37,
+        "ArrowUp" => 38,
+        "ArrowRight" => 39,
+        "ArrowDown" => 40,
+        "Delete" => 46,
+        "/" => 191,
+        _ => key.chars().next().map_or(0, |letter| letter.to_ascii_uppercase().into()),
+    }
+}
+
+/// What a key types.
+fn text_of(key: &str) -> Option<&str> {
+    match key {
+        "Enter" => Some("\r"),
+        _ => (key.chars().count() == 1).then_some(key),
+    }
+}
