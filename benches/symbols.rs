@@ -34,6 +34,7 @@ fn processes() -> (Processes, Vec<u64>) {
         pgoff: 0,
         path: path.into(),
         build_id: None,
+        file: None,
         executable: true,
         cpumode: CpuMode::User,
         offset: 0,

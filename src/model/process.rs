@@ -92,6 +92,8 @@ pub struct Marker {
     pub time: Nanos,
     /// Where it was mapped.
     pub addr: Addr,
+    /// The file itself, if the recording tells.
+    pub file: Option<FileId>,
     /// The offset in the recording of the record that says so.
     pub offset: u64,
 }
@@ -141,6 +143,8 @@ pub struct Mapping {
     pub path: Vec<u8>,
     /// The file's build ID, if the record or the recording's BUILD_ID feature has one.
     pub build_id: Option<BuildId>,
+    /// The file itself, if the record tells.
+    pub file: Option<FileId>,
     /// Whether it is executable code (no PERF_RECORD_MISC_MMAP_DATA, and PROT_EXEC where recorded).
     pub executable: bool,
     /// Privilege of the code in it: the record's `misc & PERF_RECORD_MISC_CPUMODE_MASK`.
@@ -154,6 +158,17 @@ impl Mapping {
     pub fn backing(&self) -> Backing<'_> {
         Backing::of(&self.path)
     }
+}
+
+/// A file, whatever it is called: device and inode, as MMAP2 records and `/proc/PID/maps` have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// `maj` of the device.
+    pub major: u32,
+    /// `min` of the device.
+    pub minor: u32,
+    /// `ino`
+    pub inode: u64,
 }
 
 /// A GNU build ID: at most 20 bytes are kept by perf.

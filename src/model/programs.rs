@@ -63,6 +63,7 @@ mod tests {
             pgoff: 0,
             path: path.into(),
             build_id: None,
+            file: None,
             executable: true,
             cpumode: CpuMode::User,
             offset: 0,

@@ -332,6 +332,7 @@ mod tests {
             pgoff: 0x1000,
             path: path.into(),
             build_id: None,
+            file: None,
             executable: true,
             cpumode: CpuMode::User,
             offset: 0,

@@ -35,6 +35,61 @@ pub struct KernelSymbols {
     symbols: Vec<(u64, u32)>,
     /// To add to a recorded address to get the list's.
     shift: u64,
+    /// Whether the list has the reference symbol where the recording has it: addresses differ from boot to boot.
+    at_reference: bool,
+}
+
+/// The kernel that runs here.
+struct RunningKernel {
+    build_id: Option<BuildId>,
+    /// As `uname -r` says it.
+    release: Option<Vec<u8>>,
+    /// Its list.
+    kallsyms: PathBuf,
+}
+
+impl RunningKernel {
+    fn of_this_machine() -> Self {
+        let release = std::fs::read("/proc/sys/kernel/osrelease").ok();
+        Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
+    }
+
+    /// Whether it is the recorded one: by build ID, else by release. `None` if the recording has neither: its recorder
+    /// was killed, or has not ended yet.
+    fn is_recorded(&self, build_id: Option<BuildId>, options: &KernelOptions) -> Option<bool> {
+        match (build_id, self.build_id, &options.os_release, &self.release) {
+            (Some(recorded), Some(own), ..) => Some(files::hex(recorded) == files::hex(own)),
+            (.., Some(recorded), Some(own)) => Some(own.trim_ascii_end() == recorded.trim_ascii_end()),
+            (None, _, None, _) => None,
+            _ => Some(false),
+        }
+    }
+
+    /// Whether a list that stands for another kernel is this one's: perf inject puts that into its cache under the
+    /// build ID of whatever kernel was recorded.
+    fn has_list(&self, list: &[u8]) -> bool {
+        std::fs::read(&self.kallsyms).is_ok_and(|own| is_same_kernel(list, &own))
+    }
+}
+
+/// Whether two lists are of one kernel, wherever each boot has put it: the same functions at the same distances.
+fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
+    /// More than enough to tell two kernels apart, even of one source.
+    const MOST: usize = 20_000;
+    let core = |text: &[u8]| -> Vec<(u64, Vec<u8>)> {
+        let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.ends_with(b"]"));
+        let symbols = lines.filter_map(|line| fields(line).map(|(addr, _, at)| (addr, name(&line[at..]).to_vec())));
+        let symbols = symbols.filter(|(addr, _)| addr >> 63 == 1);
+        symbols.take(MOST).collect()
+    };
+    let (one, other) = (core(one), core(other));
+    let from = |list: &[(u64, Vec<u8>)]| list.first().map_or(0, |(addr, _)| *addr);
+    let (from_one, from_other) = (from(&one), from(&other));
+    let same = |at: usize| {
+        let ((addr, name), (there, called)) = (&one[at], &other[at]);
+        addr.wrapping_sub(from_one) == there.wrapping_sub(from_other) && name == called
+    };
+    !one.is_empty() && one.len() == other.len() && (0..one.len()).all(same)
 }
 
 /// A kernel function.
@@ -45,6 +100,10 @@ pub struct KernelSymbol<'a> {
     /// How far the address is into it.
     pub offset: u64,
 }
+
+/// What is said of a cached list that is not the recorded kernel's.
+const OWN_LIST: &str =
+    "is the list of the kernel that runs here, not of the recorded one (perf inject puts it there): not used";
 
 /// A function is not longer than this: an address further from the last symbol before it is in none (a gap between
 /// modules). The kernel's longest function has about 100 KiB.
@@ -59,24 +118,52 @@ impl KernelSymbols {
         search: &SearchOptions,
         warnings: &mut Warnings,
     ) -> Self {
+        Self::find_beside(&RunningKernel::of_this_machine(), dsos, reference, options, search, warnings)
+    }
+
+    fn find_beside(
+        running: &RunningKernel,
+        dsos: &Dsos,
+        reference: Option<&KernelReference>,
+        options: &KernelOptions,
+        search: &SearchOptions,
+        warnings: &mut Warnings,
+    ) -> Self {
         let kernel = dsos.iter().map(|(_, dso)| dso).find(|dso| dso.kind == DsoKind::Kernel);
-        let given = options.kallsyms.iter().chain(&options.recorded).map(PathBuf::clone);
         let build_id = kernel.and_then(|dso: &Dso| dso.build_id);
-        let cached = build_id.and_then(|id| cached(search, id));
-        let running = is_running(build_id, options).then(|| PathBuf::from("/proc/kallsyms"));
-        for path in given.chain(cached).chain(running) {
+        let is_running = running.is_recorded(build_id, options);
+        let given = options.kallsyms.iter().chain(&options.recorded).map(PathBuf::clone);
+        let cached = build_id.and_then(|id| cached(search, id)).filter(|path| path.exists());
+        let cached = cached.filter(|path| {
+            let foreign = is_running == Some(false) && std::fs::read(path).is_ok_and(|list| running.has_list(&list));
+            if foreign {
+                warnings.push(Warning::new(OWN_LIST).in_file(path, None));
+            }
+            !foreign
+        });
+        let own = (is_running != Some(false)).then(|| running.kallsyms.clone());
+        for path in given.chain(cached).chain(own) {
             if !path.exists() && options.kallsyms.as_ref() != Some(&path) {
                 continue;
             }
             match Self::read(&path, reference) {
+                // Nothing else says that it is this kernel.
+                Ok(symbols) if path == running.kallsyms && is_running.is_none() && !symbols.at_reference => {}
                 Ok(symbols) => return symbols,
                 Err(error) => warnings.push(error.into_warning()),
             }
         }
-        warnings.push(Warning::new(
-            "no symbols of the recorded kernel: this is another one. Its functions stay without names; give its list \
-             with --kallsyms FILE (a copy of /proc/kallsyms, read as root)",
-        ));
+        let which = match is_running {
+            None => {
+                "the recording does not say which it is (its recorder was killed, or has not ended), and the running one is \
+                 not where the recorded one was"
+            }
+            Some(_) => "this is another one",
+        };
+        warnings.push(Warning::new(format!(
+            "no symbols of the recorded kernel: {which}. Its functions stay without names; give its list with --kallsyms \
+             FILE (a copy of /proc/kallsyms, read as root)"
+        )));
         Self::default()
     }
 
@@ -115,7 +202,8 @@ impl KernelSymbols {
             (Some(reference), Some(here)) => here.wrapping_sub(reference.addr.0),
             _ => 0,
         };
-        Ok(Self { text: Some(text), symbols, shift })
+        let at_reference = reference.is_some_and(|reference| reference_addr == Some(reference.addr.0));
+        Ok(Self { text: Some(text), symbols, shift, at_reference })
     }
 
     /// The function at an address of the recording.
@@ -160,18 +248,6 @@ fn name(text: &[u8]) -> &[u8] {
 fn cached(search: &SearchOptions, id: BuildId) -> Option<PathBuf> {
     let cache = search.cache.as_ref()?;
     Some(cache.join("[kernel.kallsyms]").join(files::hex(id)).join("kallsyms"))
-}
-
-/// Whether the running kernel is the recorded one: by build ID, else by release.
-fn is_running(build_id: Option<BuildId>, options: &KernelOptions) -> bool {
-    if let (Some(recorded), Some(own)) = (build_id, running_build_id()) {
-        return files::hex(recorded) == files::hex(own);
-    }
-    let release = std::fs::read("/proc/sys/kernel/osrelease").ok();
-    match (&options.os_release, release) {
-        (Some(recorded), Some(own)) => own.trim_ascii_end() == recorded.trim_ascii_end(),
-        _ => false,
-    }
 }
 
 /// The build ID of the kernel that runs here.
@@ -229,6 +305,62 @@ mod tests {
     fn a_list_without_addresses_is_refused() {
         let error = parse("0000000000000000 T _text\n", None).unwrap_err().to_string();
         assert!(error.contains("kptr_restrict"), "{error}");
+    }
+
+    /// A kernel of that address was recorded, with this build ID (or none) and release (or none); what is found for it
+    /// beside a running one that has `LIST`, and a cached list.
+    fn found(recorded: (Option<u8>, Option<&str>, u64), cached: Option<&str>) -> (Option<String>, Vec<String>) {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("running");
+        std::fs::write(&list, LIST).unwrap();
+        let running =
+            RunningKernel { build_id: BuildId::new(&[1; 20]), release: Some(b"6.1\n".into()), kallsyms: list };
+        let (id, release, addr) = recorded;
+        let build_id = id.and_then(|id| BuildId::new(&[id; 20]));
+        let cache = dir.path().join("cache");
+        if let (Some(text), Some(id)) = (cached, build_id) {
+            let place = cache.join("[kernel.kallsyms]").join(files::hex(id));
+            std::fs::create_dir_all(&place).unwrap();
+            std::fs::write(place.join("kallsyms"), text).unwrap();
+        }
+        let mut dsos = Dsos::default();
+        dsos.intern(Dso { path: b"[kernel.kallsyms]_text".into(), build_id, kind: DsoKind::Kernel });
+        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(addr) };
+        let options = KernelOptions { os_release: release.map(Into::into), ..KernelOptions::default() };
+        let search = SearchOptions { cache: Some(cache), ..SearchOptions::default() };
+        let mut warnings = Warnings::new();
+        let symbols = KernelSymbols::find_beside(&running, &dsos, Some(&reference), &options, &search, &mut warnings);
+        let said = warnings.iter().map(ToString::to_string).collect();
+        (name(&symbols, addr + 0x104).map(|(name, _)| name), said)
+    }
+
+    const TEXT: u64 = 0xffff_ffff_8100_0000;
+
+    #[test]
+    fn a_recording_that_names_no_kernel_is_of_the_one_that_is_where_it_was() {
+        // Nobody wrote features: the recorder was killed.
+        assert_eq!(found((None, None, TEXT), None), (Some("do_one".into()), vec![]));
+        let (name, said) = found((None, None, TEXT + 0x20_0000), None);
+        assert!(name.is_none() && said.len() == 1 && said[0].contains("does not say which it is"), "{said:?}");
+        // One that does name it is believed, wherever it was.
+        assert_eq!(found((Some(1), None, TEXT + 0x20_0000), None), (Some("do_one".into()), vec![]));
+        assert_eq!(found((None, Some("6.1"), TEXT), None), (Some("do_one".into()), vec![]));
+        let (name, said) = found((Some(2), Some("6.1"), TEXT), None);
+        assert!(name.is_none() && said.len() == 1 && said[0].contains("this is another one"), "{said:?}");
+    }
+
+    #[test]
+    fn a_cached_list_that_is_this_machines_is_not_another_kernels() {
+        let of_other = "ffffffff81000000 T _text\nffffffff81000100 t their_one\n";
+        assert_eq!(found((Some(2), None, TEXT), Some(of_other)), (Some("their_one".into()), vec![]));
+        // Of an earlier boot, with other modules.
+        let of_this = LIST.replace("ffffffff81", "ffffffff92").replace("ext4", "xfs");
+        for list in [LIST, &of_this] {
+            let (name, said) = found((Some(2), None, TEXT), Some(list));
+            assert_eq!(name, None);
+            assert!(said.len() == 2 && said[0].contains("not of the recorded one"), "{said:?}");
+        }
+        assert_eq!(found((Some(1), None, TEXT), Some(LIST)), (Some("do_one".into()), vec![]));
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub struct Account {
     pub pid: Pid,
     /// Whether it could be used, and why not.
     pub state: SourceState,
+    /// What people should know of it without asking, as one line: that it was used though neither its number nor the
+    /// user says whose it is, or that it was not matched to any process.
+    pub remark: Option<String>,
 }
 
 /// Whether a source could be used.
@@ -51,6 +54,8 @@ pub enum SourceState {
     },
     /// It is there, but not used, for this reason.
     Refused(String),
+    /// It may be this process's by what it holds, but that is not sure, for this reason: the user has to say so.
+    Offered(String),
 }
 
 /// How a dump's times became the recording's.
@@ -96,7 +101,7 @@ impl fmt::Display for SourceState {
                 let places: Vec<_> = looked_at.iter().map(|place| place.display().to_string()).collect();
                 write!(f, "not found; looked for at {}", places.join(", "))
             }
-            Self::Refused(why) => write!(f, "not used: {why}"),
+            Self::Refused(why) | Self::Offered(why) => write!(f, "not used: {why}"),
         }
     }
 }

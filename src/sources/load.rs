@@ -14,7 +14,7 @@ use crate::formats::jitdump::{Body, DebugInfo, JitDump, decode_lines};
 use crate::formats::perf_map;
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
 use crate::model::process::Processes;
-use crate::model::{Addr, Pid, Tid};
+use crate::model::{Addr, Nanos, Pid, Tid};
 use crate::parallel::Pool;
 use crate::resolve::code_map::{CodeList, CodeMap};
 use indexes::Indexes;
@@ -39,6 +39,13 @@ struct ReadSource<'data> {
     warnings: Warnings,
 }
 
+impl Loaded<'_> {
+    /// What people should know of where names come from, a line each.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        self.accounts.iter().filter_map(|account| account.remark.clone())
+    }
+}
+
 impl Found {
     /// Reads all sources, in parallel, and builds the code map.
     pub fn load(&self, processes: &Processes, pool: &Pool, warnings: &mut Warnings) -> Loaded<'_> {
@@ -53,9 +60,12 @@ impl Found {
         }
         accounts.extend(self.failed.iter().cloned());
         let map = CodeMap::build(lists, processes, pool);
-        let dropped =
-            |account: &Account| matches!(account.state, SourceState::Loaded { clock: Some(ClockUse::Dropped), .. });
-        if map.overlaps() > 0 && !accounts.iter().any(dropped) {
+        let untimed = |account: &Account| {
+            let is_dropped = |clock| matches!(clock, None | Some(ClockUse::Dropped));
+            account.kind == Kind::JitDump
+                && matches!(account.state, SourceState::Loaded { clock, .. } if is_dropped(clock))
+        };
+        if map.overlaps() > 0 && !accounts.iter().any(untimed) {
             warnings.push(Warning::new(format!(
                 "{} perf map entries overlap earlier ones: the later ones hold (a map has no times; a jitdump would tell)",
                 map.overlaps()
@@ -93,7 +103,8 @@ fn read<'data>(
             (CodeList::default(), state, None)
         }
     };
-    let account = Account { path: source.path.clone(), kind: source.kind, pid: source.pid, state };
+    let Source { path, kind, pid, remark, .. } = source;
+    let account = Account { path: path.clone(), kind: *kind, pid: *pid, state, remark: remark.clone() };
     ReadSource { list, account, machine, warnings }
 }
 
@@ -152,7 +163,11 @@ fn read_dump<'data>(
         first: dump.records().flatten().next().map(|record| record.timestamp),
         marker: source.marker,
     };
-    let (conversion, said) = Conversion::choose(&processes.clock, &times);
+    let is_timed = has_times(&dump);
+    let (conversion, said) = match is_timed {
+        true => Conversion::choose(&processes.clock, &times),
+        false => (Conversion::None, Some(NO_TIMES.to_owned())),
+    };
     if let Some(said) = said {
         warnings.push(Warning::new(said).in_file(&source.path, None));
     }
@@ -189,7 +204,7 @@ fn read_dump<'data>(
         }
     }
     if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, last) {
-        let said = stale(source, processes, (first, last));
+        let said = stale(source.pid, source.marker, processes, (first, last));
         warnings.extend(said.map(|said| Warning::new(said).in_file(&source.path, None)));
     }
     // What is cut could be used, but not wholly.
@@ -198,18 +213,38 @@ fn read_dump<'data>(
     reader.unbias_lines();
     let codes = reader.list.code_count() as u64;
     let at = |time: Option<u64>| time.and_then(|time| conversion.apply(time));
-    let (clock, times) = (Some(conversion.used()), at(times.first).zip(at(last)));
+    let (clock, times) = (is_timed.then(|| conversion.used()), at(times.first).zip(at(last)));
     let state = SourceState::Loaded { codes, skipped: count, clock, torn, times };
     Ok((reader.list, state, Some(header.machine).filter(|machine| *machine != 0)))
 }
 
+/// What is said of a dump whose times tell nothing.
+const NO_TIMES: &str =
+    "all its records have one time: it is used like a map, each address has the last code that was there";
+
+/// Whether the times of a dump tell of an order.
+fn has_times(dump: &JitDump<'_>) -> bool {
+    let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
+    let mut times = code.map(|record| record.timestamp);
+    match times.next() {
+        None => true,
+        Some(0) => times.any(|time| time != 0),
+        Some(first) => times.next().is_none_or(|second| second != first || times.any(|time| time != first)),
+    }
+}
+
 /// Numbers of processes are used again, and their dumps lie in one directory: what is wrong with the times of a dump,
 /// from its first record to its last, if it cannot be of the process that it was found for.
-fn stale(source: &Source, processes: &Processes, (first, last): (u64, u64)) -> Option<String> {
+pub(super) fn stale(
+    pid: Pid,
+    marker: Option<Nanos>,
+    processes: &Processes,
+    (first, last): (u64, u64),
+) -> Option<String> {
     /// Clocks of several processors, and a runtime that logs before it maps its marker (Bun), differ by less.
     const SLACK: u64 = 1_000_000_000;
-    let process = processes.by_pid.get(&source.pid)?;
-    let began = source.marker.or(process.forked.map(|(_, at)| at)).or(process.execs.first().copied());
+    let process = processes.by_pid.get(&pid)?;
+    let began = marker.or(process.forked.map(|(_, at)| at)).or(process.execs.first().copied());
     let began = began.filter(|time| last.saturating_add(SLACK) < time.0);
     let ended = process.exited.filter(|time| first > time.0.saturating_add(SLACK));
     let seconds = |nanos: u64| format!("{}.{:03} s", nanos / 1_000_000_000, nanos / 1_000_000 % 1000);
@@ -218,7 +253,7 @@ fn stale(source: &Source, processes: &Processes, (first, last): (u64, u64)) -> O
         "its records are of {} to {}, but process {} {edge} at {}: it seems to be of another process of that number",
         seconds(first),
         seconds(last),
-        source.pid,
+        pid,
         seconds(time.0)
     ))
 }

@@ -14,12 +14,16 @@
 mod account;
 mod clock;
 mod discover;
+mod evidence;
+mod live;
 mod load;
 mod options;
 mod placed_elf;
+mod site;
 mod trust;
 
 pub use account::{Account, ClockUse, Kind, SourceState};
-pub use discover::{Found, find};
+pub use discover::{Found, find, find_at, inner_pid};
 pub use load::Loaded;
 pub use options::{GivenFile, SourceOptions};
+pub use site::{Sampled, Site};

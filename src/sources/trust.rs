@@ -2,8 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::io::{self, Bytes};
-use rustix::fs::{FileType, Mode, OFlags};
+use crate::model::Pid;
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// Who named the path.
@@ -16,6 +18,8 @@ pub(super) enum Named {
     Marker,
     /// The recording, or habit: a link could lead anywhere.
     Habit,
+    /// As `Habit`, but below the root of this process, which runs.
+    Inside(Pid),
 }
 
 /// Maps a file if it is a regular one and belongs to root or to us (`force`, or named by its marker: to anybody).
@@ -42,6 +46,22 @@ pub(super) fn open(path: &Path, named: Named, force: bool) -> Option<Result<Byte
         Whose::Others => io::copy_open_file(File::from(file)),
     });
     Some(checked.map_err(|error| error.in_file(path)))
+}
+
+/// The same for a path below a directory that is the root of a process of `uid`, which may own the file, too. No link
+/// leads out of it, and none is followed at the end. It is read from a copy: whoever is root there may shorten it.
+pub(super) fn open_below(root: &OwnedFd, path: &Path, uid: u32, force: bool) -> Option<Result<Bytes>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    let file = match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
+        Ok(file) => file,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return None,
+        Err(rustix::io::Errno::LOOP) => return Some(Err(Error::new("is a symbolic link"))),
+        Err(error) => return Some(Err(Error::new("cannot open").because(std::io::Error::from(error)))),
+    };
+    let owner = rustix::fs::fstat(&file).map(|stat| stat.st_uid);
+    let checked = check(&file, force || owner == Ok(uid));
+    Some(checked.and_then(|_| io::copy_open_file(File::from(file))))
 }
 
 /// Who may change a file.

@@ -127,12 +127,20 @@ fn a_map_without_a_line_and_a_dump_without_a_record_are_empty() {
 }
 
 #[test]
-fn a_dump_of_another_number_beside_the_recording_is_said_to_fit_or_not() {
+fn a_file_of_another_number_beside_the_recording_is_used_offered_or_refused_by_what_it_holds() {
     let scene = marked();
-    let other = scene.write("jit-99.dump", dump(&times(START - 5)));
+    let other = scene.write("perf-99.map", map(JIT, NAMES));
     let (cause, remedy) = scene.first("source-of-other-process");
     assert!(cause.contains("is of process 99"), "{cause}");
-    assert!(remedy.contains(&format!("--jitdump {}@{PID}", other.display())), "{remedy}");
+    assert!(remedy.contains(&format!("--perf-map {}@{PID}", other.display())), "{remedy}");
+    // Its times are this process's.
+    let scene = marked();
+    scene.write("jit-99.dump", dump(&times(START - 5)));
+    assert_eq!(scene.problems(), [""; 0]);
+    let scene = node();
+    scene.write("jit-99.dump", dump(&times(START - 900_000_000_000)));
+    let (cause, _) = scene.first("source-refused");
+    assert!(cause.contains("of another run") && cause.contains("jit-99.dump"), "{cause}");
     let scene = marked();
     scene.write("perf-98.map", map(0x1000, NAMES));
     let (_, remedy) = scene.first("source-of-other-process");

@@ -115,12 +115,12 @@ pub(crate) fn map(from: u64, names: &[&str]) -> String {
     (0..).zip(names).map(line).collect()
 }
 
-/// A dump of the same, each logged at one of these times.
+/// A dump of the same, each logged at one of these times, and a moment after the one before.
 pub(crate) fn dump(names: &[(&str, u64)]) -> Vec<u8> {
     let mut dump = JitDump::new(PID);
     for (index, (name, time)) in (0..).zip(names) {
         let load = Load { tid: PID, addr: JIT + index * 0x100, index, name: name.as_bytes(), code: &[0x90; 0x100] };
-        dump.load(*time, load);
+        dump.load(*time + index, load);
     }
     dump.into_bytes()
 }

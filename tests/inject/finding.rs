@@ -283,3 +283,62 @@ fn an_estimated_clock_is_said_in_one_line_with_its_error() {
     let odd = Odd::with_event("jit-77.dump", event).file("jit-77.dump", &dump.into_bytes()).sample(PID, 20, AT);
     expect_warning(odd, &["first"], &["-k mono", "the error is about 1 ms"]);
 }
+
+#[test]
+fn a_dump_of_an_earlier_process_of_that_number_is_passed_over_and_that_is_said() {
+    const SECOND: u64 = 1_000_000_000;
+    let at = |time, name: &'static [u8]| {
+        let mut dump = JitDump::with_header(Order::Little, Header { timestamp: time, ..Header::of(PID) });
+        dump.load(time, load(name, AT, 0));
+        dump.load(time + SECOND, load(b"other", AT + 0x100, 1));
+        dump.into_bytes()
+    };
+    let mut odd = Odd::new("library.so").file("jit-77.dump", &at(2 * SECOND, b"old"));
+    let marker = odd.dir.path().join("jit-77.dump");
+    let marker = Mmap { addr: 0x80_0000, len: 0x1000, pgoff: 0, path: marker.to_str().unwrap() };
+    odd.recording.mmap2(Stamp::new(PID, 100 * SECOND), marker);
+    let input = odd.dir.path().join("input");
+    fs::create_dir(&input).unwrap();
+    fs::write(input.join("jit-77.dump"), at(101 * SECOND, b"right")).unwrap();
+    let odd = odd.sample(PID, 110 * SECOND, AT);
+    let out = odd.dir.path().join("out.data");
+    let (_dir, _) = odd.inject_from(&input.join("perf.data"), &[], &[]);
+    assert_eq!(names(&out), ["right"]);
+}
+
+#[test]
+fn a_map_written_before_the_process_began_is_not_its_map() {
+    const WALL: u64 = 1_700_000_000_000_000_000;
+    let map = format!("{AT:x} 40 mapped\n");
+    for (written, expected) in [(WALL - 60_000_000_000, "[unknown]"), (WALL + 60_000_000_000, "mapped")] {
+        let mut odd = unmarked();
+        let words = [[1u32, 1].map(u32::to_le_bytes).concat(), [WALL, 0].map(u64::to_le_bytes).concat()];
+        odd.recording.feature(29, words.concat());
+        let odd = odd.file("perf-77.map", map.as_bytes());
+        let file = fs::File::options().append(true).open(odd.dir.path().join("perf-77.map")).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_nanos(written)).unwrap();
+        assert_eq!(odd.inject(&[]).0, [expected]);
+    }
+}
+
+#[test]
+fn a_containers_map_beside_the_recording_is_used_if_it_was_written_then_and_else_offered() {
+    const WALL: u64 = 1_700_000_000_000_000_000;
+    let map = format!("{AT:x} 40 mapped\n");
+    for (written, expected) in [(WALL - 1, "[unknown]"), (WALL + 5, "mapped"), (WALL + 90_000_000_000, "[unknown]")] {
+        let mut odd = unmarked().sample(PID, 30, AT + 0x10);
+        let words = [[1u32, 1].map(u32::to_le_bytes).concat(), [WALL, 20].map(u64::to_le_bytes).concat()];
+        odd.recording.feature(29, words.concat());
+        let odd = odd.file("perf-1.map", map.as_bytes());
+        let file = fs::File::options().append(true).open(odd.dir.path().join("perf-1.map")).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_nanos(written)).unwrap();
+        let (input, output) = (odd.dir.path().join("perf.data"), odd.dir.path().join("out.data"));
+        fs::write(&input, odd.recording.into_bytes(super::support::perf_data::Mode::File)).unwrap();
+        let mut inject = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        let said = inject.arg("inject").arg("-i").arg(&input).arg("-o").arg(&output).output().unwrap();
+        let said = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert_eq!(names(&output), [expected; 2], "{said}");
+        let told = if expected == "mapped" { "used for process 77" } else { "--perf-map" };
+        assert!(said.contains("perf-1.map") && said.contains(told), "{said}");
+    }
+}

@@ -202,6 +202,19 @@ fn what_stands_before_a_torn_end_is_kept_and_a_last_name_that_is_whole_counts() 
 }
 
 #[test]
+fn a_dump_whose_times_are_all_one_is_used_like_a_map_with_one_warning() {
+    for time in [0, 40] {
+        let mut dump = JitDump::with_header(Order::Little, Header { timestamp: time, ..Header::of(PID) });
+        dump.load(time, load(b"first", AT, 0));
+        dump.load(time, load(b"second", AT + 0x100, 1));
+        dump.load(time, load(b"third", AT, 2));
+        let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+        let odd = odd.sample(PID, 20, AT).sample(PID, 50, AT + 0x100);
+        expect_warning(odd, &["third", "second"], &["jit-77.dump", "all its records have one time"]);
+    }
+}
+
+#[test]
 fn a_load_that_claims_more_code_than_it_has_does_not_hide_the_next() {
     let mut dump = JitDump::new(PID);
     dump.load(10, load(b"first", AT, 0));

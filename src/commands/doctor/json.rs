@@ -122,6 +122,7 @@ fn source(account: &Account, source: &SourceFile) -> Value {
             json!({"state": "missing", "looked_at": looked_at})
         }
         SourceState::Refused(why) => json!({"state": "refused", "why": why}),
+        SourceState::Offered(why) => json!({"state": "offered", "why": why}),
         SourceState::Loaded { codes, skipped, clock, torn, times } => {
             let seconds = |nanos: u64| nanos as f64 / 1e9;
             json!({

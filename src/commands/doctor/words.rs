@@ -117,12 +117,9 @@ fn of_jit(problem: &Problem) -> String {
         Problem::Missing { process, path, .. } => {
             format!("JIT code of {} has no names: its jitdump {} is gone", who(process), file(path))
         }
-        Problem::OtherProcess { process, path, kind, of, .. } => format!(
-            "JIT code of {} has no names: the {} beside the recording, {}, is of process {of}",
-            who(process),
-            noun(*kind),
-            file(path)
-        ),
+        Problem::OtherProcess { process, path, kind, of, .. } => {
+            format!("JIT code of {} has no names: the {} {} is of process {of}", who(process), noun(*kind), file(path))
+        }
         Problem::Refused { process, path, kind, why } => format!(
             "JIT code of {} has no names: its {} {} is not used: {}",
             who(process),
@@ -413,7 +410,7 @@ pub(super) fn source(account: &Account, covered: Option<SourceFile>) -> String {
             let places: Vec<_> = looked_at.iter().map(|path| file(path)).collect();
             format!("missing; looked for at {}", places.join(", "))
         }
-        SourceState::Refused(why) => format!("not used: {}", text(why)),
+        SourceState::Refused(why) | SourceState::Offered(why) => format!("not used: {}", text(why)),
         SourceState::Loaded { codes, skipped, clock, torn, .. } => {
             let skipped = if *skipped > 0 { format!(", {skipped} records skipped") } else { String::new() };
             let torn = if *torn { ", cut at its end" } else { "" };

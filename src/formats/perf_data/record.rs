@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::formats::byte_writer::ByteWriter;
 use crate::formats::cursor::{Cursor, Endian};
 use crate::model::abi::PROT_EXEC;
-use crate::model::process::{BuildId, CpuMode, TscConversion};
+use crate::model::process::{BuildId, CpuMode, FileId, TscConversion};
 use crate::model::{Addr, Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
@@ -59,6 +59,8 @@ pub struct Mmap<'data> {
     pub path: &'data [u8],
     /// The build ID, if MMAP2 has one instead of device and inode
     pub build_id: Option<BuildId>,
+    /// Device and inode, if MMAP2 has them
+    pub file: Option<FileId>,
     /// `PROT_*` bits; `None` in MMAP
     pub prot: Option<u32>,
     /// `MAP_*` bits; `None` in MMAP
@@ -229,12 +231,16 @@ fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<
     let (pid, tid) = (pid(body)?, tid(body)?);
     let addr = Addr(body.u64("address")?);
     let (len, pgoff) = (body.u64("length")?, body.u64("page offset")?);
-    let (mut build_id, mut prot, mut flags) = (None, None, None);
+    let (mut build_id, mut file, mut prot, mut flags) = (None, None, None, None);
     if raw.kind == kind::MMAP2 {
+        let mut device = *body;
         let identity = body.bytes(24, "device, inode and generation")?;
         if raw.misc & abi::PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
             // u8 size, three reserved bytes, 20 bytes of build ID.
             build_id = BuildId::new(&identity[4..4 + usize::from(identity[0]).min(20)]);
+        } else {
+            let (major, minor) = (device.u32("major")?, device.u32("minor")?);
+            file = Some(FileId { major, minor, inode: device.u64("inode")? }).filter(|file| file.inode != 0);
         }
         prot = Some(body.u32("protection")?);
         flags = Some(body.u32("flags")?);
@@ -247,6 +253,7 @@ fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<
         pgoff,
         path: text(body),
         build_id,
+        file,
         prot,
         flags,
         cpumode: cpumode(raw.misc),

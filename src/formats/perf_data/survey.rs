@@ -137,7 +137,8 @@ impl RecordSurvey {
         let executable = mmap.executable();
         if let Some(number) = marker(mmap.path) {
             let path = PathBuf::from(OsStr::from_bytes(mmap.path));
-            let marker = Marker { pid: mmap.pid, tid: mmap.tid, path, time, addr: mmap.addr, offset };
+            let Mmap { pid, tid, addr, file, .. } = *mmap;
+            let marker = Marker { pid, tid, path, time, addr, file, offset };
             self.processes.markers.push(marker);
             if number != mmap.pid {
                 self.process(mmap.pid).inner_pid.get_or_insert(number);
@@ -152,6 +153,7 @@ impl RecordSurvey {
             pgoff: mmap.pgoff,
             path: mmap.path.to_vec(),
             build_id: mmap.build_id,
+            file: mmap.file,
             executable,
             cpumode: mmap.cpumode,
             offset,

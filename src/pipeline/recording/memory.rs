@@ -20,7 +20,9 @@ impl Memory {
     /// Looks for dumps and maps.
     pub(crate) fn find(survey: &Survey<'_>, options: &RecordingOptions, warnings: &mut Warnings) -> Self {
         let processes = &survey.processes;
-        let found = sources::find(processes, &options.sources, beside(survey.path), warnings);
+        let samples = || survey.sampled();
+        let site = survey.site(beside(survey.path), &samples);
+        let found = sources::find_at(processes, &options.sources, &site, warnings);
         Self { spaces: AddressSpaces::new(processes), found }
     }
 }

@@ -79,6 +79,7 @@ pub(crate) fn load(
     let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
     let memory = Memory::find(&survey, options, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
+    outcome.summary.extend(resolution.sources.remarks());
     let samples = resolution.samples(Keep::EachRow, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
     let machine = resolution.machine();
@@ -104,6 +105,7 @@ pub(super) fn push(
     let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
     let memory = Memory::find(&survey, options, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
+    outcome.summary.extend(resolution.sources.remarks());
     // Rows that go on in batches are read again when all stacks are known and named.
     let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
     let samples = resolution.samples(keep, job, warnings)?;

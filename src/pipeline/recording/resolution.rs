@@ -28,6 +28,7 @@ use crate::resolve::unwind::registers::Machine;
 use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
 use crate::sources::{self, Account, Kind};
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 
 /// So many bytes of records are told to the bar at a time.
 const PROGRESS_STEP: u64 = 1 << 18;
@@ -188,7 +189,10 @@ impl<'a> Resolution<'a> {
 fn origin(account: &Account) -> Origin {
     let file = match account.kind {
         Kind::JitDump => {
-            let image = account.path.with_file_name(format!("jitted-{}.so", account.pid));
+            // What a process that still runs has below its root is called as it calls it itself.
+            let below = account.path.strip_prefix(format!("/proc/{}/root", account.pid)).ok();
+            let path = below.map_or_else(|| account.path.clone(), |below| Path::new("/").join(below));
+            let image = path.with_file_name(format!("jitted-{}.so", account.pid));
             image.into_os_string().into_vec()
         }
         Kind::PerfMap => format!("/tmp/perf-{}.map", account.pid).into_bytes(),

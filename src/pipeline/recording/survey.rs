@@ -2,10 +2,12 @@
 
 use super::streams::{RecordBytes, RecordChunks};
 use crate::error::{Warning, Warnings};
-use crate::formats::perf_data::{self, Recording};
-use crate::model::process::Processes;
+use crate::formats::perf_data::{self, Feature, Recording, kind};
+use crate::model::about::{self, TimeExtent};
+use crate::model::process::{CpuMode, Processes};
 use crate::model::threads::Threads;
 use crate::pipeline::job::Job;
+use crate::sources::{Sampled, Site};
 use std::path::Path;
 
 /// What the records beside the samples tell.
@@ -43,4 +45,40 @@ impl<'data> Survey<'data> {
         skipped.report(path, warnings);
         Self { recording, path, processes, threads, chunks }
     }
+
+    /// Where the recording stands, and when and where it was made.
+    pub(crate) fn site<'s>(&'s self, beside: Option<&'s Path>, samples: &'s dyn Fn() -> Sampled) -> Site<'s> {
+        site(self.recording, self.path, beside, samples)
+    }
+
+    /// Where and when samples were taken.
+    pub(crate) fn sampled(&self) -> Sampled {
+        sampled(self.recording, &self.chunks)
+    }
+}
+
+/// Where a recording stands, and when and where it was made.
+pub(crate) fn site<'s>(
+    recording: &'s Recording,
+    path: &Path,
+    beside: Option<&'s Path>,
+    samples: &'s dyn Fn() -> Sampled,
+) -> Site<'s> {
+    let host = recording.features.get(&Feature::HOSTNAME);
+    let host = host.and_then(|host| host.string(recording.header.endian).ok());
+    let written = std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    Site { beside, written, host, proc: Some(Path::new("/proc")), samples: Some(samples) }
+}
+
+/// Where and when samples were taken.
+pub(crate) fn sampled(recording: &Recording, chunks: &RecordChunks<'_>) -> Sampled {
+    let mut sampled = Sampled::default();
+    for record in chunks.list().into_iter().flatten().filter(|record| record.kind == kind::SAMPLE) {
+        let Ok(sample) = recording.sample(&record) else { continue };
+        sampled.times = about::joined(sampled.times, sample.time.map(TimeExtent::at));
+        if let (Some((pid, _)), Some(ip), CpuMode::User) = (sample.pid_tid, sample.ip, sample.cpumode) {
+            *sampled.at.entry(pid).or_default().entry(ip).or_default() += 1;
+        }
+    }
+    sampled
 }

@@ -102,7 +102,8 @@ pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &S
         let of_process = state.known().markers().iter().filter(|marked| marked.pid == pid);
         for marked in of_process {
             let path = PathBuf::from(std::ffi::OsString::from_vec(marked.path.clone()));
-            let marker = Marker { pid, tid: marked.tid, path, time: marked.time, addr: marked.addr, offset: 0 };
+            let marker =
+                Marker { pid, tid: marked.tid, path, time: marked.time, addr: marked.addr, file: None, offset: 0 };
             if !processes.markers.contains(&marker) {
                 processes.markers.push(marker);
             }

@@ -88,6 +88,7 @@ fn mapping(time: u64, addr: u64, len: u64, path: &str) -> Mapping {
         pgoff: 0,
         path: path.into(),
         build_id: None,
+        file: None,
         executable: true,
         cpumode: crate::model::process::CpuMode::User,
         offset: 0,

@@ -20,6 +20,7 @@ fn processes() -> Processes {
         pgoff: 0,
         path: b"//anon".into(),
         build_id: None,
+        file: None,
         executable: true,
         cpumode: CpuMode::User,
         offset: 0,

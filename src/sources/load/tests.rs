@@ -38,7 +38,15 @@ fn processes(pids: &[i32]) -> Processes {
 }
 
 fn marker(pid: i32, path: &Path, time: u64) -> Marker {
-    Marker { pid: Pid(pid), tid: Tid(pid), path: path.to_owned(), time: Nanos(time), addr: Addr(0), offset: time }
+    Marker {
+        pid: Pid(pid),
+        tid: Tid(pid),
+        path: path.to_owned(),
+        time: Nanos(time),
+        addr: Addr(0),
+        file: None,
+        offset: time,
+    }
 }
 
 /// (process, address, time) → name, for each question; then the warnings and the accounts.

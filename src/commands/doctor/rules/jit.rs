@@ -11,7 +11,7 @@ use crate::model::process::CpuMode;
 use crate::model::runtimes::Interpreter;
 use crate::resolve::address_space::Place;
 use crate::resolve::dso::DsoKind;
-use crate::sources::{Account, Kind, SourceState};
+use crate::sources::{self, Account, Kind, SourceState};
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let neighbours = Neighbours::beside(context);
@@ -33,12 +33,16 @@ fn finding(problem: Problem, spoilt: Spoilt, context: DoctorContext<'_>) -> Find
 /// Why code of a process in memory without a file has no name.
 fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Problem {
     let (process, inner) = (context.who(pid), context.inner_pid(pid));
-    let mut unusable = None;
+    let (mut unusable, mut offered) = (None, None);
     for (_, account) in context.accounts(pid) {
         let Account { path, kind, .. } = account;
         unusable = unusable.or(match &account.state {
             SourceState::Missing { .. } => {
                 Some(Problem::Missing { process: process.clone(), path: path.clone(), inner })
+            }
+            SourceState::Offered(_) => {
+                offered = offered.or(offer(&process, account));
+                None
             }
             SourceState::Refused(why) => {
                 let (process, path, why) = (process.clone(), path.clone(), why.clone());
@@ -50,6 +54,7 @@ fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Pro
     // The one that tells of most, if there are several.
     let covers = |(number, _): &(usize, &Account)| context.tally.covered.get(*number).map_or(0, |(frames, _)| *frames);
     let loaded = context.loaded(pid).max_by_key(covers);
+    let unusable = offered.or(unusable);
     match (loaded, unusable) {
         (Some(loaded), None) => uncovered(process, loaded, context),
         (Some(loaded), Some(_)) if covers(&loaded) > 0 => uncovered(process, loaded, context),
@@ -63,6 +68,13 @@ fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Pro
             neighbours.of(process, context).unwrap_or(silent)
         }
     }
+}
+
+/// A file that may be this process's.
+fn offer(process: &Who, account: &Account) -> Option<Problem> {
+    let (process, path) = (process.clone(), account.path.clone());
+    let of = sources::inner_pid(&path)?;
+    Some(Problem::OtherProcess { process, path, kind: account.kind, of, fits: true })
 }
 
 /// Why a dump or map that was loaded does not tell of all code.

@@ -139,6 +139,7 @@ impl<'a> MappingInserter<'a> {
             pgoff: part.pgoff,
             path: image.path.as_os_str().as_bytes(),
             build_id: Some(image.build_id),
+            file: None,
             prot: Some(PROT_READ_EXEC),
             flags: Some(MAP_PRIVATE),
             cpumode: CpuMode::User,

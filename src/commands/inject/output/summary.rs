@@ -57,7 +57,9 @@ impl Summary<'_> {
             lines.push(format!("{to}: {} samples", self.samples.samples));
             return lines;
         }
-        lines.extend([self.sources(), self.frames()]);
+        lines.push(self.sources());
+        lines.extend(self.loaded.accounts.iter().filter_map(|account: &Account| account.remark.clone()));
+        lines.push(self.frames());
         lines.extend(self.unresolved());
         lines.push(format!(
             "{to}: {} mapping records inserted for {} pieces of code, in {} images with {} functions",
@@ -94,7 +96,15 @@ impl Summary<'_> {
         let programs = Programs::new(&self.survey.processes);
         self.samples.unresolved.iter().map(move |(pid, count)| {
             let name = programs.name(*pid);
-            format!("process {pid} ({name}): {count} frames in memory that no dump or map names")
+            let process = self.survey.processes.by_pid.get(pid);
+            let inner = process.and_then(|process| process.inner_pid).filter(|inner| inner != pid);
+            let inside = inner.map(|inner| {
+                format!("; in its container it was process {inner}: docker cp CONTAINER:/tmp/perf-{inner}.map . while that exists")
+            });
+            format!(
+                "process {pid} ({name}): {count} frames in memory that no dump or map names{}",
+                inside.unwrap_or_default()
+            )
         })
     }
 

@@ -12,7 +12,7 @@ use crate::error::{Warning, Warnings};
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::pipeline::recording::streams::{RecordBytes, RecordChunks};
-use crate::pipeline::recording::survey::Survey;
+use crate::pipeline::recording::survey::{self, Survey};
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found};
 
@@ -49,8 +49,10 @@ impl<'i> SurveyedRecording<'i> {
         progress.phase("looking for JIT code");
         match options.jit {
             true => {
-                let beside = options.beside_input();
-                sources::find(&self.processes, &options.sources, beside, &mut outcome.warnings)
+                let (recording, beside) = (&self.input.recording, options.beside_input());
+                let samples = || survey::sampled(recording, &self.chunks);
+                let site = survey::site(recording, &self.input.shown, beside, &samples);
+                sources::find_at(&self.processes, &options.sources, &site, &mut outcome.warnings)
             }
             false => Found::none(),
         }

@@ -1,0 +1,130 @@
+//! Files that the user named.
+
+use super::{Finder, Source, inner_pid};
+use crate::error::{Error, Warning};
+use crate::formats::{jitdump, perf_map};
+use crate::io::Bytes;
+use crate::model::{Addr, Pid};
+use crate::sources::account::Kind;
+use crate::sources::options::{GivenFile, outer_pid};
+use crate::sources::trust::{self, Named};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+impl Finder<'_> {
+    /// What the user named that is, or may hold, a dump of that name, or is one of that process by its header.
+    pub(super) fn asked(&self, base: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<(PathBuf, Named)> {
+        let force = self.options.force;
+        let says = |path: &Path| {
+            let bytes = trust::open(path, Named::User, force)?.ok()?;
+            jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid))
+        };
+        let is_it = |given: &GivenFile| {
+            let path = &given.path;
+            given.pid.is_some() || path.file_name() == Some(base) || inner.is_some() && says(path) == inner
+        };
+        let given = self.options.jitdump.iter().filter(|given| given.may_be_of(pid));
+        let named = given.filter_map(|given| match given.path.is_dir() {
+            true => Some(given.path.join(base)),
+            false => is_it(given).then(|| given.path.clone()),
+        });
+        named.map(|path| (path, Named::User)).collect()
+    }
+
+    /// Files that the user named outright: used even if no marker and no process asks for them.
+    pub(super) fn named_by_user(&mut self) {
+        for (list, kind) in [(&self.options.jitdump, Kind::JitDump), (&self.options.perf_map, Kind::PerfMap)] {
+            for given in list {
+                let path = &given.path;
+                if self.seen.contains(path) || path.is_dir() {
+                    continue;
+                }
+                match trust::open(path, Named::User, self.options.force) {
+                    Some(Ok(bytes)) => self.user_file(given, kind, bytes),
+                    Some(Err(error)) => self.refused(path, kind, Pid(-1), error),
+                    None => self.refused(path, kind, Pid(-1), Error::new("does not exist")),
+                }
+            }
+        }
+    }
+
+    fn user_file(&mut self, given: &GivenFile, kind: Kind, bytes: Bytes) {
+        let path = &given.path;
+        if let Some(other) = other_kind(kind, &bytes) {
+            return self.refused(path, kind, Pid(-1), Error::new(other));
+        }
+        let by_header = || jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid));
+        let inner = inner_pid(path).or_else(|| if kind == Kind::JitDump { by_header() } else { None });
+        let only = || match self.jit_processes()[..] {
+            [only] => Some(only),
+            _ => None,
+        };
+        let outer = inner.map(|inner| outer_pid(inner, self.processes, self.options));
+        // A file of another number, named for a recording with a single process that it can be meant for, is its.
+        let known = outer.filter(|pid| self.processes.by_pid.contains_key(pid));
+        let sure = given.pid.or(known).or_else(only);
+        if sure.is_none() && self.site.samples.is_some() && self.jit_processes().len() > 1 {
+            return self.nobodys.push((path.clone(), kind));
+        }
+        let Some(pid) = sure.or(outer) else {
+            let why = "tells no process: say which with FILE@PID";
+            return self.refused(path, kind, Pid(-1), Error::new(why));
+        };
+        self.warn_if_not_recorded(path, pid);
+        self.seen.insert(path.to_owned());
+        let addr = Addr(0);
+        let path = path.to_owned();
+        self.found.files.push(Source { path, kind, pid, inner, bytes, marker: None, addr, remark: None });
+    }
+
+    /// A text tells of few of the processes that were recorded, a callgrind file of none but one.
+    fn warn_if_not_recorded(&mut self, path: &Path, pid: Pid) {
+        if self.processes.is_recording && !self.processes.by_pid.contains_key(&pid) {
+            let said = format!(
+                "is of process {pid}, which is not in the recording: it names nothing (FILE@PID says whose it is)"
+            );
+            self.warnings.push(Warning::new(said).in_file(path, None));
+        }
+    }
+
+    /// ELF objects that the user placed: for every process with memory for JIT code, else for every one.
+    pub(super) fn placed(&mut self) {
+        let mut pids = self.jit_processes();
+        if pids.is_empty() {
+            pids = self.processes.by_pid.keys().copied().filter(|pid| pid.0 > 0).collect();
+        }
+        for (path, addr) in &self.options.elf {
+            for &pid in &pids {
+                match trust::open(path, Named::User, self.options.force) {
+                    Some(Ok(bytes)) => {
+                        let (path, addr) = (path.clone(), *addr);
+                        self.found.files.push(Source {
+                            path,
+                            kind: Kind::PlacedElf,
+                            pid,
+                            inner: None,
+                            bytes,
+                            marker: None,
+                            addr,
+                            remark: None,
+                        });
+                    }
+                    Some(Err(error)) => self.refused(path, Kind::PlacedElf, pid, error),
+                    None => self.refused(path, Kind::PlacedElf, pid, Error::new("does not exist")),
+                }
+            }
+        }
+    }
+}
+
+/// What a file is that was named as the one kind and is of the other.
+fn other_kind(kind: Kind, bytes: &[u8]) -> Option<&'static str> {
+    let head = &bytes[..bytes.len().min(4096)];
+    match kind {
+        Kind::PerfMap if jitdump::sniff(head) => Some("is a jitdump, and no perf map: name it by --jitdump"),
+        Kind::JitDump if !jitdump::sniff(head) && perf_map::sniff(head) => {
+            Some("is a perf map, and no jitdump: name it by --perf-map")
+        }
+        _ => None,
+    }
+}

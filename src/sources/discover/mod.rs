@@ -1,0 +1,329 @@
+//! Finds the dumps and maps of a recording's processes and opens them.
+//!
+//! | looked at, in order | jitdump | perf map |
+//! |---|---|---|
+//! | what the user named | `--jitdump` | `--perf-map` |
+//! | as recorded | the path of the marker's mmap | – |
+//! | below the root of the process, if it still runs elsewhere | the same | `/tmp/perf-PID.map` |
+//! | beside the input | its base name, or `jit-PID.dump` | `perf-PID.map` |
+//! | usual places | `/tmp`, the current directory, `$JITDUMPDIR` and `~/.debug/jit` | `/tmp` |
+//!
+//! Which runtime leaves what where is in the table of [`crate::model::runtimes`]; the usual places are all of them.
+//!
+//! A process without a marker is looked for by its number; those for which nothing is found then, by what other files
+//! hold (`orphans`). What two processes share (a forked child inherits the
+//! marker's mapping) is loaded once, for the one that wrote it.
+
+mod given;
+mod numbers;
+mod orphans;
+mod stale;
+
+use super::account::{Account, Kind, SourceState};
+use super::live::LiveProcess;
+use super::options::{SourceOptions, outer_pid};
+use super::site::Site;
+use super::trust::{self, Named};
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::io::Bytes;
+use crate::model::process::{Marker, Process, Processes};
+use crate::model::{Addr, Nanos, Pid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// `CLOCK_MONOTONIC` of time.h, by which jitdumps are meant to be timed.
+const CLOCK_MONOTONIC: i32 = 1;
+
+/// The sources of a recording, opened but not yet read.
+#[derive(Debug)]
+pub struct Found {
+    pub(super) files: Vec<Source>,
+    pub(super) options: SourceOptions,
+    /// Those that could not be opened.
+    pub(super) failed: Vec<Account>,
+}
+
+/// One opened source.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    /// By the recording's number.
+    pub(super) pid: Pid,
+    /// The number in the file's name, by which the process knows itself.
+    pub(super) inner: Option<Pid>,
+    pub(super) bytes: Bytes,
+    /// When its marker was mapped, if that was seen.
+    pub(super) marker: Option<Nanos>,
+    /// Where the object was placed.
+    pub(super) addr: Addr,
+    /// That it was used unasked, if so, and why.
+    pub(super) remark: Option<String>,
+}
+
+impl Found {
+    /// No sources, where none are wanted.
+    pub fn none() -> Self {
+        Self { files: Vec::new(), options: SourceOptions::default(), failed: Vec::new() }
+    }
+}
+
+/// Finds and opens the sources. `beside` is the directory of the input.
+pub fn find(processes: &Processes, options: &SourceOptions, beside: Option<&Path>, warnings: &mut Warnings) -> Found {
+    find_at(processes, options, &Site { beside, ..Site::default() }, warnings)
+}
+
+/// The same for an input of which more is known.
+pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, warnings: &mut Warnings) -> Found {
+    let mut finder = Finder {
+        processes,
+        options,
+        site,
+        live: BTreeMap::new(),
+        not_running: BTreeMap::new(),
+        found: Found { files: Vec::new(), options: options.clone(), failed: Vec::new() },
+        seen: BTreeSet::new(),
+        nobodys: Vec::new(),
+        warnings,
+    };
+    finder.look_at_running();
+    finder.marked();
+    finder.named_by_user();
+    finder.by_number();
+    finder.orphans();
+    finder.say_who_is_another();
+    finder.placed();
+    finder.found
+}
+
+struct Finder<'a> {
+    processes: &'a Processes,
+    options: &'a SourceOptions,
+    site: &'a Site<'a>,
+    /// The recorded processes that still run.
+    live: BTreeMap<Pid, LiveProcess>,
+    /// Why a process of that number is not the recorded one.
+    not_running: BTreeMap<Pid, String>,
+    found: Found,
+    /// What is open already: one path is not read twice.
+    seen: BTreeSet<PathBuf>,
+    /// Files that the user named, and that tell a number that no process has.
+    nobodys: Vec<(PathBuf, Kind)>,
+    warnings: &'a mut Warnings,
+}
+
+impl Finder<'_> {
+    /// Looks whether those that may have JIT code still run.
+    fn look_at_running(&mut self) {
+        let marked = self.processes.markers.iter().map(|marker| marker.pid);
+        let pids: BTreeSet<Pid> = self.jit_processes().into_iter().chain(marked).collect();
+        for pid in pids {
+            match LiveProcess::find(pid, self.processes, self.site) {
+                Some(Ok(live)) => drop(self.live.insert(pid, live)),
+                Some(Err(why)) => drop(self.not_running.insert(pid, why)),
+                None => {}
+            }
+        }
+    }
+
+    /// What a running process left is not used if it is not the recorded one; that matters where nothing else is.
+    fn say_who_is_another(&mut self) {
+        for (pid, why) in std::mem::take(&mut self.not_running) {
+            if !self.found.files.iter().any(|source| source.pid == pid) {
+                let path = PathBuf::from(format!("/proc/{pid}/root"));
+                self.not_matched(&path, Kind::PerfMap, pid, why);
+            }
+        }
+    }
+
+    fn not_matched(&mut self, path: &Path, kind: Kind, pid: Pid, why: String) {
+        let remark = Some(not_matched(path, &why));
+        let state = SourceState::Refused(why);
+        self.found.failed.push(Account { path: path.to_owned(), kind, pid, state, remark });
+    }
+
+    /// Where a process that runs elsewhere has this file.
+    fn inside(&self, pid: Pid, path: &Path) -> Option<(PathBuf, Named)> {
+        let live = self.live.get(&pid).filter(|live| live.has_own_files)?;
+        Some((live.outside(path), Named::Inside(pid)))
+    }
+
+    fn open(&self, path: &Path, named: Named) -> Option<Result<Bytes>> {
+        match named {
+            Named::Inside(pid) => self.live.get(&pid)?.open(path, self.options.force),
+            _ => trust::open(path, named, self.options.force),
+        }
+    }
+
+    /// The dumps whose markers were mapped.
+    fn marked(&mut self) {
+        let mut markers: Vec<&Marker> = self.processes.markers.iter().collect();
+        // The process that wrote a dump before those that inherited its mapping; the first mapping before a later one.
+        let own = |marker: &Marker| {
+            inner_pid(&marker.path).is_some_and(|inner| marker.pid == outer_pid(inner, self.processes, self.options))
+        };
+        markers.sort_by_key(|marker| (!own(marker), marker.offset));
+        for marker in markers {
+            let Some(base) = marker.path.file_name() else { continue };
+            // What the user names now is meant, whatever lies at the recorded path by now.
+            let mut candidates = self.asked(base, inner_pid(&marker.path), marker.pid);
+            candidates.extend(self.inside(marker.pid, &marker.path));
+            candidates.push((marker.path.clone(), Named::Marker));
+            candidates.extend(self.dump_places(base));
+            if candidates.iter().any(|(path, _)| self.seen.contains(path)) {
+                continue;
+            }
+            let time = Some(marker.time).filter(|time| time.0 != 0);
+            let source = |path, bytes| Source {
+                path,
+                kind: Kind::JitDump,
+                pid: marker.pid,
+                inner: inner_pid(&marker.path),
+                bytes,
+                marker: time,
+                addr: Addr(0),
+                remark: None,
+            };
+            if !self.first_good(&candidates, source) {
+                self.missing(marker, candidates);
+            }
+        }
+    }
+
+    /// Where a dump of that name may lie besides.
+    fn dump_places(&self, base: &OsStr) -> Vec<(PathBuf, Named)> {
+        let beside = self.site.beside.map(|dir| (dir.join(base), Named::User));
+        let usual = [PathBuf::from("/tmp"), PathBuf::from(".")].into_iter().chain(dump_directories());
+        let usual = usual.map(|dir| (dir.join(base), Named::Habit));
+        beside.into_iter().chain(usual).collect()
+    }
+
+    /// Opens the first candidate that is there and can be used. A bad one is warned of and the next is tried.
+    fn first_good(&mut self, candidates: &[(PathBuf, Named)], source: impl Fn(PathBuf, Bytes) -> Source) -> bool {
+        for (path, named) in candidates {
+            match self.open(path, *named) {
+                None => {}
+                Some(Ok(bytes)) => {
+                    let inside = matches!(named, Named::Inside(_));
+                    let source = source(path.clone(), bytes);
+                    if let Some(why) = self.is_of_another(&source) {
+                        self.warnings.push(Warning::new(format!("not used: {why}")).in_file(path, None));
+                        self.not_matched(path, source.kind, source.pid, why);
+                        continue;
+                    }
+                    self.seen.insert(path.clone());
+                    let why = "which runs still, and sees other files than we do";
+                    let remark = inside.then(|| used_unasked(path, source.pid, why));
+                    self.found.files.push(Source { remark, ..source });
+                    return true;
+                }
+                Some(Err(error)) => {
+                    let Source { kind, pid, .. } = source(path.clone(), Bytes::Owned(Vec::new()));
+                    self.refused(path, kind, pid, error);
+                }
+            }
+        }
+        false
+    }
+
+    fn refused(&mut self, path: &Path, kind: Kind, pid: Pid, error: Error) {
+        let warning = error.in_file(path).into_warning();
+        let state = SourceState::Refused(warning.message.clone());
+        self.found.failed.push(Account { path: path.to_owned(), kind, pid, state, remark: None });
+        self.warnings.push(warning);
+    }
+
+    fn missing(&mut self, marker: &Marker, candidates: Vec<(PathBuf, Named)>) {
+        let refused = self.found.failed.iter().any(|account| candidates.iter().any(|(path, _)| *path == account.path));
+        // Code that was injected has its names in the recording itself.
+        if refused || self.processes.by_pid.get(&marker.pid).is_some_and(Process::is_injected) {
+            return;
+        }
+        let looked_at: Vec<PathBuf> = candidates.into_iter().map(|(path, _)| path).collect();
+        // Its number there is another one, if the file was written inside of a container.
+        let is_inside = inner_pid(&marker.path).is_some_and(|inner| !self.processes.by_pid.contains_key(&inner));
+        let way = if is_inside { " (out of a container: docker cp CONTAINER:PATH . while it exists)" } else { "" };
+        self.warnings.push(Warning::new(format!(
+            "{}: process {} mapped this jitdump, but it is neither there nor beside the input nor in the usual places; \
+             say where it is with --jitdump{way}",
+            marker.path.display(),
+            marker.pid
+        )));
+        let state = SourceState::Missing { looked_at };
+        let (path, kind, pid) = (marker.path.clone(), Kind::JitDump, marker.pid);
+        self.found.failed.push(Account { path, kind, pid, state, remark: None });
+    }
+}
+
+fn not_matched(path: &Path, why: &str) -> String {
+    format!("not matched: {}: {why}", path.display())
+}
+
+fn used_unasked(path: &Path, pid: Pid, why: &str) -> String {
+    format!("{}: used for process {pid}: {why}", path.display())
+}
+
+/// The process in the name of a dump or map: the last number in `jit-PID.dump`, `jit-TID-PID.dump`, `perf-PID.map`.
+pub fn inner_pid(path: &Path) -> Option<Pid> {
+    let stem = path.file_name()?.to_str()?;
+    let stem = stem.strip_suffix(".dump").or_else(|| stem.strip_suffix(".map"))?;
+    let digits = stem.rsplit('-').next().filter(|digits| digits.len() < stem.len())?;
+    digits.parse().ok().map(Pid).filter(|pid| pid.0 >= 0)
+}
+
+/// Directories that perf's JVMTI agent and LLVM make for each run, below `$JITDUMPDIR` or the home directory.
+fn dump_directories() -> Vec<PathBuf> {
+    let roots = ["JITDUMPDIR", "HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let mut directories = Vec::new();
+    for root in roots {
+        directories.push(root.clone());
+        directories.extend(subdirectories(&root.join(".debug/jit")).unwrap_or_default());
+    }
+    directories
+}
+
+fn subdirectories(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    // The directory's order is the file system's; the newest names sort last.
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::runtimes::RUNTIMES;
+
+    #[test]
+    fn the_process_in_a_name() {
+        let pid = |name: &str| inner_pid(Path::new(name)).map(|pid| pid.0);
+        assert_eq!(pid("/tmp/jit-77.dump"), Some(77));
+        assert_eq!(pid("jit-78-77.dump"), Some(77));
+        assert_eq!(pid("/x/perf-1.map"), Some(1));
+        assert_eq!(pid("/x/77.map"), None);
+        assert_eq!(pid("/x/jit-a.dump"), None);
+        assert_eq!(pid("/x/jit-7.txt"), None);
+    }
+    #[test]
+    fn no_runtime_leaves_its_files_where_nobody_looks() {
+        // As `dump_places` and `map_by_number` have them; `DIR` is for the user to name.
+        let for_dumps = ["/tmp/", "./", "$JITDUMPDIR/.debug/jit/", "~/.debug/jit/", "DIR/"];
+        let for_maps = ["/tmp/"];
+        for runtime in RUNTIMES {
+            for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {
+                let places = if file.ends_with(".map") { &for_maps[..] } else { &for_dumps };
+                assert!(places.iter().any(|place| file.starts_with(place)), "{}: {file}", runtime.name);
+                let base = Path::new(file).file_name().unwrap().to_str().unwrap();
+                let base = base.replace("TID", "78").replace("PID", "77");
+                assert_eq!(inner_pid(Path::new(&base)), Some(Pid(77)), "{}: {file}", runtime.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Dumps and maps that go by the numbers of processes.
+
+use super::{Finder, Source, inner_pid};
+use crate::model::{Addr, Pid};
+use crate::sources::account::Kind;
+use crate::sources::trust::Named;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
+
+impl Finder<'_> {
+    /// Processes that have memory for JIT code.
+    pub(super) fn jit_processes(&self) -> Vec<Pid> {
+        let with_memory = self.processes.by_pid.iter().filter(|(_, process)| process.has_jit_memory);
+        with_memory.map(|(pid, _)| *pid).collect()
+    }
+
+    /// Dumps and maps that go by the numbers of processes.
+    pub(super) fn by_number(&mut self) {
+        for pid in self.jit_processes() {
+            let inner_pids = self.inner_pids(pid);
+            for &inner in &inner_pids {
+                self.dump_by_number(pid, inner);
+            }
+            for &inner in &inner_pids {
+                if self.map_by_number(pid, inner) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// By which numbers the process may know itself, the most likely first.
+    fn inner_pids(&self, pid: Pid) -> Vec<Pid> {
+        let said = self.options.map_pid.iter().filter(|(_, outer)| *outer == pid).map(|(inner, _)| *inner);
+        let namespace = self.processes.by_pid.get(&pid).and_then(|process| process.inner_pid);
+        let marker = self.processes.markers.iter().filter(|marker| marker.pid == pid);
+        // A child inherits its parent's marker: that number is the parent's.
+        let marker = marker
+            .filter_map(|marker| inner_pid(&marker.path))
+            .filter(|inner| !self.processes.by_pid.contains_key(inner));
+        let running = self.live.get(&pid).and_then(|live| live.inner);
+        let mut all: Vec<Pid> = said.chain(running).chain(namespace).collect();
+        let is_told = !all.is_empty();
+        // What goes by the outer number was copied by somebody who knew it.
+        all.push(pid);
+        if !is_told {
+            all.extend(marker);
+        }
+        let mut seen = BTreeSet::new();
+        all.retain(|pid| seen.insert(*pid));
+        all
+    }
+
+    fn dump_by_number(&mut self, pid: Pid, inner: Pid) {
+        let base = format!("jit-{inner}.dump");
+        let base = OsStr::new(&base);
+        let inside = self.inside(pid, &Path::new("/tmp").join(base));
+        let asked = self.asked(base, Some(inner), pid).into_iter();
+        let candidates: Vec<_> = asked.chain(inside).chain(self.dump_places(base)).collect();
+        let have = |source: &Source| source.kind == Kind::JitDump && source.pid == pid;
+        if self.found.files.iter().any(have) || candidates.iter().any(|(path, _)| self.seen.contains(path)) {
+            return;
+        }
+        let inner = Some(inner);
+        self.first_good(&candidates, |path, bytes| Source {
+            path,
+            kind: Kind::JitDump,
+            pid,
+            inner,
+            bytes,
+            marker: None,
+            addr: Addr(0),
+            remark: None,
+        });
+    }
+
+    fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
+        let base = format!("perf-{inner}.map");
+        let beside = self.site.beside.map(|dir| (dir.join(&base), Named::User));
+        let inside = self.inside(pid, &Path::new("/tmp").join(&base));
+        let asked = self.options.perf_map.iter().filter(|given| given.may_be_of(pid) && given.path.is_dir());
+        let asked = asked.map(|given| (given.path.join(&base), Named::User));
+        let usual = [(Path::new("/tmp").join(&base), Named::Habit)];
+        let candidates: Vec<_> = inside.into_iter().chain(beside).chain(asked).chain(usual).collect();
+        let named = self.found.files.iter().any(|source| source.kind == Kind::PerfMap && source.pid == pid);
+        let inner = Some(inner);
+        named
+            || self.first_good(&candidates, |path, bytes| Source {
+                path,
+                kind: Kind::PerfMap,
+                pid,
+                inner,
+                bytes,
+                marker: None,
+                addr: Addr(0),
+                remark: None,
+            })
+    }
+}

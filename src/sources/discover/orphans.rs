@@ -1,0 +1,351 @@
+//! Files that go by no recorded process's number: `perf-1.map` beside a recording of a container. They are matched by
+//! what they hold; `evidence` decides.
+
+use super::{CLOCK_MONOTONIC, Finder, Source, inner_pid, not_matched, stale, used_unasked};
+use crate::error::Warning;
+use crate::formats::jitdump::{Body, JitDump};
+use crate::formats::perf_map;
+use crate::io::Bytes;
+use crate::model::about::TimeExtent;
+use crate::model::process::{Clock, FileId, Mapping, Process};
+use crate::model::{Addr, Nanos, Pid};
+use crate::sources::account::{Account, Kind, SourceState};
+use crate::sources::evidence::{Fit, Sign, Verdict, judge};
+use crate::sources::site::{Sampled, wall_time};
+use crate::sources::trust::{self, Named};
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// So many files of a directory are looked at, the newest ones: `/tmp` may hold those of years.
+const MOST: usize = 32;
+
+/// A file that is written when its process ends is that old after the last sample.
+const JUST_AFTER: Duration = Duration::from_secs(10);
+
+/// Clocks of several processors, and a runtime that logs before it maps its marker (Bun), differ by less.
+const SLACK: u64 = 1_000_000_000;
+
+/// What is to be known of a file to match it.
+#[derive(Debug)]
+struct Orphan {
+    path: PathBuf,
+    kind: Kind,
+    named: Named,
+    /// Whether the user named it or its directory.
+    asked: bool,
+    id: Option<FileId>,
+    written: Option<SystemTime>,
+    /// Where its code is, in order and disjoint.
+    ranges: Vec<(u64, u64)>,
+    /// Of the first and last record, if they are nanoseconds.
+    times: Option<(Nanos, Nanos)>,
+}
+
+/// What is to be known of a process that a file may be of.
+#[derive(Debug)]
+struct Candidate {
+    pid: Pid,
+    /// Whether it has no dump or map.
+    is_wanted: bool,
+    /// Memory that was mapped to be executed, in order and disjoint.
+    mapped: Vec<(u64, u64)>,
+    /// Samples in memory for JIT code.
+    samples: Vec<(Addr, u64)>,
+    began: Option<Nanos>,
+    ended: Option<Nanos>,
+    markers: Vec<FileId>,
+    /// By which number it knows itself, if it was asked while it runs.
+    inner: Option<Pid>,
+}
+
+/// When samples were taken.
+#[derive(Debug, Clone, Copy)]
+struct When {
+    clock: Clock,
+    sampled: TimeExtent,
+}
+
+impl Finder<'_> {
+    /// Matches files to the processes for which nothing was found.
+    pub(super) fn orphans(&mut self) {
+        let Some(samples) = self.site.samples else { return };
+        let without = self.without_sources();
+        if without.is_empty() && self.nobodys.is_empty() {
+            return;
+        }
+        let mut files = self.orphan_files();
+        if files.is_empty() {
+            return;
+        }
+        let sampled = samples();
+        let processes: Vec<Candidate> = self
+            .jit_processes()
+            .into_iter()
+            .filter_map(|pid| Some(Candidate { is_wanted: without.contains(&pid), ..self.candidate(pid, &sampled)? }))
+            .collect();
+        let Some(times) = sampled.times else { return };
+        let when = When { clock: self.processes.clock, sampled: times };
+        // A file that only lies in a public directory is of interest if it fits.
+        let fits = fits(&files, &processes, &when);
+        let verdicts: Vec<_> = (0..files.len()).map(|file| judge(file, &fits)).collect();
+        for (verdict, file) in verdicts.into_iter().zip(files.drain(..)) {
+            self.carry_out(verdict, file);
+        }
+    }
+
+    /// Processes with JIT memory that have neither dump nor map.
+    fn without_sources(&self) -> Vec<Pid> {
+        let is_injected = |pid: &Pid| self.processes.by_pid.get(pid).is_some_and(Process::is_injected);
+        let has_one = |pid: &Pid| self.found.files.iter().any(|source| source.pid == *pid);
+        self.jit_processes().into_iter().filter(|pid| !has_one(pid) && !is_injected(pid)).collect()
+    }
+
+    fn candidate(&self, pid: Pid, sampled: &Sampled) -> Option<Candidate> {
+        let process = self.processes.by_pid.get(&pid)?;
+        let executable = process.mappings.iter().filter(|mapping| mapping.executable);
+        let range = |mapping: &Mapping| (mapping.addr.0, mapping.addr.0.saturating_add(mapping.len));
+        let mapped = disjoint(executable.clone().map(range).collect());
+        let jit = disjoint(executable.filter(|mapping| mapping.backing().may_hold_jit_code()).map(range).collect());
+        let samples = sampled.at.get(&pid).into_iter().flatten().map(|(addr, count)| (*addr, *count));
+        let samples: Vec<_> = samples.filter(|(addr, _)| holds(&jit, addr.0)).collect();
+        let began = stale::began(process);
+        let inner = self.live.get(&pid).and_then(|live| live.inner);
+        let markers = self.processes.markers.iter().filter(|marker| marker.pid == pid);
+        let markers = markers.filter_map(|marker| marker.file).collect();
+        let ended = process.exited;
+        let is_wanted = false;
+        (!samples.is_empty()).then_some(Candidate { pid, is_wanted, mapped, samples, began, ended, markers, inner })
+    }
+
+    /// Files of the usual names, and those that the user named, that nobody has used.
+    fn orphan_files(&mut self) -> Vec<Orphan> {
+        let mut files = Vec::new();
+        for (path, kind) in std::mem::take(&mut self.nobodys) {
+            files.extend(self.orphan(&path, kind, Named::User, true));
+        }
+        let mut directories: Vec<(PathBuf, Named, bool)> = Vec::new();
+        let given = self.options.jitdump.iter().chain(&self.options.perf_map).filter(|given| given.path.is_dir());
+        directories.extend(given.map(|given| (given.path.clone(), Named::User, true)));
+        directories.extend(self.site.beside.map(|path| (path.to_owned(), Named::User, false)));
+        directories.push((PathBuf::from("/tmp"), Named::Habit, false));
+        let mut looked_at = BTreeSet::new();
+        for (directory, named, asked) in directories {
+            let directory = if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory };
+            if !looked_at.insert(directory.canonicalize().unwrap_or_else(|_| directory.clone())) {
+                continue;
+            }
+            for (path, kind) in usual_names(&directory) {
+                // What goes by the number of a recorded process was looked at.
+                let process = inner_pid(&path).and_then(|pid| self.processes.by_pid.get(&pid));
+                let is_known = process.is_some_and(|process| process.has_jit_memory);
+                if !is_known && !self.seen.contains(&path) {
+                    files.extend(self.orphan(&path, kind, named, asked));
+                }
+            }
+        }
+        files
+    }
+
+    fn orphan(&mut self, path: &Path, kind: Kind, named: Named, asked: bool) -> Option<Orphan> {
+        let bytes = match trust::open(path, named, self.options.force)? {
+            Ok(bytes) => bytes,
+            // Nobody asked for what belongs to somebody else.
+            Err(error) => {
+                if asked {
+                    self.refused(path, kind, Pid(-1), error);
+                }
+                return None;
+            }
+        };
+        let data = std::fs::metadata(path).ok()?;
+        let (major, minor) = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));
+        let (ranges, times) = contents(&bytes, kind)?;
+        Some(Orphan {
+            path: path.to_owned(),
+            kind,
+            named,
+            asked,
+            id: Some(FileId { major, minor, inode: data.ino() }),
+            written: data.modified().ok(),
+            ranges,
+            times,
+        })
+    }
+
+    fn carry_out(&mut self, verdict: Verdict<'_>, file: Orphan) {
+        let Orphan { path, kind, named, .. } = file;
+        let option = if kind == Kind::JitDump { "--jitdump" } else { "--perf-map" };
+        match verdict {
+            Verdict::Used(Fit { pid, sign, .. }) => {
+                let Some(Ok(bytes)) = trust::open(&path, named, self.options.force) else { return };
+                let remark = sign.map(|sign| used_unasked(&path, *pid, sign.reason()));
+                self.seen.insert(path.clone());
+                let (pid, inner, addr) = (*pid, inner_pid(&path), Addr(0));
+                self.found.files.push(Source { path, kind, pid, inner, bytes, marker: None, addr, remark });
+            }
+            Verdict::Offered(Fit { pid, covered, samples, .. }) => {
+                let number = inner_pid(&path).filter(|number| !self.processes.by_pid.contains_key(number));
+                let number = number.map(|number| format!("is of process {number}, which is not in the recording; "));
+                let why = format!(
+                    "{}{covered} of {samples} samples of process {pid} in JIT memory are in its code, but nothing else says \
+                     that it is of this run, or more than one may be meant; it is taken with {option} {}@{pid}",
+                    number.unwrap_or_default(),
+                    path.display()
+                );
+                // Who named it should hear of it.
+                if file.asked {
+                    self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
+                }
+                let remark = Some(not_matched(&path, &why));
+                self.found.failed.push(Account { path, kind, pid: *pid, state: SourceState::Offered(why), remark });
+            }
+            Verdict::Refused(fit) => {
+                let why = format!("of another run: {}", fit.against.as_deref().unwrap_or_default());
+                self.not_matched(&path, kind, fit.pid, why);
+            }
+            Verdict::Unmatched if file.asked => {
+                let why = "its code is not where any process without names was sampled; FILE@PID says whose it is";
+                self.not_matched(&path, kind, Pid(-1), why.to_owned());
+                self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
+            }
+            Verdict::Unmatched => {}
+        }
+    }
+}
+
+/// Dumps and maps of a directory by their names, the newest first.
+fn usual_names(directory: &Path) -> Vec<(PathBuf, Kind)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut files: Vec<(SystemTime, PathBuf, Kind)> = Vec::new();
+    for entry in entries {
+        let path = entry.path();
+        let name = entry.file_name();
+        let Some(name) = name.to_str().filter(|_| inner_pid(&path).is_some()) else { continue };
+        let kind = match () {
+            () if name.starts_with("perf-") && name.ends_with(".map") => Kind::PerfMap,
+            () if name.starts_with("jit-") && name.ends_with(".dump") => Kind::JitDump,
+            () => continue,
+        };
+        let written = entry.metadata().and_then(|data| data.modified());
+        files.extend(written.ok().map(|written| (written, path, kind)));
+    }
+    files.sort();
+    files.into_iter().rev().take(MOST).map(|(_, path, kind)| (path, kind)).collect()
+}
+
+type Contents = (Vec<(u64, u64)>, Option<(Nanos, Nanos)>);
+
+/// Where a file's code is, and of which times; `None` if it tells of none.
+fn contents(bytes: &Bytes, kind: Kind) -> Option<Contents> {
+    let (mut ranges, mut times) = (Vec::new(), None);
+    if kind == Kind::PerfMap {
+        ranges
+            .extend(perf_map::read(bytes).0.iter().map(|entry| (entry.start, entry.start.saturating_add(entry.size))));
+    } else {
+        let dump = JitDump::parse(bytes).ok()?;
+        for record in dump.records().flatten() {
+            let Body::Load(load) = record.body else { continue };
+            ranges.push((load.addr, load.addr.saturating_add(load.size)));
+            let (first, _) = times.unwrap_or((Nanos(record.timestamp), Nanos(0)));
+            times = Some((first, Nanos(record.timestamp)));
+        }
+        times = times.filter(|(first, _)| !dump.header.has_arch_timestamps() && first.0 != 0);
+    }
+    let ranges = disjoint(ranges);
+    (!ranges.is_empty()).then_some((ranges, times))
+}
+
+/// Every file with every process.
+fn fits(files: &[Orphan], processes: &[Candidate], when: &When) -> Vec<Fit> {
+    let pairs = files.iter().enumerate().flat_map(|file| processes.iter().map(move |process| (file, process)));
+    pairs.map(|((at, file), process)| fit(at, file, process, when)).collect()
+}
+
+fn fit(at: usize, file: &Orphan, process: &Candidate, when: &When) -> Fit {
+    let samples = process.samples.iter().map(|(_, count)| count).sum();
+    let covered = process.samples.iter().filter(|(addr, _)| holds(&file.ranges, addr.0)).map(|(_, count)| count).sum();
+    let mapped = file.ranges.iter().filter(|(start, _)| holds(&process.mapped, *start)).count();
+    let timed = times(file, process, when);
+    let signs = [
+        (Sign::Inode, file.kind == Kind::JitDump && file.id.is_some_and(|id| process.markers.contains(&id))),
+        (Sign::Times, timed == Some(Ok(()))),
+        (Sign::Asked, file.asked),
+        (Sign::Written, was_written_then(file, when)),
+    ];
+    Fit {
+        file: at,
+        kind: file.kind,
+        pid: process.pid,
+        is_wanted: process.is_wanted,
+        covered,
+        samples,
+        is_mapped: mapped * 2 >= file.ranges.len(),
+        sign: signs.into_iter().find(|(_, holds)| *holds).map(|(sign, _)| sign),
+        against: timed.and_then(Result::err).or_else(|| against(file, process, when)),
+    }
+}
+
+/// What else says that a file is not of this process.
+fn against(file: &Orphan, process: &Candidate, when: &When) -> Option<String> {
+    let number = inner_pid(&file.path);
+    if let (Some(number), Some(own)) = (number, process.inner.filter(|own| Some(*own) != number)) {
+        return Some(format!("the process, which runs still, knows itself as {own}, not as {number}"));
+    }
+    let began = process.began.and_then(|began| wall_time(&when.clock, began))?;
+    let is_older = file.written.is_some_and(|written| stale::is_before(written, began));
+    is_older.then(|| "it was last written before the process began".to_owned())
+}
+
+/// Whether the times of a dump are those of the process; `None` if that cannot be told.
+fn times(file: &Orphan, process: &Candidate, when: &When) -> Option<Result<(), String>> {
+    let (first, last) = file.times.filter(|_| when.clock.clockid == Some(CLOCK_MONOTONIC))?;
+    let seconds = |time: Nanos| format!("{}.{:03} s", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1000);
+    let against = |what: &str, at: Nanos| {
+        Some(Err(format!("its records are of {} to {}, {what} {}", seconds(first), seconds(last), seconds(at))))
+    };
+    let end = process.ended.unwrap_or(when.sampled.last);
+    if first.0 > end.0.saturating_add(SLACK) {
+        return against("but the process was last seen at", end);
+    }
+    match process.began {
+        Some(began) if first.0.saturating_add(SLACK) < began.0 => against("but the process began at", began),
+        Some(_) => Some(Ok(())),
+        // A process that ran before: what it loaded since is of its time.
+        None if last >= when.sampled.first && last.0 <= end.0.saturating_add(SLACK) => Some(Ok(())),
+        None => None,
+    }
+}
+
+/// Whether a file was last written while samples were taken, or as the process ended.
+fn was_written_then(file: &Orphan, when: &When) -> bool {
+    let wall = |time| wall_time(&when.clock, time);
+    let (Some(first), Some(last), Some(written)) = (wall(when.sampled.first), wall(when.sampled.last), file.written)
+    else {
+        return false;
+    };
+    (first..=last + JUST_AFTER).contains(&written)
+}
+
+/// In order, without what overlaps.
+fn disjoint(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.retain(|(start, end)| start < end);
+    ranges.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+    for (start, end) in ranges {
+        match merged.last_mut() {
+            Some(last) if start < last.1 => last.1 = last.1.max(end),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
+}
+
+fn holds(ranges: &[(u64, u64)], addr: u64) -> bool {
+    let behind = ranges.partition_point(|(start, _)| *start <= addr);
+    ranges[..behind].last().is_some_and(|(_, end)| addr < *end)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! Files of an earlier process that had the same number: directories keep the dumps and maps of years, and numbers are
+//! given again.
+
+use super::{CLOCK_MONOTONIC, Finder, Source};
+use crate::formats::jitdump::JitDump;
+use crate::model::process::{Process, Processes};
+use crate::model::{Nanos, Pid};
+use crate::sources::account::Kind;
+use crate::sources::load::stale;
+use crate::sources::site::wall_time;
+use std::time::{Duration, SystemTime};
+
+/// File systems tell times by a clock of their own.
+const SLACK: Duration = Duration::from_secs(1);
+
+impl Finder<'_> {
+    /// Why a file that was found by its number or marker is of an earlier process of that number, if it is. What the
+    /// user named is used with a warning.
+    pub(super) fn is_of_another(&self, source: &Source) -> Option<String> {
+        if self.options.jitdump.iter().any(|given| given.path == source.path) {
+            return None;
+        }
+        match source.kind {
+            Kind::JitDump => self.dump_is_of_another(source),
+            Kind::PerfMap => {
+                let written = std::fs::metadata(&source.path).and_then(|data| data.modified()).ok()?;
+                let pid = source.pid;
+                was_written_before(written, pid, self.processes)
+                    .then(|| format!("it was last written before process {pid} began, by another of that number"))
+            }
+            Kind::PlacedElf => None,
+        }
+    }
+
+    fn dump_is_of_another(&self, source: &Source) -> Option<String> {
+        let dump = JitDump::parse(&source.bytes).ok()?;
+        let is_timed = self.processes.clock.clockid == Some(CLOCK_MONOTONIC) && !dump.header.has_arch_timestamps();
+        let times = dump.records().flatten().map(|record| record.timestamp);
+        let first = times.clone().next().filter(|first| is_timed && *first != 0)?;
+        // If it begins when the process does, it is not read to its end.
+        stale(source.pid, source.marker, self.processes, (first, first))?;
+        stale(source.pid, source.marker, self.processes, (first, times.last()?))
+    }
+}
+
+/// When a process began, if the recording saw that.
+pub(super) fn began(process: &Process) -> Option<Nanos> {
+    process.forked.map(|(_, time)| time).or(process.execs.first().copied())
+}
+
+/// Whether a file was last written before a process began, so that it has nothing of it.
+pub(super) fn was_written_before(written: SystemTime, pid: Pid, processes: &Processes) -> bool {
+    let began = processes.by_pid.get(&pid).and_then(began);
+    let began = began.and_then(|began| wall_time(&processes.clock, began));
+    began.is_some_and(|began| is_before(written, began))
+}
+
+/// Whether a file that was last written then has nothing of a process that began then.
+pub(super) fn is_before(written: SystemTime, began: SystemTime) -> bool {
+    written.checked_add(SLACK).is_some_and(|written| written < began)
+}

@@ -1,0 +1,96 @@
+//! Whose a dump or map is that tells no recorded process by its number: what speaks for it, and what is done then.
+//!
+//! Addresses alone are no identity: without address randomisation another run of the same program has its code at the
+//! same places. So a file is used unasked only if its code is where a process was sampled *and* something independent
+//! of addresses says that it is of this run; and only if nothing else may be meant. What the user named needs no second
+//! sign, but is still used for one process only if there is no other.
+
+use super::account::Kind;
+use crate::model::Pid;
+
+/// Something beside addresses that says that a file is of the recorded process; the surest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Sign {
+    /// It was last written while the process was recorded, or just after.
+    Written,
+    /// The user named the file, or the directory that holds it.
+    Asked,
+    /// The times of its records are those of the process.
+    Times,
+    /// It is the very file that the process mapped as its marker.
+    Inode,
+}
+
+impl Sign {
+    /// Why a file was used, as the end of a sentence.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Asked => "its code is where the process was sampled",
+            Self::Inode => "it is the file that the process had mapped, and its code is where the process was sampled",
+            Self::Times => "its times are the process's, and its code is where the process was sampled",
+            Self::Written => "it was written as the recording ended, and its code is where the process was sampled",
+        }
+    }
+}
+
+/// What is known of one file and one process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fit {
+    /// Which of the files.
+    pub(super) file: usize,
+    pub(super) kind: Kind,
+    pub(super) pid: Pid,
+    /// Whether the process has no dump or map of its own.
+    pub(super) is_wanted: bool,
+    /// So many of the process's samples in JIT memory are in code that the file tells of.
+    pub(super) covered: u64,
+    /// Of so many.
+    pub(super) samples: u64,
+    /// Whether the file's code lies in what the process had mapped.
+    pub(super) is_mapped: bool,
+    /// The best of the signs, if there is any.
+    pub(super) sign: Option<Sign>,
+    /// What says that it is of another run.
+    pub(super) against: Option<String>,
+}
+
+impl Fit {
+    /// Whether its addresses are the process's: most of the code was mapped, and half of the samples are in it.
+    pub(super) fn has_addresses(&self) -> bool {
+        self.is_mapped && self.covered > 0 && self.covered.saturating_mul(2) >= self.samples
+    }
+}
+
+/// What becomes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict<'a> {
+    /// Used for this process.
+    Used(&'a Fit),
+    /// It may be of this process, but is not used unasked.
+    Offered(&'a Fit),
+    /// It is of another run.
+    Refused(&'a Fit),
+    /// It has nothing to do with any of the processes.
+    Unmatched,
+}
+
+/// Decides what becomes of a file. `all` has every file with every process, with those that have files of their own,
+/// too: a file that may be theirs is not sure to be another's.
+pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
+    let fits = |fit: &&Fit| fit.has_addresses() && fit.against.is_none();
+    let own: Vec<&Fit> = all.iter().filter(|fit| fit.file == file).filter(fits).collect();
+    let wanted = own.iter().copied().filter(|fit| fit.is_wanted);
+    let Some(best) = wanted.max_by_key(|fit| (fit.sign, fit.covered, fit.pid)) else {
+        let refused = all.iter().find(|fit| fit.file == file && fit.is_wanted && fit.has_addresses());
+        return refused.filter(|_| own.is_empty()).map_or(Verdict::Unmatched, Verdict::Refused);
+    };
+    // The file that was mapped is that process's, whatever else fits.
+    let is_sure = best.sign == Some(Sign::Inode);
+    let mut rivals =
+        all.iter().filter(fits).filter(|fit| (fit.pid, fit.kind) == (best.pid, best.kind) && fit.file != file);
+    let alone = rivals.all(|rival| rival.sign.is_none() || is_sure && rival.sign != best.sign);
+    match best.sign {
+        Some(_) if alone && (own.len() == 1 || is_sure) => Verdict::Used(best),
+        _ => Verdict::Offered(best),
+    }
+}

@@ -1,0 +1,207 @@
+//! Processes that still run: what they left in a container is found below `/proc/PID/root`, and under the number by
+//! which they know themselves there, as perf finds it.
+//!
+//! A number is no identity, it is given again. The running process is the recorded one only if what it has mapped is
+//! what was recorded (address, and device and inode, or build ID) and if it began before the first sample.
+
+use super::site::{Sampled, Site, wall_time};
+use super::trust;
+use crate::error::Result;
+use crate::io::Bytes;
+use crate::model::process::{BuildId, CpuMode, Mapping, Process, Processes};
+use crate::model::{Addr, Nanos, Pid};
+use object::Object;
+use rustix::fs::{Mode, OFlags};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Times of a process's start are told in hundredths of a second, the time of the boot in seconds.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// So many more files that are the same than files that are gone leave no doubt.
+const ENOUGH: u32 = 16;
+
+/// A recorded process that still runs.
+#[derive(Debug)]
+pub(super) struct LiveProcess {
+    /// `/proc/PID/root`
+    pub(super) root: PathBuf,
+    directory: OwnedFd,
+    /// Its number in the innermost namespace.
+    pub(super) inner: Option<Pid>,
+    /// Whether it sees other files than we do.
+    pub(super) has_own_files: bool,
+    /// Who it runs as.
+    uid: u32,
+}
+
+impl LiveProcess {
+    /// The running process of this number, if it is the recorded one. `None` if there is none; the reason why it is
+    /// another one, if it lives in surroundings of its own.
+    pub(super) fn find(pid: Pid, processes: &Processes, site: &Site<'_>) -> Option<Result<Self, String>> {
+        let proc = site.proc?;
+        let process = processes.by_pid.get(&pid).filter(|_| pid.0 > 0 && processes.is_recording)?;
+        if process.exited.is_some() {
+            return None;
+        }
+        let own = proc.join(pid.to_string());
+        let status = std::fs::read_to_string(own.join("status")).ok()?;
+        let namespace = |of: &Path| std::fs::read_link(of.join("ns/mnt")).ok();
+        let root = own.join("root");
+        let has_own_files = namespace(&own) != namespace(&proc.join("self")) || !is_our_root(&root);
+        let inner = field(&status, "NSpid:").and_then(|numbers| numbers.last().copied()?.parse().ok()).map(Pid);
+        if site.host.is_some_and(|host| !is_our_name(proc, host)) {
+            return None;
+        }
+        let is_elsewhere = has_own_files || inner.is_some_and(|inner| inner != pid);
+        if let Err(why) = began_before(&own, proc, process, processes, site).and_then(|()| agrees(&own, process)) {
+            return is_elsewhere.then_some(Err(why));
+        }
+        let uid = field(&status, "Uid:").and_then(|uids| uids.get(1)?.parse().ok())?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(&root, flags, Mode::empty());
+        let found = directory.map(|directory| Self { root, directory, inner, has_own_files, uid });
+        Some(found.map_err(|error| format!("its files cannot be seen: {error}")))
+    }
+
+    /// How one of its files is called from outside.
+    pub(super) fn outside(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// Opens what [`LiveProcess::outside`] calls so, if it is root's, ours or the process's own.
+    pub(super) fn open(&self, outside: &Path, force: bool) -> Option<Result<Bytes>> {
+        let path = outside.strip_prefix(&self.root).ok()?;
+        trust::open_below(&self.directory, path, self.uid, force)
+            .map(|opened| opened.map_err(|error| error.in_file(outside)))
+    }
+}
+
+fn is_our_root(root: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|data| (data.dev(), data.ino()));
+    identity(root) == identity(Path::new("/"))
+}
+
+fn is_our_name(proc: &Path, host: &[u8]) -> bool {
+    std::fs::read(proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
+}
+
+fn field<'a>(status: &'a str, key: &str) -> Option<Vec<&'a str>> {
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+    Some(line.split_ascii_whitespace().collect())
+}
+
+/// Whether the running process began before what was recorded of it.
+fn began_before(
+    own: &Path,
+    proc: &Path,
+    process: &Process,
+    processes: &Processes,
+    site: &Site<'_>,
+) -> Result<(), String> {
+    let began = began(own, proc).ok_or("it does not tell when it began")?;
+    let is_later = |than: SystemTime| began > than + SLACK;
+    let wall = |time: Nanos| wall_time(&processes.clock, time);
+    if let Some(forked) = process.forked.and_then(|(_, time)| wall(time)) {
+        let distance = began.duration_since(forked).unwrap_or_else(|before| before.duration());
+        return if distance <= SLACK { Ok(()) } else { Err("another process has its number by now".to_owned()) };
+    }
+    let first = || site.samples.map_or_else(Sampled::default, |samples| samples()).times;
+    let first = if processes.clock.reference.is_some() { first() } else { None };
+    let limit = first.and_then(|times| wall(times.first)).or(site.written);
+    match limit {
+        Some(limit) if is_later(limit) => Err("another process has its number by now".to_owned()),
+        Some(_) => Ok(()),
+        None => Err("the recording does not tell when it was made".to_owned()),
+    }
+}
+
+/// Field 22 of `/proc/PID/stat`, in ticks since the boot, which `/proc/stat` tells.
+fn began(own: &Path, proc: &Path) -> Option<SystemTime> {
+    let stat = std::fs::read_to_string(own.join("stat")).ok()?;
+    // The name in parentheses may hold anything.
+    let behind_name = &stat[stat.rfind(')')? + 1..];
+    let ticks: u64 = behind_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let boot = std::fs::read_to_string(proc.join("stat")).ok()?;
+    let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    let rate = rustix::param::clock_ticks_per_second().max(1);
+    let since_boot = Duration::from_secs(ticks / rate) + Duration::from_millis(ticks % rate * 1000 / rate);
+    UNIX_EPOCH.checked_add(Duration::from_secs(boot))?.checked_add(since_boot)
+}
+
+/// A line of `/proc/PID/maps`: where it ends, and what is mapped.
+struct MapsLine<'a> {
+    start: u64,
+    end: u64,
+    device: (u32, u32),
+    inode: u64,
+    path: &'a str,
+}
+
+fn maps_line(line: &str) -> Option<MapsLine<'_>> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let (_permissions, _offset) = (fields.next()?, fields.next()?);
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let hex = |text| u64::from_str_radix(text, 16).ok();
+    let device = (hex(major)? as u32, hex(minor)? as u32);
+    let inode = fields.next()?.parse().ok()?;
+    let path = fields.next().unwrap_or_default().trim();
+    Some(MapsLine { start: hex(start)?, end: hex(end)?, device, inode, path })
+}
+
+/// Whether what was recorded is what is mapped: something of it is, and nothing else is in its place.
+fn agrees(own: &Path, process: &Process) -> Result<(), String> {
+    let maps =
+        std::fs::read(own.join("maps")).map_err(|error| format!("what it has mapped cannot be seen: {error}"))?;
+    let maps = String::from_utf8_lossy(&maps);
+    let lines: Vec<MapsLine<'_>> = maps.lines().filter_map(maps_line).collect();
+    let (mut same, mut gone): (u32, u32) = (0, 0);
+    for mapping in recorded_files(process).into_values() {
+        let at = mapping.addr.0;
+        match lines.iter().find(|line| (line.start..line.end).contains(&at)).filter(|line| line.inode != 0) {
+            None => gone += 1,
+            Some(line) => match is_same_file(line, mapping, own) {
+                Some(true) => same += 1,
+                Some(false) => return Err(format!("what it has mapped at {at:#x} is not what was recorded there")),
+                None => {}
+            },
+        }
+        // To read the build IDs of all would take long.
+        if same >= gone.saturating_add(ENOUGH) {
+            break;
+        }
+    }
+    // A library may have been unmapped meanwhile.
+    if same > gone { Ok(()) } else { Err("what it has mapped is not what was recorded".to_owned()) }
+}
+
+/// The last file that was mapped at each address to be executed, since the process runs this program.
+fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
+    let since = process.execs.last().copied().unwrap_or_default();
+    let of_files = process.mappings.iter().filter(|mapping| {
+        let is_file = mapping.path.starts_with(b"/") && !mapping.backing().may_hold_jit_code();
+        let is_dump = mapping.path.ends_with(b".dump");
+        mapping.time >= since && mapping.executable && is_file && !is_dump && mapping.cpumode != CpuMode::Kernel
+    });
+    of_files.map(|mapping| (mapping.addr, mapping)).collect()
+}
+
+/// `None` if that cannot be told.
+fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, own: &Path) -> Option<bool> {
+    if let Some(file) = mapping.file {
+        return Some((file.major, file.minor, file.inode) == (line.device.0, line.device.1, line.inode));
+    }
+    let recorded = mapping.build_id?;
+    let bytes = std::fs::read(own.join("map_files").join(format!("{:x}-{:x}", line.start, line.end)))
+        .or_else(|_| std::fs::read(own.join("root").join(line.path.trim_start_matches('/'))))
+        .ok()?;
+    let here = object::File::parse(&*bytes).ok().and_then(|file| BuildId::new(file.build_id().ok()??));
+    here.map(|here| here == recorded)
+}
+
+#[cfg(test)]
+mod tests;

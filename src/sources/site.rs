@@ -1,0 +1,49 @@
+//! Where an input stands, and what it can tell of the time and the machine it was recorded on: what dumps and maps are
+//! held against that do not say themselves whose they are.
+
+use crate::model::about::TimeExtent;
+use crate::model::process::Clock;
+use crate::model::{Addr, Nanos, Pid};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Where an input stands, when and where it was recorded. What is not known is `None`; less is found then.
+#[derive(Clone, Copy, Default)]
+pub struct Site<'a> {
+    /// The directory of the input.
+    pub beside: Option<&'a Path>,
+    /// When the input was written.
+    pub written: Option<SystemTime>,
+    /// The name of the recorded machine.
+    pub host: Option<&'a [u8]>,
+    /// Where this machine shows its processes: `/proc`.
+    pub proc: Option<&'a Path>,
+    /// Reads the samples, which takes time: asked only where nothing else tells whose a file is.
+    pub samples: Option<&'a dyn Fn() -> Sampled>,
+}
+
+impl fmt::Debug for Site<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { beside, written, host, proc, samples } = self;
+        let fields = (beside, written, host, proc, samples.is_some());
+        f.debug_tuple("Site").field(&fields).finish()
+    }
+}
+
+/// Where samples are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sampled {
+    /// From the first to the last.
+    pub times: Option<TimeExtent>,
+    /// The addresses at which each process was interrupted, and how often.
+    pub at: BTreeMap<Pid, BTreeMap<Addr, u64>>,
+}
+
+/// A time of the recording's clock as the wall clock had it, if the recording tells how they relate.
+pub(super) fn wall_time(clock: &Clock, time: Nanos) -> Option<SystemTime> {
+    let (wall, own) = clock.reference?;
+    let nanos = u64::try_from(i128::from(wall.0) + i128::from(time.0) - i128::from(own.0)).ok()?;
+    UNIX_EPOCH.checked_add(Duration::from_nanos(nanos))
+}
