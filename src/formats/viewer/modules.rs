@@ -7,6 +7,9 @@
 
 /// The modules, by their file's name, in no certain order.
 const MODULES: &[(&str, &str)] = &[
+    ("activity.js", include_str!("js/activity.js")),
+    ("brush.js", include_str!("js/brush.js")),
+    ("clipboard.js", include_str!("js/clipboard.js")),
     ("code.js", include_str!("js/code.js")),
     ("data.js", include_str!("js/data.js")),
     ("difference.js", include_str!("js/difference.js")),
@@ -15,12 +18,20 @@ const MODULES: &[(&str, &str)] = &[
     ("flame.js", include_str!("js/flame.js")),
     ("format.js", include_str!("js/format.js")),
     ("functions.js", include_str!("js/functions.js")),
+    ("heatmap.js", include_str!("js/heatmap.js")),
     ("jit_time.js", include_str!("js/jit_time.js")),
+    ("lane_list.js", include_str!("js/lane_list.js")),
+    ("lane_rows.js", include_str!("js/lane_rows.js")),
+    ("lanes.js", include_str!("js/lanes.js")),
     ("main.js", include_str!("js/main.js")),
     ("profile.js", include_str!("js/profile.js")),
+    ("search.js", include_str!("js/search.js")),
     ("selection.js", include_str!("js/selection.js")),
     ("state.js", include_str!("js/state.js")),
     ("table.js", include_str!("js/table.js")),
+    ("table_rows.js", include_str!("js/table_rows.js")),
+    ("time_axis.js", include_str!("js/time_axis.js")),
+    ("time_bar.js", include_str!("js/time_bar.js")),
     ("timeline.js", include_str!("js/timeline.js")),
     ("tree.js", include_str!("js/tree.js")),
 ];

@@ -11,15 +11,12 @@ const TIME_STEPS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
 
 /** A stretch of time, with three digits that count. */
 export function duration(nanoseconds) {
-  for (const [size, unit] of TIME_STEPS) {
-    if (Math.abs(nanoseconds) >= size) return `${threeDigits(nanoseconds / size)} ${unit}`;
-  }
-  return `${threeDigits(nanoseconds)} ns`;
-}
-
-function threeDigits(number) {
-  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.max(1, Math.abs(number)))));
-  return digits === 0 ? grouped(Math.round(number)) : String(Number(number.toFixed(digits)));
+  // The next larger unit begins where three digits would be rounded up to four.
+  const step = TIME_STEPS.find(([size]) => Math.abs(nanoseconds) * 2000 >= size * 1999);
+  if (!step) return `${Math.round(nanoseconds)} ns`;
+  const number = nanoseconds / step[0];
+  const digits = [9.995, 99.95].filter((most) => Math.abs(number) < most).length;
+  return `${number.toFixed(digits)} ${step[1]}`;
 }
 
 /** An amount of an event's unit. */

@@ -10,6 +10,10 @@ export const BEGINNING = Object.freeze({
   ranges: [],
   /** Numbers of tracks. None: all. */
   tracks: [],
+  /** What the rows of the time part are: "thread", "process" or "cpu". */
+  lanes: "thread",
+  /** What of the time is shown, as a range. Empty: all. */
+  timeView: [],
   search: "",
   regex: false,
   mergeTiers: true,

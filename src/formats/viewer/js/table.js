@@ -1,6 +1,220 @@
-// Functions.
+// The table of functions: sorted by any column, as many rows as there are functions, of which only those in view are
+// elements of the page. It has one cursor, which the keyboard moves; Enter or a click selects for all parts.
 
-/** Mounts it. */
+import { toClipboard } from "./clipboard.js";
+import { drawingOf, element, onResize } from "./dom.js";
+import { amount, counted, grouped, percent } from "./format.js";
+import { FunctionRows, TABLE_COLUMNS, sortAfterClick, sortingOf } from "./table_rows.js";
+
+const ROW_HEIGHT = 22;
+/** Browsers do not make elements of any height: above this a pixel that is scrolled is more than a pixel of rows. */
+const TALLEST = 8e6;
+/** How many rows are printed. */
+const PRINTED_ROWS = 200;
+
+/** Puts the table into `root`. */
 export function mountTable(root, page) {
-  root.dataset.samples = String(page.selection().count);
+  const table = new FunctionTable(root, page);
+  const draw = drawingOf(page, () => root.hidden || table.draw());
+  table.ask = draw;
+  page.store.subscribe((state, changed) => {
+    if (changed.has("selected")) table.follows = true;
+    draw();
+  });
+  onResize(root, draw);
+  addEventListener("beforeprint", () => root.hidden || table.print());
+  addEventListener("afterprint", draw);
+}
+
+class FunctionTable {
+  constructor(root, page) {
+    [this.root, this.page] = [root, page];
+    [this.rows, this.cursor, this.follows, this.shown] = [[], -1, true, ""];
+    this.build(root);
+    this.grid.addEventListener("keydown", (event) => this.key(event));
+    this.body.addEventListener("click", (event) => this.clicked(event, (row) => this.select(row)));
+    this.body.addEventListener("dblclick", (event) => this.clicked(event, (row) => this.sandwich(row)));
+    this.scroller.addEventListener("scroll", () => this.ask());
+  }
+
+  build(root) {
+    const { store } = this.page;
+    this.told = element("output", { id: "functions-told" });
+    this.copy = element("button", { id: "functions-copy", title: "As jitgraft report --format csv writes them (Ctrl+C)", onclick: () => this.copyRows() }, "Copy as CSV");
+    this.heads = TABLE_COLUMNS.map(({ key, title, isAmount, span, tells }) => element("div", {
+      role: "columnheader", class: isAmount ? "amount" : null, "data-column": key, "aria-colspan": span > 1 ? String(span) : null,
+    }, element("button", { id: `sort-${key}`, title: tells, onclick: () => store.set({ sort: sortAfterClick(store.state.sort, key) }) }, title)));
+    this.head = element("div", { role: "row", class: "functions-head", "aria-rowindex": "1" }, ...this.heads);
+    this.body = element("div", { role: "rowgroup", class: "functions-body" });
+    this.scroller = element("div", { class: "functions-scroll", role: "presentation" }, this.head, this.body);
+    this.grid = element("div", { id: "functions-grid", role: "grid", tabindex: "0", "aria-label": "Functions", "aria-colcount": "9" }, this.scroller);
+    root.append(element("div", { class: "functions-bar" }, this.told, this.copy), this.grid);
+  }
+
+  /** Sums and order are made again only if something changed that they depend on. */
+  arrange() {
+    const { page } = this, { state } = page.store, sums = page.sums();
+    const shown = JSON.stringify([state.search, state.regex, state.sort]);
+    if (this.functions?.sums === sums && this.shown === shown) return;
+    this.functions = new FunctionRows(page.profile, page.groups(), sums, page.selection());
+    this.shown = shown;
+    const at = this.rows[this.cursor];
+    this.rows = this.functions.sorted(state.search, state.regex, state.sort);
+    this.cursor = at === undefined ? -1 : this.rows.indexOf(at);
+    this.grid.setAttribute("aria-rowcount", String(this.rows.length + 1));
+    const { key, isDescending } = sortingOf(state.sort);
+    for (const head of this.heads) {
+      head.setAttribute("aria-sort", head.dataset.column !== key ? "none" : isDescending ? "descending" : "ascending");
+    }
+    this.told.textContent = this.toldRows(state);
+  }
+
+  toldRows(state) {
+    const { selection, rows } = { selection: this.page.selection(), rows: this.rows };
+    const self = rows.reduce((sum, group) => sum + this.functions.sums.self[group], 0);
+    const what = counted(rows.length, "function");
+    if (!state.search) return what;
+    return `${what} found, which ran ${amount(self, this.page.unit)} themselves: ${percent(self, selection.total)}`;
+  }
+
+  draw() {
+    this.arrange();
+    this.selected = this.selectedRow();
+    if (this.follows && this.selected >= 0) this.moveTo(this.selected);
+    this.follows = false;
+    const visible = Math.ceil(this.scroller.clientHeight / ROW_HEIGHT) + 1, height = Math.min(TALLEST, this.rows.length * ROW_HEIGHT);
+    this.body.style.height = `${height}px`;
+    const from = this.firstInView();
+    this.show(from, Math.min(this.rows.length, from + visible), (row) => this.topOf(row, from));
+  }
+
+  show(from, to, topOf) {
+    const rows = [];
+    for (let row = from; row < to; row++) {
+      const made = this.rowOf(row);
+      made.style.top = `${topOf(row)}px`;
+      rows.push(made);
+    }
+    this.body.replaceChildren(...rows);
+    this.grid.setAttribute("aria-activedescendant", this.cursor >= from && this.cursor < to ? `function-${this.cursor}` : "");
+  }
+
+  /** How many pixels of rows a pixel of scrolling is. */
+  get stretch() {
+    const room = this.scroller.clientHeight - this.head.offsetHeight, tall = this.rows.length * ROW_HEIGHT;
+    return tall <= TALLEST ? 1 : (tall - room) / (TALLEST - room);
+  }
+
+  firstInView() {
+    return Math.max(0, Math.min(this.rows.length - 1, Math.floor(this.scroller.scrollTop * this.stretch / ROW_HEIGHT)));
+  }
+
+  topOf(row, from) {
+    const scrolled = this.scroller.scrollTop, { stretch } = this;
+    return stretch === 1 ? row * ROW_HEIGHT : scrolled + (row - from) * ROW_HEIGHT - scrolled * stretch % ROW_HEIGHT;
+  }
+
+  selectedRow() {
+    const { selected } = this.page.store.state, { of } = this.page.groups();
+    return selected === null || selected >= of.length ? -1 : this.rows.indexOf(of[selected]);
+  }
+
+  rowOf(row) {
+    const group = this.rows[row], { functions } = this, { sums } = functions, whole = functions.selection.total, { unit } = this.page;
+    const [self, total] = [sums.self[group], sums.total[group]], [name, module, source] = [functions.name(group), functions.module(group), functions.source(group)];
+    const cell = (text, kind, title) => element("div", { role: "gridcell", class: kind, title }, text);
+    const amountCells = (value, kind) => [cell(amount(value, unit), "amount", null), this.partCell(value, whole, kind)];
+    const made = element("div", {
+      id: `function-${row}`, role: "row", "data-row": String(row), "data-group": String(group), "aria-rowindex": String(row + 2),
+      "aria-selected": String(row === this.selected), class: row === this.cursor ? "functions-row cursor" : "functions-row",
+      "aria-label": `${name}, self ${percent(self, whole)}, total ${percent(total, whole)}, ${functions.sharesText(group)}${module ? `, ${module}` : ""}`,
+    }, ...amountCells(self, "self"), ...amountCells(total, "total"), cell(grouped(sums.selfCount[group]), "amount"),
+    this.sharesCell(group), cell(name, "name", name), cell(lastPartOf(module), "module", module), cell(source, "source", source));
+    return made;
+  }
+
+  /** A percentage with a bar behind it. */
+  partCell(value, whole, kind) {
+    const made = element("div", { role: "gridcell", class: `amount part ${kind}` }, percent(value, whole));
+    const share = whole ? 100 * value / whole : 0;
+    made.style.backgroundSize = `${share.toFixed(2)}% 100%`;
+    return made;
+  }
+
+  sharesCell(group) {
+    const { functions, page } = this, shares = functions.shares(group), text = functions.sharesText(group);
+    const whole = shares.reduce((sum, { weight }) => sum + weight, 0);
+    const bar = element("span", { class: "shares", "aria-hidden": "true" }, ...shares.map(({ category, weight }) => {
+      const part = element("i");
+      part.style.width = `${whole ? 100 * weight / whole : 100}%`;
+      part.style.background = `var(--code-${page.profile.categories[category].letter})`;
+      return part;
+    }));
+    return element("div", { role: "gridcell", class: "kind", title: text, "aria-label": text }, bar, page.profile.categories[shares[0].category].name);
+  }
+
+  key(event) {
+    if (event.target.closest("button")) return;
+    const page = Math.max(1, Math.floor((this.scroller.clientHeight - this.head.offsetHeight) / ROW_HEIGHT) - 1), last = this.rows.length - 1;
+    const to = {
+      ArrowUp: this.cursor - 1, ArrowDown: this.cursor + 1, PageUp: this.cursor - page, PageDown: this.cursor + page, Home: 0, End: last,
+    }[event.key];
+    const modified = event.ctrlKey || event.metaKey || event.altKey;
+    if (to !== undefined && !modified) this.moveTo(Math.max(0, Math.min(last, to)));
+    else if ((event.key === "Enter" || event.key === " ") && this.cursor >= 0) event.shiftKey ? this.sandwich(this.cursor) : this.select(this.cursor);
+    else if (event.key === "c" && (event.ctrlKey || event.metaKey) && String(getSelection()) === "") this.copyRows();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.ask();
+  }
+
+  moveTo(row) {
+    this.cursor = row;
+    const { scroller } = this, room = scroller.clientHeight - this.head.offsetHeight, { stretch } = this;
+    const top = row * ROW_HEIGHT / stretch, bottom = ((row + 1) * ROW_HEIGHT - room) / stretch;
+    if (this.body.style.height === "") this.body.style.height = `${Math.min(TALLEST, this.rows.length * ROW_HEIGHT)}px`;
+    scroller.scrollTop = Math.max(bottom, Math.min(scroller.scrollTop, top));
+  }
+
+  clicked(event, act) {
+    const row = event.target.closest("[data-row]");
+    if (row) act(Number(row.dataset.row));
+  }
+
+  select(row) {
+    this.cursor = row;
+    const number = this.functionOf(this.rows[row]);
+    this.page.store.set({ selected: number });
+    this.ask();
+  }
+
+  /** Callers above and callees below it. */
+  sandwich(row) {
+    const number = this.functionOf(this.rows[row]);
+    this.page.store.set({ selected: number, sandwich: number, part: "flame" });
+  }
+
+  functionOf(group) {
+    return this.page.groups().first[group];
+  }
+
+  async copyRows() {
+    this.arrange();
+    await toClipboard(this.functions.csv(this.rows));
+    this.told.textContent = `${counted(this.rows.length, "row")} copied`;
+  }
+
+  /** On paper the first rows stand one below the other. */
+  print() {
+    this.arrange();
+    const count = Math.min(PRINTED_ROWS, this.rows.length);
+    this.body.style.height = `${count * ROW_HEIGHT}px`;
+    this.show(0, count, (row) => row * ROW_HEIGHT);
+  }
+}
+
+/** The last part of a path: there is little room. */
+function lastPartOf(path) {
+  return path.slice(path.lastIndexOf("/") + 1) || path;
 }

@@ -1,6 +1,303 @@
-// Threads over time.
+// The time part: lanes of threads, processes or processors with what ran in them, a sub-second heat map of long
+// recordings, and a brush over both. Profiles without times only have threads to choose from.
 
-/** Mounts it. */
+import { Brush } from "./brush.js";
+import { toClipboard } from "./clipboard.js";
+import { drawingOf, element, onResize, sharpened, styleColour } from "./dom.js";
+import { amount } from "./format.js";
+import { HeatMap } from "./heatmap.js";
+import { LaneList } from "./lane_list.js";
+import { LANE_HEIGHT, LaneSums, countingTracks, drawLane, drawSumLane, laneChosen } from "./lane_rows.js";
+import { clockText, sinceStart, tickStep, timeClock, timeTicks } from "./time_axis.js";
+import { TimeBar } from "./time_bar.js";
+
+const GUTTER = 200;
+const RIGHT = 10;
+const AXIS_HEIGHT = 20;
+const EDGE_SLACK = 4;
+/** How much of the window's height the lanes may take. */
+const LANES_SHARE = 0.17;
+/** With more samples than this the other parts follow a drag only when it rests. */
+const LIVE_ROWS = 100000;
+
+/** Puts the part into `root`; without times it is one line and threads to choose from. */
 export function mountTimeline(root, page) {
-  root.dataset.samples = String(page.selection().count);
+  const part = new TimePart(root, page);
+  const draw = drawingOf(page, () => part.draw());
+  part.ask = draw;
+  page.store.subscribe(draw);
+  onResize(root, draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  addEventListener("beforeprint", () => part.draw());
+  return part;
+}
+
+class TimePart {
+  constructor(root, page) {
+    [this.page, this.root, this.clock] = [page, root, timeClock(page.profile)];
+    this.length = this.clock?.length ?? 1;
+    this.sums = new LaneSums(page.profile, this.clock);
+    this.brush = new Brush(page.store, this.length, () => this.ask());
+    this.bar = new TimeBar(page, this.clock, {
+      clear: () => this.brush.choose([]), zoom: () => this.zoomToRanges(), whole: () => page.store.set({ timeView: [] }),
+      copy: toClipboard,
+    });
+    this.build(root);
+    this.heat = this.clock && new HeatMap(this.heatBox, page, this.clock);
+    this.pointer = null;
+    if (this.clock) this.listen();
+  }
+
+  build(root) {
+    this.axis = element("canvas", { id: "time-axis", "aria-hidden": "true" });
+    this.scroller = element("div", {
+      id: "time-lanes", tabindex: "0", role: "listbox", "aria-multiselectable": "true", "aria-label": "Threads to choose from",
+    });
+    this.bars = element("canvas", { id: "time-bars", "aria-hidden": "true" });
+    this.over = element("canvas", { "aria-hidden": "true" });
+    this.box = element("div", { class: "time-box" }, this.scroller, this.bars, this.over);
+    this.heatBox = element("div", { id: "time-heat", tabindex: "0", role: "img", hidden: true });
+    this.tip = element("div", { id: "time-tip", role: "tooltip", hidden: true });
+    root.append(this.bar.root, this.axis, this.box, this.heatBox, this.tip);
+    this.list = new LaneList(this.scroller, this.page, (event) => this.key(event));
+    this.scroller.addEventListener("scroll", () => this.ask());
+  }
+
+  listen() {
+    const lanes = this.surface(this.scroller, (x, y) => x >= GUTTER && x <= GUTTER + this.width && y >= 0);
+    const axis = this.surface(this.axis, (x) => x >= GUTTER);
+    const heat = {
+      element: this.heatBox, isClickChoosing: true, edgeAt: () => null,
+      spanAt: (x, y, always) => this.heat.spanAt(x - GUTTER, y, always),
+    };
+    for (const surface of [lanes, axis, heat]) {
+      this.brush.attach(surface);
+      surface.element.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+      surface.element.addEventListener("pointermove", (event) => this.point(surface, event));
+      surface.element.addEventListener("pointerleave", () => this.point(null));
+    }
+    this.heatBox.addEventListener("keydown", (event) => {
+      if (!this.key(event)) return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+
+  /** A surface of the brush whose left edge is that of the lanes. */
+  surface(of, holds) {
+    const spanAt = (x, y, always) => {
+      if (!always && !holds(x, y)) return null;
+      const at = Math.max(0, Math.min(this.width, x - GUTTER));
+      const from = Math.floor(this.timeAt(at)), to = Math.max(from + 1, Math.floor(this.timeAt(at + 1)));
+      return [Math.min(from, this.length - 1), Math.min(to, this.length)];
+    };
+    const edgeAt = (x, y) => holds(x, y) || Math.abs(x - GUTTER) < EDGE_SLACK ? this.edgeAt(x - GUTTER) : null;
+    return { element: of, spanAt, edgeAt, isClickChoosing: false };
+  }
+
+  edgeAt(x) {
+    for (const [index, range] of this.page.store.state.ranges.entries()) {
+      for (const [at, edge] of ["from", "to"].entries()) {
+        if (Math.abs(this.place(range[at]) - x) <= EDGE_SLACK) return { index, edge };
+      }
+    }
+    return null;
+  }
+
+  /** What of the time is shown: from, to. */
+  get view() {
+    const [from, to] = this.page.store.state.timeView;
+    return from >= 0 && to > from && from < this.length ? [from, Math.min(to, this.length)] : [0, this.length];
+  }
+
+  get width() {
+    return Math.max(50, this.scroller.clientWidth - GUTTER - RIGHT);
+  }
+
+  /** Pixels from the left edge of the lanes. */
+  place(time) {
+    const [from, to] = this.view;
+    return (time - from) / (to - from) * this.width;
+  }
+
+  timeAt(x) {
+    const [from, to] = this.view;
+    return from + x / this.width * (to - from);
+  }
+
+  key(event) {
+    if (!this.clock) return false;
+    if (event.key === "+" || event.key === "-") return this.zoomBy(event.key === "+" ? 0.5 : 2, this.width / 2), true;
+    if (event.key === "0") return this.page.store.set({ timeView: [] }), true;
+    return this.brush.key(event, this.view);
+  }
+
+  wheel(event) {
+    const x = event.clientX - this.box.getBoundingClientRect().left - GUTTER;
+    if (event.ctrlKey) this.zoomBy(1.2 ** Math.sign(event.deltaY), Math.max(0, Math.min(this.width, x)));
+    else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan((event.deltaX || event.deltaY) / this.width);
+    else return;
+    event.preventDefault();
+  }
+
+  zoomBy(factor, x) {
+    const [from, to] = this.view, at = this.timeAt(x), least = Math.min(this.length, 20);
+    const length = Math.max(least, Math.min(this.length, (to - from) * factor));
+    this.show(at - (at - from) / (to - from) * length, length);
+  }
+
+  pan(part) {
+    const [from, to] = this.view;
+    this.show(from + part * (to - from), to - from);
+  }
+
+  zoomToRanges() {
+    const { ranges } = this.page.store.state;
+    if (!ranges.length) return;
+    const from = ranges[0][0], length = ranges[ranges.length - 1][1] - from;
+    this.show(from - length * 0.05, Math.max(20, length * 1.1));
+  }
+
+  show(from, length) {
+    const begin = Math.round(Math.max(0, Math.min(this.length - length, from)));
+    const end = Math.min(this.length, begin + Math.round(length));
+    this.page.store.set({ timeView: begin === 0 && end === this.length ? [] : [begin, end] });
+  }
+
+  draw() {
+    const { state } = this.page.store, { sums } = this;
+    const event = Math.min(state.event, this.page.profile.events.length - 1);
+    sums.arrange(event, state.lanes);
+    this.brush.pause = sums.rows.length > LIVE_ROWS ? 150 : 0;
+    const most = Math.max(3, Math.floor(innerHeight * LANES_SHARE / LANE_HEIGHT));
+    const isAlone = !this.clock && sums.lanes.length < 2;
+    this.box.hidden = isAlone;
+    this.box.style.height = `${Math.min(most, sums.lanes.length) * LANE_HEIGHT}px`;
+    this.axis.hidden = !this.clock;
+    this.bar.show(this.brush.ranges(), state.timeView.length > 0);
+    this.bar.rows.parentElement?.toggleAttribute("hidden", isAlone);
+    if (!this.clock) this.bar.told.textContent = "These samples have no times: only sums of them were recorded.";
+    if (isAlone) return;
+    this.list.show(sums.lanes);
+    if (this.clock) sums.fit(state.weight, this.view, this.width);
+    this.drawLanes(state);
+    if (this.clock) this.drawTimes(state);
+  }
+
+  drawLanes(state) {
+    const { sums, list, page, width } = this, [from, to] = list.inView();
+    const colours = laneColours(page.profile), height = this.scroller.clientHeight;
+    const counts = countingTracks(page.profile.tracks.length, state.tracks);
+    const pen = sharpened(this.bars, width, height);
+    for (let number = from; number < to; number++) {
+      const lane = sums.lanes[number], top = number * LANE_HEIGHT - this.scroller.scrollTop;
+      pen.globalAlpha = laneChosen(lane, counts) === "none" ? 0.25 : 1;
+      if (this.clock) drawLane(pen, sums, lane, top, (time) => this.place(time), colours);
+      else drawSumLane(pen, sums, lane, top, width, state.weight, colours);
+    }
+    pen.globalAlpha = 1;
+  }
+
+  drawTimes(state) {
+    const ranges = this.brush.ranges(), height = this.scroller.clientHeight, { width } = this;
+    const place = (time) => this.place(time);
+    this.drawAxis();
+    this.drawRanges(sharpened(this.over, width, height), ranges, height);
+    this.heat.draw(this.sums, state, this.view, width, place, ranges, this.hovered?.heat ?? null);
+  }
+
+  drawAxis() {
+    const pen = sharpened(this.axis, GUTTER + this.width + RIGHT, AXIS_HEIGHT), [from, to] = this.view;
+    pen.font = "11px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    pen.fillStyle = styleColour("--faint");
+    pen.fillText("since the start", 12, AXIS_HEIGHT / 2);
+    for (const { at, text } of timeTicks(from, to, this.width, this.clock.unitNs)) {
+      const x = GUTTER + this.place(at);
+      pen.fillStyle = styleColour("--line");
+      pen.fillRect(Math.round(x), 0, 1, AXIS_HEIGHT);
+      pen.fillStyle = styleColour("--faint");
+      if (x + pen.measureText(text).width + 4 < GUTTER + this.width + RIGHT) pen.fillText(text, x + 4, AXIS_HEIGHT / 2);
+    }
+    pen.fillStyle = styleColour("--accent");
+    for (const range of this.brush.ranges()) {
+      const [left, right] = this.clipped(range);
+      if (right > left) pen.fillRect(GUTTER + left, AXIS_HEIGHT - 3, Math.max(1, right - left), 3);
+    }
+  }
+
+  clipped([from, to]) {
+    return [Math.max(0, this.place(from)), Math.min(this.width, this.place(to))];
+  }
+
+  /** What is not in a range is dimmed. */
+  drawRanges(pen, ranges, height) {
+    const { width } = this;
+    if (this.hovered) {
+      pen.fillStyle = styleColour("--faint");
+      pen.fillRect(Math.round(this.place(this.hovered.time)), 0, 1, height);
+    }
+    if (!ranges.length) return;
+    let dimmedTo = 0;
+    const dim = (to) => {
+      pen.globalAlpha = 0.65;
+      pen.fillStyle = styleColour("--paper");
+      if (to > dimmedTo) pen.fillRect(dimmedTo, 0, to - dimmedTo, height);
+      pen.globalAlpha = 1;
+    };
+    for (const range of ranges) {
+      const [left, right] = this.clipped(range);
+      if (right < 0 || left > width) continue;
+      dim(left);
+      pen.fillStyle = styleColour("--accent");
+      pen.fillRect(left - 1, 0, 1, height);
+      pen.fillRect(Math.max(right, left + 1), 0, 1, height);
+      dimmedTo = right;
+    }
+    dim(width);
+  }
+
+  /** The pointer stands somewhere, or has left. */
+  point(surface, event) {
+    this.hovered = surface && this.hoveredAt(surface, event);
+    const { tip } = this;
+    tip.hidden = !this.hovered?.lines.length;
+    if (this.hovered) {
+      tip.replaceChildren(...this.hovered.lines.map((line) => element("div", {}, line)));
+      const box = tip.getBoundingClientRect();
+      tip.style.left = `${Math.max(4, Math.min(innerWidth - box.width - 4, event.clientX + 14))}px`;
+      tip.style.top = `${Math.max(4, Math.min(innerHeight - box.height - 4, event.clientY + 16))}px`;
+    }
+    this.ask();
+  }
+
+  hoveredAt(surface, event) {
+    const box = surface.element.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const span = surface.spanAt(x, y);
+    if (!span) return null;
+    if (surface.element === this.heatBox) return { time: span[0], heat: span, lines: [this.spanText(span), this.heat.textAt(span)] };
+    const time = this.timeAt(x - GUTTER);
+    const lane = surface.element === this.scroller && this.sums.lanes[Math.floor((y + this.scroller.scrollTop) / LANE_HEIGHT)];
+    const bar = lane && this.sums.at(lane, time);
+    if (!bar) return { time, lines: [this.spanText(span)] };
+    return { time, lines: [`${lane.name} ${lane.detail}`, this.spanText([bar.from, bar.to]), this.barText(bar.amounts)] };
+  }
+
+  /** `1.25 s to 1.26 s · --time clock 1179.3` */
+  spanText([from, to]) {
+    const { clock } = this, step = tickStep((to - from) * clock.unitNs / 10);
+    const since = (at) => sinceStart(Math.round(at) * clock.unitNs, step);
+    return `${since(from)} to ${since(to)}, clock ${clockText(clock, Math.max(0, from))}`;
+  }
+
+  barText(amounts) {
+    const { profile, unit } = this.page;
+    const parts = amounts.map((value, at) => ({ value, name: profile.categories[at].name })).filter(({ value }) => value > 0);
+    parts.sort((a, b) => b.value - a.value);
+    return parts.map(({ value, name }) => `${name} ${amount(Math.round(value), unit)}`).join(", ") || "idle";
+  }
+}
+
+function laneColours(profile) {
+  return { idle: styleColour("--raised"), more: styleColour("--ink"), categories: profile.categories.map(({ letter }) => styleColour(`--code-${letter}`)) };
 }

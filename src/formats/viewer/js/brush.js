@@ -1,0 +1,143 @@
+// Ranges of time chosen with the pointer or the keyboard, on any surface that shows time. While the pointer drags, a
+// draft is shown; what is chosen goes into `store.ranges`, and everything else follows from there.
+//
+// A surface: { element, spanAt(x, y) → [from, to) under a point or null, edgeAt(x, y) → { index, edge } or null,
+// isClickChoosing }, in pixels of the element.
+
+import { tidyRanges } from "./time_axis.js";
+
+const CLICK_SLACK = 4;
+
+export class Brush {
+  /** `pause`: milliseconds between two looks at a draft while it is dragged; `redraw` shows a draft. */
+  constructor(store, length, redraw) {
+    this.store = store;
+    this.length = length;
+    this.redraw = redraw;
+    this.pause = 0;
+    this.drag = null;
+    this.timer = 0;
+  }
+
+  /** The ranges as they are to be shown: the draft while there is one. */
+  ranges() {
+    return this.drag?.draft ?? this.store.state.ranges;
+  }
+
+  /** Chooses ranges for good. */
+  choose(ranges) {
+    const tidy = tidyRanges(ranges, this.length);
+    if (JSON.stringify(tidy) !== JSON.stringify(this.store.state.ranges)) this.store.set({ ranges: tidy });
+  }
+
+  attach(surface) {
+    const element = surface.element;
+    const point = (event) => {
+      const box = element.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    element.addEventListener("pointerdown", (event) => {
+      if (event.button === 0 && this.begin(surface, point(event), event)) element.setPointerCapture(event.pointerId);
+    });
+    element.addEventListener("pointermove", (event) => {
+      if (this.drag) this.move(surface, point(event));
+      else element.style.cursor = cursorOf(surface, point(event));
+    });
+    element.addEventListener("pointerup", () => this.end(surface));
+    element.addEventListener("pointercancel", () => this.cancel());
+    element.addEventListener("dblclick", (event) => {
+      if (surface.spanAt(...point(event))) this.choose([]);
+    });
+  }
+
+  begin(surface, [x, y], event) {
+    const span = surface.spanAt(x, y);
+    if (!span) return false;
+    const edge = surface.edgeAt(x, y), before = this.store.state.ranges;
+    const inside = before.findIndex(([from, to]) => from <= span[0] && span[0] < to);
+    const adds = event.ctrlKey || event.metaKey;
+    const kind = edge ? edge.edge : inside >= 0 && !adds && !surface.isClickChoosing ? "move" : "new";
+    const index = edge ? edge.index : inside;
+    this.drag = { kind, index, adds, before, anchor: span, start: [x, y], draft: null };
+    return true;
+  }
+
+  move(surface, [x, y]) {
+    const drag = this.drag;
+    const far = Math.hypot(x - drag.start[0], y - drag.start[1]) >= CLICK_SLACK;
+    if (!drag.draft && !far) return;
+    const span = surface.spanAt(x, y, true);
+    if (!span) return;
+    drag.draft = draftOf(drag, span, this.length);
+    this.redraw();
+    this.chooseSoon();
+  }
+
+  /** The other parts follow while the pointer drags, as fast as they can. */
+  chooseSoon() {
+    clearTimeout(this.timer);
+    const drag = this.drag;
+    this.timer = setTimeout(() => drag === this.drag && drag?.draft && this.choose(drag.draft), this.pause);
+  }
+
+  end(surface) {
+    const drag = this.drag;
+    clearTimeout(this.timer);
+    this.drag = null;
+    if (!drag) return;
+    if (drag.draft) this.choose(drag.draft);
+    else if (surface.isClickChoosing) this.choose(draftOf(drag, drag.anchor, this.length));
+    this.redraw();
+  }
+
+  /** Leaves everything as it was before the drag. Whether there was any. */
+  cancel() {
+    const drag = this.drag;
+    clearTimeout(this.timer);
+    this.drag = null;
+    if (drag) this.choose(drag.before);
+    this.redraw();
+    return drag !== null;
+  }
+
+  /** Whether the key was one of the brush's. Arrows move the last range, with Shift its end, with Ctrl its begin. */
+  key(event, view) {
+    const ranges = this.store.state.ranges;
+    if (event.key === "Escape") return this.cancel() || (ranges.length > 0 && (this.choose([]), true));
+    if (event.key === "Delete" || event.key === "Backspace") return this.choose([]), true;
+    const direction = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!direction || event.altKey || event.metaKey) return false;
+    const step = Math.max(1, Math.round((view[1] - view[0]) / 100)) * direction;
+    this.choose(steppedRanges(ranges, step, view, event, this.length));
+    return true;
+  }
+}
+
+function steppedRanges(ranges, step, view, keys, length) {
+  if (!ranges.length) return [[view[0], view[0] + Math.max(1, (view[1] - view[0]) / 10)]];
+  const others = ranges.slice(0, -1), [from, to] = ranges[ranges.length - 1];
+  if (keys.shiftKey) return [...others, [from, Math.max(from + 1, to + step)]];
+  if (keys.ctrlKey) return [...others, [Math.min(to - 1, from + step), to]];
+  return [...others, movedRange([from, to], step, length)];
+}
+
+/** A range that keeps its length within the recording. */
+function movedRange([from, to], by, length) {
+  const most = length - to, step = Math.max(-from, Math.min(most, by));
+  return [from + step, to + step];
+}
+
+function draftOf(drag, span, length) {
+  const [from, to] = [Math.min(drag.anchor[0], span[0]), Math.max(drag.anchor[1], span[1])];
+  if (drag.kind === "new") return tidyRanges([...(drag.adds ? drag.before : []), [from, to]], length);
+  const changed = drag.before.slice(), old = changed[drag.index];
+  if (drag.kind === "move") changed[drag.index] = movedRange(old, span[0] - drag.anchor[0], length);
+  if (drag.kind === "from") changed[drag.index] = [span[0], old[1]];
+  if (drag.kind === "to") changed[drag.index] = [old[0], span[0]];
+  return tidyRanges(changed, length);
+}
+
+function cursorOf(surface, [x, y]) {
+  if (surface.edgeAt(x, y)) return "ew-resize";
+  return surface.spanAt(x, y) ? "crosshair" : "default";
+}

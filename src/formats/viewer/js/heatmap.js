@@ -1,0 +1,180 @@
+// The sub-second heat map: a column a second, a row a fiftieth of it, time running upwards in a column. What comes
+// back every second, and what took a few milliseconds once, shows as a pattern. Of long recordings a column is several
+// seconds, so that it can be seen; the legend says so.
+
+import { binning, reachOf, totalActivity } from "./activity.js";
+import { element, sharpened, styleColour } from "./dom.js";
+import { amount, duration } from "./format.js";
+import { countingTracks } from "./lane_rows.js";
+
+/** How many rows a column has. */
+const HEAT_ROWS = 50;
+
+/** Recordings shorter than this many seconds have too few columns to show a pattern. */
+const HEAT_LEAST_SECONDS = 5;
+
+const HEAT_STEPS = 12;
+const NARROWEST_COLUMN = 3;
+const COLUMN_SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
+
+/** How long a column and a cell are, and which columns [from, to) shows on so many pixels. */
+export function heatShape(from, to, width, unitNs) {
+  const most = Math.max(1, width / NARROWEST_COLUMN), seconds = (to - from) * unitNs / 1e9;
+  const columnSeconds = COLUMN_SECONDS.find((each) => seconds / each <= most) ?? COLUMN_SECONDS[COLUMN_SECONDS.length - 1];
+  const column = columnSeconds * 1e9 / unitNs;
+  const first = Math.floor(from / column), end = Math.max(first + 1, Math.ceil(to / column));
+  return { columnSeconds, column, cell: column / HEAT_ROWS, first, columns: end - first };
+}
+
+/** The weight in each cell, column by column, of the tracks that count. */
+export function heatCells(rows, weights, shape, reach, unitNs, counts) {
+  const from = shape.first * shape.column, to = from + shape.columns * shape.column;
+  const sums = totalActivity(binning(rows, weights, from, to, shape.columns * HEAT_ROWS, reach, unitNs), counts);
+  return { sums, most: sums.reduce((most, sum) => Math.max(most, sum), 0) };
+}
+
+/** The cell at a time. */
+export function heatCellAt(shape, time) {
+  return Math.floor(time / shape.cell) - shape.first * HEAT_ROWS;
+}
+
+/** [from, to) of a cell, in whole units of time. */
+export function heatSpan(shape, cell) {
+  const number = cell + shape.first * HEAT_ROWS;
+  return [Math.round(number * shape.cell), Math.round((number + 1) * shape.cell)];
+}
+
+/** Draws the cells: `place(time)` is a pixel from the left, `colours` are the steps from nothing to the most. */
+export function drawHeat(pen, shape, heat, place, height, colours) {
+  for (let column = 0; column < shape.columns; column++) {
+    const left = Math.round(place((shape.first + column) * shape.column));
+    const right = Math.round(place((shape.first + column + 1) * shape.column));
+    const gap = right - left > 6 ? 1 : 0;
+    for (let row = 0; row < HEAT_ROWS; row++) {
+      const sum = heat.sums[column * HEAT_ROWS + row];
+      if (!sum) continue;
+      const [top, bottom] = [heatTop(row + 1, height), heatTop(row, height)];
+      pen.fillStyle = colours[Math.min(colours.length - 1, Math.ceil(sum / heat.most * (colours.length - 1)))];
+      pen.fillRect(left, top, right - left - gap, bottom - top);
+    }
+  }
+}
+
+/** Where the cells of [from, to) are, one box a column: [left, top, width, height]. */
+export function heatBoxes(shape, [from, to], place, height) {
+  const first = heatCellAt(shape, from), last = Math.ceil(to / shape.cell) - shape.first * HEAT_ROWS;
+  const columns = [Math.floor(first / HEAT_ROWS), Math.floor((last - 1) / HEAT_ROWS)], boxes = [];
+  for (let column = Math.max(0, columns[0]); column <= Math.min(shape.columns - 1, columns[1]); column++) {
+    const low = column === columns[0] ? first - column * HEAT_ROWS : 0;
+    const high = column === columns[1] ? last - column * HEAT_ROWS : HEAT_ROWS;
+    const left = Math.round(place((shape.first + column) * shape.column));
+    const right = Math.round(place((shape.first + column + 1) * shape.column));
+    const [top, bottom] = [heatTop(high, height), heatTop(low, height)];
+    boxes.push([left, top, right - left, bottom - top]);
+  }
+  return boxes;
+}
+
+/** How far from the top a row begins, counted from the bottom. */
+export const heatTop = (row, height) => Math.round(height * (HEAT_ROWS - row) / HEAT_ROWS);
+
+/** Steps of one colour from the page's to the strongest. */
+export function heatColours(from, to, steps) {
+  const parts = [from, to].map((colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)));
+  return Array.from({ length: steps + 1 }, (_, step) => {
+    // The first step differs from nothing, so that little is told from nothing.
+    const part = step === 0 ? 0 : 0.12 + 0.88 * step / steps;
+    return "rgb(" + parts[0].map((value, at) => Math.round(value + (parts[1][at] - value) * part)).join(",") + ")";
+  });
+}
+
+/** The heat map in its box, with its legend on the left. */
+export class HeatMap {
+  constructor(box, page, clock) {
+    [this.box, this.page, this.clock] = [box, page, clock];
+    this.isLong = clock.length * clock.unitNs / 1e9 >= HEAT_LEAST_SECONDS;
+    box.hidden = !this.isLong;
+    this.cells = element("canvas", { id: "time-heat-cells" });
+    this.over = element("canvas");
+    this.rule = element("div", { class: "heat-rule" });
+    this.scale = element("div", { class: "heat-scale" });
+    [this.least, this.most] = [element("span"), element("span", { id: "time-heat-most" })];
+    box.append(element("div", { class: "heat-legend" }, this.rule, this.scale,
+      element("div", { class: "heat-ends" }, this.least, this.most)), this.cells, this.over);
+    this.drawn = "";
+  }
+
+  get height() {
+    return HEAT_ROWS * (innerHeight < 1100 ? 2 : 3);
+  }
+
+  /** Draws what changed: cells follow the threads and the event, the frames above them the ranges. */
+  draw(sums, state, view, width, place, ranges, hovered) {
+    if (!this.isLong) return;
+    const { height } = this;
+    this.box.style.height = `${height}px`;
+    this.view = view;
+    const drawn = JSON.stringify([view, width, height, state.event, state.weight, state.tracks, styleColour("--paper")]);
+    if (drawn !== this.drawn) this.drawCells(sums, state, view, width, place, height);
+    this.drawn = drawn;
+    const pen = sharpened(this.over, width, height);
+    if (ranges.length) this.dim(pen, ranges, width, height, place);
+    if (hovered) this.frame(pen, hovered, place, height, "--faint");
+  }
+
+  drawCells(sums, state, [from, to], width, place, height) {
+    const { rows } = sums, { profile } = this.page, { unitNs } = this.clock;
+    const weights = state.weight === "samples" ? rows.count : rows.weight;
+    const counts = countingTracks(profile.tracks.length, state.tracks);
+    this.shape = heatShape(from, to, width, unitNs);
+    this.heat = heatCells(rows, weights, this.shape, reachOf(profile, this.page.event, state.weight), unitNs, counts);
+    const colours = heatColours(styleColour("--raised"), styleColour("--heat"), HEAT_STEPS);
+    const pen = sharpened(this.cells, width, height);
+    pen.fillStyle = colours[0];
+    const end = Math.min(width, place(this.clock.length));
+    pen.fillRect(Math.max(0, place(0)), 0, end - Math.max(0, place(0)), height);
+    drawHeat(pen, this.shape, this.heat, place, height, colours);
+    this.scale.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
+    const seconds = this.shape.columnSeconds;
+    this.rule.textContent = `column ${duration(seconds * 1e9)}, upwards in ${HEAT_ROWS} rows of ${duration(seconds * 1e9 / HEAT_ROWS)}`;
+    this.least.textContent = "0";
+    this.most.textContent = amount(Math.round(this.heat.most), this.page.unit);
+    this.box.setAttribute("aria-label", `Heat map: ${this.rule.textContent}; at most ${this.most.textContent} a row. Arrows move the range.`);
+  }
+
+  /** What is not in a range is dimmed. */
+  dim(pen, ranges, width, height, place) {
+    pen.globalAlpha = 0.65;
+    pen.fillStyle = styleColour("--paper");
+    pen.fillRect(0, 0, width, height);
+    pen.globalAlpha = 1;
+    pen.globalCompositeOperation = "destination-out";
+    for (const range of ranges) heatBoxes(this.shape, range, place, height).forEach((box) => pen.fillRect(...box));
+    pen.globalCompositeOperation = "source-over";
+    for (const range of ranges) this.frame(pen, range, place, height, "--accent");
+  }
+
+  frame(pen, range, place, height, colour) {
+    pen.strokeStyle = styleColour(colour);
+    for (const [left, top, wide, high] of heatBoxes(this.shape, range, place, height)) {
+      pen.strokeRect(left + 0.5, top + 0.5, Math.max(wide - 1, 1), Math.max(high - 1, 1));
+    }
+  }
+
+  /** [from, to) of the cell under a point; `always`: of the nearest. */
+  spanAt(x, y, always) {
+    const { shape } = this;
+    if (!shape || !always && x < 0) return null;
+    const width = this.cells.clientWidth, height = this.cells.clientHeight;
+    const [from, to] = this.view, time = from + Math.max(0, Math.min(width - 1, x)) / width * (to - from);
+    const column = Math.floor(time / shape.column);
+    const row = Math.max(0, Math.min(HEAT_ROWS - 1, HEAT_ROWS - 1 - Math.floor(y / height * HEAT_ROWS)));
+    const span = heatSpan(shape, (column - shape.first) * HEAT_ROWS + row);
+    if (!always && span[0] >= this.clock.length) return null;
+    return [Math.min(span[0], this.clock.length - 1), Math.min(span[1], this.clock.length)];
+  }
+
+  textAt([from]) {
+    return amount(Math.round(this.heat.sums[heatCellAt(this.shape, from)] ?? 0), this.page.unit);
+  }
+}

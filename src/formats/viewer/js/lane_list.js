@@ -1,0 +1,86 @@
+// The names of the lanes, beside their drawings: a list to choose tracks from, by pointer and by keyboard. Only the names
+// in view are elements of the page.
+
+import { element } from "./dom.js";
+import { LANE_HEIGHT, countingTracks, laneChosen, tracksAfterClick } from "./lane_rows.js";
+
+export class LaneList {
+  /** `scroller` is the element that scrolls; `pass(event)` gets the keys that are not the list's. */
+  constructor(scroller, page, pass) {
+    this.page = page;
+    this.scroller = scroller;
+    this.pass = pass;
+    this.lanes = [];
+    this.active = 0;
+    this.clicked = null;
+    this.spacer = element("div", { class: "lane-names", role: "presentation" });
+    scroller.append(this.spacer);
+    scroller.addEventListener("keydown", (event) => this.key(event));
+    this.spacer.addEventListener("click", (event) => {
+      const name = event.target.closest("[data-lane]");
+      if (name) this.choose(Number(name.dataset.lane), event);
+    });
+  }
+
+  /** The numbers of the lanes in view: from, to. */
+  inView() {
+    const { scrollTop, clientHeight } = this.scroller;
+    return [
+      Math.max(0, Math.floor(scrollTop / LANE_HEIGHT)),
+      Math.min(this.lanes.length, Math.ceil((scrollTop + clientHeight) / LANE_HEIGHT)),
+    ];
+  }
+
+  show(lanes) {
+    if (this.lanes !== lanes) [this.lanes, this.active, this.clicked] = [lanes, 0, null];
+    this.spacer.style.height = `${lanes.length * LANE_HEIGHT}px`;
+    const counts = countingTracks(this.page.profile.tracks.length, this.page.store.state.tracks);
+    const [from, to] = this.inView();
+    const names = [];
+    for (let lane = from; lane < to; lane++) names.push(this.nameOf(lane, counts));
+    this.spacer.replaceChildren(...names);
+    this.scroller.setAttribute("aria-activedescendant", `lane-${this.active}`);
+  }
+
+  nameOf(number, counts) {
+    const lane = this.lanes[number], chosen = laneChosen(lane, counts), { tracks } = this.page.store.state;
+    const name = element("div", {
+      id: `lane-${number}`, class: `lane ${chosen}${number === this.active ? " active" : ""}`, role: "option",
+      "data-lane": String(number), "data-depth": String(lane.depth), "data-kind": lane.kind,
+      "aria-selected": String(tracks.length > 0 && chosen === "all"),
+      "aria-setsize": String(this.lanes.length), "aria-posinset": String(number + 1),
+      title: `${lane.name} ${lane.detail}\nClick: only this; Ctrl: this, too; Shift: all from the last one on`,
+    }, element("span", { class: "lane-name" }, lane.name), element("span", { class: "lane-detail" }, lane.detail));
+    name.style.top = `${number * LANE_HEIGHT}px`;
+    return name;
+  }
+
+  choose(number, keys) {
+    const { store, profile } = this.page;
+    const tracks = tracksAfterClick(this.lanes, number, this.clicked, store.state.tracks, profile.tracks.length, keys);
+    [this.active, this.clicked] = [number, keys.shiftKey ? this.clicked ?? number : number];
+    store.set({ tracks });
+    this.show(this.lanes);
+  }
+
+  key(event) {
+    const last = this.lanes.length - 1, page = Math.max(1, Math.floor(this.scroller.clientHeight / LANE_HEIGHT) - 1);
+    const to = {
+      ArrowUp: this.active - 1, ArrowDown: this.active + 1, PageUp: this.active - page, PageDown: this.active + page,
+      Home: 0, End: last,
+    }[event.key];
+    if (to !== undefined && !event.altKey) this.move(Math.max(0, Math.min(last, to)));
+    else if (event.key === " " || event.key === "Enter") this.choose(this.active, event);
+    else if (event.key === "a" && (event.ctrlKey || event.metaKey)) this.page.store.set({ tracks: [] });
+    else if (!this.pass(event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  move(to) {
+    this.active = to;
+    const top = to * LANE_HEIGHT, { scroller } = this;
+    scroller.scrollTop = Math.max(top + LANE_HEIGHT - scroller.clientHeight, Math.min(scroller.scrollTop, top));
+    this.show(this.lanes);
+  }
+}

@@ -1,0 +1,97 @@
+// Which rows the time part has: threads under their processes, processes, or processors. A thread that was renamed, or
+// that ran on several processors, has several tracks and is one lane nevertheless, under its last name.
+//
+// A lane: { kind: "thread"|"process"|"cpu", name, detail, tracks: [numbers], depth, weight, first, last }.
+
+/** The sorts of lanes that tell anything about this profile. */
+export function laneChoices(profile) {
+  const distinct = (key) => new Set(profile.tracks.map((track) => track[key]).filter((value) => value !== null && value !== undefined));
+  const choices = ["thread"];
+  if (distinct("pid").size > 1) choices.push("process");
+  if (distinct("cpu").size > 0) choices.push("cpu");
+  return choices;
+}
+
+/** The lanes of an event's rows in the order that they are shown in. */
+export function lanesOf(profile, rows, by) {
+  const seen = trackSums(profile.tracks.length, rows);
+  const tracks = profile.tracks.map((track, number) => ({ ...track, number })).filter((track) => seen.rows[track.number] > 0);
+  if (by === "cpu") return laneGroups(tracks, seen, (track) => track.cpu, cpuLane).sort((a, b) => a.order - b.order);
+  const processes = laneGroups(tracks, seen, (track) => track.pid ?? track.comm, processLane).sort((a, b) => a.first - b.first);
+  if (by === "process") return processes;
+  return processes.flatMap((process) => threadLanes(process, tracks, seen, processes.length > 1));
+}
+
+/** Of each track: how many rows it has, what they weigh, and between which times they stand. */
+function trackSums(count, rows) {
+  const sums = {
+    rows: new Uint32Array(count), weight: new Float64Array(count),
+    first: new Float64Array(count).fill(Infinity), last: new Float64Array(count).fill(-Infinity),
+  };
+  for (let row = 0; row < rows.length; row++) {
+    const track = rows.track[row], time = rows.time ? rows.time[row] : 0;
+    sums.rows[track]++;
+    sums.weight[track] += rows.weight[row];
+    if (time < sums.first[track]) sums.first[track] = time;
+    if (time > sums.last[track]) sums.last[track] = time;
+  }
+  return sums;
+}
+
+function laneGroups(tracks, seen, keyOf, laneOf) {
+  const groups = new Map();
+  for (const track of tracks) {
+    const key = keyOf(track);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(track);
+  }
+  return Array.from(groups.values(), (group) => ({ ...laneSums(group, seen), ...laneOf(group, seen) }));
+}
+
+function laneSums(group, seen) {
+  const numbers = group.map((track) => track.number);
+  return {
+    tracks: numbers,
+    depth: 0,
+    weight: numbers.reduce((sum, number) => sum + seen.weight[number], 0),
+    first: numbers.reduce((first, number) => Math.min(first, seen.first[number]), Infinity),
+    last: numbers.reduce((last, number) => Math.max(last, seen.last[number]), -Infinity),
+  };
+}
+
+function cpuLane(group) {
+  const cpu = group[0].cpu;
+  return cpu === null ? { kind: "cpu", name: "processor not known", detail: "", order: Infinity } : { kind: "cpu", name: "CPU " + cpu, detail: "", order: cpu };
+}
+
+function processLane(group, seen) {
+  const first = group.filter(isMainThread);
+  const threads = new Set(group.map(threadKey)).size, pid = group[0].pid;
+  const detail = (pid === null ? "" : String(pid)) + (threads > 1 ? " · " + threads + " threads" : "");
+  return { kind: "process", name: lastName(first.length ? first : group, seen), detail };
+}
+
+/**
+ * A process's threads, the main one first, then those that did most; under a lane of its own if there are several
+ * processes.
+ */
+function threadLanes(process, tracks, seen, isOneOfSeveral) {
+  const own = new Set(process.tracks);
+  const laneOf = (group) => ({
+    kind: "thread", name: lastName(group, seen), detail: group[0].tid === null ? "" : String(group[0].tid),
+    isMain: isMainThread(group[0]),
+  });
+  const threads = laneGroups(tracks.filter((track) => own.has(track.number)), seen, threadKey, laneOf);
+  threads.sort((a, b) => b.isMain - a.isMain || b.weight - a.weight);
+  if (!isOneOfSeveral || threads.length === 1) return threads;
+  return [process, ...threads.map((thread) => ({ ...thread, depth: 1 }))];
+}
+
+const threadKey = (track) => track.tid ?? "track " + track.number;
+const isMainThread = (track) => track.tid === null || track.tid === track.pid;
+
+/** The name that the last of the tracks has. */
+function lastName(group, seen) {
+  const last = group.reduce((last, track) => seen.last[track.number] > seen.last[last.number] ? track : last);
+  return last.comm || "(no name)";
+}

@@ -1,0 +1,96 @@
+// Times as people read them, and as the command line takes them: ticks of an axis, times of the recording's clock,
+// ranges as text. No drawing, no state.
+//
+// A time in the page is a whole number of units since the recording's start (`clock.unitNs`, `clock.startNs`); a range
+// is [from, to), its end not in it. The command line's `--time A,B` names nanoseconds and both ends belong to it, so
+// that B is the last nanosecond of the last unit.
+
+const TICK_STEPS = [1, 2, 5];
+
+/** What the page counts time with: nanoseconds a unit, the start, how many units long; null where there are no times. */
+export function timeClock(profile) {
+  if (!profile.time) return null;
+  const { unit, start, last } = profile.time;
+  return { unitNs: unit, startNs: start, length: Number((last - start) / BigInt(unit)) + 1 };
+}
+
+/** The next of 1, 2, 5, 10, 20, 50 … units of seconds; never less than one unit of time. */
+export function tickStep(least) {
+  const ten = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  return TICK_STEPS.map((step) => step * ten).find((step) => step >= least * 0.999) ?? 10 * ten;
+}
+
+/** Where an axis of so many pixels has its ticks, each with a text that is as exact as their distance. */
+export function timeTicks(from, to, width, unitNs) {
+  const least = (to - from) * unitNs * 90 / Math.max(width, 90);
+  const step = tickStep(least), ticks = [];
+  const first = Math.ceil(from * unitNs / step);
+  for (let tick = first; tick * step < to * unitNs; tick++) {
+    ticks.push({ at: tick * step / unitNs, text: sinceStart(tick * step, step, to * unitNs) });
+  }
+  return ticks;
+}
+
+/** A time since the start, exact to `step` nanoseconds, in the unit of `largest`: `1.25 s`, `80 ms`, or `12:05`. */
+export function sinceStart(ns, step, largest = ns) {
+  if (ns === 0) return "0";
+  if (largest >= 600e9 && step >= 1e9) return minutes(Math.round(ns / 1e9));
+  const [size, name] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([size]) => largest >= size) ?? [1, "ns"];
+  const digits = Math.max(0, Math.ceil(Math.log10(size / step) - 1e-9));
+  return (ns / size).toFixed(Math.min(digits, 9)) + " " + name;
+}
+
+function minutes(seconds) {
+  const two = (number) => String(number).padStart(2, "0");
+  const [hours, rest] = [Math.floor(seconds / 3600), seconds % 3600];
+  return (hours ? hours + ":" + two(Math.floor(rest / 60)) : Math.floor(rest / 60)) + ":" + two(rest % 60);
+}
+
+/** A time on the recording's clock in seconds, as `--time` takes it: `1178.049493709`. */
+export function clockText(clock, at) {
+  return secondsText(clock.startNs + BigInt(Math.round(at)) * BigInt(clock.unitNs));
+}
+
+function secondsText(ns) {
+  const part = String(ns % 1000000000n).padStart(9, "0").replace(/0+$/, "");
+  return String(ns / 1000000000n) + (part ? "." + part : "");
+}
+
+/** What makes `jitgraft report` count the samples of these ranges, and no others; empty for all. */
+export function timeOption(clock, ranges) {
+  const last = (to) => secondsText(clock.startNs + BigInt(to) * BigInt(clock.unitNs) - 1n);
+  return ranges.map(([from, to]) => `--time ${clockText(clock, from)},${last(to)}`).join(" ");
+}
+
+/** Ranges in the order of time, in whole units and within the recording; what overlaps or touches is one. */
+export function tidyRanges(ranges, length) {
+  const at = (time) => Math.max(0, Math.min(length, Math.round(time)));
+  const inside = ranges.map(([from, to]) => [at(Math.min(from, to)), at(Math.max(from, to))]);
+  const tidy = [];
+  for (const [from, to] of inside.filter(([from, to]) => from < to).sort(([a], [b]) => a - b)) {
+    const before = tidy[tidy.length - 1];
+    if (before && from <= before[1]) before[1] = Math.max(before[1], to);
+    else tidy.push([from, to]);
+  }
+  return tidy;
+}
+
+/** Ranges as they are typed, in seconds since the start: `1.2-1.5, 3-4`. */
+export function rangesText(clock, ranges) {
+  const seconds = (at) => secondsText(BigInt(at) * BigInt(clock.unitNs));
+  return ranges.map(([from, to]) => seconds(from) + "-" + seconds(to)).join(", ");
+}
+
+/** What was typed, as ranges; null if that is no text of them. Either end may be left out. */
+export function typedRanges(clock, text) {
+  const ranges = [];
+  for (const part of text.split(/[,;]/).map((part) => part.trim()).filter(Boolean)) {
+    const match = /^(\d*\.?\d*)\s*s?\s*(?:-|–|to|\.\.)\s*(\d*\.?\d*)\s*s?$/.exec(part);
+    if (!match || !match[1] && !match[2]) return null;
+    const at = (text, otherwise) => text ? Math.round(Number(text) * 1e9 / clock.unitNs) : otherwise;
+    const range = [at(match[1], 0), at(match[2], clock.length)];
+    if (range.some(Number.isNaN) || range[0] >= range[1]) return null;
+    ranges.push(range);
+  }
+  return tidyRanges(ranges, clock.length);
+}

@@ -1,0 +1,66 @@
+// The line above the lanes: what the rows are, the ranges as text that can be typed, and what makes `jitgraft report` count
+// the same samples.
+
+import { element } from "./dom.js";
+import { duration, grouped } from "./format.js";
+import { laneChoices } from "./lanes.js";
+import { rangesText, timeOption, typedRanges } from "./time_axis.js";
+
+const LANE_WORDS = { thread: "threads", process: "processes", cpu: "processors" };
+
+export class TimeBar {
+  constructor(page, clock, actions) {
+    this.page = page;
+    this.clock = clock;
+    const { store, profile } = page, choices = laneChoices(profile);
+    this.rows = element("select", { id: "time-rows", onchange: () => store.set({ lanes: this.rows.value }) },
+      ...choices.map((choice) => element("option", { value: choice }, LANE_WORDS[choice])));
+    this.range = element("input", {
+      id: "time-range", type: "text", spellcheck: "false", autocomplete: "off", placeholder: "all; drag, or type 1.2-1.5, 3-4",
+      title: "Seconds since the start, such as 1.2-1.5, 3-", "aria-label": "Ranges in seconds since the start",
+      onchange: () => this.typed(), onkeydown: (event) => this.key(event),
+    });
+    this.clear = element("button", { id: "time-clear", title: "Count all samples again (Escape)", onclick: actions.clear }, "All");
+    this.zoom = element("button", { id: "time-zoom", title: "Show only the ranges' time (Ctrl with the wheel zooms, too)", onclick: actions.zoom }, "Zoom in");
+    this.whole = element("button", { id: "time-whole", title: "Show the whole recording", onclick: actions.whole }, "Zoom out");
+    this.option = element("code", { id: "time-option", title: "What makes jitgraft report count the same samples" });
+    this.copy = element("button", { id: "time-copy", title: "Copy the --time option", onclick: () => actions.copy(this.option.textContent) }, "Copy");
+    this.told = element("output", { id: "time-told", "aria-live": "polite" });
+    this.root = element("div", { class: "time-bar" },
+      choices.length > 1 ? element("label", {}, "Rows ", this.rows) : null,
+      ...(clock ? [element("label", {}, "Range ", this.range), this.clear, this.zoom, this.whole, this.told, this.option, this.copy] : [this.told]));
+  }
+
+  typed() {
+    const ranges = typedRanges(this.clock, this.range.value);
+    this.range.setAttribute("aria-invalid", String(ranges === null));
+    if (ranges) this.page.store.set({ ranges });
+  }
+
+  key(event) {
+    if (event.key === "Enter") this.typed();
+    if (event.key === "Escape") this.show();
+    if (event.key === "Enter" || event.key === "Escape") event.stopPropagation();
+  }
+
+  /** Shows `ranges`, which may be a draft, and how much of the whole counts. */
+  show(ranges = this.page.store.state.ranges, zoomed = false) {
+    this.rows.value = this.page.store.state.lanes;
+    if (!this.clock) return;
+    const text = rangesText(this.clock, ranges);
+    if (document.activeElement !== this.range || this.range.getAttribute("aria-invalid") !== "true") this.range.value = text;
+    const option = timeOption(this.clock, ranges);
+    if (this.option.textContent !== option) this.option.textContent = option;
+    this.clear.disabled = this.copy.disabled = this.zoom.disabled = !ranges.length;
+    this.whole.disabled = !zoomed;
+    const told = toldRanges(this.clock, ranges);
+    if (this.told.textContent !== told) this.told.textContent = told;
+  }
+}
+
+/** `1.25 s of 2.61 s` */
+function toldRanges(clock, ranges) {
+  const length = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
+  const parts = ranges.length > 1 ? ` in ${grouped(ranges.length)} ranges` : "";
+  return (ranges.length ? duration(length * clock.unitNs) + parts + " of " : "") + duration(clock.length * clock.unitNs);
+}
