@@ -64,7 +64,8 @@ impl IntervalArgs {
             (_, Some(time)) => Sampling::Time(time),
             _ => Sampling::All,
         };
-        let calls = CallOptions { clock, sampling, min_duration: self.min_duration.unwrap_or(0), within: None };
+        let calls =
+            CallOptions { clock, sampling, min_duration: self.min_duration.unwrap_or(0), ..CallOptions::default() };
         ReadOptions { calls, only: self.name, by_sub: self.sub_names, times: times.to_vec(), ..ReadOptions::default() }
     }
 }

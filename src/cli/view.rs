@@ -6,11 +6,14 @@ use crate::error::Result;
 use crate::formats::format::Detail;
 use crate::io::InPath;
 use crate::model::jit_names::JitNames;
-use crate::pipeline::any::LoadOptions;
 use crate::pipeline::sink::Naming;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;
+
+/// Of inputs that hold spans, more stretches of time than that are not told one by one: a page holds about 8 bytes for
+/// each.
+const MOST_STRETCHES: usize = 2_000_000;
 
 /// Flags of `view`.
 #[derive(Debug, Args)]
@@ -40,11 +43,13 @@ impl ViewArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let usual = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
         let jit_names = self.input.naming(usual);
-        let (inputs, load) = self.input.checked(Detail::Lines, true);
+        let (inputs, mut load) = self.input.checked(Detail::Lines, true);
+        load.jit_names = jit_names;
+        load.read.calls.timed = Some(MOST_STRETCHES);
         let options = ViewOptions {
             inputs,
             output: self.output.map(Into::into),
-            load: LoadOptions { jit_names, ..load },
+            load,
             before: self.diff.map(InPath::from),
             title: self.title,
             open: !self.no_open,

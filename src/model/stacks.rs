@@ -215,6 +215,8 @@ pub struct Profile {
     pub perf_names: bool,
     /// Whether the rows are sums over what lies within the times asked for: each by itself has no time to ask for.
     pub cut_to_time: bool,
+    /// Whether rows begin at their time and last as long as they weigh (calls), instead of being of one moment (samples).
+    pub rows_last: bool,
     /// What is known of it as a whole.
     pub about: About,
     /// One for each event, in the input's order.
@@ -363,6 +365,7 @@ impl Profile {
             frames.push(self.frame(Frame { name: function, module, file, ..*frame }));
         }
         self.perf_names |= other.perf_names;
+        self.rows_last |= other.rows_last;
         self.about.merge(&other.about);
         let mut stacks: Vec<StackId> = Vec::with_capacity(other.stack_count());
         for (parent, frame) in other.stacks.iter() {

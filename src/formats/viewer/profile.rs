@@ -29,6 +29,7 @@ pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
         "tracks": tables.tracks.iter().map(track).collect::<Vec<_>>(),
         "categories": categories(),
         "baseline": baseline.is_some(),
+        "rows_last": profile.rows_last,
     });
     let mut sections = vec![rows(profile, &profile.series, &shown, tables.columns().json(json))];
     if let Some((baseline, numbers)) = before {

@@ -4,6 +4,7 @@ use super::active::Edges;
 use super::lanes::{Lanes, Span};
 use super::sampling::{Carry, Sampling};
 use super::{CallOptions, Clock};
+use crate::model::Nanos;
 use crate::model::stacks::{Frame, FrameKind, Profile, Row, StackId, Track, Unit};
 use rustc_hash::FxHashMap;
 
@@ -24,6 +25,24 @@ pub struct CallSums {
     tracks: Vec<OneTrack>,
     edges: Option<Edges>,
     tree: SpanTree,
+    /// What is kept of times; `None` if it was not asked for, or is too much.
+    stretches: Option<Stretches>,
+}
+
+/// When calls ran themselves, not what they called.
+#[derive(Debug)]
+struct Stretches {
+    most: usize,
+    list: Vec<Stretch>,
+}
+
+/// From `start` to `end` a call ran itself. Of the stretches of a call the first counts it.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    node: u32,
+    start: u64,
+    end: u64,
+    calls: u64,
 }
 
 #[derive(Debug)]
@@ -40,6 +59,9 @@ struct OpenSpan {
     own: u64,
     /// Whether it is a call by itself, not one that was folded into its caller.
     counts: bool,
+    start: u64,
+    /// What is behind this time is told already: time runs backwards here.
+    told: u64,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +77,19 @@ struct SpanNode {
     label: Label,
     weight: u64,
     calls: u64,
+}
+
+impl Stretches {
+    #[inline]
+    fn push(kept: &mut Option<Self>, stretch: Stretch) {
+        let Some(Self { most, list }) = kept else { return };
+        if stretch.start < stretch.end || stretch.calls > 0 {
+            list.push(stretch);
+        }
+        if list.len() > *most {
+            *kept = None;
+        }
+    }
 }
 
 impl SpanTree {
@@ -80,7 +115,9 @@ impl SpanTree {
     }
 
     #[inline]
-    fn close(&mut self, open: OpenSpan, sampling: Sampling, carry: &mut Carry) {
+    fn close(&mut self, open: OpenSpan, sampling: Sampling, carry: &mut Carry, stretches: &mut Option<Stretches>) {
+        let calls = u64::from(open.counts);
+        Stretches::push(stretches, Stretch { node: open.node, start: open.start, end: open.told, calls });
         if !open.counts {
             // Folded into its caller, or the root's [shorter]: never sampled away, it is no call of its own.
             self.add(open.node, open.own, 0);
@@ -99,7 +136,10 @@ impl CallSums {
             Clock::Wall => None,
             Clock::Active(owner) => Some(Edges::new(owner)),
         };
-        Self { options, tracks: Vec::new(), edges, tree: SpanTree::default() }
+        // Sampled calls stand for others, and active time has no place of its own.
+        let has_places = options.clock == Clock::Wall && options.sampling == Sampling::All;
+        let stretches = options.timed.filter(|_| has_places).map(|most| Stretches { most, list: Vec::new() });
+        Self { options, tracks: Vec::new(), edges, tree: SpanTree::default(), stretches }
     }
 
     /// A new track; they are numbered from 0.
@@ -122,12 +162,13 @@ impl CallSums {
         if self.edges.is_some() {
             self.pass_begins(track, span);
         }
-        let Self { options, tracks, edges, tree } = self;
+        let Self { options, tracks, edges, tree, stretches } = self;
         let OneTrack { lanes, root, carry } = &mut tracks[track];
-        let lane = lanes.place(span, |over| tree.close(over, options.sampling, carry));
+        let lane = lanes.place(span, |over| tree.close(over, options.sampling, carry, stretches));
         let duration = span.duration();
         let root = *root;
         let short = duration < options.min_duration;
+        let is_folded = short && lanes.top(lane).is_some();
         let node = match lanes.top(lane) {
             Some((_, caller)) if short => caller.node,
             Some((_, caller)) => tree.child(caller.node, label),
@@ -138,6 +179,12 @@ impl CallSums {
             None => {
                 if let Some((_, caller)) = lanes.top(lane) {
                     caller.own = caller.own.saturating_sub(duration);
+                    // A short call is its caller's time: it does not interrupt it.
+                    if !short {
+                        let stretch = Stretch { node: caller.node, start: span.end, end: caller.told, calls: 0 };
+                        Stretches::push(stretches, stretch);
+                        caller.told = span.start;
+                    }
                 }
                 duration
             }
@@ -148,12 +195,14 @@ impl CallSums {
                 0
             }
         };
-        tracks[track].lanes.open(lane, span, OpenSpan { node, own, counts: !short });
+        let told = if is_folded { span.start } else { span.end };
+        let open = OpenSpan { node, own, counts: !short, start: span.start, told };
+        tracks[track].lanes.open(lane, span, open);
     }
 
     /// Walks back over the begins behind the end of `next`.
     fn pass_begins(&mut self, track: usize, next: Span) {
-        let Self { options, tracks, edges, tree } = self;
+        let Self { options, tracks, edges, tree, stretches } = self;
         let Some(edges) = edges else { return };
         while let Some((begin, (at, lane))) = edges.begin_from(next.end) {
             // An empty call at the very begin of its caller: the caller is still open.
@@ -165,7 +214,7 @@ impl CallSums {
             charge(tracks, stretch);
             let OneTrack { lanes, carry, .. } = &mut tracks[at];
             if let Some(over) = lanes.close(lane) {
-                tree.close(over, options.sampling, carry);
+                tree.close(over, options.sampling, carry, stretches);
             }
         }
     }
@@ -181,12 +230,13 @@ impl CallSums {
         // Every time is at or after 0: all begins are walked over, then nothing is open but what has no edges.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         for OneTrack { lanes, carry, .. } in &mut self.tracks {
-            lanes.finish(|over| self.tree.close(over, self.options.sampling, carry));
+            lanes.finish(|over| self.tree.close(over, self.options.sampling, carry, &mut self.stretches));
             if let Some((node, weight, calls)) = carry.rest() {
                 self.tree.add(node, weight, calls);
             }
         }
-        self.tree.into_profile(tracks, labels, series, unit)
+        let stretches = self.stretches.map(|Stretches { list, .. }| list);
+        self.tree.into_profile(tracks, labels, series, unit, stretches)
     }
 }
 
@@ -198,11 +248,19 @@ fn charge(tracks: &mut [OneTrack], stretch: Option<(u64, super::active::Place)>)
 }
 
 impl SpanTree {
-    fn into_profile(self, tracks: &[Track], labels: &[impl AsRef<[u8]>], series: &str, unit: Unit) -> Profile {
+    fn into_profile(
+        self,
+        tracks: &[Track],
+        labels: &[impl AsRef<[u8]>],
+        series: &str,
+        unit: Unit,
+        stretches: Option<Vec<Stretch>>,
+    ) -> Profile {
         drop(self.children);
         let mut profile = Profile::new();
         let mut frames = FxHashMap::default();
         let mut stacks: Vec<(Option<StackId>, u32)> = Vec::with_capacity(self.nodes.len());
+        let track_of = |number: u32| tracks.get(number as usize).cloned().unwrap_or_default();
         let series = profile.series_named(series, unit);
         for node in self.nodes {
             let Some(&(parent, track)) = stacks.get(node.parent as usize) else {
@@ -216,11 +274,16 @@ impl SpanTree {
             });
             let stack = profile.stack(parent, frame);
             stacks.push((Some(stack), track));
-            if node.weight > 0 || node.calls > 0 {
-                let track = profile.track(tracks.get(track as usize).cloned().unwrap_or_default());
-                let stack = Some(stack);
+            if stretches.is_none() && (node.weight > 0 || node.calls > 0) {
+                let (track, stack) = (profile.track(track_of(track)), Some(stack));
                 profile.push(series, Row { track, stack, weight: node.weight, count: node.calls, time: None });
             }
+        }
+        profile.rows_last = stretches.is_some();
+        for Stretch { node, start, end, calls } in stretches.into_iter().flatten() {
+            let (stack, track) = stacks[node as usize];
+            let track = profile.track(track_of(track));
+            profile.push(series, Row { track, stack, weight: end - start, count: calls, time: Some(Nanos(start)) });
         }
         profile
     }
@@ -291,6 +354,19 @@ mod tests {
         assert_eq!(sums(CallOptions::default(), &overlapping), ["0:a 10 1", "0:b 10 1"]);
         let active = CallOptions { clock: Clock::Active(Owner::Next), ..CallOptions::default() };
         assert_eq!(sums(active, &overlapping), ["0:a 5 1", "0:b 5 1"]);
+    }
+
+    #[test]
+    fn calls_with_times_tell_when_they_ran_themselves_and_sum_up_to_the_same() {
+        let timed = CallOptions { timed: Some(7), ..CallOptions::default() };
+        let times = ["0:a 1 0", "0:a 2 0", "0:a 2 1", "0:a;b 1 1", "0:a;b 1 1", "0:a;b 2 0", "0:a;b;c 1 1"];
+        assert_eq!(sums(timed, NESTED), times);
+        // More than that is told as sums.
+        let fewer = CallOptions { timed: Some(6), ..CallOptions::default() };
+        assert_eq!(sums(fewer, NESTED), sums(CallOptions::default(), NESTED));
+        let overlapping = [(0, 0, 0, 10), (0, 1, 5, 15)];
+        assert_eq!(sums(timed, &overlapping), ["0:a 10 1", "0:b 10 1"]);
+        assert_eq!(sums(CallOptions { min_duration: 2, ..timed }, NESTED), ["0:a 2 1", "0:a 4 0", "0:a;b 4 1"]);
     }
 
     #[test]

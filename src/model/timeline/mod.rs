@@ -57,4 +57,7 @@ pub struct CallOptions {
     pub sampling: Sampling,
     /// Calls that took less are their caller's time.
     pub min_duration: u64,
+    /// Rows tell when calls ran themselves, unless there are more than that; `None`: rows are sums. Wall time of all calls
+    /// only.
+    pub timed: Option<usize>,
 }

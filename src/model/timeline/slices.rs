@@ -203,7 +203,13 @@ impl Timeline {
         }
         let overlaps = sums.overlaps();
         let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
-        Stacked { profile: sums.into_profile(&tracks, &self.names.texts, series, Unit::Nanos), overlaps }
+        let mut profile = sums.into_profile(&tracks, &self.names.texts, series, Unit::Nanos);
+        // Times before 0 there are none of: then the first begin is 0.
+        let first = u64::try_from(first).unwrap_or(0);
+        for time in profile.series.iter_mut().flat_map(|series| &mut series.rows).filter_map(|row| row.time.as_mut()) {
+            time.0 = time.0.saturating_add(first);
+        }
+        Stacked { profile, overlaps }
     }
 
     /// Spans by descending ends, the outer one of equal ones first. Unfinished ones end with their thread.

@@ -16,6 +16,8 @@ export class Profile {
     this.tracks = json.tracks;
     /** Null if samples have no times; else nanoseconds a unit of the rows' times, and both ends as BigInt. */
     this.time = clockOf(json.time);
+    /** Whether rows begin at their time and last as long as they weigh (calls), instead of being of one moment. */
+    this.rowsLast = json.rows_last;
     /** The samples to compare with, if there are any: {events, time}. */
     this.baseline = pack.json("baseline") && { ...pack.json("baseline"), time: clockOf(pack.json("baseline").time) };
 

@@ -1,16 +1,26 @@
 // Which samples count: by event, time and thread; summed by stack.
 
-/** Whether a row counts, by the state's threads and times: a function of a row's number. */
-export function rowFilter(profile, rows, state) {
+/**
+ * How much of a row counts, by the state's threads and times: a function of a row's number, from 0 to 1. What lasts is
+ * cut by ranges of time, a moment is in one or not.
+ */
+export function rowParts(profile, rows, state) {
   const wanted = trackSet(profile, state);
   const ranges = rows.time ? state.ranges : [];
-  const { track, time } = rows;
-  if (!wanted && ranges.length === 0) return () => true;
+  const { track, time, weight } = rows;
+  if (!wanted && ranges.length === 0) return () => 1;
+  const unit = profile.time?.unit ?? 1;
   return (row) => {
-    if (wanted && !wanted[track[row]]) return false;
-    if (ranges.length === 0) return true;
-    for (const [from, to] of ranges) if (time[row] >= from && time[row] < to) return true;
-    return false;
+    if (wanted && !wanted[track[row]]) return 0;
+    if (ranges.length === 0) return 1;
+    const begin = time[row];
+    const length = profile.rowsLast ? weight[row] / unit : 0;
+    let inside = 0;
+    for (const [from, to] of ranges) {
+      if (length === 0) inside += begin >= from && begin < to ? 1 : 0;
+      else inside += Math.max(0, Math.min(begin + length, to) - Math.max(begin, from)) / length;
+    }
+    return Math.min(1, inside);
   };
 }
 
@@ -32,19 +42,22 @@ export function select(profile, state, from = "profile") {
   const own = new Float64Array(profile.nodeCount);
   const ownCount = new Float64Array(profile.nodeCount);
   const weights = state.weight === "samples" ? rows.count : rows.weight;
-  const counts = rowFilter(profile, rows, from === "profile" ? state : { ...state, ranges: [], tracks: [] });
+  const partOf = rowParts(profile, rows, from === "profile" ? state : { ...state, ranges: [], tracks: [] });
   const { node, count } = rows;
   const sums = { own, ownCount, empty: 0, emptyCount: 0, total: 0, count: 0 };
   for (let row = 0; row < rows.length; row++) {
-    if (!counts(row)) continue;
-    sums.total += weights[row];
+    const part = partOf(row);
+    if (part === 0) continue;
+    // A call that is cut is a call.
+    const weight = state.weight === "samples" || part === 1 ? weights[row] : Math.round(weights[row] * part);
+    sums.total += weight;
     sums.count += count[row];
     const at = node[row];
     if (at < 0) {
-      sums.empty += weights[row];
+      sums.empty += weight;
       sums.emptyCount += count[row];
     } else {
-      own[at] += weights[row];
+      own[at] += weight;
       ownCount[at] += count[row];
     }
   }
