@@ -22,7 +22,7 @@
 //!
 //! Two kinds of job share the house. *Rewriters* (inject, script, callgrind) stream a file through and touch only
 //! what they name: everything else is passed on byte for byte, in bounded memory ([`commands::inject`] lists the few
-//! exceptions). *Converters* (collapse, flamegraph, report, export, stats) turn any input into stacks
+//! exceptions). *Converters* (collapse, flamegraph, view, report, export, stats) turn any input into stacks
 //! ([`model::stacks::Profile`]) and stacks into any output. `doctor` loads a recording as they do, or looks at a
 //! running process or a callgrind file, and tells what is wrong with it and why names are missing; `annotate` lists
 //! the machine code of what was hot. All get their code map from `sources` and ask `resolve` the same question.
