@@ -3,7 +3,7 @@
 //! A reader of stderr may leave, and its disk may be full: what cannot be said then is not said, and the job is done
 //! all the same. Names and paths in a message are whatever bytes they are, and a terminal obeys some of them.
 
-use crate::model::printable::printable;
+use crate::model::printable::{printable, readable};
 use clap::error::ErrorKind;
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// Says one line.
 pub fn say(line: impl Display) {
     let line = line.to_string();
-    let _ = writeln!(std::io::stderr(), "{}", printable(line.as_bytes()));
+    let _ = writeln!(std::io::stderr(), "{}", readable(line.as_bytes()));
 }
 
 /// Prints help, or what is wrong with the words of the command line; the exit code is clap's, or 1 if help that was

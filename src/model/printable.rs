@@ -9,6 +9,8 @@
 //!
 //! Backslashes stay as they are, so that PHP's namespaces and Windows' paths can be read, and text that was made
 //! printable can be made so again. Names without backslashes stay different from each other.
+//!
+//! Where names are read by people ([`readable`]), one is only as long as can be read; other programs get all of it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -21,22 +23,58 @@ pub fn printable(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// A longer name loses its middle where people read it. Compilers' longest that one meets are some 4,000 characters;
+/// more fill screens, and pad every line of a table.
+pub const LONGEST: usize = 4096;
+
+/// What is left of a longer name on either side; with what is said between them it is no longer than [`LONGEST`].
+const SIDE: usize = 2000;
+
+/// A name as text for people: printable, and not longer than [`LONGEST`] characters.
+pub fn readable(name: &[u8]) -> Cow<'_, str> {
+    match printable(name) {
+        text if text.len() > LONGEST => Cow::Owned(without_middle(&text, LONGEST, SIDE)),
+        text => text,
+    }
+}
+
+/// A text of more than `longest` characters without those between `side` at its beginning and `side` at its end; says
+/// how many these were.
+pub fn without_middle(text: &str, longest: usize, side: usize) -> String {
+    let count = text.chars().count();
+    if count <= longest {
+        return text.to_owned();
+    }
+    let head = text.char_indices().nth(side).map_or(text.len(), |(at, _)| at);
+    let tail = text.char_indices().nth_back(side - 1).map_or(0, |(at, _)| at);
+    format!("{}…[{} more]…{}", &text[..head], count - 2 * side, &text[tail..])
+}
+
 /// A name as a cell of CSV: printable, quoted where it must be (RFC 4180), and no formula to a spreadsheet: what one
-/// would take for a formula gets an apostrophe in front, which spreadsheets read as "this is text".
+/// would take for a formula gets an apostrophe in front, which spreadsheets read as "this is text". Where the decimal
+/// sign is a comma, they take `;` for the end of a cell, whether quoted or not: what is behind one is treated alike.
 pub fn csv_cell(name: &[u8]) -> Cow<'_, str> {
     let mut text = printable(name);
-    if text.starts_with(['=', '+', '-', '@']) {
-        text.to_mut().insert(0, '\'');
+    if text.split(';').any(is_formula) {
+        let parts = text.split(';').map(|part| if is_formula(part) { format!("'{part}") } else { part.to_owned() });
+        text = Cow::Owned(parts.collect::<Vec<_>>().join(";"));
     }
     if text.contains(['"', ',']) { Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))) } else { text }
+}
+
+/// Whether a spreadsheet computes a cell; some drop blanks before a text and take wide characters for narrow ones.
+fn is_formula(cell: &str) -> bool {
+    cell.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
 }
 
 /// Whether a character does something to what surrounds it, or may not stand in XML.
 fn is_active(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') // bidirectional
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}') // bidirectional
         || matches!(c, '\u{2028}' | '\u{2029}') // separators of lines and paragraphs
-        || matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}') // the mark of byte order, and no characters
+        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}') // the mark of byte order, text between lines
+        || matches!(c, '\u{e0000}'..='\u{e007f}') // text that nobody sees
+        || matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe // no characters
 }
 
 fn escaped(name: &[u8]) -> String {
@@ -77,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_would_be_obeyed_is_written_out() {
-        let cases: [(&[u8], &str); 8] = [
+        let cases: [(&[u8], &str); 9] = [
             (b"\x1b[2Jgone", "\\x1b[2Jgone"),
             (b"two\nlines\r\t\0\x7f", "two\\x0alines\\x0d\\x09\\x00\\x7f"),
             (b"torn \xc3", "torn \\xc3"),
@@ -86,6 +124,10 @@ mod tests {
             ("a\u{202e}b\u{2066}c\u{200f}d\u{61c}".as_bytes(), "a\\u{202e}b\\u{2066}c\\u{200f}d\\u{61c}"),
             ("\u{2028}\u{2029}".as_bytes(), "\\u{2028}\\u{2029}"),
             ("\u{feff}\u{fffe}\u{ffff}".as_bytes(), "\\u{feff}\\u{fffe}\\u{ffff}"),
+            (
+                "\u{206e}\u{fffa}\u{e0041}\u{fdd0}\u{1fffe}".as_bytes(),
+                "\\u{206e}\\u{fffa}\\u{e0041}\\u{fdd0}\\u{1fffe}",
+            ),
         ];
         for (name, text) in cases {
             assert_eq!(printable(name), text);
@@ -102,6 +144,9 @@ mod tests {
             ("\t=1", "\\x09=1"),
             ("\r=1", "\\x0d=1"),
             ("=a,b", "\"'=a,b\""),
+            (" =1", "' =1"),
+            ("＝1", "'＝1"),
+            ("main;=1;-[NSObject init];f;", "main;'=1;'-[NSObject init];f;"),
             ("say \"no\"", "\"say \"\"no\"\"\""),
             ("a=b", "a=b"),
             ("", ""),
@@ -111,11 +156,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_people_read_is_bounded_and_says_so() {
+        let long = "é".repeat(1 << 20);
+        let text = readable(long.as_bytes());
+        assert_eq!(text, format!("{0}…[{1} more]…{0}", "é".repeat(SIDE), (1 << 20) - 2 * SIDE));
+        assert!(text.chars().count() <= LONGEST);
+        assert!(matches!(readable(text.as_bytes()), Cow::Borrowed(same) if same == text));
+        let fits = "é".repeat(LONGEST);
+        assert_eq!(readable(fits.as_bytes()), fits);
+    }
+
     /// The list once more, as ranges, and not as the code has it.
     fn is_forbidden(c: char) -> bool {
         let code = u32::from(c);
-        let ranges = [0..=0x1f, 0x7f..=0x9f, 0x61c..=0x61c, 0x200e..=0x200f, 0x2028..=0x202e, 0x2066..=0x2069];
-        ranges.iter().any(|range| range.contains(&code)) || [0xfeff, 0xfffe, 0xffff].contains(&code)
+        let ranges = [0..=0x1f, 0x7f..=0x9f, 0x61c..=0x61c, 0x200e..=0x200f, 0x2028..=0x202e, 0x2066..=0x206f];
+        let later = [0xfdd0..=0xfdef, 0xfeff..=0xfeff, 0xfff9..=0xfffb, 0xfffe..=0xffff, 0xe0000..=0xe007f];
+        let no_character = (0..=0x10).any(|plane| [0xfffe, 0xffff].contains(&(code - code.min(plane << 16))));
+        ranges.iter().chain(&later).any(|range| range.contains(&code)) || no_character
     }
 
     /// Bytes among which there are many that are no UTF-8, and many characters that must not get through.
@@ -138,7 +196,7 @@ mod tests {
             let cell = csv_cell(&name);
             prop_assert!(!cell.chars().any(is_forbidden));
             let value = cell.strip_prefix('"').unwrap_or(&cell);
-            prop_assert!(!value.starts_with(['=', '+', '-', '@']));
+            prop_assert!(!value.split(';').any(|part| part.starts_with(['=', '+', '-', '@'])));
         }
 
         #[test]

@@ -1,5 +1,6 @@
 //! Weights as people read them: `7.00 ms`, `1,234,567 cycles`.
 
+use super::printable::readable;
 use super::stacks::{Unit, Weight};
 
 /// A weight with its unit.
@@ -8,7 +9,7 @@ pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
         _ if of == Weight::Samples => counted(weight, "sample"),
         Unit::Nanos => duration(weight),
         Unit::Samples => counted(weight, "sample"),
-        Unit::Named(name) => format!("{} {name}", grouped(weight)),
+        Unit::Named(name) => format!("{} {}", grouped(weight), readable(name.as_bytes())),
     }
 }
 

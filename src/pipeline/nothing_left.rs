@@ -2,7 +2,7 @@
 
 use crate::model::Nanos;
 use crate::model::filter::Filter;
-use crate::model::printable::printable;
+use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Track};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(super) fn why(filter: &Filter, by_event: bool, unfiltered: impl FnOnce() -> 
 }
 
 fn alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
-    let text = |comm: &[u8]| printable(comm).into_owned();
+    let text = |comm: &[u8]| readable(comm).into_owned();
     let who = |track: &Track, number: i32| format!("{number} ({})", text(&track.comm));
     let asked = [
         ("--comm", filter.comm.is_empty(), listed(profile, |track| Some(text(&track.comm)))),

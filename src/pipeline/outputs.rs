@@ -49,8 +49,10 @@ pub(crate) fn each_event(
 }
 
 fn of_event(path: &Path, event: &str) -> PathBuf {
-    let word: String =
-        event.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
+    /// File systems take names of up to 255 bytes.
+    const LONGEST: usize = 100;
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let word: String = event.chars().take(LONGEST).map(plain).collect();
     let mut name = path.file_stem().unwrap_or_default().to_os_string();
     name.push(".");
     name.push(word);
@@ -69,5 +71,6 @@ mod tests {
     fn the_event_goes_before_the_extension() {
         assert_eq!(of_event(Path::new("d/out.svg"), "cpu-clock:u"), Path::new("d/out.cpu-clock_u.svg"));
         assert_eq!(of_event(Path::new("out"), "a/b/"), Path::new("out.a_b_"));
+        assert_eq!(of_event(Path::new("out"), &"/".repeat(1 << 20)), PathBuf::from(format!("out.{}", "_".repeat(100))));
     }
 }

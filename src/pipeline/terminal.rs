@@ -2,13 +2,16 @@
 
 use crate::error::{Error, Result};
 use crate::io::Output;
-use crate::model::printable::printable;
+use crate::model::printable::{printable, without_middle};
 use std::io::{self, Write};
 
 /// What says that an output is not for a terminal.
 pub(crate) fn refuse_terminal(reason: &str) -> Error {
     Error::usage(format!("{reason}, and standard output is a terminal: write to a file (-o FILE) or a pipe"))
 }
+
+/// A longer line, or column of it, loses its middle on a terminal. Stacks of a thousand frames fit.
+const LONGEST: usize = 1 << 16;
 
 /// Writes text to an output; line by line made printable, if it is a terminal.
 pub(crate) fn write_text<T>(out: &mut Output, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
@@ -34,7 +37,12 @@ impl<W: Write + ?Sized> PrintableLines<'_, W> {
     }
 
     fn write_part(&mut self, end: Option<u8>) -> io::Result<()> {
-        self.out.write_all(printable(&self.line).as_bytes())?;
+        match printable(&self.line) {
+            text if text.len() > LONGEST => {
+                self.out.write_all(without_middle(&text, LONGEST, LONGEST / 4).as_bytes())?;
+            }
+            text => self.out.write_all(text.as_bytes())?,
+        }
         self.line.clear();
         end.map_or(Ok(()), |end| self.out.write_all(&[end]))
     }

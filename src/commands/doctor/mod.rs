@@ -31,6 +31,7 @@ use crate::model::stacks::Keep;
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::recording::{Examined, Memory, RecordingOptions, Resolution, Streams, Survey};
 use crate::pipeline::table::{Cell, Layout, Table};
+use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use counted::CountedDiagnosis;
 use diagnosis::Diagnosis;
@@ -89,10 +90,12 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
     }
     match options.layout {
         Layout::Text => {}
-        Layout::Csv => table.write(options.layout, &mut output)?,
+        Layout::Csv => write_text(&mut output, |out| table.write(options.layout, out))?,
         Layout::Json => {
-            serde_json::to_writer_pretty(&mut output, &list).map_err(std::io::Error::from)?;
-            writeln!(output)?;
+            write_text(&mut output, |out| {
+                serde_json::to_writer_pretty(&mut *out, &list).map_err(std::io::Error::from)?;
+                Ok(writeln!(out)?)
+            })?;
         }
     }
     output.commit()?;

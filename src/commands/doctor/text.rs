@@ -8,20 +8,20 @@ use super::problem::Finding;
 use super::tally::percent;
 use super::words;
 use crate::error::Result;
-use crate::model::printable::printable;
+use crate::model::printable::readable;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
 /// Writes what is known of one recording.
 pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
-    let file = printable(diagnosis.file.as_os_str().as_bytes());
+    let file = readable(diagnosis.file.as_os_str().as_bytes());
     let Diagnosis { samples, frames, named, .. } = diagnosis;
     let (events, stacks) = (diagnosis.events.join(", "), stacks(diagnosis.stacks));
     let part = percent(*named as f64, *frames);
     writeln!(
         out,
         "{file}: {samples} samples of {}, {stacks}; {named} of {frames} frames have a name ({part:.2}%)",
-        printable(events.as_bytes())
+        readable(events.as_bytes())
     )?;
     write_findings(&diagnosis.findings, out)?;
     for process in &diagnosis.processes {
@@ -81,7 +81,7 @@ fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
 
 fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
     let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
-    let (pid, comm) = (words::number(process.process.pid), printable(process.process.comm.as_bytes()));
+    let (pid, comm) = (words::number(process.process.pid), readable(process.process.comm.as_bytes()));
     let (named, whole) = (process.named, process.named + process.unnamed);
     writeln!(out, "\nProcess {pid} ({comm}), {runtime}: {named} of {whole} frames of JIT code have a name")?;
     for (account, source) in &process.sources {
@@ -99,7 +99,7 @@ pub(super) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
         writeln!(out, "It runs in a container, as process {inner}.")?;
     }
     for source in &diagnosis.sources {
-        let (noun, path) = (words::noun(source.kind), printable(source.path.as_os_str().as_bytes()));
+        let (noun, path) = (words::noun(source.kind), readable(source.path.as_os_str().as_bytes()));
         writeln!(out, "  {noun} {path}: {} pieces of code so far, {} bytes", source.codes, source.bytes)?;
     }
     if let Some(leaves) = diagnosis.at_end {
@@ -123,8 +123,8 @@ pub(super) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
 /// Writes what is known of a callgrind file.
 pub(super) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -> Result<()> {
     let CountedDiagnosis { cost, nameable, unnameable, .. } = diagnosis;
-    let file = printable(diagnosis.file.as_os_str().as_bytes());
-    let (event, jit) = (printable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
+    let file = readable(diagnosis.file.as_os_str().as_bytes());
+    let (event, jit) = (readable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
     let who = words::who(&diagnosis.process);
     writeln!(out, "{file}: {cost} {event} of {who}, {jit:.2}% of it in JIT code without a name")?;
     match diagnosis.findings.len() {

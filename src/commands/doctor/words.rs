@@ -2,7 +2,7 @@
 
 use super::problem::{NamedFile, Problem, SourceFile, Who};
 use crate::model::Pid;
-use crate::model::printable::printable;
+use crate::model::printable::readable;
 use crate::sources::{Account, ClockUse, Kind, SourceState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -445,11 +445,11 @@ pub(super) fn noun(kind: Kind) -> &'static str {
 }
 
 fn text(text: &str) -> String {
-    printable(text.as_bytes()).into_owned()
+    readable(text.as_bytes()).into_owned()
 }
 
 fn file(path: &Path) -> String {
-    printable(path.as_os_str().as_bytes()).into_owned()
+    readable(path.as_os_str().as_bytes()).into_owned()
 }
 
 fn list(names: &[String]) -> String {

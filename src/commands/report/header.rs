@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::model::category::Category;
 use crate::model::groups::ending_in;
-use crate::model::printable::printable;
+use crate::model::printable::readable;
 use crate::model::quantity::{counted, grouped, quantity};
 use crate::model::stacks::{FrameId, Profile, Sampling, Series, UNKNOWN, Unit, Weight};
 use crate::pipeline::table::{TextStyle, cut_middle};
@@ -11,7 +11,7 @@ use std::io::Write;
 
 /// The lines of one profile's event, without the marks of comments.
 pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<String> {
-    let command: Vec<_> = profile.about.program().iter().map(|word| printable(word)).collect();
+    let command: Vec<_> = profile.about.program().iter().map(|word| readable(word)).collect();
     let command = Some(command.join(" ")).filter(|command| !command.is_empty());
     command.into_iter().chain([sampled(profile, series, weight), named(profile, series, weight)]).collect()
 }
@@ -23,7 +23,7 @@ pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> Str
     });
     let often = series.sampling.map_or_else(String::new, |sampling| often(sampling, &series.unit));
     let event =
-        if series.name == "samples" { String::new() } else { format!(" of {}", printable(series.name.as_bytes())) };
+        if series.name == "samples" { String::new() } else { format!(" of {}", readable(series.name.as_bytes())) };
     let mut line = format!("{}{event}{often}", counted(samples, "sample"));
     match &series.unit {
         _ if weight == Weight::Samples => {}

@@ -14,6 +14,8 @@ use crate::io::Run;
 use crate::model::stacks::{Keep, Series};
 use crate::pipeline::any::load;
 use crate::pipeline::outputs::each_event;
+use crate::pipeline::table::Layout;
+use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use scene::{Scene, whole};
 use unicode_width::UnicodeWidthStr;
@@ -39,7 +41,11 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
             (Rows::Groups(keys), _) => list::report(&scene, Some(keys)),
             _ => list::report(&scene, None),
         };
-        part.fitted(options).write(options, out)
+        let part = part.fitted(options);
+        match options.layout {
+            Layout::Text => part.write(options, out),
+            Layout::Csv | Layout::Json => write_text(out, |out| part.write(options, out)),
+        }
     })?;
     Ok(outcome)
 }

@@ -18,6 +18,7 @@ use crate::io::{Output, Run};
 use crate::model::timeline::Timeline;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::spans::read_spans;
+use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use formats::holding;
 use spans::Answers;
@@ -39,7 +40,7 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     for (_, table) in &mut tables {
         table.rows.truncate(options.limit.unwrap_or(usize::MAX));
     }
-    write(&tables, options.layout, &mut output)?;
+    write_text(&mut output, |out| write(&tables, options.layout, out))?;
     output.commit()?;
     Ok(outcome)
 }

@@ -1,6 +1,7 @@
 //! The answers: tables with titles.
 
 use crate::error::Result;
+use crate::model::printable::readable;
 use crate::pipeline::table::{Layout, Table};
 use serde::Serializer;
 use std::io::Write;
@@ -22,7 +23,7 @@ pub(super) fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Res
     }
     for (at, (title, table)) in tables.iter().enumerate() {
         let blank = if at == 0 { "" } else { "\n" };
-        writeln!(out, "{blank}# {title}")?;
+        writeln!(out, "{blank}# {}", readable(title.as_bytes()))?;
         table.write(layout, out)?;
     }
     Ok(())

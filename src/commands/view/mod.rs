@@ -5,7 +5,7 @@
 use crate::error::Result;
 use crate::formats::viewer::{self, Page};
 use crate::io::{self, InPath, OutPath, Output, Run};
-use crate::model::printable::printable;
+use crate::model::printable::readable;
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::any::{LoadOptions, load};
 use crate::pipeline::open::shown;
@@ -60,7 +60,7 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
 
 /// The command that was recorded.
 fn command(profile: &Profile) -> Option<String> {
-    let words: Vec<_> = profile.about.program().iter().map(|word| printable(word).into_owned()).collect();
+    let words: Vec<_> = profile.about.program().iter().map(|word| readable(word).into_owned()).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
 
@@ -71,7 +71,7 @@ fn subject(inputs: &[InPath]) -> String {
 }
 
 fn base_name(path: &Path) -> String {
-    path.file_name().map_or_else(|| "profile".to_owned(), |name| printable(name.as_encoded_bytes()).into_owned())
+    path.file_name().map_or_else(|| "profile".to_owned(), |name| readable(name.as_encoded_bytes()).into_owned())
 }
 
 /// A file that only this user can read.

@@ -1,6 +1,7 @@
 //! Amounts as people read them: `7.0 ms`, `12,345 samples`, `1.2 G cycles`.
 
 use super::decimal::grouped;
+use crate::model::printable::readable;
 use crate::model::stacks::{Series, Unit, Weight};
 
 /// What the weights of a picture count, and how they are told.
@@ -45,7 +46,7 @@ impl Amounts {
             (Unit::Named(name), _) if name == "bytes" => (Scale::Bytes, ""),
             (Unit::Named(name), _) => (Scale::Large, name.as_str()),
         };
-        Self { scale, name: name.to_owned(), factor }
+        Self { scale, name: readable(name.as_bytes()).into_owned(), factor }
     }
 
     /// An amount as text.

@@ -8,7 +8,7 @@ use crate::formats::palette::{Swatch, warm};
 use crate::model::call_tree::{CallTree, Chart, Placed, Spelling};
 use crate::model::category::Category;
 use crate::model::label::Annotate;
-use crate::model::printable::printable;
+use crate::model::printable::readable;
 use crate::model::stacks::{FrameKind, Profile, Series, Unit, Weight};
 use crate::model::tier_shares::TierShares;
 use rustc_hash::FxHashMap;
@@ -79,7 +79,7 @@ pub(super) struct NameTable {
 
 impl NameTable {
     pub(super) fn number(&mut self, name: &str) -> u32 {
-        let shown = printable(without_suffix(name).as_bytes());
+        let shown = readable(without_suffix(name).as_bytes());
         if let Some(&number) = self.numbers.get(&*shown) {
             return number;
         }
@@ -299,7 +299,7 @@ impl Look {
 
 /// The program that was recorded, or else the kind of picture and what it is of.
 fn title(profile: &Profile, look: &Look) -> String {
-    let words: Vec<_> = profile.about.program().iter().map(|word| printable(word)).collect();
+    let words: Vec<_> = profile.about.program().iter().map(|word| readable(word)).collect();
     let kind = match (look.flame_chart, look.inverted) {
         (true, _) => "Flame chart",
         (false, true) => "Icicle graph",
@@ -308,12 +308,12 @@ fn title(profile: &Profile, look: &Look) -> String {
     if !words.is_empty() {
         return words.join(" ");
     }
-    look.subject.as_ref().map_or(kind.to_owned(), |subject| format!("{kind} of {}", printable(subject.as_bytes())))
+    look.subject.as_ref().map_or(kind.to_owned(), |subject| format!("{kind} of {}", readable(subject.as_bytes())))
 }
 
 /// The event, how much of it there is, in how many samples and over which time.
 fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec<String> {
-    let event = printable(series.name.as_bytes()).into_owned();
+    let event = readable(series.name.as_bytes()).into_owned();
     let mut facts = Vec::new();
     if !total.ends_with(&event) {
         facts.push(event);

@@ -8,7 +8,7 @@ use super::look::{Difference, Look, nothing};
 use crate::error::{Error, Result};
 use crate::formats::format::WriteOptions;
 use crate::model::call_tree::{CallTree, Spelling};
-use crate::model::printable::printable;
+use crate::model::printable::{LONGEST, printable, readable};
 use crate::model::stacks::{Profile, Series, Unit, Weight};
 use ::inferno::flamegraph::{self, Direction, TextTruncateDirection};
 use std::borrow::Cow;
@@ -80,12 +80,12 @@ fn count_name(series: &Series, weight: Weight) -> String {
     match (&series.unit, weight) {
         (Unit::Samples, _) | (_, Weight::Samples) => "samples".to_owned(),
         (Unit::Nanos, _) => "ns".to_owned(),
-        (Unit::Named(name), _) => name.clone(),
+        (Unit::Named(name), _) => readable(name.as_bytes()).into_owned(),
     }
 }
 
 fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &mut Look, out: &mut dyn Write) -> Result<()> {
-    let lines: Vec<Cow<'_, str>> = lines.map(|line| printable(line.as_bytes())).collect();
+    let lines: Vec<Cow<'_, str>> = lines.map(readable_line).collect();
     if lines.is_empty() {
         return Err(nothing());
     }
@@ -96,6 +96,16 @@ fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &mut Look, out: &m
         .map_err(|error| Error::new("cannot draw").because(error))?;
     look.palette = palette;
     Ok(())
+}
+
+/// A folded stack with every name as it can be read.
+fn readable_line(line: &str) -> Cow<'_, str> {
+    match printable(line.as_bytes()) {
+        line if line.len() > LONGEST => {
+            Cow::Owned(line.split(';').map(|name| readable(name.as_bytes())).collect::<Vec<_>>().join(";"))
+        }
+        line => line,
+    }
 }
 
 fn options<'a>(look: &Look) -> flamegraph::Options<'a> {

@@ -189,11 +189,11 @@ pub struct Line<'a> {
 /// Appends what stands before the frames, with the line break that a call chain wants.
 pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     if fields.comm && header.chain && fields.ip {
-        out.extend_from_slice(header.comm);
+        put_in_line(out, header.comm);
         out.push(b' ');
     } else if fields.comm {
         out.resize(out.len() + 16usize.saturating_sub(header.comm.len()), b' ');
-        out.extend_from_slice(header.comm);
+        put_in_line(out, header.comm);
         out.push(b' ');
     }
     let (pid, tid) = (header.pid.map_or(-1, |pid| pid.0), header.tid.map_or(-1, |tid| tid.0));
@@ -242,8 +242,7 @@ pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
         out.push(b' ');
         match line.symbol {
             Some(symbol) => {
-                // A name with a line break must not make two lines.
-                out.extend(symbol.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte }));
+                put_in_line(out, symbol);
                 if fields.symoff && !line.inlined {
                     put(out, format_args!("+{:#x}", line.offset));
                 }
@@ -255,7 +254,7 @@ pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
         out.extend_from_slice(b" (inlined)");
     } else if fields.dso {
         out.extend_from_slice(b" (");
-        out.extend_from_slice(line.dso.unwrap_or(b"[unknown]"));
+        put_in_line(out, line.dso.unwrap_or(b"[unknown]"));
         out.push(b')');
     }
     if fields.srcline {
@@ -270,15 +269,20 @@ fn source(out: &mut Vec<u8>, line: &Line<'_>) {
     out.extend_from_slice(b"\n  ");
     match (line.source, line.dso) {
         (Some((file, number)), _) => {
-            out.extend_from_slice(file.rsplit(|&byte| byte == b'/').next().unwrap_or(file));
+            put_in_line(out, file.rsplit(|&byte| byte == b'/').next().unwrap_or(file));
             put(out, format_args!(":{number}"));
         }
         (None, Some(dso)) => {
-            out.extend_from_slice(dso.rsplit(|&byte| byte == b'/').next().unwrap_or(dso));
+            put_in_line(out, dso.rsplit(|&byte| byte == b'/').next().unwrap_or(dso));
             put(out, format_args!("[{:x}]", line.addr));
         }
         (None, None) => put(out, format_args!("[unknown][{:x}]", line.addr)),
     }
+}
+
+/// Appends a name; one with a line break must not make two lines.
+fn put_in_line(out: &mut Vec<u8>, name: &[u8]) {
+    out.extend(name.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte }));
 }
 
 /// Appends the end of a sample.

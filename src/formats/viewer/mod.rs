@@ -18,7 +18,7 @@ pub use profile::sections;
 
 use crate::error::Result;
 use crate::formats::palette;
-use crate::model::printable::printable;
+use crate::model::printable::readable;
 use std::io::Write;
 
 const PAGE: &str = include_str!("page.html");
@@ -54,7 +54,7 @@ pub fn write(page: &Page, out: &mut dyn Write) -> Result<()> {
 
 /// A name as text of HTML.
 fn escaped(text: &str) -> String {
-    printable(text.as_bytes()).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    readable(text.as_bytes()).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

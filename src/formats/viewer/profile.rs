@@ -9,7 +9,7 @@ use crate::formats::palette;
 use crate::model::category::Category;
 use crate::model::label;
 use crate::model::prefix_tree::PrefixTree;
-use crate::model::printable::printable;
+use crate::model::printable::readable;
 use crate::model::stacks::{Frame, Profile, Row, Sampling, Series, Track, TrackId};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ impl<'p> Tables<'p> {
     }
 
     fn function(&mut self, profile: &Profile, frame: &Frame) -> u32 {
-        let mut text = |bytes: &[u8]| self.texts.number(&printable(bytes));
+        let mut text = |bytes: &[u8]| self.texts.number(&readable(bytes));
         let key = FunctionKey {
             name: text(label::function(profile, frame).as_bytes()),
             module: frame.module.map(|module| text(profile.name_of(module))),
@@ -217,12 +217,12 @@ fn event(series: &Series) -> Value {
         Sampling::Period(period) => json!({ "period": period }),
         Sampling::Frequency(frequency) => json!({ "frequency": frequency }),
     });
-    json!({ "name": printable(series.name.as_bytes()), "unit": series.unit.name(), "sampling": sampling })
+    json!({ "name": readable(series.name.as_bytes()), "unit": readable(series.unit.name().as_bytes()), "sampling": sampling })
 }
 
 fn track(track: &&Track) -> Value {
     json!({
-        "comm": printable(&track.comm),
+        "comm": readable(&track.comm),
         "pid": track.pid.map(|pid| pid.0),
         "tid": track.tid.map(|tid| tid.0),
         "cpu": track.cpu,

@@ -1,6 +1,6 @@
 //! The values of a table, and how each is written.
 
-use crate::model::printable::{csv_cell, printable};
+use crate::model::printable::{csv_cell, readable};
 use serde::{Serialize, Serializer};
 
 /// How a table is written.
@@ -58,7 +58,7 @@ impl Cell {
     pub(super) fn shown(&self, layout: Layout) -> String {
         match *self {
             Self::Text(ref text) if layout == Layout::Csv => csv_cell(text.as_bytes()).into_owned(),
-            Self::Text(ref text) => printable(text.as_bytes()).into_owned(),
+            Self::Text(ref text) => readable(text.as_bytes()).into_owned(),
             Self::Count(count) => count.to_string(),
             Self::Signed(number) => number.to_string(),
             Self::Percent(percent) if layout == Layout::Text => format!("{percent:.2}%"),
@@ -66,7 +66,7 @@ impl Cell {
             Self::Percent(number) | Self::Points(number) => format!("{number:.4}"),
             Self::Bool(yes) => yes.to_string(),
             Self::Branch { ref name, .. } if layout == Layout::Csv => csv_cell(name.as_bytes()).into_owned(),
-            Self::Branch { ref lines, ref name } => format!("{lines}{}", printable(name.as_bytes())),
+            Self::Branch { ref lines, ref name } => format!("{lines}{}", readable(name.as_bytes())),
             Self::Number(number, decimals) => format!("{number:.decimals$}"),
             Self::None | Self::Empty => String::new(),
         }
