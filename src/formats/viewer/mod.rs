@@ -22,7 +22,7 @@ use crate::model::printable::readable;
 use std::io::Write;
 
 const PAGE: &str = include_str!("page.html");
-const STYLE: &str = concat!(include_str!("page.css"), include_str!("time.css"));
+const STYLE: &str = concat!(include_str!("page.css"), include_str!("time.css"), include_str!("flame.css"));
 
 /// What a page shows.
 #[derive(Debug)]

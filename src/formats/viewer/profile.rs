@@ -20,7 +20,7 @@ const EXACT: usize = 300_000;
 /// The section `profile`, and with a profile to compare with the section `baseline`: the samples of its events of the
 /// same names.
 pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
-    let mut tables = Tables::default();
+    let mut tables = Tables { compares: baseline.is_some(), ..Tables::default() };
     let shown = tables.add(profile);
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
     let json = json!({
@@ -54,6 +54,10 @@ fn emptied(series: &Series) -> Series {
 #[derive(Default)]
 struct Tables<'p> {
     texts: Texts,
+    /// Whether two profiles are put together.
+    compares: bool,
+    /// Then, by the last part of a module's path, the text of the path that was seen first.
+    modules: FxHashMap<Box<[u8]>, u32>,
     functions: Vec<Function>,
     function_numbers: FxHashMap<FunctionKey, u32>,
     nodes: PrefixTree<u32>,
@@ -115,13 +119,12 @@ impl<'p> Tables<'p> {
     }
 
     fn function(&mut self, profile: &Profile, frame: &Frame) -> u32 {
-        let mut text = |bytes: &[u8]| self.texts.number(&readable(bytes));
         let key = FunctionKey {
-            name: text(label::function(profile, frame).as_bytes()),
-            module: frame.module.map(|module| text(profile.name_of(module))),
+            name: self.texts.number(&readable(label::function(profile, frame).as_bytes())),
+            module: frame.module.map(|module| self.module(profile.name_of(module), frame)),
             category: Category::of(frame),
         };
-        let file = frame.file.map(|file| text(profile.name_of(file)));
+        let file = frame.file.map(|file| self.texts.number(&readable(profile.name_of(file))));
         let number = *self.function_numbers.entry(key).or_insert_with(|| {
             self.functions.push(Function { key, file: None, line: 0 });
             self.functions.len() as u32 - 1
@@ -131,6 +134,20 @@ impl<'p> Tables<'p> {
             (function.file, function.line) = (file, frame.line);
         }
         number
+    }
+
+    /// A module, as it is called in both profiles: a program may have moved to another directory, and the files that hold
+    /// JIT code are called after the process.
+    fn module(&mut self, path: &[u8], frame: &Frame) -> u32 {
+        let text = readable(path);
+        if !self.compares {
+            return self.texts.number(&text);
+        }
+        if matches!(Category::of(frame), Category::Jit(_)) {
+            return self.texts.number("[JIT]");
+        }
+        let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        *self.modules.entry(base.into()).or_insert_with(|| self.texts.number(&text))
     }
 
     fn track(&mut self, track: &'p Track) -> u32 {
@@ -236,4 +253,41 @@ fn categories() -> Vec<Value> {
         json!({ "name": category.name(), "letter": palette::letter(category).to_string(), "jit": is_jit })
     };
     Category::ALL.into_iter().map(category).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::FrameKind;
+
+    /// One sample in `main` of a program, which called JIT code.
+    fn profile(program: &str, jit: &str) -> Profile {
+        let mut profile = Profile::new();
+        let series = profile.series_named("e", crate::model::stacks::Unit::Samples);
+        let track = profile.track(Track::default());
+        let mut stack = None;
+        for (name, module, kind) in [("main", program, FrameKind::User), ("hot", jit, FrameKind::Jit)] {
+            let (name, module) = (profile.name(name.as_bytes()), Some(profile.name(module.as_bytes())));
+            let frame = profile.frame(Frame { module, ..Frame::new(name, kind) });
+            stack = Some(profile.stack(stack, frame));
+        }
+        profile.push(series, Row { track, stack, weight: 1, count: 1, time: None });
+        profile
+    }
+
+    #[test]
+    fn what_is_compared_has_the_same_functions_though_the_program_moved_and_ran_as_another_process() {
+        let (after, before) = (profile("/usr/bin/php", "/tmp/perf-7.map"), profile("/old/bin/php", "/tmp/perf-1.map"));
+        let mut tables = Tables { compares: true, ..Tables::default() };
+        assert_eq!(tables.add(&after).nodes, tables.add(&before).nodes);
+        assert_eq!(tables.texts.list, ["main", "/usr/bin/php", "hot", "[JIT]"]);
+    }
+
+    #[test]
+    fn one_profile_has_its_modules_as_they_are_called() {
+        let profile = profile("/usr/bin/php", "/tmp/perf-7.map");
+        let mut tables = Tables::default();
+        tables.add(&profile);
+        assert_eq!(tables.texts.list, ["main", "/usr/bin/php", "hot", "/tmp/perf-7.map"]);
+    }
 }

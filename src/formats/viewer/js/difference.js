@@ -1,6 +1,162 @@
-// What grew and shrank.
+// What grew and shrank since a profile recorded before: the graph of what was after, coloured by what is more and what
+// is less, and the functions that changed by more than chance.
+
+import { Comparison, changedFunctions } from "./comparison.js";
+import { drawingOf, element } from "./dom.js";
+import { DifferencePicture } from "./difference_picture.js";
+import { FlameModel } from "./flame_model.js";
+import { FlameView } from "./flame_view.js";
+import { amount, counted, grouped, percent } from "./format.js";
+import { boxActions } from "./box_actions.js";
+import { openMenu } from "./menu.js";
+import { foundGroups } from "./search_box.js";
+import { SIGNIFICANT } from "./significance.js";
+
+/** More rows than anybody reads. */
+const MOST_ROWS = 400;
+
+const LEGEND = [["4", "much less"], ["1", "less"], ["0", "no more than chance"], ["5", "more"], ["8", "much more, or new"]];
 
 /** Mounts it. */
 export function mountDifference(root, page) {
-  root.dataset.samples = String(page.selection().count);
+  new DifferencePart(root, page);
+}
+
+class DifferencePart {
+  constructor(root, page) {
+    Object.assign(this, { root, page, model: new FlameModel(page), byTotal: false, withNoise: false });
+    this.view = new FlameView(page, "difference-flame", "Flame graph of the difference", this.handlers());
+    this.facts = element("p", { id: "difference-facts", class: "difference-facts" });
+    this.table = element("tbody");
+    this.count = element("span", { id: "difference-count" });
+    root.append(this.toolbar(), this.facts, this.legend(), this.view.root, this.tableElement());
+    root.classList.add("flame", "difference");
+    this.update = drawingOf(page, () => this.show());
+    page.store.subscribe(this.update);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", this.update);
+    this.update();
+  }
+
+  toolbar() {
+    const { store } = this.page;
+    const check = (id, label, title, isOn, change) => {
+      const box = element("input", { id, type: "checkbox", checked: isOn, onchange: () => change(box.checked) });
+      return element("label", { title }, box, ` ${label}`);
+    };
+    const sums = element("select", { id: "difference-sums", "aria-label": "Sums", onchange: () => {
+      this.byTotal = sums.value === "total";
+      this.update();
+    } }, element("option", { value: "self" }, "Self"), element("option", { value: "total" }, "With what they called"));
+    this.normalise = check("difference-normalise", "Normalise", "Compare shares: as if both recordings were of the same length",
+      store.state.normalise, (normalise) => store.set({ normalise }));
+    return element("div", { class: "flame-bar", role: "toolbar", "aria-label": "Difference" },
+      this.normalise, element("label", {}, "Functions by ", sums),
+      check("difference-noise", "Also what may be chance", `Changes of less than ${SIGNIFICANT} standard deviations, too`, false, (withNoise) => {
+        this.withNoise = withNoise;
+        this.update();
+      }), this.count);
+  }
+
+  legend() {
+    const entry = ([letter, text]) => {
+      const swatch = element("i");
+      swatch.style.background = `var(--code-${letter})`;
+      return element("span", {}, swatch, text);
+    };
+    return element("div", { id: "difference-legend", class: "flame-legend" }, ...LEGEND.map(entry));
+  }
+
+  tableElement() {
+    const head = ["before", "after", "delta", "change", "samples before", "samples after"].map((name) => element("th", { class: "number", scope: "col" }, name));
+    return element("div", { class: "difference-table", tabindex: "0", role: "region", "aria-label": "Functions that changed" },
+      element("table", { id: "difference-table" },
+        element("thead", {}, element("tr", {}, ...head, element("th", { scope: "col" }, "module"), element("th", { scope: "col" }, "function"))), this.table));
+  }
+
+  handlers() {
+    const { store } = this.page;
+    return {
+      zoom: (view, { node, path }) => {
+        view.zoomTo(view.picture.viewOf(path));
+        store.set({ zoom: path, selected: node > 0 ? view.picture.functionOf(node) : null });
+      },
+      menu: (view, { node, box, x, y }) => openMenu(view.picture.nameOf(node).slice(0, 80), boxActions(this.page, view, box), { x, y }, view.scroll),
+      key: (view, event) => {
+        const action = boxActions(this.page, view, view.cursorBox()).find((action) => action && action.key === event.key);
+        action?.act();
+        return Boolean(action);
+      },
+      escape: (view) => {
+        if (!view.isZoomed()) return false;
+        view.zoomTo(view.picture.viewOf([]));
+        store.set({ zoom: [] });
+        return true;
+      },
+    };
+  }
+
+  /** Both sides, as they are compared. */
+  comparison() {
+    const { page } = this, { state, profile } = page, selection = page.selection(), baseline = page.baseline();
+    return this.model.remember("comparison", [selection, baseline, state.normalise], () => {
+      const event = Math.min(state.event, profile.events.length - 1);
+      return new Comparison(baseline, selection, profile.rows(event, "baseline"), profile.rows(event), state.normalise);
+    });
+  }
+
+  show() {
+    const { page, root, view, model } = this;
+    if (root.hidden) return;
+    const { state } = page, comparison = this.comparison(), looks = model.looks();
+    const tree = page.tree("calls"), before = page.baselineTree();
+    const upward = state.direction === "flame";
+    const picture = model.remember("difference", [tree, before, comparison, looks, upward], () =>
+      new DifferencePicture({ page, tree, looks, upward }, before, comparison));
+    picture.found = foundGroups(page)?.groups ?? null;
+    picture.selected = model.selectedGroup();
+    const wanted = JSON.stringify(state.zoom);
+    if (view.picture !== picture || view.wanted !== wanted) view.show(picture, state.zoom);
+    view.wanted = wanted;
+    this.normalise.querySelector("input").checked = state.normalise;
+    this.facts.textContent = this.factsOf(comparison, picture);
+    this.showTable(comparison);
+    view.paint();
+  }
+
+  factsOf({ before, after }, picture) {
+    const { unit } = this.page;
+    const samples = ({ count }) => (unit === "samples" ? "" : ` in ${counted(count, "sample")}`);
+    const words = [`before ${amount(before.total, unit)}${samples(before)}`, `after ${amount(after.total, unit)}${samples(after)}${changeInPercent(before.total, after.total)}`];
+    const gone = picture.gone();
+    if (gone > 0) words.push(`${percent(gone, before.total)} of what was before is in calls that are gone`);
+    return words.join(" · ");
+  }
+
+  showTable(comparison) {
+    const { page, model, byTotal, withNoise } = this;
+    const changes = model.remember("changes", [comparison, page.groups(), byTotal], () => changedFunctions(page, comparison, byTotal));
+    const significant = changes.filter((change) => change.word !== "noise");
+    this.count.textContent = `${grouped(significant.length)} of ${counted(changes.length, "function")} changed by more than sampling noise`;
+    const shown = (withNoise ? changes : significant).slice(0, MOST_ROWS);
+    if (this.shown === changes && this.shownNoise === withNoise) return;
+    [this.shown, this.shownNoise] = [changes, withNoise];
+    const none = element("tr", {}, element("td", { colspan: "8" }, "No function changed by more than sampling noise"));
+    this.table.replaceChildren(...(shown.length > 0 ? shown.map((change) => this.row(change, comparison)) : [none]));
+  }
+
+  row({ name, module, before, after, delta, word, number }, { before: { total: wholeBefore }, after: { total: wholeAfter } }) {
+    const select = () => this.page.store.set({ selected: number });
+    const cell = (text) => element("td", { class: "number" }, text);
+    return element("tr", { "data-change": word, onclick: select },
+      cell(percent(before.weight, wholeBefore)), cell(percent(after.weight, wholeAfter)), cell((delta < 0 ? "−" : "+") + Math.abs(delta).toFixed(2)),
+      cell(word), cell(grouped(before.count)), cell(grouped(after.count)),
+      element("td", {}, module.slice(0, 200)),
+      element("td", { class: "name" }, element("button", { class: "link", title: name.slice(0, 1000), onclick: select }, name.slice(0, 300))));
+  }
+}
+
+function changeInPercent(before, after) {
+  if (!(before > 0)) return "";
+  const change = (100 * (after - before)) / before;
+  return `, ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %`;
 }

@@ -1,6 +1,169 @@
-// The flame graph.
+// The flame graph: what is chosen of it, its legend, and the graph, or the two of a sandwich.
+
+import { boxActions, copy, lastPart } from "./box_actions.js";
+import { foldedText } from "./copy_text.js";
+import { drawingOf, element } from "./dom.js";
+import { FlameModel } from "./flame_model.js";
+import { FlameView } from "./flame_view.js";
+import { percent } from "./format.js";
+import { openMenu } from "./menu.js";
+import { foundGroups } from "./search_box.js";
 
 /** Mounts it. */
 export function mountFlame(root, page) {
-  root.dataset.samples = String(page.selection().count);
+  new FlamePart(root, page);
+}
+
+class FlamePart {
+  constructor(root, page) {
+    Object.assign(this, { root, page, model: new FlameModel(page) });
+    this.views = {
+      whole: new FlameView(page, "flame", "Flame graph", this.handlers()),
+      callers: new FlameView(page, "flame-callers", "Callers", this.handlers()),
+      callees: new FlameView(page, "flame-callees", "Callees", this.handlers()),
+    };
+    this.legend = element("div", { id: "flame-legend", class: "flame-legend" });
+    this.kept = element("div", { id: "flame-kept", class: "flame-kept" });
+    this.sandwich = element("div", { class: "flame-sandwich" }, this.views.callers.root, this.views.callees.root);
+    root.append(this.toolbar(), this.kept, this.legend, this.views.whole.root, this.sandwich);
+    root.classList.add("flame");
+    this.update = drawingOf(page, () => this.show());
+    page.store.subscribe(this.update);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", this.update);
+    this.update();
+  }
+
+  toolbar() {
+    const { store } = this.page;
+    const choice = (id, key, label, options) => {
+      const list = element("select", { id, "aria-label": label, onchange: () => store.set({ [key]: list.value, zoom: [] }) },
+        ...options.map(([value, text]) => element("option", { value }, text)));
+      this[key] = list;
+      return list;
+    };
+    const check = (id, key, label, title) => {
+      const box = element("input", { id, type: "checkbox", onchange: () => store.set({ [key]: box.checked }) });
+      this[key] = box;
+      return element("label", { title }, box, ` ${label}`);
+    };
+    this.reset = element("button", { id: "flame-reset", title: "Show everything (Esc)", onclick: () => this.resetZoom() }, "Reset zoom");
+    return element("div", { class: "flame-bar", role: "toolbar", "aria-label": "Flame graph" },
+      choice("flame-direction", "direction", "Direction", [["icicle", "Icicle"], ["flame", "Flame"], ["bottomup", "Bottom-up"]]),
+      choice("flame-order", "order", "Order", [["merged", "Merged"], ["time", "In order of time"]]),
+      check("flame-merge-tiers", "mergeTiers", "Merge tiers", "All tiers of a function are one box"),
+      check("flame-merge-recursion", "mergeRecursion", "Merge recursion", "Of a function that calls itself only the outermost call is shown"),
+      element("button", { id: "flame-copy", title: "The stacks that are shown, as folded text", onclick: () => this.copyTree() }, "Copy as text"),
+      this.reset);
+  }
+
+  handlers() {
+    const { store } = this.page;
+    return {
+      zoom: (view, place) => this.zoom(view, place),
+      menu: (view, { node, box, x, y }) => {
+        const items = boxActions(this.page, view, box);
+        if (items.length > 0) openMenu(view.picture.nameOf(node).slice(0, 80), items, { x, y }, view.scroll);
+      },
+      key: (view, event, node) => {
+        const action = boxActions(this.page, view, view.cursorBox()).find((action) => action && action.key === event.key);
+        if (!action || node <= 0) return false;
+        action.act();
+        return true;
+      },
+      escape: (view) => {
+        if (view.isZoomed()) this.resetZoom();
+        else if (store.state.sandwich !== null) store.set({ sandwich: null });
+        else if (store.state.search) store.set({ search: "" });
+        else return false;
+        return true;
+      },
+    };
+  }
+
+  zoom(view, { node, start, end, path }) {
+    const { store } = this.page, isShared = view === this.views.whole && !view.picture.lanes;
+    const selected = node > 0 ? view.picture.functionOf(node) : null;
+    view.zoomTo(view.picture.lanes ? { start, end, node: 0 } : view.picture.viewOf(path));
+    store.set(isShared ? { selected, zoom: path } : { selected });
+  }
+
+  resetZoom() {
+    for (const view of Object.values(this.views)) if (view.picture) view.zoomTo(view.picture.viewOf([]));
+    this.page.store.set({ zoom: [] });
+    this.update();
+  }
+
+  copyTree() {
+    const view = this.shownViews()[0];
+    const picture = this.model.wholePicture(true);
+    const top = view === this.views.whole && !view.picture.lanes ? Math.max(view.zoomed, 0) : 0;
+    copy(view, foldedText(view === this.views.whole && !view.picture.lanes ? view.picture : picture, top));
+  }
+
+  shownViews() {
+    const { whole, callers, callees } = this.views;
+    return this.page.state.sandwich === null ? [whole] : [callers, callees];
+  }
+
+  show() {
+    const { page, root, model } = this, { state } = page;
+    if (root.hidden) return;
+    this.showChoices(state);
+    const isSandwich = state.sandwich !== null;
+    this.views.whole.root.hidden = isSandwich;
+    this.sandwich.hidden = !isSandwich;
+    this.showKept(state);
+    this.showLegend();
+    if (isSandwich) {
+      const { callers, callees } = model.sandwichPictures();
+      this.showPicture(this.views.callers, callers, []);
+      this.showPicture(this.views.callees, callees, []);
+    } else {
+      this.showPicture(this.views.whole, model.wholePicture(), state.zoom);
+    }
+    this.reset.disabled = !this.shownViews().some((view) => view.isZoomed());
+  }
+
+  showPicture(view, picture, zoom) {
+    picture.found = foundGroups(this.page)?.groups ?? null;
+    picture.selected = this.model.selectedGroup();
+    const wanted = JSON.stringify(zoom);
+    if (view.picture !== picture || (view === this.views.whole && view.wanted !== wanted)) view.show(picture, zoom);
+    view.wanted = wanted;
+    view.paint();
+  }
+
+  showChoices(state) {
+    for (const key of ["direction", "order"]) this[key].value = state[key];
+    for (const key of ["mergeTiers", "mergeRecursion"]) this[key].checked = state[key];
+    this.order.disabled = state.direction === "bottomup" || state.sandwich !== null;
+    this.direction.disabled = state.sandwich !== null;
+  }
+
+  /** What is hidden or looked at alone, each with a button that ends it. */
+  showKept(state) {
+    const { profile, store } = this.page, names = profile.functions.name;
+    const kept = [];
+    const keep = (words, name, changes) => kept.push(element("button", { title: `${words} ${name}: show all again`, onclick: () => store.set(changes) },
+      `${words} `, element("b", {}, name.slice(0, 80)), " ✕"));
+    const without = (key, value) => ({ [key]: state[key].filter((other) => other !== value) });
+    if (state.sandwich !== null) keep("Callers and callees of", names[state.sandwich] ?? "?", { sandwich: null });
+    if (state.focus !== null) keep("Only stacks through", names[state.focus] ?? "?", { focus: null });
+    for (const number of state.hiddenFunctions) keep("Hidden:", names[number] ?? "?", without("hiddenFunctions", number));
+    for (const module of state.hiddenModules) keep("Hidden: module", lastPart(module), without("hiddenModules", module));
+    for (const number of state.hiddenCategories) keep("Hidden:", `${profile.categories[number]?.name ?? "?"} code`, without("hiddenCategories", number));
+    this.kept.replaceChildren(...kept);
+  }
+
+  showLegend() {
+    const { page, model } = this, sums = model.ownByCategory();
+    this.legend.replaceChildren();
+    if (!model.looks().knowsSorts) return;
+    page.profile.categories.forEach(({ name, letter }, number) => {
+      if (!(sums[number] > 0)) return;
+      const swatch = element("i");
+      swatch.style.background = `var(--code-${letter})`;
+      this.legend.append(element("span", { "data-category": name }, swatch, `${name} ${percent(sums[number], page.selection().total)}`));
+    });
+  }
 }

@@ -11,6 +11,7 @@ import { functionGroups, functionSums } from "./functions.js";
 import { mountJitTime } from "./jit_time.js";
 import { Profile } from "./profile.js";
 import { select } from "./selection.js";
+import { mountSearch } from "./search_box.js";
 import { Store } from "./state.js";
 import { mountTable } from "./table.js";
 import { mountTimeline } from "./timeline.js";
@@ -66,9 +67,17 @@ class PageModel {
 
   /** The stacks as a tree, from their roots ("calls") or ends ("bottomup") on. */
   tree(kind = this.state.direction === "bottomup" ? "bottomup" : "calls") {
+    return this.#remember(`tree ${kind}`, [...SELECTION, ...SHAPE], () => weighed(this.#shape(kind), this.selection()));
+  }
+
+  /** The tree of calls with the weights of the profile to compare with: the same nodes. */
+  baselineTree() {
+    return this.#remember("baseline tree", [...SHAPE, "event", "weight"], () => weighed(this.#shape("calls"), this.baseline()));
+  }
+
+  #shape(kind) {
     const shapeOf = kind === "bottomup" ? bottomUpShape : callTreeShape;
-    const shape = this.#remember(`shape ${kind}`, SHAPE, () => shapeOf(this.profile, this.groups(), this.state));
-    return this.#remember(`tree ${kind}`, [...SELECTION, ...SHAPE], () => weighed(shape, this.selection()));
+    return this.#remember(`shape ${kind}`, SHAPE, () => shapeOf(this.profile, this.groups(), this.state));
   }
 
   /** The callers of `state.sandwich` as a tree, and what it called: its own box is the root's only child. */
@@ -76,7 +85,8 @@ class PageModel {
     const number = this.state.sandwich;
     const [callers, callees] = [callersShape, calleesShape].map((shapeOf, at) => {
       const make = () => shapeOf(this.profile, this.groups(), this.state, number);
-      return weighed(this.#remember(`sandwich ${at}`, [...SHAPE, "sandwich"], make), this.selection());
+      const shape = this.#remember(`sandwich shape ${at}`, [...SHAPE, "sandwich"], make);
+      return this.#remember(`sandwich ${at}`, [...SELECTION, ...SHAPE, "sandwich"], () => weighed(shape, this.selection()));
     });
     return { callers, callees };
   }
@@ -116,20 +126,17 @@ function mountHeader(root, page) {
     return element("label", {}, `${label} `, list);
   };
   const facts = element("p", { id: "facts" });
-  const search = element("input", {
-    id: "search", type: "search", placeholder: "Search functions", "aria-label": "Search functions",
-    oninput: () => store.set({ search: search.value }),
-  });
   const show = () => {
     const { total, count } = page.selection();
     const words = [page.event.name, amount(total, page.unit)];
     if (page.unit !== "samples") words.push(counted(count, "sample"));
     facts.textContent = words.join(" · ");
-    if (document.activeElement !== search) search.value = store.state.search;
   };
   store.subscribe(show);
   show();
   const events = profile.events.map((event, number) => [number, event.name]);
+  const search = element("span", { class: "search" });
+  mountSearch(search, page);
   root.append(
     element("h1", {}, document.title),
     facts,

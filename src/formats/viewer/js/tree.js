@@ -13,6 +13,8 @@
  * @property {Int32Array} first a child; -1: none. In no certain order: see `childrenByWeight`
  * @property {Int32Array} next another child of the same parent; -1: none
  * @property {Int32Array} place by node of the profile, where samples that end there are; -1: they do not count
+ * @property {Int32Array | null} at by node of the profile, where its frame is, be it that samples there do not count; the
+ *   caller's place for what is cut out; null where a frame is at several places
  * @property {boolean} takesEmpty whether samples without a stack count
  *
  * @typedef {TreeShape & {own: Float64Array, total: Float64Array, count: Float64Array}} Tree
@@ -66,7 +68,7 @@ class ShapeBuilder {
   }
 
   /** @returns {TreeShape} */
-  finish(takesEmpty) {
+  finish(takesEmpty, at = null) {
     const length = this.#length;
     const [parent, group] = [this.#parent.subarray(0, length), this.#group.subarray(0, length)];
     const depth = new Int32Array(length);
@@ -76,7 +78,7 @@ class ShapeBuilder {
       next[node] = first[parent[node]];
       first[parent[node]] = node;
     }
-    return { length, parent, group, depth, first, next, place: this.place, takesEmpty };
+    return { length, parent, group, depth, first, next, place: this.place, at, takesEmpty };
   }
 }
 
@@ -93,23 +95,28 @@ function enlarged(array) {
 
 /** A shape with the weights of the samples that count. @returns {Tree} */
 export function weighed(shape, selection) {
-  const { length, parent, place, takesEmpty } = shape;
-  const [own, count] = [new Float64Array(length), new Float64Array(length)];
-  for (let node = 0; node < place.length; node++) {
-    if (place[node] < 0) continue;
-    own[place[node]] += selection.own[node];
-    count[place[node]] += selection.ownCount[node];
-  }
-  if (takesEmpty) {
-    own[0] += selection.empty;
-    count[0] += selection.emptyCount;
-  }
-  const total = own.slice();
-  for (let node = length - 1; node > 0; node--) {
-    total[parent[node]] += total[node];
-    count[parent[node]] += count[node];
-  }
-  return { ...shape, own, total, count };
+  const own = sumsByPlace(shape, selection.own, selection.empty), total = withBelow(shape, own.slice());
+  let count = null;
+  return {
+    ...shape, own, total,
+    // Few ask for it, and a brush that moves does not wait for it.
+    get count() {
+      return (count ??= withBelow(shape, sumsByPlace(shape, selection.ownCount, selection.emptyCount)));
+    },
+  };
+}
+
+function sumsByPlace({ length, place, takesEmpty }, amounts, empty) {
+  const sums = new Float64Array(length);
+  for (let node = 0; node < place.length; node++) if (place[node] >= 0) sums[place[node]] += amounts[node];
+  if (takesEmpty) sums[0] += empty;
+  return sums;
+}
+
+/** Adds the sums of all nodes to those above. */
+function withBelow({ length, parent }, sums) {
+  for (let node = length - 1; node > 0; node--) sums[parent[node]] += sums[node];
+  return sums;
 }
 
 /** The children of a node that have any weight, the heaviest first; of equal ones in the order of their numbers. */
@@ -177,7 +184,7 @@ export function callTreeShape(profile, groups, state) {
     at[node] = shown[node] < 0 ? above : builder.child(above, shown[node]);
     if (!inside || inside[node]) builder.place[node] = at[node];
   }
-  return builder.finish(!inside);
+  return builder.finish(!inside, at);
 }
 
 /** The stacks from their ends on: what ran itself below the root, its callers below it. */
@@ -225,7 +232,7 @@ export function calleesShape(profile, groups, state, number) {
     if (above < 0) place[node] = shown[node] === group ? builder.child(0, group) : -1;
     else place[node] = shown[node] < 0 ? above : builder.child(above, shown[node]);
   }
-  return builder.finish(false);
+  return builder.finish(false, place);
 }
 
 /** Who called a function: the root's only child is the function, its callers below it. Each sample counts once, where

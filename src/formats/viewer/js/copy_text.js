@@ -1,0 +1,30 @@
+// Stacks and trees as text, for the clipboard.
+
+/** A frame's name in folded stacks, where ";" separates frames. */
+function foldedName(name) {
+  return name.replaceAll(";", ":");
+}
+
+/** The stack of a node, a frame a line, the outermost first. */
+export function stackText(picture, node) {
+  const names = [];
+  for (let at = node; at > 0; at = picture.tree.parent[at]) names.push(picture.nameOf(at));
+  return names.reverse().join("\n") + "\n";
+}
+
+/** What is at a node and below it as folded stacks, from the root of the tree on. */
+export function foldedText(picture, top) {
+  const { tree } = picture, prefix = new Array(tree.length), lines = [];
+  const above = [];
+  for (let at = top; at > 0; at = tree.parent[at]) above.push(foldedName(picture.nameOf(at)));
+  prefix[top] = above.reverse().join(";");
+  for (let node = top; node < tree.length; node++) {
+    if (node > top) {
+      const caller = prefix[tree.parent[node]];
+      if (caller === undefined || !(tree.total[node] > 0)) continue;
+      prefix[node] = (caller ? caller + ";" : "") + foldedName(picture.nameOf(node));
+    }
+    if (tree.own[node] > 0 && prefix[node]) lines.push(`${prefix[node]} ${tree.own[node]}`);
+  }
+  return lines.sort().map((line) => line + "\n").join("");
+}

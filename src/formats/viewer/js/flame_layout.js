@@ -1,0 +1,140 @@
+// Where the boxes of a call tree stand: pure arithmetic, no page.
+//
+// Places are amounts (of the tree's weight, or of time), not pixels: a zoom is a range of them. Boxes too narrow to be
+// seen are left out with all that is below them; children stand by weight, so that the first of them that is too
+// narrow ends its row.
+
+/** Boxes by row, from left to right in each. */
+export class BoxRows {
+  constructor() {
+    this.first = [0];
+    this.node = [];
+    this.start = [];
+    this.end = [];
+  }
+
+  /** How many rows there are. */
+  get rows() {
+    return this.first.length - 1;
+  }
+
+  get length() {
+    return this.node.length;
+  }
+
+  add(node, start, end) {
+    this.node.push(node);
+    this.start.push(start);
+    this.end.push(end);
+  }
+
+  endRow() {
+    this.first.push(this.node.length);
+  }
+
+  /** Leaves the first row out. */
+  dropFirstRow() {
+    const gone = this.first[1] ?? 0;
+    for (const column of [this.node, this.start, this.end]) column.splice(0, gone);
+    this.first = this.first.slice(1).map((first) => first - gone);
+    if (this.first.length === 0) this.first = [0];
+  }
+
+  /** The box of a row at a place, or the nearest within `slack` of it; −1 if there is none. */
+  at(row, place, slack) {
+    if (row < 0 || row >= this.rows) return -1;
+    let [low, high] = [this.first[row], this.first[row + 1]];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.end[middle] <= place) low = middle + 1;
+      else high = middle;
+    }
+    if (low < this.first[row + 1] && this.start[low] <= place) return low;
+    if (low < this.first[row + 1] && this.start[low] - place <= slack) return low;
+    return low > this.first[row] && place - this.end[low - 1] <= slack ? low - 1 : -1;
+  }
+
+  /** The row of a box. */
+  rowOf(box) {
+    let [low, high] = [0, this.rows];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (this.first[middle] <= box) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** The box of a row that has a node; −1 if there is none. */
+  find(row, node) {
+    if (row < 0 || row >= this.rows) return -1;
+    for (let box = this.first[row]; box < this.first[row + 1]; box++) if (this.node[box] === node) return box;
+    return -1;
+  }
+}
+
+/** The boxes of a tree in the range `view` ({start, end}) that weigh at least `narrowest`, that of `root` in row 0. */
+export function layoutTree(tree, view, narrowest, root = 0) {
+  const boxes = new BoxRows();
+  if (!(tree.total[root] > 0)) return boxes;
+  boxes.add(root, 0, tree.total[root]);
+  boxes.endRow();
+  for (let row = 0; boxes.first[row] < boxes.first[row + 1]; row++) {
+    for (let box = boxes.first[row]; box < boxes.first[row + 1]; box++) {
+      layoutChildren(tree, boxes.node[box], boxes.start[box], view, narrowest, boxes);
+    }
+    boxes.endRow();
+  }
+  boxes.first.pop();
+  return boxes;
+}
+
+function layoutChildren(tree, node, from, view, narrowest, boxes) {
+  let start = from;
+  for (const child of heaviestChildren(tree, node, narrowest)) {
+    if (start >= view.end) return;
+    const end = start + tree.total[child];
+    if (end > view.start) boxes.add(child, start, end);
+    start = end;
+  }
+}
+
+/** The children that weigh so much, the heaviest first; of equal ones in the order of their numbers. */
+function heaviestChildren(tree, node, narrowest) {
+  const children = [];
+  for (let child = tree.first[node]; child >= 0; child = tree.next[child]) {
+    if (tree.total[child] >= narrowest && tree.total[child] > 0) children.push(child);
+  }
+  return children.length > 1 ? children.sort((a, b) => tree.total[b] - tree.total[a] || a - b) : children;
+}
+
+/** Where a node of a tree begins. */
+export function startOfNode(tree, node) {
+  let start = 0;
+  for (let at = node; at > 0; at = tree.parent[at]) {
+    const weight = tree.total[at];
+    for (let other = tree.first[tree.parent[at]]; other >= 0; other = tree.next[other]) {
+      if (tree.total[other] > weight || (tree.total[other] === weight && other < at)) start += tree.total[other];
+    }
+  }
+  return start;
+}
+
+/** The groups of functions from the root's child to a node. */
+export function pathOfNode(tree, node) {
+  const path = [];
+  for (let at = node; at > 0; at = tree.parent[at]) path.push(tree.group[at]);
+  return path.reverse();
+}
+
+/** The node that a path of groups leads to, as far as the tree has it. */
+export function nodeOfPath(tree, path) {
+  let node = 0;
+  for (const wanted of path) {
+    let child = tree.first[node];
+    while (child >= 0 && tree.group[child] !== wanted) child = tree.next[child];
+    if (child < 0) break;
+    node = child;
+  }
+  return node;
+}

@@ -1,0 +1,77 @@
+// What the flame graph shows of the page's model: pictures, made anew only when what they are made of has changed.
+
+import { BoxCategories, ownByCategory } from "./box_categories.js";
+import { GroupLooks, LanesPicture, TreePicture } from "./flame_picture.js";
+import { Latest } from "./latest.js";
+import { rowFilter } from "./selection.js";
+import { timeLanes } from "./time_lanes.js";
+
+/** Pictures, and what is told beside them. */
+export class FlameModel {
+  #latest = new Map();
+
+  constructor(page) {
+    this.page = page;
+  }
+
+  remember(name, of, make) {
+    if (!this.#latest.has(name)) this.#latest.set(name, new Latest());
+    return this.#latest.get(name).get(of, make);
+  }
+
+  looks() {
+    const groups = this.page.groups();
+    return this.remember("looks", [groups], () => new GroupLooks(this.page.profile, groups));
+  }
+
+  /** The group of the function that all parts show; −1: none. */
+  selectedGroup() {
+    const { selected } = this.page.state;
+    return selected === null ? -1 : (this.page.groups().of[selected] ?? -1);
+  }
+
+  categoriesOf(tree, name) {
+    const selection = this.page.selection();
+    return this.remember(`categories ${name}`, [tree, selection], () => new BoxCategories(this.page.profile, tree, selection));
+  }
+
+  /** The picture of everything; merged in any case if asked for so. */
+  wholePicture(isMerged = false) {
+    const { page } = this, { direction, order } = page.state;
+    if (order === "time" && direction !== "bottomup" && !isMerged) return this.lanesPicture();
+    const tree = page.tree(direction === "bottomup" ? "bottomup" : "calls"), looks = this.looks(), { unit } = page;
+    const upward = direction === "flame";
+    return this.remember("whole", [tree, looks, unit, upward], () =>
+      new TreePicture({ page, tree, looks, upward, categories: direction === "bottomup" ? null : this.categoriesOf(tree, "calls") }));
+  }
+
+  lanesPicture() {
+    const { page } = this, { profile, state } = page;
+    const tree = page.tree("calls"), looks = this.looks(), { unit } = page;
+    return this.remember("lanes", [tree, looks, unit], () => {
+      const rows = profile.rows(Math.min(state.event, profile.events.length - 1));
+      const clock = profile.time ? Number(profile.time.unit) : 0;
+      const weights = state.weight === "samples" ? rows.count : rows.weight;
+      const takes = rowFilter(profile, rows, state), weighsTime = unit === "nanoseconds";
+      const lanes = timeLanes(rows, profile.tracks, { takes, unit: clock, weighsTime, weight: (row) => weights[row] });
+      const nodeOf = (row) => (rows.node[row] >= 0 ? Math.max(tree.place[rows.node[row]], 0) : 0);
+      const categories = this.categoriesOf(tree, "calls");
+      return new LanesPicture({ page, tree, looks, categories }, lanes, nodeOf, rows.time ? clock : 0);
+    });
+  }
+
+  /** Callers above a function, and what it called below it. */
+  sandwichPictures() {
+    const { page } = this, { callers, callees } = page.sandwich(), looks = this.looks(), { unit } = page;
+    return this.remember("sandwich", [callers, callees, looks, unit], () => ({
+      callers: new TreePicture({ page, tree: callers, looks, upward: true, root: Math.min(1, callers.length - 1), showsRoot: false }),
+      callees: new TreePicture({ page, tree: callees, looks, root: Math.min(1, callees.length - 1), categories: this.categoriesOf(callees, "callees") }),
+    }));
+  }
+
+  /** By category, what ran itself in the stacks that are shown; what is hidden counts for its caller. */
+  ownByCategory() {
+    const { page } = this, tree = page.tree("calls"), selection = page.selection();
+    return this.remember("own", [tree, selection], () => ownByCategory(page.profile, tree, selection));
+  }
+}

@@ -1,0 +1,122 @@
+// Draws the boxes of a flame graph, and what is pointed at over them.
+
+import { sharpened, styleColour } from "./dom.js";
+import { LabelFitter } from "./labels.js";
+import { Shades } from "./shades.js";
+import { LANE } from "./time_lanes.js";
+
+/** From row to row, and the size of letters; in pixels, as in the flame graphs of the command line. */
+export const ROW = 16;
+export const FONT = 12;
+const FAMILY = "Verdana, 'DejaVu Sans', sans-serif";
+
+/** Left and right of the boxes. */
+export const MARGIN = 8;
+
+/** Boxes of less pixels are not drawn. */
+export const NARROWEST = 0.3;
+
+let fitter = null;
+
+function fitterOf(pen) {
+  fitter ??= new LabelFitter((text) => pen.measureText(text).width);
+  return fitter;
+}
+
+/** Draws all boxes of a view that are in its window. */
+export function paintBoxes(view) {
+  const { boxes, picture } = view;
+  const pen = sharpened(view.canvas, view.outerWidth, view.height);
+  pen.font = `${FONT}px ${FAMILY}`;
+  pen.textBaseline = "middle";
+  const brush = { pen, shades: new Shades(), fitter: fitterOf(pen), found: styleColour("--found"), ink: styleColour("--ink"), fill: "", view };
+  for (let row = 0; row < boxes.rows; row++) {
+    const top = view.topOf(row);
+    if (top + ROW < 0 || top > view.height) continue;
+    for (let box = boxes.first[row]; box < boxes.first[row + 1]; box++) paintBox(brush, picture, box, top);
+  }
+}
+
+function paintBox(brush, picture, box, top) {
+  const { pen, view } = brush, { boxes, scale } = view;
+  const node = boxes.node[box], start = boxes.start[box], end = boxes.end[box], from = view.view.start, to = view.view.end;
+  const left = MARGIN + (Math.max(start, from) - from) * scale, right = MARGIN + (Math.min(end, to) - from) * scale;
+  const width = Math.max(right - left, NARROWEST), shown = width > 2 ? width - 0.6 : width, height = ROW - 1;
+  const colour = picture.colourOf(node, brush.shades), isFound = picture.isFound(node);
+  const isOutside = node > LANE && ((end - to) * scale > 0.5 || (from - start) * scale > 0.5);
+  if (colour) {
+    if (isOutside) pen.globalAlpha = 0.5;
+    setFill(brush, isFound ? brush.found : colour.fill);
+    pen.fillRect(left, top, shown, height);
+    if (width > 8) paintShares(brush, picture, node, left, shown, top + height - 3);
+    if (width > 3 && picture.isSelected(node)) outline(pen, brush.ink, 1, left, top, shown, height);
+    if (isOutside) pen.globalAlpha = 1;
+  }
+  if (width <= FONT * 1.6) return;
+  const text = brush.fitter.fit(picture.nameOf(node), shown - 5, picture.isJit(node));
+  if (!text) return;
+  setFill(brush, isFound ? "#fff" : colour && !isOutside ? colour.ink : brush.ink);
+  pen.fillText(text, left + 3, top + height / 2 + 0.5);
+}
+
+/** Colours are texts that the canvas parses: only new ones are told to it. */
+function setFill(brush, colour) {
+  if (brush.fill !== colour) brush.pen.fillStyle = brush.fill = colour;
+}
+
+function paintShares(brush, picture, node, left, width, top) {
+  const { pen, shades, view } = brush, shares = picture.sharesOf(node);
+  if (shares.length === 0) return;
+  const all = shares.reduce((sum, [, weight]) => sum + weight, 0);
+  let at = left;
+  for (const [category, weight] of shares) {
+    setFill(brush, shades.of(view.page.profile.categories[category].letter, 0).fill);
+    pen.fillRect(at, top, (width * weight) / all, 3);
+    at += (width * weight) / all;
+  }
+}
+
+function outline(pen, colour, width, left, top, boxWidth, boxHeight) {
+  pen.strokeStyle = colour;
+  pen.lineWidth = width;
+  pen.strokeRect(left + width / 2, top + width / 2, Math.max(boxWidth - width, 0.5), boxHeight - width);
+}
+
+/** Makes everything paler but a box, its callers and what is below it. `isFocused`: keys point at it. */
+export function paintVeil(view, box, isFocused) {
+  const { boxes } = view;
+  const pen = sharpened(view.veil, view.outerWidth, view.height);
+  if (box < 0 || boxes.node[box] <= LANE) return;
+  const row = boxes.rowOf(box), place = (boxes.start[box] + boxes.end[box]) / 2;
+  pen.globalAlpha = 0.38;
+  pen.fillStyle = styleColour("--paper");
+  pen.fillRect(0, 0, view.outerWidth, view.height);
+  pen.globalAlpha = 1;
+  for (let above = row; above >= 0; above--) {
+    const caller = above === row ? box : boxes.at(above, place, 0);
+    if (caller < 0 || boxes.node[caller] <= LANE) break;
+    clearBox(pen, view, caller, above, above + 1);
+  }
+  clearBox(pen, view, box, row, lastRowBelow(boxes, row));
+  const [left, width] = edgesOf(view, box);
+  outline(pen, styleColour(isFocused ? "--accent" : "--ink"), isFocused ? 2.5 : 1.5, left, view.topOf(row), width, ROW - 1);
+}
+
+/** Behind the last row that may hold what a box called: the lane of the next thread is not below it. */
+function lastRowBelow(boxes, row) {
+  let last = row + 1;
+  while (last < boxes.rows && !(boxes.node[boxes.first[last]] <= LANE)) last++;
+  return last;
+}
+
+function edgesOf(view, box) {
+  const { boxes } = view;
+  const left = view.leftOf(Math.max(boxes.start[box], view.view.start)), right = view.leftOf(Math.min(boxes.end[box], view.view.end));
+  return [left, Math.max(right - left, 1)];
+}
+
+function clearBox(pen, view, box, fromRow, toRow) {
+  const [left, width] = edgesOf(view, box);
+  const [one, other] = [view.topOf(fromRow), view.topOf(toRow - 1)];
+  pen.clearRect(left, Math.min(one, other), width, Math.abs(other - one) + ROW);
+}

@@ -1,0 +1,175 @@
+// What a flame graph shows of a tree: where its boxes are, their names, colours and what is told of them.
+
+import { amount, percent } from "./format.js";
+import { layoutTree, nodeOfPath, pathOfNode, startOfNode } from "./flame_layout.js";
+import { hashOfName, warmLetter } from "./shades.js";
+import { IDLE, LANE, extentOfLanes, layoutLanes } from "./time_lanes.js";
+
+/** What follows from the groups of functions alone: shades, and whether it is known what sorts of code there are. */
+export class GroupLooks {
+  constructor(profile, groups) {
+    Object.assign(this, { profile, groups });
+    this.hashes = new Float64Array(groups.count).fill(-1);
+    this.knowsSorts = profile.functions.category.some((category) => profile.categories[category].name !== "native");
+  }
+
+  name(group) {
+    return this.profile.functions.name[this.groups.first[group]];
+  }
+
+  hash(group) {
+    if (this.hashes[group] < 0) this.hashes[group] = hashOfName(this.name(group));
+    return this.hashes[group];
+  }
+
+  /** The category of a group's first function. */
+  category(group) {
+    return this.profile.functions.category[this.groups.first[group]];
+  }
+
+  isJit(group) {
+    return this.profile.categories[this.category(group)].jit;
+  }
+}
+
+/** A tree as a picture. `categories` is null where a box's tiers are not known apart. */
+export class TreePicture {
+  constructor({ page, tree, looks, categories = null, upward = false, root = 0, showsRoot = true }) {
+    Object.assign(this, { page, tree, looks, categories, upward, root, showsRoot });
+    this.whole = { start: 0, end: tree.total[root] ?? 0 };
+    this.all = page.selection().total;
+    /** By group, whether it was searched for; null: nothing is. */
+    this.found = null;
+    /** The group that all parts of the page show; −1: none. */
+    this.selected = -1;
+  }
+
+  layout(view, narrowest) {
+    const boxes = layoutTree(this.tree, view, narrowest, this.root);
+    if (!this.showsRoot) boxes.dropFirstRow();
+    return boxes;
+  }
+
+  /** The stretch of a path of functions, as far as it is there; the whole for none. */
+  viewOf(functions) {
+    const { tree, looks } = this;
+    const node = nodeOfPath(tree, functions.map((number) => looks.groups.of[number]));
+    if (node <= this.root || !(tree.total[node] > 0)) return { ...this.whole, node: this.root };
+    const start = startOfNode(tree, node);
+    return { start, end: start + tree.total[node], node };
+  }
+
+  /** The functions from the root to a box's node. */
+  pathOf(node) {
+    return pathOfNode(this.tree, node).map((group) => this.looks.groups.first[group]);
+  }
+
+  /** The function of a box; −1 for the root. */
+  functionOf(node) {
+    return node > 0 ? this.looks.groups.first[this.tree.group[node]] : -1;
+  }
+
+  nameOf(node) {
+    return node > 0 ? this.looks.name(this.tree.group[node]) : "all";
+  }
+
+  isSelected(node) {
+    return node > 0 && this.tree.group[node] === this.selected;
+  }
+
+  isJit(node) {
+    return node > 0 && this.looks.isJit(this.tree.group[node]);
+  }
+
+  isFound(node) {
+    return node > 0 && this.found !== null && this.found[this.tree.group[node]] === 1;
+  }
+
+  categoryOf(node) {
+    const otherwise = this.looks.category(this.tree.group[node]);
+    return this.categories ? this.categories.heaviestOf(node, otherwise) : otherwise;
+  }
+
+  /** {fill, ink} */
+  colourOf(node, shades) {
+    if (node === 0) return shades.of("q", 0);
+    const hash = this.looks.hash(this.tree.group[node]);
+    if (!this.looks.knowsSorts) return shades.of(warmLetter(hash), hash);
+    return shades.of(this.page.profile.categories[this.categoryOf(node)].letter, hash);
+  }
+
+  /** [[category, weight]] of a box that is of several tiers; else empty. */
+  sharesOf(node) {
+    if (node <= 0 || !this.categories) return [];
+    return this.categories.mixOf(node);
+  }
+
+  /** What is told of a box: [line], the name first. */
+  tell(node, zoomed) {
+    return [this.nameOf(node), ...this.whereOf(node), this.amountsOf(node, zoomed), ...this.tiersOf(node)];
+  }
+
+  whereOf(node) {
+    if (node === 0) return [];
+    const { module, file, line } = this.page.profile.functions, number = this.functionOf(node);
+    const source = file[number] ? file[number] + (line[number] ? `:${line[number]}` : "") : "";
+    return [module[number], source].filter((text) => text !== "");
+  }
+
+  amountsOf(node, zoomed) {
+    const { tree, page } = this, total = tree.total[node], unit = page.unit;
+    const words = [amount(total, unit), `${percent(total, this.all)} of all`];
+    if (zoomed > 0 && zoomed !== node) words.push(`${percent(total, tree.total[zoomed])} of ${shortened(this.nameOf(zoomed))}`);
+    if (tree.own[node] > 0) words.push(`self ${amount(tree.own[node], unit)}, ${percent(tree.own[node], this.all)}`);
+    return words.join(" · ");
+  }
+
+  tiersOf(node) {
+    if (node === 0 || !this.looks.knowsSorts) return [];
+    const names = this.page.profile.categories, shares = this.sharesOf(node);
+    if (shares.length === 0) return [names[this.categoryOf(node)].name];
+    const all = shares.reduce((sum, [, weight]) => sum + weight, 0);
+    return [shares.map(([category, weight]) => `${names[category].name} ${percent(weight, all)}`).join(", ")];
+  }
+}
+
+function shortened(name) {
+  return name.length > 60 ? name.slice(0, 59) + "…" : name;
+}
+
+/** Stacks in order of time, a lane for each thread. */
+export class LanesPicture extends TreePicture {
+  constructor(parts, lanes, nodeOf, timeUnit) {
+    super(parts);
+    Object.assign(this, { lanes, nodeOf, timeUnit });
+    this.whole = extentOfLanes(lanes);
+  }
+
+  layout(view, narrowest) {
+    return layoutLanes(this.lanes, this.tree, this.nodeOf, view, narrowest);
+  }
+
+  viewOf() {
+    return { ...this.whole, node: 0 };
+  }
+
+  nameOf(node) {
+    if (node === IDLE) return "idle";
+    return node <= LANE ? this.lanes[LANE - node].name : super.nameOf(node);
+  }
+
+  colourOf(node, shades) {
+    if (node === IDLE) return shades.of("z", 0);
+    return node <= LANE ? null : super.colourOf(node, shades);
+  }
+
+  tell(node, zoomed, start, end) {
+    if (node <= LANE) return [this.nameOf(node), "thread"];
+    const { unit } = this.page;
+    const words = this.timeUnit ? [`${amount((end - start) * this.timeUnit, "nanoseconds")} from ${amount(start * this.timeUnit, "nanoseconds")}`]
+      : [amount(end - start, unit)];
+    if (node === IDLE) return ["idle", ...words];
+    const all = `all of it ${amount(this.tree.total[node], unit)}, ${percent(this.tree.total[node], this.all)}`;
+    return [this.nameOf(node), ...this.whereOf(node), [...words, all].join(" · "), ...this.tiersOf(node)];
+  }
+}

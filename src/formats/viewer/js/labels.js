@@ -1,0 +1,76 @@
+// As much of a name as a box has room for: what stands before the function (namespaces, packages) is left out first,
+// then the end is cut. The flame graphs of the command line do the same.
+
+/** Fewer letters tell nothing. */
+const FEWEST_LETTERS = 3;
+
+/** No box has room for more: names may be a megabyte long. */
+const MOST_LETTERS = 1000;
+
+/** Where the function's own name may begin: behind each `::` (or `.`, where that stands between names), outside of
+ * brackets. */
+export function qualifiedAt(name, dotsQualify) {
+  const found = [];
+  let depth = 0;
+  for (let at = 0; at + 1 < name.length; at++) {
+    const letter = name[at];
+    if ("<([{".includes(letter)) depth++;
+    else if (">)]}".includes(letter)) depth = Math.max(0, depth - 1);
+    else if (depth > 0) continue;
+    else if (letter === " ") break;
+    else if (letter === ":" && at > 0 && name[at - 1] === ":") found.push(at + 1);
+    else if (letter === "." && dotsQualify && at > 0 && name[at - 1] !== "." && name[at + 1] !== ".") found.push(at + 1);
+  }
+  return found;
+}
+
+/** Fits names into boxes; `measure(text)` tells how wide a text is. Widths are sums of letters, each measured once:
+ * asking the canvas for every name costs more than drawing it. */
+export class LabelFitter {
+  constructor(measure) {
+    this.measure = measure;
+    this.letters = new Map();
+    this.widths = new Map();
+    this.ellipsis = measure("…");
+  }
+
+  /** What of a name is written in a box with that much room; empty if nothing can be read. */
+  fit(name, room, dotsQualify) {
+    const short = name.length > MOST_LETTERS ? name.slice(0, MOST_LETTERS) + "…" : name;
+    if (this.width(short) <= room) return short;
+    let rest = short;
+    for (const at of qualifiedAt(short, dotsQualify)) {
+      rest = short.slice(at);
+      if (this.width(rest) <= room) return rest;
+    }
+    return this.cut(rest, room);
+  }
+
+  /** The begin of a text, as far as there is room, with "…". */
+  cut(text, room) {
+    let [width, end, letters] = [this.ellipsis, 0, 0];
+    for (const letter of text) {
+      width += this.letter(letter);
+      if (width > room) break;
+      end += letter.length;
+      letters++;
+    }
+    return letters + 1 < FEWEST_LETTERS ? "" : text.slice(0, end) + "…";
+  }
+
+  width(text) {
+    let width = this.widths.get(text);
+    if (width === undefined) {
+      width = 0;
+      for (const letter of text) width += this.letter(letter);
+      this.widths.set(text, width);
+    }
+    return width;
+  }
+
+  letter(letter) {
+    let width = this.letters.get(letter);
+    if (width === undefined) this.letters.set(letter, width = this.measure(letter));
+    return width;
+  }
+}

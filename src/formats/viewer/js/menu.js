@@ -1,0 +1,56 @@
+// A menu at a place of the page, for what can be done with what is there: by pointer, by arrow keys, by its letters.
+
+import { element } from "./dom.js";
+
+/**
+ * Opens it. An item is {label, key, act}, `null` a line between items; `title` says what it is about. When it closes,
+ * `back` gets the focus.
+ */
+export function openMenu(title, items, { x, y }, back) {
+  const menu = element("div", { id: "menu", role: "menu", "aria-label": title, tabindex: "-1" }, element("div", { class: "menu-title" }, title));
+  const close = () => {
+    removeEventListener("pointerdown", outside, true);
+    removeEventListener("blur", close);
+    menu.remove();
+  };
+  const outside = (event) => menu.contains(event.target) || close();
+  const choose = (item) => {
+    close();
+    back.focus({ preventScroll: true });
+    item.act();
+  };
+  menu.append(...items.map((item) => (item === null ? element("hr") : menuItem(item, () => choose(item)))));
+  menu.addEventListener("keydown", (event) => menuKey(event, menu, items.filter((item) => item !== null), choose, () => {
+    close();
+    back.focus({ preventScroll: true });
+  }));
+  menu.addEventListener("contextmenu", (event) => event.preventDefault());
+  document.getElementById("menu")?.remove();
+  document.body.append(menu);
+  menu.style.left = `${Math.max(0, Math.min(x, innerWidth - menu.offsetWidth - 4))}px`;
+  menu.style.top = `${Math.max(0, Math.min(y, innerHeight - menu.offsetHeight - 4))}px`;
+  menu.querySelector("button")?.focus({ preventScroll: true });
+  addEventListener("pointerdown", outside, true);
+  addEventListener("blur", close);
+}
+
+function menuItem({ id, label, key }, act) {
+  return element("button", { id: `menu-${id}`, role: "menuitem", tabindex: "-1", onclick: act },
+    element("span", {}, label), key ? element("kbd", {}, key) : null);
+}
+
+function menuKey(event, menu, items, choose, leave) {
+  const buttons = [...menu.querySelectorAll("button")];
+  const at = buttons.indexOf(document.activeElement);
+  const go = (to) => buttons[(to + buttons.length) % buttons.length].focus({ preventScroll: true });
+  const chosen = items.find((item) => item.key === event.key);
+  if (event.key === "ArrowDown") go(at + 1);
+  else if (event.key === "ArrowUp") go(at - 1);
+  else if (event.key === "Home") go(0);
+  else if (event.key === "End") go(-1);
+  else if (event.key === "Escape" || event.key === "Tab") leave();
+  else if (chosen && !event.ctrlKey && !event.metaKey) choose(chosen);
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+}

@@ -1,0 +1,50 @@
+// The colours of boxes as the canvas takes them. The style sheet knows each sort of code by a letter, on light and dark
+// pages; neighbours of one sort get one of three shades by their name, as in the flame graphs of the command line.
+
+import { styleColour } from "./dom.js";
+
+const SHADES = 3;
+
+/** What the shade of a name follows from: FNV-1a of its UTF-8, the same in every picture. */
+export function hashOfName(name) {
+  let hash = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(name)) hash = Math.imul(hash ^ byte, 0x01000193);
+  return (hash ^ (hash >>> 15)) >>> 0;
+}
+
+/** The letter of the warm colour of a name, for profiles that know no sorts of code. */
+export function warmLetter(hash) {
+  return "ABCD"[Math.floor(hash / SHADES) % 4];
+}
+
+/** Colours of the theme that is shown now. */
+export class Shades {
+  constructor() {
+    this.known = new Map();
+  }
+
+  /** {fill, ink}: a sort's colour in the shade of a hash, and that of text on it. */
+  of(letter, hash) {
+    const shade = hash % SHADES, key = letter + shade;
+    let colour = this.known.get(key);
+    if (!colour) this.known.set(key, colour = this.shaded(letter, shade));
+    return colour;
+  }
+
+  shaded(letter, shade) {
+    const base = partsOf(styleColour("--code-" + letter) || "#888888");
+    const towards = shade === 1 ? 255 : 0, part = [0, 0.1, 0.06][shade];
+    const parts = base.map(one => Math.round(one + (towards - one) * part));
+    return { fill: `rgb(${parts.join(",")})`, ink: luminance(parts) > 0.196 ? "#16181a" : "#fff" };
+  }
+}
+
+function partsOf(hex) {
+  return [1, 3, 5].map(at => parseInt(hex.slice(at, at + 2), 16));
+}
+
+/** As WCAG defines it: from 0 to 1. */
+function luminance(parts) {
+  const [red, green, blue] = parts.map(part => part / 255).map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}

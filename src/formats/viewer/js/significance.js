@@ -1,0 +1,41 @@
+// Whether the change between two recordings is larger than what sampling alone makes of the same program: the
+// likelihood-ratio test (G-test) with Yates' correction that `report --diff` and `flamegraph --diff` use.
+
+/** In standard deviations; that of the command line. */
+export const SIGNIFICANT = 3;
+
+/** Whether `before.part` of `before.whole` samples and `after.part` of `after.whole` differ by more than chance.
+ * Without samples on one side nothing is known. */
+export function isSignificant(before, after) {
+  return deviations(before, after) > SIGNIFICANT;
+}
+
+/** How many standard deviations two shares are apart. */
+export function deviations(before, after) {
+  const share = (before.part + after.part) / (before.whole + after.whole);
+  if (!(before.whole > 0 && after.whole > 0 && share > 0 && share < 1)) return 0;
+  const expected = before.whole * share;
+  const difference = before.part - expected;
+  const apart = Math.sign(difference) * Math.max(Math.abs(difference) - 0.5, 0);
+  const inside = likelihoodTerm(expected, apart) + likelihoodTerm(after.whole * share, -apart);
+  const outside = likelihoodTerm(before.whole * (1 - share), -apart) + likelihoodTerm(after.whole * (1 - share), apart);
+  return Math.sqrt(Math.max(2 * (inside + outside), 0));
+}
+
+function likelihoodTerm(expected, apart) {
+  const observed = expected + apart;
+  return observed > 0 ? observed * Math.log(observed / expected) : 0;
+}
+
+/** What one sample counts: the greatest number of which all counts are multiples. More than 1 where an input holds
+ * weights only, written as sums of one period. */
+export function countOfOneSample(counts) {
+  let divisor = 0;
+  for (const count of counts) {
+    let [a, b] = [divisor, count];
+    while (b !== 0) [a, b] = [b, a % b];
+    divisor = a;
+    if (divisor === 1) break;
+  }
+  return Math.max(divisor, 1);
+}
