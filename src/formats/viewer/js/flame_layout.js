@@ -100,12 +100,12 @@ function layoutChildren(tree, node, from, view, narrowest, boxes) {
 }
 
 /** The children that weigh so much, the heaviest first; of equal ones in the order of their numbers. */
-function heaviestChildren(tree, node, narrowest) {
+function heaviestChildren({ first, next, total }, node, narrowest) {
   const children = [];
-  for (let child = tree.first[node]; child >= 0; child = tree.next[child]) {
-    if (tree.total[child] >= narrowest && tree.total[child] > 0) children.push(child);
+  for (let child = first[node]; child >= 0; child = next[child]) {
+    if (total[child] >= narrowest && total[child] > 0) children.push(child);
   }
-  return children.length > 1 ? children.sort((a, b) => tree.total[b] - tree.total[a] || a - b) : children;
+  return children.length > 1 ? children.sort((a, b) => total[b] - total[a] || a - b) : children;
 }
 
 /** Where a node of a tree begins. */

@@ -10,7 +10,7 @@ import { amount, counted } from "./format.js";
 import { functionGroups, functionSums } from "./functions.js";
 import { mountJitTime } from "./jit_time.js";
 import { Profile } from "./profile.js";
-import { select } from "./selection.js";
+import { SumArrays, select } from "./selection.js";
 import { mountSearch } from "./search_box.js";
 import { Store } from "./state.js";
 import { mountTable } from "./table.js";
@@ -50,7 +50,7 @@ class PageModel {
 
   /** The samples that count, summed by stack. */
   selection() {
-    return this.#remember("selection", SELECTION, () => select(this.profile, this.state));
+    return this.#remember("selection", SELECTION, () => select(this.profile, this.state, "profile", this.#arrays("selection")));
   }
 
   /** The same of the profile to compare with; null without one. Times and threads are not those of this one. */
@@ -67,7 +67,8 @@ class PageModel {
 
   /** The stacks as a tree, from their roots ("calls") or ends ("bottomup") on. */
   tree(kind = this.state.direction === "bottomup" ? "bottomup" : "calls") {
-    return this.#remember(`tree ${kind}`, [...SELECTION, ...SHAPE], () => weighed(this.#shape(kind), this.selection()));
+    return this.#remember(`tree ${kind}`, [...SELECTION, ...SHAPE], () =>
+      weighed(this.#shape(kind), this.selection(), this.#arrays(kind)));
   }
 
   /** The tree of calls with the weights of the profile to compare with: the same nodes. */
@@ -89,6 +90,11 @@ class PageModel {
       return this.#remember(`sandwich ${at}`, [...SELECTION, ...SHAPE, "sandwich"], () => weighed(shape, this.selection()));
     });
     return { callers, callees };
+  }
+
+  /** Those that hold the sums called so. */
+  #arrays(name) {
+    return this.#remember(`arrays ${name}`, [], () => new SumArrays());
   }
 
   /** `make()`, or what it made before if nothing of the state changed that it depends on. */

@@ -33,14 +33,31 @@ export function trackSet(profile, state) {
 }
 
 /**
+ * Arrays of sums that are made again and again: each is one of two, in turns, so that those of the last result stay as
+ * they are. New arrays of some megabytes for every move of a brush cost more than filling them, for they make the
+ * browser collect its garbage.
+ */
+export class SumArrays {
+  #arrays = new Map();
+
+  /** An array of zeros for what is called so. */
+  take(name, length) {
+    const [before, other] = this.#arrays.get(name) ?? [];
+    const array = other?.length === length ? other.fill(0) : new Float64Array(length);
+    this.#arrays.set(name, [array, before]);
+    return array;
+  }
+}
+
+/**
  * The samples that count, summed by node.
  * @returns {{own: Float64Array, ownCount: Float64Array, empty: number, emptyCount: number, total: number, count: number}}
  *   own: weight by node, in the unit asked for; empty: that of samples without a stack; total: all of it
  */
-export function select(profile, state, from = "profile") {
+export function select(profile, state, from = "profile", arrays = new SumArrays()) {
   const rows = profile.rows(Math.min(state.event, profile.events.length - 1), from);
-  const own = new Float64Array(profile.nodeCount);
-  const ownCount = new Float64Array(profile.nodeCount);
+  const own = arrays.take("own", profile.nodeCount);
+  const ownCount = arrays.take("count", profile.nodeCount);
   const weights = state.weight === "samples" ? rows.count : rows.weight;
   const partOf = rowParts(profile, rows, from === "profile" ? state : { ...state, ranges: [], tracks: [] });
   const { node, count } = rows;

@@ -4,6 +4,8 @@
 // The shape of a tree depends on what is hidden, merged and focused; its weights on the samples that count. A brush
 // that moves changes only weights, so these are apart.
 
+import { SumArrays } from "./selection.js";
+
 /**
  * @typedef {object} TreeShape
  * @property {number} length how many nodes
@@ -94,20 +96,22 @@ function enlarged(array) {
 }
 
 /** A shape with the weights of the samples that count. @returns {Tree} */
-export function weighed(shape, selection) {
-  const own = sumsByPlace(shape, selection.own, selection.empty), total = withBelow(shape, own.slice());
+export function weighed(shape, selection, arrays = new SumArrays()) {
+  const own = sumsByPlace(shape, selection.own, selection.empty, arrays.take("own", shape.length));
+  const total = arrays.take("total", shape.length);
+  total.set(own);
+  withBelow(shape, total);
   let count = null;
   return {
     ...shape, own, total,
     // Few ask for it, and a brush that moves does not wait for it.
     get count() {
-      return (count ??= withBelow(shape, sumsByPlace(shape, selection.ownCount, selection.emptyCount)));
+      return (count ??= withBelow(shape, sumsByPlace(shape, selection.ownCount, selection.emptyCount, new Float64Array(shape.length))));
     },
   };
 }
 
-function sumsByPlace({ length, place, takesEmpty }, amounts, empty) {
-  const sums = new Float64Array(length);
+function sumsByPlace({ place, takesEmpty }, amounts, empty, sums) {
   for (let node = 0; node < place.length; node++) if (place[node] >= 0) sums[place[node]] += amounts[node];
   if (takesEmpty) sums[0] += empty;
   return sums;
