@@ -49,7 +49,7 @@ class FlamePart {
     this.reset = element("button", { id: "flame-reset", title: "Show everything (Esc)", onclick: () => this.resetZoom() }, "Reset zoom");
     return element("div", { class: "flame-bar", role: "toolbar", "aria-label": "Flame graph" },
       choice("flame-direction", "direction", "Direction", [["icicle", "Icicle"], ["flame", "Flame"], ["bottomup", "Bottom-up"]]),
-      choice("flame-order", "order", "Order", [["merged", "Merged"], ["time", "In order of time"]]),
+      choice("flame-order", "order", "Order", [["merged", "Merged"], ["time", this.page.profile.time ? "In order of time" : "In the input's order"]]),
       check("flame-merge-tiers", "mergeTiers", "Merge tiers", "All tiers of a function are one box"),
       check("flame-merge-recursion", "mergeRecursion", "Merge recursion", "Of a function that calls itself only the outermost call is shown"),
       element("button", { id: "flame-copy", title: "The stacks that are shown, as folded text", onclick: () => this.copyTree() }, "Copy as text"),
@@ -158,7 +158,8 @@ class FlamePart {
   showLegend() {
     const { page, model } = this, sums = model.ownByCategory();
     this.legend.replaceChildren();
-    if (!model.looks().knowsSorts) return;
+    this.legend.hidden = !model.looks().knowsSorts;
+    if (this.legend.hidden) return;
     page.profile.categories.forEach(({ name, letter }, number) => {
       if (!(sums[number] > 0)) return;
       const swatch = element("i");

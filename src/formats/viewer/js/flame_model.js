@@ -3,7 +3,7 @@
 import { BoxCategories, ownByCategory } from "./box_categories.js";
 import { GroupLooks, LanesPicture, TreePicture } from "./flame_picture.js";
 import { Latest } from "./latest.js";
-import { rowFilter } from "./selection.js";
+import { rowParts } from "./selection.js";
 import { timeLanes } from "./time_lanes.js";
 
 /** Pictures, and what is told beside them. */
@@ -49,14 +49,19 @@ export class FlameModel {
     const { page } = this, { profile, state } = page;
     const tree = page.tree("calls"), looks = this.looks(), { unit } = page;
     return this.remember("lanes", [tree, looks, unit], () => {
-      const rows = profile.rows(Math.min(state.event, profile.events.length - 1));
-      const clock = profile.time ? Number(profile.time.unit) : 0;
-      const weights = state.weight === "samples" ? rows.count : rows.weight;
-      const takes = rowFilter(profile, rows, state), weighsTime = unit === "nanoseconds";
-      const lanes = timeLanes(rows, profile.tracks, { takes, unit: clock, weighsTime, weight: (row) => weights[row] });
+      const rows = profile.rows(Math.min(state.event, profile.events.length - 1)), clock = rows.time ? profile.time.unit : 0;
       const nodeOf = (row) => (rows.node[row] >= 0 ? Math.max(tree.place[rows.node[row]], 0) : 0);
       const categories = this.categoriesOf(tree, "calls");
-      return new LanesPicture({ page, tree, looks, categories }, lanes, nodeOf, rows.time ? clock : 0);
+      return new LanesPicture({ page, tree, looks, categories }, this.lanes(rows, clock), nodeOf, clock, state.ranges);
+    });
+  }
+
+  lanes(rows, unit) {
+    const { profile, state } = this.page, partOf = rowParts(profile, rows, state);
+    const weights = state.weight === "samples" ? rows.count : rows.weight;
+    const weighsTime = this.page.event.unit === "nanoseconds" && state.weight !== "samples";
+    return timeLanes(rows, profile.tracks, {
+      takes: (row) => partOf(row) > 0, unit, weighsTime, rowsLast: profile.rowsLast, weight: (row) => weights[row],
     });
   }
 

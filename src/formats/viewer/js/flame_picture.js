@@ -139,10 +139,10 @@ function shortened(name) {
 
 /** Stacks in order of time, a lane for each thread. */
 export class LanesPicture extends TreePicture {
-  constructor(parts, lanes, nodeOf, timeUnit) {
+  constructor(parts, lanes, nodeOf, timeUnit, ranges) {
     super(parts);
     Object.assign(this, { lanes, nodeOf, timeUnit });
-    this.whole = extentOfLanes(lanes);
+    this.whole = extentOfLanes(lanes, timeUnit ? ranges : []);
   }
 
   layout(view, narrowest) {

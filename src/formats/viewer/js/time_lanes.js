@@ -17,9 +17,9 @@ export const LANE = -2;
 const USUAL_DISTANCE = 1e6;
 
 /** The lanes of one event's rows, the thread first that ran longest. `takes(row)` tells whether a row is selected;
- * `rows.time` may be null; `unit` is how many nanoseconds one of the time's units has; `covers` whether weights are
- * nanoseconds. Each lane has {name, row, start, end}: the numbers of rows, and what each covers. */
-export function timeLanes(rows, tracks, { takes, unit, weighsTime, weight }) {
+ * `rows.time` may be null; `unit` is how many nanoseconds one of the time's units has; `weighsTime` whether weights
+ * are nanoseconds; `rowsLast` whether rows begin at their time and last as long as they weigh. Each lane has {name, row, start, end}: the numbers of rows, and what each covers. */
+export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsLast, weight }) {
   const byThread = new Map();
   for (let row = 0; row < rows.length; row++) {
     if (!takes(row)) continue;
@@ -33,7 +33,8 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, weight }) {
   let at = 0;
   for (const [name, numbers] of byThread) {
     const lane = { name, row: Uint32Array.from(numbers), start: new Float64Array(numbers.length), end: new Float64Array(numbers.length), ran: 0 };
-    if (rows.time) coverTime(lane, rows.time, covers);
+    if (rows.time && rowsLast) coverLength(lane, rows, unit);
+    else if (rows.time) coverTime(lane, rows.time, covers);
     else at = coverWeights(lane, weight, at);
     for (let sample = 0; sample < numbers.length; sample++) lane.ran += lane.end[sample] - lane.start[sample];
     lanes.push(lane);
@@ -70,6 +71,15 @@ function coverTime(lane, time, covers) {
   }
 }
 
+/** What lasts begins at its time, and not before the call before it has ended. */
+function coverLength(lane, { time, weight }, unit) {
+  let before = -Infinity;
+  lane.row.forEach((row, sample) => {
+    lane.start[sample] = Math.max(time[row], before);
+    lane.end[sample] = before = Math.max(lane.start[sample], time[row] + weight[row] / unit);
+  });
+}
+
 function coverWeights(lane, weight, from) {
   let at = from;
   for (let sample = 0; sample < lane.row.length; sample++) {
@@ -79,12 +89,16 @@ function coverWeights(lane, weight, from) {
   return at;
 }
 
-/** The range that lanes cover: {start, end}. */
-export function extentOfLanes(lanes) {
+/** The range that lanes cover, as far as it is in the ranges of time that are selected: {start, end}. */
+export function extentOfLanes(lanes, ranges) {
   let [start, end] = [Infinity, -Infinity];
   for (const lane of lanes) {
     start = Math.min(start, lane.start[0]);
     end = Math.max(end, lane.end[lane.end.length - 1]);
+  }
+  if (ranges.length > 0) {
+    start = Math.max(start, Math.min(...ranges.map(([from]) => from)));
+    end = Math.min(end, Math.max(...ranges.map(([, to]) => to)));
   }
   return start < end ? { start, end } : { start: 0, end: 0 };
 }
