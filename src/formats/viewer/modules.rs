@@ -45,6 +45,7 @@ const MODULES: &[(&str, &str)] = &[
     ("significance.js", include_str!("js/significance.js")),
     ("state.js", include_str!("js/state.js")),
     ("table.js", include_str!("js/table.js")),
+    ("table_row.js", include_str!("js/table_row.js")),
     ("table_rows.js", include_str!("js/table_rows.js")),
     ("time_axis.js", include_str!("js/time_axis.js")),
     ("time_bar.js", include_str!("js/time_bar.js")),

@@ -10,9 +10,10 @@ use crate::model::category::Category;
 use crate::model::label;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::printable::readable;
-use crate::model::stacks::{Frame, Profile, Row, Sampling, Series, Track, TrackId};
+use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, Track, TrackId};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 
 /// With more samples than this, times are told in microseconds.
 const EXACT: usize = 300_000;
@@ -81,9 +82,40 @@ struct FunctionKey {
 
 struct Function {
     key: FunctionKey,
-    /// Where the first frame of it was.
+    /// Where most ends in it.
     file: Option<u32>,
     line: u32,
+}
+
+/// The line in which most of a function ends; of equally heavy ones the one whose file was named first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct HeaviestLine {
+    weight: u64,
+    place: Reverse<(NameId, u32)>,
+}
+
+/// By function where most of the first event ends in it, as report's tables tell it.
+fn heaviest_lines(profile: &Profile, functions: &[u32]) -> FxHashMap<u32, HeaviestLine> {
+    let mut own = vec![0u64; profile.frame_count()];
+    for row in profile.series.iter().take(1).flat_map(|series| &series.rows) {
+        if let Some(stack) = row.stack {
+            let sum = &mut own[profile.stack_of(stack).1.index()];
+            *sum = sum.saturating_add(row.weight);
+        }
+    }
+    // A line has several addresses, and each is a frame.
+    let mut lines: FxHashMap<(u32, NameId, u32), u64> = FxHashMap::default();
+    for (id, frame) in profile.frames() {
+        let Some(file) = frame.file else { continue };
+        let sum = lines.entry((functions[id.index()], file, frame.line)).or_default();
+        *sum = sum.saturating_add(own[id.index()]);
+    }
+    let mut heaviest = FxHashMap::default();
+    for ((function, file, line), weight) in lines {
+        let found = HeaviestLine { weight, place: Reverse((file, line)) };
+        heaviest.entry(function).and_modify(|line: &mut HeaviestLine| *line = (*line).max(found)).or_insert(found);
+    }
+    heaviest
 }
 
 #[derive(Default)]
@@ -107,7 +139,9 @@ impl Texts {
 impl<'p> Tables<'p> {
     /// Adds what a profile holds but its samples.
     fn add(&mut self, profile: &'p Profile) -> Numbers {
+        let first = self.functions.len();
         let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
+        self.find_lines(profile, &functions, first);
         let mut nodes: Vec<u32> = Vec::with_capacity(profile.stack_count());
         for stack in 0..profile.stack_count() as u32 {
             let (parent, frame) = profile.stack_of(stack.into());
@@ -124,16 +158,21 @@ impl<'p> Tables<'p> {
             module: frame.module.map(|module| self.module(profile.name_of(module), frame)),
             category: Category::of(frame),
         };
-        let file = frame.file.map(|file| self.texts.number(&readable(profile.name_of(file))));
-        let number = *self.function_numbers.entry(key).or_insert_with(|| {
+        *self.function_numbers.entry(key).or_insert_with(|| {
             self.functions.push(Function { key, file: None, line: 0 });
             self.functions.len() as u32 - 1
-        });
-        let function = &mut self.functions[number as usize];
-        if function.file.is_none() {
-            (function.file, function.line) = (file, frame.line);
+        })
+    }
+
+    /// Tells of the functions from `first` on where they are written.
+    fn find_lines(&mut self, profile: &Profile, functions: &[u32], first: usize) {
+        let lines = heaviest_lines(profile, functions);
+        for (number, function) in (0..).zip(&mut self.functions).skip(first) {
+            if let Some(HeaviestLine { place: Reverse((file, line)), .. }) = lines.get(&number) {
+                function.file = Some(self.texts.number(&readable(profile.name_of(*file))));
+                function.line = *line;
+            }
         }
-        number
     }
 
     /// A module, as it is called in both profiles: a program may have moved to another directory, and the files that hold

@@ -5,7 +5,7 @@
 
 /** How the rows of an event stand for time: −1 before, 1 after, 0 not at all. */
 export function reachOf(profile, event, weight) {
-  if (profile.time.spans) return 1;
+  if (profile.rowsLast) return weight === "period" ? 1 : 0;
   return event.unit === "nanoseconds" && weight === "period" ? -1 : 0;
 }
 
@@ -35,7 +35,7 @@ export function binning(rows, weights, from, to, bins, reach, unitNs) {
 }
 
 /** Adds one row to `sums[slot + stride × bin]`. */
-function addRow(job, row, sums, slot, stride) {
+function addToBins(job, row, sums, slot, stride) {
   const time = job.rows.time[row], weight = job.weights[row];
   const length = job.reach ? weight / job.unitNs : 0;
   const begin = ((job.reach < 0 ? time - length : time) - job.from) * job.scale;
@@ -57,7 +57,7 @@ export function laneActivity(job, tracks, index, categories, count) {
   for (const track of tracks) {
     for (let at = index.start[track]; at < index.start[track + 1]; at++) {
       const row = index.row[at];
-      addRow(job, row, sums, categories[row], count);
+      addToBins(job, row, sums, categories[row], count);
     }
   }
   return sums;
@@ -68,7 +68,7 @@ export function laneCeiling(job, laneOfTrack, lanes) {
   const sums = new Float32Array(job.bins * lanes);
   for (let row = 0; row < job.rows.length; row++) {
     const lane = laneOfTrack[job.rows.track[row]];
-    if (lane >= 0) addRow(job, row, sums, lane * job.bins, 1);
+    if (lane >= 0) addToBins(job, row, sums, lane * job.bins, 1);
   }
   const some = sums.filter((sum) => sum > 0).sort();
   return some.length ? Math.min(some[some.length - 1], 2 * some[Math.floor(some.length * 0.95)]) : 0;
@@ -78,7 +78,7 @@ export function laneCeiling(job, laneOfTrack, lanes) {
 export function totalActivity(job, counts) {
   const sums = new Float64Array(job.bins);
   for (let row = 0; row < job.rows.length; row++) {
-    if (counts[job.rows.track[row]]) addRow(job, row, sums, 0, 1);
+    if (counts[job.rows.track[row]]) addToBins(job, row, sums, 0, 1);
   }
   return sums;
 }

@@ -28,25 +28,28 @@ export function functionGroups(profile, mergeTiers) {
  */
 export function functionSums(profile, groups, selection) {
   const { nodeParent, nodeFunction, nodeCount, functions, categories } = profile;
+  const { own, ownCount } = selection;
   const [self, selfCount, total, totalCount] = [0, 0, 0, 0].map(() => new Float64Array(groups.count));
   const shares = new Float64Array(groups.count * categories.length);
-  const [below, belowCount] = [selection.own.slice(), selection.ownCount.slice()];
-  for (let node = nodeCount - 1; node >= 0; node--) {
-    const group = groups.of[nodeFunction[node]];
-    self[group] += selection.own[node];
-    selfCount[group] += selection.ownCount[node];
-    shares[group * categories.length + functions.category[nodeFunction[node]]] += selection.own[node];
-    if (nodeParent[node] >= 0) {
-      below[nodeParent[node]] += below[node];
-      belowCount[nodeParent[node]] += belowCount[node];
-    }
-  }
+  const [below, belowCount] = [own.slice(), ownCount.slice()];
   const recursive = recursiveNodes(profile, groups);
-  for (let node = 0; node < nodeCount; node++) {
-    if (recursive[node]) continue;
-    const group = groups.of[nodeFunction[node]];
-    total[group] += below[node];
-    totalCount[group] += belowCount[node];
+  for (let node = nodeCount - 1; node >= 0; node--) {
+    // Most stacks have no samples in a small selection.
+    if (belowCount[node] === 0 && below[node] === 0) continue;
+    const number = nodeFunction[node], group = groups.of[number], parent = nodeParent[node];
+    if (ownCount[node] > 0 || own[node] > 0) {
+      self[group] += own[node];
+      selfCount[group] += ownCount[node];
+      shares[group * categories.length + functions.category[number]] += own[node];
+    }
+    if (recursive[node] === 0) {
+      total[group] += below[node];
+      totalCount[group] += belowCount[node];
+    }
+    if (parent >= 0) {
+      below[parent] += below[node];
+      belowCount[parent] += belowCount[node];
+    }
   }
   return { self, selfCount, total, totalCount, shares };
 }

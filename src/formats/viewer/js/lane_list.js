@@ -32,10 +32,12 @@ export class LaneList {
   }
 
   show(lanes) {
-    if (this.lanes !== lanes) [this.lanes, this.active, this.clicked] = [lanes, 0, null];
+    if (this.lanes !== lanes) [this.lanes, this.active, this.clicked, this.shown] = [lanes, 0, null, ""];
+    const { tracks } = this.page.store.state, [from, to] = this.inView(), shown = [from, to, this.active, ...tracks].join();
+    if (this.shown === shown) return;
+    this.shown = shown;
     this.spacer.style.height = `${lanes.length * LANE_HEIGHT}px`;
-    const counts = countingTracks(this.page.profile.tracks.length, this.page.store.state.tracks);
-    const [from, to] = this.inView();
+    const counts = countingTracks(this.page.profile.tracks.length, tracks);
     const names = [];
     for (let lane = from; lane < to; lane++) names.push(this.nameOf(lane, counts));
     this.spacer.replaceChildren(...names);

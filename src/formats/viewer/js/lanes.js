@@ -14,7 +14,7 @@ export function laneChoices(profile) {
 
 /** The lanes of an event's rows in the order that they are shown in. */
 export function lanesOf(profile, rows, by) {
-  const seen = trackSums(profile.tracks.length, rows);
+  const seen = trackSums(profile, rows);
   const tracks = profile.tracks.map((track, number) => ({ ...track, number })).filter((track) => seen.rows[track.number] > 0);
   if (by === "cpu") return laneGroups(tracks, seen, (track) => track.cpu, cpuLane).sort((a, b) => a.order - b.order);
   const processes = laneGroups(tracks, seen, (track) => track.pid ?? track.comm, processLane).sort((a, b) => a.first - b.first);
@@ -23,7 +23,8 @@ export function lanesOf(profile, rows, by) {
 }
 
 /** Of each track: how many rows it has, what they weigh, and between which times they stand. */
-function trackSums(count, rows) {
+function trackSums(profile, rows) {
+  const count = profile.tracks.length, unit = profile.rowsLast && profile.time?.unit;
   const sums = {
     rows: new Uint32Array(count), weight: new Float64Array(count),
     first: new Float64Array(count).fill(Infinity), last: new Float64Array(count).fill(-Infinity),
@@ -33,7 +34,8 @@ function trackSums(count, rows) {
     sums.rows[track]++;
     sums.weight[track] += rows.weight[row];
     if (time < sums.first[track]) sums.first[track] = time;
-    if (time > sums.last[track]) sums.last[track] = time;
+    const end = unit ? time + rows.weight[row] / unit : time;
+    if (end > sums.last[track]) sums.last[track] = end;
   }
   return sums;
 }

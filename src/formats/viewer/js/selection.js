@@ -32,6 +32,30 @@ export function trackSet(profile, state) {
   return wanted;
 }
 
+/** Where rows of those times stand: [from, to) of their numbers. Rows are in the order of their times. */
+function rowSpans(rows, ranges) {
+  if (!rows.time || ranges.length === 0) return [[0, rows.length]];
+  // Ranges may overlap, and a row counts once.
+  const spans = ranges.map(([from, to]) => [firstRowAt(rows.time, from), firstRowAt(rows.time, to)]).sort((a, b) => a[0] - b[0]);
+  let counted = 0;
+  return spans.map(([from, to]) => {
+    const begin = Math.max(from, counted);
+    counted = Math.max(counted, to);
+    return [begin, to];
+  });
+}
+
+/** The number of the first row at or after a time. */
+function firstRowAt(time, wanted) {
+  let [low, high] = [0, time.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (time[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /**
  * Arrays of sums that are made again and again: each is one of two, in turns, so that those of the last result stay as
  * they are. New arrays of some megabytes for every move of a brush cost more than filling them, for they make the
@@ -56,27 +80,43 @@ export class SumArrays {
  */
 export function select(profile, state, from = "profile", arrays = new SumArrays()) {
   const rows = profile.rows(Math.min(state.event, profile.events.length - 1), from);
-  const own = arrays.take("own", profile.nodeCount);
-  const ownCount = arrays.take("count", profile.nodeCount);
-  const weights = state.weight === "samples" ? rows.count : rows.weight;
-  const partOf = rowParts(profile, rows, from === "profile" ? state : { ...state, ranges: [], tracks: [] });
-  const { node, count } = rows;
-  const sums = { own, ownCount, empty: 0, emptyCount: 0, total: 0, count: 0 };
-  for (let row = 0; row < rows.length; row++) {
+  const isProfile = from === "profile", wanted = isProfile ? trackSet(profile, state) : null;
+  const sums = {
+    own: arrays.take("own", profile.nodeCount), ownCount: arrays.take("count", profile.nodeCount),
+    empty: 0, emptyCount: 0, total: 0, count: 0,
+  };
+  const ranges = isProfile ? state.ranges : [];
+  if (profile.rowsLast && rows.time && ranges.length > 0) addParts(sums, rows, rowParts(profile, rows, state), state.weight);
+  else for (const span of rowSpans(rows, ranges)) addRows(sums, rows, span, wanted, state.weight);
+  return sums;
+}
+
+/** Adds rows of moments. */
+function addRows(sums, rows, [from, to], wanted, by) {
+  const { track, weight, count } = rows, weights = by === "samples" ? count : weight;
+  for (let row = from; row < to; row++) {
+    if (wanted === null || wanted[track[row]] === 1) addRow(sums, rows.node[row], weights[row], count[row]);
+  }
+}
+
+/** Adds rows that last, as far as they count. */
+function addParts(sums, { length, node, weight, count }, partOf, by) {
+  for (let row = 0; row < length; row++) {
     const part = partOf(row);
     if (part === 0) continue;
     // A call that is cut is a call.
-    const weight = state.weight === "samples" || part === 1 ? weights[row] : Math.round(weights[row] * part);
-    sums.total += weight;
-    sums.count += count[row];
-    const at = node[row];
-    if (at < 0) {
-      sums.empty += weight;
-      sums.emptyCount += count[row];
-    } else {
-      own[at] += weight;
-      ownCount[at] += count[row];
-    }
+    addRow(sums, node[row], by === "samples" ? count[row] : Math.round(weight[row] * part), count[row]);
   }
-  return sums;
+}
+
+function addRow(sums, node, weight, count) {
+  sums.total += weight;
+  sums.count += count;
+  if (node < 0) {
+    sums.empty += weight;
+    sums.emptyCount += count;
+  } else {
+    sums.own[node] += weight;
+    sums.ownCount[node] += count;
+  }
 }

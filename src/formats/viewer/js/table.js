@@ -3,10 +3,12 @@
 
 import { toClipboard } from "./clipboard.js";
 import { drawingOf, element, onResize } from "./dom.js";
-import { amount, counted, grouped, percent } from "./format.js";
+import { amount, counted, percent } from "./format.js";
+import { TableRow } from "./table_row.js";
 import { FunctionRows, TABLE_COLUMNS, sortAfterClick, sortingOf } from "./table_rows.js";
 
 const ROW_HEIGHT = 22;
+const HEAD_HEIGHT = 24;
 /** Browsers do not make elements of any height: above this a pixel that is scrolled is more than a pixel of rows. */
 const TALLEST = 8e6;
 /** How many rows are printed. */
@@ -29,7 +31,7 @@ export function mountTable(root, page) {
 class FunctionTable {
   constructor(root, page) {
     [this.root, this.page] = [root, page];
-    [this.rows, this.cursor, this.follows, this.shown] = [[], -1, true, ""];
+    [this.rows, this.pool, this.cursor, this.selected, this.follows, this.shown] = [[], [], -1, -1, true, ""];
     this.build(root);
     this.grid.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("click", (event) => this.clicked(event, (row) => this.select(row)));
@@ -79,39 +81,35 @@ class FunctionTable {
 
   draw() {
     this.arrange();
+    const tall = `${Math.min(TALLEST, this.rows.length * ROW_HEIGHT)}px`;
+    if (this.body.style.height !== tall) this.body.style.height = tall;
     this.selected = this.selectedRow();
     if (this.follows && this.selected >= 0) this.moveTo(this.selected);
     this.follows = false;
-    const visible = Math.ceil(this.scroller.clientHeight / ROW_HEIGHT) + 1, height = Math.min(TALLEST, this.rows.length * ROW_HEIGHT);
-    this.body.style.height = `${height}px`;
-    const from = this.firstInView();
-    this.show(from, Math.min(this.rows.length, from + visible), (row) => this.topOf(row, from));
+    const { scrollTop, clientHeight } = this.scroller, stretch = this.stretch(clientHeight);
+    const from = Math.max(0, Math.min(this.rows.length - 1, Math.floor(scrollTop * stretch / ROW_HEIGHT)));
+    const to = Math.min(this.rows.length, from + Math.ceil(clientHeight / ROW_HEIGHT) + 1);
+    const base = stretch === 1 ? from * ROW_HEIGHT : scrollTop - scrollTop * stretch % ROW_HEIGHT;
+    this.show(from, to, base);
   }
 
-  show(from, to, topOf) {
-    const rows = [];
-    for (let row = from; row < to; row++) {
-      const made = this.rowOf(row);
-      made.style.top = `${topOf(row)}px`;
-      rows.push(made);
+  /** Shows rows one below the other, the first of them at `base`. */
+  show(from, to, base) {
+    const count = Math.max(0, to - from), { pool, page } = this;
+    while (pool.length < count) pool.push(new TableRow());
+    for (let at = 0; at < count; at++) {
+      const row = from + at;
+      pool[at].fill(row, base + at * ROW_HEIGHT, this.rows[row], this.functions, page.unit, row === this.selected, row === this.cursor);
     }
-    this.body.replaceChildren(...rows);
-    this.grid.setAttribute("aria-activedescendant", this.cursor >= from && this.cursor < to ? `function-${this.cursor}` : "");
+    if (this.body.childElementCount !== count) this.body.replaceChildren(...pool.slice(0, count).map(({ root }) => root));
+    const isInView = this.cursor >= from && this.cursor < to;
+    this.grid.setAttribute("aria-activedescendant", isInView ? `function-${this.cursor}` : "");
   }
 
   /** How many pixels of rows a pixel of scrolling is. */
-  get stretch() {
-    const room = this.scroller.clientHeight - this.head.offsetHeight, tall = this.rows.length * ROW_HEIGHT;
+  stretch(clientHeight) {
+    const room = clientHeight - HEAD_HEIGHT, tall = this.rows.length * ROW_HEIGHT;
     return tall <= TALLEST ? 1 : (tall - room) / (TALLEST - room);
-  }
-
-  firstInView() {
-    return Math.max(0, Math.min(this.rows.length - 1, Math.floor(this.scroller.scrollTop * this.stretch / ROW_HEIGHT)));
-  }
-
-  topOf(row, from) {
-    const scrolled = this.scroller.scrollTop, { stretch } = this;
-    return stretch === 1 ? row * ROW_HEIGHT : scrolled + (row - from) * ROW_HEIGHT - scrolled * stretch % ROW_HEIGHT;
   }
 
   selectedRow() {
@@ -119,43 +117,9 @@ class FunctionTable {
     return selected === null || selected >= of.length ? -1 : this.rows.indexOf(of[selected]);
   }
 
-  rowOf(row) {
-    const group = this.rows[row], { functions } = this, { sums } = functions, whole = functions.selection.total, { unit } = this.page;
-    const [self, total] = [sums.self[group], sums.total[group]], [name, module, source] = [functions.name(group), functions.module(group), functions.source(group)];
-    const cell = (text, kind, title) => element("div", { role: "gridcell", class: kind, title }, text);
-    const amountCells = (value, kind) => [cell(amount(value, unit), "amount", null), this.partCell(value, whole, kind)];
-    const made = element("div", {
-      id: `function-${row}`, role: "row", "data-row": String(row), "data-group": String(group), "aria-rowindex": String(row + 2),
-      "aria-selected": String(row === this.selected), class: row === this.cursor ? "functions-row cursor" : "functions-row",
-      "aria-label": `${name}, self ${percent(self, whole)}, total ${percent(total, whole)}, ${functions.sharesText(group)}${module ? `, ${module}` : ""}`,
-    }, ...amountCells(self, "self"), ...amountCells(total, "total"), cell(grouped(sums.selfCount[group]), "amount"),
-    this.sharesCell(group), cell(name, "name", name), cell(lastPartOf(module), "module", module), cell(source, "source", source));
-    return made;
-  }
-
-  /** A percentage with a bar behind it. */
-  partCell(value, whole, kind) {
-    const made = element("div", { role: "gridcell", class: `amount part ${kind}` }, percent(value, whole));
-    const share = whole ? 100 * value / whole : 0;
-    made.style.backgroundSize = `${share.toFixed(2)}% 100%`;
-    return made;
-  }
-
-  sharesCell(group) {
-    const { functions, page } = this, shares = functions.shares(group), text = functions.sharesText(group);
-    const whole = shares.reduce((sum, { weight }) => sum + weight, 0);
-    const bar = element("span", { class: "shares", "aria-hidden": "true" }, ...shares.map(({ category, weight }) => {
-      const part = element("i");
-      part.style.width = `${whole ? 100 * weight / whole : 100}%`;
-      part.style.background = `var(--code-${page.profile.categories[category].letter})`;
-      return part;
-    }));
-    return element("div", { role: "gridcell", class: "kind", title: text, "aria-label": text }, bar, page.profile.categories[shares[0].category].name);
-  }
-
   key(event) {
     if (event.target.closest("button")) return;
-    const page = Math.max(1, Math.floor((this.scroller.clientHeight - this.head.offsetHeight) / ROW_HEIGHT) - 1), last = this.rows.length - 1;
+    const page = Math.max(1, Math.floor((this.scroller.clientHeight - HEAD_HEIGHT) / ROW_HEIGHT) - 1), last = this.rows.length - 1;
     const to = {
       ArrowUp: this.cursor - 1, ArrowDown: this.cursor + 1, PageUp: this.cursor - page, PageDown: this.cursor + page, Home: 0, End: last,
     }[event.key];
@@ -171,10 +135,9 @@ class FunctionTable {
 
   moveTo(row) {
     this.cursor = row;
-    const { scroller } = this, room = scroller.clientHeight - this.head.offsetHeight, { stretch } = this;
-    const top = row * ROW_HEIGHT / stretch, bottom = ((row + 1) * ROW_HEIGHT - room) / stretch;
-    if (this.body.style.height === "") this.body.style.height = `${Math.min(TALLEST, this.rows.length * ROW_HEIGHT)}px`;
-    scroller.scrollTop = Math.max(bottom, Math.min(scroller.scrollTop, top));
+    const { scroller } = this, { scrollTop, clientHeight } = scroller, stretch = this.stretch(clientHeight);
+    const top = row * ROW_HEIGHT / stretch, bottom = ((row + 1) * ROW_HEIGHT - clientHeight + HEAD_HEIGHT) / stretch;
+    scroller.scrollTop = Math.max(bottom, Math.min(scrollTop, top));
   }
 
   clicked(event, act) {
@@ -210,11 +173,6 @@ class FunctionTable {
     this.arrange();
     const count = Math.min(PRINTED_ROWS, this.rows.length);
     this.body.style.height = `${count * ROW_HEIGHT}px`;
-    this.show(0, count, (row) => row * ROW_HEIGHT);
+    this.show(0, count, 0);
   }
-}
-
-/** The last part of a path: there is little room. */
-function lastPartOf(path) {
-  return path.slice(path.lastIndexOf("/") + 1) || path;
 }

@@ -40,9 +40,12 @@ export class FunctionRows {
     return this.profile.functions.module[this.groups.first[group]];
   }
 
+  /** Where the function of the group that ran most is written. */
   source(group) {
-    const { file, line } = this.profile.functions, number = this.groups.first[group];
-    return file[number] && line[number] ? `${file[number]}:${line[number]}` : file[number];
+    this.written ??= heaviestWritten(this.profile, this.groups, this.selection);
+    const { file, line } = this.profile.functions, number = this.written[group];
+    if (number < 0) return "";
+    return line[number] ? `${file[number]}:${line[number]}` : file[number];
   }
 
   /** The categories of a group's own samples, the heaviest first; of a group without any, that of its first function. */
@@ -68,7 +71,7 @@ export class FunctionRows {
     const found = findFunctions(this.profile.functions.name, search, regex);
     const wanted = found && groupsFound(this.groups, found.functions), rows = [];
     for (let group = 0; group < this.groups.count; group++) {
-      if (this.sums.totalCount[group] > 0 && (!wanted || wanted[group])) rows.push(group);
+      if ((this.sums.total[group] > 0 || this.sums.totalCount[group] > 0) && (!wanted || wanted[group])) rows.push(group);
     }
     return rows.sort(this.order(sort));
   }
@@ -77,12 +80,14 @@ export class FunctionRows {
   order(sort) {
     const { key, isDescending } = sortingOf(sort), { self, total, selfCount } = this.sums;
     const heavier = (a, b) => self[b] - self[a] || total[b] - total[a];
-    const alphabetic = (a, b) => byText(this.name(a), this.name(b)) || byText(this.module(a), this.module(b));
+    const places = alphabeticPlaces(this.profile, this.groups), alphabetic = (a, b) => places[a] - places[b];
     const amounts = { self, total, samples: selfCount }[key];
     if (amounts) return (a, b) => (isDescending ? amounts[b] - amounts[a] : amounts[a] - amounts[b]) || heavier(a, b) || alphabetic(a, b);
-    const text = { name: (group) => this.name(group), module: (group) => this.module(group), source: (group) => this.source(group), kind: (group) => this.sharesText(group) }[key];
     const sign = isDescending ? -1 : 1;
-    return (a, b) => sign * byText(text(a), text(b)) || heavier(a, b) || alphabetic(a, b);
+    if (key === "name") return (a, b) => sign * (places[a] - places[b]);
+    const text = { module: (group) => this.module(group), source: (group) => this.source(group), kind: (group) => this.sharesText(group) }[key];
+    const texts = new Map(), textOf = (group) => texts.get(group) ?? (texts.set(group, text(group)), texts.get(group));
+    return (a, b) => sign * byText(textOf(a), textOf(b)) || heavier(a, b) || alphabetic(a, b);
   }
 
   /** The rows as `jitgraft report --format csv` writes them. */
@@ -110,6 +115,32 @@ export class FunctionRows {
     const name = ({ category }) => known.some((share) => share.category === category) ? categories[category].name : "no known tier";
     return csvCell(jit.map((share) => `${name(share)} ${shareText(share.weight / whole)}`).join(", "));
   }
+}
+
+/** By group, the function with a file in which most ends, of equal ones the first; -1 without one. */
+function heaviestWritten({ functions, nodeFunction, nodeCount }, groups, { own }) {
+  const self = new Float64Array(functions.file.length), heaviest = new Int32Array(groups.count).fill(-1);
+  for (let node = 0; node < nodeCount; node++) if (own[node] > 0) self[nodeFunction[node]] += own[node];
+  for (let number = 0; number < self.length; number++) {
+    const before = heaviest[groups.of[number]];
+    if (functions.file[number] && (before < 0 || self[number] > self[before])) heaviest[groups.of[number]] = number;
+  }
+  return heaviest;
+}
+
+const ALPHABETIC = new WeakMap();
+
+/** By group, its place in the order of names, then modules. It depends on the names alone, so it is found once. */
+function alphabeticPlaces({ functions }, groups) {
+  if (!ALPHABETIC.has(groups)) {
+    const name = (group) => functions.name[groups.first[group]], module = (group) => functions.module[groups.first[group]];
+    const order = Uint32Array.from({ length: groups.count }, (_, group) => group);
+    order.sort((a, b) => byText(name(a), name(b)) || byText(module(a), module(b)));
+    const places = new Uint32Array(groups.count);
+    order.forEach((group, place) => { places[group] = place; });
+    ALPHABETIC.set(groups, places);
+  }
+  return ALPHABETIC.get(groups);
 }
 
 /** A share is never told as nothing, or as all, if it is not. */

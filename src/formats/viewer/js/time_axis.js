@@ -2,16 +2,30 @@
 // ranges as text. No drawing, no state.
 //
 // A time in the page is a whole number of units since the recording's start (`clock.unitNs`, `clock.startNs`); a range
-// is [from, to), its end not in it. The command line's `--time A,B` names nanoseconds and both ends belong to it, so
-// that B is the last nanosecond of the last unit.
+// is [from, to), its end not in it. The command line's `--time A,B` names nanoseconds, and samples at both ends belong to
+// it, so that B is the last nanosecond of the last unit. What lasts is cut at A and B.
 
 const TICK_STEPS = [1, 2, 5];
 
-/** What the page counts time with: nanoseconds a unit, the start, how many units long; null where there are no times. */
+/**
+ * What the page counts time with: nanoseconds a unit, the start, how many units long, whether rows last; null where there
+ * are no times.
+ */
 export function timeClock(profile) {
   if (!profile.time) return null;
-  const { unit, start, last } = profile.time;
-  return { unitNs: unit, startNs: start, length: Number((last - start) / BigInt(unit)) + 1 };
+  const { unit, start, last } = profile.time, lasts = profile.rowsLast;
+  const length = lasts ? endOfRows(profile, unit) : Number((last - start) / BigInt(unit)) + 1;
+  return { unitNs: unit, startNs: start, length, lasts };
+}
+
+/** When the last of the rows ends that begin at their times. */
+function endOfRows(profile, unit) {
+  let end = 1;
+  for (let event = 0; event < profile.events.length; event++) {
+    const { time, weight, length } = profile.rows(event);
+    for (let row = 0; row < length; row++) end = Math.max(end, Math.ceil(time[row] + weight[row] / unit));
+  }
+  return end;
 }
 
 /** The next of 1, 2, 5, 10, 20, 50 … units of seconds; never less than one unit of time. */
@@ -58,8 +72,19 @@ function secondsText(ns) {
 
 /** What makes `jitgraft report` count the samples of these ranges, and no others; empty for all. */
 export function timeOption(clock, ranges) {
-  const last = (to) => secondsText(clock.startNs + BigInt(to) * BigInt(clock.unitNs) - 1n);
+  const beyond = clock.lasts ? 0n : 1n, last = (to) => secondsText(clock.startNs + BigInt(to) * BigInt(clock.unitNs) - beyond);
   return ranges.map(([from, to]) => `--time ${clockText(clock, from)},${last(to)}`).join(" ");
+}
+
+/** What makes `jitgraft report` count these tracks, and no others; empty for all, or where no flags can tell them. */
+export function tracksOption(tracks, chosen) {
+  if (!chosen.length) return "";
+  for (const [key, flag] of [["tid", "--tid"], ["pid", "--pid"], ["cpu", "--cpu"]]) {
+    const wanted = new Set(chosen.map((track) => tracks[track]?.[key] ?? null));
+    const meant = tracks.filter((track) => wanted.has(track[key] ?? null)).length;
+    if (!wanted.has(null) && meant === chosen.length) return `${flag} ${[...wanted].join(",")}`;
+  }
+  return "";
 }
 
 /** Ranges in the order of time, in whole units and within the recording; what overlaps or touches is one. */

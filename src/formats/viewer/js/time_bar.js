@@ -4,7 +4,7 @@
 import { element } from "./dom.js";
 import { duration, grouped } from "./format.js";
 import { laneChoices } from "./lanes.js";
-import { rangesText, timeOption, typedRanges } from "./time_axis.js";
+import { rangesText, timeOption, tracksOption, typedRanges } from "./time_axis.js";
 
 const LANE_WORDS = { thread: "threads", process: "processes", cpu: "processors" };
 
@@ -24,7 +24,7 @@ export class TimeBar {
     this.zoom = element("button", { id: "time-zoom", title: "Show only the ranges' time (Ctrl with the wheel zooms, too)", onclick: actions.zoom }, "Zoom in");
     this.whole = element("button", { id: "time-whole", title: "Show the whole recording", onclick: actions.whole }, "Zoom out");
     this.option = element("code", { id: "time-option", title: "What makes jitgraft report count the same samples" });
-    this.copy = element("button", { id: "time-copy", title: "Copy the --time option", onclick: () => actions.copy(this.option.textContent) }, "Copy");
+    this.copy = element("button", { id: "time-copy", title: "Copy these options", onclick: () => actions.copy(this.option.textContent) }, "Copy");
     this.told = element("output", { id: "time-told", "aria-live": "polite" });
     this.root = element("div", { class: "time-bar" },
       choices.length > 1 ? element("label", {}, "Rows ", this.rows) : null,
@@ -49,9 +49,11 @@ export class TimeBar {
     if (!this.clock) return;
     const text = rangesText(this.clock, ranges);
     if (document.activeElement !== this.range || this.range.getAttribute("aria-invalid") !== "true") this.range.value = text;
-    const option = timeOption(this.clock, ranges);
+    const { profile, store } = this.page;
+    const option = [timeOption(this.clock, ranges), tracksOption(profile.tracks, store.state.tracks)].filter(Boolean).join(" ");
     if (this.option.textContent !== option) this.option.textContent = option;
-    this.clear.disabled = this.copy.disabled = this.zoom.disabled = !ranges.length;
+    this.clear.disabled = this.zoom.disabled = !ranges.length;
+    this.copy.disabled = !option;
     this.whole.disabled = !zoomed;
     const told = toldRanges(this.clock, ranges);
     if (this.told.textContent !== told) this.told.textContent = told;

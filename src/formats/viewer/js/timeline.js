@@ -44,7 +44,7 @@ class TimePart {
     });
     this.build(root);
     this.heat = this.clock && new HeatMap(this.heatBox, page, this.clock);
-    this.pointer = null;
+    [this.width, this.height, this.scrolled, this.drawn] = [50, 0, 0, ""];
     if (this.clock) this.listen();
   }
 
@@ -110,8 +110,11 @@ class TimePart {
     return from >= 0 && to > from && from < this.length ? [from, Math.min(to, this.length)] : [0, this.length];
   }
 
-  get width() {
-    return Math.max(50, this.scroller.clientWidth - GUTTER - RIGHT);
+  /** How wide the lanes are, and how high what is in view of them: asked once a picture, before anything is changed. */
+  measure() {
+    const { clientWidth, clientHeight, scrollTop } = this.scroller;
+    this.width = Math.max(50, clientWidth - GUTTER - RIGHT);
+    [this.height, this.scrolled] = [clientHeight, scrollTop];
   }
 
   /** Pixels from the left edge of the lanes. */
@@ -178,19 +181,23 @@ class TimePart {
     this.bar.rows.parentElement?.toggleAttribute("hidden", isAlone);
     if (!this.clock) this.bar.told.textContent = "These samples have no times: only sums of them were recorded.";
     if (isAlone) return;
+    this.measure();
     this.list.show(sums.lanes);
     if (this.clock) sums.fit(state.weight, this.view, this.width);
-    this.drawLanes(state);
+    const { event: which, weight, lanes, tracks, timeView } = state;
+    const drawn = JSON.stringify([which, weight, lanes, tracks, timeView, this.width, this.height, this.scrolled, styleColour("--paper")]);
+    if (drawn !== this.drawn) this.drawLanes(state);
+    this.drawn = drawn;
     if (this.clock) this.drawTimes(state);
   }
 
   drawLanes(state) {
-    const { sums, list, page, width } = this, [from, to] = list.inView();
-    const colours = laneColours(page.profile), height = this.scroller.clientHeight;
+    const { sums, list, page, width, height } = this, [from, to] = list.inView();
+    const colours = laneColours(page.profile);
     const counts = countingTracks(page.profile.tracks.length, state.tracks);
     const pen = sharpened(this.bars, width, height);
     for (let number = from; number < to; number++) {
-      const lane = sums.lanes[number], top = number * LANE_HEIGHT - this.scroller.scrollTop;
+      const lane = sums.lanes[number], top = number * LANE_HEIGHT - this.scrolled;
       pen.globalAlpha = laneChosen(lane, counts) === "none" ? 0.25 : 1;
       if (this.clock) drawLane(pen, sums, lane, top, (time) => this.place(time), colours);
       else drawSumLane(pen, sums, lane, top, width, state.weight, colours);
@@ -199,7 +206,7 @@ class TimePart {
   }
 
   drawTimes(state) {
-    const ranges = this.brush.ranges(), height = this.scroller.clientHeight, { width } = this;
+    const ranges = this.brush.ranges(), { width, height } = this;
     const place = (time) => this.place(time);
     this.drawAxis();
     this.drawRanges(sharpened(this.over, width, height), ranges, height);

@@ -1,0 +1,91 @@
+// A row of the table of functions as elements, which are filled again for another function when the table scrolls.
+
+import { element } from "./dom.js";
+import { amount, grouped, percent } from "./format.js";
+
+/** What of the cells is text, in the order of the columns. */
+const ROW_CELLS = ["amount", "amount part", "amount", "amount part", "amount", "kind", "name", "module", "source"];
+
+export class TableRow {
+  constructor() {
+    this.cells = ROW_CELLS.map((kind) => element("div", { role: "gridcell", class: kind }));
+    this.bar = element("span", { class: "shares", "aria-hidden": "true" });
+    this.word = element("span");
+    this.cells[5].append(this.bar, this.word);
+    this.root = element("div", { role: "row", class: "functions-row" }, ...this.cells);
+    this.shown = {};
+  }
+
+  /** Shows a group as the row of that number; `isCursor`: the keyboard is there. */
+  fill(row, top, group, functions, unit, isSelected, isCursor) {
+    const { root } = this;
+    this.set("top", `${top}px`, (value) => { root.style.top = value; });
+    this.set("row", row, (value) => {
+      root.id = `function-${value}`;
+      root.dataset.row = String(value);
+      root.setAttribute("aria-rowindex", String(value + 2));
+    });
+    this.set("selected", String(isSelected), (value) => root.setAttribute("aria-selected", value));
+    this.set("cursor", isCursor, (value) => root.classList.toggle("cursor", value));
+    if (this.functions === functions && this.group === group) return;
+    [this.functions, this.group] = [functions, group];
+    root.dataset.group = String(group);
+    this.fillAmounts(functions, group, unit);
+    this.fillTexts(functions, group);
+  }
+
+  fillAmounts({ sums, selection }, group, unit) {
+    const whole = selection.total, { cells } = this;
+    [sums.self[group], sums.total[group]].forEach((value, pair) => {
+      this.text(cells[2 * pair], amount(value, unit));
+      this.text(cells[2 * pair + 1], percent(value, whole));
+      this.set(`part${pair}`, `${(whole ? 100 * value / whole : 0).toFixed(1)}% 100%`, (size) => { cells[2 * pair + 1].style.backgroundSize = size; });
+    });
+    this.text(cells[4], grouped(sums.selfCount[group]));
+  }
+
+  fillTexts(functions, group) {
+    const [, , , , , kind, ...names] = this.cells, told = functions.sharesText(group);
+    const texts = [functions.name(group), functions.module(group), functions.source(group)];
+    texts.forEach((text, at) => {
+      this.text(names[at], at === 1 ? lastPartOf(text) : text);
+      this.set(`title${at}`, text, (value) => { names[at].title = value; });
+    });
+    this.set("kind", told, (value) => {
+      kind.title = value;
+      kind.setAttribute("aria-label", value);
+    });
+    const shares = functions.shares(group), { categories } = functions.profile;
+    this.text(this.word, categories[shares[0].category].name);
+    this.fillShares(shares, categories);
+    const parts = [this.cells[1].textContent, this.cells[3].textContent];
+    this.root.setAttribute("aria-label", [texts[0], `self ${parts[0]}`, `total ${parts[1]}`, told, texts[1]].filter(Boolean).join(", "));
+  }
+
+  fillShares(shares, categories) {
+    const whole = shares.reduce((sum, { weight }) => sum + weight, 0);
+    const parts = shares.map(({ category, weight }) => [categories[category].letter, whole ? (100 * weight / whole).toFixed(1) : "100"]);
+    this.set("shares", parts.join(), () => this.bar.replaceChildren(...parts.map(([letter, width]) => {
+      const part = element("i");
+      part.style.width = `${width}%`;
+      part.style.background = `var(--code-${letter})`;
+      return part;
+    })));
+  }
+
+  text(node, text) {
+    if (node.textContent !== text) node.textContent = text;
+  }
+
+  /** What is shown already is not set again. */
+  set(what, value, change) {
+    if (this.shown[what] === value) return;
+    this.shown[what] = value;
+    change(value);
+  }
+}
+
+/** The last part of a path: there is little room. */
+function lastPartOf(path) {
+  return path.slice(path.lastIndexOf("/") + 1) || path;
+}
