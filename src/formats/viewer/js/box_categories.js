@@ -6,41 +6,37 @@ const MEMBERS = new WeakMap();
 /** The nodes of the profile that are in each node of a tree. Most are there alone: only of the others it must be known
  * how much each weighs. */
 class Members {
-  constructor({ nodeParent, nodeCount }, tree) {
-    const { at } = tree;
-    /** Of nodes one below the other in the same box only the outermost counts. */
-    this.isMember = (node) => at[node] > 0 && (nodeParent[node] < 0 || at[nodeParent[node]] !== at[node]);
-    this.list(nodeCount, tree);
+  constructor({ nodeParent, nodeCount }, { at, length }) {
+    /** By node of the tree: how many, and one of them. */
+    this.count = new Int32Array(length);
+    this.one = new Int32Array(length);
+    for (let node = 0; node < nodeCount; node++) {
+      // Of nodes one below the other in the same box only the outermost is a member.
+      if (at[node] <= 0 || (nodeParent[node] >= 0 && at[nodeParent[node]] === at[node])) continue;
+      this.count[at[node]]++;
+      this.one[at[node]] = node;
+    }
     this.findShared(nodeParent, nodeCount, at);
   }
 
-  /** Those of a node of the tree are in `nodes` from `first[node]` on. */
-  list(nodeCount, tree) {
-    const { at } = tree, first = new Int32Array(tree.length + 1);
-    for (let node = 0; node < nodeCount; node++) if (this.isMember(node)) first[at[node] + 1]++;
-    for (let node = 0; node < tree.length; node++) first[node + 1] += first[node];
-    const next = first.slice();
-    this.nodes = new Int32Array(first[tree.length]);
-    for (let node = 0; node < nodeCount; node++) if (this.isMember(node)) this.nodes[next[at[node]]++] = node;
-    this.first = first;
-  }
-
   /** Those that share their box, or are no members, from the outermost on: `shared`, with numbers in `number`; `below`
-   * are their children. */
+   * are their children, `lists` the members of each box that has several. */
   findShared(nodeParent, nodeCount, at) {
     const shared = [], below = [];
+    this.lists = new Map();
     this.number = new Int32Array(nodeCount).fill(-1);
     for (let node = 0; node < nodeCount; node++) {
-      if (nodeParent[node] >= 0 && this.number[nodeParent[node]] >= 0) below.push(node);
-      if (this.isMember(node) && this.count(at[node]) === 1) continue;
+      const parent = nodeParent[node], box = at[node];
+      if (parent >= 0 && this.number[parent] >= 0) below.push(node);
+      const isMember = box > 0 && (parent < 0 || at[parent] !== box);
+      if (isMember && this.count[box] === 1) continue;
       this.number[node] = shared.length;
       shared.push(node);
+      if (!isMember) continue;
+      if (this.lists.has(box)) this.lists.get(box).push(node);
+      else this.lists.set(box, [node]);
     }
     [this.shared, this.below] = [Int32Array.from(shared), Int32Array.from(below)];
-  }
-
-  count(treeNode) {
-    return this.first[treeNode + 1] - this.first[treeNode];
   }
 }
 
@@ -76,29 +72,28 @@ export class BoxCategories {
 
   sumsOf(node) {
     const { members, weights } = this, sums = new Map();
-    for (let at = members.first[node]; at < members.first[node + 1]; at++) {
-      const weight = weights[members.number[members.nodes[at]]], category = this.categoryOfMember(at);
+    for (const member of members.lists.get(node) ?? []) {
+      const weight = weights[members.number[member]], category = this.categoryOfMember(member);
       if (weight > 0) sums.set(category, (sums.get(category) ?? 0) + weight);
     }
     return [...sums].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
   }
 
-  categoryOfMember(at) {
-    const { profile, members } = this;
-    return profile.functions.category[profile.nodeFunction[members.nodes[at]]];
+  categoryOfMember(member) {
+    return this.profile.functions.category[this.profile.nodeFunction[member]];
   }
 
   /** The categories of a box that is of several; else none. */
   mixOf(node) {
-    if (this.members.count(node) < 2) return [];
+    if (this.members.count[node] < 2) return [];
     const shares = this.of(node);
     return shares.length > 1 ? shares : [];
   }
 
   /** The heaviest category of a node; `otherwise` where none is known. */
   heaviestOf(node, otherwise) {
-    const count = this.members.count(node);
-    if (count === 1) return this.categoryOfMember(this.members.first[node]);
+    const count = this.members.count[node];
+    if (count === 1) return this.categoryOfMember(this.members.one[node]);
     return count === 0 ? otherwise : (this.of(node)[0]?.[0] ?? otherwise);
   }
 }

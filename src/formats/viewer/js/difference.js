@@ -92,6 +92,7 @@ class DifferencePart {
         store.set({ zoom: [] });
         return true;
       },
+      painted: () => {},
     };
   }
 

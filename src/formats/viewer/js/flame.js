@@ -77,20 +77,20 @@ class FlamePart {
         else return false;
         return true;
       },
+      painted: () => (this.reset.disabled = !this.shownViews().some((view) => view.isZoomed())),
     };
   }
 
   zoom(view, { node, start, end, path }) {
     const { store } = this.page, isShared = view === this.views.whole && !view.picture.lanes;
     const selected = node > 0 ? view.picture.functionOf(node) : null;
-    view.zoomTo(view.picture.lanes ? { start, end, node: 0 } : view.picture.viewOf(path));
-    store.set(isShared ? { selected, zoom: path } : { selected });
+    view.zoomTo(view.picture.viewOf(path, [start, end]));
+    store.set({ selected, ...(isShared && { zoom: path }), ...(view.picture.lanes && { span: [start, end] }) });
   }
 
   resetZoom() {
-    for (const view of Object.values(this.views)) if (view.picture) view.zoomTo(view.picture.viewOf([]));
-    this.page.store.set({ zoom: [] });
-    this.update();
+    for (const view of Object.values(this.views)) if (view.picture) view.zoomTo(view.picture.viewOf([], []));
+    this.page.store.set({ zoom: [], span: [] });
   }
 
   copyTree() {
@@ -119,16 +119,15 @@ class FlamePart {
       this.showPicture(this.views.callers, callers, []);
       this.showPicture(this.views.callees, callees, []);
     } else {
-      this.showPicture(this.views.whole, model.wholePicture(), state.zoom);
+      this.showPicture(this.views.whole, model.wholePicture(), state.zoom, state.span);
     }
-    this.reset.disabled = !this.shownViews().some((view) => view.isZoomed());
   }
 
-  showPicture(view, picture, zoom) {
+  showPicture(view, picture, zoom, span = []) {
     picture.found = foundGroups(this.page)?.groups ?? null;
     picture.selected = this.model.selectedGroup();
-    const wanted = JSON.stringify(zoom);
-    if (view.picture !== picture || (view === this.views.whole && view.wanted !== wanted)) view.show(picture, zoom);
+    const wanted = JSON.stringify([zoom, span]);
+    if (view.picture !== picture || (view === this.views.whole && view.wanted !== wanted)) view.show(picture, zoom, span);
     view.wanted = wanted;
     view.paint();
   }

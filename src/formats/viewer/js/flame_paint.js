@@ -2,7 +2,7 @@
 
 import { sharpened, styleColour } from "./dom.js";
 import { LabelFitter } from "./labels.js";
-import { Shades } from "./shades.js";
+import { currentShades } from "./shades.js";
 import { LANE } from "./time_lanes.js";
 
 /** From row to row, and the size of letters; in pixels, as in the flame graphs of the command line. */
@@ -12,9 +12,6 @@ const FAMILY = "Verdana, 'DejaVu Sans', sans-serif";
 
 /** Left and right of the boxes. */
 export const MARGIN = 8;
-
-/** Boxes of less pixels are not drawn. */
-export const NARROWEST = 0.3;
 
 let fitter = null;
 
@@ -29,10 +26,11 @@ export function paintBoxes(view) {
   const pen = sharpened(view.canvas, view.outerWidth, view.height);
   pen.font = `${FONT}px ${FAMILY}`;
   pen.textBaseline = "middle";
-  const brush = { pen, shades: new Shades(), fitter: fitterOf(pen), found: styleColour("--found"), ink: styleColour("--ink"), fill: "", view };
+  const brush = { pen, shades: currentShades(), fitter: fitterOf(pen), found: styleColour("--found"), ink: styleColour("--ink"), fill: "", column: -1, view };
   for (let row = 0; row < boxes.rows; row++) {
     const top = view.topOf(row);
     if (top + ROW < 0 || top > view.height) continue;
+    brush.column = -1;
     for (let box = boxes.first[row]; box < boxes.first[row + 1]; box++) paintBox(brush, picture, box, top);
   }
 }
@@ -41,7 +39,8 @@ function paintBox(brush, picture, box, top) {
   const { pen, view } = brush, { boxes, scale } = view;
   const node = boxes.node[box], start = boxes.start[box], end = boxes.end[box], from = view.view.start, to = view.view.end;
   const left = MARGIN + (Math.max(start, from) - from) * scale, right = MARGIN + (Math.min(end, to) - from) * scale;
-  const width = Math.max(right - left, NARROWEST), shown = width > 2 ? width - 0.6 : width, height = ROW - 1;
+  if (right - left < 1) return paintNarrow(brush, picture, node, Math.floor(left), top);
+  const width = right - left, shown = width > 2 ? width - 0.6 : width, height = ROW - 1;
   const colour = picture.colourOf(node, brush.shades), isFound = picture.isFound(node);
   const isOutside = node > LANE && ((end - to) * scale > 0.5 || (from - start) * scale > 0.5);
   if (colour) {
@@ -57,6 +56,18 @@ function paintBox(brush, picture, box, top) {
   if (!text) return;
   setFill(brush, isFound ? "#fff" : colour && !isOutside ? colour.ink : brush.ink);
   pen.fillText(text, left + 3, top + height / 2 + 0.5);
+}
+
+/** What is narrower than a pixel fills one, if the box before does not: of thousands in a row only some can be seen.
+ * What was searched for is always seen. */
+function paintNarrow(brush, picture, node, column, top) {
+  const isFound = picture.isFound(node);
+  if (column === brush.column && !isFound) return;
+  brush.column = column;
+  const colour = picture.colourOf(node, brush.shades);
+  if (!colour) return;
+  setFill(brush, isFound ? brush.found : colour.fill);
+  brush.pen.fillRect(column, top, 1, ROW - 1);
 }
 
 /** Colours are texts that the canvas parses: only new ones are told to it. */

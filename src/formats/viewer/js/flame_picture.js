@@ -5,6 +5,9 @@ import { layoutTree, nodeOfPath, pathOfNode, startOfNode } from "./flame_layout.
 import { hashOfName, warmLetter } from "./shades.js";
 import { IDLE, LANE, extentOfLanes, layoutLanes } from "./time_lanes.js";
 
+/** Boxes of less pixels are not drawn, nor what is below them. */
+const NARROWEST = 0.3;
+
 /** What follows from the groups of functions alone: shades, and whether it is known what sorts of code there are. */
 export class GroupLooks {
   constructor(profile, groups) {
@@ -44,8 +47,9 @@ export class TreePicture {
     this.selected = -1;
   }
 
-  layout(view, narrowest) {
-    const boxes = layoutTree(this.tree, view, narrowest, this.root);
+  /** The boxes of a view; `pixel` is how much is as wide as one. */
+  layout(view, pixel) {
+    const boxes = layoutTree(this.tree, view, NARROWEST * pixel, this.root);
     if (!this.showsRoot) boxes.dropFirstRow();
     return boxes;
   }
@@ -145,12 +149,13 @@ export class LanesPicture extends TreePicture {
     this.whole = extentOfLanes(lanes, timeUnit ? ranges : []);
   }
 
-  layout(view, narrowest) {
-    return layoutLanes(this.lanes, this.tree, this.nodeOf, view, narrowest);
+  layout(view, pixel) {
+    return layoutLanes(this.lanes, this.tree, this.nodeOf, view, pixel);
   }
 
-  viewOf() {
-    return { ...this.whole, node: 0 };
+  viewOf(path, span) {
+    const [start, end] = span, isInside = start < end && start < this.whole.end && end > this.whole.start;
+    return isInside ? { start: Math.max(start, this.whole.start), end: Math.min(end, this.whole.end), node: 0 } : { ...this.whole, node: 0 };
   }
 
   nameOf(node) {

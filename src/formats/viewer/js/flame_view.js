@@ -3,14 +3,14 @@
 
 import { element, onResize, drawingOf } from "./dom.js";
 import { BoxRows } from "./flame_layout.js";
-import { MARGIN, NARROWEST, ROW, paintBoxes, paintVeil } from "./flame_paint.js";
+import { MARGIN, ROW, paintBoxes, paintVeil } from "./flame_paint.js";
 import { LANE } from "./time_lanes.js";
 
 /** Keys that move from box to box: [rows up, neighbours to the right]. */
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /** One graph. What its handlers do, each given the view first: zoom({node, start, end, path}), menu({node, box, x, y}),
- * and key(event, node) and escape(), which tell whether there was anything to do. */
+ * and key(event, node) and escape(), which tell whether there was anything to do; painted(). */
 export class FlameView {
   constructor(page, id, label, handlers) {
     Object.assign(this, { page, handlers, label });
@@ -49,11 +49,11 @@ export class FlameView {
     this.root = element("div", { class: "flame-view" }, this.scroll, this.canvas, this.veil, this.told, this.tip);
   }
 
-  /** Shows a picture, zoomed to a path of functions. A box that was pointed at by keys stays so if it is still there. */
-  show(picture, path) {
+  /** Shows a picture, zoomed to a path of functions or a stretch of time. A box that was pointed at by keys stays so if it is still there. */
+  show(picture, path, span = []) {
     this.isAtEdge = this.picture?.upward !== picture.upward;
     this.picture = picture;
-    this.zoomTo(picture.viewOf(path));
+    this.zoomTo(picture.viewOf(path, span));
   }
 
   zoomTo({ start, end, node }) {
@@ -87,7 +87,7 @@ export class FlameView {
   layOut() {
     const { picture, view, width } = this, key = [view.start, view.end, width].join();
     if (this.layoutOf !== picture || this.layoutKey !== key) {
-      this.boxes = view.end > view.start ? picture.layout(view, (NARROWEST * (view.end - view.start)) / width) : new BoxRows();
+      this.boxes = view.end > view.start ? picture.layout(view, (view.end - view.start) / width) : new BoxRows();
       [this.layoutOf, this.layoutKey, this.hovered] = [picture, key, -1];
       this.growTo(this.boxes.rows * ROW + 2 * MARGIN);
     }
@@ -133,6 +133,7 @@ export class FlameView {
     this.layOut();
     paintBoxes(this);
     this.paintPointed();
+    this.handlers.painted(this);
   }
 
   paintPointed() {

@@ -17,18 +17,18 @@ export function warmLetter(hash) {
   return "ABCD"[Math.floor(hash / SHADES) % 4];
 }
 
-/** Colours of the theme that is shown now. */
-export class Shades {
-  constructor() {
+/** Colours of the theme that is shown. */
+class Shades {
+  constructor(theme) {
+    this.theme = theme;
     this.known = new Map();
   }
 
   /** {fill, ink}: a sort's colour in the shade of a hash, and that of text on it. */
   of(letter, hash) {
-    const shade = hash % SHADES, key = letter + shade;
-    let colour = this.known.get(key);
-    if (!colour) this.known.set(key, colour = this.shaded(letter, shade));
-    return colour;
+    let shades = this.known.get(letter);
+    if (!shades) this.known.set(letter, shades = Array.from({ length: SHADES }, (_, shade) => this.shaded(letter, shade)));
+    return shades[hash % SHADES];
   }
 
   shaded(letter, shade) {
@@ -37,6 +37,15 @@ export class Shades {
     const parts = base.map(one => Math.round(one + (towards - one) * part));
     return { fill: `rgb(${parts.join(",")})`, ink: luminance(parts) > 0.196 ? "#16181a" : "#fff" };
   }
+}
+
+let currentTheme = null;
+
+/** Those of the theme that is shown now. */
+export function currentShades() {
+  const theme = styleColour("--paper");
+  if (currentTheme?.theme !== theme) currentTheme = new Shades(theme);
+  return currentTheme;
 }
 
 function partsOf(hex) {

@@ -27,6 +27,8 @@ export const BEGINNING = Object.freeze({
   selected: null,
   /** Functions from the root on. */
   zoom: [],
+  /** The stretch of time that a flame graph in order of time is zoomed to: from, to. */
+  span: [],
   direction: "icicle",
   order: "merged",
   sandwich: null,

@@ -26,13 +26,15 @@ import { SumArrays } from "./selection.js";
 /** Grows the shape of a tree: equal children of a node are one. */
 class ShapeBuilder {
   #length = 1;
-  #parent = new Int32Array(1 << 12);
-  #group = new Int32Array(1 << 12);
+  #parent;
+  #group;
   /** Nodes by parent and group, an open hash table at most half full; 0 is a free place. */
-  #table = new Int32Array(1 << 13);
+  #table;
 
-  /** @param {number} nodes how many the profile has */
+  /** @param {number} nodes how many the profile has: about as many most trees have */
   constructor(nodes) {
+    const room = 2 ** Math.ceil(Math.log2(nodes + 2));
+    [this.#parent, this.#group, this.#table] = [room, room, 2 * room].map((length) => new Int32Array(length));
     this.place = new Int32Array(nodes).fill(-1);
     this.#parent[0] = this.#group[0] = -1;
   }
