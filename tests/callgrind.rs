@@ -362,6 +362,11 @@ fn without_instruction_addresses_it_says_what_that_means() {
     let case = Case::with("php-noinstr", &[Source::Map]);
     let said = case.graft(&[]);
     assert!(said.contains("--dump-instr=yes"), "{said}");
+    // All cost is booked on what was called; a share that is nearly all would read as if the names were right.
+    assert!(
+        said.contains("entered by calls are named") && said.contains("not on the functions that they are of"),
+        "{said}"
+    );
     let after = read(&fs::read(case.named()).unwrap());
     let named: Vec<_> = after.nodes.keys().filter(|node| node.0 == case.object()).collect();
     assert_eq!(named.len(), 1, "{named:?}");

@@ -298,3 +298,35 @@ fn nothing_in_a_pipe_is_passed_on_as_nothing_with_a_word() {
     assert!(output.status.success() && output.stdout.is_empty(), "{said}");
     assert!(said.contains("(standard input): is empty"), "{said}");
 }
+
+/// A jitdump of that process whose two functions were at one address, one after the other.
+fn dump_of_one_place(pid: u32) -> Vec<u8> {
+    let words = [0x4A69_5444u32, 1, 40, 62, 0, pid].map(u32::to_le_bytes).concat();
+    let mut bytes = [words, [5u64, 0].map(u64::to_le_bytes).concat()].concat();
+    for (time, index, name) in [(10u64, 0u64, *b"early\0"), (20, 1, *b"later\0")] {
+        bytes.extend([0u32, 56 + 6 + 16].map(u32::to_le_bytes).concat());
+        bytes.extend(time.to_le_bytes());
+        bytes.extend([pid, pid].map(u32::to_le_bytes).concat());
+        bytes.extend([0, 0x5000_0000, 16, index].map(u64::to_le_bytes).concat());
+        bytes.extend([&name[..], &[0x90; 16]].concat());
+    }
+    bytes
+}
+
+#[test]
+fn frames_at_addresses_used_again_are_counted_where_the_text_tells_no_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let dump = dir.path().join("jit-4000077.dump");
+    fs::write(&dump, dump_of_one_place(4_000_077)).unwrap();
+    let frames = "\t        50000004 [unknown] (//anon)\n\t        50000008 [unknown] (//anon)\n\n";
+    let said = |time: &str| {
+        let text = format!("prog 4000077/4000077 {time}cycles:\n{frames}").repeat(3);
+        let output = filter(text.as_bytes(), &["--jitdump", dump.to_str().unwrap()]);
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (named, warned) = said("");
+    assert_eq!(named.matches("later+").count(), 6, "{named}");
+    assert!(warned.contains("6 of the 6 named frames") && warned.contains("-F +time"), "{warned}");
+    let (named, warned) = said("0.000000015: ");
+    assert_eq!((named.matches("early+").count(), warned.contains("several functions")), (6, false), "{named}{warned}");
+}

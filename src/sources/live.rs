@@ -11,7 +11,7 @@ use crate::io::Bytes;
 use crate::model::process::{BuildId, CpuMode, Mapping, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use object::Object;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -69,6 +69,16 @@ impl LiveProcess {
     /// How one of its files is called from outside.
     pub(super) fn outside(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// Whether it sees this very file, under this name.
+    pub(super) fn sees(&self, path: &Path) -> bool {
+        let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+        let relative = path.strip_prefix("/").unwrap_or(path);
+        let (flags, resolve) = (OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS);
+        let inside = rustix::fs::openat2(&self.directory, relative, flags, Mode::empty(), resolve);
+        let inside = inside.and_then(rustix::fs::fstat).map(identity);
+        !self.has_own_files || inside.is_ok() && inside == rustix::fs::stat(path).map(identity)
     }
 
     /// Opens what [`LiveProcess::outside`] calls so, if it is root's, ours or the process's own.

@@ -41,9 +41,10 @@ impl GivenFile {
         }
     }
 
-    /// Whether it may be of this process, by the recording's number.
-    pub(super) fn may_be_of(&self, pid: Pid) -> bool {
-        self.pid.is_none_or(|own| own == pid)
+    /// Whether it may be of this process, by the recording's number. Where several processes share the number in the
+    /// file's name, only if that was said.
+    pub(super) fn is_meant_for(&self, pid: Pid, is_shared: bool) -> bool {
+        self.pid.map_or(!is_shared, |own| own == pid)
     }
 }
 

@@ -342,3 +342,76 @@ fn a_containers_map_beside_the_recording_is_used_if_it_was_written_then_and_else
         assert!(said.contains("perf-1.map") && said.contains(told), "{said}");
     }
 }
+
+/// Two processes in containers of their own, each with the number 1 there, with code at addresses of their own.
+fn two_containers() -> Odd {
+    let mut odd = Odd::new("library.so");
+    odd.recording.namespaces(Stamp::new(PID, 4), 0x1111);
+    for (pid, namespace, addr) in [(501, 0x2222, AT), (502, 0x3333, 2 * AT)] {
+        odd.recording.fork(Stamp::new(pid, 5), PID);
+        odd.recording.namespaces(Stamp::new(pid, 5), namespace);
+        odd.recording.comm(Stamp::new(pid, 6), "inner", true);
+        odd.recording.mmap2(Stamp::new(pid, 7), Mmap { addr, len: 0x1000, pgoff: 0, path: "//anon" });
+    }
+    let odd = odd.sample(501, 20, AT).sample(502, 21, 2 * AT);
+    for directory in ["a", "b"] {
+        fs::create_dir(odd.dir.path().join(directory)).unwrap();
+    }
+    odd
+}
+
+#[test]
+fn files_of_two_containers_go_each_to_its_own_process() {
+    let map = |addr: u64, name: &str| format!("{addr:x} 40 {name}\n").into_bytes();
+    let inner = |name: &'static [u8], addr| {
+        let mut dump = JitDump::with_header(Order::Little, Header::of(1));
+        dump.load(10, load(name, addr, 0));
+        dump.load(11, load(b"other", addr + 0x100, 1));
+        dump.into_bytes()
+    };
+    let files = [
+        ("--perf-map", "perf-1.map", [map(2 * AT, "two"), map(AT, "one")]),
+        ("--jitdump", "jit-1.dump", [inner(b"two", 2 * AT), inner(b"one", AT)]),
+    ];
+    for (option, file, [two, one]) in files {
+        for given in ["DIR/FILE", "DIR"] {
+            let odd = two_containers().file(&format!("a/{file}"), &two).file(&format!("b/{file}"), &one);
+            let path = |directory: &str| path(&odd, &given.replace("DIR", directory).replace("FILE", file));
+            let (a, b) = (path("a"), path("b"));
+            let (names, _) = odd.inject(&[option, &a, option, &b]);
+            assert_eq!(names, ["one", "two"], "{option} {given}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_two_containers_may_have_written_is_not_used_for_the_wrong_one() {
+    let map = format!("{:x} 40 two\n", 2 * AT);
+    let odd = two_containers().file("perf-1.map", map.as_bytes());
+    // Nothing tells when it was written: it is offered.
+    assert_eq!(odd.inject(&[]).0, ["[unknown]", "[unknown]"]);
+    // At the addresses of both it is nobody's.
+    let mut odd = two_containers();
+    odd.recording.mmap2(Stamp::new(501, 8), Mmap { addr: 2 * AT, len: 0x1000, pgoff: 0, path: "//anon" });
+    let odd = odd.sample(501, 22, 2 * AT).file("a/perf-1.map", map.as_bytes());
+    let given = path(&odd, "a");
+    assert_eq!(odd.inject(&["--perf-map", &given]).0, ["[unknown]", "[unknown]", "[unknown]"]);
+}
+
+#[test]
+fn a_dump_that_was_written_anew_at_the_markers_path_is_said_to_be_another_file() {
+    use std::os::unix::fs::MetadataExt;
+    for (other, words) in [(0, None), (1, Some("its inode is another one"))] {
+        let mut odd = Odd::new("library.so").file("jit-77.dump", &dump(b"dumped"));
+        let marker = odd.dir.path().join("jit-77.dump");
+        let data = fs::metadata(&marker).unwrap();
+        let device = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));
+        let path = marker.to_str().unwrap();
+        let marker = Mmap { addr: 0x80_0000, len: 0x1000, pgoff: 0, path };
+        odd.recording.mmap2_of(Stamp::new(PID, 4), marker, device, data.ino() + other);
+        let (names, warnings) = odd.sample(PID, 20, AT).inject(&[]);
+        assert_eq!(names, ["dumped"]);
+        assert_eq!(warnings.len(), usize::from(words.is_some()), "{warnings:?}");
+        assert!(words.is_none_or(|words| warnings[0].contains(words)), "{warnings:?}");
+    }
+}

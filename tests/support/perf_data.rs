@@ -170,9 +170,16 @@ impl PerfData {
 
     /// `PERF_RECORD_MMAP2` of executable memory.
     pub(crate) fn mmap2(&mut self, stamp: Stamp, map: Mmap) {
+        // No file system is on this device.
+        let inode = if map.path.starts_with("//") { 0 } else { 77 };
+        self.mmap2_of(stamp, map, (0, 0), inode);
+    }
+
+    /// The same of the file with this inode on the device with these numbers.
+    pub(crate) fn mmap2_of(&mut self, stamp: Stamp, map: Mmap, device: (u32, u32), inode: u64) {
         let mut body = Out::new(self.order);
         body.u32(stamp.pid).u32(stamp.tid).u64(map.addr).u64(map.len).u64(map.pgoff);
-        body.u32(8).u32(1).u64(if map.path.starts_with("//") { 0 } else { 77 }).u64(0); // device, inode, generation
+        body.u32(device.0).u32(device.1).u64(inode).u64(0); // device, inode, generation
         body.u32(5).u32(2).padded_text(map.path.as_bytes()); // r-x, private
         self.stamped(10, USER, body, stamp);
     }

@@ -90,9 +90,16 @@ fn say(index: &FileIndex, names: &CodeNames<'_, '_>, rewritten: NamedProfile, pi
     let event = index.header.events.first().map_or("cost".into(), |event| String::from_utf8_lossy(event));
     let all = stats.named_cost.saturating_add(stats.unnamed_cost);
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
+    let what = match index.header.has_instr {
+        true => format!("named, {percent:.1} % of the {all} {event} in unknown memory"),
+        // Each has the cost of whatever it jumped to: that share says nothing of how much is right.
+        false => format!(
+            "entered by calls are named; the {all} {event} in unknown memory are booked on these and the callers alone \
+             ({percent:.1} %), not on the functions that they are of: the profile has no instruction addresses"
+        ),
+    };
     outcome.summary.push(format!(
-        "{functions} functions named, {percent:.1} % of the {all} {event} in unknown memory; {} blocks split, {} synthetic \
-         calls to keep inclusive costs",
+        "{functions} functions {what}; {} blocks split, {} synthetic calls to keep inclusive costs",
         stats.split, stats.synthetic_calls
     ));
     let (misattributed, cost) = stats.misattributed.total();

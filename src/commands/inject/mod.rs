@@ -79,8 +79,8 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
         inserted: planned.inserted,
     };
     output::write(&survey, planned, output, context)?;
-    output::fill_cache(&images, context);
     summary.tell(context);
+    output::fill_cache(&images, &sources, context);
     images.keep();
     Ok(outcome)
 }

@@ -34,7 +34,12 @@ pub(super) enum Object {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known<'a> {
     /// What stands behind its address.
-    Named(&'a [u8]),
+    Named {
+        /// As it is written.
+        text: &'a [u8],
+        /// Whether other functions had this place at other times, and nobody tells which is meant.
+        is_one_of_several: bool,
+    },
     /// That nobody can name it.
     Unknown,
 }
@@ -53,6 +58,7 @@ pub(super) struct When {
 struct RememberedFrame {
     /// `None` if nobody can name it,
     text: Option<Range<usize>>,
+    is_one_of_several: bool,
     valid: Range<Nanos>,
     /// with so many jitdumps mapped.
     markers: usize,
@@ -77,7 +83,9 @@ impl Memo {
     }
 
     fn known(&self, told: &RememberedFrame) -> Known<'_> {
-        told.text.clone().map_or(Known::Unknown, |text| Known::Named(&self.texts[text]))
+        let is_one_of_several = told.is_one_of_several;
+        let named = |text| Known::Named { text: &self.texts[text], is_one_of_several };
+        told.text.clone().map_or(Known::Unknown, named)
     }
 
     /// The number of a file.
@@ -124,14 +132,16 @@ impl Memo {
             out.extend_from_slice(format!(":{line}").as_bytes());
         }
         let text = start..out.len();
-        self.told.insert(key, RememberedFrame { text: Some(text.clone()), valid, markers: 0 });
+        let is_one_of_several = named.is_one_of_several;
+        let frame = RememberedFrame { text: Some(text.clone()), is_one_of_several, valid, markers: 0 };
+        self.told.insert(key, frame);
         &self.texts[text]
     }
 
     /// That nobody can name a frame, at these times and with so many jitdumps mapped.
     pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
         self.make_room();
-        self.told.insert(key, RememberedFrame { text: None, valid, markers });
+        self.told.insert(key, RememberedFrame { text: None, is_one_of_several: false, valid, markers });
     }
 
     fn make_room(&mut self) {
@@ -156,7 +166,8 @@ mod tests {
 
     fn named(name: &'static str) -> Named<'static> {
         let source = Some((Cow::Borrowed(&b"a.js"[..]), 7));
-        Named { name: Cow::Borrowed(name.as_bytes()), offset: 0xabc, dso: Cow::Borrowed(b"d"), source }
+        let (name, dso) = (Cow::Borrowed(name.as_bytes()), Cow::Borrowed(&b"d"[..]));
+        Named { name, offset: 0xabc, dso, source, is_one_of_several: false }
     }
 
     #[test]
@@ -176,7 +187,7 @@ mod tests {
         let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::NotShown));
         memo.add(key, &named("f"), Nanos(3)..Nanos(9), Style::default());
         let at = |time: Option<u64>| When { time: time.map(Nanos), markers: 0 };
-        let named = Some(Known::Named(b" f+0xabc"));
+        let named = Some(Known::Named { text: b" f+0xabc", is_one_of_several: false });
         assert_eq!((memo.get(&key, at(Some(3))), memo.get(&key, at(None))), (named, named));
         assert_eq!((memo.get(&key, at(Some(2))), memo.get(&key, at(Some(9)))), (None, None));
     }

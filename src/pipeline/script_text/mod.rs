@@ -251,7 +251,7 @@ fn beside(input: &InPath) -> Option<PathBuf> {
 }
 
 fn summarise(counts: &Counts, outcome: &mut Outcome) {
-    let Counts { named, unresolved, relative, nobodys, native, native_left } = *counts;
+    let Counts { named, ambiguous, unresolved, relative, nobodys, native, native_left } = *counts;
     let jit = named + unresolved;
     if native + native_left > 0 {
         outcome.summary.push(format!("{native} of {} frames of files named", native + native_left));
@@ -263,6 +263,12 @@ fn summarise(counts: &Counts, outcome: &mut Outcome) {
     if jit > 0 {
         let percent = named as f64 * 100.0 / jit as f64;
         outcome.summary.push(format!("{named} of {jit} frames of JIT code named ({percent:.1} %)"));
+    }
+    if ambiguous > 0 {
+        outcome.warnings.push(Warning::new(format!(
+            "{ambiguous} of the {named} named frames are at addresses that several functions had one after the other, and the \
+             text tells no times: they have the name of the last (print it with -F +time)"
+        )));
     }
     if relative > 0 {
         outcome.warnings.push(Warning::new(format!(

@@ -56,6 +56,9 @@ impl<'m, 'data> Namer<'m, 'data> {
             offset: hit.offset + (wanted.addr.raw().0 - at.0),
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
+            is_one_of_several: wanted.time.is_none()
+                && hit.how == How::Live
+                && self.map.has_other_names(wanted.pid, at, code.name),
         };
         Answer::Named(named, self.valid(&wanted, hit))
     }

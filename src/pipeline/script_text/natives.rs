@@ -39,7 +39,13 @@ impl<'a> Natives<'a> {
         let Some((path, function)) = known else { return Answer::NotLoaded };
         let Some((name, offset)) = function else { return Answer::Unknown(ALWAYS) };
         let offset = offset + (addr.raw().0 - at.0);
-        let named = Named { name: Cow::Borrowed(name), offset, dso: Cow::Borrowed(path), source: None };
+        let named = Named {
+            name: Cow::Borrowed(name),
+            offset,
+            dso: Cow::Borrowed(path),
+            source: None,
+            is_one_of_several: false,
+        };
         Answer::Named(named, ALWAYS)
     }
 

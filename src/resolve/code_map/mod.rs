@@ -133,6 +133,13 @@ impl<'data> CodeMap<'data> {
         Some(Hit { code: segment.code, segment: SegmentId(at as u32), offset, how })
     }
 
+    /// Whether code of another name was at `addr` in process `pid` at some other time: without a time, nobody can tell
+    /// which is meant.
+    pub fn has_other_names(&self, pid: Pid, addr: Addr, name: &[u8]) -> bool {
+        let is_other = |segment: &Segment| self.code(segment.code).name != name;
+        self.family(pid, None).any(|(layer, _)| layer.timed.any(self.segments(), addr, is_other))
+    }
+
     /// The layers of a process and of those it was forked from, each with the time up to which it is inherited.
     fn family(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = (&Layer, Option<Nanos>)> + Clone + '_ {
         let ancestors = self.ancestry.inherited_code(pid, time);

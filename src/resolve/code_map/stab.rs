@@ -153,6 +153,21 @@ impl Stab {
         found
     }
 
+    /// Whether a segment that holds `addr`, at whatever time, is such a one.
+    pub(super) fn any(&self, segments: &[Segment], addr: Addr, is_such: impl Fn(&Segment) -> bool) -> bool {
+        let mut found = false;
+        self.visit(
+            segments,
+            addr,
+            |_| true,
+            |_, segment| {
+                found = is_such(segment);
+                found
+            },
+        );
+        found
+    }
+
     /// The place of the first segment that holds `addr` after `time`, if all that do are of one code.
     pub(super) fn only_later(&self, segments: &[Segment], addr: Addr, time: Nanos) -> Option<usize> {
         let mut found: Option<(usize, Segment)> = None;

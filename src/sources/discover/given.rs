@@ -23,7 +23,8 @@ impl Finder<'_> {
             let path = &given.path;
             given.pid.is_some() || path.file_name() == Some(base) || inner.is_some() && says(path) == inner
         };
-        let given = self.options.jitdump.iter().filter(|given| given.may_be_of(pid));
+        let is_shared = inner.is_some_and(|inner| self.shared.contains(&inner));
+        let given = self.options.jitdump.iter().filter(|given| given.is_meant_for(pid, is_shared));
         let named = given.filter_map(|given| match given.path.is_dir() {
             true => Some(given.path.join(base)),
             false => is_it(given).then(|| given.path.clone()),
@@ -61,7 +62,8 @@ impl Finder<'_> {
         };
         let outer = inner.map(|inner| outer_pid(inner, self.processes, self.options));
         // A file of another number, named for a recording with a single process that it can be meant for, is its.
-        let known = outer.filter(|pid| self.processes.by_pid.contains_key(pid));
+        let is_shared = inner.is_some_and(|inner| self.shared.contains(&inner));
+        let known = outer.filter(|pid| !is_shared && self.processes.by_pid.contains_key(pid));
         let sure = given.pid.or(known).or_else(only);
         if sure.is_none() && self.site.samples.is_some() && self.jit_processes().len() > 1 {
             return self.nobodys.push((path.clone(), kind));

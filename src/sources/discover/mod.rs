@@ -17,6 +17,7 @@
 mod given;
 mod numbers;
 mod orphans;
+mod shared;
 mod stale;
 
 use super::account::{Account, Kind, SourceState};
@@ -28,6 +29,7 @@ use crate::error::{Error, Result, Warning, Warnings};
 use crate::io::Bytes;
 use crate::model::process::{Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
+use shared::is_its_file;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -42,6 +44,8 @@ pub struct Found {
     pub(super) options: SourceOptions,
     /// Those that could not be opened.
     pub(super) failed: Vec<Account>,
+    /// The recorded processes that still run.
+    live: BTreeMap<Pid, LiveProcess>,
 }
 
 /// One opened source.
@@ -65,7 +69,13 @@ pub(super) struct Source {
 impl Found {
     /// No sources, where none are wanted.
     pub fn none() -> Self {
-        Self { files: Vec::new(), options: SourceOptions::default(), failed: Vec::new() }
+        Self { files: Vec::new(), options: SourceOptions::default(), failed: Vec::new(), live: BTreeMap::new() }
+    }
+
+    /// Whether a process still runs and has other files than we: it does not see this one. perf looks for a process's
+    /// files where it runs.
+    pub fn is_hidden_from(&self, pid: Pid, path: &Path) -> bool {
+        self.live.get(&pid).is_some_and(|live| !live.sees(path))
     }
 }
 
@@ -80,18 +90,21 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
         processes,
         options,
         site,
-        live: BTreeMap::new(),
         not_running: BTreeMap::new(),
-        found: Found { files: Vec::new(), options: options.clone(), failed: Vec::new() },
+        found: Found { options: options.clone(), ..Found::none() },
         seen: BTreeSet::new(),
         nobodys: Vec::new(),
+        shared: BTreeSet::new(),
+        missing: Vec::new(),
         warnings,
     };
     finder.look_at_running();
+    finder.shared = finder.shared_numbers();
     finder.marked();
     finder.named_by_user();
     finder.by_number();
     finder.orphans();
+    finder.say_what_is_missing();
     finder.say_who_is_another();
     finder.placed();
     finder.found
@@ -101,8 +114,6 @@ struct Finder<'a> {
     processes: &'a Processes,
     options: &'a SourceOptions,
     site: &'a Site<'a>,
-    /// The recorded processes that still run.
-    live: BTreeMap<Pid, LiveProcess>,
     /// Why a process of that number is not the recorded one.
     not_running: BTreeMap<Pid, String>,
     found: Found,
@@ -110,6 +121,10 @@ struct Finder<'a> {
     seen: BTreeSet<PathBuf>,
     /// Files that the user named, and that tell a number that no process has.
     nobodys: Vec<(PathBuf, Kind)>,
+    /// Numbers by which several processes know themselves, each in a container of its own.
+    shared: BTreeSet<Pid>,
+    /// Markers whose dumps were not found, with where they were looked for.
+    missing: Vec<(Marker, Vec<PathBuf>)>,
     warnings: &'a mut Warnings,
 }
 
@@ -120,7 +135,7 @@ impl Finder<'_> {
         let pids: BTreeSet<Pid> = self.jit_processes().into_iter().chain(marked).collect();
         for pid in pids {
             match LiveProcess::find(pid, self.processes, self.site) {
-                Some(Ok(live)) => drop(self.live.insert(pid, live)),
+                Some(Ok(live)) => drop(self.found.live.insert(pid, live)),
                 Some(Err(why)) => drop(self.not_running.insert(pid, why)),
                 None => {}
             }
@@ -145,13 +160,13 @@ impl Finder<'_> {
 
     /// Where a process that runs elsewhere has this file.
     fn inside(&self, pid: Pid, path: &Path) -> Option<(PathBuf, Named)> {
-        let live = self.live.get(&pid).filter(|live| live.has_own_files)?;
+        let live = self.found.live.get(&pid).filter(|live| live.has_own_files)?;
         Some((live.outside(path), Named::Inside(pid)))
     }
 
     fn open(&self, path: &Path, named: Named) -> Option<Result<Bytes>> {
         match named {
-            Named::Inside(pid) => self.live.get(&pid)?.open(path, self.options.force),
+            Named::Inside(pid) => self.found.live.get(&pid)?.open(path, self.options.force),
             _ => trust::open(path, named, self.options.force),
         }
     }
@@ -171,6 +186,9 @@ impl Finder<'_> {
             candidates.extend(self.inside(marker.pid, &marker.path));
             candidates.push((marker.path.clone(), Named::Marker));
             candidates.extend(self.dump_places(base));
+            if self.is_contested(marker) {
+                candidates.retain(|(path, named)| matches!(named, Named::Inside(_)) || is_its_file(path, marker));
+            }
             if candidates.iter().any(|(path, _)| self.seen.contains(path)) {
                 continue;
             }
@@ -185,8 +203,10 @@ impl Finder<'_> {
                 addr: Addr(0),
                 remark: None,
             };
-            if !self.first_good(&candidates, source) {
-                self.missing(marker, candidates);
+            if self.first_good(&candidates, source) {
+                self.say_if_replaced(marker);
+            } else {
+                self.missing.push((marker.clone(), candidates.into_iter().map(|(path, _)| path).collect()));
             }
         }
     }
@@ -234,13 +254,21 @@ impl Finder<'_> {
         self.warnings.push(warning);
     }
 
-    fn missing(&mut self, marker: &Marker, candidates: Vec<(PathBuf, Named)>) {
-        let refused = self.found.failed.iter().any(|account| candidates.iter().any(|(path, _)| *path == account.path));
+    fn say_what_is_missing(&mut self) {
+        for (marker, looked_at) in std::mem::take(&mut self.missing) {
+            let has_dump = |source: &Source| source.kind == Kind::JitDump && source.pid == marker.pid;
+            if !self.found.files.iter().any(has_dump) {
+                self.say_is_missing(&marker, looked_at);
+            }
+        }
+    }
+
+    fn say_is_missing(&mut self, marker: &Marker, looked_at: Vec<PathBuf>) {
+        let refused = self.found.failed.iter().any(|account| looked_at.contains(&account.path));
         // Code that was injected has its names in the recording itself.
         if refused || self.processes.by_pid.get(&marker.pid).is_some_and(Process::is_injected) {
             return;
         }
-        let looked_at: Vec<PathBuf> = candidates.into_iter().map(|(path, _)| path).collect();
         // Its number there is another one, if the file was written inside of a container.
         let is_inside = inner_pid(&marker.path).is_some_and(|inner| !self.processes.by_pid.contains_key(&inner));
         let way = if is_inside { " (out of a container: docker cp CONTAINER:PATH . while it exists)" } else { "" };

@@ -31,7 +31,7 @@ impl Finder<'_> {
     }
 
     /// By which numbers the process may know itself, the most likely first.
-    fn inner_pids(&self, pid: Pid) -> Vec<Pid> {
+    pub(super) fn inner_pids(&self, pid: Pid) -> Vec<Pid> {
         let said = self.options.map_pid.iter().filter(|(_, outer)| *outer == pid).map(|(inner, _)| *inner);
         let namespace = self.processes.by_pid.get(&pid).and_then(|process| process.inner_pid);
         let marker = self.processes.markers.iter().filter(|marker| marker.pid == pid);
@@ -39,7 +39,7 @@ impl Finder<'_> {
         let marker = marker
             .filter_map(|marker| inner_pid(&marker.path))
             .filter(|inner| !self.processes.by_pid.contains_key(inner));
-        let running = self.live.get(&pid).and_then(|live| live.inner);
+        let running = self.found.live.get(&pid).and_then(|live| live.inner);
         let mut all: Vec<Pid> = said.chain(running).chain(namespace).collect();
         let is_told = !all.is_empty();
         // What goes by the outer number was copied by somebody who knew it.
@@ -57,7 +57,8 @@ impl Finder<'_> {
         let base = OsStr::new(&base);
         let inside = self.inside(pid, &Path::new("/tmp").join(base));
         let asked = self.asked(base, Some(inner), pid).into_iter();
-        let candidates: Vec<_> = asked.chain(inside).chain(self.dump_places(base)).collect();
+        let usual = self.dump_places(base).into_iter().filter(|_| !self.shared.contains(&inner));
+        let candidates: Vec<_> = asked.chain(inside).chain(usual).collect();
         let have = |source: &Source| source.kind == Kind::JitDump && source.pid == pid;
         if self.found.files.iter().any(have) || candidates.iter().any(|(path, _)| self.seen.contains(path)) {
             return;
@@ -79,10 +80,13 @@ impl Finder<'_> {
         let base = format!("perf-{inner}.map");
         let beside = self.site.beside.map(|dir| (dir.join(&base), Named::User));
         let inside = self.inside(pid, &Path::new("/tmp").join(&base));
-        let asked = self.options.perf_map.iter().filter(|given| given.may_be_of(pid) && given.path.is_dir());
+        let is_shared = self.shared.contains(&inner);
+        let asked =
+            self.options.perf_map.iter().filter(|given| given.is_meant_for(pid, is_shared) && given.path.is_dir());
         let asked = asked.map(|given| (given.path.join(&base), Named::User));
         let usual = [(Path::new("/tmp").join(&base), Named::Habit)];
-        let candidates: Vec<_> = inside.into_iter().chain(beside).chain(asked).chain(usual).collect();
+        let by_name = beside.into_iter().chain(usual).filter(|_| !is_shared);
+        let candidates: Vec<_> = inside.into_iter().chain(asked).chain(by_name).collect();
         let named = self.found.files.iter().any(|source| source.kind == Kind::PerfMap && source.pid == pid);
         let inner = Some(inner);
         named

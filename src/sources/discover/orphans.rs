@@ -1,6 +1,7 @@
 //! Files that go by no recorded process's number: `perf-1.map` beside a recording of a container. They are matched by
 //! what they hold; `evidence` decides.
 
+use super::shared::file_id;
 use super::{CLOCK_MONOTONIC, Finder, Source, inner_pid, not_matched, stale, used_unasked};
 use crate::error::Warning;
 use crate::formats::jitdump::{Body, JitDump};
@@ -14,7 +15,6 @@ use crate::sources::evidence::{Fit, Sign, Verdict, judge};
 use crate::sources::site::{Sampled, wall_time};
 use crate::sources::trust::{self, Named};
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -111,7 +111,7 @@ impl Finder<'_> {
         let samples = sampled.at.get(&pid).into_iter().flatten().map(|(addr, count)| (*addr, *count));
         let samples: Vec<_> = samples.filter(|(addr, _)| holds(&jit, addr.0)).collect();
         let began = stale::began(process);
-        let inner = self.live.get(&pid).and_then(|live| live.inner);
+        let inner = self.found.live.get(&pid).and_then(|live| live.inner);
         let markers = self.processes.markers.iter().filter(|marker| marker.pid == pid);
         let markers = markers.filter_map(|marker| marker.file).collect();
         let ended = process.exited;
@@ -159,19 +159,9 @@ impl Finder<'_> {
                 return None;
             }
         };
-        let data = std::fs::metadata(path).ok()?;
-        let (major, minor) = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));
+        let written = std::fs::metadata(path).and_then(|data| data.modified()).ok();
         let (ranges, times) = contents(&bytes, kind)?;
-        Some(Orphan {
-            path: path.to_owned(),
-            kind,
-            named,
-            asked,
-            id: Some(FileId { major, minor, inode: data.ino() }),
-            written: data.modified().ok(),
-            ranges,
-            times,
-        })
+        Some(Orphan { path: path.to_owned(), kind, named, asked, id: file_id(path), written, ranges, times })
     }
 
     fn carry_out(&mut self, verdict: Verdict<'_>, file: Orphan) {

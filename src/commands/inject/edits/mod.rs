@@ -71,7 +71,7 @@ fn add_build_ids(
         features.sections.entry(Feature::BUILD_ID).or_default().extend(asked_for);
     }
     if let Some(section) = features.sections.get_mut(&Feature::BUILD_ID) {
-        for image in images.iter() {
+        for (_, image) in images.iter() {
             section.extend(build_id_record(&image.build_id, image.path.as_os_str().as_bytes(), CpuMode::User, endian));
         }
     }

@@ -107,9 +107,9 @@ impl<'s, 'data> JitImages<'s, 'data> {
         Some((files.get(place.image as usize)?, place.offset))
     }
 
-    /// All of them.
-    pub(in crate::commands::inject) fn iter(&self) -> impl Iterator<Item = &ImageFile> {
-        self.by_pid.values().flatten()
+    /// All of them, each with its process.
+    pub(in crate::commands::inject) fn iter(&self) -> impl Iterator<Item = (Pid, &ImageFile)> {
+        self.by_pid.iter().flat_map(|(pid, images)| images.iter().map(|image| (*pid, image)))
     }
 
     /// The output that refers to them is there: they stay.
@@ -121,7 +121,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
 impl Drop for JitImages<'_, '_> {
     fn drop(&mut self) {
         if !self.kept {
-            self.iter().for_each(ImageFile::take_away);
+            self.iter().for_each(|(_, image)| image.take_away());
         }
     }
 }

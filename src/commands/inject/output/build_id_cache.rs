@@ -13,15 +13,14 @@ use crate::resolve::symbols::files::hex;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Puts an image there; a failure is told and nothing else.
-pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) {
+/// Puts an image there, and says whether it is there; a failure is told and nothing else.
+pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) -> bool {
     let Some(home) = std::env::var_os("HOME") else {
-        warnings.push(Warning::new("--cache: HOME is not set, so there is no build-ID cache"));
-        return;
+        warnings.push(Warning::new("HOME is not set, so there is no build-ID cache"));
+        return false;
     };
-    if let Err(error) = copy(image, &PathBuf::from(home).join(".debug")) {
-        warnings.push(error.in_file(&image.path).into_warning());
-    }
+    let copied = copy(image, &PathBuf::from(home).join(".debug"));
+    copied.map_err(|error| warnings.push(error.in_file(&image.path).into_warning())).is_ok()
 }
 
 fn copy(image: &ImageFile, cache: &Path) -> Result<()> {

@@ -11,6 +11,8 @@ use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
 use crate::error::Result;
 use crate::formats::perf_data::{EditSink, Front, front_can_stay, moved, pipe_front};
 use crate::io::Output;
+use crate::pipeline::Outcome;
+use crate::sources::Found;
 use std::io::Write;
 use std::ops::Range;
 
@@ -48,10 +50,24 @@ fn write_records(
     Ok(())
 }
 
-/// Puts the images into the build-ID cache, if that is wanted.
-pub(in crate::commands::inject) fn fill_cache(images: &JitImages<'_, '_>, context: &mut InjectContext<'_>) {
-    if context.options.cache {
-        images.iter().for_each(|image| build_id_cache::add(image, &mut context.outcome.warnings));
+/// Puts the images into the build-ID cache: all, if that is wanted; else those of processes that do not see them where
+/// they are. perf looks for a process's files where it runs, as long as it runs, but for those in its cache.
+pub(in crate::commands::inject) fn fill_cache(
+    images: &JitImages<'_, '_>,
+    sources: &Found,
+    context: &mut InjectContext<'_>,
+) {
+    let Outcome { warnings, summary, .. } = &mut *context.outcome;
+    for (pid, image) in images.iter() {
+        let is_hidden = sources.is_hidden_from(pid, &image.path);
+        let is_added = (is_hidden || context.options.cache) && build_id_cache::add(image, warnings);
+        if is_hidden && is_added {
+            summary.push(format!(
+                "process {pid} still runs and sees other files than we do, and perf looks for {} among those: a copy is in \
+                 the build-ID cache (~/.debug), where perf finds it",
+                image.path.display()
+            ));
+        }
     }
 }
 

@@ -113,7 +113,7 @@ impl Summary<'_> {
         if !job.verbose {
             return Vec::new();
         }
-        let images = self.images.iter().map(|image| format!("image: {}", image.path.display()));
+        let images = self.images.iter().map(|(_, image)| format!("image: {}", image.path.display()));
         let accounts = self.loaded.accounts.iter().map(|account| {
             format!("{} of process {}: {}: {}", account.kind, account.pid, account.path.display(), account.state)
         });

@@ -31,6 +31,8 @@ use std::ops::{AddAssign, Range};
 pub struct Counts {
     /// Frames named.
     pub named: u64,
+    /// Of those: at places that had several owners, in a text that does not tell the time.
+    pub ambiguous: u64,
     /// Frames in places of JIT code that nobody could name.
     pub unresolved: u64,
     /// Of those: printed relative to a file whose base the text does not tell.
@@ -46,6 +48,7 @@ pub struct Counts {
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.named += other.named;
+        self.ambiguous += other.ambiguous;
         self.unresolved += other.unresolved;
         self.relative += other.relative;
         self.nobodys += other.nobodys;
@@ -196,9 +199,10 @@ impl<'b> RewriteJob<'b, '_, '_> {
             let behind_address = next.start + column::END..next.end;
             if let Some(known) = self.memo.get_column(pid, column, when) {
                 match known {
-                    Known::Named(told) => {
+                    Known::Named { text, is_one_of_several } => {
                         self.counts.named += 1;
-                        self.edited.replace(behind_address, told);
+                        self.counts.ambiguous += u64::from(is_one_of_several);
+                        self.edited.replace(behind_address, text);
                     }
                     Known::Unknown => self.counts.unresolved += 1,
                 }
@@ -355,7 +359,8 @@ impl<'b> RewriteJob<'b, '_, '_> {
     fn ask(&mut self, behind_address: Range<usize>, object: Object, wanted: Wanted<'_>) -> Asked {
         let key = (wanted.pid, wanted.addr, object);
         match self.memo.get(&key, When { time: wanted.time, markers: wanted.markers }) {
-            Some(Known::Named(text)) => {
+            Some(Known::Named { text, is_one_of_several }) => {
+                self.counts.ambiguous += u64::from(is_one_of_several);
                 self.edited.replace(behind_address, text);
                 return Asked::Named(key);
             }
@@ -364,6 +369,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
         match (self.namer)(wanted) {
             Answer::Named(named, valid) => {
+                self.counts.ambiguous += u64::from(named.is_one_of_several);
                 let text = self.memo.add(key, &named, valid, self.style);
                 self.edited.replace(behind_address, text);
                 Asked::Named(key)

@@ -31,6 +31,8 @@ pub struct Named<'a> {
     pub dso: Cow<'a, [u8]>,
     /// Source file and line.
     pub source: Option<(Cow<'a, [u8]>, u32)>,
+    /// Whether other functions had this place at other times, and the text does not tell the time: the last is named.
+    pub is_one_of_several: bool,
 }
 
 /// An answer to [`Wanted`].

@@ -17,6 +17,7 @@ fn namer(wanted: Wanted<'_>) -> Answer<'static> {
         offset: wanted.addr.raw().0.wrapping_sub(0x1000),
         dso: Cow::Borrowed(b"/d/jitted-5.so"),
         source: Some((Cow::Borrowed(b"a b.js"), 7)),
+        is_one_of_several: false,
     };
     match wanted.pid {
         Pid(5) if (0x1000..0x2000).contains(&at) && wanted.time <= Some(Nanos(9_000_000_000)) => {
@@ -35,6 +36,7 @@ fn native(file: &[u8], addr: FrameAddr) -> Answer<'static> {
         offset: at - 0x100,
         dso: Cow::Borrowed(b"/bin/x"),
         source: None,
+        is_one_of_several: false,
     };
     match (file, addr.for_lookup().0) {
         (b"/bin/x", 0x100..0x200) => Answer::Named(named(addr.raw().0), Nanos(0)..Nanos(u64::MAX)),

@@ -1,0 +1,62 @@
+//! Numbers that are no identity: each of two containers has its process 1, and both wrote `/tmp/jit-1.dump`. A file of
+//! such a number is not taken for either by its name; where it is found, or what it holds, says whose it is.
+
+use super::{Finder, inner_pid};
+use crate::error::Warning;
+use crate::model::Pid;
+use crate::model::process::{FileId, Marker};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+impl Finder<'_> {
+    /// Numbers by which several processes know themselves. Those that share one marker's file share its number, too:
+    /// they were forked from the one that wrote it.
+    pub(super) fn shared_numbers(&self) -> BTreeSet<Pid> {
+        let mut claims: BTreeMap<Pid, BTreeSet<(Option<FileId>, Pid)>> = BTreeMap::new();
+        let jit_processes = self.jit_processes();
+        for &pid in &jit_processes {
+            for inner in self.inner_pids(pid).into_iter().filter(|inner| !jit_processes.contains(inner)) {
+                let of_number = |marker: &&Marker| marker.pid == pid && inner_pid(&marker.path) == Some(inner);
+                let file = self.processes.markers.iter().find(of_number).and_then(|marker| marker.file);
+                let claimant = if file.is_some() { Pid(0) } else { pid };
+                claims.entry(inner).or_default().insert((file, claimant));
+            }
+        }
+        claims.into_iter().filter(|(_, claimants)| claimants.len() > 1).map(|(inner, _)| inner).collect()
+    }
+
+    /// Whether another process mapped another dump that has the same path.
+    pub(super) fn is_contested(&self, marker: &Marker) -> bool {
+        let differs = |other: &Marker| other.file.zip(marker.file).is_some_and(|(other, own)| other != own);
+        let mut others = self.processes.markers.iter().filter(|other| other.path == marker.path);
+        others.any(|other| other.pid != marker.pid && differs(other))
+    }
+
+    /// What lies at a marker's path may have been written anew since.
+    pub(super) fn say_if_replaced(&mut self, marker: &Marker) {
+        let Some(source) = self.found.files.last().filter(|source| source.path == marker.path) else { return };
+        let (own, recorded) = (file_id(&source.path), marker.file);
+        let same_device =
+            |(own, recorded): &(FileId, FileId)| (own.major, own.minor) == (recorded.major, recorded.minor);
+        if own.zip(recorded).filter(same_device).is_some_and(|(own, recorded)| own.inode != recorded.inode) {
+            let said = format!(
+                "is not the file that process {} had mapped (its inode is another one): it may be a copy, or of a later run",
+                marker.pid
+            );
+            self.warnings.push(Warning::new(said).in_file(&marker.path, None));
+        }
+    }
+}
+
+/// Whether this is the very file that was mapped.
+pub(super) fn is_its_file(path: &Path, marker: &Marker) -> bool {
+    marker.file.is_some() && file_id(path) == marker.file
+}
+
+/// Device and inode of a file.
+pub(super) fn file_id(path: &Path) -> Option<FileId> {
+    let data = std::fs::metadata(path).ok()?;
+    let (major, minor) = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));
+    Some(FileId { major, minor, inode: data.ino() })
+}
