@@ -3,6 +3,8 @@
 // A sample of a clock stands for the time before it, a span for the time after its begin: their weights are spread over
 // that time, so that a thread that was busy all the time looks so at any width. What else is counted stands at its time.
 
+import { hashOfName, warmLetter } from "./shades.js";
+
 /** How the rows of an event stand for time: −1 before, 1 after, 0 not at all. */
 export function reachOf(profile, event, weight) {
   if (profile.rowsLast) return weight === "period" ? 1 : 0;
@@ -19,14 +21,25 @@ export function rowsByTrack(rows, tracks) {
   return { start, row };
 }
 
-/** The category of each row's innermost function; rows without a stack have the last one, which is "unknown". */
-export function rowCategories(profile, rows) {
-  const none = profile.categories.length - 1, categories = new Uint8Array(rows.length);
-  for (let row = 0; row < rows.length; row++) {
-    const node = rows.node[row];
-    categories[row] = node < 0 ? none : profile.functions.category[profile.nodeFunction[node]];
+/**
+ * What the colours of bars tell: sorts of code, or, where none are known, colours of names as flame graphs have them.
+ * @returns {{sorts: [{name, letter}], ofFunction: Uint8Array, none: number}} none: the sort of rows without a stack
+ */
+export function barSorts({ functions, categories }) {
+  const none = categories.length - 1;
+  if (functions.category.some((category) => categories[category].name !== "native")) {
+    return { sorts: categories, ofFunction: functions.category, none };
   }
-  return categories;
+  const sorts = Array.from("ABCD", (letter) => ({ name: "", letter }));
+  const ofFunction = Uint8Array.from(functions.name, (name) => "ABCD".indexOf(warmLetter(hashOfName(name))));
+  return { sorts: [...sorts, categories[none]], ofFunction, none: sorts.length };
+}
+
+/** The sort of each row's innermost function. */
+export function rowSorts({ nodeFunction }, rows, { ofFunction, none }) {
+  const sorts = new Uint8Array(rows.length);
+  for (let row = 0; row < rows.length; row++) sorts[row] = rows.node[row] < 0 ? none : ofFunction[nodeFunction[rows.node[row]]];
+  return sorts;
 }
 
 /** What is summed: `bins` equal parts of [from, to). `weights` is a column of the rows, `nsPerUnit` turns them into time. */
@@ -51,16 +64,51 @@ function addToBins(job, row, sums, slot, stride) {
   }
 }
 
-/** One lane's weights: number category + categories × bin. */
-export function laneActivity(job, tracks, index, categories, count) {
+/** One lane's weights: number sort + count × bin. */
+export function laneActivity(job, tracks, index, sorts, count) {
   const sums = new Float32Array(job.bins * count);
   for (const track of tracks) {
     for (let at = index.start[track]; at < index.start[track + 1]; at++) {
       const row = index.row[at];
-      addToBins(job, row, sums, categories[row], count);
+      addToBins(job, row, sums, sorts[row], count);
     }
   }
   return sums;
+}
+
+/** What ran in a lane in all bins of a job: functions and their weights, the heaviest first. */
+export function laneFunctions(job, tracks, index, nodeFunction) {
+  const sums = new Map();
+  for (const track of tracks) {
+    for (let at = index.start[track]; at < index.start[track + 1]; at++) {
+      const row = index.row[at], node = job.rows.node[row], sum = [0];
+      addToBins(job, row, sum, 0, 0);
+      if (sum[0] > 0 && node >= 0) sums.set(nodeFunction[node], (sums.get(nodeFunction[node]) ?? 0) + sum[0]);
+    }
+  }
+  return [...sums].sort((a, b) => b[1] - a[1]);
+}
+
+/** By node, whether one of these functions is on its stack. */
+export function nodesThrough({ nodeParent, nodeFunction, nodeCount }, isWanted) {
+  const through = new Uint8Array(nodeCount);
+  for (let node = 0; node < nodeCount; node++) {
+    const parent = nodeParent[node];
+    through[node] = isWanted[nodeFunction[node]] || (parent >= 0 && through[parent]) ? 1 : 0;
+  }
+  return through;
+}
+
+/** One lane's bins in which there are rows with such a node. */
+export function laneMarks(job, tracks, index, through) {
+  const marks = new Uint8Array(job.bins), { node, time } = job.rows;
+  for (const track of tracks) {
+    for (let at = index.start[track]; at < index.start[track + 1]; at++) {
+      const row = index.row[at], bin = Math.floor((time[row] - job.from) * job.scale);
+      if (node[row] >= 0 && through[node[row]] && bin >= 0 && bin < job.bins) marks[bin] = 1;
+    }
+  }
+  return marks;
 }
 
 /** A height for bars that most of them fit into: a few bursts do not make everything else flat. */

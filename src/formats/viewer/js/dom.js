@@ -16,10 +16,13 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Calls `draw` before the next picture, once, however often it is asked for; `page.painted` counts what was drawn. */
+/**
+ * Calls `draw` before the next picture, once, however often it is asked for, and before the page is printed, which waits for
+ * no picture; `page.painted` counts what was drawn.
+ */
 export function drawingOf(page, draw) {
   let asked = false;
-  return () => {
+  const ask = () => {
     if (asked) return;
     asked = true;
     requestAnimationFrame(() => {
@@ -28,6 +31,9 @@ export function drawingOf(page, draw) {
       page.painted++;
     });
   };
+  addEventListener("beforeprint", () => draw());
+  addEventListener("afterprint", ask);
+  return ask;
 }
 
 /** Calls `changed(width, height)` now and whenever the size of an element changes. */

@@ -4,7 +4,7 @@
 
 import { binning, reachOf, totalActivity } from "./activity.js";
 import { element, sharpened, styleColour } from "./dom.js";
-import { amount, duration } from "./format.js";
+import { amount } from "./format.js";
 import { countingTracks } from "./lane_rows.js";
 
 /** How many rows a column has. */
@@ -136,7 +136,7 @@ export class HeatMap {
     drawHeat(pen, this.shape, this.heat, place, height, colours);
     this.scale.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
     const seconds = this.shape.columnSeconds;
-    this.rule.textContent = `column ${duration(seconds * 1e9)}, upwards in ${HEAT_ROWS} rows of ${duration(seconds * 1e9 / HEAT_ROWS)}`;
+    this.rule.textContent = `column ${seconds} s, upwards in ${HEAT_ROWS} rows of ${seconds * 1000 / HEAT_ROWS} ms`;
     this.least.textContent = "0";
     this.most.textContent = amount(Math.round(this.heat.most), this.page.unit);
     this.box.setAttribute("aria-label", `Heat map: ${this.rule.textContent}; at most ${this.most.textContent} a row. Arrows move the range.`);

@@ -1,8 +1,12 @@
 // Draws lanes: of each a row with bars stacked by category, over a band for as long as it lived. Only the rows in view
 // are summed and drawn, so that a thousand threads scroll like ten.
 
-import { binning, laneActivity, laneCeiling, reachOf, rowCategories, rowsByTrack, samplingInterval } from "./activity.js";
+import {
+  barSorts, binning, laneActivity, laneCeiling, laneFunctions, laneMarks, nodesThrough, reachOf, rowSorts, rowsByTrack,
+  samplingInterval,
+} from "./activity.js";
 import { lanesOf } from "./lanes.js";
+import { findFunctions } from "./search.js";
 
 /** How high a lane is. */
 export const LANE_HEIGHT = 22;
@@ -12,6 +16,7 @@ export class LaneSums {
   constructor(profile, clock) {
     this.profile = profile;
     this.clock = clock;
+    this.colouring = barSorts(profile);
     this.of = {};
   }
 
@@ -23,7 +28,7 @@ export class LaneSums {
     this.of = { event, by };
     Object.assign(this, { rows, lanes, shape: null, kept: new Map() });
     this.index = rowsByTrack(rows, profile.tracks.length);
-    this.categories = rowCategories(profile, rows);
+    this.rowSorts = rowSorts(profile, rows, this.colouring);
     this.interval = this.clock ? samplingInterval(profile.events[event], lanes, rows, this.clock.unitNs) : 0;
     return true;
   }
@@ -60,35 +65,55 @@ export class LaneSums {
   activity(lane) {
     let sums = this.kept.get(lane);
     if (!sums) {
-      sums = laneActivity(this.job, lane.tracks, this.index, this.categories, this.profile.categories.length);
+      sums = laneActivity(this.job, lane.tracks, this.index, this.rowSorts, this.colouring.sorts.length);
       this.kept.set(lane, sums);
     }
     return sums;
   }
 
-  /** What a lane did at a time: { from, to, amounts by category }; null if that is not shown. */
+  /** What a lane did at a time: { from, to, amounts by sort, functions with their weights }; null if that is not shown. */
   at(lane, time) {
-    const { job } = this, bin = Math.floor((time - job.from) * job.scale), count = this.profile.categories.length;
+    const { job } = this, bin = Math.floor((time - job.from) * job.scale), count = this.colouring.sorts.length;
     if (bin < 0 || bin >= job.bins) return null;
-    const amounts = Array.from(this.activity(lane).subarray(bin * count, (bin + 1) * count));
-    return { from: job.from + bin / job.scale, to: job.from + (bin + 1) / job.scale, amounts };
+    const [from, to] = [job.from + bin / job.scale, job.from + (bin + 1) / job.scale];
+    const one = binning(job.rows, job.weights, from, to, 1, job.reach, job.unitNs);
+    const functions = laneFunctions(one, lane.tracks, this.index, this.profile.nodeFunction);
+    return { from, to, amounts: Array.from(this.activity(lane).subarray(bin * count, (bin + 1) * count)), functions };
   }
+}
+
+/**
+ * By node, whether it is to be marked in the lanes: what is searched for is on its stack, or else what is selected; null if
+ * neither is anything.
+ */
+export function markedNodes(profile, groups, { search, regex, selected }) {
+  const wanted = findFunctions(profile.functions.name, search, regex)?.functions;
+  if (wanted) return nodesThrough(profile, wanted);
+  if (selected === null || selected >= profile.functionCount) return null;
+  return nodesThrough(profile, groups.of.map((group) => (group === groups.of[selected] ? 1 : 0)));
+}
+
+/** Marks below a lane's bars when what is searched for or selected was on the stack. */
+export function drawMarks(pen, { job, pixels, index }, lane, top, place, nodes, colour) {
+  const marks = laneMarks(job, lane.tracks, index, nodes), left = place(job.from);
+  pen.fillStyle = colour;
+  for (let bin = 0; bin < job.bins; bin++) if (marks[bin]) pen.fillRect(left + bin * pixels, top + LANE_HEIGHT - 3, pixels, 3);
 }
 
 /** Draws a lane's row at `top`; `place(time)` is a pixel from the left. */
 export function drawLane(pen, sums, lane, top, place, colours) {
-  const { job, pixels } = sums, count = sums.profile.categories.length, bars = sums.activity(lane);
+  const { job, pixels } = sums, count = sums.colouring.sorts.length, bars = sums.activity(lane);
   const height = LANE_HEIGHT - 2, left = place(job.from), most = sums.ceilings[lane.kind] || 1;
   pen.fillStyle = colours.idle;
   const [begin, end] = [place(lane.first), place(lane.last)];
   pen.fillRect(Math.max(begin, left), top + 1, Math.max(1, end - Math.max(begin, left)), height);
   for (let bin = 0; bin < job.bins; bin++) {
     let below = 0;
-    for (let category = 0; category < count; category++) {
-      const sum = bars[bin * count + category];
+    for (let sort = 0; sort < count; sort++) {
+      const sum = bars[bin * count + sort];
       if (!sum) continue;
       const [low, high] = [below, below + sum].map((sum) => Math.min(height, height * sum / most));
-      pen.fillStyle = colours.categories[category];
+      pen.fillStyle = colours.sorts[sort];
       pen.fillRect(left + bin * pixels, top + 1 + height - high, pixels, high - low);
       below += sum;
     }
@@ -101,20 +126,20 @@ export function drawLane(pen, sums, lane, top, place, colours) {
 
 /** Draws what a lane's rows weigh as one bar: of samples without times that is all there is. */
 export function drawSumLane(pen, sums, lane, top, width, weight, colours) {
-  const { rows, index, categories } = sums, shares = new Float64Array(sums.profile.categories.length);
+  const { rows, index, rowSorts } = sums, shares = new Float64Array(sums.colouring.sorts.length);
   const weights = weight === "samples" ? rows.count : rows.weight;
   const most = sums.lanes.reduce((most, { weight }) => Math.max(most, weight), 0) || 1;
   let whole = 0;
   for (const track of lane.tracks) {
     for (let at = index.start[track]; at < index.start[track + 1]; at++) {
-      shares[categories[index.row[at]]] += weights[index.row[at]];
+      shares[rowSorts[index.row[at]]] += weights[index.row[at]];
       whole += weights[index.row[at]];
     }
   }
   let left = 0;
-  shares.forEach((share, category) => {
+  shares.forEach((share, sort) => {
     const wide = whole ? width * lane.weight / most * share / whole : 0;
-    pen.fillStyle = colours.categories[category];
+    pen.fillStyle = colours.sorts[sort];
     pen.fillRect(left, top + 1, wide, LANE_HEIGHT - 2);
     left += wide;
   });

@@ -17,7 +17,7 @@ export function lanesOf(profile, rows, by) {
   const seen = trackSums(profile, rows);
   const tracks = profile.tracks.map((track, number) => ({ ...track, number })).filter((track) => seen.rows[track.number] > 0);
   if (by === "cpu") return laneGroups(tracks, seen, (track) => track.cpu, cpuLane).sort((a, b) => a.order - b.order);
-  const processes = laneGroups(tracks, seen, (track) => track.pid ?? track.comm, processLane).sort((a, b) => a.first - b.first);
+  const processes = laneGroups(tracks, seen, (track) => track.pid ?? track.comm, processLane).sort((a, b) => b.weight - a.weight);
   if (by === "process") return processes;
   return processes.flatMap((process) => threadLanes(process, tracks, seen, processes.length > 1));
 }
@@ -69,7 +69,7 @@ function cpuLane(group) {
 function processLane(group, seen) {
   const first = group.filter(isMainThread);
   const threads = new Set(group.map(threadKey)).size, pid = group[0].pid;
-  const detail = (pid === null ? "" : String(pid)) + (threads > 1 ? " · " + threads + " threads" : "");
+  const detail = (pid === null ? "" : String(pid)) + (threads > 1 ? ` (${threads})` : "");
   return { kind: "process", name: lastName(first.length ? first : group, seen), detail };
 }
 

@@ -185,6 +185,12 @@ function mountTheme({ store }) {
   };
   store.subscribe(show);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", forgetColours);
+  // Paper is white; the parts draw themselves again behind this.
+  addEventListener("beforeprint", () => {
+    document.documentElement.dataset.theme = "light";
+    forgetColours();
+  });
+  addEventListener("afterprint", show);
   show();
 }
 

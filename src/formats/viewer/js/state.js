@@ -37,14 +37,22 @@ export const BEGINNING = Object.freeze({
   theme: "auto",
 });
 
+/** How many milliseconds there are at least between two addresses: browsers ignore those of a page that writes many. */
+const ADDRESS_PAUSE = 100;
+
 /** Holds the state and tells of changes. */
 export class Store {
   #state;
   #listeners = new Set();
+  #written = -Infinity;
+  #timer = 0;
 
   constructor() {
     this.#state = { ...BEGINNING, ...readHash(location.hash) };
-    addEventListener("hashchange", () => this.#change({ ...BEGINNING, ...readHash(location.hash) }, false));
+    addEventListener("hashchange", () => {
+      clearTimeout(this.#timer);
+      this.#change({ ...BEGINNING, ...readHash(location.hash) }, false);
+    });
   }
 
   get state() {
@@ -65,9 +73,21 @@ export class Store {
     const keys = Object.keys(next).filter((key) => !isEqual(next[key], this.#state[key]));
     if (keys.length === 0) return;
     this.#state = next;
-    if (write) history.replaceState(null, "", writeHash(next));
+    if (write) this.#writeAddress();
     const changed = new Set(keys);
     for (const listener of this.#listeners) listener(next, changed);
+  }
+
+  /** At once, or while a brush moves after a pause. */
+  #writeAddress() {
+    clearTimeout(this.#timer);
+    const pause = this.#written + ADDRESS_PAUSE - performance.now();
+    if (pause > 0) {
+      this.#timer = setTimeout(() => this.#writeAddress(), pause);
+      return;
+    }
+    this.#written = performance.now();
+    history.replaceState(null, "", writeHash(this.#state));
   }
 }
 
@@ -100,10 +120,23 @@ export function readHash(hash) {
   return state;
 }
 
+const isNumber = (value) => Number.isInteger(value) && value >= 0;
+const isRange = (value) => Array.isArray(value) && value.length === 2 && value.every(Number.isFinite) && value[0] < value[1];
+
+/** What an element of each list must be. */
+const ELEMENTS = {
+  ranges: isRange,
+  tracks: isNumber,
+  timeView: Number.isFinite,
+  hiddenModules: (value) => typeof value === "string",
+  hiddenCategories: isNumber,
+  hiddenFunctions: isNumber,
+  zoom: isNumber,
+};
 const NUMBER_OR_NOTHING = new Set(["focus", "selected", "sandwich"]);
 
 function isOfSameSort(value, key) {
-  const before = BEGINNING[key];
-  if (NUMBER_OR_NOTHING.has(key)) return value === null || Number.isInteger(value);
-  return typeof value === typeof before && Array.isArray(value) === Array.isArray(before) && value !== null;
+  if (NUMBER_OR_NOTHING.has(key)) return value === null || isNumber(value);
+  if (key in ELEMENTS) return Array.isArray(value) && value.every(ELEMENTS[key]);
+  return typeof value === typeof BEGINNING[key] && (typeof value !== "number" || isNumber(value));
 }

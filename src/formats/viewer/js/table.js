@@ -25,7 +25,6 @@ export function mountTable(root, page) {
   });
   onResize(root, draw);
   addEventListener("beforeprint", () => root.hidden || table.print());
-  addEventListener("afterprint", draw);
 }
 
 class FunctionTable {

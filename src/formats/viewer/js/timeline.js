@@ -7,7 +7,7 @@ import { drawingOf, element, onResize, sharpened, styleColour } from "./dom.js";
 import { amount } from "./format.js";
 import { HeatMap } from "./heatmap.js";
 import { LaneList } from "./lane_list.js";
-import { LANE_HEIGHT, LaneSums, countingTracks, drawLane, drawSumLane, laneChosen } from "./lane_rows.js";
+import { LANE_HEIGHT, LaneSums, countingTracks, drawLane, drawMarks, drawSumLane, laneChosen, markedNodes } from "./lane_rows.js";
 import { clockText, sinceStart, tickStep, timeClock, timeTicks } from "./time_axis.js";
 import { TimeBar } from "./time_bar.js";
 
@@ -17,6 +17,8 @@ const AXIS_HEIGHT = 20;
 const EDGE_SLACK = 4;
 /** How much of the window's height the lanes may take. */
 const LANES_SHARE = 0.17;
+/** How many functions the pointer is told of. */
+const TOLD_FUNCTIONS = 3;
 /** With more samples than this the other parts follow a drag only when it rests. */
 const LIVE_ROWS = 100000;
 
@@ -28,7 +30,6 @@ export function mountTimeline(root, page) {
   page.store.subscribe(draw);
   onResize(root, draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  addEventListener("beforeprint", () => part.draw());
   return part;
 }
 
@@ -184,8 +185,9 @@ class TimePart {
     this.measure();
     this.list.show(sums.lanes);
     if (this.clock) sums.fit(state.weight, this.view, this.width);
-    const { event: which, weight, lanes, tracks, timeView } = state;
-    const drawn = JSON.stringify([which, weight, lanes, tracks, timeView, this.width, this.height, this.scrolled, styleColour("--paper")]);
+    const { event: which, weight, lanes, tracks, timeView, search, regex, selected, mergeTiers } = state;
+    const marked = [search, regex, selected, mergeTiers], shown = [which, weight, lanes, tracks, timeView];
+    const drawn = JSON.stringify([...marked, ...shown, this.width, this.height, this.scrolled, styleColour("--paper")]);
     if (drawn !== this.drawn) this.drawLanes(state);
     this.drawn = drawn;
     if (this.clock) this.drawTimes(state);
@@ -193,14 +195,16 @@ class TimePart {
 
   drawLanes(state) {
     const { sums, list, page, width, height } = this, [from, to] = list.inView();
-    const colours = laneColours(page.profile);
+    const colours = laneColours(sums), marked = this.clock && markedNodes(page.profile, page.groups(), state);
     const counts = countingTracks(page.profile.tracks.length, state.tracks);
     const pen = sharpened(this.bars, width, height);
     for (let number = from; number < to; number++) {
       const lane = sums.lanes[number], top = number * LANE_HEIGHT - this.scrolled;
       pen.globalAlpha = laneChosen(lane, counts) === "none" ? 0.25 : 1;
-      if (this.clock) drawLane(pen, sums, lane, top, (time) => this.place(time), colours);
+      const place = (time) => this.place(time);
+      if (this.clock) drawLane(pen, sums, lane, top, place, colours);
       else drawSumLane(pen, sums, lane, top, width, state.weight, colours);
+      if (marked) drawMarks(pen, sums, lane, top, place, marked, styleColour("--found"));
     }
     pen.globalAlpha = 1;
   }
@@ -287,24 +291,27 @@ class TimePart {
     const lane = surface.element === this.scroller && this.sums.lanes[Math.floor((y + this.scroller.scrollTop) / LANE_HEIGHT)];
     const bar = lane && this.sums.at(lane, time);
     if (!bar) return { time, lines: [this.spanText(span)] };
-    return { time, lines: [`${lane.name} ${lane.detail}`, this.spanText([bar.from, bar.to]), this.barText(bar.amounts)] };
+    return { time, lines: [`${lane.name} ${lane.detail}`, this.spanText([bar.from, bar.to]), ...this.barLines(bar)] };
   }
 
-  /** `1.25 s to 1.26 s · --time clock 1179.3` */
+  /** `1.25 s to 1.26 s, clock 1179.3` */
   spanText([from, to]) {
     const { clock } = this, step = tickStep((to - from) * clock.unitNs / 10);
     const since = (at) => sinceStart(Math.round(at) * clock.unitNs, step);
     return `${since(from)} to ${since(to)}, clock ${clockText(clock, Math.max(0, from))}`;
   }
 
-  barText(amounts) {
-    const { profile, unit } = this.page;
-    const parts = amounts.map((value, at) => ({ value, name: profile.categories[at].name })).filter(({ value }) => value > 0);
-    parts.sort((a, b) => b.value - a.value);
-    return parts.map(({ value, name }) => `${name} ${amount(Math.round(value), unit)}`).join(", ") || "idle";
+  /** How much of each sort there is in a bar, and what ran most. */
+  barLines({ amounts, functions }) {
+    const { profile, unit } = this.page, told = (value) => amount(Math.round(value), unit);
+    const parts = amounts.map((value, at) => ({ value, name: this.sums.colouring.sorts[at].name }));
+    const named = parts.filter(({ value, name }) => value > 0 && name).sort((a, b) => b.value - a.value);
+    const sorts = named.map(({ value, name }) => `${name} ${told(value)}`).join(", ");
+    const most = functions.slice(0, TOLD_FUNCTIONS).map(([number, value]) => `${told(value)} ${profile.functions.name[number]}`);
+    return sorts || most.length ? [sorts, ...most].filter(Boolean) : ["idle"];
   }
 }
 
-function laneColours(profile) {
-  return { idle: styleColour("--raised"), more: styleColour("--ink"), categories: profile.categories.map(({ letter }) => styleColour(`--code-${letter}`)) };
+function laneColours({ colouring }) {
+  return { idle: styleColour("--raised"), more: styleColour("--ink"), sorts: colouring.sorts.map(({ letter }) => styleColour(`--code-${letter}`)) };
 }
