@@ -73,6 +73,7 @@ class FlamePart {
       escape: (view) => {
         if (view.isZoomed()) this.resetZoom();
         else if (store.state.sandwich !== null) store.set({ sandwich: null });
+        else if (store.state.focus !== null) store.set({ focus: null });
         else if (store.state.search) store.set({ search: "" });
         else return false;
         return true;
