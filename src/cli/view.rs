@@ -15,6 +15,10 @@ use std::path::PathBuf;
 /// each.
 const MOST_STRETCHES: usize = 2_000_000;
 
+/// How many pieces of code are listed: in most recordings four of five samples of JIT code stand in them, and the page
+/// stays small.
+const HOTTEST: usize = 500;
+
 /// Flags of `view`.
 #[derive(Debug, Args)]
 #[command(
@@ -34,6 +38,9 @@ pub(super) struct ViewArgs {
     /// What the page is called [default: the command that was recorded]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
+    /// Put the machine code of so many pieces of code into the page, the hottest; 0: none
+    #[arg(long, value_name = "N", default_value_t = HOTTEST)]
+    code: usize,
     /// Do not start a browser; none is started without a display, either, or if standard output is no terminal
     #[arg(long)]
     no_open: bool,
@@ -52,6 +59,7 @@ impl ViewArgs {
             load,
             before: self.diff.map(InPath::from),
             title: self.title,
+            code: self.code,
             open: !self.no_open,
         };
         view::run(&options, job)

@@ -65,6 +65,17 @@ impl ReadableNames {
         Self { merged, dirs: more.map(|(name, _, dirs)| (name.into(), dirs)).collect() }
     }
 
+    /// What names of one function have in common, whatever its tiers, and no other function's has: two of one class may
+    /// be called alike, and differ by their arguments.
+    pub fn of_function(name: &[u8]) -> Cow<'_, [u8]> {
+        let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
+        let own = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
+        Cow::Owned(
+            own.map_or_else(|| parts.spell(usize::MAX, true), |(before, after)| format!("{before}{after}"))
+                .into_bytes(),
+        )
+    }
+
     /// The readable form of a name.
     pub fn of<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         let Some(parts) = parse(name) else { return Cow::Borrowed(name) };
@@ -265,6 +276,18 @@ mod tests {
 
     fn merged(name: &str) -> String {
         spelled(&[name], true).remove(0)
+    }
+
+    #[test]
+    fn a_function_is_one_whatever_its_tiers_but_not_with_another_s_arguments_or_file() {
+        let same = |one: &str, other: &str| {
+            ReadableNames::of_function(one.as_bytes()) == ReadableNames::of_function(other.as_bytes())
+        };
+        assert!(same("JS:~push /a/list.js:10:5", "JS:*push /a/list.js:10:5"));
+        assert!(!same("JS:*push /a/list.js:10:5", "JS:*push /b/list.js:10:5"));
+        assert!(same("void [App] P::f(int32)[Tier0]", "void [App] P::f(int32)[OptimizedTier1]"));
+        assert!(!same("void [App] P::f(int32)[Tier0]", "void [App] P::f(int64)[Tier0]"));
+        assert!(!same("Ljava/lang/S;::append(I)V", "Ljava/lang/S;::append(J)V"));
     }
 
     #[test]

@@ -104,8 +104,11 @@ fn annotated(label: String, kind: FrameKind, annotate: Annotate) -> String {
 }
 
 fn unknown(profile: &Profile, frame: &Frame, addrs: bool) -> String {
-    let module = frame.module.map(|module| String::from_utf8_lossy(profile.name_of(module)));
-    let addr = frame.addr.filter(|_| addrs);
+    unknown_in(frame.module.map(|module| profile.name_of(module)), frame.addr.filter(|_| addrs))
+}
+
+fn unknown_in(module: Option<&[u8]>, addr: Option<u64>) -> String {
+    let module = module.map(String::from_utf8_lossy);
     let base = module.as_deref().map(|module| module.rsplit('/').next().unwrap_or(module));
     let label = match (base.filter(|base| *base != "[unknown]"), addr) {
         (None, None) => "[unknown]".to_owned(),
@@ -156,8 +159,13 @@ pub fn unnamed(profile: &Profile, frame: &Frame) -> String {
 /// The function's name, in full, for writers that have room for it. What is not known is spelled as in [`labels`]: its
 /// address would be taken for a function, and all that is unknown of a module for it.
 pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
-    match profile.name_of(frame.name) {
-        UNKNOWN => Cow::Owned(unknown(profile, frame, false)),
+    called(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))
+}
+
+/// The same of a name and its module.
+pub fn called<'n>(name: &'n [u8], module: Option<&[u8]>) -> Cow<'n, str> {
+    match name {
+        UNKNOWN => Cow::Owned(unknown_in(module, None)),
         name => String::from_utf8_lossy(name),
     }
 }

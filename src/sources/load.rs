@@ -32,8 +32,8 @@ pub struct Loaded<'data> {
 }
 
 /// One source, read.
-struct ReadSource<'data> {
-    list: CodeList<'data>,
+pub(super) struct ReadSource<'data> {
+    pub(super) list: CodeList<'data>,
     account: Account,
     machine: Option<u16>,
     warnings: Warnings,
@@ -80,7 +80,7 @@ impl Found {
     }
 }
 
-fn read<'data>(
+pub(super) fn read<'data>(
     origin: OriginId,
     source: &'data Source,
     processes: &Processes,

@@ -15,6 +15,7 @@ mod account;
 mod clock;
 mod discover;
 mod evidence;
+mod history;
 mod live;
 mod load;
 mod options;

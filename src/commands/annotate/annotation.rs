@@ -171,7 +171,7 @@ pub struct SourceLine {
 
 impl Precision {
     /// In words, for a person.
-    pub(super) fn said(self) -> &'static str {
+    pub fn said(self) -> &'static str {
         match self {
             Self::Precise(_) => "at the instruction that the processor recorded for the event (precise)",
             Self::Timer => {
@@ -184,7 +184,7 @@ impl Precision {
     }
 
     /// The word for it in files.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Precise(_) => "precise",
             Self::Timer => "timer",

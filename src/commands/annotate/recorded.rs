@@ -27,7 +27,7 @@ pub(super) fn annotate(
     let resolution = Resolution::new(&survey, &memory, recording, job, warnings);
     let samples = &resolution.samples(Keep::EachRow, job, warnings)?;
     let named = &resolution.name(&samples.chains, job, warnings);
-    let examined = Examined { resolution: &resolution, samples, named };
+    let examined = Examined { resolution: &resolution, samples, named, input_len: input.bytes.len() as u64 };
     let annotation = hot_code(&examined, code, &recording.symbols, job, warnings).annotation;
     resolution.finish(warnings);
     Ok(annotation)

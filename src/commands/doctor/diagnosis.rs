@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// What is known of a recording.
 #[derive(Debug)]
-pub(super) struct Diagnosis {
+pub(crate) struct Diagnosis {
     pub(super) file: PathBuf,
     pub(super) events: Vec<String>,
     pub(super) stacks: RecordedStacks,
@@ -43,6 +43,16 @@ pub(super) struct ProcessDiagnosis {
 }
 
 impl Diagnosis {
+    /// What is wrong, what spoils most first.
+    pub(crate) fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// What is not quite right, but ordinary.
+    pub(crate) fn minor(&self) -> &[Finding] {
+        &self.minor
+    }
+
     pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions, damage: Option<String>) -> Self {
         let tally = &Tally::new(examined, &places::facts(examined, search));
         let programs = &Programs::new(&examined.resolution.survey.processes);

@@ -33,9 +33,11 @@ use crate::pipeline::recording::{Examined, Memory, RecordingOptions, Resolution,
 use crate::pipeline::table::{Cell, Layout, Table};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
+use crate::resolve::symbols::files::SearchOptions;
 use counted::CountedDiagnosis;
-use diagnosis::Diagnosis;
+pub(crate) use diagnosis::Diagnosis;
 use live::LiveDiagnosis;
+pub(crate) use places::BEGINNINGS;
 pub use problem::{Finding, NamedFile, Problem, SourceFile, Who};
 use std::io::Write;
 use std::path::Path;
@@ -165,10 +167,23 @@ fn refused(format: &Format) -> Error {
     ))
 }
 
-/// What is missing at the end of a recording.
-fn cut(recording: &Recording, input: &Input) -> Option<String> {
+/// Examines a recording that somebody has read, each sample by itself.
+pub(crate) fn diagnose(examined: &Examined<'_>, search: &SearchOptions) -> Diagnosis {
+    let survey = examined.resolution.survey;
+    let damage = cut(survey.recording, examined.input_len);
+    let damage = damage.or_else(|| survey.chunks.damage.as_ref().map(ToString::to_string));
+    Diagnosis::new(survey.path, examined, search, damage)
+}
+
+/// The same as `--format json` tells it.
+pub(crate) fn told(diagnosis: &Diagnosis) -> serde_json::Value {
+    json::recording(diagnosis)
+}
+
+/// What is missing at the end of a recording that has so many bytes.
+fn cut(recording: &Recording, input_len: u64) -> Option<String> {
     let Header { form: Form::File, data, .. } = recording.header else { return None };
-    let missing = data.end().saturating_sub(input.bytes.len() as u64);
+    let missing = data.end().saturating_sub(input_len);
     match (data.size, missing) {
         (0, _) => Some("perf record was killed before it could finish it".to_owned()),
         (_, 0) => None,
@@ -186,14 +201,14 @@ fn examine(
     let (path, warnings) = (&shown(path), &mut outcome.warnings);
     let streams = Streams::open(input, path, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
-    let damage = cut(&streams.recording, input).or_else(|| survey.chunks.damage.as_ref().map(ToString::to_string));
     let memory = Memory::find(&survey, &options.recording, warnings);
     let resolution = Resolution::new(&survey, &memory, &options.recording, job, warnings);
     // Each by itself: it matters when what has no name was sampled.
     let samples = &resolution.samples(Keep::EachRow, job, warnings)?;
     let named = &resolution.name(&samples.chains, job, warnings);
-    let examined = Examined { resolution: &resolution, samples, named };
-    let diagnosis = Diagnosis::new(path, &examined, &options.recording.symbols.search, damage);
+    let input_len = input.bytes.len() as u64;
+    let examined = Examined { resolution: &resolution, samples, named, input_len };
+    let diagnosis = diagnose(&examined, &options.recording.symbols.search);
     resolution.finish(warnings);
     Ok(diagnosis)
 }

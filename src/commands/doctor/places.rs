@@ -52,7 +52,7 @@ pub(super) enum Owner {
 }
 
 /// Functions that threads begin in, or that begin right behind: libc's, and those of languages that have their own.
-const BEGINNINGS: &[&[u8]] = &[
+pub(crate) const BEGINNINGS: &[&[u8]] = &[
     b"main",
     b"_start",
     b"__libc_start_main",

@@ -2,15 +2,23 @@
 //!
 //! The profile is the page's first section; each of the others is made by a file of its own here.
 
-use crate::error::Result;
+mod code;
+mod findings;
+mod jit;
+mod names;
+mod recorded;
+
+use crate::error::{Result, Warnings};
 use crate::formats::viewer::{self, Page};
 use crate::io::{self, InPath, OutPath, Output, Run};
 use crate::model::printable::readable;
 use crate::model::stacks::{Keep, Profile};
-use crate::pipeline::any::{LoadOptions, load};
+use crate::pipeline::any::{LoadOptions, load, load_and_ask};
 use crate::pipeline::open::shown;
+use crate::pipeline::recording::Examined;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
+use recorded::Recorded;
 use std::path::{Path, PathBuf};
 
 /// What to show, and how.
@@ -26,6 +34,8 @@ pub struct ViewOptions {
     pub before: Option<InPath>,
     /// What the page is called; `None`: after the command that was recorded.
     pub title: Option<String>,
+    /// How many pieces of code are listed.
+    pub code: usize,
     /// Whether a browser shall show it, where somebody looks.
     pub open: bool,
 }
@@ -33,13 +43,23 @@ pub struct ViewOptions {
 /// Writes the page and shows it.
 pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
-    let profile = load(&options.inputs, Keep::EachRow, &options.load, job, &mut outcome)?;
+    let mut recorded = Vec::new();
+    let mut ask = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
+        recorded.push(Recorded::new(examined, &options.load, options.code, job, warnings));
+    };
+    let (inputs, load_options) = (&options.inputs, &options.load);
+    let profile = load_and_ask(None, inputs, Keep::EachRow, load_options, &mut ask, job, &mut outcome)?;
     let before = match &options.before {
         Some(before) => Some(load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, &mut outcome)?),
         None => None,
     };
     let title = options.title.clone().or_else(|| command(&profile)).unwrap_or_else(|| subject(&options.inputs));
-    let page = Page { title, sections: viewer::sections(&profile, before.as_ref()) };
+    let mut sections = viewer::sections(&profile, before.as_ref());
+    sections.extend(code::section(&recorded, &profile, options.code));
+    sections.extend(jit::section(recorded.iter().map(|recorded| &recorded.compiled), &profile));
+    sections.extend(findings::section(recorded.iter().map(|recorded| &recorded.findings)));
+    drop(recorded);
+    let page = Page { title, sections };
     let place = match &options.output {
         Some(place) => place.clone(),
         None => OutPath::Path(private_place(&options.inputs)?),

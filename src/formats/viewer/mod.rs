@@ -14,7 +14,7 @@ mod pack;
 mod profile;
 
 pub use pack::Section;
-pub use profile::sections;
+pub use profile::{category_number, sections};
 
 use crate::error::Result;
 use crate::formats::palette;
@@ -22,7 +22,8 @@ use crate::model::printable::readable;
 use std::io::Write;
 
 const PAGE: &str = include_str!("page.html");
-const STYLE: &str = concat!(include_str!("page.css"), include_str!("time.css"), include_str!("flame.css"));
+const STYLE: &str =
+    concat!(include_str!("page.css"), include_str!("time.css"), include_str!("flame.css"), include_str!("code.css"));
 
 /// What a page shows.
 #[derive(Debug)]

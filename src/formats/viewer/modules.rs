@@ -8,11 +8,16 @@
 /// The modules, by their file's name, in no certain order.
 const MODULES: &[(&str, &str)] = &[
     ("activity.js", include_str!("js/activity.js")),
+    ("arrows.js", include_str!("js/arrows.js")),
     ("box_actions.js", include_str!("js/box_actions.js")),
     ("box_categories.js", include_str!("js/box_categories.js")),
     ("brush.js", include_str!("js/brush.js")),
     ("clipboard.js", include_str!("js/clipboard.js")),
     ("code.js", include_str!("js/code.js")),
+    ("code_machine.js", include_str!("js/code_machine.js")),
+    ("code_rows.js", include_str!("js/code_rows.js")),
+    ("code_source.js", include_str!("js/code_source.js")),
+    ("code_table.js", include_str!("js/code_table.js")),
     ("comparison.js", include_str!("js/comparison.js")),
     ("copy_text.js", include_str!("js/copy_text.js")),
     ("data.js", include_str!("js/data.js")),
@@ -29,12 +34,14 @@ const MODULES: &[(&str, &str)] = &[
     ("format.js", include_str!("js/format.js")),
     ("functions.js", include_str!("js/functions.js")),
     ("heatmap.js", include_str!("js/heatmap.js")),
+    ("jit_model.js", include_str!("js/jit_model.js")),
     ("jit_time.js", include_str!("js/jit_time.js")),
     ("labels.js", include_str!("js/labels.js")),
     ("lane_list.js", include_str!("js/lane_list.js")),
     ("lane_rows.js", include_str!("js/lane_rows.js")),
     ("lanes.js", include_str!("js/lanes.js")),
     ("latest.js", include_str!("js/latest.js")),
+    ("listings.js", include_str!("js/listings.js")),
     ("main.js", include_str!("js/main.js")),
     ("menu.js", include_str!("js/menu.js")),
     ("profile.js", include_str!("js/profile.js")),
@@ -49,9 +56,11 @@ const MODULES: &[(&str, &str)] = &[
     ("table_rows.js", include_str!("js/table_rows.js")),
     ("time_axis.js", include_str!("js/time_axis.js")),
     ("time_bar.js", include_str!("js/time_bar.js")),
+    ("time_bars.js", include_str!("js/time_bars.js")),
     ("time_lanes.js", include_str!("js/time_lanes.js")),
     ("timeline.js", include_str!("js/timeline.js")),
     ("tree.js", include_str!("js/tree.js")),
+    ("virtual_rows.js", include_str!("js/virtual_rows.js")),
 ];
 
 /// One script of all modules that `main.js` needs.

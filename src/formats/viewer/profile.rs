@@ -213,7 +213,8 @@ impl<'p> Tables<'p> {
     }
 }
 
-fn category_number(category: Category) -> u64 {
+/// The number that the page knows a sort of code by.
+pub fn category_number(category: Category) -> u64 {
     Category::ALL.iter().position(|other| *other == category).unwrap_or(Category::ALL.len() - 1) as u64
 }
 

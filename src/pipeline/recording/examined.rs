@@ -14,6 +14,8 @@ pub(crate) struct Examined<'a> {
     pub(crate) samples: &'a Samples,
     /// The names of their places.
     pub(crate) named: &'a Named,
+    /// How many bytes the input has, unpacked.
+    pub(crate) input_len: u64,
 }
 
 impl Examined<'_> {

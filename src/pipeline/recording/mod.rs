@@ -110,7 +110,8 @@ pub(super) fn push(
     let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
     let samples = resolution.samples(keep, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
-    ask(&Examined { resolution: &resolution, samples: &samples, named: &named }, job, warnings);
+    let input_len = input.bytes.len() as u64;
+    ask(&Examined { resolution: &resolution, samples: &samples, named: &named, input_len }, job, warnings);
     let counts = frame_counts::count(&samples, &named);
     let mut tables = Tables::new(survey.recording, &samples, &named, sink.keep());
     tables.profile.check()?;

@@ -26,7 +26,7 @@ use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::images::Images;
 use crate::resolve::unwind::registers::Machine;
 use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
-use crate::sources::{self, Account, Kind};
+use crate::sources::{self, Account, Found, Kind};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
@@ -44,6 +44,8 @@ pub(crate) struct Resolution<'a> {
     pub(crate) sources: sources::Loaded<'a>,
     /// The files that are here.
     pub(crate) images: Images<'a>,
+    /// The dumps and maps themselves.
+    pub(crate) found: &'a Found,
     options: &'a RecordingOptions,
 }
 
@@ -61,7 +63,7 @@ impl<'a> Resolution<'a> {
         let Processes { machine, os_release, .. } = &survey.processes;
         let search =
             SearchOptions { machine: *machine, os_release: os_release.clone(), ..options.symbols.search.clone() };
-        Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), options }
+        Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), found, options }
     }
 
     /// The processor, as ELF's `e_machine`.

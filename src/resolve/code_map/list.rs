@@ -24,6 +24,19 @@ pub(super) struct Change {
     pub(super) kind: ChangeKind,
 }
 
+/// One thing that a source said of a piece of code.
+#[derive(Debug, Clone, Copy)]
+pub struct ListedCode<'data> {
+    /// When, on the recording's clock; `None` if that is not known.
+    pub time: Option<Nanos>,
+    /// The process.
+    pub pid: Pid,
+    /// The code, as it was loaded.
+    pub code: Code<'data>,
+    /// Whether it only moved.
+    pub is_move: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ChangeKind {
     /// What a move leaves behind: from `time` on, this code is no longer there.
@@ -51,6 +64,19 @@ impl<'data> CodeList<'data> {
         let size = if kind == ChangeKind::Nothing { 0 } else { self.codes.size(code) };
         let end = Addr(start.0.saturating_add(size));
         self.changes.push(Change { time: time.unwrap_or_default(), start, end, code, pid, order: 0, kind });
+    }
+
+    /// What the source said, in its order.
+    pub fn iter(&self) -> impl Iterator<Item = ListedCode<'data>> {
+        // Codes are numbered in the order of their loads.
+        let mut next = 0;
+        let known = self.changes.iter().filter(|change| change.kind != ChangeKind::Nothing);
+        known.map(move |change| {
+            let is_move = change.code.0 < next;
+            next = next.max(change.code.0 + 1);
+            let time = Some(change.time).filter(|_| change.kind != ChangeKind::Untimed);
+            ListedCode { time, pid: change.pid, code: self.codes.get(change.code), is_move }
+        })
     }
 
     /// How many events there are.
@@ -196,6 +222,21 @@ mod tests {
     fn a_load_stays_small() {
         assert_eq!(size_of::<Packed<'_>>(), 48);
         assert_eq!(size_of::<Change>(), 40);
+    }
+
+    #[test]
+    fn a_list_tells_loads_from_moves_whether_they_have_times_or_not() {
+        let load = |name| CodeEventKind::Load(Code::new(name, Addr(0x10), b"\xc3", OriginId(0)));
+        let moved = |load| CodeEventKind::Move { load, to: Addr(0x80) };
+        for time in [Some(Nanos(7)), None] {
+            let kinds = [load(b"a"), moved(9), load(b"b"), moved(0), moved(2), load(b"c")];
+            let event = |kind| CodeEvent { pid: Pid(5), tid: crate::model::Tid(5), time, kind };
+            let list: CodeList<'_> = kinds.into_iter().map(event).collect();
+            let told: Vec<_> = list.iter().map(|listed| (listed.code.name, listed.is_move, listed.time)).collect();
+            let expected: [(&[u8], bool); 5] =
+                [(b"a", false), (b"b", false), (b"a", true), (b"b", true), (b"c", false)];
+            assert_eq!(told, expected.map(|(name, is_move)| (name, is_move, time)));
+        }
     }
 
     #[test]

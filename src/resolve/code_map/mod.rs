@@ -24,7 +24,7 @@ mod selected;
 mod stab;
 mod sweep;
 
-pub use list::CodeList;
+pub use list::{CodeList, ListedCode};
 pub use segment::{CodeId, Segment, SegmentId};
 pub use selected::{SegmentSet, SelectedCode, SelectedId, SelectedIds};
 

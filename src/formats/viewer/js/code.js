@@ -1,6 +1,345 @@
-// Machine code.
+// Part "Code": the machine code of the selected function, instruction by instruction, with its source beside it; without
+// one, the hottest codes to choose from.
+
+import { MachinePane } from "./code_machine.js";
+import { SourcePane } from "./code_source.js";
+import { CodeTable } from "./code_table.js";
+import { drawingOf, element } from "./dom.js";
+import { counted, grouped, percent } from "./format.js";
+import { instructionCosts, Listings, sumOf } from "./listings.js";
+
+/** Events that have columns beside an instruction: more leave no room for it. */
+const MOST_EVENTS = 3;
+
+/** Of what changes the costs of instructions. */
+const COST_KEYS = ["ranges", "tracks"];
+
+/** Of what changes what is shown. */
+const CODE_KEYS = [...COST_KEYS, "part", "event", "weight", "selected", "code", "mergeTiers", "theme"];
 
 /** Mounts it. */
 export function mountCode(root, page) {
-  root.dataset.samples = String(page.selection().count);
+  const part = new CodePart(root, page);
+  const draw = drawingOf(page, () => part.draw());
+  page.store.subscribe((state, changed) => {
+    if (COST_KEYS.some((key) => changed.has(key))) part.forgetCosts();
+    if (state.part === "code" && CODE_KEYS.some((key) => changed.has(key))) draw();
+  });
+  part.redraw = draw;
+  if (page.store.state.part === "code") draw();
+}
+
+class CodePart {
+  #page;
+  #listings = null;
+  #costs = null;
+  #line = null;
+  #found = null;
+  #shown = -1;
+  #nodes = {};
+
+  constructor(root, page) {
+    this.#page = page;
+    this.redraw = () => {};
+    const nodes = this.#nodes;
+    const tool = (name, options) => {
+      const list = element("select", { id: `code-${name}`, onchange: () => this.redraw() },
+        ...options.map(([value, text]) => element("option", { value }, text)));
+      nodes[name] = list;
+      return list;
+    };
+    nodes.all = element("button", { id: "code-all", onclick: () => page.store.set({ selected: null, code: null }) },
+      "All listings");
+    nodes.search = element("input", {
+      id: "code-search", type: "search", placeholder: "Search in this code", "aria-label": "Search in this code",
+      oninput: () => this.#search(), onkeydown: (event) => this.#searchKey(event),
+    });
+    nodes.searched = element("span", { id: "code-found", "aria-live": "polite" });
+    nodes.head = element("div", { id: "code-head" });
+    nodes.tools = element("div", { id: "code-tools" }, nodes.all,
+      tool("lines", [["hot", "hot lines"], ["whole", "whole code"]]),
+      tool("percent", [["code", "% of this code"], ["all", "% of what is selected"]]),
+      nodes.search, nodes.searched,
+      element("span", { class: "hint" }, "↑↓ move · n/N hottest, next · Enter follow a jump · / search"));
+    nodes.table = element("div", { id: "code-list" });
+    nodes.source = element("div", { id: "code-source", "aria-label": "Source" });
+    nodes.machine = element("div", { id: "code-machine", "aria-label": "Machine code" });
+    nodes.panes = element("div", { id: "code-panes" }, nodes.source, nodes.machine);
+    nodes.note = element("div", { id: "code-note" });
+    root.classList.add("code");
+    root.append(nodes.head, nodes.tools, nodes.table, nodes.note, nodes.panes);
+    this.machine = new MachinePane(nodes.machine, {
+      follow: (at) => this.#follow(at),
+      moved: (at) => this.#moved(at),
+    });
+    this.source = new SourcePane(nodes.source, (file, line) => this.#choseLine(file, line));
+    this.table = new CodeTable(nodes.table, (listing) => this.#choose(listing));
+    root.addEventListener("keydown", (event) => {
+      if (event.key !== "/" || event.target === nodes.search) return;
+      nodes.search.focus();
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+
+  forgetCosts() {
+    this.#costs = null;
+  }
+
+  /** The events that are told of: the chosen one first, then others that have samples. */
+  #events() {
+    const { profile, state } = this.#page;
+    const chosen = Math.min(state.event, profile.events.length - 1);
+    const others = profile.events.map((_, event) => event)
+      .filter((event) => event !== chosen && this.#costs[event].totalCount > 0);
+    return [chosen, ...others].slice(0, MOST_EVENTS);
+  }
+
+  #weightOf = (cost) => (this.#page.state.weight === "samples" ? cost.count : cost.weight);
+
+  draw() {
+    const { profile, pack, state } = this.#page;
+    this.#listings ??= new Listings(pack, profile);
+    this.#costs ??= instructionCosts(profile, this.#listings, state);
+    const shown = this.#current();
+    const nodes = this.#nodes;
+    const isListed = shown >= 0 && this.#listings.missing[shown] === "";
+    if (shown !== this.#shown) this.#line = null;
+    nodes.tools.hidden = nodes.panes.hidden = !isListed;
+    nodes.note.replaceChildren();
+    this.#head(shown);
+    this.#drawTable(shown);
+    if (isListed) this.#drawListing(shown);
+    else if (state.selected !== null) nodes.note.append(...this.#whyNot(shown));
+    this.#shown = shown;
+  }
+
+  /** The listing to show: the one that was chosen, or the hottest of the selected function; -1: none. */
+  #current() {
+    const { state } = this.#page;
+    const listings = this.#listings;
+    const exists = state.code !== null && state.code >= 0 && state.code < listings.length;
+    if (state.selected === null || state.selected >= this.#page.profile.functionCount) return exists ? state.code : -1;
+    const own = listings.ofFunction(state.selected);
+    if (exists && own.includes(state.code)) return state.code;
+    const heat = (listing) => (listings.missing[listing] ? -1 : this.#sum(listing).part);
+    return [...own].sort((a, b) => heat(b) - heat(a) || a - b)[0] ?? -1;
+  }
+
+  /** What a listing cost: {part, count, whole} of the chosen event, or of that one. */
+  #sum(listing, event = this.#events()[0]) {
+    const cost = this.#costs[event];
+    const [from, to] = [this.#listings.first[listing], this.#listings.first[listing + 1]];
+    const whole = this.#page.state.weight === "samples" ? cost.totalCount : cost.total;
+    return { part: sumOf(this.#weightOf(cost), from, to), count: sumOf(cost.count, from, to), whole };
+  }
+
+  #drawTable(shown) {
+    const { state, profile } = this.#page;
+    const all = Array.from({ length: this.#listings.length }, (_, listing) => listing);
+    const own = state.selected === null ? (shown >= 0 ? this.#listings.likes(shown) : all)
+      : this.#listings.ofFunction(state.selected);
+    const isWhole = state.selected === null && shown < 0;
+    this.#nodes.table.classList.toggle("whole", isWhole);
+    this.#nodes.table.hidden = own.length === 0 || (own.length === 1 && !isWhole && this.#listings.missing[own[0]] !== "");
+    if (!this.#nodes.table.hidden) {
+      this.table.show({
+        listings: this.#listings, profile, list: own, shown, sumOf: (listing) => this.#sum(listing), withNames: isWhole,
+      });
+    }
+  }
+
+  #head(shown) {
+    const { state, profile } = this.#page;
+    const head = this.#nodes.head;
+    const { about } = this.#listings;
+    if (state.selected === null && shown < 0) {
+      const cost = this.#costs[this.#events()[0]];
+      const hidden = about.codes - this.#listings.length;
+      head.replaceChildren(
+        element("h2", {}, "The hottest codes"),
+        element("p", {}, [
+          `${counted(this.#listings.length, "code")} of ${grouped(about.codes)} that have samples`,
+          hidden > 0 ? " (--code N puts more into the page)" : "",
+          `: ${percent(cost.listed, cost.totalCount)} of the samples that are selected stand in them.`,
+        ].join("")));
+      return;
+    }
+    const number = state.selected ?? this.#listings.functionOf(shown);
+    const name = number >= 0 ? profile.functions.name[number] : this.#listings.name[shown];
+    const module = number >= 0 ? profile.functions.module[number] : this.#listings.module[shown];
+    const words = [module];
+    const own = number >= 0 ? this.#listings.ofFunction(number) : this.#listings.likes(shown);
+    if (own.length > 0) {
+      const sums = own.map((listing) => this.#sum(listing));
+      const count = sums.reduce((sum, { count }) => sum + count, 0);
+      const part = sums.reduce((sum, { part }) => sum + part, 0);
+      words.push(`${percent(part, sums[0].whole)} of what is selected, ${counted(count, "sample")}`);
+      words.push(this.#versionsOf(own));
+    }
+    head.replaceChildren(element("h2", { title: name }, name), element("p", {}, words.filter(Boolean).join(" · ")));
+  }
+
+  /** How many codes a function has, of which the page lists these: codes of one tier have one name. */
+  #versionsOf(own) {
+    const all = new Map(own.map((listing) => [this.#listings.category[listing], this.#listings.versions[listing]]));
+    const count = [...all.values()].reduce((sum, versions) => sum + versions, 0);
+    return own.length < count ? `${own.length} of its codes, the hottest` : counted(own.length, "code");
+  }
+
+  #drawListing(shown) {
+    const nodes = this.#nodes;
+    const [listings, costs, events] = [this.#listings, this.#costs, this.#events()];
+    const instructions = listings.instructions();
+    const ofCode = nodes.percent.value === "code";
+    const sums = costs.map((_, event) => this.#sum(shown, event));
+    if (shown !== this.#shown) this.#found = null;
+    const isChosen = (file, line) => this.#line?.file === file && this.#line.line === line;
+    const view = {
+      listings, instructions, listing: shown, costs, events,
+      wholes: sums.map(({ part, whole }) => (ofCode ? part : whole)),
+      weightOf: this.#weightOf,
+      weighted: this.#page.state.weight !== "samples",
+      hotOnly: nodes.lines.value === "hot" && sums.some(({ count }) => count > 0),
+      found: this.#found,
+      isChosen,
+      marked: (at) => this.#line !== null && isChosen(instructions.file[at], instructions.line[at]),
+    };
+    nodes.machine.style.setProperty("--events", events.length);
+    this.machine.show(view);
+    this.source.show(view);
+    nodes.source.hidden = this.source.isEmpty;
+    nodes.source.classList.toggle("without-text", !this.source.hasText);
+    if (shown !== this.#shown) {
+      this.#search(false);
+      this.#toHottest(view);
+    }
+    nodes.note.replaceChildren(...this.#eventNotes(events));
+  }
+
+  #toHottest({ listings, listing, costs, events, weightOf }) {
+    const weights = weightOf(costs[events[0]]);
+    let hottest = listings.first[listing];
+    for (let at = hottest; at < listings.first[listing + 1]; at++) if (weights[at] > weights[hottest]) hottest = at;
+    if (weights[hottest] > 0) this.machine.moveTo(hottest);
+  }
+
+  /** Which column is which event, and what a sample's place means. */
+  #eventNotes(events) {
+    const { profile } = this.#page;
+    const told = (event, column) => {
+      const said = this.#listings.about.events[event]?.said;
+      const which = events.length > 1 ? `${["Left", "Next", "Then"][column]}: ` : "";
+      return `${which}${profile.events[event].name}, ${said ? `samples stand ${said}` : "its precision is not known"}`;
+    };
+    return events.map((event, column) => element("span", {}, told(event, column)));
+  }
+
+  #whyNot(shown) {
+    const { state, profile } = this.#page;
+    const why = shown >= 0 ? this.#listings.missing[shown] : "";
+    if (why) return [element("p", {}, `There is no listing: ${why}.`)];
+    const hosts = this.#hostsOf(state.selected);
+    if (hosts.length > 0) {
+      const link = ([listing, count]) => element("li", {},
+        element("button", { class: "target", "data-listing": listing, onclick: () => this.#choose(listing) },
+          this.#listings.name[listing]), ` ${counted(count, "sample")}`);
+      return [element("p", {}, "It has no code of its own: it was expanded into other functions. Its samples stand in"),
+        element("ul", {}, ...hosts.map(link))];
+    }
+    const group = this.#page.groups().of[state.selected];
+    if (this.#page.sums().selfCount[group] === 0) {
+      return [element("p", {}, "No sample that is selected stands in this function itself, only in what it called.")];
+    }
+    const more = this.#listings.about.codes > this.#listings.length;
+    const name = profile.functions.name[state.selected];
+    return [element("p", {}, more
+      ? `It is not among the ${grouped(this.#listings.length)} hottest codes, which the page holds: --code N puts more into it.`
+      : `Nothing is known of the code of ${name}.`)];
+  }
+
+  /** The listings that samples stand in whose innermost frame is this function, with how many: it was inlined there. */
+  #hostsOf(number) {
+    const { profile, state } = this.#page;
+    const event = Math.min(state.event, profile.events.length - 1);
+    const rows = profile.rows(event);
+    const spots = this.#listings.spots(event);
+    const hosts = new Map();
+    for (let row = 0; row < rows.length; row++) {
+      if (!spots[row] || rows.node[row] < 0 || profile.nodeFunction[rows.node[row]] !== number) continue;
+      const listing = this.#listings.instructions().listingOf(spots[row] - 1);
+      hosts.set(listing, (hosts.get(listing) ?? 0) + rows.count[row]);
+    }
+    return [...hosts].sort((a, b) => b[1] - a[1]).slice(0, 12);
+  }
+
+  #choose(listing) {
+    const number = this.#listings.functionOf(listing);
+    const { selected } = this.#page.state;
+    const stays = selected !== null && this.#listings.ofFunction(selected).includes(listing);
+    this.#page.store.set({ selected: stays ? selected : number < 0 ? null : number, code: listing });
+  }
+
+  /** Goes where an instruction leads to in another listing. */
+  #follow(at) {
+    const out = this.#listings.instructions().out(at);
+    const listing = out?.name ? this.#listings.at(out.name, out.address ?? 0n) : -1;
+    if (listing >= 0) this.#choose(listing);
+  }
+
+  /** The source follows the instruction at the cursor. */
+  #moved(at) {
+    const instructions = this.#listings.instructions();
+    const file = instructions.file[at];
+    this.#line = file ? { file, line: instructions.line[at] } : null;
+    this.machine.draw();
+    if (file) this.source.reveal(file, instructions.line[at]);
+  }
+
+  /** The machine code follows a source line: to its hottest instruction. */
+  #choseLine(file, line) {
+    this.#line = { file, line };
+    const instructions = this.#listings.instructions();
+    const weights = this.#weightOf(this.#costs[this.#events()[0]]);
+    let hottest = -1;
+    const [from, to] = [this.#listings.first[this.#shown], this.#listings.first[this.#shown + 1]];
+    for (let at = from; at < to; at++) {
+      if (instructions.file[at] !== file || instructions.line[at] !== line) continue;
+      if (hottest < 0 || weights[at] > weights[hottest]) hottest = at;
+    }
+    if (hottest >= 0) this.machine.moveTo(hottest);
+    else this.source.reveal(file, line);
+  }
+
+  /** Finds the instructions that a text stands in: what they say, lead to, or are of. */
+  #search(redraw = true) {
+    const { search, searched } = this.#nodes;
+    const word = search.value.toLowerCase();
+    this.#found = null;
+    if (word !== "") {
+      this.#found = new Set();
+      const instructions = this.#listings.instructions();
+      const [from, to] = [this.#listings.first[this.#current()], this.#listings.first[this.#current() + 1]];
+      for (let at = from; at < to; at++) {
+        const source = instructions.file[at] ? instructions.lineText(instructions.file[at], instructions.line[at]) : "";
+        const said = `${instructions.text(at)} ${instructions.out(at)?.name ?? ""} ${source ?? ""}`;
+        if (said.toLowerCase().includes(word)) this.#found.add(at);
+      }
+    }
+    searched.textContent = this.#found ? counted(this.#found.size, "instruction") : "";
+    if (redraw) this.redraw();
+  }
+
+  #searchKey(event) {
+    if (event.key === "Escape") {
+      this.#nodes.search.value = "";
+      this.#search();
+    } else if (event.key === "Enter" && this.#found?.size > 0) {
+      const found = [...this.#found];
+      const before = this.machine.cursor;
+      const next = event.shiftKey ? found.findLast((at) => at < before) : found.find((at) => at > before);
+      this.machine.moveTo(next ?? (event.shiftKey ? found.at(-1) : found[0]));
+    } else return;
+    event.preventDefault();
+  }
 }

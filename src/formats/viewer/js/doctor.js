@@ -1,6 +1,160 @@
-// What doctor found.
+// Part "Doctor": what is wrong with the recording and what to do about it, with the frames that each finding speaks of
+// one click away.
+
+import { swatch } from "./code_table.js";
+import { drawingOf, element } from "./dom.js";
+import { amount, counted, grouped, percent } from "./format.js";
+
+/** So many functions are named for a finding; a click at the first shows all of them. */
+const MOST_FUNCTIONS = 6;
+
+/** A search for more names than that is no longer an address that can be sent to somebody. */
+const MOST_NAMES = 40;
 
 /** Mounts it. */
 export function mountDoctor(root, page) {
-  root.dataset.samples = String(page.selection().count);
+  const keys = ["part", "event", "weight", "ranges", "tracks", "theme", "mergeTiers"];
+  const draw = drawingOf(page, () => root.replaceChildren(...page.pack.json("findings").map((told) => recordingArticle(page, told))));
+  root.classList.add("doctor");
+  page.store.subscribe((state, changed) => {
+    if (state.part === "doctor" && keys.some((key) => changed.has(key))) draw();
+  });
+  if (page.state.part === "doctor") draw();
+}
+
+function recordingArticle(page, told) {
+  const { samples, frames, named_frames: named } = told;
+  const title = [
+    `${grouped(samples)} samples of ${told.events.join(", ")}`,
+    stacksBy(told.stacks),
+    `${grouped(named)} of ${grouped(frames)} frames have a name (${percent(named, frames)})`,
+  ];
+  return element("article", {},
+    element("h2", {}, told.file),
+    element("p", {}, title.join(" · ")),
+    told.findings.length === 0 ? element("p", { class: "well" }, "Nothing is wrong with it.")
+      : element("p", {}, `${counted(told.findings.length, "finding")}, and how much of the samples each spoils:`),
+    element("ol", { class: "findings" }, ...told.findings.map((found) => findingItem(page, found, "finding"))),
+    ...told.processes.map(processItem),
+    told.minor.length > 0 ? element("h3", {}, "Ordinary, or too little to matter") : null,
+    element("ol", { class: "findings minor" }, ...told.minor.map((found) => findingItem(page, found, "minor"))));
+}
+
+function stacksBy({ by, bytes }) {
+  if (by === "copies") return `stack copies of ${grouped(bytes)} bytes (--call-graph dwarf)`;
+  return by === "call-chains" ? "call chains by frame pointer" : "no call chains";
+}
+
+function findingItem(page, found, sort) {
+  const frames = found.show ? framesOf(page, found.show) : [];
+  const facts = [found.samples > 0 ? counted(found.samples, "sample") : "", found.frames > 0 ? counted(found.frames, "frame") : ""];
+  return element("li", { "data-problem": found.problem, "data-sort": sort },
+    element("div", { class: "spoilt" },
+      element("span", { class: "share", style: `--share:${Math.min(1, found.percent / 100)}` }, `${found.percent.toFixed(1)}%`)),
+    element("div", {},
+      element("p", { class: "cause" }, found.cause),
+      element("p", { class: "remedy" }, `→ ${found.remedy}`),
+      element("p", { class: "shows" }, facts.filter(Boolean).join(", "), " ", ...findingLinks(page, found, frames))));
+}
+
+/** What a click shows. */
+function findingLinks(page, found, frames) {
+  const { store, profile } = page;
+  const made = [];
+  if (frames.length > 0) {
+    const names = [...new Set(frames.map(({ number }) => profile.functions.name[number]))];
+    const search = names.length === 1 ? { search: names[0], regex: false }
+      : { search: `^(${names.slice(0, MOST_NAMES).map(quotedName).join("|")})$`, regex: true };
+    made.push(element("button", {
+      class: "show-frames", onclick: () => store.set({ ...search, part: "flame", zoom: [], sandwich: null, focus: null }),
+    }, names.length > MOST_NAMES ? `Mark the ${MOST_NAMES} hottest of these frames` : "Mark these frames"));
+  }
+  const pid = found.show?.pid ?? found.pid;
+  const tracks = pid === null || pid === undefined ? []
+    : profile.tracks.map((_, track) => track).filter((track) => profile.tracks[track].pid === pid);
+  if (tracks.length > 0 && tracks.length < profile.tracks.length) {
+    made.push(element("button", { class: "show-process", onclick: () => store.set({ tracks }) }, `Only process ${pid}`));
+  }
+  const { categories, functions } = profile;
+  made.push(...frames.slice(0, MOST_FUNCTIONS).map(({ number, weight }) => element("button", {
+    class: "target", title: functions.module[number],
+    onclick: () => store.set({ selected: number, sandwich: number, part: "flame" }),
+  }, swatch(categories[functions.category[number]]), ` ${functions.name[number]} ${amount(weight, page.unit)}`)));
+  return made;
+}
+
+function quotedName(name) {
+  return name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
+}
+
+/** A name that stands for all that has none: `[libc.so.6]`. */
+function isUnnamed(name) {
+  return name.startsWith("[") && name.endsWith("]");
+}
+
+/** The functions that a finding speaks of with what is on stacks through them, the heaviest first. */
+function framesOf(page, show) {
+  const { profile } = page;
+  const { functions, categories } = profile;
+  const categoryOf = (number) => categories[functions.category[number]];
+  const interpreters = new Set([...(page.pack.json("jit")?.interpreters ?? []), ...(show.names ?? [])]);
+  const modules = new Set(show.modules ?? []);
+  const tests = {
+    unnamed: (number) => isUnnamed(functions.name[number]) && modules.has(functions.module[number]),
+    kernel: (number) => isUnnamed(functions.name[number]) && categoryOf(number).name === "kernel",
+    images: (number) => isUnnamed(functions.name[number]) && functions.module[number].includes("jitted-"),
+    jit: (number) => categoryOf(number).jit,
+    interpreters: (number) => interpreters.has(functions.name[number]) || categoryOf(number).name === "interpreted",
+    outermost: outermostTest(page, show),
+  };
+  const test = tests[show.what] ?? (() => false);
+  const total = show.what === "outermost" ? outermostSums(page) : page.sums().total;
+  const groups = page.groups();
+  const found = [];
+  for (let number = 0; number < profile.functionCount; number++) {
+    const group = groups.of[number];
+    if (groups.first[group] === number && test(number) && total[group] > 0) found.push({ number, weight: total[group] });
+  }
+  return found.sort((a, b) => b.weight - a.weight || a.number - b.number);
+}
+
+/** Whether a function is in one of the files, or JIT code, and none that threads begin in. */
+function outermostTest({ profile }, show) {
+  const { functions, categories } = profile;
+  const [files, beginnings] = [new Set(show.files ?? []), new Set(show.beginnings ?? [])];
+  return (number) => !beginnings.has(functions.name[number])
+    && (files.has(functions.module[number]) || (show.jit && categories[functions.category[number]].jit));
+}
+
+/** By group, the samples whose stacks have it outermost of all that is known. */
+function outermostSums(page) {
+  const { nodeParent, nodeFunction, nodeCount, functions, categories } = page.profile;
+  const groups = page.groups();
+  const below = page.selection().own.slice();
+  const sums = new Float64Array(groups.count);
+  for (let node = nodeCount - 1; node >= 0; node--) {
+    if (nodeParent[node] >= 0) below[nodeParent[node]] += below[node];
+  }
+  const isKnown = (node) => categories[functions.category[nodeFunction[node]]].name !== "unknown";
+  const isBelowKnown = new Uint8Array(nodeCount);
+  for (let node = 0; node < nodeCount; node++) {
+    const parent = nodeParent[node];
+    isBelowKnown[node] = parent >= 0 && (isBelowKnown[parent] || isKnown(parent)) ? 1 : 0;
+    if (isKnown(node) && !isBelowKnown[node]) sums[groups.of[nodeFunction[node]]] += below[node];
+  }
+  return sums;
+}
+
+function processItem({ pid, comm, runtime, jit_frames: frames, named_jit_frames: named, sources }) {
+  const source = ({ kind, path, state, codes, why, looked_at: lookedAt, clock }) => {
+    const words = [`${kind} ${path}`];
+    if (state === "loaded") words.push(`${counted(codes, "piece")} of code`, clock === "none" ? "" : `clock: ${clock}`);
+    else if (state === "missing") words.push(`not found; looked for at ${lookedAt.join(", ")}`);
+    else words.push(`not used: ${why}`);
+    return element("li", {}, words.filter(Boolean).join(" · "));
+  };
+  return element("section", { class: "process" },
+    element("h3", {}, `Process ${pid} (${comm}), ${runtime ?? "no known runtime"}: `
+      + `${grouped(named)} of ${grouped(frames)} frames of JIT code have a name`),
+    element("ul", {}, ...sources.map(source)));
 }

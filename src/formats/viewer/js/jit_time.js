@@ -1,6 +1,260 @@
-// JIT over time.
+// Part "JIT over time": what was compiled when, by tier; functions that were compiled again and again; how much ran
+// before it was compiled.
+
+import { swatch, writtenAt } from "./code_table.js";
+import { drawingOf, element, onResize } from "./dom.js";
+import { amount, counted, grouped, percent } from "./format.js";
+import {
+  accumulated, Compilations, compiledIn, compiledOverTime, mostCompiled, programFrames, samplesOverTime, warmUp,
+} from "./jit_model.js";
+import { timeClock } from "./time_axis.js";
+import { TimeBars } from "./time_bars.js";
+
+/** Of what changes what is shown. */
+const JIT_KEYS = ["part", "event", "weight", "ranges", "tracks", "theme"];
+
+/** So many functions are in the table. */
+const JIT_ROWS = 200;
 
 /** Mounts it. */
 export function mountJitTime(root, page) {
-  root.dataset.samples = String(page.selection().count);
+  const part = new JitPart(root, page);
+  const draw = drawingOf(page, () => part.draw());
+  part.redraw = draw;
+  page.store.subscribe((state, changed) => {
+    if (state.part === "jit" && JIT_KEYS.some((key) => changed.has(key))) draw();
+  });
+  onResize(root, () => page.state.part === "jit" && draw());
+  if (page.state.part === "jit") draw();
+}
+
+/** How many bytes, as people say it. */
+export function byteCount(bytes) {
+  for (const [size, unit] of [[1 << 20, "MiB"], [1 << 10, "KiB"]]) {
+    if (bytes >= size) return `${(bytes / size).toFixed(bytes >= 100 * size ? 0 : bytes >= 10 * size ? 1 : 2)} ${unit}`;
+  }
+  return `${grouped(bytes)} B`;
+}
+
+class JitPart {
+  #page;
+  #nodes = {};
+  #compilations = null;
+  #frames = null;
+  #bars = {};
+
+  constructor(root, page) {
+    this.#page = page;
+    this.redraw = () => {};
+    root.classList.add("jit");
+    const nodes = this.#nodes;
+    const list = (id, label, options) => {
+      const made = element("select", { id, "aria-label": label, onchange: () => this.redraw() },
+        ...options.map(([value, text]) => element("option", { value }, text)));
+      return made;
+    };
+    nodes.facts = element("p", { id: "jit-facts" });
+    nodes.notes = element("div", { id: "jit-notes" });
+    nodes.what = list("jit-what", "What is counted", [["bytes", "bytes of code"], ["codes", "pieces of code"]]);
+    nodes.how = list("jit-how", "How it is summed", [["each", "written at the time"], ["sum", "written up to then"]]);
+    nodes.charts = element("div", { id: "jit-charts" });
+    nodes.tiers = element("div", { id: "jit-tiers" });
+    nodes.warm = element("div", { id: "jit-warm" });
+    nodes.functions = element("div", { id: "jit-functions" });
+    root.append(nodes.facts, nodes.notes, nodes.charts,
+      element("div", { class: "jit-tables" },
+        element("div", {}, nodes.tiers, nodes.warm), nodes.functions));
+    this.#charts();
+  }
+
+  #charts() {
+    const { store, profile } = this.#page;
+    const length = timeClock(profile)?.length ?? null;
+    const chart = (id, label, height, ...tools) => {
+      const box = element("figure", {}, element("figcaption", {}, label, ...tools));
+      this.#nodes.charts.append(box);
+      this.#bars[id] = new TimeBars(box, { id: `jit-chart-${id}`, label, height, store, length });
+    };
+    chart("written", "Code written, by tier ", 130, this.#nodes.what, " ", this.#nodes.how);
+    chart("again", "Compiled again, and moved ", 70);
+    chart("samples", "Samples, by how the innermost function of the program ran ", 110);
+  }
+
+  draw() {
+    const { profile, pack, state } = this.#page;
+    this.#compilations ??= new Compilations(pack, profile);
+    this.#frames ??= programFrames(profile, this.#compilations.about.interpreters);
+    const ranges = profile.time ? state.ranges : [];
+    const sums = compiledIn(this.#compilations, profile.categories.length, ranges);
+    this.#facts(sums, ranges);
+    this.#notes();
+    this.#nodes.charts.hidden = this.#compilations.length === 0 && !profile.time;
+    if (!this.#nodes.charts.hidden) this.#draw(ranges);
+    this.#tiers(sums);
+    this.#warmUp();
+    this.#functions(ranges);
+  }
+
+  /** The axis of all charts: the samples' time, and that of compilations before and after, if it is not far away. */
+  #axis() {
+    const { time } = this.#page.profile;
+    const own = this.#compilations.time;
+    const whole = time ? Number(time.last - time.start) / time.unit : 0;
+    const [first, last] = own.length > 0 ? [own[0], own.at(-1)] : [0, whole];
+    if (!time) return { from: first, to: Math.max(last, first + 1) };
+    const near = whole * 0.25;
+    return { from: first < 0 && first > -near ? first : 0, to: last > whole && last < whole + near ? last : Math.max(1, whole) };
+  }
+
+  #facts(sums, ranges) {
+    const { about } = this.#compilations;
+    const words = [
+      `${counted(sums.allCodes, "piece")} of code, ${byteCount(sums.allBytes)}`,
+      `${counted(sums.again, "compilation")} of functions that had compiled code already`,
+      counted(sums.moves, "move"),
+    ];
+    const when = ranges.length > 0 ? "In the chosen time: " : "";
+    this.#nodes.facts.textContent = this.#compilations.length > 0 ? when + words.join(" · ")
+      : `When code was compiled is not known; ${counted(about.untimed.reduce((sum, { codes }) => sum + codes, 0), "piece")} of code in all.`;
+  }
+
+  /** What the figures do not tell. */
+  #notes() {
+    const { about, length, time } = this.#compilations;
+    const { profile } = this.#page;
+    const notes = [];
+    const untimed = about.untimed.reduce((sum, { codes }) => sum + codes, 0);
+    if (untimed > 0) {
+      const bytes = about.untimed.reduce((sum, { bytes }) => sum + bytes, 0);
+      const why = about.sources.some(({ kind }) => kind === "perf map") ? "perf maps have no times"
+        : "its times could not be used";
+      notes.push(`${counted(untimed, "piece")} of code (${byteCount(bytes)}) of unknown time: ${why}.`);
+    }
+    if (!about.whole) notes.push("Only the functions that were compiled most often are told apart; all are counted.");
+    const axis = this.#axis();
+    const before = time.filter((at) => at < axis.from).length;
+    if (before > 0) notes.push(`${counted(before, "piece")} of code was written before the first sample, and stands in no picture.`);
+    const after = time.filter((at) => at > axis.to).length;
+    if (after > 0) notes.push(`${counted(after, "piece")} of code was written long after the last sample, and stands in no picture.`);
+    for (const { clock, path } of about.sources) {
+      if (clock && clock.startsWith("its times")) notes.push(`${path}: ${clock}.`);
+    }
+    if (!profile.time && length > 0) notes.push("Samples have no times: they cannot be set beside compilations.");
+    this.#nodes.notes.replaceChildren(...notes.map((note) => element("p", {}, note)));
+  }
+
+  #draw(ranges) {
+    const { profile, state } = this.#page;
+    const axis = this.#axis();
+    const bins = this.#bars.written.bins;
+    const unit = profile.time?.unit ?? this.#compilations.about.unit;
+    const time = (at) => `${((at * unit) / 1e9).toFixed((axis.to - axis.from) * unit < 5e9 ? 3 : 2)} s`;
+    const over = compiledOverTime(this.#compilations, profile.categories.length, axis, bins);
+    const what = this.#nodes.what.value;
+    const ofSort = (category) => ({ name: category.name, colour: `--code-${category.letter}` });
+    const used = profile.categories.map((_, number) => number).filter((number) => over.codes[number].some((codes) => codes > 0));
+    const columns = used.map((number) => over[what][number]);
+    this.#bars.written.show({
+      columns: this.#nodes.how.value === "sum" ? accumulated(columns) : columns,
+      series: used.map((number) => ofSort(profile.categories[number])),
+      axis, ranges, time, said: what === "bytes" ? byteCount : grouped,
+    });
+    this.#bars.again.show({
+      columns: [over.again, over.moves],
+      series: [{ name: "compiled again", colour: "--accent" }, { name: "moved", colour: "--found" }],
+      axis, ranges, time, said: grouped,
+    });
+    const samples = samplesOverTime(profile, this.#frames, state, axis, bins);
+    const seen = samples.map((_, number) => number).filter((number) => samples[number].some((weight) => weight > 0));
+    this.#bars.samples.show({
+      columns: seen.map((number) => samples[number]),
+      series: seen.map((number) => number < profile.categories.length ? ofSort(profile.categories[number])
+        : { name: "no function of the program", colour: "--line" }),
+      axis, ranges, time, said: (value) => amount(value, this.#page.unit),
+    });
+  }
+
+  #tiers(sums) {
+    const { profile } = this.#page;
+    const untimed = new Map();
+    for (const { category, codes, bytes } of this.#compilations.about.untimed) {
+      const of = untimed.get(category) ?? { codes: 0, bytes: 0 };
+      untimed.set(category, { codes: of.codes + codes, bytes: of.bytes + bytes });
+    }
+    // A map may tell of the same code as a dump: these are never added up.
+    const ofCode = ({ codes, bytes }) => (codes > 0 ? [grouped(codes), byteCount(bytes)] : ["", ""]);
+    const none = { codes: 0, bytes: 0 };
+    const rows = profile.categories.map((category, number) => {
+      const timed = { codes: sums.codes[number], bytes: sums.bytes[number] };
+      return { category, timed, more: untimed.get(number) ?? none };
+    }).filter(({ timed, more }) => timed.codes + more.codes > 0);
+    const heads = ["tier", "pieces", "bytes", "on average"];
+    if (untimed.size > 0) heads.push("of unknown time", "bytes");
+    this.#nodes.tiers.replaceChildren(codesTable("Code by tier", heads, rows.map(({ category, timed, more }) => [
+      swatch(category), ...ofCode(timed), timed.codes > 0 ? byteCount(Math.round(timed.bytes / timed.codes)) : "",
+      ...(untimed.size > 0 ? ofCode(more) : []),
+    ])));
+  }
+
+  /** Samples in code that was not compiled yet, against those after. */
+  #warmUp() {
+    const { profile, state, unit } = this.#page;
+    const sums = warmUp(profile, this.#frames, this.#compilations, state);
+    const rows = [
+      ["interpreted, before the function's first compilation", sums.before, "before"],
+      ["interpreted, although the function had been compiled", sums.later, "later"],
+      ["interpreted, the function never was compiled", sums.never, "never"],
+      ["in the interpreter, which function is not known", sums.unknown, "unknown"],
+      ...profile.categories.map((category, number) => [swatch(category), sums.compiled[number], category.name]),
+      ["no function of the program (start, compiler, collector …)", sums.none, "none"],
+    ].filter(([, weight]) => weight > 0);
+    const told = rows.map(([what, weight, key]) => [what, shareBar(weight, sums.total), amount(weight, unit), key]);
+    const made = codesTable("Where the program was when it was sampled", ["its innermost function was", "", ""],
+      told.map(([what, share, weight]) => [what, share, weight]));
+    told.forEach(([, , , key], row) => (made.tBodies[0].rows[row].dataset.run = key));
+    this.#nodes.warm.replaceChildren(made);
+  }
+
+  #functions(ranges) {
+    const { profile, store } = this.#page;
+    const found = mostCompiled(this.#compilations, ranges, JIT_ROWS);
+    const unit = profile.time?.unit ?? this.#compilations.about.unit;
+    const severalProcesses = new Set(this.#compilations.pid).size > 1;
+    const numbers = new Map();
+    profile.functions.name.forEach((name, number) => {
+      if (profile.categories[profile.functions.category[number]].jit && !numbers.has(name)) numbers.set(name, number);
+    });
+    const rows = found.map((of) => {
+      const name = this.#compilations.name[of.number];
+      const number = numbers.get(name);
+      const tiers = [...of.tiers].sort(([a], [b]) => a - b).map(([category, codes]) => {
+        const made = swatch(profile.categories[category]);
+        if (codes > 1) made.append(` ×${codes}`);
+        return made;
+      });
+      const called = number === undefined ? element("span", { title: "no sample's stack has it" }, name)
+        : element("button", { class: "target", onclick: () => store.set({ selected: number, code: null, part: "code" }) }, name);
+      const cells = [grouped(of.codes), grouped(of.again), element("span", { class: "tiers" }, ...tiers), byteCount(of.bytes),
+        writtenAt(of.first * unit), writtenAt(of.last * unit), called];
+      if (severalProcesses) cells.splice(6, 0, String(this.#compilations.pid[of.number]));
+      return cells;
+    });
+    const heads = ["codes", "again", "tiers", "bytes", "first", "last", "function"];
+    if (severalProcesses) heads.splice(6, 0, "process");
+    this.#nodes.functions.replaceChildren(rows.length > 0
+      ? codesTable("Compiled most often", heads, rows) : element("p", {}, ""));
+  }
+}
+
+/** A table of texts and elements. */
+function codesTable(caption, heads, rows) {
+  return element("table", { class: "codes" },
+    element("caption", {}, caption),
+    element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
+    element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell))))));
+}
+
+/** A share as a bar with its number. */
+function shareBar(part, whole) {
+  return element("span", { class: "share", style: `--share:${whole > 0 ? part / whole : 0}` }, percent(part, whole));
 }

@@ -25,6 +25,8 @@ export const BEGINNING = Object.freeze({
   /** Only stacks through this function. */
   focus: null,
   selected: null,
+  /** Of the selected function's listings, or of all, the one that is shown. */
+  code: null,
   /** Functions from the root on. */
   zoom: [],
   /** The stretch of time that a flame graph in order of time is zoomed to: from, to. */
@@ -133,7 +135,7 @@ const ELEMENTS = {
   hiddenFunctions: isNumber,
   zoom: isNumber,
 };
-const NUMBER_OR_NOTHING = new Set(["focus", "selected", "sandwich"]);
+const NUMBER_OR_NOTHING = new Set(["focus", "selected", "code", "sandwich"]);
 
 function isOfSameSort(value, key) {
   if (NUMBER_OR_NOTHING.has(key)) return value === null || isNumber(value);

@@ -1,0 +1,167 @@
+//! Section `code`: the hottest code, instruction by instruction, and where each sample stands in it.
+//!
+//! Instructions are numbered through all listings. What repeats is told once: how instructions are spelled with their
+//! length (`texts`, `texts.len`; an instruction is a number into these), where branches lead to (`out.*`), source lines.
+//! What few instructions have is told as how far each is from the one before (`*.gap`).
+
+mod spelled;
+
+use super::recorded::Recorded;
+use crate::commands::annotate::{Annotation, Code, EventSpots, EventTotal, Listing, Spot, Version};
+use crate::formats::viewer::{Section, category_number};
+use crate::model::category::Category;
+use crate::model::printable::readable;
+use crate::model::stacks::{Profile, Series};
+use serde_json::{Value, json};
+use spelled::Spelled;
+
+/// The listings of all recordings; `None` if there is none, or none was asked for.
+pub(super) fn section(recorded: &[Recorded], profile: &Profile, limit: usize) -> Option<Section> {
+    let all: Vec<&Recorded> = recorded.iter().filter(|recorded| recorded.code.is_some()).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let listings = Listings::new(&all);
+    let section = listings.columns(Section::new("code").json(listings.json(&all, profile, limit)));
+    Some(listings.spots(&all, profile, section))
+}
+
+/// A listing and the recording it is of.
+struct OfRecording<'a> {
+    listing: &'a Listing,
+    recorded: &'a Recorded,
+}
+
+struct Listings<'a> {
+    list: Vec<OfRecording<'a>>,
+    /// The number of the first instruction of each.
+    first: Vec<u64>,
+    /// The earliest of the times at which their code was written.
+    base: u64,
+}
+
+impl OfRecording<'_> {
+    fn hottest(&self) -> &Version {
+        &self.listing.versions[0]
+    }
+
+    fn name(&self) -> String {
+        let Listing { name, module, .. } = self.listing;
+        let is_jit = matches!(self.hottest().category, Category::Jit(_));
+        self.recorded.names.function(name, module.as_deref(), is_jit)
+    }
+
+    fn module(&self) -> String {
+        self.listing.module.as_deref().map(|module| readable(module).into_owned()).unwrap_or_default()
+    }
+
+    fn len(&self) -> usize {
+        match &self.listing.code {
+            Code::Listed { lines, .. } => lines.len(),
+            Code::Missing(_) => 0,
+        }
+    }
+}
+
+fn annotations<'a>(all: &[&'a Recorded]) -> impl Iterator<Item = &'a Annotation> {
+    all.iter().filter_map(|recorded| recorded.code.as_ref()).map(|code| &code.annotation)
+}
+
+impl<'a> Listings<'a> {
+    fn new(all: &[&'a Recorded]) -> Self {
+        let mut list: Vec<OfRecording<'a>> = Vec::new();
+        for &recorded in all {
+            let listings = recorded.code.iter().flat_map(|code| &code.annotation.listings);
+            list.extend(listings.map(|listing| OfRecording { listing, recorded }));
+        }
+        let first = list.iter().scan(0, |next, of| {
+            let first = *next;
+            *next += of.len() as u64;
+            Some(first)
+        });
+        let first = first.collect();
+        let base = list.iter().filter_map(|of| of.hottest().loaded).map(|time| time.0).min().unwrap_or(0);
+        Self { list, first, base }
+    }
+
+    fn json(&self, all: &[&Recorded], profile: &Profile, limit: usize) -> Value {
+        let totals = || annotations(all).flat_map(|annotation| &annotation.events);
+        let event = |series: &Series| {
+            let total: Option<&EventTotal> = totals().find(|total| total.name == series.name);
+            json!({
+                "precision": total.map(|total| total.precision.name()),
+                "said": total.map(|total| total.precision.said()),
+            })
+        };
+        json!({
+            "limit": limit,
+            "codes": annotations(all).map(|annotation| annotation.all.1).sum::<usize>(),
+            "functions": annotations(all).map(|annotation| annotation.all.0).sum::<usize>(),
+            "base": self.base.to_string(),
+            "events": profile.series.iter().map(event).collect::<Vec<_>>(),
+        })
+    }
+
+    fn columns(&self, section: Section) -> Section {
+        let each = || self.list.iter();
+        let version = || each().map(OfRecording::hottest);
+        let code = |listed: fn(u64, &[u8]) -> String| {
+            each().map(move |of| match &of.listing.code {
+                Code::Listed { addr, bytes, .. } => listed(*addr, bytes),
+                Code::Missing(_) => String::new(),
+            })
+        };
+        let size = |of: &OfRecording<'_>| match &of.listing.code {
+            Code::Listed { bytes, .. } => bytes.len() as u64,
+            Code::Missing(_) => 0,
+        };
+        let missing = |of: &OfRecording<'_>| match &of.listing.code {
+            Code::Missing(why) => why.clone(),
+            Code::Listed { .. } => String::new(),
+        };
+        let loaded = |version: &Version| version.loaded.map_or(0, |time| time.0 - self.base + 1);
+        let section = section
+            .texts("listing.name", each().map(OfRecording::name))
+            .texts("listing.module", each().map(OfRecording::module))
+            .numbers("listing.category", version().map(|version| category_number(version.category)))
+            .numbers("listing.version", version().map(|version| version.number as u64))
+            .numbers("listing.versions", each().map(|of| of.listing.all_versions as u64))
+            .numbers("listing.pid", version().map(|version| u64::try_from(version.pid.0).unwrap_or(0)))
+            .numbers("listing.loaded", version().map(loaded))
+            .texts("listing.address", code(|addr, _| format!("{addr:x}")))
+            .numbers("listing.size", each().map(size))
+            .numbers("listing.instructions", each().map(|of| of.len() as u64))
+            .texts("listing.missing", each().map(missing));
+        let mut spelled = Spelled::default();
+        self.list.iter().for_each(|of| spelled.add(of.listing, &of.recorded.names));
+        spelled.columns(section)
+    }
+
+    /// For each row of each event, in the order in which the profile's section has them, its instruction + 1.
+    fn spots(&self, all: &[&Recorded], profile: &Profile, mut section: Section) -> Section {
+        for (event, series) in profile.series.iter().enumerate() {
+            let spots = self.of_event(all, &series.name);
+            // What is read with others that have no addresses stands beside them without spots.
+            let known = |row: &usize| if spots.len() == series.rows.len() { spots[*row] } else { 0 };
+            let mut order: Vec<usize> = (0..series.rows.len()).collect();
+            order.sort_by_key(|&row| series.rows[row].time);
+            section = section.deltas(format!("spot.{event}"), order.iter().map(known));
+        }
+        section
+    }
+
+    /// The spots of an event's samples in the order of the inputs.
+    fn of_event(&self, all: &[&Recorded], event: &str) -> Vec<u64> {
+        let (mut spots, mut first) = (Vec::new(), 0);
+        for code in all.iter().filter_map(|recorded| recorded.code.as_ref()) {
+            let own = code.spots.iter().filter(|spots| spots.event == event);
+            let spot = |spot: &Option<Spot>| {
+                let Some(Spot { listing, line }) = *spot else { return 0 };
+                self.first[first + listing as usize] + u64::from(line) + 1
+            };
+            spots.extend(own.flat_map(|EventSpots { rows, .. }| rows.iter().map(spot)));
+            first += code.annotation.listings.len();
+        }
+        spots
+    }
+}

@@ -1,0 +1,238 @@
+//! Instructions, what they lead to and the source they are of, each text told once.
+
+use super::super::names::PageNames;
+use crate::commands::annotate::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
+use crate::formats::viewer::Section;
+use crate::model::printable::readable;
+use crate::resolve::disasm::TargetKind;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// A longer line of source is cut: programs that were made small for the network have all in one.
+const LONGEST_LINE: usize = 240;
+
+/// So many lines between two that instructions are of are told, too.
+const BETWEEN: u32 = 6;
+
+/// The instructions of all listings, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Spelled {
+    instructions: Vec<u32>,
+    texts: Numbered<Spelling>,
+    targets: Vec<Target>,
+    outs: Numbered<Out>,
+    sources: Vec<Source>,
+    files: Numbered<Vec<u8>>,
+    lines: BTreeMap<LinePlace, String>,
+}
+
+/// How an instruction is spelled, without the address that a branch leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Spelling {
+    text: String,
+    len: u64,
+}
+
+/// Where an instruction leads to.
+#[derive(Debug)]
+struct Target {
+    at: u64,
+    kind: TargetKind,
+    to: TargetTo,
+}
+
+#[derive(Debug)]
+enum TargetTo {
+    /// So many instructions on.
+    Inside(i64),
+    Out(u32),
+}
+
+/// A place out of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Out {
+    function: String,
+    offset: u64,
+    addr: u64,
+}
+
+/// From an instruction on: the source line; file 0: not known.
+#[derive(Debug)]
+struct Source {
+    at: u64,
+    file: u32,
+    line: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LinePlace {
+    file: u32,
+    line: u32,
+}
+
+/// Values, each once, in the order in which they came.
+#[derive(Debug)]
+struct Numbered<T> {
+    list: Vec<T>,
+    numbers: FxHashMap<T, u32>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), numbers: FxHashMap::default() }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
+    fn number(&mut self, value: T) -> u32 {
+        let next = self.list.len() as u32;
+        let number = *self.numbers.entry(value.clone()).or_insert(next);
+        if number == next {
+            self.list.push(value);
+        }
+        number
+    }
+}
+
+impl Spelled {
+    /// Adds the instructions of a listing behind all others.
+    pub(super) fn add(&mut self, listing: &Listing, names: &PageNames) {
+        let Code::Listed { lines, files, .. } = &listing.code else { return };
+        let mut before = Source { at: 0, file: 0, line: 0 };
+        // Each listing begins anew.
+        let mut is_first = true;
+        for (number, line) in lines.iter().enumerate() {
+            let at = self.instructions.len() as u64;
+            let text = self.texts.number(Spelling { text: spelling(line), len: line.len });
+            self.instructions.push(text);
+            self.add_target(at, number, line, lines, names);
+            let (file, line) = line
+                .source
+                .map_or((0, 0), |source| (self.files.number(files[source.file].name.clone()) + 1, source.line));
+            if is_first || (file, line) != (before.file, before.line) {
+                before = Source { at, file, line };
+                self.sources.push(Source { ..before });
+            }
+            is_first = false;
+        }
+        self.add_lines(lines, files);
+    }
+
+    fn add_target(&mut self, at: u64, number: usize, line: &Line, lines: &[Line], names: &PageNames) {
+        let Some(LineTarget { addr, kind, place }) = &line.target else { return };
+        let to = match place {
+            TargetPlace::Inside(offset) => match lines.binary_search_by_key(offset, |line| line.offset) {
+                Ok(to) => TargetTo::Inside(to as i64 - number as i64),
+                // Into the middle of an instruction.
+                Err(_) => self.out(String::new(), 0, *addr),
+            },
+            TargetPlace::Function(name, offset) => self.out(names.target(name), *offset, *addr),
+            // Its text has the number.
+            TargetPlace::Unknown if *kind == TargetKind::Immediate => return,
+            TargetPlace::Unknown => self.out(String::new(), 0, *addr),
+        };
+        self.targets.push(Target { at, kind: *kind, to });
+    }
+
+    fn out(&mut self, function: String, offset: u64, addr: u64) -> TargetTo {
+        TargetTo::Out(self.outs.number(Out { function, offset, addr }))
+    }
+
+    /// Adds the texts of the source lines that instructions are of, and of the few between two of them.
+    fn add_lines(&mut self, lines: &[Line], files: &[SourceFile]) {
+        for (number, file) in files.iter().enumerate().filter(|(_, file)| file.lines.is_some()) {
+            let own = lines.iter().filter_map(|line| line.source).filter(|source| source.file == number);
+            let mut wanted: Vec<u32> = own.map(|source| source.line).collect();
+            wanted.sort_unstable();
+            wanted.dedup();
+            let between = wanted.windows(2).filter(|pair| pair[1] - pair[0] <= BETWEEN + 1);
+            let between: Vec<u32> = between.flat_map(|pair| pair[0] + 1..pair[1]).collect();
+            let known = self.files.number(file.name.clone());
+            for line in wanted.into_iter().chain(between) {
+                if let Some(text) = file.text(line) {
+                    self.lines.entry(LinePlace { file: known + 1, line }).or_insert_with(|| shortened(text));
+                }
+            }
+        }
+    }
+
+    /// Everything as columns.
+    pub(super) fn columns(&self, section: Section) -> Section {
+        // Those that are used most have the smallest numbers.
+        let mut uses = vec![0u64; self.texts.list.len()];
+        self.instructions.iter().for_each(|&text| uses[text as usize] += 1);
+        let mut order: Vec<usize> = (0..uses.len()).collect();
+        order.sort_by_key(|&text| Reverse(uses[text]));
+        let mut place = vec![0; order.len()];
+        order.iter().zip(0..).for_each(|(&text, new)| place[text] = new);
+        let texts = || order.iter().map(|&text| &self.texts.list[text]);
+        let section = section
+            .numbers("text", self.instructions.iter().map(|&text| place[text as usize]))
+            .texts("texts", texts().map(|spelling| &spelling.text))
+            .numbers("texts.len", texts().map(|spelling| spelling.len));
+        self.source_columns(self.target_columns(section))
+    }
+
+    fn target_columns(&self, section: Section) -> Section {
+        let outs = || self.outs.list.iter();
+        section
+            .numbers("target.gap", gaps(self.targets.iter().map(|target| target.at)))
+            .numbers("target.kind", self.targets.iter().map(|target| kind_number(target.kind)))
+            .numbers("target.to", self.targets.iter().map(|target| target.to.number()))
+            .texts("out.function", outs().map(|out| &out.function))
+            .numbers("out.offset", outs().map(|out| out.offset))
+            .texts("out.address", outs().map(|out| format!("{:x}", out.addr)))
+    }
+
+    fn source_columns(&self, section: Section) -> Section {
+        section
+            .numbers("source.gap", gaps(self.sources.iter().map(|source| source.at)))
+            .numbers("source.file", self.sources.iter().map(|source| source.file.into()))
+            .deltas("source.line", self.sources.iter().map(|source| source.line.into()))
+            .texts("files", self.files.list.iter().map(|file| readable(file)))
+            .numbers("line.file", self.lines.keys().map(|place| place.file.into()))
+            .deltas("line.number", self.lines.keys().map(|place| place.line.into()))
+            .texts("line.text", self.lines.values())
+    }
+}
+
+impl TargetTo {
+    /// Odd: out of the listing; even: zigzag.
+    fn number(&self) -> u64 {
+        match *self {
+            Self::Inside(difference) => (((difference << 1) ^ (difference >> 63)) as u64) << 1,
+            Self::Out(number) => u64::from(number) << 1 | 1,
+        }
+    }
+}
+
+fn kind_number(kind: TargetKind) -> u64 {
+    match kind {
+        TargetKind::Jump => 0,
+        TargetKind::Call => 1,
+        TargetKind::Memory => 2,
+        TargetKind::Immediate => 3,
+    }
+}
+
+/// How far each number is from the one before.
+fn gaps(numbers: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
+    numbers.scan(0, |before, number| Some(number - std::mem::replace(before, number)))
+}
+
+/// An instruction's text; the page writes the address of a branch itself.
+fn spelling(line: &Line) -> String {
+    let branch = line.target.as_ref().filter(|target| matches!(target.kind, TargetKind::Jump | TargetKind::Call));
+    let address = branch.map(|target| format!("{:x}", target.addr));
+    let text = address.and_then(|address| line.text.strip_suffix(&address)).unwrap_or(&line.text);
+    text.trim_end().trim_end_matches(" 0x").trim_end().to_owned()
+}
+
+/// A line of source that somebody wrote, as text that does nothing.
+fn shortened(text: &str) -> String {
+    let text = text.replace('\t', "    ");
+    let cut: String = text.chars().take(LONGEST_LINE).collect();
+    let dots = if cut.len() < text.len() { "…" } else { "" };
+    readable(format!("{cut}{dots}").as_bytes()).into_owned()
+}

@@ -1,0 +1,95 @@
+//! Section `findings`: what doctor says, with the frames that each finding speaks of.
+
+use crate::commands::doctor::{self, Finding, NamedFile, Problem};
+use crate::formats::viewer::Section;
+use crate::model::Pid;
+use crate::model::printable::readable;
+use crate::pipeline::recording::Examined;
+use crate::resolve::symbols::files::SearchOptions;
+use serde_json::{Value, json};
+
+/// What is wrong with one recording.
+#[derive(Debug)]
+pub(super) struct Findings(Value);
+
+/// Examines a recording. What is told is what `jitgraft doctor --format json` tells; each finding has `show`, too: which
+/// frames of the profile it speaks of.
+pub(super) fn of(examined: &Examined<'_>, search: &SearchOptions) -> Findings {
+    let diagnosis = doctor::diagnose(examined, search);
+    let mut value = doctor::told(&diagnosis);
+    for (key, findings) in [("findings", diagnosis.findings()), ("minor", diagnosis.minor())] {
+        let Some(told) = value.get_mut(key).and_then(Value::as_array_mut) else { continue };
+        for (told, finding) in told.iter_mut().zip(findings) {
+            told["show"] = frames(finding);
+        }
+    }
+    Findings(value)
+}
+
+/// Of all recordings; `None` without one.
+pub(super) fn section<'a>(findings: impl Iterator<Item = &'a Findings>) -> Option<Section> {
+    let all: Vec<&Value> = findings.map(|findings| &findings.0).collect();
+    (!all.is_empty()).then(|| Section::new("findings").json(json!(all)))
+}
+
+/// Which frames a finding speaks of; null: of none.
+///
+/// `unnamed`: those without a name in these modules (an empty one: in none), or of the kernel (`kernel`). `outermost`:
+/// those that stacks end with, in these files, or in JIT code, unless threads begin there. `interpreters`: those of
+/// interpreters.
+fn frames(finding: &Finding) -> Value {
+    let pid = |process: &doctor::Who| process.pid.0;
+    match &finding.problem {
+        Problem::Silent { process, .. }
+        | Problem::Missing { process, .. }
+        | Problem::OtherProcess { process, .. }
+        | Problem::Refused { process, .. }
+        | Problem::Empty { process, .. }
+        | Problem::OtherRun { process, .. }
+        | Problem::EndsEarly { process, .. }
+        | Problem::Torn { process, .. }
+        | Problem::Incomplete { process, .. } => {
+            json!({ "what": "unnamed", "modules": [memory_of(process.pid)], "pid": pid(process) })
+        }
+        Problem::Clock { process, .. } => json!({ "what": "jit", "pid": pid(process) }),
+        Problem::ImagesGone { process, .. } => json!({ "what": "images", "pid": pid(process) }),
+        Problem::FilesGone { files, .. }
+        | Problem::OtherVersion { files }
+        | Problem::Stripped { files }
+        | Problem::StrippedPackages { files }
+        | Problem::Symbolless { files } => json!({ "what": "unnamed", "modules": modules(files) }),
+        Problem::Nowhere { .. } => json!({ "what": "unnamed", "modules": [""] }),
+        Problem::Kernel { .. } => json!({ "what": "kernel" }),
+        Problem::Interpreted { process, .. } => {
+            let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
+            let names = interpreter.map_or(&[][..], |interpreter| interpreter.functions);
+            json!({ "what": "interpreters", "names": names, "pid": pid(process) })
+        }
+        Problem::JvmFramePointers { process } => {
+            json!({ "what": "outermost", "jit": true, "files": [], "beginnings": beginnings(), "pid": pid(process) })
+        }
+        Problem::FramePointers { files, in_jit, .. } | Problem::NotUnwound { files, in_jit, .. } => {
+            let files: Vec<String> = files.iter().map(|file| shown(file)).collect();
+            json!({ "what": "outermost", "jit": in_jit, "files": files, "beginnings": beginnings() })
+        }
+        _ => Value::Null,
+    }
+}
+
+/// What ends a stack that is whole.
+fn beginnings() -> Vec<String> {
+    doctor::BEGINNINGS.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+}
+
+/// What memory for JIT code is called that no file backs.
+fn memory_of(pid: Pid) -> String {
+    format!("/tmp/perf-{pid}.map")
+}
+
+fn modules(files: &[NamedFile]) -> Vec<String> {
+    files.iter().map(|file| shown(&file.path)).collect()
+}
+
+fn shown(path: &str) -> String {
+    readable(path.as_bytes()).into_owned()
+}

@@ -1,0 +1,266 @@
+//! Section `jit`: what the runtimes of a recording compiled, and when.
+//!
+//! A row is a piece of code that was written: when, of which tier, how many bytes, which function. Of a very large
+//! dump only the functions that were compiled most often have rows of their own; the others are summed by stretch of
+//! time and tier (`codes` says how many a row stands for, `again` how many of these were compilations of functions that
+//! had compiled code).
+
+use super::names::PageNames;
+use crate::formats::viewer::{Section, category_number};
+use crate::model::category::Category;
+use crate::model::jit_names::ReadableNames;
+use crate::model::printable::readable;
+use crate::model::programs::Programs;
+use crate::model::runtimes::{ProcessRuntimes, RUNTIMES, tier};
+use crate::model::stacks::Profile;
+use crate::model::tier::Tier;
+use crate::model::{Nanos, Pid};
+use crate::pipeline::Job;
+use crate::pipeline::recording::Examined;
+use crate::resolve::code_map::ListedCode;
+use crate::sources::{Kind, SourceState};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Of more pieces of code, most are summed.
+const ROWS: usize = 30_000;
+
+/// Then so many functions, those that were compiled most often, have rows of their own.
+const FUNCTIONS: usize = 2_000;
+
+/// And the others are summed in so many stretches of time.
+const STRETCHES: u64 = 2_000;
+
+/// Times are told in microseconds.
+const UNIT: u64 = 1_000;
+
+/// All that was compiled.
+#[derive(Debug, Default)]
+pub(super) struct Compiled {
+    codes: Vec<WrittenCode>,
+    moves: Vec<Nanos>,
+    functions: Vec<CompiledFunction>,
+    /// Of code whose time is not known: how much, by category.
+    untimed: BTreeMap<Category, Written>,
+    sources: Vec<Value>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct WrittenCode {
+    time: Nanos,
+    category: Category,
+    bytes: u64,
+    function: u32,
+}
+
+/// A function of a process.
+#[derive(Debug)]
+struct CompiledFunction {
+    name: String,
+    pid: Pid,
+}
+
+/// How much was written.
+#[derive(Debug, Default, Clone, Copy)]
+struct Written {
+    codes: u64,
+    bytes: u64,
+    again: u64,
+}
+
+/// A row of the section.
+#[derive(Debug, Clone, Copy)]
+struct CodeRow {
+    time: u64,
+    category: Category,
+    written: Written,
+    /// + 1; 0: several.
+    function: u32,
+}
+
+impl Compiled {
+    /// Of a recording; names are spelled as on the page.
+    pub(super) fn new(examined: &Examined<'_>, names: &PageNames, job: &Job) -> Self {
+        let mut compiled = Self { sources: sources(examined), ..Self::default() };
+        let survey = examined.resolution.survey;
+        let mut runtimes = ProcessRuntimes::new(Programs::new(&survey.processes));
+        let mut numbers: FxHashMap<(Pid, Vec<u8>), u32> = FxHashMap::default();
+        examined.resolution.found.each_code(&survey.processes, &job.pool, |listed: &ListedCode<'_>| {
+            let ListedCode { time, pid, code, is_move } = *listed;
+            if is_move {
+                compiled.moves.extend(time);
+                return;
+            }
+            let category = Category::Jit(tier(code.name, runtimes.of(pid)));
+            let Some(time) = time else {
+                compiled.untimed.entry(category).or_default().add(code.size, false);
+                return;
+            };
+            let next = compiled.functions.len() as u32;
+            let key = (pid, ReadableNames::of_function(code.name).into_owned());
+            let function = *numbers.entry(key).or_insert(next);
+            if function == next {
+                compiled.functions.push(CompiledFunction { name: names.jit(code.name, None), pid });
+            }
+            compiled.codes.push(WrittenCode { time, category, bytes: code.size, function });
+        });
+        compiled.codes.sort_by_key(|code| code.time);
+        compiled.moves.sort_unstable();
+        compiled
+    }
+}
+
+impl Written {
+    fn add(&mut self, bytes: u64, again: bool) {
+        self.codes += 1;
+        self.bytes += bytes;
+        self.again += u64::from(again);
+    }
+}
+
+/// What tells of compilations, and whether it knows when they were.
+fn sources(examined: &Examined<'_>) -> Vec<Value> {
+    let source = |account: &crate::sources::Account| {
+        let SourceState::Loaded { codes, clock, .. } = &account.state else { return None };
+        let kind = match account.kind {
+            Kind::JitDump => "jitdump",
+            Kind::PerfMap => "perf map",
+            Kind::PlacedElf => "ELF object",
+        };
+        Some(json!({
+            "path": readable(account.path.as_os_str().as_encoded_bytes()),
+            "kind": kind,
+            "pid": account.pid.0,
+            "codes": codes,
+            "clock": clock.map(|clock| clock.to_string()),
+        }))
+    };
+    examined.accounts().iter().filter_map(source).collect()
+}
+
+/// What all recordings compiled; `None` if nothing is known of any code.
+pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Profile) -> Option<Section> {
+    let all: Vec<&Compiled> = all.collect();
+    let (mut codes, mut functions): (Vec<WrittenCode>, Vec<&CompiledFunction>) = (Vec::new(), Vec::new());
+    for compiled in &all {
+        let first = functions.len() as u32;
+        codes.extend(compiled.codes.iter().map(|code| WrittenCode { function: code.function + first, ..*code }));
+        functions.extend(&compiled.functions);
+    }
+    let untimed: Vec<(&Category, &Written)> = all.iter().flat_map(|compiled| &compiled.untimed).collect();
+    if codes.is_empty() && untimed.is_empty() {
+        return None;
+    }
+    codes.sort_by_key(|code| code.time);
+    let mut moves: Vec<Nanos> = all.iter().flat_map(|compiled| compiled.moves.iter().copied()).collect();
+    moves.sort_unstable();
+    let base = codes.iter().map(|code| code.time).chain(moves.first().copied()).min().unwrap_or_default();
+    let timed = Timed { codes, functions, base };
+    let untimed = untimed.into_iter().map(|(category, written)| {
+        json!({ "category": category_number(*category), "codes": written.codes, "bytes": written.bytes })
+    });
+    let json = json!({
+        "base": base.0.to_string(),
+        "unit": UNIT,
+        "codes": timed.codes.len(),
+        "whole": timed.is_whole(),
+        "functions": timed.functions.len(),
+        "untimed": untimed.collect::<Vec<_>>(),
+        "sources": all.iter().flat_map(|compiled| compiled.sources.clone()).collect::<Vec<_>>(),
+        "interpreters": interpreters(profile),
+    });
+    let since = |time: &Nanos| (time.0 - base.0) / UNIT;
+    Some(timed.columns(Section::new("jit").json(json)).deltas("move.time", moves.iter().map(since)))
+}
+
+/// The functions of the profile that interpret others, and are none of the program themselves.
+fn interpreters(profile: &Profile) -> Vec<String> {
+    let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
+    // V8's, by the runtime's own spelling and by ours.
+    let is_handler = |name: &[u8]| name.starts_with(b"BytecodeHandler:") || name.ends_with(b" bytecode handler");
+    let interprets = |name: &&[u8]| is_handler(name) || RUNTIMES.iter().any(|runtime| runtime.interprets_in(name));
+    let mut found: Vec<String> = names.into_iter().filter(interprets).map(|name| readable(name).into_owned()).collect();
+    found.sort_unstable();
+    found
+}
+
+/// Code whose times are known, in their order.
+struct Timed<'a> {
+    codes: Vec<WrittenCode>,
+    functions: Vec<&'a CompiledFunction>,
+    base: Nanos,
+}
+
+impl Timed<'_> {
+    fn is_whole(&self) -> bool {
+        self.codes.len() <= ROWS
+    }
+
+    fn since(&self, time: Nanos) -> u64 {
+        (time.0 - self.base.0) / UNIT
+    }
+
+    fn columns(&self, section: Section) -> Section {
+        let told = self.told();
+        let mut numbers = vec![0u32; self.functions.len()];
+        told.iter().zip(1..).for_each(|(&function, number)| numbers[function as usize] = number);
+        let rows = self.rows(&numbers);
+        let functions = || told.iter().map(|&function| self.functions[function as usize]);
+        let section = section
+            .deltas("time", rows.iter().map(|row| row.time))
+            .numbers("category", rows.iter().map(|row| category_number(row.category)))
+            .numbers("bytes", rows.iter().map(|row| row.written.bytes))
+            .numbers("function", rows.iter().map(|row| row.function.into()))
+            .texts("function.name", functions().map(|function| &function.name))
+            .numbers("function.pid", functions().map(|function| u64::try_from(function.pid.0).unwrap_or(0)));
+        if self.is_whole() {
+            return section;
+        }
+        section
+            .numbers("codes", rows.iter().map(|row| row.written.codes))
+            .numbers("again", rows.iter().map(|row| row.written.again))
+    }
+
+    /// The functions that have rows of their own, in the order of their first.
+    fn told(&self) -> Vec<u32> {
+        let mut times = vec![0u32; self.functions.len()];
+        self.codes.iter().for_each(|code| times[code.function as usize] += 1);
+        let mut told: Vec<u32> = (0..times.len() as u32).collect();
+        if !self.is_whole() {
+            told.sort_by_key(|&function| Reverse(times[function as usize]));
+            told.truncate(FUNCTIONS);
+            told.sort_unstable();
+        }
+        told
+    }
+
+    /// In the order of time. `numbers` are those of the functions that are told, + 1.
+    fn rows(&self, numbers: &[u32]) -> Vec<CodeRow> {
+        let span = self.codes.last().map_or(0, |last| self.since(last.time));
+        let stretch = span / STRETCHES + 1;
+        let (mut rows, mut sums) = (Vec::new(), BTreeMap::<(u64, Category), Written>::new());
+        let mut compiled = vec![false; self.functions.len()];
+        for code in &self.codes {
+            let is_compiled = code.category != Category::Jit(Some(Tier::Interpreted));
+            let again = is_compiled && std::mem::replace(&mut compiled[code.function as usize], true);
+            let (time, category, function) = (self.since(code.time), code.category, numbers[code.function as usize]);
+            if function > 0 {
+                let mut written = Written::default();
+                written.add(code.bytes, again);
+                rows.push(CodeRow { time, category, written, function });
+            } else {
+                sums.entry((time / stretch * stretch, category)).or_default().add(code.bytes, again);
+            }
+        }
+        rows.extend(sums.into_iter().map(|((time, category), written)| CodeRow {
+            time,
+            category,
+            written,
+            function: 0,
+        }));
+        rows.sort_by_key(|row| row.time);
+        rows
+    }
+}

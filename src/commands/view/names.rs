@@ -1,0 +1,58 @@
+//! What the page calls functions: the same in its stacks, its listings and its list of compilations.
+
+use crate::model::chains::PlaceId;
+use crate::model::jit_names::{JitNames, ReadableNames};
+use crate::model::label;
+use crate::model::printable::readable;
+use crate::model::stacks::{FrameKind, UNKNOWN};
+use crate::pipeline::recording::Examined;
+use crate::resolve::code_map::CodeId;
+use rustc_hash::FxHashSet;
+
+/// Spells names of one recording as its profile does.
+#[derive(Debug)]
+pub(super) struct PageNames {
+    /// `None`: as the runtime wrote them.
+    readable: Option<ReadableNames>,
+    /// All names of JIT code, as the runtime wrote them.
+    jit: FxHashSet<Vec<u8>>,
+}
+
+impl PageNames {
+    /// Of a recording whose names of JIT code are written like that.
+    pub(super) fn new(examined: &Examined<'_>, jit_names: JitNames) -> Self {
+        let mut sampled: FxHashSet<Vec<u8>> = FxHashSet::default();
+        for place in 0..examined.samples.chains.places().len() as u32 {
+            examined.named.each(PlaceId(place), |frame| {
+                if frame.kind == FrameKind::Jit && !frame.inlined {
+                    let name = frame.name.unwrap_or(UNKNOWN);
+                    if !sampled.contains(name) {
+                        sampled.insert(name.to_vec());
+                    }
+                }
+            });
+        }
+        let readable = (jit_names != JitNames::Raw)
+            .then(|| ReadableNames::new(sampled.iter().map(Vec::as_slice), jit_names == JitNames::Merged));
+        let map = &examined.resolution.sources.map;
+        let codes = (0..map.code_count() as u32).map(|code| map.code(CodeId(code)).name.to_vec());
+        sampled.extend(codes);
+        Self { readable, jit: sampled }
+    }
+
+    /// A piece of JIT code.
+    pub(super) fn jit(&self, name: &[u8], module: Option<&[u8]>) -> String {
+        let name = self.readable.as_ref().map_or(name.into(), |readable| readable.of(name));
+        readable(label::called(&name, module).as_bytes()).into_owned()
+    }
+
+    /// A function of any sort.
+    pub(super) fn function(&self, name: &[u8], module: Option<&[u8]>, is_jit: bool) -> String {
+        if is_jit { self.jit(name, module) } else { readable(label::called(name, module).as_bytes()).into_owned() }
+    }
+
+    /// What a branch leads to, of which only the name is known.
+    pub(super) fn target(&self, name: &[u8]) -> String {
+        self.function(name, None, self.jit.contains(name))
+    }
+}

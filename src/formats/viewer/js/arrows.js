@@ -1,0 +1,78 @@
+// Jump arrows beside a listing: which lane each takes, and the picture of those in sight.
+
+import { sharpened, styleColour } from "./dom.js";
+
+const LANES = 7;
+const LANE_WIDTH = 8;
+/** Room for the lanes and the heads. */
+export const ARROWS_WIDTH = LANES * LANE_WIDTH + 12;
+
+/** A longer jump is drawn as two stubs, unless the cursor is on it: most of its line would be out of sight. */
+const LONGEST = 300;
+
+/**
+ * The jumps among the rows, the short ones next to the code.
+ * @returns {{from: number, to: number, lane: number}[]} rows; lane -1: no room, or too long
+ */
+export function jumpArrows(rows, rowOf, instructions) {
+  const arrows = [];
+  rows.forEach((at, row) => {
+    if (at < 0 || instructions.inside[at] < 0 || instructions.targetKind[at] !== 1) return;
+    const to = rowOf.get(instructions.inside[at]);
+    arrows.push({ from: row, to: to ?? -1, lane: -1 });
+  });
+  const lengthOf = ({ from, to }) => Math.abs(to - from);
+  const taken = Array.from({ length: LANES }, () => new Uint8Array(rows.length));
+  const inPlace = arrows.filter((arrow) => arrow.to >= 0 && lengthOf(arrow) <= LONGEST);
+  for (const arrow of inPlace.sort((a, b) => lengthOf(a) - lengthOf(b) || a.from - b.from)) {
+    const [low, high] = [Math.min(arrow.from, arrow.to), Math.max(arrow.from, arrow.to)];
+    arrow.lane = taken.findIndex((lane) => lane.subarray(low, high + 1).every((used) => !used));
+    if (arrow.lane >= 0) taken[arrow.lane].fill(1, low, high + 1);
+  }
+  return arrows;
+}
+
+/** Draws the arrows that touch the rows from `first` to `last`; those at the cursor stand out. */
+export function drawArrows(canvas, arrows, { first, last, height, cursor }) {
+  const context = sharpened(canvas, ARROWS_WIDTH, Math.max(1, (last - first) * height));
+  canvas.style.transform = `translateY(${first * height}px)`;
+  const isAtCursor = ({ from, to }) => from === cursor || to === cursor;
+  const inSight = arrows.filter(({ from, to }) => Math.max(from, to) >= first && Math.min(from, to < 0 ? from : to) < last);
+  // What stands out is drawn last.
+  for (const chosen of [false, true]) {
+    context.strokeStyle = context.fillStyle = styleColour(chosen ? "--accent" : "--faint");
+    context.lineWidth = chosen ? 1.6 : 1;
+    for (const arrow of inSight) {
+      if (isAtCursor(arrow) === chosen) drawArrow(context, arrow, (row) => (row - first + 0.5) * height, chosen);
+    }
+  }
+}
+
+function drawArrow(context, { from, to, lane }, y, chosen) {
+  const right = ARROWS_WIDTH - 3;
+  if (to < 0 || (lane < 0 && !chosen)) {
+    drawStub(context, right, y(from), to < 0 ? 0 : Math.sign(to - from));
+    return;
+  }
+  const x = right - 9 - (lane < 0 ? LANES : lane) * LANE_WIDTH;
+  context.beginPath();
+  context.moveTo(right, y(from));
+  context.lineTo(x, y(from));
+  context.lineTo(x, y(to));
+  context.lineTo(right - 4, y(to));
+  context.stroke();
+  context.beginPath();
+  context.moveTo(right, y(to));
+  context.lineTo(right - 5, y(to) - 3);
+  context.lineTo(right - 5, y(to) + 3);
+  context.fill();
+}
+
+/** The begin of a jump whose line is not drawn: up, down, or to what is not shown. */
+function drawStub(context, right, y, direction) {
+  context.beginPath();
+  context.moveTo(right, y);
+  context.lineTo(right - 7, y);
+  context.lineTo(right - 7, y + direction * 5);
+  context.stroke();
+}

@@ -1,0 +1,97 @@
+// Which lines of a listing are shown: all of them, or those with samples and some around them. No drawing here.
+
+/** On either side of an instruction with samples so many are shown, too. */
+export const CONTEXT = 3;
+
+/**
+ * The rows of a listing.
+ * @param {number} from the first instruction
+ * @param {number} to the one behind the last
+ * @param {(at: number) => boolean} wanted which must be shown; null: all
+ * @returns {{rows: Int32Array, rowOf: Map<number, number>}} rows: the number of an instruction, or of a gap -1 - how
+ *   many instructions are left out there; rowOf: by instruction
+ */
+export function listingRows(from, to, wanted, context = CONTEXT) {
+  const rows = [];
+  const rowOf = new Map();
+  let next = from;
+  const show = (at) => {
+    rowOf.set(at, rows.length);
+    rows.push(at);
+    next = at + 1;
+  };
+  for (let at = from; at < to; at++) {
+    if (wanted && !wanted(at)) continue;
+    const start = wanted ? Math.max(next, at - context) : next;
+    if (start > next) rows.push(next - start - 1);
+    for (let shown = start; shown <= at; shown++) show(shown);
+    if (!wanted) continue;
+    // What follows is shown as far as the next one's context does not do it.
+    const end = Math.min(to, at + context + 1);
+    for (let shown = next; shown < end; shown++) {
+      if (wanted(shown)) break;
+      show(shown);
+    }
+  }
+  if (next < to) rows.push(next - to - 1);
+  return { rows: Int32Array.from(rows), rowOf };
+}
+
+/**
+ * The source lines that a listing's instructions are of, by file in the order in which they come first, then by line.
+ * @returns {{file: number, line: number, weight: number[], count: number[]}[]} the sums for each event
+ */
+export function sourceLines(instructions, from, to, costs) {
+  const lines = new Map();
+  const files = new Map();
+  for (let at = from; at < to; at++) {
+    const file = instructions.file[at];
+    if (!file) continue;
+    if (!files.has(file)) files.set(file, files.size);
+    const key = `${file}:${instructions.line[at]}`;
+    let line = lines.get(key);
+    if (!line) {
+      line = { file, line: instructions.line[at], weight: costs.map(() => 0), count: costs.map(() => 0) };
+      lines.set(key, line);
+    }
+    costs.forEach((cost, event) => {
+      line.weight[event] += cost.weight[at];
+      line.count[event] += cost.count[at];
+    });
+  }
+  return [...lines.values()].sort((a, b) => files.get(a.file) - files.get(b.file) || a.line - b.line);
+}
+
+/** Between two source lines that are shown, so many that no instruction is of are shown, too, where their text is here. */
+const BETWEEN = 6;
+
+/**
+ * The rows of the source beside a listing: {file} before a file's lines, {file, line, sums} (sums null: no instruction
+ * is of it), {gap} for lines left out.
+ */
+export function sourceRows(lines, instructions, hotOnly) {
+  const rows = [];
+  const isHot = (line) => line.count.some((count) => count > 0);
+  const shown = hotOnly ? lines.filter((line, at) => [at - 1, at, at + 1].some((near) => lines[near] && isHot(lines[near])
+    && lines[near].file === line.file)) : lines;
+  let before = null;
+  for (const line of shown) {
+    if (before?.file !== line.file) rows.push({ file: line.file });
+    else {
+      const between = line.line - before.line - 1;
+      if (between > 0 && between <= BETWEEN && instructions.hasText(line.file)) {
+        for (let number = before.line + 1; number < line.line; number++) {
+          rows.push({ file: line.file, line: number, sums: lineOf(lines, line.file, number) });
+        }
+      } else if (between > 0) rows.push({ gap: between });
+    }
+    rows.push({ file: line.file, line: line.line, sums: line });
+    before = line;
+  }
+  return rows;
+}
+
+/** A line that is known, though it is not shown for itself. */
+function lineOf(lines, file, number) {
+  return lines.find((line) => line.file === file && line.line === number) ?? null;
+}

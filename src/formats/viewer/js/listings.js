@@ -1,0 +1,312 @@
+// Machine code: the listings of the section `code` (src/commands/view/code.rs says what its columns hold), and what the
+// samples that count cost at each instruction.
+
+import { rowParts } from "./selection.js";
+
+/** What an instruction does with the address that it names. */
+export const TARGET_KINDS = ["jump", "call", "memory", "immediate"];
+
+/** All listings of the page. Instructions are numbered through all of them: those of one follow each other. */
+export class Listings {
+  #pack;
+  #profile;
+  #byFunction = new Map();
+  #byName = new Map();
+
+  constructor(pack, profile) {
+    this.#pack = pack;
+    this.#profile = profile;
+    /** {limit, syntax, codes, functions, base, events: [{precision, said}]} */
+    this.about = pack.json("code");
+    const texts = (column) => pack.texts(`code/${column}`);
+    const numbers = (column) => pack.numbers(`code/${column}`);
+    this.name = texts("listing.name");
+    this.module = texts("listing.module");
+    this.category = numbers("listing.category");
+    this.version = numbers("listing.version");
+    this.versions = numbers("listing.versions");
+    this.pid = numbers("listing.pid");
+    this.size = numbers("listing.size");
+    /** "" where the code is listed, else why it is not. */
+    this.missing = texts("listing.missing");
+    /** By listing the number of its first instruction, and behind them all, of the last one's end. */
+    this.first = prefixSums(numbers("listing.instructions"));
+    this.#loaded = numbers("listing.loaded");
+    this.#address = texts("listing.address");
+    this.#index();
+  }
+
+  #loaded;
+  #address;
+
+  /** How many there are. */
+  get length() {
+    return this.name.length;
+  }
+
+  /** How many instructions there are. */
+  get instructionCount() {
+    return this.first[this.length];
+  }
+
+  #index() {
+    for (let listing = 0; listing < this.length; listing++) {
+      pushTo(this.#byFunction, this.#key(listing), listing);
+      pushTo(this.#byName, this.name[listing], listing);
+    }
+  }
+
+  /** The listings of a function, whatever its tier: all codes of its name and module, the hottest first. */
+  ofFunction(number) {
+    return this.#byFunction.get(functionKey(this.#profile, number)) ?? [];
+  }
+
+  /** The listings of the function that this one is of. */
+  likes(listing) {
+    return this.#byFunction.get(this.#key(listing));
+  }
+
+  #key(listing) {
+    const isJit = this.#profile.categories[this.category[listing]].jit;
+    return codeKey(this.name[listing], this.module[listing], isJit);
+  }
+
+  /** The listing of that name which holds an address; without one that does, the hottest of that name; -1: none. */
+  at(name, address) {
+    const all = this.#byName.get(name) ?? [];
+    const holds = (listing) => {
+      const start = this.address(listing);
+      return start !== null && address >= start && address < start + BigInt(this.size[listing]);
+    };
+    return all.find(holds) ?? all[0] ?? -1;
+  }
+
+  /** The address of its first byte; null where it is not listed. */
+  address(listing) {
+    return this.#address[listing] ? BigInt(`0x${this.#address[listing]}`) : null;
+  }
+
+  /** When its code was written, in nanoseconds since the first sample; null where that is not known. */
+  loadedAt(listing) {
+    if (!this.#loaded[listing] || !this.#profile.time) return null;
+    return this.#loaded[listing] - 1 - Number(this.#profile.time.start - BigInt(this.about.base));
+  }
+
+  /** The number of the function that a listing is shown under; -1: no sample's stack has it. */
+  functionOf(listing) {
+    this.#functions ??= functionNumbers(this.#profile);
+    const key = this.#key(listing);
+    return this.#functions.get(`${key}\n${this.category[listing]}`) ?? this.#functions.get(key) ?? -1;
+  }
+
+  #functions = null;
+
+  /** The instructions: decoded when they are asked for first. @returns {Instructions} */
+  instructions() {
+    this.#instructions ??= new Instructions(this.#pack, this.first);
+    return this.#instructions;
+  }
+
+  #instructions = null;
+
+  /** For each row of an event the number of the instruction that its sample stands at, + 1; 0: it is not listed. */
+  spots(event) {
+    if (!this.#spots.has(event)) this.#spots.set(event, this.#pack.numbers(`code/spot.${event}`));
+    return this.#spots.get(event);
+  }
+
+  #spots = new Map();
+}
+
+/** What the instructions of all listings say. */
+export class Instructions {
+  #text;
+  #texts;
+  #lens;
+  #first;
+  #outFunction;
+  #outOffset;
+  #outAddress;
+  #files;
+
+  constructor(pack, first) {
+    const numbers = (column) => pack.numbers(`code/${column}`);
+    this.#first = first;
+    this.#text = numbers("text");
+    this.#texts = pack.texts("code/texts");
+    this.#lens = numbers("texts.len");
+    /** Bytes from the start of the listing. */
+    this.offset = new Uint32Array(this.#text.length);
+    for (let listing = 0; listing + 1 < first.length; listing++) {
+      for (let at = first[listing], offset = 0; at < first[listing + 1]; at++) {
+        this.offset[at] = offset;
+        offset += this.#lens[this.#text[at]];
+      }
+    }
+    this.#targets(numbers);
+    this.#outFunction = pack.texts("code/out.function");
+    this.#outOffset = numbers("out.offset");
+    this.#outAddress = pack.texts("code/out.address");
+    this.#sources(numbers, pack);
+  }
+
+  #targets(numbers) {
+    const [gaps, kinds, tos] = ["target.gap", "target.kind", "target.to"].map(numbers);
+    /** By instruction: 0 without a target, else 1 + its kind (index of TARGET_KINDS). */
+    this.targetKind = new Uint8Array(this.#text.length);
+    /** By instruction the one that it leads to in its listing; -1: it leads out, or nowhere. */
+    this.inside = new Int32Array(this.#text.length).fill(-1);
+    this.#out = new Int32Array(this.#text.length).fill(-1);
+    for (let target = 0, at = 0; target < gaps.length; target++) {
+      at += gaps[target];
+      this.targetKind[at] = kinds[target] + 1;
+      const half = Math.floor(tos[target] / 2);
+      // Odd: one of the outs; even: a difference of instructions, which may be negative (zigzag).
+      if (tos[target] % 2) this.#out[at] = half;
+      else this.inside[at] = at + (half % 2 ? -(half + 1) / 2 : half / 2);
+    }
+  }
+
+  #out;
+
+  #sources(numbers, pack) {
+    const [gaps, files, lines] = ["source.gap", "source.file", "source.line"].map(numbers);
+    this.#files = pack.texts("code/files");
+    /** By instruction: 0 where its source is not known, else 1 + the number of its file. */
+    this.file = new Uint32Array(this.#text.length);
+    this.line = new Uint32Array(this.#text.length);
+    for (let run = 0, at = 0; run < gaps.length; run++) {
+      at += gaps[run];
+      const end = run + 1 < gaps.length ? at + gaps[run + 1] : this.#text.length;
+      this.file.fill(files[run], at, end);
+      this.line.fill(lines[run], at, end);
+    }
+    this.hasSource = files.some((file) => file > 0);
+    const [lineFiles, lineNumbers] = ["line.file", "line.number"].map(numbers);
+    this.#lineTexts = new Map();
+    pack.texts("code/line.text").forEach((text, line) => {
+      this.#lineTexts.set(lineKey(lineFiles[line], lineNumbers[line]), text);
+    });
+    this.#filesWithText = new Set(lineFiles);
+  }
+
+  #lineTexts;
+  #filesWithText;
+
+  /** How the instruction is spelled, without the address that a branch leads to. */
+  text(at) {
+    return this.#texts[this.#text[at]];
+  }
+
+  /** Its length in bytes. */
+  len(at) {
+    return this.#lens[this.#text[at]];
+  }
+
+  /** Where it leads to out of its listing: {kind, name, offset, address}; null if it does not. */
+  out(at) {
+    const number = this.#out[at];
+    if (number < 0) return null;
+    const address = this.#outAddress[number];
+    return {
+      kind: TARGET_KINDS[this.targetKind[at] - 1],
+      name: this.#outFunction[number],
+      offset: this.#outOffset[number],
+      address: address ? BigInt(`0x${address}`) : null,
+    };
+  }
+
+  /** The name of a file, by its number. */
+  fileName(number) {
+    return this.#files[number];
+  }
+
+  /** The text of a source line; undefined where the file was not at hand. */
+  lineText(file, line) {
+    return this.#lineTexts.get(lineKey(file, line));
+  }
+
+  /** Whether the page has lines of a file. */
+  hasText(file) {
+    return this.#filesWithText.has(file);
+  }
+
+  /** The listing that an instruction is of. */
+  listingOf(at) {
+    let [low, high] = [0, this.#first.length - 1];
+    while (low + 1 < high) {
+      const middle = (low + high) >> 1;
+      if (this.#first[middle] <= at) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+function lineKey(file, line) {
+  return file * 0x2000000 + line;
+}
+
+function prefixSums(counts) {
+  const sums = new Uint32Array(counts.length + 1);
+  for (let at = 0; at < counts.length; at++) sums[at + 1] = sums[at] + counts[at];
+  return sums;
+}
+
+function pushTo(map, key, value) {
+  if (map.has(key)) map.get(key).push(value);
+  else map.set(key, [value]);
+}
+
+/** What makes a function one with its listings: of JIT code the name, else the file's, too. In a page that compares, modules
+ * are called otherwise: they may have moved. */
+function codeKey(name, module, isJit) {
+  return `${name}\n${isJit ? "" : module.slice(module.lastIndexOf("/") + 1)}`;
+}
+
+function functionKey({ functions, categories }, number) {
+  return codeKey(functions.name[number], functions.module[number], categories[functions.category[number]].jit);
+}
+
+/** Functions by name, module and category, and by name and module. */
+function functionNumbers(profile) {
+  const numbers = new Map();
+  for (let number = profile.functionCount - 1; number >= 0; number--) {
+    const key = functionKey(profile, number);
+    numbers.set(key, number);
+    numbers.set(`${key}\n${profile.functions.category[number]}`, number);
+  }
+  return numbers;
+}
+
+/**
+ * What the samples that count cost at each instruction, for each event.
+ * @returns {{weight: Float64Array, count: Float64Array, total: number, totalCount: number, listed: number}[]}
+ *   total: of all samples that count, in a listing or not; listed: how many stand in one
+ */
+export function instructionCosts(profile, listings, state) {
+  return profile.events.map((_, event) => {
+    const rows = profile.rows(event);
+    const spots = listings.spots(event);
+    const counts = rowParts(profile, rows, state);
+    const [weight, count] = [0, 0].map(() => new Float64Array(listings.instructionCount));
+    const cost = { weight, count, total: 0, totalCount: 0, listed: 0 };
+    for (let row = 0; row < rows.length; row++) {
+      if (!counts(row)) continue;
+      cost.total += rows.weight[row];
+      cost.totalCount += rows.count[row];
+      if (!spots[row]) continue;
+      weight[spots[row] - 1] += rows.weight[row];
+      count[spots[row] - 1] += rows.count[row];
+      cost.listed += rows.count[row];
+    }
+    return cost;
+  });
+}
+
+/** The sum of a stretch of a column. */
+export function sumOf(column, from, to) {
+  let sum = 0;
+  for (let at = from; at < to; at++) sum += column[at];
+  return sum;
+}

@@ -1,0 +1,164 @@
+// Bars over time: columns stacked on one another in each stretch of an axis, with the ranges that are chosen.
+
+import { Brush } from "./brush.js";
+import { element, sharpened, styleColour } from "./dom.js";
+
+const BARS_LEFT = 78;
+const BARS_RIGHT = 12;
+const BARS_BOTTOM = 18;
+const BAR_WIDTH = 4;
+
+/** A picture of bars. A mouse that is dragged over it chooses a stretch of time. */
+export class TimeBars {
+  #canvas;
+  #read;
+  #height;
+  #shown = null;
+  #brush = null;
+
+  /**
+   * @param {HTMLElement} root
+   * @param {{id: string, label: string, height: number, store, length: number|null}} options length: how long the
+   *   samples' time is; null if they have none: then there is nothing to choose
+   */
+  constructor(root, { id, label, height, store, length }) {
+    this.#height = height;
+    if (length !== null) this.#brush = new Brush(store, length, () => this.draw());
+    this.#canvas = element("canvas", { id, class: "time-bars", role: "img", "aria-label": label });
+    this.#read = element("p", { class: "time-read", "aria-hidden": "true" });
+    root.append(this.#canvas, this.#read);
+    this.#brush?.attach(this.#surface());
+    this.#canvas.addEventListener("pointermove", (event) => this.#tell(event));
+    this.#canvas.addEventListener("pointerleave", () => (this.#read.textContent = ""));
+  }
+
+  /** How many bars there is room for. */
+  get bins() {
+    return Math.max(10, Math.floor((this.#canvas.parentElement.clientWidth - BARS_LEFT - BARS_RIGHT) / BAR_WIDTH));
+  }
+
+  /**
+   * @param {object} shown {columns: Float64Array[] by series, series: {name, colour: a variable of the style}[], axis:
+   *   {from, to}, ranges, said: (value) => text, time: (at) => text, lines: whether the columns are lines of sums}
+   */
+  show(shown) {
+    this.#shown = shown;
+    this.draw();
+  }
+
+  /** Draws it. */
+  draw() {
+    if (!this.#shown) return;
+    const { columns, series, said } = this.#shown;
+    const width = this.#canvas.parentElement.clientWidth;
+    const context = sharpened(this.#canvas, width, this.#height);
+    const bins = columns[0]?.length ?? 0;
+    const plot = { left: BARS_LEFT, width: Math.max(1, width - BARS_LEFT - BARS_RIGHT), top: 6, height: this.#height - BARS_BOTTOM - 6 };
+    const sums = new Float64Array(bins);
+    for (const column of columns) column.forEach((value, bin) => (sums[bin] += value));
+    const most = sums.reduce((most, sum) => Math.max(most, sum), 0);
+    this.#drawRanges(context, plot);
+    this.#drawAxes(context, plot, most, said);
+    const below = new Float64Array(bins);
+    const bar = plot.width / Math.max(1, bins);
+    columns.forEach((column, number) => {
+      context.fillStyle = styleColour(series[number].colour);
+      for (let bin = 0; bin < bins; bin++) {
+        if (column[bin] <= 0) continue;
+        const [low, high] = [below[bin], below[bin] + column[bin]].map((sum) => (plot.height * sum) / most);
+        // A little is seen, too.
+        const height = Math.max(high - low, below[bin] === 0 ? 1 : 0);
+        context.fillRect(plot.left + bin * bar, plot.top + plot.height - low - height, Math.max(1, bar - (bar > 3 ? 1 : 0)), height);
+        below[bin] += column[bin];
+      }
+    });
+  }
+
+  #drawRanges(context, plot) {
+    const chosen = this.#brush?.ranges() ?? [];
+    if (chosen.length === 0) return;
+    context.fillStyle = styleColour("--raised");
+    for (const [from, to] of chosen) {
+      const [left, right] = [from, to].map((at) => this.#x(at, plot));
+      context.fillRect(left, plot.top, Math.max(1, right - left), plot.height);
+      context.strokeStyle = styleColour("--accent");
+      context.strokeRect(left + 0.5, plot.top + 0.5, Math.max(1, right - left) - 1, plot.height - 1);
+    }
+  }
+
+  #drawAxes(context, plot, most, said) {
+    const { axis, time } = this.#shown;
+    context.fillStyle = styleColour("--faint");
+    context.strokeStyle = styleColour("--line");
+    context.font = "11px system-ui, sans-serif";
+    context.textAlign = "right";
+    context.textBaseline = "top";
+    context.fillText(said(most), plot.left - 6, plot.top - 2);
+    context.textBaseline = "bottom";
+    context.fillText("0", plot.left - 6, plot.top + plot.height + 2);
+    context.beginPath();
+    context.moveTo(plot.left - 0.5, plot.top);
+    context.lineTo(plot.left - 0.5, plot.top + plot.height + 0.5);
+    context.lineTo(plot.left + plot.width, plot.top + plot.height + 0.5);
+    context.stroke();
+    context.textBaseline = "top";
+    const steps = Math.max(2, Math.floor(plot.width / 140));
+    for (let step = 0; step <= steps; step++) {
+      context.textAlign = step === 0 ? "left" : step === steps ? "right" : "center";
+      const at = axis.from + ((axis.to - axis.from) * step) / steps;
+      context.fillText(time(at), plot.left + (plot.width * step) / steps, plot.top + plot.height + 4);
+    }
+  }
+
+  #x(at, plot) {
+    const { from, to } = this.#shown.axis;
+    const part = (at - from) / Math.max(1, to - from);
+    return plot.left + plot.width * Math.max(0, Math.min(1, part));
+  }
+
+  /** The time at so many pixels from the left, as a number of the axis. */
+  #at(x) {
+    const width = this.#canvas.clientWidth - BARS_LEFT - BARS_RIGHT;
+    const { from, to } = this.#shown.axis;
+    return from + (to - from) * Math.max(0, Math.min(1, (x - BARS_LEFT) / Math.max(1, width)));
+  }
+
+  /** What the brush is told: the stretch of a pixel, and the edges of ranges. */
+  #surface() {
+    const element = this.#canvas;
+    return {
+      element,
+      isClickChoosing: false,
+      spanAt: (x, _y, isDragging = false) => {
+        const isInside = x >= BARS_LEFT && x <= element.clientWidth - BARS_RIGHT;
+        if (!this.#shown || (!isInside && !isDragging)) return null;
+        const from = Math.max(0, Math.floor(this.#at(x)));
+        return [from, from + 1];
+      },
+      edgeAt: (x) => {
+        if (!this.#shown) return null;
+        const { axis, ranges } = this.#shown;
+        const pixels = (element.clientWidth - BARS_LEFT - BARS_RIGHT) / Math.max(1, axis.to - axis.from);
+        const isNear = (at) => Math.abs(BARS_LEFT + (at - axis.from) * pixels - x) < 4;
+        for (const [index, [from, to]] of ranges.entries()) {
+          if (isNear(to)) return { index, edge: "to" };
+          if (isNear(from)) return { index, edge: "from" };
+        }
+        return null;
+      },
+    };
+  }
+
+  /** Says what the bar under the mouse is. */
+  #tell(event) {
+    if (!this.#shown) return;
+    const { columns, series, axis, said, time } = this.#shown;
+    const bins = columns[0]?.length ?? 0;
+    const at = this.#at(event.offsetX);
+    const bin = Math.min(bins - 1, Math.floor(((at - axis.from) / Math.max(1, axis.to - axis.from)) * bins));
+    const edge = (bin) => time(axis.from + ((axis.to - axis.from) * bin) / bins);
+    const parts = series.map(({ name }, number) => [name, columns[number][bin]]).filter(([, value]) => value > 0);
+    const words = parts.map(([name, value]) => `${name} ${said(value)}`);
+    this.#read.textContent = `${edge(bin)} – ${edge(bin + 1)}: ${words.join(", ") || "nothing"}`;
+  }
+}

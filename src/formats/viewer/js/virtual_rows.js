@@ -1,0 +1,131 @@
+// Long lists of which only what is in sight is drawn: rows of one height in an element that scrolls.
+
+import { element } from "./dom.js";
+
+/** So many rows above and below what is in sight are there, too. */
+const BEYOND = 8;
+
+/** A list with a cursor, for mouse, keyboard and screen reader. */
+export class VirtualRows {
+  #scroller;
+  #inner;
+  #window;
+  #height;
+  #drawRow;
+  #count = 0;
+  #asked = false;
+
+  /**
+   * @param {HTMLElement} scroller what scrolls; it becomes a list box
+   * @param {number} height of a row, in pixels
+   * @param {(row: number) => HTMLElement} drawRow makes a row
+   */
+  constructor(scroller, height, drawRow) {
+    this.#scroller = scroller;
+    this.#height = height;
+    this.#drawRow = drawRow;
+    this.#window = element("div", { class: "rows-window" });
+    this.#inner = element("div", { class: "rows-inner", role: "presentation" }, this.#window);
+    /** The row that the keyboard is at; -1: none. */
+    this.cursor = -1;
+    /** Called with the numbers of the first row that is drawn and the one behind the last. */
+    this.ondrawn = null;
+    scroller.classList.add("rows");
+    scroller.setAttribute("role", "listbox");
+    scroller.tabIndex = 0;
+    scroller.append(this.#inner);
+    scroller.addEventListener("scroll", () => this.#ask());
+    new ResizeObserver(() => this.#ask()).observe(scroller);
+  }
+
+  /** How many rows there are. */
+  get count() {
+    return this.#count;
+  }
+
+  /** Where something may be laid over or under the rows: as tall as all of them. */
+  get inner() {
+    return this.#inner;
+  }
+
+  /** There are so many rows now, and all may be others than before. */
+  reset(count) {
+    this.#count = count;
+    this.cursor = Math.min(this.cursor, count - 1);
+    this.#inner.style.height = `${count * this.#height}px`;
+    this.draw();
+  }
+
+  #ask() {
+    if (this.#asked) return;
+    this.#asked = true;
+    requestAnimationFrame(() => {
+      this.#asked = false;
+      this.draw();
+    });
+  }
+
+  /** Draws what is in sight. */
+  draw() {
+    const { scrollTop, clientHeight } = this.#scroller;
+    const from = Math.max(0, Math.floor(scrollTop / this.#height) - BEYOND);
+    const to = Math.min(this.#count, Math.ceil((scrollTop + clientHeight) / this.#height) + BEYOND);
+    const rows = [];
+    for (let row = from; row < to; row++) {
+      const made = this.#drawRow(row);
+      made.id = `${this.#scroller.id}-${row}`;
+      made.dataset.row = row;
+      made.setAttribute("role", "option");
+      made.setAttribute("aria-posinset", row + 1);
+      made.setAttribute("aria-setsize", this.#count);
+      made.setAttribute("aria-selected", String(row === this.cursor));
+      rows.push(made);
+    }
+    this.#window.style.transform = `translateY(${from * this.#height}px)`;
+    this.#window.replaceChildren(...rows);
+    if (this.cursor >= from && this.cursor < to) {
+      this.#scroller.setAttribute("aria-activedescendant", `${this.#scroller.id}-${this.cursor}`);
+    } else {
+      this.#scroller.removeAttribute("aria-activedescendant");
+    }
+    this.ondrawn?.(from, to);
+  }
+
+  /** Puts the cursor on a row, in sight. */
+  moveTo(row, centred = false) {
+    if (this.#count === 0) return;
+    this.cursor = Math.max(0, Math.min(row, this.#count - 1));
+    this.show(this.cursor, centred);
+  }
+
+  /** Scrolls a row into sight. */
+  show(row, centred = false) {
+    const top = row * this.#height;
+    const { scrollTop, clientHeight } = this.#scroller;
+    if (centred) this.#scroller.scrollTop = top - (clientHeight - this.#height) / 2;
+    else if (top < scrollTop) this.#scroller.scrollTop = top;
+    else if (top + this.#height > scrollTop + clientHeight) this.#scroller.scrollTop = top + this.#height - clientHeight;
+    this.draw();
+  }
+
+  /** How many rows are in sight at once. */
+  get page() {
+    return Math.max(1, Math.floor(this.#scroller.clientHeight / this.#height) - 1);
+  }
+
+  /** The row that an event happened on; -1: none. */
+  static rowOf(event) {
+    const row = event.target.closest("[data-row]");
+    return row ? Number(row.dataset.row) : -1;
+  }
+
+  /** Moves the cursor by a key; whether it was one for that. */
+  key(name) {
+    const steps = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: this.page, PageUp: -this.page };
+    if (name in steps) this.moveTo(this.cursor + steps[name]);
+    else if (name === "Home") this.moveTo(0);
+    else if (name === "End") this.moveTo(this.#count - 1);
+    else return false;
+    return true;
+  }
+}
