@@ -44,21 +44,16 @@ impl Connection {
 
     /// Calls a method and returns its result. An error of the protocol is a defect of the test.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
-        let session = self.session.clone();
-        self.call_in(session, method, parameters)
+        self.try_call(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    /// Calls a method of the browser itself.
-    pub(crate) fn call_browser(&mut self, method: &str, parameters: Value) -> Value {
-        self.call_in(None, method, parameters)
-    }
-
-    fn call_in(&mut self, session: Option<String>, method: &str, parameters: Value) -> Value {
+    /// The same where an error is expected, such as that a page is being left.
+    pub(crate) fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.calls += 1;
         let id = self.calls;
         let mut message = json!({ "id": id, "method": method, "params": parameters });
-        if let Some(session) = session {
-            message["sessionId"] = session.into();
+        if let Some(session) = &self.session {
+            message["sessionId"] = session.as_str().into();
         }
         self.socket.send(Message::text(message.to_string())).unwrap();
         let started = Instant::now();
@@ -66,29 +61,16 @@ impl Connection {
             assert!(started.elapsed() < DEADLINE, "no answer to {method} within {DEADLINE:?}");
             match self.read() {
                 Some(mut answer) if answer["id"] == id => {
-                    assert!(answer.get("error").is_none(), "{method}: {}", answer["error"]);
-                    return answer["result"].take();
+                    return if answer["error"].is_null() {
+                        Ok(answer["result"].take())
+                    } else {
+                        Err(answer["error"].take())
+                    };
                 }
                 Some(event) => self.keep(event),
                 None => {}
             }
         }
-    }
-
-    /// Waits for an event that was not there before the last [`Self::forget`].
-    pub(crate) fn wait_for(&mut self, name: &str) {
-        let started = Instant::now();
-        while !self.events.iter().any(|(event, _)| event == name) {
-            assert!(started.elapsed() < DEADLINE, "no {name} within {DEADLINE:?}");
-            if let Some(event) = self.read() {
-                self.keep(event);
-            }
-        }
-    }
-
-    /// Forgets the events of a name.
-    pub(crate) fn forget(&mut self, name: &str) {
-        self.events.retain(|(event, _)| event != name);
     }
 
     fn keep(&mut self, mut event: Value) {

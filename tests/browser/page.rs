@@ -60,17 +60,30 @@ impl Page {
 
     /// Opens an address and waits until it is loaded.
     pub(crate) fn go_to(&mut self, url: &str) {
-        self.connection.forget("Page.loadEventFired");
-        let answer = self.connection.call("Page.navigate", json!({ "url": url }));
-        assert!(answer.get("errorText").is_none(), "{url}: {answer}");
-        self.connection.wait_for("Page.loadEventFired");
+        self.load_by("Page.navigate", json!({ "url": url }));
     }
 
     /// Loads the page anew, as the browser's own button does.
     pub(crate) fn reload(&mut self) {
-        self.connection.forget("Page.loadEventFired");
-        self.connection.call("Page.reload", json!({}));
-        self.connection.wait_for("Page.loadEventFired");
+        self.load_by("Page.reload", json!({}));
+    }
+
+    /// Calls what loads a page, and waits until it has: then there is a page that lacks the mark of the one before.
+    fn load_by(&mut self, method: &str, parameters: Value) {
+        self.evaluate("window.isLeft = true");
+        let answer = self.connection.call(method, parameters);
+        assert!(answer.get("errorText").is_none(), "{method}: {answer}");
+        let loaded = json!({ "expression": "!window.isLeft && document.readyState === 'complete'" });
+        let started = Instant::now();
+        loop {
+            // The page that is left may be gone while it is asked.
+            let answer = self.connection.try_call("Runtime.evaluate", loaded.clone()).unwrap_or_default();
+            if answer["result"]["value"] == true {
+                return;
+            }
+            assert!(started.elapsed() < DEADLINE, "{method}: not loaded within {DEADLINE:?}");
+            sleep(Duration::from_millis(10));
+        }
     }
 
     /// Dark or light, as the user's system says.
@@ -126,6 +139,15 @@ impl Page {
 
     fn click_times(&mut self, place: (f64, f64), count: u32) {
         let button = json!({ "button": "left", "clickCount": count });
+        self.mouse("mouseMoved", place, json!({}));
+        self.mouse("mousePressed", place, button.clone());
+        self.mouse("mouseReleased", place, button);
+        self.settle();
+    }
+
+    /// Clicks with the button that opens menus.
+    pub(crate) fn menu_at(&mut self, place: (f64, f64)) {
+        let button = json!({ "button": "right", "clickCount": 1 });
         self.mouse("mouseMoved", place, json!({}));
         self.mouse("mousePressed", place, button.clone());
         self.mouse("mouseReleased", place, button);

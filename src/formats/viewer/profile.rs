@@ -87,6 +87,15 @@ struct Function {
     line: u32,
 }
 
+impl Function {
+    fn named(&self) -> Named {
+        (self.key.name, self.key.module)
+    }
+}
+
+/// Name and module of a function: what it is in tables that tell all its tiers as one.
+type Named = (u32, Option<u32>);
+
 /// The line in which most of a function ends; of equally heavy ones the one whose file was named first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct HeaviestLine {
@@ -94,8 +103,9 @@ struct HeaviestLine {
     place: Reverse<(NameId, u32)>,
 }
 
-/// By function where most of the first event ends in it, as report's tables tell it.
-fn heaviest_lines(profile: &Profile, functions: &[u32]) -> FxHashMap<u32, HeaviestLine> {
+/// By name and module where most of the first event ends in a function, whatever made its code, as report's tables tell
+/// it. `named`: by frame.
+fn heaviest_lines(profile: &Profile, named: &[Named]) -> FxHashMap<Named, HeaviestLine> {
     let mut own = vec![0u64; profile.frame_count()];
     for row in profile.series.iter().take(1).flat_map(|series| &series.rows) {
         if let Some(stack) = row.stack {
@@ -104,16 +114,16 @@ fn heaviest_lines(profile: &Profile, functions: &[u32]) -> FxHashMap<u32, Heavie
         }
     }
     // A line has several addresses, and each is a frame.
-    let mut lines: FxHashMap<(u32, NameId, u32), u64> = FxHashMap::default();
+    let mut lines: FxHashMap<(Named, NameId, u32), u64> = FxHashMap::default();
     for (id, frame) in profile.frames() {
         let Some(file) = frame.file else { continue };
-        let sum = lines.entry((functions[id.index()], file, frame.line)).or_default();
+        let sum = lines.entry((named[id.index()], file, frame.line)).or_default();
         *sum = sum.saturating_add(own[id.index()]);
     }
     let mut heaviest = FxHashMap::default();
-    for ((function, file, line), weight) in lines {
+    for ((named, file, line), weight) in lines {
         let found = HeaviestLine { weight, place: Reverse((file, line)) };
-        heaviest.entry(function).and_modify(|line: &mut HeaviestLine| *line = (*line).max(found)).or_insert(found);
+        heaviest.entry(named).and_modify(|line: &mut HeaviestLine| *line = (*line).max(found)).or_insert(found);
     }
     heaviest
 }
@@ -166,9 +176,10 @@ impl<'p> Tables<'p> {
 
     /// Tells of the functions from `first` on where they are written.
     fn find_lines(&mut self, profile: &Profile, functions: &[u32], first: usize) {
-        let lines = heaviest_lines(profile, functions);
-        for (number, function) in (0..).zip(&mut self.functions).skip(first) {
-            if let Some(HeaviestLine { place: Reverse((file, line)), .. }) = lines.get(&number) {
+        let named: Vec<Named> = functions.iter().map(|&number| self.functions[number as usize].named()).collect();
+        let lines = heaviest_lines(profile, &named);
+        for function in self.functions.iter_mut().skip(first) {
+            if let Some(HeaviestLine { place: Reverse((file, line)), .. }) = lines.get(&function.named()) {
                 function.file = Some(self.texts.number(&readable(profile.name_of(*file))));
                 function.line = *line;
             }

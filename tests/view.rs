@@ -1,0 +1,22 @@
+//! The page of `jitgraft view` in a real browser, opened from disk without a network, used by mouse and keyboard, and
+//! held against what `jitgraft report` says with the same filters.
+
+#[expect(dead_code, reason = "the flame graph's own page is driven by the rest of it")]
+mod browser;
+#[path = "support/runner.rs"]
+mod runner;
+
+#[path = "view/difference.rs"]
+mod difference;
+#[path = "view/flame.rs"]
+mod flame;
+#[path = "view/functions.rs"]
+mod functions;
+#[path = "view/shown.rs"]
+mod shown;
+#[path = "view/sums.rs"]
+mod sums;
+#[path = "view/time.rs"]
+mod time;
+#[path = "view/whole.rs"]
+mod whole;

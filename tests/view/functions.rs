@@ -1,0 +1,103 @@
+//! The table of functions: its rows are those of `jitgraft report`, in the order asked for, by mouse and keyboard.
+
+use crate::shown::Shown;
+use serde_json::json;
+
+const NODE: &str = "recording-node/perf.data.zst";
+
+fn table_of(input: &str) -> Shown {
+    Shown::fixture(input).part("functions")
+}
+
+/// The names in the rows that are in view.
+fn names(shown: &mut Shown) -> Vec<String> {
+    let names = shown.page.evaluate(
+        "Array.from(document.querySelectorAll('#functions-grid [data-row] .name'), (cell) => cell.title || cell.textContent)",
+    );
+    names.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
+/// The lines of what the table's copy holds, without its head.
+fn copied(shown: &mut Shown) -> Vec<String> {
+    let text = shown.copied_by("#functions-copy");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_copy_of_the_table_is_what_report_prints() {
+    for input in [NODE, "recording-java/perf.data.zst", "tiers-recording/perf.data.zst", "pprof-go/input.pb"] {
+        let mut shown = table_of(input);
+        let event = shown.page.text("jitgraft.page.event.name");
+        let reported = shown.report(&["--format", "csv", "--event", &event]);
+        let reported: Vec<&str> = reported.lines().collect();
+        let copied = copied(&mut shown);
+        for (copied, reported) in copied.iter().zip(&reported) {
+            assert_eq!(copied, reported, "{input}");
+        }
+        assert_eq!(copied.len(), reported.len(), "{input}");
+    }
+}
+
+#[test]
+fn columns_sort_as_report_does() {
+    let mut shown = table_of(NODE);
+    for (column, key) in [("self", "self"), ("total", "total"), ("samples", "samples"), ("name", "name")] {
+        shown.page.click_on(&format!("#sort-{column}"));
+        if shown.state("sort") != column {
+            shown.page.click_on(&format!("#sort-{column}"));
+        }
+        let reported = shown.report(&["--format", "csv", "--sort", key]);
+        let copied = copied(&mut shown);
+        let reported: Vec<&str> = reported.lines().collect();
+        assert_eq!(copied[..20], reported[..20], "{column}");
+        let sorted = shown.page.text("document.querySelector('[aria-sort]:not([aria-sort=none])').dataset.column");
+        assert_eq!(sorted, column);
+    }
+    shown.page.click_on("#sort-name");
+    assert_eq!(shown.state("sort"), "-name", "a second click turns the order round");
+    shown.assert_reload_shows_the_same();
+    assert_eq!(shown.state("sort"), "-name");
+}
+
+#[test]
+fn the_table_is_walked_by_keyboard() {
+    let mut shown = table_of(NODE);
+    let rows = names(&mut shown);
+    shown.page.evaluate("document.querySelector('#functions-grid').focus()");
+    for key in ["ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp", "Enter"] {
+        shown.page.press(key);
+    }
+    let selected = shown.page.text("jitgraft.page.profile.functions.name[jitgraft.page.store.state.selected]");
+    assert_eq!(selected, rows[1]);
+    assert_eq!(shown.page.text("document.querySelector('#functions-grid [aria-selected=true] .name').title"), rows[1]);
+    shown.page.press("End");
+    shown.page.press("Enter");
+    let last = shown.page.evaluate("jitgraft.page.groups().of[jitgraft.page.store.state.selected]");
+    let row = shown.page.text("document.querySelector('#functions-grid .cursor').dataset.group");
+    assert_eq!(row, last.to_string());
+    shown.page.press("Home");
+    assert_eq!(names(&mut shown)[0], rows[0]);
+}
+
+#[test]
+fn a_search_leaves_the_functions_that_are_found() {
+    let mut shown = table_of(NODE);
+    shown.page.click_on("#search");
+    shown.page.type_text("sort");
+    let found = names(&mut shown);
+    assert!(!found.is_empty() && found.iter().all(|name| name.to_lowercase().contains("sort")), "{found:?}");
+    let reported = shown.report(&["--format", "csv", "--symbol", "(?i)sort"]);
+    assert_eq!(copied(&mut shown).len(), reported.lines().count());
+    shown.assert_reload_shows_the_same();
+    assert_eq!(names(&mut shown), found);
+}
+
+#[test]
+fn a_shift_enter_shows_the_callers_and_callees() {
+    let mut shown = table_of(NODE);
+    shown.page.evaluate("document.querySelector('#functions-grid').focus()");
+    shown.page.press("ArrowDown");
+    shown.page.press_with(crate::browser::page::SHIFT, "Enter");
+    assert_eq!(shown.state("part"), json!("flame"));
+    assert_eq!(shown.state("sandwich"), shown.state("selected"));
+}
