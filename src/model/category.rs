@@ -1,7 +1,7 @@
 //! What sort of code a frame is, as people ask for it: by whose it is, and for JIT code by the tier that made it.
 //! Pictures colour by it, tables group by it, and viewers that know categories are told it.
 
-use super::stacks::{Frame, FrameKind};
+use super::stacks::{Frame, FrameKind, Profile};
 use super::tier::Tier;
 
 /// The sort of a frame's code.
@@ -46,6 +46,12 @@ impl Category {
             FrameKind::Jit => Self::Jit(frame.tier),
             FrameKind::Unknown => Self::Unknown,
         }
+    }
+
+    /// Whether it is known of a profile what sort of code its frames are.
+    pub fn are_known(profile: &Profile) -> bool {
+        let told = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
+        profile.perf_names || profile.frames().any(|(_, frame)| told(frame.kind) || frame.tier.is_some())
     }
 
     /// The word for it.

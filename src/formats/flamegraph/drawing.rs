@@ -9,7 +9,7 @@ use crate::model::call_tree::{CallTree, Chart, Placed, Spelling};
 use crate::model::category::Category;
 use crate::model::label::Annotate;
 use crate::model::printable::readable;
-use crate::model::stacks::{FrameKind, Profile, Series, Unit, Weight};
+use crate::model::stacks::{Profile, Series, Unit, Weight};
 use crate::model::tier_shares::TierShares;
 use rustc_hash::FxHashMap;
 
@@ -100,14 +100,8 @@ pub(super) fn without_suffix(name: &str) -> &str {
     bare.and_then(|name| name.strip_suffix("_[")).unwrap_or(name)
 }
 
-/// Whether it is known of a profile what sort of code its frames are.
-fn knows_categories(profile: &Profile) -> bool {
-    let told = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
-    profile.perf_names || profile.frames().any(|(_, frame)| told(frame.kind) || frame.tier.is_some())
-}
-
 fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling {
-    let by_category = knows_categories(profile);
+    let by_category = Category::are_known(profile);
     Spelling { by: options.by, annotate: options.annotate, reversed: look.reversed, by_category }
 }
 

@@ -29,6 +29,7 @@ pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
         "time": Clock::of(profile).map(Clock::json),
         "tracks": tables.tracks.iter().map(track).collect::<Vec<_>>(),
         "categories": categories(),
+        "categories_known": Category::are_known(profile),
         "baseline": baseline.is_some(),
         "rows_last": profile.rows_last,
     });

@@ -35,8 +35,11 @@ class FlamePart {
 
   toolbar() {
     const { store } = this.page;
+    // A path from the root is none from the end of a stack, and the other way round.
+    const isTurned = (value) => (value === "bottomup") !== (store.state.direction === "bottomup");
     const choice = (id, key, label, options) => {
-      const list = element("select", { id, "aria-label": label, onchange: () => store.set({ [key]: list.value, zoom: [] }) },
+      const changes = (value) => ({ [key]: value, ...(key === "direction" && isTurned(value) && { zoom: [] }) });
+      const list = element("select", { id, "aria-label": label, onchange: () => store.set(changes(list.value)) },
         ...options.map(([value, text]) => element("option", { value }, text)));
       this[key] = list;
       return list;
@@ -94,11 +97,10 @@ class FlamePart {
     this.page.store.set({ zoom: [], span: [] });
   }
 
+  /** What is in view, or of a sandwich what was called; what stands in order of time is merged. */
   copyTree() {
-    const view = this.shownViews()[0];
-    const picture = this.model.wholePicture(true);
-    const top = view === this.views.whole && !view.picture.lanes ? Math.max(view.zoomed, 0) : 0;
-    copy(view, foldedText(view === this.views.whole && !view.picture.lanes ? view.picture : picture, top));
+    const view = this.shownViews().at(-1), isMerged = !view.picture.lanes;
+    copy(view, foldedText(isMerged ? view.picture : this.model.wholePicture(true), isMerged ? view.zoomed : 0));
   }
 
   shownViews() {
@@ -158,7 +160,7 @@ class FlamePart {
   showLegend() {
     const { page, model } = this, sums = model.ownByCategory();
     this.legend.replaceChildren();
-    this.legend.hidden = !model.looks().knowsSorts;
+    this.legend.hidden = !page.profile.knowsCategories;
     if (this.legend.hidden) return;
     page.profile.categories.forEach(({ name, letter }, number) => {
       if (!(sums[number] > 0)) return;

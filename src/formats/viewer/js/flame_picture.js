@@ -8,12 +8,11 @@ import { IDLE, LANE, extentOfLanes, layoutLanes } from "./time_lanes.js";
 /** Boxes of less pixels are not drawn, nor what is below them. */
 const NARROWEST = 0.3;
 
-/** What follows from the groups of functions alone: shades, and whether it is known what sorts of code there are. */
+/** What follows from the groups of functions alone: their names, shades and categories. */
 export class GroupLooks {
   constructor(profile, groups) {
     Object.assign(this, { profile, groups });
     this.hashes = new Float64Array(groups.count).fill(-1);
-    this.knowsSorts = profile.functions.category.some((category) => profile.categories[category].name !== "native");
   }
 
   name(group) {
@@ -98,7 +97,7 @@ export class TreePicture {
   colourOf(node, shades) {
     if (node === 0) return shades.of("q", 0);
     const hash = this.looks.hash(this.tree.group[node]);
-    if (!this.looks.knowsSorts) return shades.of(warmLetter(hash), hash);
+    if (!this.page.profile.knowsCategories) return shades.of(warmLetter(hash), hash);
     return shades.of(this.page.profile.categories[this.categoryOf(node)].letter, hash);
   }
 
@@ -129,7 +128,7 @@ export class TreePicture {
   }
 
   tiersOf(node) {
-    if (node === 0 || !this.looks.knowsSorts) return [];
+    if (node === 0 || !this.page.profile.knowsCategories) return [];
     const names = this.page.profile.categories, shares = this.sharesOf(node);
     if (shares.length === 0) return [names[this.categoryOf(node)].name];
     const all = shares.reduce((sum, [, weight]) => sum + weight, 0);

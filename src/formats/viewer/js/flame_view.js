@@ -31,7 +31,8 @@ export class FlameView {
     this.veil = element("canvas", { "aria-hidden": "true" });
     this.spacer = element("div");
     this.scroll = element("div", {
-      id, class: "flame-scroll", tabindex: "0", role: "application", "aria-label": this.label, "aria-describedby": `${id}-told`,
+      id, class: "flame-scroll", tabindex: "0", role: "application", "aria-describedby": `${id}-told`,
+      "aria-label": `${this.label}: arrow keys move from box to box, Enter zooms, Escape leads back, Shift+F10 opens a menu`,
       onscroll: () => this.draw(),
       onmousemove: (event) => this.hover(event),
       onmouseleave: () => this.leave(),

@@ -12,6 +12,8 @@ export class Profile {
     this.events = json.events;
     /** What sorts of code there are: [{name, letter, jit}]. */
     this.categories = json.categories;
+    /** Whether it is known which sort a function is of: folded stacks do not tell. */
+    this.knowsCategories = json.categories_known;
     /** [{comm, pid, tid, cpu}], null where not known. */
     this.tracks = json.tracks;
     /** Null if samples have no times; else nanoseconds a unit of the rows' times, and both ends as BigInt. */

@@ -27,7 +27,7 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsLast, wei
     if (!byThread.has(name)) byThread.set(name, []);
     byThread.get(name).push(row);
   }
-  const usual = rows.time ? usualDistance(byThread.values(), rows.time, unit) : 0;
+  const usual = rows.time && !weighsTime ? usualDistance(rows, unit) : 0;
   const covers = row => weighsTime ? Math.max(rows.weight[row], 1) / unit : usual;
   const lanes = [];
   let at = 0;
@@ -48,17 +48,24 @@ function laneName(track) {
   return (track.comm ?? "") + numbers;
 }
 
+/** By rows: they do not change. */
+const USUAL_DISTANCES = new WeakMap();
+
 /** The median distance of neighbouring samples of one thread. */
-function usualDistance(threads, time, unit) {
-  const distances = [];
-  for (const numbers of threads) {
-    for (let at = 1; at < numbers.length; at++) {
-      const distance = time[numbers[at]] - time[numbers[at - 1]];
-      if (distance > 0) distances.push(distance);
-    }
+function usualDistance(rows, unit) {
+  if (!USUAL_DISTANCES.has(rows)) USUAL_DISTANCES.set(rows, medianDistance(rows) ?? USUAL_DISTANCE / unit);
+  return USUAL_DISTANCES.get(rows);
+}
+
+function medianDistance({ track, time, length }) {
+  const before = new Map(), distances = new Float64Array(length);
+  let count = 0;
+  for (let row = 0; row < length; row++) {
+    const distance = time[row] - before.get(track[row]);
+    if (distance > 0) distances[count++] = distance;
+    before.set(track[row], time[row]);
   }
-  if (distances.length === 0) return USUAL_DISTANCE / unit;
-  return Float64Array.from(distances).sort()[distances.length >> 1];
+  return count > 0 ? distances.subarray(0, count).sort()[count >> 1] : null;
 }
 
 function coverTime(lane, time, covers) {
