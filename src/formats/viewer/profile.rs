@@ -7,13 +7,13 @@
 use super::pack::Section;
 use crate::formats::palette;
 use crate::model::category::Category;
+use crate::model::groups::{Grouping, Key, Unnamed, Value, groups};
 use crate::model::label;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::printable::readable;
-use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, Track, TrackId};
+use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, Track, TrackId, Weight};
 use rustc_hash::FxHashMap;
-use serde_json::{Value, json};
-use std::cmp::Reverse;
+use serde_json::json;
 
 /// With more samples than this, times are told in microseconds.
 const EXACT: usize = 300_000;
@@ -88,45 +88,14 @@ struct Function {
     line: u32,
 }
 
-impl Function {
-    fn named(&self) -> Named {
-        (self.key.name, self.key.module)
-    }
-}
-
-/// Name and module of a function: what it is in tables that tell all its tiers as one.
-type Named = (u32, Option<u32>);
-
-/// The line in which most of a function ends; of equally heavy ones the one whose file was named first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct HeaviestLine {
-    weight: u64,
-    place: Reverse<(NameId, u32)>,
-}
-
-/// By name and module where most of the first event ends in a function, whatever made its code, as report's tables tell
-/// it. `named`: by frame.
-fn heaviest_lines(profile: &Profile, named: &[Named]) -> FxHashMap<Named, HeaviestLine> {
-    let mut own = vec![0u64; profile.frame_count()];
-    for row in profile.series.iter().take(1).flat_map(|series| &series.rows) {
-        if let Some(stack) = row.stack {
-            let sum = &mut own[profile.stack_of(stack).1.index()];
-            *sum = sum.saturating_add(row.weight);
-        }
-    }
-    // A line has several addresses, and each is a frame.
-    let mut lines: FxHashMap<(Named, NameId, u32), u64> = FxHashMap::default();
-    for (id, frame) in profile.frames() {
-        let Some(file) = frame.file else { continue };
-        let sum = lines.entry((named[id.index()], file, frame.line)).or_default();
-        *sum = sum.saturating_add(own[id.index()]);
-    }
-    let mut heaviest = FxHashMap::default();
-    for ((named, file, line), weight) in lines {
-        let found = HeaviestLine { weight, place: Reverse((file, line)) };
-        heaviest.entry(named).and_modify(|line: &mut HeaviestLine| *line = (*line).max(found)).or_insert(found);
-    }
-    heaviest
+/// By frame the file and line where most of the first event ends in its function, as report's tables tell it.
+fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
+    let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
+    let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
+    let groups = groups.into_iter().flatten().filter_map(|group| Some((group.values, group.place?)));
+    let places: FxHashMap<Vec<Value>, (NameId, u32)> = groups.collect();
+    let place = |&part: &u32| places.get(grouping.frame_values(part)).copied();
+    grouping.of_frames().iter().map(place).collect()
 }
 
 #[derive(Default)]
@@ -152,7 +121,7 @@ impl<'p> Tables<'p> {
     fn add(&mut self, profile: &'p Profile) -> Numbers {
         let first = self.functions.len();
         let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
-        self.find_lines(profile, &functions, first);
+        self.find_places(profile, &functions, first);
         let mut nodes: Vec<u32> = Vec::with_capacity(profile.stack_count());
         for stack in 0..profile.stack_count() as u32 {
             let (parent, frame) = profile.stack_of(stack.into());
@@ -176,13 +145,13 @@ impl<'p> Tables<'p> {
     }
 
     /// Tells of the functions from `first` on where they are written.
-    fn find_lines(&mut self, profile: &Profile, functions: &[u32], first: usize) {
-        let named: Vec<Named> = functions.iter().map(|&number| self.functions[number as usize].named()).collect();
-        let lines = heaviest_lines(profile, &named);
-        for function in self.functions.iter_mut().skip(first) {
-            if let Some(HeaviestLine { place: Reverse((file, line)), .. }) = lines.get(&function.named()) {
-                function.file = Some(self.texts.number(&readable(profile.name_of(*file))));
-                function.line = *line;
+    fn find_places(&mut self, profile: &Profile, functions: &[u32], first: usize) {
+        for ((number, place), (_, frame)) in functions.iter().zip(places(profile)).zip(profile.frames()) {
+            let Some((file, line)) = place.or(frame.file.map(|file| (file, frame.line))) else { continue };
+            let function = &mut self.functions[*number as usize];
+            if *number as usize >= first && function.file.is_none() {
+                function.file = Some(self.texts.number(&readable(profile.name_of(file))));
+                function.line = line;
             }
         }
     }
@@ -276,12 +245,12 @@ impl Clock {
     }
 
     /// Times on the recording's own clock are texts: they may have more digits than a number of JavaScript.
-    fn json(self) -> Value {
+    fn json(self) -> serde_json::Value {
         json!({ "unit": self.unit, "start": self.start.to_string(), "last": self.last.to_string() })
     }
 }
 
-fn event(series: &Series) -> Value {
+fn event(series: &Series) -> serde_json::Value {
     let sampling = series.sampling.map(|sampling| match sampling {
         Sampling::Period(period) => json!({ "period": period }),
         Sampling::Frequency(frequency) => json!({ "frequency": frequency }),
@@ -289,7 +258,7 @@ fn event(series: &Series) -> Value {
     json!({ "name": readable(series.name.as_bytes()), "unit": readable(series.unit.name().as_bytes()), "sampling": sampling })
 }
 
-fn track(track: &&Track) -> Value {
+fn track(track: &&Track) -> serde_json::Value {
     json!({
         "comm": readable(&track.comm),
         "pid": track.pid.map(|pid| pid.0),
@@ -299,7 +268,7 @@ fn track(track: &&Track) -> Value {
 }
 
 /// What sorts of code there are, in the order of legends; a colour is a variable of the page's style.
-fn categories() -> Vec<Value> {
+fn categories() -> Vec<serde_json::Value> {
     let category = |category: Category| {
         let is_jit = matches!(category, Category::Jit(_));
         json!({ "name": category.name(), "letter": palette::letter(category).to_string(), "jit": is_jit })

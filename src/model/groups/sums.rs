@@ -19,6 +19,8 @@ pub struct Group {
     pub categories: Vec<(Category, u64)>,
     /// File and line where most ends in it, or, if nothing does, of its first frame.
     pub source: Option<String>,
+    /// The same, apart.
+    pub place: Option<(NameId, u32)>,
 }
 
 /// Gathers a [`Group`].
@@ -63,7 +65,7 @@ fn sum_of(row: &Row, weight: Weight) -> Sum {
 fn of_a_track(values: Vec<Value>, rows: &[&Row], weight: Weight) -> Group {
     let mut sum = Sum::default();
     rows.iter().for_each(|row| sum += sum_of(row, weight));
-    Group { values, own: sum, total: sum, categories: Vec::new(), source: None }
+    Group { values, own: sum, total: sum, categories: Vec::new(), source: None, place: None }
 }
 
 fn of_frames(
@@ -129,7 +131,7 @@ impl Gathered {
         let heaviest = self.lines.into_iter().max_by_key(|&(place, weight)| (weight, std::cmp::Reverse(place)));
         let place = heaviest.map(|(place, _)| place).or(self.first_line);
         let source = place.map(|(file, at)| line(String::from_utf8_lossy(profile.name_of(file)).into_owned(), at));
-        Group { values, own: self.own, total: self.total, categories: self.categories, source }
+        Group { values, own: self.own, total: self.total, categories: self.categories, source, place }
     }
 }
 

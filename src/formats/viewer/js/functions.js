@@ -32,7 +32,7 @@ export function functionSums(profile, groups, selection) {
   const [self, selfCount, total, totalCount] = [0, 0, 0, 0].map(() => new Float64Array(groups.count));
   const shares = new Float64Array(groups.count * categories.length);
   const [below, belowCount] = [own.slice(), ownCount.slice()];
-  const recursive = recursiveNodes(profile, groups);
+  const { recursive } = walkedNodes(profile, groups);
   for (let node = nodeCount - 1; node >= 0; node--) {
     // Most stacks have no samples in a small selection.
     if (belowCount[node] === 0 && below[node] === 0) continue;
@@ -54,20 +54,31 @@ export function functionSums(profile, groups, selection) {
   return { self, selfCount, total, totalCount, shares };
 }
 
-const RECURSIVE = new WeakMap();
+/** What follows from the stacks alone, by what groups there are: it is found once. */
+const WALKED = new WeakMap();
 
-/** By node, whether its group is on its stack already. It depends on the stacks alone, so it is found once. */
-export function recursiveNodes(profile, groups) {
-  if (RECURSIVE.has(groups)) return RECURSIVE.get(groups);
-  const { nodeParent, nodeFunction, nodeCount } = profile;
+/**
+ * What one walk along all stacks finds.
+ * @returns {{recursive: Uint8Array, seen: Float64Array}} recursive: by node, whether its group is on its stack already; seen:
+ *   [group * categories + category] when the walk came to such a function first, in the order in which report's does
+ */
+export function walkedNodes(profile, groups) {
+  if (!WALKED.has(groups)) WALKED.set(groups, walkNodes(profile, groups));
+  return WALKED.get(groups);
+}
+
+function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories }, groups) {
   const { first, next } = childLists(nodeParent);
   const recursive = new Uint8Array(nodeCount);
+  const seen = new Float64Array(groups.count * categories.length).fill(Infinity);
   const onStack = new Uint32Array(groups.count);
+  let entered = 0;
   // Down to the first child, along its brothers, and up again when there is none left.
-  let node = first[nodeCount];
-  while (node >= 0 && nodeCount > 0) {
-    const group = groups.of[nodeFunction[node]];
+  let node = nodeCount > 0 ? first[nodeCount] : -1;
+  while (node >= 0) {
+    const group = groups.of[nodeFunction[node]], sort = group * categories.length + functions.category[nodeFunction[node]];
     recursive[node] = onStack[group]++ > 0 ? 1 : 0;
+    seen[sort] = Math.min(seen[sort], entered++);
     if (first[node] >= 0) {
       node = first[node];
       continue;
@@ -81,8 +92,7 @@ export function recursiveNodes(profile, groups) {
       node = nodeParent[node];
     }
   }
-  RECURSIVE.set(groups, recursive);
-  return recursive;
+  return { recursive, seen };
 }
 
 /** The children of each node as lists; those without a parent are the children of the number behind the last. */

@@ -16,7 +16,7 @@ export function laneChoices(profile) {
 export function lanesOf(profile, rows, by) {
   const seen = trackSums(profile, rows);
   const tracks = profile.tracks.map((track, number) => ({ ...track, number })).filter((track) => seen.rows[track.number] > 0);
-  if (by === "cpu") return laneGroups(tracks, seen, (track) => track.cpu, cpuLane).sort((a, b) => a.order - b.order);
+  if (by === "cpu" && laneChoices(profile).includes(by)) return laneGroups(tracks, seen, (track) => track.cpu, cpuLane).sort((a, b) => a.order - b.order);
   const processes = laneGroups(tracks, seen, (track) => track.pid ?? track.comm, processLane).sort((a, b) => b.weight - a.weight);
   if (by === "process") return processes;
   return processes.flatMap((process) => threadLanes(process, tracks, seen, processes.length > 1));

@@ -56,6 +56,8 @@ class FunctionTable {
   arrange() {
     const { page } = this, { state } = page.store, sums = page.sums();
     const shown = JSON.stringify([state.search, state.regex, state.sort]);
+    if (this.sort !== undefined && this.sort !== state.sort) this.scroller.scrollTop = 0;
+    this.sort = state.sort;
     if (this.functions?.sums === sums && this.shown === shown) return;
     this.functions = new FunctionRows(page.profile, page.groups(), sums, page.selection());
     this.shown = shown;

@@ -1,6 +1,7 @@
 // What the table of functions says, apart from how it is drawn: which rows there are, in which order, and their text as
 // comma-separated values, spelled as `jitgraft report --format csv` spells them.
 
+import { walkedNodes } from "./functions.js";
 import { findFunctions, groupsFound } from "./search.js";
 
 /** The columns: how they are sorted by, what they are called, whether they hold amounts (the largest come first). */
@@ -40,23 +41,26 @@ export class FunctionRows {
     return this.profile.functions.module[this.groups.first[group]];
   }
 
-  /** Where the function of the group that ran most is written. */
+  /** Where most ends in it, of the whole profile. */
   source(group) {
-    this.written ??= heaviestWritten(this.profile, this.groups, this.selection);
-    const { file, line } = this.profile.functions, number = this.written[group];
-    if (number < 0) return "";
+    const { file, line } = this.profile.functions, number = this.groups.first[group];
     return line[number] ? `${file[number]}:${line[number]}` : file[number];
   }
 
-  /** The categories of a group's own samples, the heaviest first; of a group without any, that of its first function. */
-  shares(group) {
-    const count = this.profile.categories.length, shares = [];
+  /** The categories of a group, that with the most of its own samples first; of equal ones that which is seen first. */
+  categories(group) {
+    const count = this.profile.categories.length, { seen } = walkedNodes(this.profile, this.groups), found = [];
     for (let category = 0; category < count; category++) {
-      const weight = this.sums.shares[group * count + category];
-      if (weight > 0) shares.push({ category, weight });
+      const place = seen[group * count + category];
+      if (place < Infinity) found.push({ category, weight: this.sums.shares[group * count + category], place });
     }
-    shares.sort((a, b) => b.weight - a.weight);
-    return shares.length ? shares : [{ category: this.profile.functions.category[this.groups.first[group]], weight: 0 }];
+    return found.sort((a, b) => b.weight - a.weight || a.place - b.place);
+  }
+
+  /** Those that have samples of their own; if none has, the first. */
+  shares(group) {
+    const categories = this.categories(group), some = categories.filter(({ weight }) => weight > 0);
+    return some.length ? some : categories.slice(0, 1);
   }
 
   /** `optimised 81 %, baseline 19 %`; of one sort its name. */
@@ -107,25 +111,16 @@ export class FunctionRows {
 
   /** The tier of JIT code, or several with their shares. */
   tiers(group) {
-    const { categories } = this.profile, jit = this.shares(group).filter(({ category }) => categories[category].jit);
-    const known = jit.filter(({ category }) => categories[category].name !== "JIT");
-    if (!known.length) return "";
-    if (jit.length === 1) return categories[jit[0].category].name;
-    const whole = jit.reduce((sum, { weight }) => sum + weight, 0);
-    const name = ({ category }) => known.some((share) => share.category === category) ? categories[category].name : "no known tier";
-    return csvCell(jit.map((share) => `${name(share)} ${shareText(share.weight / whole)}`).join(", "));
+    const { categories } = this.profile, nameOf = ({ category }) => categories[category].name;
+    const jit = this.categories(group).filter(({ category }) => categories[category].jit);
+    const isKnown = (share) => nameOf(share) !== "JIT", some = jit.filter(({ weight }) => weight > 0);
+    if (some.length < 2) return jit.filter(isKnown).map(nameOf)[0] ?? "";
+    const whole = some.reduce((sum, { weight }) => sum + weight, 0);
+    // Of equal shares that of no known tier is told first.
+    some.sort((a, b) => b.weight - a.weight || isKnown(a) - isKnown(b) || a.category - b.category);
+    const name = (share) => (isKnown(share) ? nameOf(share) : "no known tier");
+    return csvCell(some.map((share) => `${name(share)} ${shareText(share.weight / whole)}`).join(", "));
   }
-}
-
-/** By group, the function with a file in which most ends, of equal ones the first; -1 without one. */
-function heaviestWritten({ functions, nodeFunction, nodeCount }, groups, { own }) {
-  const self = new Float64Array(functions.file.length), heaviest = new Int32Array(groups.count).fill(-1);
-  for (let node = 0; node < nodeCount; node++) if (own[node] > 0) self[nodeFunction[node]] += own[node];
-  for (let number = 0; number < self.length; number++) {
-    const before = heaviest[groups.of[number]];
-    if (functions.file[number] && (before < 0 || self[number] > self[before])) heaviest[groups.of[number]] = number;
-  }
-  return heaviest;
 }
 
 const ALPHABETIC = new WeakMap();

@@ -62,7 +62,12 @@ function minutes(seconds) {
 
 /** A time on the recording's clock in seconds, as `--time` takes it: `1178.049493709`. */
 export function clockText(clock, at) {
-  return secondsText(clock.startNs + BigInt(Math.round(at)) * BigInt(clock.unitNs));
+  return secondsText(clock.startNs + nanoseconds(clock, at));
+}
+
+/** Since the start. Between two units there is nothing: a range from there begins, or ends, at the next one. */
+function nanoseconds(clock, at) {
+  return BigInt(Math.ceil(at)) * BigInt(clock.unitNs);
 }
 
 function secondsText(ns) {
@@ -72,7 +77,7 @@ function secondsText(ns) {
 
 /** What makes `jitgraft report` count the samples of these ranges, and no others; empty for all. */
 export function timeOption(clock, ranges) {
-  const beyond = clock.lasts ? 0n : 1n, last = (to) => secondsText(clock.startNs + BigInt(to) * BigInt(clock.unitNs) - beyond);
+  const beyond = clock.lasts ? 0n : 1n, last = (to) => secondsText(clock.startNs + nanoseconds(clock, to) - beyond);
   return ranges.map(([from, to]) => `--time ${clockText(clock, from)},${last(to)}`).join(" ");
 }
 
@@ -102,7 +107,7 @@ export function tidyRanges(ranges, length) {
 
 /** Ranges as they are typed, in seconds since the start: `1.2-1.5, 3-4`. */
 export function rangesText(clock, ranges) {
-  const seconds = (at) => secondsText(BigInt(at) * BigInt(clock.unitNs));
+  const seconds = (at) => secondsText(nanoseconds(clock, at));
   return ranges.map(([from, to]) => seconds(from) + "-" + seconds(to)).join(", ");
 }
 

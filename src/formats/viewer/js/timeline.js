@@ -111,6 +111,11 @@ class TimePart {
     return from >= 0 && to > from && from < this.length ? [from, Math.min(to, this.length)] : [0, this.length];
   }
 
+  get isZoomed() {
+    const [from, to] = this.view;
+    return from > 0 || to < this.length;
+  }
+
   /** How wide the lanes are, and how high what is in view of them: asked once a picture, before anything is changed. */
   measure() {
     const { clientWidth, clientHeight, scrollTop } = this.scroller;
@@ -178,7 +183,7 @@ class TimePart {
     this.box.hidden = isAlone;
     this.box.style.height = `${Math.min(most, sums.lanes.length) * LANE_HEIGHT}px`;
     this.axis.hidden = !this.clock;
-    this.bar.show(this.brush.ranges(), state.timeView.length > 0);
+    this.bar.show(this.brush.ranges(), this.isZoomed);
     this.bar.rows.parentElement?.toggleAttribute("hidden", isAlone);
     if (!this.clock) this.bar.told.textContent = "These samples have no times: only sums of them were recorded.";
     if (isAlone) return;
