@@ -16,6 +16,7 @@ mod inject;
 mod input;
 mod intervals;
 mod report;
+mod runtimes;
 mod script;
 mod stats;
 pub mod stderr;
@@ -69,6 +70,8 @@ enum Command {
     Export(Box<export::ExportArgs>),
     /// Says what is wrong with a recording, a running process or a callgrind file, and what to do
     Doctor(Box<doctor::DoctorArgs>),
+    /// Tells how each runtime is made to leave the names of its code, and what stays without one
+    Runtimes(runtimes::RuntimesArgs),
     /// Lists the formats that are read and written
     Formats(formats::FormatsArgs),
     /// Says what is read and how it is found
@@ -106,6 +109,7 @@ impl Cli {
             Command::Stats(args) => args.run(&job)?,
             Command::Export(args) => args.run(&job)?,
             Command::Doctor(args) => args.run(&job)?,
+            Command::Runtimes(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,
             Command::Inputs(args) => args.run(Self::command())?,
             Command::Completions(args) => args.run(Self::command())?,

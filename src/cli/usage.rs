@@ -87,13 +87,18 @@ const WHERE_NAMES_ARE: &str = "
 Names of JIT code come from jitdumps (jit-PID.dump) and perf maps (perf-PID.map), looked for in this order:
 
   1. --jitdump and --perf-map: files, or directories of them; FILE@PID is for that process
-  2. where the recording says that a jitdump was
-  3. beside the input
-  4. /tmp, the current directory, $JITDUMPDIR, ~/.debug/jit
+  2. below /proc/PID/root, if the recorded process still runs, in a container, by the number it has there
+  3. where the recording says that a jitdump was
+  4. beside the input
+  5. /tmp, the current directory, $JITDUMPDIR, ~/.debug/jit
+
+A file that goes by no recorded number (perf-1.map, brought from a container) is used if its code is where a process was \
+sampled and a second sign says that it is of this run (its times, when it was written), and that is said; else it is \
+told with the option that takes it.
 
 A file that belongs to somebody else than root or you is used with --force only. Dumps have times, by which code is told \
-from other code at the same address: record with -k mono. A container's processes have other numbers in it: --map-pid \
-INNER=OUTER.
+from other code at the same address: record with -k mono. --map-pid \
+INNER=OUTER tells the number that a process has in its container. jitgraft runtimes says what each runtime leaves.
 
 Names of native code come from the recorded files, if their build IDs are those recorded, and from their debugging \
 information: beside them, in /usr/lib/debug, in each --debug-dir, all below --symfs. The kernel's come from \

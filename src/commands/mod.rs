@@ -9,6 +9,7 @@ pub mod flamegraph;
 pub mod formats;
 pub mod inject;
 pub mod report;
+pub mod runtimes;
 pub mod script;
 pub mod stats;
 pub mod view;

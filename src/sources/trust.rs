@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::io::{self, Bytes};
 use crate::model::Pid;
+use crate::model::process::FileId;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -62,6 +63,13 @@ pub(super) fn open_below(root: &OwnedFd, path: &Path, uid: u32, force: bool) -> 
     let owner = rustix::fs::fstat(&file).map(|stat| stat.st_uid);
     let checked = check(&file, force || owner == Ok(uid));
     Some(checked.and_then(|_| io::copy_open_file(File::from(file))))
+}
+
+/// Device and inode of a file.
+pub(super) fn file_id(path: &Path) -> Option<FileId> {
+    let stat = rustix::fs::stat(path).ok()?;
+    let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+    Some(FileId { major, minor, inode: stat.st_ino })
 }
 
 /// Who may change a file.

@@ -34,6 +34,23 @@ pub struct Runtime {
     pub examples: &'static [(&'static str, Option<Tier>)],
 }
 
+/// What most entries leave open.
+pub(super) const PLAIN: Runtime = Runtime {
+    name: "",
+    programs: &[],
+    libraries: &[],
+    switches: &[],
+    valgrind: None,
+    perf_record: "-k mono -g",
+    interpreter: None,
+    unnamed: "",
+    marked_names: &[],
+    plain_names: &[],
+    untold_names: &[],
+    other_names: None,
+    examples: &[],
+};
+
 /// What a profile has where a runtime interprets.
 #[derive(Debug)]
 pub struct Interpreter {

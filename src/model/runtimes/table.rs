@@ -2,26 +2,10 @@
 //! their sources write; where neither is certain, a name tells nothing.
 
 use super::engines::{JSC_EXAMPLES, JSC_NAMES, V8_EXAMPLES, V8_INTERPRETERS, V8_NAMES, V8_PLAIN_NAMES, V8_UNNAMED};
-use super::runtime::{Interpreter, Runtime, Switch};
+use super::runtime::{Interpreter, PLAIN, Runtime, Switch};
 use super::shape::Shape::{Around, Ends, Holds, Is, Starts};
+use super::translators::{GUILE, LLVM, QEMU, SBCL};
 use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub, Wasm};
-
-/// What most entries leave open.
-const PLAIN: Runtime = Runtime {
-    name: "",
-    programs: &[],
-    libraries: &[],
-    switches: &[],
-    valgrind: None,
-    perf_record: "-k mono -g",
-    interpreter: None,
-    unnamed: "",
-    marked_names: &[],
-    plain_names: &[],
-    untold_names: &[],
-    other_names: None,
-    examples: &[],
-};
 
 /// Every runtime that is known. They are asked in this order: what embeds another one stands before it.
 pub const RUNTIMES: &[Runtime] = &[
@@ -87,7 +71,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libcef.so"],
         switches: &[Switch {
             word: "--perf-prof",
-            how: "run it with --no-sandbox --js-flags=--perf-prof",
+            how: "run it with --no-sandbox --js-flags='--perf-prof --interpreted-frames-native-stack'",
             leaves: &["./jit-PID.dump"],
         }],
         interpreter: Some(Interpreter {
@@ -107,7 +91,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libxul.so", "libmozjs*"],
         switches: &[Switch {
             word: "PERF_SPEW_DIR=",
-            how: "run a build with --enable-perf, the sandbox off, with IONPERF=func PERF_SPEW_DIR=DIR in its environment",
+            how: "run a build made with --enable-perf (distributions' are not), the sandbox off, with IONPERF=func PERF_SPEW_DIR=DIR in its environment",
             leaves: &["DIR/jit-PID.dump"],
         }],
         unnamed: "all JIT code of builds without --enable-perf, as distributions have them",
@@ -365,7 +349,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libcoreclr.so"],
         switches: &[Switch {
             word: "PerfMapEnabled=1",
-            how: "run it with DOTNET_PerfMapEnabled=1 (before .NET 6 COMPlus_PerfMapEnabled=1) in its environment",
+            how: "run it with DOTNET_PerfMapEnabled=1 DOTNET_ReadyToRun=0 (before .NET 6 COMPlus_PerfMapEnabled=1 COMPlus_ReadyToRun=0) in its environment",
             leaves: &["/tmp/perf-PID.map"],
         }],
         unnamed: "code that was compiled ahead of time into PE files: DOTNET_ReadyToRun=0 makes it JIT code",
@@ -491,4 +475,9 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
+    QEMU,
+    GUILE,
+    SBCL,
+    // Many embed it.
+    LLVM,
 ];

@@ -29,7 +29,6 @@ use crate::error::{Error, Result, Warning, Warnings};
 use crate::io::Bytes;
 use crate::model::process::{Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
-use shared::is_its_file;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -187,7 +186,9 @@ impl Finder<'_> {
             candidates.push((marker.path.clone(), Named::Marker));
             candidates.extend(self.dump_places(base));
             if self.is_contested(marker) {
-                candidates.retain(|(path, named)| matches!(named, Named::Inside(_)) || is_its_file(path, marker));
+                candidates.retain(|(path, named)| {
+                    matches!(named, Named::Inside(_)) || marker.file.is_some() && trust::file_id(path) == marker.file
+                });
             }
             if candidates.iter().any(|(path, _)| self.seen.contains(path)) {
                 continue;

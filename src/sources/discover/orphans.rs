@@ -1,7 +1,6 @@
 //! Files that go by no recorded process's number: `perf-1.map` beside a recording of a container. They are matched by
 //! what they hold; `evidence` decides.
 
-use super::shared::file_id;
 use super::{CLOCK_MONOTONIC, Finder, Source, inner_pid, not_matched, stale, used_unasked};
 use crate::error::Warning;
 use crate::formats::jitdump::{Body, JitDump};
@@ -13,7 +12,7 @@ use crate::model::{Addr, Nanos, Pid};
 use crate::sources::account::{Account, Kind, SourceState};
 use crate::sources::evidence::{Fit, Sign, Verdict, judge};
 use crate::sources::site::{Sampled, wall_time};
-use crate::sources::trust::{self, Named};
+use crate::sources::trust::{self, Named, file_id};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

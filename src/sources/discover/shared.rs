@@ -5,9 +5,8 @@ use super::{Finder, inner_pid};
 use crate::error::Warning;
 use crate::model::Pid;
 use crate::model::process::{FileId, Marker};
+use crate::sources::trust::file_id;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 impl Finder<'_> {
     /// Numbers by which several processes know themselves. Those that share one marker's file share its number, too:
@@ -47,16 +46,4 @@ impl Finder<'_> {
             self.warnings.push(Warning::new(said).in_file(&marker.path, None));
         }
     }
-}
-
-/// Whether this is the very file that was mapped.
-pub(super) fn is_its_file(path: &Path, marker: &Marker) -> bool {
-    marker.file.is_some() && file_id(path) == marker.file
-}
-
-/// Device and inode of a file.
-pub(super) fn file_id(path: &Path) -> Option<FileId> {
-    let data = std::fs::metadata(path).ok()?;
-    let (major, minor) = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));
-    Some(FileId { major, minor, inode: data.ino() })
 }

@@ -1,0 +1,20 @@
+//! `jitgraft runtimes`
+
+use crate::commands::runtimes;
+use crate::error::Result;
+use crate::pipeline::{Job, Outcome};
+use clap::Args;
+
+/// Flags of `runtimes`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  jitgraft runtimes\n  jitgraft runtimes node")]
+pub(super) struct RuntimesArgs {
+    /// Tell all of one: what to switch on, what it leaves where, how to record it, what stays without a name
+    name: Option<String>,
+}
+
+impl RuntimesArgs {
+    pub(super) fn run(self, _job: &Job) -> Result<Outcome> {
+        runtimes::run(self.name.as_deref(), &mut std::io::stdout().lock())
+    }
+}

@@ -1,0 +1,50 @@
+//! Entries of the table for what translates machine code or is a library for compilers, and for Lisps that tell perf
+//! nothing.
+
+use super::runtime::{PLAIN, Runtime, Switch};
+
+/// Translates programs of another processor.
+pub(super) const QEMU: Runtime = Runtime {
+    name: "QEMU",
+    programs: &["qemu-*"],
+    switches: &[
+        Switch { word: "-jitdump", how: "run qemu (8.0 or newer) with -jitdump", leaves: &["./jit-PID.dump"] },
+        Switch { word: "-perfmap", how: "with -perfmap", leaves: &["/tmp/perf-PID.map"] },
+    ],
+    unnamed: "functions of the guest: each piece of code is called by its address there, guest-0x…",
+    examples: &[("guest-0x401136", None)],
+    ..PLAIN
+};
+
+/// Programs that compile with LLVM while they run.
+pub(super) const LLVM: Runtime = Runtime {
+    name: "LLVM",
+    programs: &["lli", "lli-*"],
+    libraries: &["libLLVM*"],
+    switches: &[Switch {
+        word: "--jit-kind=mcjit",
+        how: "run lli with --jit-kind=mcjit; in a program of one's own, register \
+              llvm::JITEventListener::createPerfJITEventListener() (MCJIT, ORC's RTDyldObjectLinkingLayer)",
+        leaves: &["~/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
+    }],
+    unnamed: "all JIT code of programs that register no listener (LLVM must be built with LLVM_USE_PERF)",
+    ..PLAIN
+};
+
+/// GNU's Scheme.
+pub(super) const GUILE: Runtime = Runtime {
+    name: "Guile",
+    programs: &["guile", "guile-*"],
+    libraries: &["libguile-*"],
+    unnamed: "all JIT code: Guile leaves neither map nor dump; with GUILE_JIT_THRESHOLD=-1 in its environment it only interprets",
+    ..PLAIN
+};
+
+/// Steel Bank Common Lisp.
+pub(super) const SBCL: Runtime = Runtime {
+    name: "SBCL",
+    programs: &["sbcl"],
+    unnamed: "all Lisp code: SBCL leaves neither map nor dump, and its core file, which holds the code, is no ELF; its own \
+              profiler sb-sprof has the names",
+    ..PLAIN
+};
