@@ -311,4 +311,30 @@ mod tests {
         tables.add(&profile);
         assert_eq!(tables.texts.list, ["main", "/usr/bin/php", "hot", "/tmp/perf-7.map"]);
     }
+
+    /// A profile in which each of these lines of `f` has so much weight at each of two addresses.
+    fn lines(lines: &[(u32, u64)]) -> Profile {
+        let mut profile = Profile::new();
+        let (name, file, track) = (profile.name(b"f"), profile.name(b"f.c"), profile.track(Track::default()));
+        let series = profile.series_named("e", crate::model::stacks::Unit::Samples);
+        for &(line, weight) in lines {
+            for addr in [1, 2] {
+                let frame = Frame { file: Some(file), line, addr: Some(addr), ..Frame::new(name, FrameKind::User) };
+                let frame = profile.frame(frame);
+                let stack = Some(profile.stack(None, frame));
+                profile.push(series, Row { track, stack, weight, count: 1, time: None });
+            }
+        }
+        profile
+    }
+
+    #[test]
+    fn a_function_is_where_most_ends_in_it_and_what_is_compared_with_does_not_move_it() {
+        let (after, before) = (lines(&[(7, 2), (5, 3), (3, 1)]), lines(&[(9, 99)]));
+        let mut tables = Tables { compares: true, ..Tables::default() };
+        tables.add(&after);
+        tables.add(&before);
+        let lines: Vec<u32> = tables.functions.iter().map(|function| function.line).collect();
+        assert_eq!(lines, [5]);
+    }
 }

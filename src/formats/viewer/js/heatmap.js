@@ -154,11 +154,19 @@ export class HeatMap {
     for (const range of ranges) this.frame(pen, range, place, height, "--accent");
   }
 
+  /** A line around the cells of a range, not between its columns. */
   frame(pen, range, place, height, colour) {
-    pen.strokeStyle = styleColour(colour);
-    for (const [left, top, wide, high] of heatBoxes(this.shape, range, place, height)) {
-      pen.strokeRect(left + 0.5, top + 0.5, Math.max(wide - 1, 1), Math.max(high - 1, 1));
-    }
+    const boxes = heatBoxes(this.shape, range, place, height);
+    pen.fillStyle = styleColour(colour);
+    boxes.forEach(([left, top, wide, high], at) => {
+      const [before, after] = [boxes[at - 1], boxes[at + 1]], bottom = top + high;
+      pen.fillRect(left, top, wide, 1);
+      pen.fillRect(left, bottom - 1, wide, 1);
+      // The first column may begin above its foot, and the last end below its head.
+      const from = before ? before[1] + before[3] : top, to = after ? after[1] : bottom;
+      pen.fillRect(left, from, 1, bottom - from);
+      pen.fillRect(left + wide - 1, top, 1, to - top);
+    });
   }
 
   /** [from, to) of the cell under a point; `always`: of the nearest. */

@@ -48,7 +48,7 @@ export class TableRow {
     const [, , , , , kind, ...names] = this.cells, told = functions.sharesText(group);
     const texts = [functions.name(group), functions.module(group), functions.source(group)];
     texts.forEach((text, at) => {
-      this.text(names[at], at === 1 ? lastPartOf(text) : text);
+      this.text(names[at], at === 0 ? text : lastPartOf(text));
       this.set(`title${at}`, text, (value) => { names[at].title = value; });
     });
     this.set("kind", told, (value) => {

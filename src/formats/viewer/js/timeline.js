@@ -27,6 +27,8 @@ export function mountTimeline(root, page) {
   const part = new TimePart(root, page);
   const draw = drawingOf(page, () => part.draw());
   part.ask = draw;
+  // Before anything else is placed below it.
+  part.draw();
   page.store.subscribe(draw);
   onResize(root, draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
