@@ -4,8 +4,14 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+#[path = "annotate/case.rs"]
+mod case;
 #[path = "annotate/objdump.rs"]
 mod objdump;
+#[path = "annotate/perf.rs"]
+mod perf;
+
+use case::{Case, is_jit};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
@@ -25,6 +31,11 @@ fn json(args: &[&str], recording: &Path) -> Value {
 
 fn php() -> PathBuf {
     fixture("php-recording/perf.data.zst")
+}
+
+/// A number as `0x…`.
+fn hex(text: &Value) -> u64 {
+    u64::from_str_radix(text.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
 
 /// Samples of a JSON object's `costs`, whatever event they are of.
@@ -50,11 +61,82 @@ fn the_samples_of_a_functions_instructions_are_those_of_the_function() {
     }
 }
 
+/// Holds so many listings at least against objdump and perf; gives how many instructions have a source line.
+fn hold_against_others(case: &Case, wanted: impl Fn(&Value) -> bool, least: usize) -> usize {
+    let listings = case.listed(wanted);
+    assert!(listings.len() >= least, "only {} are listed", listings.len());
+    let instructions = objdump::compare(&listings);
+    let compared = perf::compare(case, &listings);
+    assert!(compared.listings >= listings.len() && compared.instructions > instructions / 2, "{compared:?}");
+    println!("{instructions} instructions beside objdump, {compared:?} beside perf");
+    compared.lines
+}
+
 #[test]
-fn jit_code_is_decoded_as_objdump_decodes_it() {
-    let all = json(&["TRACE|JIT", "--limit", "40"], &php());
-    let compared = objdump::compare(&all);
-    assert!(compared > 1000, "only {compared} instructions were compared");
+fn code_of_php_is_told_as_by_objdump_and_perf() {
+    hold_against_others(&Case::new("php-recording", None, &["TRACE|JIT"]), is_jit, 20);
+}
+
+#[test]
+fn code_of_wasmtime_is_told_as_by_objdump_and_perf() {
+    hold_against_others(&Case::new("recording-wasmtime", None, &[]), is_jit, 2);
+}
+
+#[test]
+fn code_of_node_is_told_as_by_objdump_and_perf() {
+    hold_against_others(&Case::new("annotate-node", None, &[]), is_jit, 10);
+}
+
+#[test]
+fn code_of_java_is_told_as_by_objdump_and_perf_with_its_lines() {
+    let lines = hold_against_others(&Case::new("annotate-java", None, &["^L"]), is_jit, 10);
+    assert!(lines > 1000, "{lines}");
+}
+
+#[test]
+fn code_of_cpp_is_told_as_by_objdump_and_perf_with_its_lines() {
+    let case = Case::new("recording-cpp", Some("work-cpp"), &[]);
+    let own = |listing: &Value| listing["module"] == "/tmp/demo/work-cpp";
+    let lines = hold_against_others(&case, own, 3);
+    assert!(lines > 100, "{lines}");
+}
+
+#[test]
+fn code_of_rust_is_told_as_by_objdump_and_perf_with_its_lines() {
+    let case = Case::new("recording-rust", Some("work-rs"), &[]);
+    let own = |listing: &Value| listing["module"] == "/tmp/demo/work-rs";
+    let lines = hold_against_others(&case, own, 3);
+    assert!(lines > 100, "{lines}");
+}
+
+#[test]
+fn codes_of_one_name_can_be_told_together() {
+    let case = Case::new("annotate-node", None, &["--merge"]);
+    let plain = Case::new("annotate-node", None, &[]);
+    let total = |case: &Case| case.annotation["listings"].as_array().unwrap().iter().map(samples).sum::<u64>();
+    assert_eq!(total(&case), total(&plain));
+    let several = |listing: &&Value| listing["versions"].as_array().unwrap().len() > 1;
+    let listings = case.annotation["listings"].as_array().unwrap();
+    let merged: Vec<&Value> = listings.iter().filter(several).collect();
+    assert!(!merged.is_empty());
+    let by_line = merged.iter().filter(|listing| listing["source_lines"].is_array());
+    for listing in by_line {
+        let lines = listing["source_lines"].as_array().unwrap();
+        assert_eq!(lines.iter().map(samples).sum::<u64>(), samples(listing), "{}", listing["name"]);
+    }
+    assert_eq!(plain.annotation["listings"].as_array().unwrap().iter().filter(several).count(), 0);
+}
+
+#[test]
+fn costs_can_be_told_by_source_line_alone() {
+    let case = Case::new("recording-cpp", Some("work-cpp"), &["--by", "line"]);
+    let listings = case.annotation["listings"].as_array().unwrap();
+    let told: Vec<_> = listings.iter().filter(|listing| listing["source_lines"].is_array()).collect();
+    assert!(told.len() >= 3);
+    for listing in told {
+        let lines = listing["source_lines"].as_array().unwrap();
+        assert_eq!(lines.iter().map(samples).sum::<u64>(), samples(listing), "{}", listing["name"]);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `jitgraft annotate`
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
-use crate::commands::annotate::{self, AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions};
+use crate::commands::annotate::{self, AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions, Told};
 use crate::error::{Error, Result};
 use crate::formats::format::Detail;
 use crate::io::{InPath, OutPath, Terminal};
@@ -14,28 +14,35 @@ use clap::{Args, ValueEnum};
 use regex::Regex;
 use std::path::{Path, PathBuf};
 
-/// How many pieces of code are listed unless more are asked for, or some by name.
+/// How many functions are listed unless more are asked for, or some by name.
 const HOTTEST: usize = 10;
 
 /// Flags of `annotate`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft annotate\n  jitgraft annotate 'scan' -i perf.data --whole | less\n  \
-    jitgraft annotate --limit 50 --format json -i perf.data -o hot.json")]
+    jitgraft annotate --merge --by line main\n  jitgraft annotate --limit 50 --format json -i perf.data -o hot.json")]
 pub(super) struct AnnotateArgs {
     /// Only functions whose name this regular expression is found in [default: the hottest]
     #[arg(value_name = "FUNCTION-REGEX")]
     function: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
-    /// How many pieces of code at most [default: 10; all that match FUNCTION-REGEX]
+    /// How many functions at most, each with all codes that it was compiled to [default: 10; all that match
+    /// FUNCTION-REGEX]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// So many instructions on either side of one with samples
+    /// So many instructions, or lines, on either side of one with samples
     #[arg(long, value_name = "N", default_value_t = 3)]
     context: usize,
-    /// All instructions
+    /// All instructions, or all lines from the first with samples to the last
     #[arg(long, conflicts_with = "context")]
     whole: bool,
+    /// Tell the codes of one name together: as one code if all are the same, else by source line
+    #[arg(long)]
+    merge: bool,
+    /// What costs are told of
+    #[arg(long, value_enum, default_value_t = ByName::Instruction, value_name = "WHAT")]
+    by: ByName,
     /// How instructions are spelled
     #[arg(long, value_enum, default_value_t = SyntaxName::Att, value_name = "HOW")]
     syntax: SyntaxName,
@@ -46,6 +53,14 @@ pub(super) struct AnnotateArgs {
     inputs: InputArgs,
     #[command(flatten)]
     weight: WeightArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ByName {
+    /// Of each instruction
+    Instruction,
+    /// Of source lines alone
+    Line,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -86,6 +101,7 @@ impl AnnotateArgs {
             code: CodeOptions {
                 limit: self.limit.or(function.is_none().then_some(HOTTEST)),
                 function,
+                by_name: true,
                 weight: self.weight.weight(),
                 syntax: match self.syntax {
                     SyntaxName::Att => Syntax::Att,
@@ -93,6 +109,7 @@ impl AnnotateArgs {
                 },
             },
             recording,
+            told: Told { merge: self.merge, by_line: self.by == ByName::Line },
             format,
         };
         annotate::run(&options, job)

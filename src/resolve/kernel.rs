@@ -9,11 +9,13 @@
 //! Lines are `ADDRESS TYPE NAME [MODULE]`; see scripts/kallsyms.c and kernel/kallsyms.c (`s_show`) in Linux.
 
 use super::address_space::KernelReference;
-use super::dso::{Dso, DsoKind, Dsos};
+use super::dso::{Dso, DsoId, DsoKind, Dsos};
 use super::symbols::files::{self, SearchOptions};
+use super::symbols::images::Images;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::io;
 use crate::model::process::BuildId;
+use object::{Object, ObjectSymbol};
 use std::path::{Path, PathBuf};
 
 /// Where kernel symbols may come from.
@@ -108,6 +110,15 @@ const OWN_LIST: &str =
 /// A function is not longer than this: an address further from the last symbol before it is in none (a gap between
 /// modules). The kernel's longest function has about 100 KiB.
 const LONGEST: u64 = 1 << 20;
+
+/// From the recorded kernel's addresses to those its image was linked for: each boot has others.
+pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kernel: DsoId) -> u64 {
+    let linked = images.get(kernel).zip(reference).and_then(|(image, reference)| {
+        let symbol = image.object().ok()?.symbol_by_name_bytes(&reference.symbol)?.address();
+        Some(symbol.wrapping_sub(reference.addr.0))
+    });
+    linked.unwrap_or(0)
+}
 
 impl KernelSymbols {
     /// Finds the list of the recorded kernel. Empty, with a warning, if there is none that is surely right.

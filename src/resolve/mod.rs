@@ -16,8 +16,7 @@ use address_space::AddressSpaces;
 use code_map::{CodeId, CodeMap};
 use dso::{DsoId, DsoKind};
 use frames::{Frame, Frames};
-use kernel::{KernelOptions, KernelSymbols};
-use object::{Object, ObjectSymbol};
+use kernel::{KernelOptions, KernelSymbols, link_shift};
 use symbols::images::Images;
 use symbols::{Base, Request, SymbolOptions};
 
@@ -94,20 +93,14 @@ impl Resolver<'_> {
             let offsets = file.iter().map(|&(_, offset, _)| offset).collect();
             let &(dso, ..) = file.first()?;
             let in_kernel = self.spaces.dsos().get(dso).kind == DsoKind::Kernel;
-            let base = if in_kernel { Base::Linked(self.kernel_shift(dso)) } else { Base::File };
+            let base = if in_kernel {
+                Base::Linked(link_shift(self.spaces.kernel_reference(), self.images, dso))
+            } else {
+                Base::File
+            };
             Some(Request { dso, offsets, base })
         };
         files.filter_map(request).collect()
-    }
-
-    /// From the recorded kernel's addresses to those its image was linked for: each boot has others.
-    fn kernel_shift(&self, kernel: DsoId) -> u64 {
-        let reference = self.spaces.kernel_reference();
-        let linked = self.images.get(kernel).zip(reference).and_then(|(image, reference)| {
-            let symbol = image.object().ok()?.symbol_by_name_bytes(&reference.symbol)?.address();
-            Some(symbol.wrapping_sub(reference.addr.0))
-        });
-        linked.unwrap_or(0)
     }
 
     fn is_named(&self, dso: DsoId) -> bool {

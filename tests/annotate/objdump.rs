@@ -6,10 +6,8 @@ use std::process::Command;
 
 /// Compares every listing of x86-64 code: same addresses, same bytes, same text by [`normal`]. Gives how many
 /// instructions were compared.
-pub(super) fn compare(annotation: &Value) -> usize {
-    let listings = annotation["listings"].as_array().unwrap();
-    let listed = listings.iter().filter(|listing| listing["instructions"].is_array());
-    listed.map(compare_listing).sum()
+pub(super) fn compare(listings: &[&Value]) -> usize {
+    listings.iter().map(|listing| compare_listing(listing)).sum()
 }
 
 fn compare_listing(listing: &Value) -> usize {
@@ -20,21 +18,48 @@ fn compare_listing(listing: &Value) -> usize {
     let ours: Vec<Listed> = ours
         .iter()
         .map(|instruction| Listed {
-            address: text(instruction, "address").trim_start_matches("0x").to_owned(),
+            address: super::hex(&instruction["address"]),
             bytes: text(instruction, "bytes"),
             text: normal(&text(instruction, "text")),
         })
         .collect();
-    let differ = ours.iter().zip(&theirs).filter(|(own, other)| own != other);
-    let differ: Vec<String> = differ.map(|(own, other)| format!("{own:?} is {other:?}")).take(20).collect();
+    let differ = differences(&ours, &theirs, |listed| listed.address, |listed| listed.text == UNDECODED);
+    let differ: Vec<String> = differ.iter().map(|(own, other)| format!("{own:x?} is {other:x?}")).take(20).collect();
     assert!(differ.is_empty(), "in {}:\n{}", listing["name"], differ.join("\n"));
-    assert_eq!(ours.len(), theirs.len());
     ours.len()
+}
+
+/// What bytes that are no instruction are called by [`normal`].
+pub(super) const UNDECODED: &str = ".byte";
+
+/// What differs. Behind bytes that are no instruction, decoders may go on at different places until they meet again:
+/// versions of binutils differ in how many bytes they skip.
+pub(super) fn differences<'a, T: PartialEq>(
+    ours: &'a [T],
+    theirs: &'a [T],
+    place: impl Fn(&T) -> u64,
+    is_undecoded: impl Fn(&T) -> bool,
+) -> Vec<(Option<&'a T>, Option<&'a T>)> {
+    let (mut left, mut right, mut differ, mut is_lost) = (0, 0, Vec::new(), false);
+    loop {
+        let (own, other) = (ours.get(left), theirs.get(right));
+        let (from, to) = match (own, other) {
+            (None, None) => return differ,
+            _ => (own.map_or(u64::MAX, &place), other.map_or(u64::MAX, &place)),
+        };
+        let is_odd = own.is_some_and(&is_undecoded) || other.is_some_and(&is_undecoded);
+        is_lost = is_odd || is_lost && from != to;
+        if own != other && !is_lost {
+            differ.push((own, other));
+        }
+        left += usize::from(from <= to);
+        right += usize::from(to <= from);
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Listed {
-    address: String,
+    address: u64,
     bytes: String,
     text: String,
 }
@@ -48,7 +73,7 @@ fn objdump(code: &[u8], address: &str) -> Vec<Listed> {
     let file = dir.path().join("code");
     fs::write(&file, code).unwrap();
     let mut command = Command::new("objdump");
-    command.args(["-D", "-w", "-b", "binary", "-m", "i386:x86-64", "--insn-width=16"]);
+    command.args(["-D", "-z", "-w", "-b", "binary", "-m", "i386:x86-64", "--insn-width=16"]);
     let output = command.arg(format!("--adjust-vma={address}")).arg(&file).output();
     let output = output.expect("objdump is needed: apt-get install binutils");
     assert!(output.status.success());
@@ -57,17 +82,61 @@ fn objdump(code: &[u8], address: &str) -> Vec<Listed> {
         let (address, rest) = line.split_once(":\t")?;
         let (bytes, text) = rest.split_once('\t').unwrap_or((rest, ""));
         let bytes = bytes.split_whitespace().collect();
-        Some(Listed { address: address.trim().to_owned(), bytes, text: normal(text) })
+        Some(Listed { address: u64::from_str_radix(address.trim(), 16).ok()?, bytes, text: normal(text) })
     });
     rows.collect()
 }
 
+/// Prefixes that change nothing: fillers have many.
+const IDLE_PREFIXES: &[&str] = &["data16", "cs", "ds", "es", "ss", "addr32"];
+
 /// What both decoders mean alike and spell otherwise.
-fn normal(text: &str) -> String {
+pub(super) fn normal(text: &str) -> String {
     // objdump tells the address behind `#`, and what has a name in `<>`.
     let text = text.split(" #").next().unwrap_or(text).split(" <").next().unwrap_or(text);
-    let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut words: Vec<&str> = text.split_whitespace().collect();
+    while words.len() > 1 && (IDLE_PREFIXES.contains(&words[0]) || words[0].starts_with("rex")) {
+        words.remove(0);
+    }
+    match words[..] {
+        [] => return String::new(),
+        // Bytes that are no instruction: objdump has two ways to say so.
+        ["(bad)" | ".byte", ..] => return UNDECODED.to_owned(),
+        _ => {}
+    }
+    // Where strings are goes without saying.
+    let text = words.join(" ").replace("(%dx)", "%dx").replace("%ds:(%r", "(%r").replace("%es:(%rdi)", "(%rdi)");
     // Branches' addresses have no prefix where objdump knows a symbol, and one where it knows none.
-    let is_branch = text.starts_with('j') || text.starts_with("call") || text.starts_with("loop");
-    if is_branch { text.replace(" 0x", " ") } else { text }
+    if is_branch(&text) { text.replace(" 0x", " ") } else { without_shift_by_one(&text) }
+}
+
+/// A shift by one is written without the number by binutils 2.40, as `$1` by 2.41, and as `$0x1` by us.
+fn without_shift_by_one(text: &str) -> String {
+    const SHIFTS: &[&str] = &["shl", "shr", "sal", "sar", "rol", "ror", "rcl", "rcr"];
+    let is_shift = SHIFTS.iter().any(|shift| text.starts_with(shift));
+    let operands = text.split_once(' ').filter(|_| is_shift);
+    let by_one = operands.and_then(|(shift, rest)| {
+        let place = rest.strip_prefix("$0x1,").or_else(|| rest.strip_prefix("$1,"))?;
+        // Shifts of two registers (`shld`) have a third operand.
+        let is_one = place.starts_with(|c: char| c == '%' && !place.contains(',')) || place.ends_with(')');
+        is_one.then(|| format!("{shift} {place}"))
+    });
+    by_one.unwrap_or_else(|| text.to_owned())
+}
+
+fn is_branch(text: &str) -> bool {
+    let text = text.strip_prefix("bnd ").or_else(|| text.strip_prefix("notrack ")).unwrap_or(text);
+    text.starts_with('j') || text.starts_with("call") || text.starts_with("loop")
+}
+
+/// An image's addresses are not those of the process: branches are told by where they go in the function, and what is
+/// read beside the code not at all.
+pub(super) fn branch_within(text: &str, base: u64, size: u64) -> String {
+    let target = text.rsplit_once(' ').filter(|_| is_branch(text));
+    let target = target.and_then(|(word, operand)| Some((word, u64::from_str_radix(operand, 16).ok()?)));
+    match target.map(|(word, target)| (word, target.wrapping_sub(base))) {
+        Some((word, inside)) if inside < size => format!("{word} +{inside:x}"),
+        Some((word, _)) => format!("{word} elsewhere"),
+        None => text.to_owned(),
+    }
 }

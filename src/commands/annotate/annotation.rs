@@ -5,6 +5,7 @@ use crate::model::category::Category;
 use crate::model::stacks::{Unit, Weight};
 use crate::model::{Nanos, Pid};
 use crate::resolve::disasm::TargetKind;
+use std::sync::Arc;
 
 /// Everything.
 #[derive(Debug)]
@@ -88,6 +89,8 @@ pub struct Version {
     pub category: Category,
     /// The process it ran in last.
     pub pid: Pid,
+    /// Where its code lay, as listed, and how many bytes it has; `None` if it is not here.
+    pub extent: Option<(u64, u64)>,
     /// When its code was written; `None` where it is not known, or always was there.
     pub loaded: Option<Nanos>,
     /// What was sampled in it.
@@ -108,8 +111,24 @@ pub enum Code {
         /// Source files, by their numbers in the lines.
         files: Vec<SourceFile>,
     },
+    /// The source lines that they were made of alone, with what was sampled in each.
+    SourceLines {
+        /// Source files, by their numbers in the lines.
+        files: Vec<SourceFile>,
+        /// By file and line; first what is of no known line.
+        lines: Vec<SourceLineCosts>,
+    },
     /// Why there are none.
     Missing(String),
+}
+
+/// What was sampled in the instructions of one source line.
+#[derive(Debug)]
+pub struct SourceLineCosts {
+    /// `None`: no line is known.
+    pub source: Option<SourceLine>,
+    /// What was sampled.
+    pub costs: Costs,
 }
 
 /// One instruction.
@@ -152,18 +171,18 @@ pub enum TargetPlace {
 }
 
 /// A file that source lines are in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SourceFile {
     /// As the runtime or compiler named it.
     pub name: Vec<u8>,
     /// Its lines, if it is here.
-    pub lines: Option<Vec<String>>,
+    pub lines: Option<Arc<[String]>>,
 }
 
 /// A source position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceLine {
-    /// Index into [`Code::Listed::files`].
+    /// Index into the files of its [`Code`].
     pub file: usize,
     /// Counted from 1.
     pub line: u32,

@@ -58,6 +58,11 @@ impl Costs {
         self.0.get(event).copied().unwrap_or_default()
     }
 
+    /// By what is hotter than other costs: the first event before the second.
+    pub(super) fn heat(&self, weight: Weight) -> Vec<u64> {
+        self.0.iter().map(|cost| cost.of(weight)).collect()
+    }
+
     /// All samples, whatever event they are of.
     pub fn samples(&self) -> u64 {
         self.0.iter().map(|cost| cost.count).sum()

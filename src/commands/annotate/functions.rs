@@ -10,10 +10,11 @@ use crate::model::runtimes::Tiers;
 use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
 use crate::model::{Addr, Nanos, Pid};
 use crate::pipeline::Job;
-use crate::pipeline::recording::{Examined, FrameLocation, Samples};
+use crate::pipeline::recording::{Examined, FrameLocation, Resolution, Samples};
 use crate::resolve::Location;
 use crate::resolve::code_map::CodeId;
 use crate::resolve::dso::{DsoId, DsoKind};
+use crate::resolve::kernel::link_shift;
 use crate::resolve::symbols::functions::extents;
 use crate::resolve::symbols::{Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
@@ -71,6 +72,8 @@ pub(super) struct Moment {
     pub(super) time: Nanos,
     /// The address in the process of the function's first byte.
     pub(super) base: u64,
+    /// Whether in the kernel.
+    pub(super) mode: CpuMode,
 }
 
 /// What makes two places places of one function.
@@ -118,15 +121,10 @@ impl Sampled<'_> {
             if number == list.len() {
                 list.push(function);
             }
-            list[number].add(offset, &sum);
+            list[number].add(offset, &sum, place.mode);
             of_place[at] = Some(FunctionPlace { function: number, offset });
         }
-        Functions { list, of_place }
-            .sorted(|function| self.events().map(|event| function.costs.get(event).of(weight)).collect())
-    }
-
-    fn events(&self) -> Range<usize> {
-        0..self.examined.resolution.survey.recording.events.len()
+        Functions { list, of_place }.sorted(weight)
     }
 
     /// What was sampled at each place, by its number.
@@ -182,13 +180,24 @@ impl Sampled<'_> {
                 function.place = CodePlace::Unknown("no symbol tells where the function begins");
                 offset
             }
-            (Location::File(_, offset), None) => {
-                let in_kernel = matches!(place.mode, CpuMode::Kernel | CpuMode::GuestKernel | CpuMode::Hypervisor);
-                let why = if in_kernel { "the kernel's code is not here" } else { "its file is not here" };
-                function.place = CodePlace::Unknown(why);
+            (Location::File(dso, offset), None) => {
+                function.place = CodePlace::Unknown(missing(self.kind(dso)));
                 offset
             }
             (Location::Nothing(addr), _) => addr.0,
+        }
+    }
+
+    fn kind(&self, dso: DsoId) -> DsoKind {
+        self.examined.resolution.spaces.dsos().get(dso).kind
+    }
+
+    /// What addresses in this file count from.
+    fn base(&self, dso: DsoId) -> Base {
+        let Resolution { spaces, images, .. } = self.examined.resolution;
+        match self.kind(dso) {
+            DsoKind::Kernel => Base::Linked(link_shift(spaces.kernel_reference(), images, dso)),
+            _ => Base::File,
         }
     }
 
@@ -197,7 +206,7 @@ impl Sampled<'_> {
         let mut by_file: BTreeMap<DsoId, Vec<(u64, usize)>> = BTreeMap::new();
         for (at, place) in self.examined.samples.chains.places().iter().enumerate() {
             let Location::File(dso, offset) = place.location else { continue };
-            if matches!(self.examined.resolution.spaces.dsos().get(dso).kind, DsoKind::File | DsoKind::Vdso) {
+            if matches!(self.kind(dso), DsoKind::File | DsoKind::Vdso | DsoKind::Kernel) {
                 by_file.entry(dso).or_default().push((offset, at));
             }
         }
@@ -207,33 +216,48 @@ impl Sampled<'_> {
             places.sort_unstable();
             let mut offsets: Vec<u64> = places.iter().map(|&(offset, _)| offset).collect();
             offsets.dedup();
-            let request = Request { dso, offsets, base: Base::File };
+            let request = Request { dso, offsets, base: self.base(dso) };
             let extents = extents(&request, &self.examined.resolution.images, self.symbols, &job.pool, warnings);
             for (offset, at) in places {
                 let number = request.offsets.partition_point(|&other| other < offset);
                 let extent = extents.get(number).cloned().flatten();
-                linked.extend(image.vaddr(offset).map(|addr| (at, Linked { addr, extent })));
+                linked.extend(request.vaddr(image, offset).map(|addr| (at, Linked { addr, extent })));
             }
         }
         linked
     }
 }
 
+/// Why there is no code of something that was mapped.
+fn missing(kind: DsoKind) -> &'static str {
+    match kind {
+        DsoKind::File | DsoKind::Vdso => "its file is not here, or another version of it",
+        DsoKind::Kernel => {
+            "the kernel's image is not here: give the uncompressed one with --vmlinux (memory such as /proc/kcore is not \
+             read)"
+        }
+        DsoKind::Module => "the code of kernel modules is not read",
+        DsoKind::KernelSymbol => "the code that the kernel made at run time (BPF, trampolines) is not read",
+        DsoKind::Anonymous => "no dump tells of code in this memory",
+        DsoKind::Guest => "the guest's files are not here",
+    }
+}
+
 impl Function {
-    fn add(&mut self, offset: u64, sum: &PlaceSum) {
+    fn add(&mut self, offset: u64, sum: &PlaceSum, mode: CpuMode) {
         self.costs.join(&sum.costs);
         self.at.entry(offset).or_default().join(&sum.costs);
         if sum.time >= self.last.time {
-            self.last = Moment { pid: sum.pid, time: sum.time, base: sum.ip.0.wrapping_sub(offset) };
+            self.last = Moment { pid: sum.pid, time: sum.time, base: sum.ip.0.wrapping_sub(offset), mode };
         }
     }
 }
 
 impl Functions {
-    /// In the order of falling heat, that of the first event first.
-    fn sorted(mut self, heat: impl Fn(&Function) -> Vec<u64>) -> Self {
+    /// In the order of falling heat.
+    fn sorted(mut self, weight: Weight) -> Self {
         let mut order: Vec<usize> = (0..self.list.len()).collect();
-        order.sort_by_cached_key(|&at| Reverse(heat(&self.list[at])));
+        order.sort_by_cached_key(|&at| Reverse(self.list[at].costs.heat(weight)));
         let mut numbers = vec![0; order.len()];
         order.iter().enumerate().for_each(|(new, &old)| numbers[old] = new);
         self.of_place.iter_mut().flatten().for_each(|place| place.function = numbers[place.function]);

@@ -33,8 +33,8 @@ pub(crate) fn hot_code(
     warnings: &mut Warnings,
 ) -> HotCode {
     let functions = Sampled { examined, symbols }.functions(options.weight, job, warnings);
-    let names = Names::new(&functions.list);
-    let picked = pick(&functions.list, options);
+    let names = Names::new(&functions.list, options.weight);
+    let picked = pick(&functions.list, &names, options);
     let lister = Lister::new(examined.resolution, options.syntax, symbols, &names);
     let listings = lister.listings(&picked, &functions.list, job, warnings);
     let spots = spots(examined, &functions, &picked, &listings);
@@ -49,20 +49,26 @@ pub(crate) fn hot_code(
     HotCode { annotation, spots }
 }
 
-/// The numbers of the functions to list. Those whose code is not here are told of, but do not count.
-fn pick(functions: &[Function], options: &CodeOptions) -> Vec<usize> {
-    let wanted = |function: &Function| match &options.function {
-        Some(pattern) => pattern.is_match(&printable(&function.name)),
+/// The numbers of the functions to list: single pieces of code, or all of each name. Those whose code is not here are
+/// told of, but do not count.
+fn pick(functions: &[Function], names: &Names, options: &CodeOptions) -> Vec<usize> {
+    let wanted = |at: usize| match &options.function {
+        Some(pattern) => pattern.is_match(&printable(&functions[at].name)),
         None => true,
     };
+    let is_here = |&at: &usize| !matches!(functions[at].place, CodePlace::Unknown(_));
+    let single: Vec<[usize; 1]> =
+        if options.by_name { Vec::new() } else { (0..functions.len()).map(|at| [at]).collect() };
+    let of_names = names.codes().filter(|_| options.by_name);
+    let groups = of_names.chain(single.iter().map(|one| &one[..]));
     let limit = options.limit.unwrap_or(usize::MAX);
-    let (mut picked, mut listed) = (Vec::new(), 0);
-    for (at, function) in functions.iter().enumerate().filter(|(_, function)| wanted(function)) {
-        if listed == limit || picked.len() == limit.saturating_mul(2) {
+    let (mut picked, mut told, mut listed) = (Vec::new(), 0, 0);
+    for group in groups.filter(|group| group.first().is_some_and(|&at| wanted(at))) {
+        if listed == limit || told == limit.saturating_mul(2) {
             break;
         }
-        picked.push(at);
-        listed += usize::from(!matches!(function.place, CodePlace::Unknown(_)));
+        picked.extend_from_slice(group);
+        (told, listed) = (told + 1, listed + usize::from(group.iter().any(is_here)));
     }
     picked
 }
@@ -111,7 +117,13 @@ mod tests {
     fn the_spots_of_samples_add_up_to_the_costs_of_instructions() {
         let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));
         let (load, job, mut outcome) = (LoadOptions::default(), Job::quiet().unwrap(), Outcome::default());
-        let options = CodeOptions { function: None, limit: Some(30), weight: Weight::Period, syntax: Syntax::Att };
+        let options = CodeOptions {
+            function: None,
+            limit: Some(30),
+            by_name: false,
+            weight: Weight::Period,
+            syntax: Syntax::Att,
+        };
         let mut hot = None;
         let mut ask = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
             hot = Some(hot_code(examined, &options, &load.recording().symbols, job, warnings));

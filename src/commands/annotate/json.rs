@@ -1,6 +1,8 @@
 //! Everything as JSON, for programs: whole functions, raw numbers.
 
-use super::annotation::{Annotation, Code, EventTotal, Line, Listing, NameSummary, SourceFile, TargetPlace, Version};
+use super::annotation::{
+    Annotation, Code, EventTotal, Line, Listing, NameSummary, SourceFile, SourceLine, TargetPlace, Version,
+};
 use super::costs::Costs;
 use crate::error::Result;
 use crate::model::stacks::Unit;
@@ -74,6 +76,8 @@ impl Of<'_> {
             "number": version.number,
             "category": version.category.name(),
             "pid": version.pid.0,
+            "address": version.extent.map(|(addr, _)| hex(addr)),
+            "size": version.extent.map(|(_, size)| size),
             "loaded": version.loaded.map(|time| time.0),
             "costs": self.costs(&version.costs),
         })
@@ -89,20 +93,29 @@ impl Of<'_> {
         });
         let Some(object) = value.as_object_mut() else { return value };
         match &listing.code {
+            Code::SourceLines { files, lines } => {
+                object.insert("files".into(), file_names(files));
+                let lines = lines.iter().map(|line| {
+                    let mut told = Map::new();
+                    told.insert("costs".into(), self.costs(&line.costs));
+                    put_source(&mut told, line.source, files);
+                    Value::Object(told)
+                });
+                object.insert("source_lines".into(), Value::Array(lines.collect()));
+            }
             Code::Missing(why) => drop(object.insert("missing".into(), json!(why))),
             Code::Listed { addr, bytes, lines, files } => {
                 object.insert("address".into(), json!(hex(*addr)));
                 object.insert("size".into(), json!(bytes.len()));
-                let files: Vec<String> = files.iter().map(|file| text(&file.name)).collect();
-                object.insert("files".into(), json!(files));
-                let lines = lines.iter().map(|line| self.line(line, *addr, bytes, listing));
+                object.insert("files".into(), file_names(files));
+                let lines = lines.iter().map(|line| self.line(line, *addr, bytes, listing, files));
                 object.insert("instructions".into(), Value::Array(lines.collect()));
             }
         }
         value
     }
 
-    fn line(&self, line: &Line, base: u64, bytes: &[u8], listing: &Listing) -> Value {
+    fn line(&self, line: &Line, base: u64, bytes: &[u8], listing: &Listing, files: &[SourceFile]) -> Value {
         let mut object = Map::new();
         object.insert("address".into(), json!(hex(base.wrapping_add(line.offset))));
         let own = usize::try_from(line.offset).ok().and_then(|start| bytes.get(start..start + line.len as usize));
@@ -128,17 +141,21 @@ impl Of<'_> {
             let to = json!({ "kind": kind, "address": address, "function": function, "offset": offset });
             object.insert("target".into(), to);
         }
-        if let Some(source) = line.source {
-            object.insert("file".into(), json!(source.file));
-            object.insert("line".into(), json!(source.line));
-            let file: Option<&SourceFile> = match &listing.code {
-                Code::Listed { files, .. } => files.get(source.file),
-                Code::Missing(_) => None,
-            };
-            if let Some(text) = file.and_then(|file| file.text(source.line)) {
-                object.insert("source".into(), json!(text));
-            }
-        }
+        put_source(&mut object, line.source, files);
         Value::Object(object)
+    }
+}
+
+fn file_names(files: &[SourceFile]) -> Value {
+    json!(files.iter().map(|file| text(&file.name)).collect::<Vec<_>>())
+}
+
+/// The number of the file, the line, and its text where that is here.
+fn put_source(object: &mut Map<String, Value>, source: Option<SourceLine>, files: &[SourceFile]) {
+    let Some(source) = source else { return };
+    object.insert("file".into(), json!(source.file));
+    object.insert("line".into(), json!(source.line));
+    if let Some(text) = files.get(source.file).and_then(|file| file.text(source.line)) {
+        object.insert("source".into(), json!(text));
     }
 }

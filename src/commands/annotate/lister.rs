@@ -12,6 +12,7 @@ use crate::pipeline::Job;
 use crate::pipeline::recording::Resolution;
 use crate::resolve::code_map::CodeId;
 use crate::resolve::disasm::{Disassembler, Syntax, TargetKind};
+use crate::resolve::dso::DsoKind;
 use crate::resolve::symbols::SymbolOptions;
 use rustc_hash::FxHashMap;
 
@@ -59,6 +60,12 @@ impl<'a> Lister<'a> {
                 "code of this machine (e_machine {machine}) is told in bytes: only x86 is decoded"
             )));
         }
+        if picked.iter().any(|&at| self.is_in_kernel(&functions[at])) {
+            warnings.push(Warning::new(
+                "the kernel's code is told as it was linked: a running kernel patches itself (alternatives, static \
+                 branches, tracing)",
+            ));
+        }
         let listing = |&at: &usize| self.listing(at, &functions[at], &mut disassembler);
         let mut listings: Vec<Listing> = picked.iter().map(listing).collect();
         self.name_targets(picked, functions, &mut listings, job, warnings);
@@ -69,6 +76,10 @@ impl<'a> Lister<'a> {
         listings
     }
 
+    fn is_in_kernel(&self, function: &Function) -> bool {
+        matches!(function.place, CodePlace::File(dso, _) if self.resolution.spaces.dsos().get(dso).kind == DsoKind::Kernel)
+    }
+
     fn listing(&self, at: usize, function: &Function, disassembler: &mut Disassembler) -> Listing {
         let loaded = match function.place {
             CodePlace::Jit(code) => self.loads.get(&code).copied(),
@@ -76,14 +87,19 @@ impl<'a> Lister<'a> {
         };
         let (number, all_versions) = self.names.version(at);
         let Function { category, ref costs, last, .. } = *function;
-        let version = Version { number, category, pid: last.pid, loaded, costs: costs.clone() };
+        let code = self.code(function, disassembler);
+        let extent = match &code {
+            Code::Listed { addr, bytes, .. } => Some((*addr, bytes.len() as u64)),
+            _ => None,
+        };
+        let version = Version { number, category, pid: last.pid, extent, loaded, costs: costs.clone() };
         Listing {
             name: function.name.clone(),
             module: function.module.clone(),
             versions: vec![version],
             all_versions,
             costs: costs.clone(),
-            code: self.code(function, disassembler),
+            code,
         }
     }
 
@@ -116,8 +132,8 @@ impl<'a> Lister<'a> {
         let mut places = Places::default();
         let mut wanted: Vec<PlaceId> = Vec::new();
         each_unknown_target(picked, functions, listings, |function, shift, target_addr, _| {
-            let addr = Addr(target_addr.wrapping_add(shift));
-            wanted.push(self.resolution.place_at(&mut places, (function.last.pid, addr), function.last.time));
+            let (addr, last) = (Addr(target_addr.wrapping_add(shift)), function.last);
+            wanted.push(self.resolution.place_at(&mut places, (last.pid, last.mode), addr, last.time));
         });
         let named = self.resolution.name(&places, job, warnings);
         let mut wanted = wanted.into_iter();

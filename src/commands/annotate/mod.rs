@@ -8,6 +8,7 @@
 //! → listings       listing.rs      bytes from the dump or the ELF file, decoded for the address they had
 //! → targets        lister.rs       what branches lead to, in the process and at the time of the last sample
 //! → source lines   sources.rs      the dump's entries, DWARF; text where the file is here
+//! → told            together.rs    codes of one name together, or by source line alone
 //! → text, JSON     text/, json.rs
 //! ```
 //!
@@ -27,14 +28,15 @@ mod recorded;
 mod sources;
 mod spots;
 mod text;
+mod together;
 
 pub use annotation::{
     Annotation, Code, EventTotal, Line, LineTarget, Listing, NameSummary, Precision, SourceFile, SourceLine,
-    TargetPlace, Version,
+    SourceLineCosts, TargetPlace, Version,
 };
 pub use costs::{Cost, Costs};
 pub use hot::HotCode;
-pub use options::{AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions};
+pub use options::{AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions, Told};
 pub use spots::{EventSpots, Spot};
 
 use crate::error::{Error, Result, Warning};

@@ -3,15 +3,19 @@
 use super::annotation::NameSummary;
 use super::costs::Costs;
 use super::functions::{CodePlace, Function};
+use crate::model::stacks::Weight;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// The codes of one name, as numbers of functions, hottest first.
-#[derive(Debug)]
-pub(super) struct Name {
+#[derive(Debug, Default)]
+struct Name {
     codes: Vec<usize>,
+    costs: Costs,
 }
 
-/// All names, in the order of their hottest code.
+/// All names, those with the most samples in all of their codes first.
 #[derive(Debug)]
 pub(super) struct Names {
     list: Vec<Name>,
@@ -21,19 +25,29 @@ pub(super) struct Names {
 
 impl Names {
     /// Functions are hottest first. Native functions of one name in two files are two; JIT code is one wherever it is.
-    pub(super) fn new(functions: &[Function]) -> Self {
-        let (mut list, mut of) = (Vec::<Name>::new(), Vec::new());
+    pub(super) fn new(functions: &[Function], weight: Weight) -> Self {
+        let mut list = Vec::<Name>::new();
         let mut numbers = FxHashMap::default();
         for (at, function) in functions.iter().enumerate() {
             let module = function.module.as_deref().filter(|_| !matches!(function.place, CodePlace::Jit(_)));
             let number = *numbers.entry((&function.name[..], module)).or_insert(list.len());
             if number == list.len() {
-                list.push(Name { codes: Vec::new() });
+                list.push(Name::default());
             }
-            of.push((number, list[number].codes.len()));
             list[number].codes.push(at);
+            list[number].costs.join(&functions[at].costs);
+        }
+        list.sort_by_cached_key(|name| Reverse(name.costs.heat(weight)));
+        let mut of = vec![(0, 0); functions.len()];
+        for (number, name) in list.iter().enumerate() {
+            name.codes.iter().enumerate().for_each(|(code, &function)| of[function] = (number, code));
         }
         Self { list, of }
+    }
+
+    /// The codes of each name.
+    pub(super) fn codes(&self) -> impl Iterator<Item = &[usize]> {
+        self.list.iter().map(|name| &name.codes[..])
     }
 
     /// How many there are.
@@ -47,21 +61,17 @@ impl Names {
         (code + 1, self.list[name].codes.len())
     }
 
-    /// The names of these functions, each once, in their order.
+    /// The names of these functions, each once, hottest first.
     pub(super) fn summaries(&self, picked: &[usize], functions: &[Function]) -> Vec<NameSummary> {
-        let mut told = vec![false; self.list.len()];
-        let names = picked.iter().map(|&function| self.of[function].0);
-        let new = names.filter(|&name| !std::mem::replace(&mut told[name], true));
-        new.map(|name| self.list[name].summary(functions)).collect()
+        let names: BTreeSet<usize> = picked.iter().map(|&function| self.of[function].0).collect();
+        names.into_iter().map(|name| self.list[name].summary(functions)).collect()
     }
 }
 
 impl Name {
     fn summary(&self, functions: &[Function]) -> NameSummary {
         let codes: Vec<Costs> = self.codes.iter().map(|&at| functions[at].costs.clone()).collect();
-        let mut costs = Costs::default();
-        codes.iter().for_each(|code| costs.join(code));
         let hottest = &functions[self.codes[0]];
-        NameSummary { name: hottest.name.clone(), module: hottest.module.clone(), costs, codes }
+        NameSummary { name: hottest.name.clone(), module: hottest.module.clone(), costs: self.costs.clone(), codes }
     }
 }

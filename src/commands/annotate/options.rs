@@ -17,8 +17,19 @@ pub struct AnnotateOptions {
     pub code: CodeOptions,
     /// How to read; of each stack only the innermost frame is needed, and as recorded.
     pub recording: RecordingOptions,
+    /// What of the code is told.
+    pub told: Told,
     /// How it is written.
     pub format: AnnotateFormat,
+}
+
+/// What of the code is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Told {
+    /// Whether the codes of one name are told together.
+    pub merge: bool,
+    /// Whether costs are told of source lines, not of instructions.
+    pub by_line: bool,
 }
 
 /// Which code is listed, and how it is spelled.
@@ -26,8 +37,10 @@ pub struct AnnotateOptions {
 pub struct CodeOptions {
     /// Which functions, by name; `None`: the hottest.
     pub function: Option<Regex>,
-    /// How many pieces of code at most.
+    /// How many functions, or pieces of code, at most.
     pub limit: Option<usize>,
+    /// Whether a function is listed with all of its codes and counts once; else each piece of code is by itself.
+    pub by_name: bool,
     /// What is summed.
     pub weight: Weight,
     /// How instructions are spelled.

@@ -3,6 +3,7 @@
 use super::annotation::Annotation;
 use super::hot::hot_code;
 use super::options::AnnotateOptions;
+use super::together;
 use crate::error::{Result, Warnings};
 use crate::model::stacks::Keep;
 use crate::pipeline::Job;
@@ -28,7 +29,8 @@ pub(super) fn annotate(
     let samples = &resolution.samples(Keep::EachRow, job, warnings)?;
     let named = &resolution.name(&samples.chains, job, warnings);
     let examined = Examined { resolution: &resolution, samples, named, input_len: input.bytes.len() as u64 };
-    let annotation = hot_code(&examined, code, &recording.symbols, job, warnings).annotation;
+    let mut annotation = hot_code(&examined, code, &recording.symbols, job, warnings).annotation;
+    annotation.listings = together::told(annotation.listings, options.told);
     resolution.finish(warnings);
     Ok(annotation)
 }

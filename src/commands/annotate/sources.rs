@@ -13,12 +13,13 @@ use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Finds source lines, and reads each file once.
 pub(super) struct Sources<'a> {
     resolution: &'a Resolution<'a>,
     symbols: &'a SymbolOptions,
-    texts: FxHashMap<Vec<u8>, Option<Vec<String>>>,
+    texts: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
 }
 
 /// A position by bytes from the start of a function, and the name of its file.
@@ -97,13 +98,13 @@ impl<'a> Sources<'a> {
         frames.zip(&request[0].offsets).map(position).collect()
     }
 
-    fn text(&mut self, name: &[u8]) -> Option<Vec<String>> {
+    fn text(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
         self.texts.entry(name.to_vec()).or_insert_with(|| read(name)).clone()
     }
 }
 
 /// The lines of a file that a stranger names: nothing but a plain file of some length is opened.
-fn read(name: &[u8]) -> Option<Vec<String>> {
+fn read(name: &[u8]) -> Option<Arc<[String]>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let path = PathBuf::from(OsStr::from_bytes(name));
     let about = std::fs::metadata(&path).ok().filter(|about| about.is_file() && about.len() <= LONGEST)?;

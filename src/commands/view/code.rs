@@ -58,7 +58,7 @@ impl OfRecording<'_> {
     fn len(&self) -> usize {
         match &self.listing.code {
             Code::Listed { lines, .. } => lines.len(),
-            Code::Missing(_) => 0,
+            Code::SourceLines { .. } | Code::Missing(_) => 0,
         }
     }
 }
@@ -108,16 +108,16 @@ impl<'a> Listings<'a> {
         let code = |listed: fn(u64, &[u8]) -> String| {
             each().map(move |of| match &of.listing.code {
                 Code::Listed { addr, bytes, .. } => listed(*addr, bytes),
-                Code::Missing(_) => String::new(),
+                Code::SourceLines { .. } | Code::Missing(_) => String::new(),
             })
         };
         let size = |of: &OfRecording<'_>| match &of.listing.code {
             Code::Listed { bytes, .. } => bytes.len() as u64,
-            Code::Missing(_) => 0,
+            Code::SourceLines { .. } | Code::Missing(_) => 0,
         };
         let missing = |of: &OfRecording<'_>| match &of.listing.code {
             Code::Missing(why) => why.clone(),
-            Code::Listed { .. } => String::new(),
+            Code::Listed { .. } | Code::SourceLines { .. } => String::new(),
         };
         let loaded = |version: &Version| version.loaded.map_or(0, |time| time.0 - self.base + 1);
         let section = section

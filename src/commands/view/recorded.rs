@@ -36,7 +36,13 @@ impl Recorded {
     ) -> Self {
         let names = PageNames::new(examined, load.jit_names.resolved);
         let symbols = load.recording().symbols;
-        let options = CodeOptions { function: None, limit: Some(limit), weight: Weight::Period, syntax: Syntax::Att };
+        let options = CodeOptions {
+            function: None,
+            limit: Some(limit),
+            by_name: false,
+            weight: Weight::Period,
+            syntax: Syntax::Att,
+        };
         let code = (limit > 0).then(|| hot_code(examined, &options, &symbols, job, warnings));
         let compiled = Compiled::new(examined, &names, job);
         let findings = findings::of(examined, &symbols.search);

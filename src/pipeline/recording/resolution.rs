@@ -174,10 +174,11 @@ impl<'a> Resolution<'a> {
     pub(crate) fn place_at(
         &self,
         chains: &mut Chains<FrameLocation>,
-        (pid, addr): (Pid, Addr),
+        (pid, mode): (Pid, CpuMode),
+        addr: Addr,
         time: Nanos,
     ) -> PlaceId {
-        chains.place(self.spots().find(pid, CpuMode::User, FrameAddr::Ip(addr), time).spot)
+        chains.place(self.spots().find(pid, mode, FrameAddr::Ip(addr), time).spot)
     }
 
     /// Says what was odd about the files that were opened.

@@ -45,12 +45,22 @@ impl X86 {
     }
 
     pub(super) fn decode(&mut self, code: &[u8], addr: u64) -> Vec<Instruction> {
-        let mut decoder = Decoder::with_ip(self.bitness, code, addr, DecoderOptions::NONE);
+        // What a processor refuses for a prefix alone (`lock` without a write to memory) is told as what it says.
+        let mut decoder = Decoder::with_ip(self.bitness, code, addr, DecoderOptions::NO_INVALID_CHECK);
         let mut instructions = Vec::new();
         while decoder.can_decode() {
             let at = decoder.position();
-            let decoded = decoder.decode();
             let offset = at as u64;
+            let idle = if self.bitness == 64 { idle_prefixes(&code[at..]) } else { 0 };
+            if idle > 0 {
+                let len = idle as u64;
+                instructions.push(Instruction { offset, len, text: prefixes_text(&code[at..at + idle]), target: None });
+                // Within the code, as all of these were there.
+                let _ = decoder.set_position(at + idle);
+                decoder.set_ip(addr.wrapping_add(offset + len));
+                continue;
+            }
+            let decoded = decoder.decode();
             if decoded.is_invalid() {
                 instructions.push(Instruction { offset, len: 1, text: bytes_text(&code[at..=at]), target: None });
                 // Within the code: a byte was there to be decoded.
@@ -97,6 +107,54 @@ impl X86 {
         }
         text
     }
+}
+
+/// The prefixes of 64-bit code in front of the REX prefixes.
+const LEGACY_PREFIXES: [(u8, &str); 11] = [
+    (0x26, "es"),
+    (0x2e, "cs"),
+    (0x36, "ss"),
+    (0x3e, "ds"),
+    (0x64, "fs"),
+    (0x65, "gs"),
+    (0x66, "data16"),
+    (0x67, "addr32"),
+    (0xf0, "lock"),
+    (0xf2, "repnz"),
+    (0xf3, "repz"),
+];
+
+fn legacy_prefix(byte: u8) -> Option<&'static str> {
+    LEGACY_PREFIXES.iter().find(|(prefix, _)| *prefix == byte).map(|(_, name)| *name)
+}
+
+fn is_rex(byte: u8) -> bool {
+    byte & 0xf0 == 0x40
+}
+
+/// How many bytes at the start of code are prefixes that the processor ignores, since the last of them is a REX that
+/// another prefix follows. It happens in data among code; objdump tells them by themselves.
+fn idle_prefixes(code: &[u8]) -> usize {
+    /// No instruction is longer.
+    const LONGEST: usize = 15;
+    let legacy = code.iter().take(LONGEST).take_while(|byte| legacy_prefix(**byte).is_some()).count();
+    match code.get(legacy..) {
+        Some(&[rex, next, ..]) if is_rex(rex) && (is_rex(next) || legacy_prefix(next).is_some()) => legacy + 1,
+        _ => 0,
+    }
+}
+
+/// `data16 rex.WB`
+fn prefixes_text(prefixes: &[u8]) -> String {
+    let name = |&byte: &u8| match legacy_prefix(byte) {
+        Some(name) => name.to_owned(),
+        None => {
+            let bits = [(8, 'W'), (4, 'R'), (2, 'X'), (1, 'B')];
+            let set: String = bits.iter().filter(|(bit, _)| byte & bit != 0).map(|(_, letter)| *letter).collect();
+            if set.is_empty() { "rex".to_owned() } else { format!("rex.{set}") }
+        }
+    };
+    prefixes.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
 /// A register times a number into the same register: objdump names it twice.
@@ -178,6 +236,14 @@ mod tests {
     #[test]
     fn what_is_no_instruction_is_told_byte_by_byte_and_decoding_goes_on_behind_it() {
         assert_eq!(texts(Syntax::Att, &[0x06, 0x90, 0x0f], 0), [".byte  0x06", "nop", ".byte  0x0f"]);
+    }
+
+    #[test]
+    fn a_rex_prefix_before_another_prefix_is_a_line_of_its_own() {
+        let code = [0x45, 0x45, 0x6f, 0x66, 0x48, 0x66, 0x90, 0x40, 0x90, 0x48];
+        let told = texts(Syntax::Att, &code, 0);
+        assert_eq!(told[..1], ["rex.RB"]);
+        assert_eq!(told[2..], ["data16 rex.W", "xchg   %ax,%ax", "nop", ".byte  0x48"]);
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub enum Base {
 
 impl Request {
     /// The link-time address of one of the offsets.
-    fn vaddr(&self, running: &Image, offset: u64) -> Option<u64> {
+    pub fn vaddr(&self, running: &Image, offset: u64) -> Option<u64> {
         match self.base {
             Base::File => running.vaddr(offset),
             Base::Linked(shift) => Some(offset.wrapping_add(shift)),

@@ -1,12 +1,14 @@
 //! Listings for people: what was sampled, the functions by name, then the code of each.
 
 mod arrows;
+mod by_line;
 mod row;
 mod sheet;
 mod summary;
 mod table;
 
-use super::annotation::{Annotation, Code, Listing, Version};
+use super::annotation::{Annotation, Code, EventTotal, Listing, Version};
+use super::costs::Costs;
 use super::options::TextOptions;
 use crate::error::Result;
 use crate::model::printable::printable;
@@ -28,35 +30,48 @@ impl Sheet<'_> {
     fn listing(&mut self, at: usize, listing: &Listing) -> Result<()> {
         self.plain(String::new())?;
         self.row(Row::default().with(format!("{}. {}", at + 1, printable(&listing.name)), Paint::Title))?;
-        self.plain(format!("   {}", self.about(listing)))?;
+        if listing.versions.len() > 1 {
+            let codes = listing.versions.len();
+            self.plain(format!("   {codes} codes together · {}", self.shares(&listing.costs).join(" · ")))?;
+        }
+        for version in &listing.versions {
+            self.plain(format!("   {}", self.about(listing, version)))?;
+        }
         match &listing.code {
             Code::Missing(why) => self.plain(format!("   no listing: {why}")),
             Code::Listed { .. } => table::write(self, listing),
+            Code::SourceLines { files, lines } => by_line::write(self, listing, files, lines),
         }
     }
 
     /// Version, tier, process, place, time and share.
-    fn about(&self, listing: &Listing) -> String {
+    fn about(&self, listing: &Listing, version: &Version) -> String {
         let mut parts = Vec::new();
-        let Version { number, category, pid, loaded, .. } = *listing.hottest();
         if listing.all_versions > 1 {
-            parts.push(format!("code {number} of {}", listing.all_versions));
+            parts.push(format!("code {} of {}", version.number, listing.all_versions));
         }
-        parts.push(category.name().to_owned());
+        parts.push(version.category.name().to_owned());
         parts.extend(listing.module.as_ref().map(|module| printable(module).into_owned()));
-        parts.push(format!("pid {pid}"));
-        if let Code::Listed { addr, bytes, .. } = &listing.code {
-            parts.push(format!("{addr:#x}, {} bytes", grouped(bytes.len() as u64)));
+        parts.push(format!("pid {}", version.pid));
+        if let Some((addr, size)) = version.extent {
+            parts.push(format!("{addr:#x}, {} bytes", grouped(size)));
         }
-        if let (Some(loaded), Some(first)) = (loaded, self.annotation.first) {
+        if let (Some(loaded), Some(first)) = (version.loaded, self.annotation.first) {
             let after = loaded.0 as f64 - first.0 as f64;
             let side = if after < 0.0 { "before" } else { "after" };
             parts.push(format!("written {:.3} s {side} the first sample", after.abs() / 1e9));
         }
-        for event in &self.annotation.events {
-            let (percent, count) = self.share(&listing.costs, event);
-            parts.push(format!("{} {percent:.2}% ({} samples)", event.name, grouped(count)));
-        }
+        parts.extend(self.shares(&version.costs));
         parts.join(" · ")
+    }
+
+    /// Of each event that has samples here.
+    fn shares(&self, costs: &Costs) -> Vec<String> {
+        let sampled = self.annotation.events.iter().filter(|event| costs.get(event.number).count > 0);
+        let share = |event: &EventTotal| {
+            let (percent, count) = self.share(costs, event);
+            format!("{} {percent:.2}% ({} samples)", event.name, grouped(count))
+        };
+        sampled.map(share).collect()
     }
 }
