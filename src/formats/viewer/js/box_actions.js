@@ -6,17 +6,34 @@ import { counted } from "./format.js";
 
 /** The actions of a box: [{id, label, key, act}], `null` between sorts of them. `view` is the graph it is in. */
 export function boxActions(page, view, box) {
-  const { picture } = view, node = view.boxes.node[box];
+  const { picture } = view,
+    node = view.boxes.node[box];
   if (node <= 0) return [zoomAction(view, box)].filter((action) => node === picture.root && action);
-  const number = picture.functionOf(node), { store } = page;
+  const number = picture.functionOf(node),
+    { store } = page;
   return [
     zoomAction(view, box),
-    { id: "sandwich", label: "Sandwich: callers and callees", key: "s", act: () => store.set({ sandwich: number, zoom: [], part: "flame" }) },
-    { id: "focus", label: "Focus: only stacks through it", key: "f", act: () => store.set({ focus: number, zoom: [] }) },
+    {
+      id: "sandwich",
+      label: "Sandwich: callers and callees",
+      key: "s",
+      act: () => store.set({ sandwich: number, zoom: [], part: "flame" }),
+    },
+    {
+      id: "focus",
+      label: "Focus: only stacks through it",
+      key: "f",
+      act: () => store.set({ focus: number, zoom: [] }),
+    },
     null,
     ...hideActions(page, picture, node),
     null,
-    { id: "search", label: "Search for this name", key: "/", act: () => store.set({ search: picture.nameOf(node), regex: false }) },
+    {
+      id: "search",
+      label: "Search for this name",
+      key: "/",
+      act: () => store.set({ search: picture.nameOf(node), regex: false }),
+    },
     ...otherParts(page, number),
     null,
     { id: "copy-name", label: "Copy name", key: "c", act: () => copy(view, picture.nameOf(node)) },
@@ -30,20 +47,43 @@ function zoomAction(view, box) {
 
 /** Hidden frames are cut out of all stacks; their weight goes to the caller. */
 function hideActions({ profile, store }, picture, node) {
-  const number = picture.functionOf(node), module = profile.functions.module[number], category = picture.categoryOf(node);
+  const number = picture.functionOf(node),
+    module = profile.functions.module[number],
+    category = picture.categoryOf(node);
   const add = (key, value) => () => store.set({ [key]: [...store.state[key], value], zoom: [] });
   return [
-    { id: "hide-function", label: "Hide function: its time goes to its callers", key: "h", act: add("hiddenFunctions", number) },
-    module ? { id: "hide-module", label: `Hide module ${lastPart(module)}`, key: "m", act: add("hiddenModules", module) } : false,
-    { id: "hide-category", label: `Hide ${profile.categories[category].name} code`, key: "t", act: add("hiddenCategories", category) },
+    {
+      id: "hide-function",
+      label: "Hide function: its time goes to its callers",
+      key: "h",
+      act: add("hiddenFunctions", number),
+    },
+    module
+      ? { id: "hide-module", label: `Hide module ${lastPart(module)}`, key: "m", act: add("hiddenModules", module) }
+      : false,
+    {
+      id: "hide-category",
+      label: `Hide ${profile.categories[category].name} code`,
+      key: "t",
+      act: add("hiddenCategories", category),
+    },
   ].filter((action) => action !== false);
 }
 
 /** Leads to the parts of the page that tell more of a function. */
 function otherParts({ store }, number) {
-  const parts = [["functions", "Show in the table of functions", "l"], ["code", "Show its machine code", "o"]];
-  return parts.filter(([part]) => document.getElementById(`tab-${part}`)).map(([part, label, key]) =>
-    ({ id: `show-${part}`, label, key, act: () => store.set({ selected: number, part }) }));
+  const parts = [
+    ["functions", "Show in the table of functions", "l"],
+    ["code", "Show its machine code", "o"],
+  ];
+  return parts
+    .filter(([part]) => document.getElementById(`tab-${part}`))
+    .map(([part, label, key]) => ({
+      id: `show-${part}`,
+      label,
+      key,
+      act: () => store.set({ selected: number, part }),
+    }));
 }
 
 /** The end of a path. */
@@ -53,5 +93,7 @@ export function lastPart(path) {
 
 /** Copies, and says so. */
 export function copy(view, text) {
-  toClipboard(text).then(() => view.say(`Copied ${counted(text.split("\n").filter((line) => line !== "").length, "line")}`));
+  toClipboard(text).then(() =>
+    view.say(`Copied ${counted(text.split("\n").filter((line) => line !== "").length, "line")}`),
+  );
 }

@@ -22,11 +22,13 @@ class Members {
   /** Those that share their box, or are no members, from the outermost on: `shared`, with numbers in `number`; `below`
    * are their children, `lists` the members of each box that has several. */
   findShared(nodeParent, nodeCount, at) {
-    const shared = [], below = [];
+    const shared = [],
+      below = [];
     this.lists = new Map();
     this.number = new Int32Array(nodeCount).fill(-1);
     for (let node = 0; node < nodeCount; node++) {
-      const parent = nodeParent[node], box = at[node];
+      const parent = nodeParent[node],
+        box = at[node];
       if (parent >= 0 && this.number[parent] >= 0) below.push(node);
       const isMember = box > 0 && (parent < 0 || at[parent] !== box);
       if (isMember && this.count[box] === 1) continue;
@@ -52,7 +54,9 @@ export class BoxCategories {
 
   /** By number of a shared node, the weight of what counts in it and below. */
   weightsOfShared(selection) {
-    const { shared, below, number } = this.members, { at, place, total } = this.tree, { nodeParent } = this.profile;
+    const { shared, below, number } = this.members,
+      { at, place, total } = this.tree,
+      { nodeParent } = this.profile;
     const weights = new Float64Array(shared.length);
     shared.forEach((node, at) => {
       if (place[node] >= 0) weights[at] = selection.own[node];
@@ -71,9 +75,11 @@ export class BoxCategories {
   }
 
   sumsOf(node) {
-    const { members, weights } = this, sums = new Map();
+    const { members, weights } = this,
+      sums = new Map();
     for (const member of members.lists.get(node) ?? []) {
-      const weight = weights[members.number[member]], category = this.categoryOfMember(member);
+      const weight = weights[members.number[member]],
+        category = this.categoryOfMember(member);
       if (weight > 0) sums.set(category, (sums.get(category) ?? 0) + weight);
     }
     return [...sums].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
@@ -113,7 +119,8 @@ export function ownByCategory(profile, tree, selection) {
 function shownCategories({ nodeParent, nodeFunction, functions, nodeCount }, tree) {
   const shown = new Int8Array(nodeCount).fill(-1);
   for (let node = 0; node < nodeCount; node++) {
-    const parent = nodeParent[node], above = parent < 0 ? 0 : tree.at[parent];
+    const parent = nodeParent[node],
+      above = parent < 0 ? 0 : tree.at[parent];
     if (tree.at[node] !== above) shown[node] = functions.category[nodeFunction[node]];
     else if (parent >= 0) shown[node] = shown[parent];
   }

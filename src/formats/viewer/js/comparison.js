@@ -24,7 +24,9 @@ export class Comparison {
 /** The functions of both sides, those first whose share changed most, as `report --diff` tells them: [{name, module,
  * before: {weight, count}, after, delta (percentage points), word, number}]. */
 export function changedFunctions(page, comparison, byTotal) {
-  const { profile } = page, groups = page.groups(), byName = new Map();
+  const { profile } = page,
+    groups = page.groups(),
+    byName = new Map();
   for (const side of ["before", "after"]) {
     const sums = functionSums(profile, groups, comparison.selections[side]);
     const [weights, counts] = byTotal ? [sums.total, sums.totalCount] : [sums.self, sums.selfCount];
@@ -47,13 +49,22 @@ function changeOf(byName, { functions, categories }, number) {
   const module = categories[functions.category[number]].jit ? "[JIT]" : lastPart(functions.module[number]);
   const key = `${module}\n${name}`;
   if (!byName.has(key)) {
-    byName.set(key, { name, module, number, before: { weight: 0, count: 0 }, after: { weight: 0, count: 0 }, delta: 0, word: "noise" });
+    byName.set(key, {
+      name,
+      module,
+      number,
+      before: { weight: 0, count: 0 },
+      after: { weight: 0, count: 0 },
+      delta: 0,
+      word: "noise",
+    });
   }
   return byName.get(key);
 }
 
 function judge(change, comparison) {
-  const { before, after } = change, part = (sum, whole) => (whole > 0 ? (100 * sum.weight) / whole : 0);
+  const { before, after } = change,
+    part = (sum, whole) => (whole > 0 ? (100 * sum.weight) / whole : 0);
   change.delta = part(after, comparison.after.total) - part(before, comparison.before.total);
   if (!comparison.isSignificant(before.count, after.count)) change.word = "noise";
   else if (before.count === 0) change.word = "new";

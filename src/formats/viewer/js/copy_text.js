@@ -14,7 +14,9 @@ export function stackText(picture, node) {
 
 /** What is at a node and below it as folded stacks, from the root of the tree on. */
 export function foldedText(picture, top) {
-  const { tree } = picture, prefix = new Array(tree.length), lines = [];
+  const { tree } = picture,
+    prefix = new Array(tree.length),
+    lines = [];
   const above = [];
   for (let at = top; at > 0; at = tree.parent[at]) above.push(foldedName(picture.nameOf(at)));
   prefix[top] = above.reverse().join(";");
@@ -26,5 +28,8 @@ export function foldedText(picture, top) {
     }
     if (tree.own[node] > 0 && prefix[node]) lines.push(`${prefix[node]} ${tree.own[node]}`);
   }
-  return lines.sort().map((line) => line + "\n").join("");
+  return lines
+    .sort()
+    .map((line) => line + "\n")
+    .join("");
 }

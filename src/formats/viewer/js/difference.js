@@ -15,7 +15,13 @@ import { SIGNIFICANT } from "./significance.js";
 /** More rows than anybody reads. */
 const MOST_ROWS = 400;
 
-const LEGEND = [["4", "much less"], ["1", "less"], ["0", "no more than chance"], ["5", "more"], ["8", "much more, or new"]];
+const LEGEND = [
+  ["4", "much less"],
+  ["1", "less"],
+  ["0", "no more than chance"],
+  ["5", "more"],
+  ["8", "much more, or new"],
+];
 
 /** Mounts it. */
 export function mountDifference(root, page) {
@@ -43,18 +49,43 @@ class DifferencePart {
       const box = element("input", { id, type: "checkbox", checked: isOn, onchange: () => change(box.checked) });
       return element("label", { title }, box, ` ${label}`);
     };
-    const sums = element("select", { id: "difference-sums", "aria-label": "Sums", onchange: () => {
-      this.byTotal = sums.value === "total";
-      this.update();
-    } }, element("option", { value: "self" }, "Self"), element("option", { value: "total" }, "With what they called"));
-    this.normalise = check("difference-normalise", "Normalise", "Compare shares: as if both recordings were of the same length",
-      store.state.normalise, (normalise) => store.set({ normalise }));
-    return element("div", { class: "flame-bar", role: "toolbar", "aria-label": "Difference" },
-      this.normalise, element("label", {}, "Functions by ", sums),
-      check("difference-noise", "Also what may be chance", `Changes of less than ${SIGNIFICANT} standard deviations, too`, false, (withNoise) => {
-        this.withNoise = withNoise;
-        this.update();
-      }), this.count);
+    const sums = element(
+      "select",
+      {
+        id: "difference-sums",
+        "aria-label": "Sums",
+        onchange: () => {
+          this.byTotal = sums.value === "total";
+          this.update();
+        },
+      },
+      element("option", { value: "self" }, "Self"),
+      element("option", { value: "total" }, "With what they called"),
+    );
+    this.normalise = check(
+      "difference-normalise",
+      "Normalise",
+      "Compare shares: as if both recordings were of the same length",
+      store.state.normalise,
+      (normalise) => store.set({ normalise }),
+    );
+    return element(
+      "div",
+      { class: "flame-bar", role: "toolbar", "aria-label": "Difference" },
+      this.normalise,
+      element("label", {}, "Functions by ", sums),
+      check(
+        "difference-noise",
+        "Also what may be chance",
+        `Changes of less than ${SIGNIFICANT} standard deviations, too`,
+        false,
+        (withNoise) => {
+          this.withNoise = withNoise;
+          this.update();
+        },
+      ),
+      this.count,
+    );
   }
 
   legend() {
@@ -67,10 +98,29 @@ class DifferencePart {
   }
 
   tableElement() {
-    const head = ["before", "after", "delta", "change", "samples before", "samples after"].map((name) => element("th", { class: "number", scope: "col" }, name));
-    return element("div", { class: "difference-table", tabindex: "0", role: "region", "aria-label": "Functions that changed" },
-      element("table", { id: "difference-table" },
-        element("thead", {}, element("tr", {}, ...head, element("th", { scope: "col" }, "module"), element("th", { scope: "col" }, "function"))), this.table));
+    const head = ["before", "after", "delta", "change", "samples before", "samples after"].map((name) =>
+      element("th", { class: "number", scope: "col" }, name),
+    );
+    return element(
+      "div",
+      { class: "difference-table", tabindex: "0", role: "region", "aria-label": "Functions that changed" },
+      element(
+        "table",
+        { id: "difference-table" },
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            ...head,
+            element("th", { scope: "col" }, "module"),
+            element("th", { scope: "col" }, "function"),
+          ),
+        ),
+        this.table,
+      ),
+    );
   }
 
   handlers() {
@@ -80,9 +130,12 @@ class DifferencePart {
         view.zoomTo(view.picture.viewOf(path));
         store.set({ zoom: path, selected: node > 0 ? view.picture.functionOf(node) : null });
       },
-      menu: (view, { node, box, x, y }) => openMenu(view.picture.nameOf(node).slice(0, 80), boxActions(this.page, view, box), { x, y }, view.scroll),
+      menu: (view, { node, box, x, y }) =>
+        openMenu(view.picture.nameOf(node).slice(0, 80), boxActions(this.page, view, box), { x, y }, view.scroll),
       key: (view, event) => {
-        const action = boxActions(this.page, view, view.cursorBox()).find((action) => action && action.key === event.key);
+        const action = boxActions(this.page, view, view.cursorBox()).find(
+          (action) => action && action.key === event.key,
+        );
         action?.act();
         return Boolean(action);
       },
@@ -98,7 +151,10 @@ class DifferencePart {
 
   /** Both sides, as they are compared. */
   comparison() {
-    const { page } = this, { state, profile } = page, selection = page.selection(), baseline = page.baseline();
+    const { page } = this,
+      { state, profile } = page,
+      selection = page.selection(),
+      baseline = page.baseline();
     return this.model.remember("comparison", [selection, baseline, state.normalise], () => {
       const event = Math.min(state.event, profile.events.length - 1);
       return new Comparison(baseline, selection, profile.rows(event, "baseline"), profile.rows(event), state.normalise);
@@ -108,11 +164,17 @@ class DifferencePart {
   show() {
     const { page, root, view, model } = this;
     if (root.hidden) return;
-    const { state } = page, comparison = this.comparison(), looks = model.looks();
-    const tree = page.tree("calls"), before = page.baselineTree();
+    const { state } = page,
+      comparison = this.comparison(),
+      looks = model.looks();
+    const tree = page.tree("calls"),
+      before = page.baselineTree();
     const upward = state.direction === "flame";
-    const picture = model.remember("difference", [tree, before, comparison, looks, upward], () =>
-      new DifferencePicture({ page, tree, looks, upward }, before, comparison));
+    const picture = model.remember(
+      "difference",
+      [tree, before, comparison, looks, upward],
+      () => new DifferencePicture({ page, tree, looks, upward }, before, comparison),
+    );
     picture.found = foundGroups(page)?.groups ?? null;
     picture.selected = model.selectedGroup();
     const wanted = JSON.stringify(state.zoom);
@@ -127,7 +189,10 @@ class DifferencePart {
   factsOf({ before, after }, picture) {
     const { unit } = this.page;
     const samples = ({ count }) => (unit === "samples" ? "" : ` in ${counted(count, "sample")}`);
-    const words = [`before ${amount(before.total, unit)}${samples(before)}`, `after ${amount(after.total, unit)}${samples(after)}${changeInPercent(before.total, after.total)}`];
+    const words = [
+      `before ${amount(before.total, unit)}${samples(before)}`,
+      `after ${amount(after.total, unit)}${samples(after)}${changeInPercent(before.total, after.total)}`,
+    ];
     const gone = picture.gone();
     if (gone > 0) words.push(`${percent(gone, before.total)} of what was before is in calls that are gone`);
     return words.join(" · ");
@@ -135,7 +200,9 @@ class DifferencePart {
 
   showTable(comparison) {
     const { page, model, byTotal, withNoise } = this;
-    const changes = model.remember("changes", [comparison, page.groups(), byTotal], () => changedFunctions(page, comparison, byTotal));
+    const changes = model.remember("changes", [comparison, page.groups(), byTotal], () =>
+      changedFunctions(page, comparison, byTotal),
+    );
     const significant = changes.filter((change) => change.word !== "noise");
     this.count.textContent = `${grouped(significant.length)} of ${counted(changes.length, "function")} changed by more than sampling noise`;
     const shown = (withNoise ? changes : significant).slice(0, MOST_ROWS);
@@ -145,14 +212,28 @@ class DifferencePart {
     this.table.replaceChildren(...(shown.length > 0 ? shown.map((change) => this.row(change, comparison)) : [none]));
   }
 
-  row({ name, module, before, after, delta, word, number }, { before: { total: wholeBefore }, after: { total: wholeAfter } }) {
+  row(
+    { name, module, before, after, delta, word, number },
+    { before: { total: wholeBefore }, after: { total: wholeAfter } },
+  ) {
     const select = () => this.page.store.set({ selected: number });
     const cell = (text) => element("td", { class: "number" }, text);
-    return element("tr", { "data-change": word, onclick: select },
-      cell(percent(before.weight, wholeBefore)), cell(percent(after.weight, wholeAfter)), cell((delta < 0 ? "−" : "+") + Math.abs(delta).toFixed(2)),
-      cell(word), cell(grouped(before.count)), cell(grouped(after.count)),
+    return element(
+      "tr",
+      { "data-change": word, onclick: select },
+      cell(percent(before.weight, wholeBefore)),
+      cell(percent(after.weight, wholeAfter)),
+      cell((delta < 0 ? "−" : "+") + Math.abs(delta).toFixed(2)),
+      cell(word),
+      cell(grouped(before.count)),
+      cell(grouped(after.count)),
       element("td", {}, module.slice(0, 200)),
-      element("td", { class: "name" }, element("button", { class: "link", title: name.slice(0, 1000), onclick: select }, name.slice(0, 300))));
+      element(
+        "td",
+        { class: "name" },
+        element("button", { class: "link", title: name.slice(0, 1000), onclick: select }, name.slice(0, 300)),
+      ),
+    );
   }
 }
 

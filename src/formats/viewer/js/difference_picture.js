@@ -28,7 +28,8 @@ export class DifferencePicture extends TreePicture {
   /** How far from no change a colour is: from −4 to 4. */
   step(node) {
     if (this.isChance(node)) return 0;
-    const before = this.amountBefore(node), after = this.tree.total[node];
+    const before = this.amountBefore(node),
+      after = this.tree.total[node];
     const part = (after - before) / Math.max(after, before, 1);
     const steps = Math.max(1, Math.ceil(Math.abs(part) * STEPS));
     return part < 0 ? -steps : steps;
@@ -47,8 +48,10 @@ export class DifferencePicture extends TreePicture {
   }
 
   changeOf(node) {
-    const { unit } = this.page, chance = this.isChance(node) ? ", may be chance" : "";
-    const before = this.amountBefore(node), after = this.tree.total[node];
+    const { unit } = this.page,
+      chance = this.isChance(node) ? ", may be chance" : "";
+    const before = this.amountBefore(node),
+      after = this.tree.total[node];
     if (before === 0) return `new${chance}`;
     const change = (100 * (after - before)) / before;
     return `before ${amount(Math.round(before), unit)} (${percent(this.before.total[node], this.comparison.before.total)} of all), ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %${chance}`;

@@ -39,8 +39,11 @@ class FlamePart {
     const isTurned = (value) => (value === "bottomup") !== (store.state.direction === "bottomup");
     const choice = (id, key, label, options) => {
       const changes = (value) => ({ [key]: value, ...(key === "direction" && isTurned(value) && { zoom: [] }) });
-      const list = element("select", { id, "aria-label": label, onchange: () => store.set(changes(list.value)) },
-        ...options.map(([value, text]) => element("option", { value }, text)));
+      const list = element(
+        "select",
+        { id, "aria-label": label, onchange: () => store.set(changes(list.value)) },
+        ...options.map(([value, text]) => element("option", { value }, text)),
+      );
       this[key] = list;
       return list;
     };
@@ -49,14 +52,37 @@ class FlamePart {
       this[key] = box;
       return element("label", { title }, box, ` ${label}`);
     };
-    this.reset = element("button", { id: "flame-reset", title: "Show everything (Esc)", onclick: () => this.resetZoom() }, "Reset zoom");
-    return element("div", { class: "flame-bar", role: "toolbar", "aria-label": "Flame graph" },
-      choice("flame-direction", "direction", "Direction", [["icicle", "Icicle"], ["flame", "Flame"], ["bottomup", "Bottom-up"]]),
-      choice("flame-order", "order", "Order", [["merged", "Merged"], ["time", this.page.profile.time ? "In order of time" : "In the input's order"]]),
+    this.reset = element(
+      "button",
+      { id: "flame-reset", title: "Show everything (Esc)", onclick: () => this.resetZoom() },
+      "Reset zoom",
+    );
+    return element(
+      "div",
+      { class: "flame-bar", role: "toolbar", "aria-label": "Flame graph" },
+      choice("flame-direction", "direction", "Direction", [
+        ["icicle", "Icicle"],
+        ["flame", "Flame"],
+        ["bottomup", "Bottom-up"],
+      ]),
+      choice("flame-order", "order", "Order", [
+        ["merged", "Merged"],
+        ["time", this.page.profile.time ? "In order of time" : "In the input's order"],
+      ]),
       check("flame-merge-tiers", "mergeTiers", "Merge tiers", "All tiers of a function are one box"),
-      check("flame-merge-recursion", "mergeRecursion", "Merge recursion", "Of a function that calls itself only the outermost call is shown"),
-      element("button", { id: "flame-copy", title: "The stacks that are shown, as folded text", onclick: () => this.copyTree() }, "Copy as text"),
-      this.reset);
+      check(
+        "flame-merge-recursion",
+        "mergeRecursion",
+        "Merge recursion",
+        "Of a function that calls itself only the outermost call is shown",
+      ),
+      element(
+        "button",
+        { id: "flame-copy", title: "The stacks that are shown, as folded text", onclick: () => this.copyTree() },
+        "Copy as text",
+      ),
+      this.reset,
+    );
   }
 
   handlers() {
@@ -68,7 +94,9 @@ class FlamePart {
         if (items.length > 0) openMenu(view.picture.nameOf(node).slice(0, 80), items, { x, y }, view.scroll);
       },
       key: (view, event, node) => {
-        const action = boxActions(this.page, view, view.cursorBox()).find((action) => action && action.key === event.key);
+        const action = boxActions(this.page, view, view.cursorBox()).find(
+          (action) => action && action.key === event.key,
+        );
         if (!action || node <= 0) return false;
         action.act();
         return true;
@@ -86,7 +114,8 @@ class FlamePart {
   }
 
   zoom(view, { node, start, end, path }) {
-    const { store } = this.page, isShared = view === this.views.whole && !view.picture.lanes;
+    const { store } = this.page,
+      isShared = view === this.views.whole && !view.picture.lanes;
     const selected = node > 0 ? view.picture.functionOf(node) : null;
     view.zoomTo(view.picture.viewOf(path, [start, end]));
     store.set({ selected, ...(isShared && { zoom: path }), ...(view.picture.lanes && { span: [start, end] }) });
@@ -99,7 +128,8 @@ class FlamePart {
 
   /** What is in view, or of a sandwich what was called; what stands in order of time is merged. */
   copyTree() {
-    const view = this.shownViews().at(-1), isMerged = !view.picture.lanes;
+    const view = this.shownViews().at(-1),
+      isMerged = !view.picture.lanes;
     copy(view, foldedText(isMerged ? view.picture : this.model.wholePicture(true), isMerged ? view.zoomed : 0));
   }
 
@@ -109,7 +139,8 @@ class FlamePart {
   }
 
   show() {
-    const { page, root, model } = this, { state } = page;
+    const { page, root, model } = this,
+      { state } = page;
     if (root.hidden) return;
     this.showChoices(state);
     const isSandwich = state.sandwich !== null;
@@ -130,7 +161,8 @@ class FlamePart {
     picture.found = foundGroups(this.page)?.groups ?? null;
     picture.selected = this.model.selectedGroup();
     const wanted = JSON.stringify([zoom, span]);
-    if (view.picture !== picture || (view === this.views.whole && view.wanted !== wanted)) view.show(picture, zoom, span);
+    if (view.picture !== picture || (view === this.views.whole && view.wanted !== wanted))
+      view.show(picture, zoom, span);
     view.wanted = wanted;
     view.paint();
   }
@@ -144,21 +176,34 @@ class FlamePart {
 
   /** What is hidden or looked at alone, each with a button that ends it. */
   showKept(state) {
-    const { profile, store } = this.page, names = profile.functions.name;
+    const { profile, store } = this.page,
+      names = profile.functions.name;
     const kept = [];
-    const keep = (words, name, changes) => kept.push(element("button", { title: `${words} ${name}: show all again`, onclick: () => store.set(changes) },
-      `${words} `, element("b", {}, name.slice(0, 80)), " ✕"));
+    const keep = (words, name, changes) =>
+      kept.push(
+        element(
+          "button",
+          { title: `${words} ${name}: show all again`, onclick: () => store.set(changes) },
+          `${words} `,
+          element("b", {}, name.slice(0, 80)),
+          " ✕",
+        ),
+      );
     const without = (key, value) => ({ [key]: state[key].filter((other) => other !== value) });
     if (state.sandwich !== null) keep("Callers and callees of", names[state.sandwich] ?? "?", { sandwich: null });
     if (state.focus !== null) keep("Only stacks through", names[state.focus] ?? "?", { focus: null });
-    for (const number of state.hiddenFunctions) keep("Hidden:", names[number] ?? "?", without("hiddenFunctions", number));
-    for (const module of state.hiddenModules) keep("Hidden: module", lastPart(module), without("hiddenModules", module));
-    for (const number of state.hiddenCategories) keep("Hidden:", `${profile.categories[number]?.name ?? "?"} code`, without("hiddenCategories", number));
+    for (const number of state.hiddenFunctions)
+      keep("Hidden:", names[number] ?? "?", without("hiddenFunctions", number));
+    for (const module of state.hiddenModules)
+      keep("Hidden: module", lastPart(module), without("hiddenModules", module));
+    for (const number of state.hiddenCategories)
+      keep("Hidden:", `${profile.categories[number]?.name ?? "?"} code`, without("hiddenCategories", number));
     this.kept.replaceChildren(...kept);
   }
 
   showLegend() {
-    const { page, model } = this, sums = model.ownByCategory();
+    const { page, model } = this,
+      sums = model.ownByCategory();
     this.legend.replaceChildren();
     this.legend.hidden = !page.profile.knowsCategories;
     if (this.legend.hidden) return;
@@ -166,7 +211,9 @@ class FlamePart {
       if (!(sums[number] > 0)) return;
       const swatch = element("i");
       swatch.style.background = `var(--code-${letter})`;
-      this.legend.append(element("span", { "data-category": name }, swatch, `${name} ${percent(sums[number], page.selection().total)}`));
+      this.legend.append(
+        element("span", { "data-category": name }, swatch, `${name} ${percent(sums[number], page.selection().total)}`),
+      );
     });
   }
 }

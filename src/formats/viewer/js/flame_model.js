@@ -32,24 +32,45 @@ export class FlameModel {
 
   categoriesOf(tree, name) {
     const selection = this.page.selection();
-    return this.remember(`categories ${name}`, [tree, selection], () => new BoxCategories(this.page.profile, tree, selection));
+    return this.remember(
+      `categories ${name}`,
+      [tree, selection],
+      () => new BoxCategories(this.page.profile, tree, selection),
+    );
   }
 
   /** The picture of everything; merged in any case if asked for so. */
   wholePicture(isMerged = false) {
-    const { page } = this, { direction, order } = page.state;
+    const { page } = this,
+      { direction, order } = page.state;
     if (order === "time" && direction !== "bottomup" && !isMerged) return this.lanesPicture();
-    const tree = page.tree(direction === "bottomup" ? "bottomup" : "calls"), looks = this.looks(), { unit } = page;
+    const tree = page.tree(direction === "bottomup" ? "bottomup" : "calls"),
+      looks = this.looks(),
+      { unit } = page;
     const upward = direction === "flame";
-    return this.remember("whole", [tree, looks, unit, upward], () =>
-      new TreePicture({ page, tree, looks, upward, categories: direction === "bottomup" ? null : this.categoriesOf(tree, "calls") }));
+    return this.remember(
+      "whole",
+      [tree, looks, unit, upward],
+      () =>
+        new TreePicture({
+          page,
+          tree,
+          looks,
+          upward,
+          categories: direction === "bottomup" ? null : this.categoriesOf(tree, "calls"),
+        }),
+    );
   }
 
   lanesPicture() {
-    const { page } = this, { profile, state } = page;
-    const tree = page.tree("calls"), looks = this.looks(), { unit } = page;
+    const { page } = this,
+      { profile, state } = page;
+    const tree = page.tree("calls"),
+      looks = this.looks(),
+      { unit } = page;
     return this.remember("lanes", [tree, looks, unit], () => {
-      const rows = profile.rows(Math.min(state.event, profile.events.length - 1)), clock = rows.time ? profile.time.unit : 0;
+      const rows = profile.rows(Math.min(state.event, profile.events.length - 1)),
+        clock = rows.time ? profile.time.unit : 0;
       const nodeOf = (row) => (rows.node[row] >= 0 ? Math.max(tree.place[rows.node[row]], 0) : 0);
       const categories = this.categoriesOf(tree, "calls");
       return new LanesPicture({ page, tree, looks, categories }, this.lanes(rows, clock), nodeOf, clock, state.ranges);
@@ -57,26 +78,49 @@ export class FlameModel {
   }
 
   lanes(rows, unit) {
-    const { profile, state } = this.page, partOf = rowParts(profile, rows, state);
+    const { profile, state } = this.page,
+      partOf = rowParts(profile, rows, state);
     const weights = state.weight === "samples" ? rows.count : rows.weight;
     const weighsTime = this.page.event.unit === "nanoseconds" && state.weight !== "samples";
     return timeLanes(rows, profile.tracks, {
-      takes: (row) => partOf(row) > 0, unit, weighsTime, rowsLast: profile.rowsLast, weight: (row) => weights[row],
+      takes: (row) => partOf(row) > 0,
+      unit,
+      weighsTime,
+      rowsLast: profile.rowsLast,
+      weight: (row) => weights[row],
     });
   }
 
   /** Callers above a function, and what it called below it. */
   sandwichPictures() {
-    const { page } = this, { callers, callees } = page.sandwich(), looks = this.looks(), { unit } = page;
+    const { page } = this,
+      { callers, callees } = page.sandwich(),
+      looks = this.looks(),
+      { unit } = page;
     return this.remember("sandwich", [callers, callees, looks, unit], () => ({
-      callers: new TreePicture({ page, tree: callers, looks, upward: true, root: Math.min(1, callers.length - 1), showsRoot: false }),
-      callees: new TreePicture({ page, tree: callees, looks, root: Math.min(1, callees.length - 1), categories: this.categoriesOf(callees, "callees") }),
+      callers: new TreePicture({
+        page,
+        tree: callers,
+        looks,
+        upward: true,
+        root: Math.min(1, callers.length - 1),
+        showsRoot: false,
+      }),
+      callees: new TreePicture({
+        page,
+        tree: callees,
+        looks,
+        root: Math.min(1, callees.length - 1),
+        categories: this.categoriesOf(callees, "callees"),
+      }),
     }));
   }
 
   /** By category, what ran itself in the stacks that are shown; what is hidden counts for its caller. */
   ownByCategory() {
-    const { page } = this, tree = page.tree("calls"), selection = page.selection();
+    const { page } = this,
+      tree = page.tree("calls"),
+      selection = page.selection();
     return this.remember("own", [tree, selection], () => ownByCategory(page.profile, tree, selection));
   }
 }

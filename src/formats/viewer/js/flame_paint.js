@@ -26,7 +26,16 @@ export function paintBoxes(view) {
   const pen = sharpened(view.canvas, view.outerWidth, view.height);
   pen.font = `${FONT}px ${FAMILY}`;
   pen.textBaseline = "middle";
-  const brush = { pen, shades: currentShades(), fitter: fitterOf(pen), found: styleColour("--found"), ink: styleColour("--ink"), fill: "", column: -1, view };
+  const brush = {
+    pen,
+    shades: currentShades(),
+    fitter: fitterOf(pen),
+    found: styleColour("--found"),
+    ink: styleColour("--ink"),
+    fill: "",
+    column: -1,
+    view,
+  };
   for (let row = 0; row < boxes.rows; row++) {
     const top = view.topOf(row);
     if (top + ROW < 0 || top > view.height) continue;
@@ -36,12 +45,21 @@ export function paintBoxes(view) {
 }
 
 function paintBox(brush, picture, box, top) {
-  const { pen, view } = brush, { boxes, scale } = view;
-  const node = boxes.node[box], start = boxes.start[box], end = boxes.end[box], from = view.view.start, to = view.view.end;
-  const left = MARGIN + (Math.max(start, from) - from) * scale, right = MARGIN + (Math.min(end, to) - from) * scale;
+  const { pen, view } = brush,
+    { boxes, scale } = view;
+  const node = boxes.node[box],
+    start = boxes.start[box],
+    end = boxes.end[box],
+    from = view.view.start,
+    to = view.view.end;
+  const left = MARGIN + (Math.max(start, from) - from) * scale,
+    right = MARGIN + (Math.min(end, to) - from) * scale;
   if (right - left < 1) return paintNarrow(brush, picture, node, Math.floor(left), top);
-  const width = right - left, shown = width > 2 ? width - 0.6 : width, height = ROW - 1;
-  const colour = picture.colourOf(node, brush.shades), isFound = picture.isFound(node);
+  const width = right - left,
+    shown = width > 2 ? width - 0.6 : width,
+    height = ROW - 1;
+  const colour = picture.colourOf(node, brush.shades),
+    isFound = picture.isFound(node);
   const isOutside = node > LANE && ((end - to) * scale > 0.5 || (from - start) * scale > 0.5);
   if (colour) {
     if (isOutside) pen.globalAlpha = 0.5;
@@ -76,7 +94,8 @@ function setFill(brush, colour) {
 }
 
 function paintShares(brush, picture, node, left, width, top) {
-  const { pen, shades, view } = brush, shares = picture.sharesOf(node);
+  const { pen, shades, view } = brush,
+    shares = picture.sharesOf(node);
   if (shares.length === 0) return;
   const all = shares.reduce((sum, [, weight]) => sum + weight, 0);
   let at = left;
@@ -98,7 +117,8 @@ export function paintVeil(view, box, isFocused) {
   const { boxes } = view;
   const pen = sharpened(view.veil, view.outerWidth, view.height);
   if (box < 0 || boxes.node[box] <= LANE) return;
-  const row = boxes.rowOf(box), place = (boxes.start[box] + boxes.end[box]) / 2;
+  const row = boxes.rowOf(box),
+    place = (boxes.start[box] + boxes.end[box]) / 2;
   pen.globalAlpha = 0.38;
   pen.fillStyle = styleColour("--paper");
   pen.fillRect(0, 0, view.outerWidth, view.height);
@@ -110,7 +130,15 @@ export function paintVeil(view, box, isFocused) {
   }
   clearBox(pen, view, box, row, lastRowBelow(boxes, row));
   const [left, width] = edgesOf(view, box);
-  outline(pen, styleColour(isFocused ? "--accent" : "--ink"), isFocused ? 2.5 : 1.5, left, view.topOf(row), width, ROW - 1);
+  outline(
+    pen,
+    styleColour(isFocused ? "--accent" : "--ink"),
+    isFocused ? 2.5 : 1.5,
+    left,
+    view.topOf(row),
+    width,
+    ROW - 1,
+  );
 }
 
 /** Behind the last row that may hold what a box called: the lane of the next thread is not below it. */
@@ -122,7 +150,8 @@ function lastRowBelow(boxes, row) {
 
 function edgesOf(view, box) {
   const { boxes } = view;
-  const left = view.leftOf(Math.max(boxes.start[box], view.view.start)), right = view.leftOf(Math.min(boxes.end[box], view.view.end));
+  const left = view.leftOf(Math.max(boxes.start[box], view.view.start)),
+    right = view.leftOf(Math.min(boxes.end[box], view.view.end));
   return [left, Math.max(right - left, 1)];
 }
 

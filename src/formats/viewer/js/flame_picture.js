@@ -56,7 +56,10 @@ export class TreePicture {
   /** The stretch of a path of functions, as far as it is there; the whole for none. */
   viewOf(functions) {
     const { tree, looks } = this;
-    const node = nodeOfPath(tree, functions.map((number) => looks.groups.of[number]));
+    const node = nodeOfPath(
+      tree,
+      functions.map((number) => looks.groups.of[number]),
+    );
     if (node <= this.root || !(tree.total[node] > 0)) return { ...this.whole, node: this.root };
     const start = startOfNode(tree, node);
     return { start, end: start + tree.total[node], node };
@@ -114,22 +117,27 @@ export class TreePicture {
 
   whereOf(node) {
     if (node === 0) return [];
-    const { module, file, line } = this.page.profile.functions, number = this.functionOf(node);
+    const { module, file, line } = this.page.profile.functions,
+      number = this.functionOf(node);
     const source = file[number] ? file[number] + (line[number] ? `:${line[number]}` : "") : "";
     return [module[number], source].filter((text) => text !== "");
   }
 
   amountsOf(node, zoomed) {
-    const { tree, page } = this, total = tree.total[node], unit = page.unit;
+    const { tree, page } = this,
+      total = tree.total[node],
+      unit = page.unit;
     const words = [amount(total, unit), `${percent(total, this.all)} of all`];
-    if (zoomed > 0 && zoomed !== node) words.push(`${percent(total, tree.total[zoomed])} of ${shortened(this.nameOf(zoomed))}`);
+    if (zoomed > 0 && zoomed !== node)
+      words.push(`${percent(total, tree.total[zoomed])} of ${shortened(this.nameOf(zoomed))}`);
     if (tree.own[node] > 0) words.push(`self ${amount(tree.own[node], unit)}, ${percent(tree.own[node], this.all)}`);
     return words.join(" · ");
   }
 
   tiersOf(node) {
     if (node === 0 || !this.page.profile.knowsCategories) return [];
-    const names = this.page.profile.categories, shares = this.sharesOf(node);
+    const names = this.page.profile.categories,
+      shares = this.sharesOf(node);
     if (shares.length === 0) return [names[this.categoryOf(node)].name];
     const all = shares.reduce((sum, [, weight]) => sum + weight, 0);
     return [shares.map(([category, weight]) => `${names[category].name} ${percent(weight, all)}`).join(", ")];
@@ -153,8 +161,11 @@ export class LanesPicture extends TreePicture {
   }
 
   viewOf(path, span) {
-    const [start, end] = span, isInside = start < end && start < this.whole.end && end > this.whole.start;
-    return isInside ? { start: Math.max(start, this.whole.start), end: Math.min(end, this.whole.end), node: 0 } : { ...this.whole, node: 0 };
+    const [start, end] = span,
+      isInside = start < end && start < this.whole.end && end > this.whole.start;
+    return isInside
+      ? { start: Math.max(start, this.whole.start), end: Math.min(end, this.whole.end), node: 0 }
+      : { ...this.whole, node: 0 };
   }
 
   nameOf(node) {
@@ -170,7 +181,8 @@ export class LanesPicture extends TreePicture {
   tell(node, zoomed, start, end) {
     if (node <= LANE) return [this.nameOf(node), "thread"];
     const { unit } = this.page;
-    const words = this.timeUnit ? [`${amount((end - start) * this.timeUnit, "nanoseconds")} from ${amount(start * this.timeUnit, "nanoseconds")}`]
+    const words = this.timeUnit
+      ? [`${amount((end - start) * this.timeUnit, "nanoseconds")} from ${amount(start * this.timeUnit, "nanoseconds")}`]
       : [amount(end - start, unit)];
     if (node === IDLE) return ["idle", ...words];
     const all = `all of it ${amount(this.tree.total[node], unit)}, ${percent(this.tree.total[node], this.all)}`;

@@ -30,19 +30,27 @@ export class FlameView {
     this.canvas = element("canvas", { id: `${id}-canvas`, role: "img", "aria-label": this.label });
     this.veil = element("canvas", { "aria-hidden": "true" });
     this.spacer = element("div");
-    this.scroll = element("div", {
-      id, class: "flame-scroll", tabindex: "0", role: "application", "aria-describedby": `${id}-told`,
-      "aria-label": `${this.label}: arrow keys move from box to box, Enter zooms, Escape leads back, Shift+F10 opens a menu`,
-      onscroll: () => this.draw(),
-      onmousemove: (event) => this.hover(event),
-      onmouseleave: () => this.leave(),
-      onclick: (event) => this.click(event),
-      ondblclick: (event) => event.preventDefault(),
-      oncontextmenu: (event) => this.menu(event),
-      onkeydown: (event) => this.key(event),
-      onfocus: () => this.point(),
-      onblur: () => this.point(),
-    }, this.spacer);
+    this.scroll = element(
+      "div",
+      {
+        id,
+        class: "flame-scroll",
+        tabindex: "0",
+        role: "application",
+        "aria-describedby": `${id}-told`,
+        "aria-label": `${this.label}: arrow keys move from box to box, Enter zooms, Escape leads back, Shift+F10 opens a menu`,
+        onscroll: () => this.draw(),
+        onmousemove: (event) => this.hover(event),
+        onmouseleave: () => this.leave(),
+        onclick: (event) => this.click(event),
+        ondblclick: (event) => event.preventDefault(),
+        oncontextmenu: (event) => this.menu(event),
+        onkeydown: (event) => this.key(event),
+        onfocus: () => this.point(),
+        onblur: () => this.point(),
+      },
+      this.spacer,
+    );
     this.scroll.view = this;
     this.scroll.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.told = element("p", { id: `${id}-told`, class: "off-screen", "aria-live": "polite" });
@@ -79,14 +87,19 @@ export class FlameView {
   /** Asks the window for its size, which is slow: once a picture. */
   measure() {
     const { clientWidth, clientHeight } = this.scroll;
-    Object.assign(this, { outerWidth: clientWidth, height: clientHeight, width: Math.max(clientWidth - 2 * MARGIN, 1) });
+    Object.assign(this, {
+      outerWidth: clientWidth,
+      height: clientHeight,
+      width: Math.max(clientWidth - 2 * MARGIN, 1),
+    });
     this.scale = this.width / (this.view.end - this.view.start);
     return clientWidth > 0;
   }
 
   /** Places the boxes, if that has not been done, and asks where the window is scrolled to. */
   layOut() {
-    const { picture, view, width } = this, key = [view.start, view.end, width].join();
+    const { picture, view, width } = this,
+      key = [view.start, view.end, width].join();
     if (this.layoutOf !== picture || this.layoutKey !== key) {
       this.boxes = view.end > view.start ? picture.layout(view, (view.end - view.start) / width) : new BoxRows();
       [this.layoutOf, this.layoutKey, this.hovered] = [picture, key, -1];
@@ -153,7 +166,8 @@ export class FlameView {
 
   boxAt(event) {
     const edge = this.scroll.getBoundingClientRect();
-    const y = event.clientY - edge.top, x = event.clientX - edge.left;
+    const y = event.clientY - edge.top,
+      x = event.clientX - edge.left;
     if (x > this.outerWidth) return -1;
     const row = Math.floor((y - this.topOf(0)) / ROW) * (this.picture.upward ? -1 : 1);
     return this.boxes.at(row, this.view.start + (x - MARGIN) / this.scale, 1 / this.scale);
@@ -206,7 +220,11 @@ export class FlameView {
 
   pointTo(box) {
     const { node, start, end } = this.boxes;
-    this.cursor = { row: this.boxes.rowOf(box), place: (Math.max(start[box], this.view.start) + Math.min(end[box], this.view.end)) / 2, node: node[box] };
+    this.cursor = {
+      row: this.boxes.rowOf(box),
+      place: (Math.max(start[box], this.view.start) + Math.min(end[box], this.view.end)) / 2,
+      node: node[box],
+    };
     this.told.textContent = this.tellOf(box).join(", ").slice(0, 2000);
     this.point();
   }
@@ -226,7 +244,8 @@ export class FlameView {
 
   /** With Ctrl the range in view grows or shrinks about the pointer, with Shift it moves. */
   wheel(event) {
-    const { picture, view } = this, range = view.end - view.start;
+    const { picture, view } = this,
+      range = view.end - view.start;
     if (!picture || !(range > 0)) return;
     const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
     if (event.ctrlKey || event.metaKey) {
@@ -242,14 +261,16 @@ export class FlameView {
 
   /** The range in view times `factor`, with `place` where it is. */
   widen(place, factor) {
-    const { start, end } = this.view, { whole } = this.picture;
+    const { start, end } = this.view,
+      { whole } = this.picture;
     const least = (whole.end - whole.start) * 1e-9;
     if ((end - start) * factor < least) return;
     this.look(place - (place - start) * factor, place + (end - place) * factor);
   }
 
   move(by) {
-    const { start, end } = this.view, { whole } = this.picture;
+    const { start, end } = this.view,
+      { whole } = this.picture;
     const allowed = Math.min(Math.max(by, whole.start - start), whole.end - end);
     this.look(start + allowed, end + allowed);
   }
@@ -263,7 +284,8 @@ export class FlameView {
 
   key(event) {
     if (!this.picture || event.target !== this.scroll) return;
-    const move = MOVES[event.key], plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    const move = MOVES[event.key],
+      plain = !event.ctrlKey && !event.metaKey && !event.altKey;
     if (move && plain) this.step(move[0] * (this.picture.upward ? -1 : 1), move[1]);
     else if (!this.keyOfBox(event, plain)) return;
     event.preventDefault();
@@ -271,7 +293,8 @@ export class FlameView {
 
   /** Whether the key was for the box that is pointed at, or for the range in view. */
   keyOfBox(event, plain) {
-    const box = this.cursorBox(), middle = box < 0 ? (this.view.start + this.view.end) / 2 : this.cursor.place;
+    const box = this.cursorBox(),
+      middle = box < 0 ? (this.view.start + this.view.end) / 2 : this.cursor.place;
     if (!plain) return false;
     if (event.key === "+" || event.key === "=") this.widen(middle, 0.5);
     else if (event.key === "-") this.widen(middle, 2);
@@ -286,7 +309,11 @@ export class FlameView {
 
   openMenuAt(box) {
     const edge = this.scroll.getBoundingClientRect();
-    this.openMenu(box, edge.left + Math.max(this.leftOf(this.cursor.place), 0), edge.top + this.topOf(this.cursor.row) + ROW);
+    this.openMenu(
+      box,
+      edge.left + Math.max(this.leftOf(this.cursor.place), 0),
+      edge.top + this.topOf(this.cursor.row) + ROW,
+    );
   }
 
   pointToFirst() {

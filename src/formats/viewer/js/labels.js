@@ -19,7 +19,8 @@ export function qualifiedAt(name, dotsQualify) {
     else if (depth > 0) continue;
     else if (letter === " ") break;
     else if (letter === ":" && at > 0 && name[at - 1] === ":") found.push(at + 1);
-    else if (letter === "." && dotsQualify && at > 0 && name[at - 1] !== "." && name[at + 1] !== ".") found.push(at + 1);
+    else if (letter === "." && dotsQualify && at > 0 && name[at - 1] !== "." && name[at + 1] !== ".")
+      found.push(at + 1);
   }
   return found;
 }
@@ -70,7 +71,7 @@ export class LabelFitter {
 
   letter(letter) {
     let width = this.letters.get(letter);
-    if (width === undefined) this.letters.set(letter, width = this.measure(letter));
+    if (width === undefined) this.letters.set(letter, (width = this.measure(letter)));
     return width;
   }
 }

@@ -7,7 +7,11 @@ import { element } from "./dom.js";
  * `back` gets the focus.
  */
 export function openMenu(title, items, { x, y }, back) {
-  const menu = element("div", { id: "menu", role: "menu", "aria-label": title, tabindex: "-1" }, element("div", { class: "menu-title" }, title));
+  const menu = element(
+    "div",
+    { id: "menu", role: "menu", "aria-label": title, tabindex: "-1" },
+    element("div", { class: "menu-title" }, title),
+  );
   const close = () => {
     removeEventListener("pointerdown", outside, true);
     removeEventListener("blur", close);
@@ -20,10 +24,18 @@ export function openMenu(title, items, { x, y }, back) {
     item.act();
   };
   menu.append(...items.map((item) => (item === null ? element("hr") : menuItem(item, () => choose(item)))));
-  menu.addEventListener("keydown", (event) => menuKey(event, menu, items.filter((item) => item !== null), choose, () => {
-    close();
-    back.focus({ preventScroll: true });
-  }));
+  menu.addEventListener("keydown", (event) =>
+    menuKey(
+      event,
+      menu,
+      items.filter((item) => item !== null),
+      choose,
+      () => {
+        close();
+        back.focus({ preventScroll: true });
+      },
+    ),
+  );
   menu.addEventListener("contextmenu", (event) => event.preventDefault());
   document.getElementById("menu")?.remove();
   document.body.append(menu);
@@ -35,8 +47,12 @@ export function openMenu(title, items, { x, y }, back) {
 }
 
 function menuItem({ id, label, key }, act) {
-  return element("button", { id: `menu-${id}`, role: "menuitem", tabindex: "-1", onclick: act },
-    element("span", {}, label), key ? element("kbd", {}, key) : null);
+  return element(
+    "button",
+    { id: `menu-${id}`, role: "menuitem", tabindex: "-1", onclick: act },
+    element("span", {}, label),
+    key ? element("kbd", {}, key) : null,
+  );
 }
 
 function menuKey(event, menu, items, choose, leave) {

@@ -20,11 +20,11 @@ export function findFunctions(names, text, isRegex) {
 function matcherOf(text, isRegex) {
   if (!isRegex) {
     const lower = text.toLowerCase();
-    return name => name.toLowerCase().includes(lower);
+    return (name) => name.toLowerCase().includes(lower);
   }
   try {
     const pattern = new RegExp(text, "i");
-    return name => pattern.test(name);
+    return (name) => pattern.test(name);
   } catch {
     return null;
   }

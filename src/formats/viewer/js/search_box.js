@@ -10,7 +10,8 @@ const SUM = new Latest();
 
 /** What is searched for, as every part sees it: {wrong, count, groups: 1 for each group found}; null: nothing. */
 export function foundGroups(page) {
-  const { search, regex } = page.state, groups = page.groups();
+  const { search, regex } = page.state,
+    groups = page.groups();
   return FOUND.get([search, regex, groups], () => {
     const found = findFunctions(page.profile.functions.name, search, regex);
     if (!found) return null;
@@ -23,10 +24,18 @@ export function foundGroups(page) {
 export function mountSearch(root, page) {
   const { store } = page;
   const text = element("input", {
-    id: "search", type: "search", placeholder: "Search functions (Ctrl-F)", "aria-label": "Search functions", "aria-describedby": "search-matched",
+    id: "search",
+    type: "search",
+    placeholder: "Search functions (Ctrl-F)",
+    "aria-label": "Search functions",
+    "aria-describedby": "search-matched",
     oninput: () => store.set({ search: text.value }),
   });
-  const regex = element("input", { id: "search-regex", type: "checkbox", onchange: () => store.set({ regex: regex.checked }) });
+  const regex = element("input", {
+    id: "search-regex",
+    type: "checkbox",
+    onchange: () => store.set({ regex: regex.checked }),
+  });
   const matched = element("output", { id: "search-matched", for: "search" });
   const show = drawingOf(page, () => {
     if (document.activeElement !== text) text.value = store.state.search;
@@ -55,7 +64,8 @@ function showMatched(page, text, matched) {
     matched.textContent = "no regular expression";
     return;
   }
-  const tree = page.tree("calls"), sum = SUM.get([tree, found], () => foundTotal(tree, found.groups));
+  const tree = page.tree("calls"),
+    sum = SUM.get([tree, found], () => foundTotal(tree, found.groups));
   matched.textContent = found.count > 0 ? `${percent(sum, tree.total[0])} matched` : "not found";
   matched.title = `${counted(found.count, "function")}, ${amount(sum, page.unit)}`;
 }

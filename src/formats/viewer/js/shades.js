@@ -27,14 +27,16 @@ class Shades {
   /** {fill, ink}: a sort's colour in the shade of a hash, and that of text on it. */
   of(letter, hash) {
     let shades = this.known.get(letter);
-    if (!shades) this.known.set(letter, shades = Array.from({ length: SHADES }, (_, shade) => this.shaded(letter, shade)));
+    if (!shades)
+      this.known.set(letter, (shades = Array.from({ length: SHADES }, (_, shade) => this.shaded(letter, shade))));
     return shades[hash % SHADES];
   }
 
   shaded(letter, shade) {
     const base = partsOf(styleColour("--code-" + letter) || "#888888");
-    const towards = shade === 1 ? 255 : 0, part = [0, 0.1, 0.06][shade];
-    const parts = base.map(one => Math.round(one + (towards - one) * part));
+    const towards = shade === 1 ? 255 : 0,
+      part = [0, 0.1, 0.06][shade];
+    const parts = base.map((one) => Math.round(one + (towards - one) * part));
     return { fill: `rgb(${parts.join(",")})`, ink: luminance(parts) > 0.196 ? "#16181a" : "#fff" };
   }
 }
@@ -49,11 +51,13 @@ export function currentShades() {
 }
 
 function partsOf(hex) {
-  return [1, 3, 5].map(at => parseInt(hex.slice(at, at + 2), 16));
+  return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
 /** As WCAG defines it: from 0 to 1. */
 function luminance(parts) {
-  const [red, green, blue] = parts.map(part => part / 255).map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  const [red, green, blue] = parts
+    .map((part) => part / 255)
+    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }

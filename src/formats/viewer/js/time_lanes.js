@@ -28,11 +28,17 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsLast, wei
     byThread.get(name).push(row);
   }
   const usual = rows.time && !weighsTime ? usualDistance(rows, unit) : 0;
-  const covers = row => weighsTime ? Math.max(rows.weight[row], 1) / unit : usual;
+  const covers = (row) => (weighsTime ? Math.max(rows.weight[row], 1) / unit : usual);
   const lanes = [];
   let at = 0;
   for (const [name, numbers] of byThread) {
-    const lane = { name, row: Uint32Array.from(numbers), start: new Float64Array(numbers.length), end: new Float64Array(numbers.length), ran: 0 };
+    const lane = {
+      name,
+      row: Uint32Array.from(numbers),
+      start: new Float64Array(numbers.length),
+      end: new Float64Array(numbers.length),
+      ran: 0,
+    };
     if (rows.time && rowsLast) coverLength(lane, rows, unit);
     else if (rows.time) coverTime(lane, rows.time, covers);
     else at = coverWeights(lane, weight, at);
@@ -58,7 +64,8 @@ function usualDistance(rows, unit) {
 }
 
 function medianDistance({ track, time, length }) {
-  const before = new Map(), distances = new Float64Array(length);
+  const before = new Map(),
+    distances = new Float64Array(length);
   let count = 0;
   for (let row = 0; row < length; row++) {
     const distance = time[row] - before.get(track[row]);
@@ -71,7 +78,8 @@ function medianDistance({ track, time, length }) {
 function coverTime(lane, time, covers) {
   let before = -Infinity;
   for (let sample = 0; sample < lane.row.length; sample++) {
-    const at = time[lane.row[sample]], covered = covers(lane.row[sample]);
+    const at = time[lane.row[sample]],
+      covered = covers(lane.row[sample]);
     // Timers are late now and then: a little more than what the sample covers is no idle time.
     lane.start[sample] = at - before <= covered * 1.5 ? before : Math.max(at - covered, before);
     lane.end[sample] = before = Math.max(at, before);
@@ -137,11 +145,13 @@ class LaneLayout {
   }
 
   rowsOf(lane, nodeOf) {
-    const { tree, opened } = this, depth = tree.depth;
+    const { tree, opened } = this,
+      depth = tree.depth;
     let open = 0;
     this.last = lane.start[0];
     for (let sample = 0; sample < lane.row.length; sample++) {
-      const node = nodeOf(lane.row[sample]), start = lane.start[sample];
+      const node = nodeOf(lane.row[sample]),
+        start = lane.start[sample];
       let [closing, opening] = [open, node];
       while (closing !== opening) {
         if (depth[closing] >= depth[opening]) {
@@ -156,7 +166,8 @@ class LaneLayout {
       open = node;
       this.last = lane.end[sample];
     }
-    for (let node = open; node > 0; node = tree.parent[node]) this.add(depth[node] - 1, node, opened[depth[node] - 1], this.last);
+    for (let node = open; node > 0; node = tree.parent[node])
+      this.add(depth[node] - 1, node, opened[depth[node] - 1], this.last);
     return this.rows;
   }
 
