@@ -35,7 +35,7 @@ pub(super) fn section<'a>(findings: impl Iterator<Item = &'a Findings>) -> Optio
 /// Which frames a finding speaks of; null: of none.
 ///
 /// `unnamed`: those without a name in these modules (an empty one: in none), or of the kernel (`kernel`). `outermost`:
-/// those that stacks end with, in these files, or in JIT code, unless threads begin there. `interpreters`: those of
+/// those that stacks end with, in these files, in JIT code, or `any`, unless threads begin there. `interpreters`: those of
 /// interpreters.
 fn frames(finding: &Finding) -> Value {
     let pid = |process: &doctor::Who| process.pid.0;
@@ -66,7 +66,7 @@ fn frames(finding: &Finding) -> Value {
             json!({ "what": "interpreters", "names": names, "pid": pid(process) })
         }
         Problem::JvmFramePointers { process } => {
-            json!({ "what": "outermost", "jit": true, "files": [], "beginnings": beginnings(), "pid": pid(process) })
+            json!({ "what": "outermost", "any": true, "beginnings": beginnings(), "pid": pid(process) })
         }
         Problem::FramePointers { files, in_jit, .. } | Problem::NotUnwound { files, in_jit, .. } => {
             let files: Vec<String> = files.iter().map(|file| shown(file)).collect();

@@ -264,3 +264,57 @@ impl Timed<'_> {
         rows
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(number: u32) -> CompiledFunction {
+        CompiledFunction { name: format!("f{number}"), pid: Pid(1) }
+    }
+
+    /// `count` codes of functions by turns, the first 100 of which are compiled ten times as often.
+    fn codes(count: u32) -> Vec<WrittenCode> {
+        let category = |at: u32| {
+            Category::Jit(Some(match at % 4 {
+                0 => Tier::Interpreted,
+                _ => Tier::Optimised,
+            }))
+        };
+        let function = |at: u32| if at.is_multiple_of(2) { at / 2 % 100 } else { 100 + at % 5_000 };
+        let code = |at| WrittenCode {
+            time: Nanos(7_000 + u64::from(at) * 1_500),
+            category: category(at),
+            bytes: u64::from(at % 7),
+            function: function(at),
+        };
+        (0..count).map(code).collect()
+    }
+
+    #[test]
+    fn what_is_summed_of_a_large_dump_is_as_much_as_was_written() {
+        let functions: Vec<_> = (0..5_100).map(function).collect();
+        for count in [ROWS as u32, ROWS as u32 + 10_001] {
+            let (codes, base) = (codes(count), Nanos(7_000));
+            let (mut compiled, mut again) = (FxHashSet::default(), 0);
+            for code in codes.iter().filter(|code| code.category != Category::Jit(Some(Tier::Interpreted))) {
+                again += u64::from(!compiled.insert(code.function));
+            }
+            let bytes: u64 = codes.iter().map(|code| code.bytes).sum();
+            let timed = Timed { codes, functions: functions.iter().collect(), base };
+            let told = timed.told();
+            let mut numbers = vec![0; functions.len()];
+            told.iter().zip(1..).for_each(|(&function, number)| numbers[function as usize] = number);
+            let rows = timed.rows(&numbers);
+            let sum = |of: fn(&Written) -> u64| rows.iter().map(|row| of(&row.written)).sum::<u64>();
+            assert_eq!(sum(|written| written.codes), u64::from(count));
+            assert_eq!((sum(|written| written.bytes), sum(|written| written.again)), (bytes, again));
+            assert!(rows.is_sorted_by_key(|row| row.time));
+            let is_whole = count as usize == ROWS;
+            assert_eq!(timed.is_whole(), is_whole);
+            assert_eq!(rows.iter().all(|row| row.function > 0), is_whole);
+            assert!(is_whole || (told.len() == FUNCTIONS && rows.len() < count as usize));
+            assert!((0..100).all(|hot| told.contains(&hot)), "the functions that were compiled most often are told");
+        }
+    }
+}

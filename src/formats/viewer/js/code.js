@@ -156,12 +156,14 @@ class CodePart {
     if (state.selected === null && shown < 0) {
       const cost = this.#costs[this.#events()[0]];
       const hidden = about.codes - this.#listings.length;
+      const missing = this.#listings.missing.filter((why) => why).length;
       head.replaceChildren(
         element("h2", {}, "The hottest codes"),
         element("p", {}, [
-          `${counted(this.#listings.length, "code")} of ${grouped(about.codes)} that have samples`,
+          `${counted(this.#listings.length - missing, "code")} of ${grouped(about.codes)} that have samples`,
           hidden > 0 ? " (--code N puts more into the page)" : "",
           `: ${percent(cost.listed, cost.totalCount)} of the samples that are selected stand in them.`,
+          missing > 0 ? ` The code of ${grouped(missing)} more is not at hand: they stand last.` : "",
         ].join("")));
       return;
     }
@@ -170,7 +172,12 @@ class CodePart {
     const module = number >= 0 ? profile.functions.module[number] : this.#listings.module[shown];
     const words = [module];
     const own = number >= 0 ? this.#listings.ofFunction(number) : this.#listings.likes(shown);
-    if (own.length > 0) {
+    if (own.every((listing) => this.#listings.missing[listing])) {
+      const { self, selfCount } = this.#page.sums();
+      const group = this.#page.groups().of[number];
+      const { total } = this.#page.selection();
+      if (number >= 0) words.push(`${percent(self[group], total)} of what is selected, ${counted(selfCount[group], "sample")}`);
+    } else {
       const sums = own.map((listing) => this.#sum(listing));
       const count = sums.reduce((sum, { count }) => sum + count, 0);
       const part = sums.reduce((sum, { part }) => sum + part, 0);

@@ -63,8 +63,12 @@ export class MachinePane {
     ({ rows: this.#rows, rowOf: this.#rowOf } = listingRows(from, to, wanted));
     this.#arrows = jumpArrows(this.#rows, this.#rowOf, instructions);
     this.#view = view;
-    this.#list.cursor = this.#rowOf.get(at) ?? -1;
+    const moved = this.#rowOf.get(at) ?? -1;
+    const stays = moved === this.#list.cursor;
+    this.#list.cursor = moved;
     this.#list.reset(this.#rows.length);
+    // With other lines around it the cursor stays in sight.
+    if (!stays && moved >= 0) this.#list.show(moved, true);
   }
 
   /** The instruction at the cursor; -1: none. */

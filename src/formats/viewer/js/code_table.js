@@ -24,17 +24,19 @@ export class CodeTable {
     const sorted = [...list].sort((a, b) => sums.get(b).part - sums.get(a).part || a - b).slice(0, MOST_CODES);
     const heads = ["%", "samples", "tier", "version", "bytes", "written at", "process"];
     if (withNames) heads.push("function");
+    // One stop of the tabulator: arrows go from row to row.
+    const stop = sorted.includes(shown) ? shown : sorted[0];
     const focused = this.#root.contains(document.activeElement);
     const table = element("table", { class: "codes" },
       element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
       element("tbody", {}, ...sorted.map((listing) => this.#row(listings, profile, listing, {
-        sum: sums.get(listing), isShown: listing === shown, withNames,
+        sum: sums.get(listing), isShown: listing === shown, isStop: listing === stop, withNames,
       }))));
     this.#root.replaceChildren(table);
-    if (focused) this.#root.querySelector("tr[aria-current], tbody tr")?.focus();
+    if (focused) this.#root.querySelector("tbody tr[tabindex='0']")?.focus();
   }
 
-  #row(listings, profile, listing, { sum, isShown, withNames }) {
+  #row(listings, profile, listing, { sum, isShown, isStop, withNames }) {
     const category = profile.categories[listings.category[listing]];
     const at = listings.loadedAt(listing);
     const why = listings.missing[listing];
@@ -49,7 +51,7 @@ export class CodeTable {
     ].map((content) => element("td", {}, content));
     if (withNames) cells.push(element("td", { class: "name", title: listings.name[listing] }, listings.name[listing]));
     return element("tr", {
-      tabIndex: 0, "data-listing": listing, "aria-current": isShown ? "true" : null, title: why || null,
+      tabIndex: isStop ? 0 : -1, "data-listing": listing, "aria-current": isShown ? "true" : null, title: why || null,
       onclick: () => this.#chosen(listing),
     }, ...cells);
   }

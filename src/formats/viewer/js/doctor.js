@@ -33,7 +33,8 @@ function recordingArticle(page, told) {
     element("h2", {}, told.file),
     element("p", {}, title.join(" · ")),
     told.findings.length === 0 ? element("p", { class: "well" }, "Nothing is wrong with it.")
-      : element("p", {}, `${counted(told.findings.length, "finding")}, and how much of the samples each spoils:`),
+      : element("p", {}, `${counted(told.findings.length, "finding")}, and how much of the samples ${
+        told.findings.length === 1 ? "it" : "each"} spoils:`),
     element("ol", { class: "findings" }, ...told.findings.map((found) => findingItem(page, found, "finding"))),
     ...told.processes.map(processItem),
     told.minor.length > 0 ? element("h3", {}, "Ordinary, or too little to matter") : null,
@@ -123,7 +124,7 @@ function outermostTest({ profile }, show) {
   const { functions, categories } = profile;
   const [files, beginnings] = [new Set(show.files ?? []), new Set(show.beginnings ?? [])];
   return (number) => !beginnings.has(functions.name[number])
-    && (files.has(functions.module[number]) || (show.jit && categories[functions.category[number]].jit));
+    && (show.any || files.has(functions.module[number]) || (show.jit && categories[functions.category[number]].jit));
 }
 
 /** By group, the samples whose stacks have it outermost of all that is known. */

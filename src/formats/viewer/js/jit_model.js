@@ -193,9 +193,10 @@ export function samplesOverTime(profile, frames, state, axis, bins) {
 
 /**
  * The samples that count, by what the program's innermost function was when they were taken.
- * @returns {{before, later, never, unknown, compiled: Float64Array, none, total, samples}} weights: interpreted before
- *   its first compilation; interpreted although it had been compiled; interpreted and never compiled; interpreted, but
- *   which function is not known; compiled, by category; no function of the program; samples: how many of each
+ * @returns {{before, later, never, untold, unknown, compiled: Float64Array, none, total}} weights: interpreted before
+ *   its first compilation; interpreted although it had been compiled; interpreted and never compiled; interpreted, and
+ *   when it was compiled is not known; interpreted, but which function is not known; compiled, by category; no function
+ *   of the program
  */
 export function warmUp(profile, frames, compilations, state) {
   const rows = profile.rows(Math.min(state.event, profile.events.length - 1));
@@ -210,7 +211,8 @@ export function warmUp(profile, frames, compilations, state) {
     if (!known.has(key)) known.set(key, firstCompiled(pid, profile.functions.name[number]));
     return known.get(key);
   };
-  const sums = { before: 0, later: 0, never: 0, unknown: 0, compiled: new Float64Array(profile.categories.length), none: 0, total: 0 };
+  const compiled = new Float64Array(profile.categories.length);
+  const sums = { before: 0, later: 0, never: 0, untold: 0, unknown: 0, compiled, none: 0, total: 0 };
   for (let row = 0; row < rows.length; row++) {
     if (!counts(row)) continue;
     const weight = weights[row];
@@ -222,7 +224,8 @@ export function warmUp(profile, frames, compilations, state) {
     else if (frames.function[node] < 0) sums.unknown += weight;
     else {
       const at = whenCompiled(rows.track[row], frames.function[node]);
-      if (at === null) sums.never += weight;
+      // Of maps without times, and of what a very large dump is summed to, it cannot be told.
+      if (at === null) sums[compilations.length > 0 && compilations.about.whole ? "never" : "untold"] += weight;
       else if (rows.time && rows.time[row] >= at) sums.later += weight;
       else sums.before += weight;
     }

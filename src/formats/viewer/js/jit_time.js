@@ -42,6 +42,7 @@ class JitPart {
   #compilations = null;
   #frames = null;
   #bars = {};
+  #figures = {};
 
   constructor(root, page) {
     this.#page = page;
@@ -73,6 +74,7 @@ class JitPart {
     const chart = (id, label, height, ...tools) => {
       const box = element("figure", {}, element("figcaption", {}, label, ...tools));
       this.#nodes.charts.append(box);
+      this.#figures[id] = box;
       this.#bars[id] = new TimeBars(box, { id: `jit-chart-${id}`, label, height, store, length });
     };
     chart("written", "Code written, by tier ", 130, this.#nodes.what, " ", this.#nodes.how);
@@ -89,6 +91,7 @@ class JitPart {
     this.#facts(sums, ranges);
     this.#notes();
     this.#nodes.charts.hidden = this.#compilations.length === 0 && !profile.time;
+    for (const id of ["written", "again"]) this.#figures[id].hidden = this.#compilations.length === 0;
     if (!this.#nodes.charts.hidden) this.#draw(ranges);
     this.#tiers(sums);
     this.#warmUp();
@@ -146,7 +149,7 @@ class JitPart {
   #draw(ranges) {
     const { profile, state } = this.#page;
     const axis = this.#axis();
-    const bins = this.#bars.written.bins;
+    const bins = this.#bars.samples.bins;
     const unit = profile.time?.unit ?? this.#compilations.about.unit;
     const time = (at) => `${((at * unit) / 1e9).toFixed((axis.to - axis.from) * unit < 5e9 ? 3 : 2)} s`;
     const over = compiledOverTime(this.#compilations, profile.categories.length, axis, bins);
@@ -204,6 +207,7 @@ class JitPart {
       ["interpreted, before the function's first compilation", sums.before, "before"],
       ["interpreted, although the function had been compiled", sums.later, "later"],
       ["interpreted, the function never was compiled", sums.never, "never"],
+      ["interpreted, and when the function was compiled is not known", sums.untold, "untold"],
       ["in the interpreter, which function is not known", sums.unknown, "unknown"],
       ...profile.categories.map((category, number) => [swatch(category), sums.compiled[number], category.name]),
       ["no function of the program (start, compiler, collector …)", sums.none, "none"],
