@@ -14,8 +14,14 @@ use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Track, Unit}
 use std::io::Write;
 use std::path::Path;
 
+/// So many separators in the beginning of an input that has no line break make it a folded stack: its weight is not seen.
+const MANY_FRAMES: usize = 1000;
+
 /// Whether every whole line of the beginning of an input is a folded stack.
 pub fn sniff(head: &[u8]) -> bool {
+    if !head.contains(&b'\n') && is_a_deep_stack(head) {
+        return true;
+    }
     let mut lines: Vec<_> = head.split(|&byte| byte == b'\n').collect();
     // What is behind the last line break may be cut off.
     if lines.len() > 1 {
@@ -25,6 +31,12 @@ pub fn sniff(head: &[u8]) -> bool {
     let several_frames = lines.iter().any(|line| line.contains(&b';'));
     let begins_a_stack = |line: &[u8]| line.first().is_some_and(|byte| !byte.is_ascii_whitespace() && *byte != b'#');
     several_frames && stacks.peek().is_some() && stacks.all(|line| begins_a_stack(line) && parse(line).is_some())
+}
+
+/// Whether text is the beginning of a line longer than what is looked at.
+fn is_a_deep_stack(head: &[u8]) -> bool {
+    let begins = head.first().is_some_and(|byte| !byte.is_ascii_whitespace() && !b"#{[<\"".contains(byte));
+    begins && head.iter().filter(|byte| **byte == b';').count() >= MANY_FRAMES && !head.iter().any(u8::is_ascii_control)
 }
 
 /// The stack and the weight of a line.
@@ -123,5 +135,13 @@ mod tests {
             assert!(!sniff(other), "{}", String::from_utf8_lossy(other));
         }
         assert!(sniff(b"a;b 1\na;b;cut of"));
+    }
+
+    #[test]
+    fn a_stack_of_which_only_the_beginning_was_looked_at_is_a_folded_stack() {
+        let deep: String = (0..10_000).map(|frame| format!("function_{frame};")).collect();
+        assert!(sniff(&deep.as_bytes()[..1 << 16]));
+        let binary: Vec<u8> = deep.bytes().take(1 << 16).chain([0]).collect();
+        assert!(!sniff(&binary) && !sniff(format!("{{{deep}").as_bytes()));
     }
 }

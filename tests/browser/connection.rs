@@ -1,4 +1,5 @@
-//! Calls and events of the DevTools protocol: <https://chromedevtools.github.io/devtools-protocol/>.
+//! Calls and events of the DevTools protocol, <https://chromedevtools.github.io/devtools-protocol/>, and of WebDriver
+//! BiDi, whose messages look alike.
 
 use super::DEADLINE;
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn open(port: u16, path: &str) -> Self {
+    pub(crate) fn open(port: u16, path: &str) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(LOOK)).unwrap();
         let url = format!("ws://127.0.0.1:{port}{path}");
@@ -47,7 +48,15 @@ impl Connection {
         self.try_call(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    /// The same where an error is expected, such as that a page is being left.
+    /// Calls a method of the browser itself.
+    pub(crate) fn call_browser(&mut self, method: &str, parameters: Value) -> Value {
+        let session = self.session.take();
+        let answer = self.call(method, parameters);
+        self.session = session;
+        answer
+    }
+
+    /// The same as [`Self::call`] where an error is expected, such as that a page is being left.
     pub(crate) fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.calls += 1;
         let id = self.calls;
