@@ -75,6 +75,8 @@ enum SyntaxName {
 enum FormatName {
     /// For people
     Text,
+    /// A page to open in a browser, without script or network
+    Html,
     /// For programs: all instructions with bytes and numbers
     Json,
 }
@@ -84,12 +86,11 @@ impl AnnotateArgs {
         let (given, load) = self.inputs.checked(Detail::Names, false);
         let (input, function) = input_and_function(self.function, given)?;
         let output: OutPath = self.output.into();
+        let context = (!self.whole).then_some(self.context);
         let format = match self.format {
             FormatName::Json => AnnotateFormat::Json,
-            FormatName::Text => {
-                let context = (!self.whole).then_some(self.context);
-                AnnotateFormat::Text(text_options(context, &output))
-            }
+            FormatName::Text => AnnotateFormat::Text(text_options(context, &output)),
+            FormatName::Html => AnnotateFormat::Html(context),
         };
         let recording = load.recording();
         // Of a stack only the innermost frame counts, and as what symbols it is: inlined calls are part of it.

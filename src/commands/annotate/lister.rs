@@ -57,7 +57,7 @@ impl<'a> Lister<'a> {
         if !disassembler.is_known() {
             let machine = self.resolution.machine();
             warnings.push(Warning::new(format!(
-                "code of this machine (e_machine {machine}) is told in bytes: only x86 is decoded"
+                "code of this machine (e_machine {machine}) is told in bytes: only x86 and aarch64 are decoded"
             )));
         }
         if picked.iter().any(|&at| self.is_in_kernel(&functions[at])) {

@@ -9,7 +9,7 @@
 //! → targets        lister.rs       what branches lead to, in the process and at the time of the last sample
 //! → source lines   sources.rs      the dump's entries, DWARF; text where the file is here
 //! → told            together.rs    codes of one name together, or by source line alone
-//! → text, JSON     text/, json.rs
+//! → text, page, JSON  text/, html/, json.rs
 //! ```
 //!
 //! Those who have read a recording themselves ask [`hot::hot_code`], which tells of each sample, too, where it stands
@@ -19,6 +19,7 @@ mod annotation;
 mod costs;
 mod functions;
 pub(crate) mod hot;
+mod html;
 mod json;
 mod lister;
 mod listing;
@@ -43,6 +44,7 @@ use crate::error::{Error, Result, Warning};
 use crate::formats::format::Read;
 use crate::io::{Output, Run};
 use crate::pipeline::open::{Input, shown};
+use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 
 /// Annotates.
@@ -65,7 +67,8 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
     }
     match options.format {
         AnnotateFormat::Text(ref style) => text::write(&annotation, style, &mut output)?,
-        AnnotateFormat::Json => json::write(&annotation, &mut output)?,
+        AnnotateFormat::Html(context) => html::write(&annotation, context, &mut output)?,
+        AnnotateFormat::Json => write_text(&mut output, |out| json::write(&annotation, out))?,
     }
     output.commit()?;
     Ok(outcome)

@@ -52,6 +52,8 @@ pub struct CodeOptions {
 pub enum AnnotateFormat {
     /// For people.
     Text(TextOptions),
+    /// A page of everything, of which so many instructions on either side of a hot one are seen at first, `None`: all.
+    Html(Option<usize>),
     /// For programs: everything.
     Json,
 }

@@ -9,11 +9,13 @@
 //! widths, and one kind of decoder is enough.
 
 use crate::error::Result;
+use crate::model::printable::readable;
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::io::Write;
 
 /// What one part of the page is made from.
@@ -38,8 +40,9 @@ impl Section {
         Self { name, json: Value::Null, columns: Vec::new() }
     }
 
-    /// What is few or has structure.
-    pub fn json(mut self, json: Value) -> Self {
+    /// What is few or has structure. Texts in it are made readable.
+    pub fn json(mut self, mut json: Value) -> Self {
+        make_readable(&mut json);
         self.json = json;
         self
     }
@@ -68,18 +71,32 @@ impl Section {
         self
     }
 
-    /// A column of texts, each [`printable`](crate::model::printable::printable): no text has a line break.
+    /// A column of texts, each made [`readable`]: no text has a line break.
     pub fn texts<T: AsRef<str>>(mut self, name: impl Into<String>, texts: impl IntoIterator<Item = T>) -> Self {
         let (mut bytes, mut len) = (Vec::new(), 0);
         for text in texts {
             if len > 0 {
                 bytes.push(b'\n');
             }
-            bytes.extend(text.as_ref().bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }));
+            bytes.extend_from_slice(readable(text.as_ref().as_bytes()).as_bytes());
             len += 1;
         }
         self.columns.push(Column { name: name.into(), kind: "texts", len, bytes });
         self
+    }
+}
+
+/// Names are strangers' text, wherever they stand.
+fn make_readable(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = readable(text.as_bytes()) {
+                *text = shown;
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(make_readable),
+        Value::Object(map) => map.values_mut().for_each(make_readable),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

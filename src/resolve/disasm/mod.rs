@@ -3,19 +3,22 @@
 //! The bytes are strangers': a dump may hold anything, so they go through libraries without `unsafe` contracts of
 //! ours, and what is no instruction is told byte by byte (`.byte`), as by objdump, which goes on at the next one.
 
+mod aarch64;
 mod instruction;
 mod unknown;
 mod x86;
 
 pub use instruction::{Instruction, Syntax, Target, TargetKind};
 
-use crate::model::abi::{EM_386, EM_X86_64};
+use crate::model::abi::{EM_386, EM_AARCH64, EM_X86_64};
 
 /// Decodes the code of one machine.
 #[derive(Debug)]
 pub enum Disassembler {
     /// x86, of 64 or 32 bits.
     X86(x86::X86),
+    /// Arm, of 64 bits.
+    Aarch64(aarch64::Aarch64),
     /// Any other: its bytes are shown as they are.
     Unknown,
 }
@@ -26,6 +29,7 @@ impl Disassembler {
         match machine {
             EM_X86_64 => Self::X86(x86::X86::new(64, syntax)),
             EM_386 => Self::X86(x86::X86::new(32, syntax)),
+            EM_AARCH64 => Self::Aarch64(aarch64::Aarch64::default()),
             _ => Self::Unknown,
         }
     }
@@ -39,6 +43,7 @@ impl Disassembler {
     pub fn decode(&mut self, code: &[u8], addr: u64) -> Vec<Instruction> {
         match self {
             Self::X86(x86) => x86.decode(code, addr),
+            Self::Aarch64(aarch64) => aarch64.decode(code, addr),
             Self::Unknown => unknown::decode(code),
         }
     }

@@ -1,6 +1,7 @@
 //! One line of text: pieces in colours, cut to the width of the terminal.
 
 use super::super::options::TextOptions;
+use crate::model::printable::readable;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The colour of a piece.
@@ -39,9 +40,9 @@ impl Paint {
 pub(super) struct Row(Vec<(String, Paint)>);
 
 impl Row {
-    /// With a further piece.
+    /// With a further piece; the names in it can be read, and do nothing.
     pub(super) fn with(mut self, text: String, paint: Paint) -> Self {
-        self.0.push((text, paint));
+        self.0.push((readable(text.as_bytes()).into_owned(), paint));
         self
     }
 
@@ -96,6 +97,14 @@ mod tests {
     fn finished(width: Option<usize>, colour: bool) -> String {
         let row = Row::default().with("12.00%".into(), Paint::Hot).with(" mov ".into(), Paint::Plain);
         row.with("a.c:1  ".into(), Paint::Dim).finish(&TextOptions { context: None, width, colour })
+    }
+
+    #[test]
+    fn names_do_nothing_to_a_terminal_and_have_an_end() {
+        let name = format!("\x1b[2J\u{202e}{}", "a".repeat(1 << 20));
+        let line =
+            Row::default().with(name, Paint::Plain).finish(&TextOptions { context: None, width: None, colour: true });
+        assert!(line.starts_with("\\x1b[2J\\u{202e}aaa") && line.len() < 5000, "{line:.100}");
     }
 
     #[test]

@@ -1,0 +1,234 @@
+//! A function's instructions as a table: costs, address, text with links to where it jumps, source.
+
+use super::super::annotation::{Code, EventTotal, Line, Listing, SourceFile, SourceLine, SourceLineCosts, TargetPlace, Version};
+use super::super::costs::Costs;
+use super::markup::escaped;
+use super::{Page, base_name};
+use crate::error::Result;
+use crate::model::quantity::counted;
+use crate::resolve::disasm::TargetKind;
+use std::io::Write;
+use std::ops::Range;
+
+impl Page<'_> {
+    /// The `number`th, counted from 1.
+    pub(super) fn listing(&self, number: usize, listing: &Listing, out: &mut dyn Write) -> Result<()> {
+        writeln!(out, "<section id=\"l{number}\"><h2>{number}. {}</h2>", escaped(&listing.name))?;
+        if listing.versions.len() > 1 {
+            let shares = self.shares(&listing.costs).join(" · ");
+            writeln!(out, "<p>{} codes together · {shares}</p>", listing.versions.len())?;
+        }
+        for version in &listing.versions {
+            writeln!(out, "<p>{}</p>", self.about(listing, version))?;
+        }
+        match &listing.code {
+            Code::Missing(why) => writeln!(out, "<p>No listing: {}.</p>", escaped(why.as_bytes()))?,
+            Code::Listed { addr, lines, files, .. } => {
+                Table { page: self, number, listing, base: *addr, lines, files }.write(out)?;
+            }
+            Code::SourceLines { files, lines } => self.source_lines(listing, files, lines, out)?,
+        }
+        Ok(writeln!(out, "</section>")?)
+    }
+
+    /// Version, tier, file, process, place, time and share.
+    fn about(&self, listing: &Listing, version: &Version) -> String {
+        let mut parts = Vec::new();
+        let Version { number, category, pid, extent, loaded, .. } = *version;
+        if listing.all_versions > 1 {
+            parts.push(format!("code {number} of {}", listing.all_versions));
+        }
+        parts.push(category.name().to_owned());
+        parts.extend(listing.module.as_ref().map(|module| escaped(module)));
+        parts.push(format!("pid {pid}"));
+        if let Some((addr, size)) = extent {
+            parts.push(format!("{addr:#x}, {}", counted(size, "byte")));
+        }
+        if let (Some(loaded), Some(first)) = (loaded, self.annotation.first) {
+            let after = loaded.0 as f64 - first.0 as f64;
+            let side = if after < 0.0 { "before" } else { "after" };
+            parts.push(format!("written {:.3} s {side} the first sample", after.abs() / 1e9));
+        }
+        parts.extend(self.shares(&version.costs));
+        parts.join(" · ")
+    }
+
+    /// Of each event that has samples here.
+    fn shares(&self, costs: &Costs) -> Vec<String> {
+        let sampled = self.annotation.events.iter().filter(|event| costs.get(event.number).count > 0);
+        sampled.map(|event| self.share(costs, event)).collect()
+    }
+
+    fn share(&self, costs: &Costs, event: &EventTotal) -> String {
+        let cost = costs.get(event.number);
+        let percent = cost.percent_of(event.total, self.annotation.weight);
+        format!("{} {percent:.2}% ({})", escaped(event.name.as_bytes()), counted(cost.count, "sample"))
+    }
+}
+
+impl Page<'_> {
+    /// Source lines alone.
+    fn source_lines(
+        &self,
+        listing: &Listing,
+        files: &[SourceFile],
+        lines: &[SourceLineCosts],
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        write!(out, "<div class=\"scroll\"><table><thead><tr>")?;
+        self.heads(out)?;
+        writeln!(out, "<th>source</th></tr></thead><tbody>")?;
+        for line in lines {
+            write!(out, "<tr>")?;
+            self.costs(Some(&line.costs), |event| listing.costs.get(event.number), out)?;
+            let said = line.source.map_or_else(|| "no known line".to_owned(), |source| source_text(files, source));
+            writeln!(out, "<td>{said}</td></tr>")?;
+        }
+        Ok(writeln!(out, "</tbody></table></div>")?)
+    }
+}
+
+/// The file and line, and its text if the file is here.
+fn source_text(files: &[SourceFile], source: SourceLine) -> String {
+    let Some(file) = files.get(source.file) else { return String::new() };
+    let place = format!("{}:{}", escaped(base_name(&file.name)), source.line);
+    match file.text(source.line) {
+        Some(text) => format!("{place}  {}", escaped(text.replace('\t', "    ").trim().as_bytes())),
+        None => place,
+    }
+}
+
+/// The instructions of a listing.
+struct Table<'a> {
+    page: &'a Page<'a>,
+    number: usize,
+    listing: &'a Listing,
+    base: u64,
+    lines: &'a [Line],
+    files: &'a [SourceFile],
+}
+
+impl Table<'_> {
+    fn write(&self, out: &mut dyn Write) -> Result<()> {
+        let parts = parts(self.lines, self.page.context);
+        if parts.iter().any(|part| part.cold) {
+            let n = self.number;
+            writeln!(out, "<label><input type=\"checkbox\" class=\"all\" id=\"a{n}\"/> all instructions</label>")?;
+        }
+        write!(out, "<div class=\"scroll\"><table><thead><tr>")?;
+        self.page.heads(out)?;
+        writeln!(out, "<th class=\"n\">address</th><th>instruction</th><th>source</th></tr></thead>")?;
+        for part in parts {
+            self.part(&part, out)?;
+        }
+        Ok(writeln!(out, "</table></div>")?)
+    }
+
+    fn part(&self, part: &Part, out: &mut dyn Write) -> Result<()> {
+        if part.cold {
+            let columns = self.page.annotation.events.len() * 2 + 3;
+            let count = counted(part.range.len() as u64, "instruction");
+            let gap = format!("<td colspan=\"{columns}\">⋮ {count} without samples</td>");
+            writeln!(out, "<tbody class=\"gap\"><tr>{gap}</tr></tbody><tbody class=\"cold\">")?;
+        } else {
+            writeln!(out, "<tbody>")?;
+        }
+        for at in part.range.clone() {
+            self.row(at, out)?;
+        }
+        Ok(writeln!(out, "</tbody>")?)
+    }
+
+    fn row(&self, at: usize, out: &mut dyn Write) -> Result<()> {
+        let line = &self.lines[at];
+        write!(out, "<tr id=\"c{}-{:x}\">", self.number, line.offset)?;
+        self.page.costs(line.costs.as_ref(), |event| self.listing.costs.get(event.number), out)?;
+        let before = at.checked_sub(1).and_then(|before| self.lines[before].source);
+        let source = line.source.filter(|source| before != Some(*source));
+        let source = source.map_or_else(String::new, |source| source_text(self.files, source));
+        let address = self.base.wrapping_add(line.offset);
+        let said = self.said(line);
+        Ok(writeln!(out, "<td class=\"n d\">{address:x}</td><td>{said}</td><td class=\"d\">{source}</td></tr>")?)
+    }
+
+    /// The instruction; jumps within the function, and calls of functions that are listed, are links.
+    fn said(&self, line: &Line) -> String {
+        let text = escaped(line.text.as_bytes());
+        let Some(target) = &line.target else { return text };
+        let is_branch = matches!(target.kind, TargetKind::Jump | TargetKind::Call);
+        let mark = match is_branch || target.kind == TargetKind::Immediate {
+            true => String::new(),
+            false => format!("  # {:x}", target.addr),
+        };
+        match &target.place {
+            TargetPlace::Inside(offset) if is_branch => {
+                let way = if *offset > line.offset { '↓' } else { '↑' };
+                format!("<a href=\"#c{}-{offset:x}\">{text} {way}</a>", self.number)
+            }
+            TargetPlace::Function(name, offset) => {
+                let plus = if *offset == 0 { String::new() } else { format!("+{offset:#x}") };
+                format!("{text}{mark} {}", self.linked(name, &plus))
+            }
+            TargetPlace::Inside(_) | TargetPlace::Unknown => format!("{text}{mark}"),
+        }
+    }
+
+    /// The name of a function; if it is listed, a link to its hottest code.
+    fn linked(&self, name: &[u8], plus: &str) -> String {
+        let shown = format!("&lt;{}{plus}&gt;", escaped(name));
+        match self.page.annotation.listings.iter().position(|listing| listing.name == name) {
+            Some(at) => format!("<a href=\"#l{}\">{shown}</a>", at + 1),
+            None => shown,
+        }
+    }
+}
+
+/// Instructions that are seen, or that are not at first.
+#[derive(Debug, PartialEq, Eq)]
+struct Part {
+    range: Range<usize>,
+    cold: bool,
+}
+
+/// All instructions, in order: those with samples and so many on either side are seen at first; `None`: all.
+fn parts(lines: &[Line], context: Option<usize>) -> Vec<Part> {
+    let Some(context) = context else { return vec![Part { range: 0..lines.len(), cold: false }] };
+    let (mut parts, mut next) = (Vec::<Part>::new(), 0);
+    for at in (0..lines.len()).filter(|&at| lines[at].costs.is_some()) {
+        let (from, to) = (at.saturating_sub(context).max(next), (at + context + 1).min(lines.len()));
+        if from > next {
+            parts.push(Part { range: next..from, cold: true });
+        }
+        match parts.last_mut().filter(|last| !last.cold) {
+            Some(last) => last.range.end = to,
+            None => parts.push(Part { range: from..to, cold: false }),
+        }
+        next = to;
+    }
+    if next < lines.len() {
+        parts.push(Part { range: next..lines.len(), cold: true });
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(offset: u64, hot: bool) -> Line {
+        let costs = hot.then(Costs::default);
+        Line { offset, len: 1, text: "nop".into(), costs, target: None, source: None }
+    }
+
+    #[test]
+    fn parts_are_all_instructions_and_those_near_hot_ones_are_seen() {
+        let lines: Vec<Line> = (0..12).map(|at| line(at, matches!(at, 1 | 3 | 9))).collect();
+        let of = |context| parts(&lines, context).into_iter().map(|part| (part.range, part.cold)).collect::<Vec<_>>();
+        let seen = |range| (range, false);
+        let cold = |range| (range, true);
+        let alone = [cold(0..1), seen(1..2), cold(2..3), seen(3..4), cold(4..9), seen(9..10), cold(10..12)];
+        assert_eq!(of(Some(0)), alone);
+        assert_eq!(of(Some(2)), [seen(0..6), cold(6..7), seen(7..12)]);
+        assert_eq!(of(None), [seen(0..12)]);
+    }
+}

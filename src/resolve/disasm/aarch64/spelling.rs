@@ -1,0 +1,173 @@
+//! The library's words → objdump's: numbers, conditions, addresses, aliases.
+
+use super::fields::bits;
+
+/// Operands stand behind so many characters and a blank, as objdump puts those of other machines.
+const COLUMN: usize = 6;
+
+/// All numbers of these are decimal: they count bits, bytes or lanes. Elsewhere only those that are distances from an
+/// address, or that shift, are.
+const DECIMAL: &[&str] = &[
+    "asr",
+    "bfc",
+    "bfi",
+    "bfxil",
+    "cmeq",
+    "cmge",
+    "cmgt",
+    "cmle",
+    "cmlt",
+    "ext",
+    "extr",
+    "fcvtzs",
+    "fcvtzu",
+    "lsl",
+    "lsr",
+    "ror",
+    "rshrn",
+    "rshrn2",
+    "sbfiz",
+    "sbfx",
+    "scvtf",
+    "shl",
+    "shll",
+    "shll2",
+    "shrn",
+    "shrn2",
+    "sli",
+    "sqrshrn",
+    "sqrshrn2",
+    "sqrshrun",
+    "sqrshrun2",
+    "sqshl",
+    "sqshlu",
+    "sqshrn",
+    "sqshrn2",
+    "sqshrun",
+    "sqshrun2",
+    "sri",
+    "srshr",
+    "srsra",
+    "sshll",
+    "sshll2",
+    "sshr",
+    "ssra",
+    "tbnz",
+    "tbz",
+    "ubfiz",
+    "ubfx",
+    "ucvtf",
+    "uqrshrn",
+    "uqrshrn2",
+    "uqshl",
+    "uqshrn",
+    "uqshrn2",
+    "urshr",
+    "ursra",
+    "ushll",
+    "ushll2",
+    "ushr",
+    "usra",
+];
+
+/// Operands that are followed by how far something is shifted.
+const SHIFTS: &[&str] =
+    &["asr ", "lsl ", "lsr ", "msl ", "ror ", "sxtb ", "sxth ", "sxtw ", "sxtx ", "uxtb ", "uxth ", "uxtw ", "uxtx "];
+
+/// Lengthening by a shift of nothing has names of its own.
+const LENGTHENED: &[(&str, &str)] = &[("ushll", "uxtl"), ("ushll2", "uxtl2"), ("sshll", "sxtl"), ("sshll2", "sxtl2")];
+
+/// The library's text of an instruction that names the address `target`, if it names any.
+pub(super) fn respelled(text: &str, word: u32, target: Option<u64>) -> String {
+    let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+    let mut mnemonic = match mnemonic {
+        "b.hs" => "b.cs",
+        "b.lo" => "b.cc",
+        // A lane into every lane.
+        "mov" if word & 0xbfe0_fc00 == 0x0e00_0400 => "dup",
+        other => other,
+    };
+    let mut operands = numbers(operands, DECIMAL.contains(&mnemonic), target);
+    for (condition, name) in [("hs", "cs"), ("lo", "cc")] {
+        if let Some(stem) = operands.strip_suffix(condition).filter(|stem| stem.ends_with(' ')) {
+            operands = format!("{stem}{name}");
+        }
+    }
+    let lengthened = LENGTHENED.iter().find(|(name, _)| *name == mnemonic);
+    if let (Some((_, name)), Some(stem)) = (lengthened, operands.strip_suffix(", #0")) {
+        (mnemonic, operands) = (name, stem.to_owned());
+    }
+    if let Some(extended) = extended(&operands, word) {
+        operands = extended;
+    }
+    // objdump tells of a shift by nothing only where the shift is chosen.
+    if bits(word, 12, 1) == 0 && operands.ends_with("xtw #0]") {
+        operands = operands.replace(" #0]", "]");
+    }
+    if operands.is_empty() { mnemonic.to_owned() } else { format!("{mnemonic:<COLUMN$} {operands}") }
+}
+
+/// Sums and differences with a register that is lengthened: how, and how far it is shifted.
+fn extended(operands: &str, word: u32) -> Option<String> {
+    if bits(word, 24, 5) != 0b0_1011 || bits(word, 21, 3) != 0b001 {
+        return None;
+    }
+    let (how, shift, wide) = (bits(word, 13, 3), bits(word, 10, 3), bits(word, 31, 1) == 1);
+    let has_stack_pointer = bits(word, 5, 5) == 31 || bits(word, 0, 5) == 31 && bits(word, 29, 1) == 0;
+    let name = ["uxtb", "uxth", "uxtw", "uxtx", "sxtb", "sxth", "sxtw", "sxtx"][how as usize];
+    let is_plain = has_stack_pointer && how == if wide { 3 } else { 2 };
+    let name = if is_plain { "lsl" } else { name };
+    // Without how it is lengthened, the last operand is the register.
+    let stem = match operands.rsplit_once(", ") {
+        Some((stem, last)) if last.contains("xt") || last.starts_with("lsl") => stem,
+        _ => operands,
+    };
+    Some(match (is_plain, shift) {
+        (true, 0) => stem.to_owned(),
+        (_, 0) => format!("{stem}, {name}"),
+        _ => format!("{stem}, {name} #{shift}"),
+    })
+}
+
+/// Numbers as objdump spells them where they stand.
+fn numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
+    let mut out = String::with_capacity(operands.len());
+    let mut rest = operands;
+    while let Some(at) = rest.find(['#', '$']) {
+        out.push_str(&rest[..at]);
+        let end = rest[at + 1..].find([',', ']', ' ', '}', '!']).map_or(rest.len(), |end| at + 1 + end);
+        let number = &rest[at..end];
+        rest = &rest[end..];
+        match (number.strip_prefix('$'), target) {
+            (Some(_), Some(target)) => out.push_str(&format!("{target:x}")),
+            _ => out.push_str(&spelled(number, all_decimal || is_distance(&out))),
+        }
+    }
+    out + rest
+}
+
+/// Whether what comes next, behind this text, is added to an address or shifts a register.
+fn is_distance(before: &str) -> bool {
+    let is_open = before.rfind('[').is_some_and(|open| !before[open..].contains(']'));
+    is_open || before.ends_with("], ") || SHIFTS.iter().any(|shift| before.ends_with(shift))
+}
+
+/// `#0x10`, `#-0x10`, `#1.0`
+fn spelled(number: &str, decimal: bool) -> String {
+    let (sign, digits) = match number.strip_prefix("#-") {
+        Some(digits) => ("-", digits),
+        None => ("", number.strip_prefix('#').unwrap_or(number)),
+    };
+    if let (true, Some(Ok(value))) = (decimal, digits.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16))) {
+        return format!("#{sign}{value}");
+    }
+    match digits.parse::<f64>() {
+        Ok(value) if digits.contains('.') && digits != "0.0" => {
+            let text = format!("{value:.18e}");
+            let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+            let (below, exponent) = exponent.strip_prefix('-').map_or(("+", exponent), |exponent| ("-", exponent));
+            format!("#{sign}{mantissa}e{below}{exponent:0>2}")
+        }
+        _ => number.to_owned(),
+    }
+}

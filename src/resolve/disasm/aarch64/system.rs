@@ -1,0 +1,112 @@
+//! Instructions that are told from their bits: registers of the system, hints, caches. The names are those of the Arm
+//! Architecture Reference Manual.
+
+use super::fields::bits;
+
+/// Registers that programs read and write, by `op0 op1 CRn CRm op2`.
+const REGISTERS: &[(u32, &str)] = &[
+    (register([3, 3, 0, 0, 1]), "ctr_el0"),
+    (register([3, 3, 0, 0, 7]), "dczid_el0"),
+    (register([3, 3, 2, 4, 0]), "rndr"),
+    (register([3, 3, 2, 4, 1]), "rndrrs"),
+    (register([3, 3, 4, 2, 0]), "nzcv"),
+    (register([3, 3, 4, 2, 1]), "daif"),
+    (register([3, 3, 4, 2, 6]), "ssbs"),
+    (register([3, 3, 4, 2, 5]), "dit"),
+    (register([3, 3, 4, 4, 0]), "fpcr"),
+    (register([3, 3, 4, 4, 1]), "fpsr"),
+    (register([3, 3, 9, 13, 0]), "pmccntr_el0"),
+    (register([3, 3, 13, 0, 2]), "tpidr_el0"),
+    (register([3, 3, 13, 0, 3]), "tpidrro_el0"),
+    (register([3, 3, 14, 0, 0]), "cntfrq_el0"),
+    (register([3, 3, 14, 0, 1]), "cntpct_el0"),
+    (register([3, 3, 14, 0, 2]), "cntvct_el0"),
+    (register([3, 0, 0, 0, 0]), "midr_el1"),
+    (register([3, 0, 0, 0, 5]), "mpidr_el1"),
+    (register([3, 0, 4, 1, 0]), "sp_el0"),
+    (register([3, 0, 4, 2, 2]), "currentel"),
+    (register([3, 0, 13, 0, 4]), "tpidr_el1"),
+];
+
+/// What is done with caches, by `op1 CRn CRm op2` behind `op0` 1.
+const CACHES: &[(u32, &str)] = &[
+    (register([1, 3, 7, 4, 1]), "dc     zva"),
+    (register([1, 3, 7, 4, 3]), "dc     gva"),
+    (register([1, 3, 7, 4, 4]), "dc     gzva"),
+    (register([1, 3, 7, 5, 1]), "ic     ivau"),
+    (register([1, 3, 7, 10, 1]), "dc     cvac"),
+    (register([1, 3, 7, 11, 1]), "dc     cvau"),
+    (register([1, 3, 7, 12, 1]), "dc     cvap"),
+    (register([1, 3, 7, 14, 1]), "dc     civac"),
+    (register([1, 0, 7, 6, 1]), "dc     ivac"),
+];
+
+const HINTS: &[(u32, &str)] = &[
+    (0, "nop"),
+    (1, "yield"),
+    (2, "wfe"),
+    (3, "wfi"),
+    (4, "sev"),
+    (5, "sevl"),
+    (6, "dgh"),
+    (7, "xpaclri"),
+    (8, "pacia1716"),
+    (10, "pacib1716"),
+    (12, "autia1716"),
+    (14, "autib1716"),
+    (16, "esb"),
+    (17, "psb    csync"),
+    (18, "tsb    csync"),
+    (20, "csdb"),
+    (24, "paciaz"),
+    (25, "paciasp"),
+    (26, "pacibz"),
+    (27, "pacibsp"),
+    (28, "autiaz"),
+    (29, "autiasp"),
+    (30, "autibz"),
+    (31, "autibsp"),
+    (32, "bti"),
+    (34, "bti    c"),
+    (36, "bti    j"),
+    (38, "bti    jc"),
+];
+
+/// The numbers `op0 op1 CRn CRm op2` as they stand in an instruction.
+const fn register([op0, op1, crn, crm, op2]: [u32; 5]) -> u32 {
+    op0 << 14 | op1 << 11 | crn << 7 | crm << 3 | op2
+}
+
+/// What the instruction says, if it is one of these.
+pub(super) fn told(word: u32) -> Option<String> {
+    if word >> 16 == 0 {
+        return Some(format!("udf    #{word}"));
+    }
+    if word & 0xffff_f01f == 0xd503_201f {
+        let number = bits(word, 5, 7);
+        return Some(name_of(HINTS, number).map_or_else(|| format!("hint   #{number:#x}"), str::to_owned));
+    }
+    if word & 0xffc0_0000 != 0xd500_0000 {
+        return None;
+    }
+    let (number, is_read) = (bits(word, 5, 16), bits(word, 21, 1) == 1);
+    let value = match bits(word, 0, 5) {
+        31 => "xzr".to_owned(),
+        value => format!("x{value}"),
+    };
+    match (bits(word, 20, 1), is_read) {
+        (1, true) => Some(format!("mrs    {value}, {}", register_name(number))),
+        (1, false) => Some(format!("msr    {}, {value}", register_name(number))),
+        _ => name_of(CACHES, number).filter(|_| !is_read).map(|name| format!("{name}, {value}")),
+    }
+}
+
+fn register_name(number: u32) -> String {
+    let [op0, op1, crn, crm, op2] =
+        [bits(number, 14, 2), bits(number, 11, 3), bits(number, 7, 4), bits(number, 3, 4), bits(number, 0, 3)];
+    name_of(REGISTERS, number).map_or_else(|| format!("s{op0}_{op1}_c{crn}_c{crm}_{op2}"), str::to_owned)
+}
+
+fn name_of(table: &[(u32, &'static str)], number: u32) -> Option<&'static str> {
+    table.iter().find(|(other, _)| *other == number).map(|(_, name)| *name)
+}
