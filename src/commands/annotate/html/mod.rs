@@ -10,6 +10,7 @@ mod markup;
 use super::annotation::{Annotation, EventTotal, NameSummary};
 use super::costs::{Cost, Costs};
 use crate::error::Result;
+use crate::model::category::Category;
 use crate::model::quantity::{counted, grouped, quantity};
 use crate::model::stacks::Weight;
 use markup::escaped;
@@ -79,7 +80,11 @@ impl Page<'_> {
         let module = name.module.as_deref().map_or_else(String::new, |module| escaped(base_name(module)));
         write!(out, "<td class=\"n\">{}</td><td>{}", name.codes.len(), escaped(&name.name))?;
         write!(out, " <span class=\"d\">{module}")?;
-        let own = self.annotation.listings.iter().enumerate().filter(|(_, listing)| listing.name == name.name);
+        let own = self.annotation.listings.iter().enumerate().filter(|(_, listing)| {
+            // Code of one name in two dumps is one function; native functions of two files are two.
+            let is_same_file = listing.module == name.module || matches!(listing.hottest().category, Category::Jit(_));
+            listing.name == name.name && is_same_file
+        });
         for (number, listing) in own {
             let number = number + 1;
             write!(out, " <a href=\"#l{number}\">{number}: {}</a>", grouped(listing.costs.samples()))?;
