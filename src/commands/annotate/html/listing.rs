@@ -1,6 +1,8 @@
 //! A function's instructions as a table: costs, address, text with links to where it jumps, source.
 
-use super::super::annotation::{Code, EventTotal, Line, Listing, SourceFile, SourceLine, SourceLineCosts, TargetPlace, Version};
+use super::super::annotation::{
+    Code, EventTotal, Line, Listing, SourceFile, SourceLine, SourceLineCosts, TargetPlace, Version,
+};
 use super::super::costs::Costs;
 use super::markup::escaped;
 use super::{Page, base_name};
