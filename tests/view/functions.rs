@@ -101,3 +101,27 @@ fn a_shift_enter_shows_the_callers_and_callees() {
     assert_eq!(shown.state("part"), json!("flame"));
     assert_eq!(shown.state("sandwich"), shown.state("selected"));
 }
+
+#[test]
+fn names_that_are_formulas_are_text_in_the_copy() {
+    let mut shown = Shown::folded("main;=1+1 3\nmain;@SUM(A1);say \"no\", twice 2\n").part("functions");
+    let reported = shown.report(&["--format", "csv"]);
+    let copied = copied(&mut shown);
+    assert!(copied.iter().any(|line| line.contains(",'=1+1,")), "{copied:?}");
+    assert_eq!(copied, reported.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_printed_table_is_on_white_and_has_more_rows_than_the_window() {
+    let mut shown = table_of(NODE);
+    shown.set(&json!({ "theme": "dark" }));
+    let rows = "document.querySelectorAll('#functions-grid [data-row]').length";
+    let in_view = shown.page.evaluate(rows).as_u64().unwrap();
+    shown.page.evaluate("dispatchEvent(new Event('beforeprint'))");
+    assert_eq!(shown.page.text("document.documentElement.dataset.theme"), "light");
+    assert!(shown.page.evaluate(rows).as_u64().unwrap() > in_view);
+    shown.page.evaluate("dispatchEvent(new Event('afterprint'))");
+    shown.page.settle();
+    assert_eq!(shown.page.text("document.documentElement.dataset.theme"), "dark");
+    assert_eq!(shown.page.evaluate(rows).as_u64().unwrap(), in_view);
+}

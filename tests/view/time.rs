@@ -123,3 +123,65 @@ fn zooming_into_time_changes_no_sums() {
     shown.page.click_on("#time-whole");
     assert_eq!(shown.state("timeView"), json!([]));
 }
+
+#[test]
+fn a_range_of_calls_has_as_much_of_them_as_report_cuts_out() {
+    for input in ["trace-miri/input.json", "measureme-rustc/profile.mm_profdata.zst"] {
+        let mut shown = Shown::fixture(input);
+        let rows = "jitgraft.page.profile.rows(0)";
+        let end =
+            shown.page.evaluate(&format!("Math.max(...{rows}.time.map((time, row) => time + {rows}.weight[row]))"));
+        let end = end.as_u64().unwrap();
+        for (from, to) in [(end / 5, end / 2), (0, end / 3), (end / 2, end)] {
+            shown.set(&json!({ "ranges": [[from, to]] }));
+            let option = option(&mut shown);
+            let reported = shown.reported(&option.iter().map(String::as_str).collect::<Vec<_>>());
+            // A call counts where it begins to run itself; report counts it in every range that it lasts into.
+            let weights = |table: crate::shown::Table| {
+                let all = table.into_iter().map(|(name, sums)| (name, sums.own, sums.total));
+                all.filter(|(_, own, total)| own + total > 0).collect::<Vec<_>>()
+            };
+            assert_eq!(weights(shown.table()), weights(reported), "{input} {option:?}");
+        }
+    }
+}
+
+/// Samples of two threads, ten a second for eight seconds: the last is at 7.9.
+fn samples_of_eight_seconds() -> String {
+    let sample = |at: u32| {
+        let (tid, function) = if at.is_multiple_of(3) { (8, "idle_work") } else { (7, "hot_work") };
+        let time = format!("{}.{}00000", 100 + at / 10, at % 10);
+        format!("prog 7/{tid} [000] {time}: 1000 cycles: \n\t  4010 {function}+0x1 (/bin/prog)\n\n")
+    };
+    (0..80).map(sample).collect()
+}
+
+#[test]
+fn a_cell_of_the_heat_map_counts_what_report_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("samples.txt");
+    std::fs::write(&input, samples_of_eight_seconds()).unwrap();
+    let mut shown = Shown::of(&input, &[]);
+    let all = shown.table();
+    let [left, top, width, height] = shown.page.edges_of("#time-heat");
+    // The third column's foot, where a sample of each second's begin is.
+    let column = (width - GUTTER - 10.0) / 7.9;
+    shown.page.click((left + GUTTER + 2.5 * column, top + height - 1.0));
+    let ranges = shown.state("ranges");
+    assert_eq!(ranges, json!([[2_000_000_000u64, 2_020_000_000u64]]));
+    assert_as_reported(&mut shown);
+    shown.page.click_on("#time-clear");
+    assert_eq!(shown.table(), all);
+    shown.page.click_on(".lane .lane-name");
+    assert_eq!(option(&mut shown), ["--tid", "7"]);
+    shown.assert_as_reported(&["--tid", "7"]);
+}
+
+#[test]
+fn a_range_that_begins_between_two_units_of_time_is_told_in_whole_ones() {
+    let mut shown = Shown::fixture(NODE);
+    let rows = "jitgraft.page.profile.rows(0).time";
+    let [from, to] = [5, 50].map(|row| shown.page.evaluate(&format!("{rows}[{row}]")).as_f64().unwrap());
+    shown.set(&json!({ "ranges": [[from - 0.5, to + 0.5]] }));
+    assert_as_reported(&mut shown);
+}

@@ -39,14 +39,16 @@ export const BEGINNING = Object.freeze({
   theme: "auto",
 });
 
-/** How many milliseconds there are at least between two addresses: browsers ignore those of a page that writes many. */
-const ADDRESS_PAUSE = 100;
+/** Browsers ignore the addresses of a page that writes more than 200 in ten seconds: above half of that it waits. */
+const MOST_ADDRESSES = 100;
+const ADDRESS_SECONDS = 10;
+const ADDRESS_PAUSE = 300;
 
 /** Holds the state and tells of changes. */
 export class Store {
   #state;
   #listeners = new Set();
-  #written = -Infinity;
+  #written = [];
   #timer = 0;
 
   constructor() {
@@ -80,15 +82,16 @@ export class Store {
     for (const listener of this.#listeners) listener(next, changed);
   }
 
-  /** At once, or while a brush moves after a pause. */
+  /** At once, or, while a brush moves for long, after a pause. */
   #writeAddress() {
     clearTimeout(this.#timer);
-    const pause = this.#written + ADDRESS_PAUSE - performance.now();
-    if (pause > 0) {
-      this.#timer = setTimeout(() => this.#writeAddress(), pause);
+    const now = performance.now();
+    this.#written = this.#written.filter((time) => time > now - ADDRESS_SECONDS * 1000);
+    if (this.#written.length >= MOST_ADDRESSES) {
+      this.#timer = setTimeout(() => this.#writeAddress(), ADDRESS_PAUSE);
       return;
     }
-    this.#written = performance.now();
+    this.#written.push(now);
     history.replaceState(null, "", writeHash(this.#state));
   }
 }
