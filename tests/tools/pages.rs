@@ -89,7 +89,9 @@ fn told(measures: &[Measure]) -> String {
 fn first_picture(url: &str) -> String {
     let is_drawn = match url {
         _ if url.ends_with(".svg") => "document.querySelector('canvas')?.width > 300",
-        _ if url.contains("speedscope") => "document.querySelector('canvas')?.width > 300",
+        _ if url.contains("speedscope") => {
+            "document.title.endsWith(' - speedscope') && document.querySelector('canvas')"
+        }
         _ => "window.jitgraft?.page?.painted > 0",
     };
     format!(
