@@ -17,6 +17,10 @@ use std::path::{Path, PathBuf};
 /// How many functions are listed unless more are asked for, or some by name.
 const HOTTEST: usize = 10;
 
+/// How many codes of one function are listed unless it is asked for by name, or its codes are told together: some are
+/// compiled a hundred times.
+const CODES: usize = 8;
+
 /// Flags of `annotate`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft annotate\n  jitgraft annotate 'scan' -i perf.data --whole | less\n  \
@@ -27,8 +31,8 @@ pub(super) struct AnnotateArgs {
     function: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
-    /// How many functions at most, each with all codes that it was compiled to [default: 10; all that match
-    /// FUNCTION-REGEX]
+    /// How many functions at most, each with the 8 hottest codes that it was compiled to [default: 10; all
+    /// that match FUNCTION-REGEX, with all of their codes]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// So many instructions, or lines, on either side of one with samples
@@ -100,6 +104,7 @@ impl AnnotateArgs {
             input,
             output,
             code: CodeOptions {
+                codes: if function.is_some() || self.merge { usize::MAX } else { CODES },
                 limit: self.limit.or(function.is_none().then_some(HOTTEST)),
                 function,
                 by_name: true,

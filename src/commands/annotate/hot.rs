@@ -67,7 +67,7 @@ fn pick(functions: &[Function], names: &Names, options: &CodeOptions) -> Vec<usi
         if listed == limit || told == limit.saturating_mul(2) {
             break;
         }
-        picked.extend_from_slice(group);
+        picked.extend(group.iter().take(options.codes));
         (told, listed) = (told + 1, listed + usize::from(group.iter().any(is_here)));
     }
     picked
@@ -121,6 +121,7 @@ mod tests {
             function: None,
             limit: Some(30),
             by_name: false,
+            codes: usize::MAX,
             weight: Weight::Period,
             syntax: Syntax::Att,
         };

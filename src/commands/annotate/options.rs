@@ -41,6 +41,8 @@ pub struct CodeOptions {
     pub limit: Option<usize>,
     /// Whether a function is listed with all of its codes and counts once; else each piece of code is by itself.
     pub by_name: bool,
+    /// How many codes of one function at most, if `by_name`.
+    pub codes: usize,
     /// What is summed.
     pub weight: Weight,
     /// How instructions are spelled.

@@ -40,6 +40,7 @@ impl Recorded {
             function: None,
             limit: Some(limit),
             by_name: false,
+            codes: usize::MAX,
             weight: Weight::Period,
             syntax: Syntax::Att,
         };
