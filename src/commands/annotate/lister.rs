@@ -69,10 +69,10 @@ impl<'a> Lister<'a> {
         let listing = |&at: &usize| self.listing(at, &functions[at], &mut disassembler);
         let mut listings: Vec<Listing> = picked.iter().map(listing).collect();
         self.name_targets(picked, functions, &mut listings, job, warnings);
-        let mut sources = Sources::new(self.resolution, self.symbols);
-        for (&at, listing) in picked.iter().zip(&mut listings) {
-            sources.add_to(listing, &functions[at], job, warnings);
-        }
+        let mut listed: Vec<(&Function, &mut Listing)> =
+            picked.iter().map(|&at| &functions[at]).zip(&mut listings).collect();
+        let mut sources = Sources::new(self.resolution, self.symbols, &listed, job, warnings);
+        listed.iter_mut().for_each(|(function, listing)| sources.add_to(function, listing));
         listings
     }
 

@@ -8,8 +8,10 @@ use crate::pipeline::Job;
 use crate::pipeline::recording::Resolution;
 use crate::resolve::code_map::CodeId;
 use crate::resolve::dso::DsoId;
+use crate::resolve::frames::Frames;
 use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -18,13 +20,15 @@ use std::sync::Arc;
 /// Finds source lines, and reads each file once.
 pub(super) struct Sources<'a> {
     resolution: &'a Resolution<'a>,
-    symbols: &'a SymbolOptions,
+    /// Of the native code of all listings, in one order for each file: opening a file with its DWARF takes long.
+    native: FxHashMap<DsoId, Vec<Position>>,
     texts: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
 }
 
-/// A position by bytes from the start of a function, and the name of its file.
+/// Where an instruction comes from: how far it is from the start of its function, or of native code its address, and
+/// the name of the source file.
 struct Position {
-    offset: u64,
+    at: u64,
     file: Vec<u8>,
     line: u32,
 }
@@ -33,30 +37,55 @@ struct Position {
 const LONGEST: u64 = 64 << 20;
 
 impl<'a> Sources<'a> {
-    pub(super) fn new(resolution: &'a Resolution<'a>, symbols: &'a SymbolOptions) -> Self {
-        Self { resolution, symbols, texts: FxHashMap::default() }
+    /// Looks up the native code of these functions' listings.
+    pub(super) fn new(
+        resolution: &'a Resolution<'a>,
+        symbols: &SymbolOptions,
+        listed: &[(&Function, &mut Listing)],
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> Self {
+        let mut addresses: BTreeMap<DsoId, Vec<u64>> = BTreeMap::new();
+        for (function, listing) in listed {
+            if let (CodePlace::File(dso, _), Code::Listed { addr, lines, .. }) = (&function.place, &listing.code) {
+                addresses.entry(*dso).or_default().extend(lines.iter().map(|line| addr + line.offset));
+            }
+        }
+        let options = SymbolOptions { lines: true, inlines: true, ..symbols.clone() };
+        let positions = |(dso, mut offsets): (DsoId, Vec<u64>)| {
+            offsets.sort_unstable();
+            offsets.dedup();
+            let request = Request { dso, offsets, base: Base::Linked(0) };
+            (dso, positions(&request, resolution, &options, job, warnings))
+        };
+        let native = addresses.into_iter().map(positions).collect();
+        Self { resolution, native, texts: FxHashMap::default() }
     }
 
     /// Gives each instruction of a listing its source line.
-    pub(super) fn add_to(&mut self, listing: &mut Listing, function: &Function, job: &Job, warnings: &mut Warnings) {
+    pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
         let Code::Listed { addr, lines, files, .. } = &mut listing.code else { return };
-        let positions = match function.place {
-            CodePlace::Jit(code) => self.of_jit(code),
-            CodePlace::File(dso, _) => {
-                let addresses = lines.iter().map(|line| *addr + line.offset).collect();
-                self.of_file(dso, addresses, *addr, job, warnings)
+        let of_jit;
+        let (positions, start) = match function.place {
+            CodePlace::Jit(code) => {
+                of_jit = self.of_jit(code);
+                (&of_jit, 0)
             }
+            CodePlace::File(dso, _) => match self.native.get(&dso) {
+                Some(positions) => (positions, *addr),
+                None => return,
+            },
             CodePlace::Unknown(_) => return,
         };
         let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
         for line in lines {
-            let at = positions.partition_point(|position| position.offset <= line.offset);
+            let at = positions.partition_point(|position| position.at <= start + line.offset);
             let Some(position) = at.checked_sub(1).map(|at| &positions[at]).filter(|position| position.line > 0) else {
                 continue;
             };
             let number = *numbers.entry(&position.file).or_insert(files.len());
             if number == files.len() {
-                files.push(SourceFile { name: position.file.clone(), lines: self.text(&position.file) });
+                files.push(SourceFile { name: position.file.clone(), lines: text(&mut self.texts, &position.file) });
             }
             line.source = Some(SourceLine { file: number, line: position.line });
         }
@@ -65,42 +94,36 @@ impl<'a> Sources<'a> {
     fn of_jit(&self, code: CodeId) -> Vec<Position> {
         let entries = self.resolution.sources.map.code(code).lines.entries();
         let position = |line: &crate::model::code::Line<'_>| Position {
-            offset: line.offset,
+            at: line.offset,
             file: line.file.to_vec(),
             line: line.line,
         };
         entries.iter().map(position).collect()
     }
+}
 
-    /// Of the innermost function at each address: that is whose line the instruction is.
-    fn of_file(
-        &self,
-        dso: DsoId,
-        addresses: Vec<u64>,
-        start: u64,
-        job: &Job,
-        warnings: &mut Warnings,
-    ) -> Vec<Position> {
-        let request = [Request { dso, offsets: addresses, base: Base::Linked(0) }];
-        let options = SymbolOptions { lines: true, inlines: true, ..self.symbols.clone() };
-        let parts = symbols::resolve(&request, &self.resolution.images, &options, &job.pool, warnings);
-        let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, at)));
-        let position = |((part, at), addr): ((&crate::resolve::frames::Frames, usize), &u64)| {
-            let innermost = part.of(at).first();
-            let file = innermost.and_then(|frame| frame.file).map(|file| part.text(file).to_vec());
-            let line = innermost.map_or(0, |frame| frame.line);
-            Position {
-                offset: addr - start,
-                line: if file.is_some() { line } else { 0 },
-                file: file.unwrap_or_default(),
-            }
-        };
-        frames.zip(&request[0].offsets).map(position).collect()
-    }
+/// Of the innermost function at each address: that is whose line the instruction is.
+fn positions(
+    request: &Request,
+    resolution: &Resolution<'_>,
+    options: &SymbolOptions,
+    job: &Job,
+    warnings: &mut Warnings,
+) -> Vec<Position> {
+    let parts = symbols::resolve(std::slice::from_ref(request), &resolution.images, options, &job.pool, warnings);
+    let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, at)));
+    let position = |((part, at), addr): ((&Frames, usize), &u64)| {
+        let innermost = part.of(at).first();
+        let file = innermost.and_then(|frame| frame.file).map(|file| part.text(file).to_vec());
+        let line = innermost.map_or(0, |frame| frame.line);
+        Position { at: *addr, line: if file.is_some() { line } else { 0 }, file: file.unwrap_or_default() }
+    };
+    frames.zip(&request.offsets).map(position).collect()
+}
 
-    fn text(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
-        self.texts.entry(name.to_vec()).or_insert_with(|| read(name)).clone()
-    }
+/// The lines of a file, which is read once.
+fn text(texts: &mut FxHashMap<Vec<u8>, Option<Arc<[String]>>>, name: &[u8]) -> Option<Arc<[String]>> {
+    texts.entry(name.to_vec()).or_insert_with(|| read(name)).clone()
 }
 
 /// The lines of a file that a stranger names: nothing but a plain file of some length is opened.

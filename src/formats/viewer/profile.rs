@@ -32,6 +32,7 @@ pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
         "categories_known": Category::are_known(profile),
         "baseline": baseline.is_some(),
         "rows_last": profile.rows_last,
+        "counted": if profile.rows_last || profile.cut_to_time { "call" } else { "sample" },
     });
     let mut sections = vec![rows(profile, &profile.series, &shown, tables.columns().json(json))];
     if let Some((baseline, numbers)) = before {

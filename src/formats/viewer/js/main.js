@@ -135,7 +135,7 @@ function mountHeader(root, page) {
   const show = () => {
     const { total, count } = page.selection();
     const words = [page.event.name, amount(total, page.unit)];
-    if (page.unit !== "samples") words.push(counted(count, "sample"));
+    if (page.unit !== "samples") words.push(counted(count, profile.counted));
     facts.textContent = words.join(" · ");
   };
   store.subscribe(show);
@@ -148,7 +148,7 @@ function mountHeader(root, page) {
     facts,
     element("div", { id: "controls" },
       events.length > 1 ? choice("event", "Event", events, "event", Number) : null,
-      choice("weight", "Amounts", [["period", "weight"], ["samples", "samples"]], "weight"),
+      choice("weight", "Amounts", [["period", "weight"], ["samples", `${profile.counted}s`]], "weight"),
       choice("theme", "Theme", [["auto", "as the system"], ["light", "light"], ["dark", "dark"]], "theme"),
       search));
 }

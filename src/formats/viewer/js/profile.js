@@ -20,6 +20,8 @@ export class Profile {
     this.time = clockOf(json.time);
     /** Whether rows begin at their time and last as long as they weigh (calls), instead of being of one moment. */
     this.rowsLast = json.rows_last;
+    /** What is counted: "sample" or "call". */
+    this.counted = json.counted;
     /** The samples to compare with, if there are any: {events, time}. */
     this.baseline = pack.json("baseline") && { ...pack.json("baseline"), time: clockOf(pack.json("baseline").time) };
 

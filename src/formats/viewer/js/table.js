@@ -42,9 +42,11 @@ class FunctionTable {
     const { store } = this.page;
     this.told = element("output", { id: "functions-told" });
     this.copy = element("button", { id: "functions-copy", title: "As jitgraft report --format csv writes them (Ctrl+C)", onclick: () => this.copyRows() }, "Copy as CSV");
+    const wordFor = (text) => (this.page.profile.counted === "call" ? text.replace("Samples", "Calls") : text);
     this.heads = TABLE_COLUMNS.map(({ key, title, isAmount, span, tells }) => element("div", {
       role: "columnheader", class: isAmount ? "amount" : null, "data-column": key, "aria-colspan": span > 1 ? String(span) : null,
-    }, element("button", { id: `sort-${key}`, title: tells, onclick: () => store.set({ sort: sortAfterClick(store.state.sort, key) }) }, title)));
+    }, element("button", { id: `sort-${key}`, title: wordFor(tells), onclick: () => store.set({ sort: sortAfterClick(store.state.sort, key) }) },
+      wordFor(title))));
     this.head = element("div", { role: "row", class: "functions-head", "aria-rowindex": "1" }, ...this.heads);
     this.body = element("div", { role: "rowgroup", class: "functions-body" });
     this.scroller = element("div", { class: "functions-scroll", role: "presentation" }, this.head, this.body);
