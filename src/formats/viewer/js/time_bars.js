@@ -2,6 +2,7 @@
 
 import { Brush } from "./brush.js";
 import { element, sharpened, styleColour } from "./dom.js";
+import { tickStep } from "./time_axis.js";
 
 const BARS_LEFT = 78;
 const BARS_RIGHT = 12;
@@ -102,11 +103,12 @@ export class TimeBars {
     context.lineTo(plot.left + plot.width, plot.top + plot.height + 0.5);
     context.stroke();
     context.textBaseline = "top";
-    const steps = Math.max(2, Math.floor(plot.width / 140));
-    for (let step = 0; step <= steps; step++) {
-      context.textAlign = step === 0 ? "left" : step === steps ? "right" : "center";
-      const at = axis.from + ((axis.to - axis.from) * step) / steps;
-      context.fillText(time(at), plot.left + (plot.width * step) / steps, plot.top + plot.height + 4);
+    // A unit of time is one of nanoseconds or microseconds: what is round in it is round in seconds.
+    const step = tickStep(((axis.to - axis.from) * 120) / Math.max(1, plot.width));
+    for (let at = Math.ceil(axis.from / step) * step; at <= axis.to; at += step) {
+      const x = this.#x(at, plot);
+      context.textAlign = x < plot.left + 20 ? "left" : x > plot.left + plot.width - 30 ? "right" : "center";
+      context.fillText(time(at), x, plot.top + plot.height + 4);
     }
   }
 
