@@ -12,7 +12,7 @@
 //! → text, page, JSON  text/, html/, json.rs
 //! ```
 //!
-//! Those who have read a recording themselves ask [`hot::hot_code`], which tells of each sample, too, where it stands
+//! Those who have read a recording themselves ask `hot::hot_code`, which tells of each sample, too, where it stands
 //! (`spots.rs`).
 
 mod annotation;
