@@ -33,7 +33,9 @@ const SIDE: usize = 2000;
 /// A name as text for people: printable, and not longer than [`LONGEST`] characters.
 pub fn readable(name: &[u8]) -> Cow<'_, str> {
     match printable(name) {
-        text if text.len() > LONGEST => Cow::Owned(without_middle(&text, LONGEST, SIDE)),
+        text if text.len() > LONGEST && text.chars().count() > LONGEST => {
+            Cow::Owned(without_middle(&text, LONGEST, SIDE))
+        }
         text => text,
     }
 }

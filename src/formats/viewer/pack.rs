@@ -161,7 +161,7 @@ mod tests {
                 format!("{name} {kind} {} {}", column["length"], column["bytes"])
             })
             .collect();
-        assert_eq!(told, ["one/n numbers 3 13", "one/t texts 3 6", "two/d deltas 3 3"]);
-        assert_eq!(&block[4 + head_len + 13..], b"x\n\ny z\x14\x02\x03");
+        assert_eq!(told, ["one/n numbers 3 13", "one/t texts 3 9", "two/d deltas 3 3"]);
+        assert_eq!(&block[4 + head_len + 13..], b"x\n\ny\\x0az\x14\x02\x03");
     }
 }
