@@ -1,10 +1,16 @@
-//! `annotate` of machines other than this one, and its page: what is listed is what objdump says of the same bytes.
+//! `annotate` of machines other than this one, its page, and callgrind files: what is listed is what objdump says of the
+//! same bytes.
 
 #[expect(dead_code, reason = "the writers can do more than these tests need")]
 mod support;
 
 #[path = "annotate_machines/aarch64.rs"]
 mod aarch64;
+#[path = "annotate_machines/callgrind.rs"]
+mod callgrind;
+#[expect(dead_code, reason = "other tests compare images, too")]
+#[path = "annotate/objdump.rs"]
+mod objdump;
 #[path = "annotate_machines/page.rs"]
 mod page;
 
@@ -54,4 +60,9 @@ fn annotate(args: &[&str], recording: &Path) -> String {
 
 fn json(args: &[&str], recording: &Path) -> Value {
     serde_json::from_str(&annotate(&[&["--format", "json"], args].concat(), recording)).unwrap()
+}
+
+/// The number in `0x…`.
+fn hex(number: &Value) -> u64 {
+    u64::from_str_radix(number.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }

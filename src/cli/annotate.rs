@@ -24,7 +24,8 @@ const CODES: usize = 8;
 /// Flags of `annotate`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft annotate\n  jitgraft annotate 'scan' -i perf.data --whole | less\n  \
-    jitgraft annotate --merge --by line main\n  jitgraft annotate --limit 50 --format json -i perf.data -o hot.json")]
+    jitgraft annotate --merge --by line main\n  jitgraft annotate --limit 50 --format json -i perf.data -o hot.json\n  \
+    jitgraft annotate callgrind.out.4711    # recorded with --dump-instr=yes: exact costs")]
 pub(super) struct AnnotateArgs {
     /// Only functions whose name this regular expression is found in [default: the hottest]
     #[arg(value_name = "FUNCTION-REGEX")]

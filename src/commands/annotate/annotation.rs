@@ -2,6 +2,7 @@
 
 use super::costs::{Cost, Costs};
 use crate::model::category::Category;
+use crate::model::quantity::{counted, grouped};
 use crate::model::stacks::{Unit, Weight};
 use crate::model::{Nanos, Pid};
 use crate::resolve::disasm::TargetKind;
@@ -46,6 +47,8 @@ pub enum Precision {
     Precise(u8),
     /// A timer's interrupt: the next instruction to run.
     Timer,
+    /// Every execution of the instruction was counted: these are no samples.
+    Exact,
     /// The instruction at which the overflow's interrupt arrived: some way behind the one that caused it.
     Skids,
 }
@@ -193,6 +196,7 @@ impl Precision {
     pub fn said(self) -> &'static str {
         match self {
             Self::Precise(_) => "at the instruction that the processor recorded for the event (precise)",
+            Self::Exact => "counted exactly, at each instruction",
             Self::Timer => {
                 "at the instruction that was to run next when the timer fired: the slow one may be the one before"
             }
@@ -206,8 +210,53 @@ impl Precision {
     pub fn name(self) -> &'static str {
         match self {
             Self::Precise(_) => "precise",
+            Self::Exact => "exact",
             Self::Timer => "timer",
             Self::Skids => "skids",
+        }
+    }
+}
+
+/// What costs are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Words {
+    /// What a function has.
+    pub(super) own: &'static str,
+    /// What other instructions are without.
+    pub(super) any: &'static str,
+    /// The head of a column of numbers.
+    pub(super) head: &'static str,
+}
+
+impl Annotation {
+    /// Whether costs are counted, not sampled.
+    pub(super) fn is_exact(&self) -> bool {
+        self.events.first().is_some_and(|event| event.precision == Precision::Exact)
+    }
+
+    /// What costs are called.
+    pub(super) fn words(&self) -> Words {
+        match self.is_exact() {
+            true => Words { own: "costs of its own", any: "costs", head: "count" },
+            false => Words { own: "samples of its own", any: "samples", head: "samples" },
+        }
+    }
+
+    /// How often something was sampled, or its cost by the first event: costs of different events do not add up.
+    pub(super) fn number(&self, costs: &Costs) -> u64 {
+        match self.events.first().filter(|_| self.is_exact()) {
+            Some(first) => costs.get(first.number).count,
+            None => costs.samples(),
+        }
+    }
+}
+
+impl EventTotal {
+    /// A number of samples with its word; what is counted is no sample.
+    pub(super) fn counted(&self, count: u64) -> String {
+        match self.precision {
+            Precision::Exact => grouped(count),
+            _ => counted(count, "sample"),
         }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn hot_code(
 
 /// The numbers of the functions to list: single pieces of code, or all of each name. Those whose code is not here are
 /// told of, but do not count.
-fn pick(functions: &[Function], names: &Names, options: &CodeOptions) -> Vec<usize> {
+pub(super) fn pick(functions: &[Function], names: &Names, options: &CodeOptions) -> Vec<usize> {
     let wanted = |at: usize| match &options.function {
         Some(pattern) => pattern.is_match(&printable(&functions[at].name)),
         None => true,

@@ -1,7 +1,7 @@
 //! Everything as JSON, for programs: whole functions, raw numbers.
 
 use super::annotation::{
-    Annotation, Code, EventTotal, Line, Listing, NameSummary, SourceFile, SourceLine, TargetPlace, Version,
+    Annotation, Code, EventTotal, Line, Listing, NameSummary, Precision, SourceFile, SourceLine, TargetPlace, Version,
 };
 use super::costs::Costs;
 use crate::error::Result;
@@ -30,13 +30,16 @@ fn event(event: &EventTotal) -> Value {
         Unit::Samples => "samples",
         Unit::Named(name) => name,
     };
-    json!({
+    let mut told = json!({
         "name": event.name,
         "unit": unit,
         "weight": event.total.weight,
-        "samples": event.total.count,
         "precision": event.precision.name(),
-    })
+    });
+    if let Some(told) = told.as_object_mut().filter(|_| event.precision != Precision::Exact) {
+        told.insert("samples".into(), json!(event.total.count));
+    }
+    told
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -53,11 +56,15 @@ struct Of<'a> {
 }
 
 impl Of<'_> {
-    /// Samples and weight for each event, by its name.
+    /// Samples and weight for each event; what is counted exactly has a weight alone, by its name.
     fn costs(&self, costs: &Costs) -> Value {
         let each = self.annotation.events.iter().filter_map(|event| {
             let cost = costs.get(event.number);
-            (cost.count > 0).then(|| (event.name.clone(), json!({ "samples": cost.count, "weight": cost.weight })))
+            let told = match event.precision {
+                Precision::Exact => json!({ "weight": cost.weight }),
+                _ => json!({ "samples": cost.count, "weight": cost.weight }),
+            };
+            (cost.count > 0).then(|| (event.name.clone(), told))
         });
         Value::Object(each.collect())
     }

@@ -12,11 +12,14 @@
 //! → text, page, JSON  text/, html/, json.rs
 //! ```
 //!
+//! A callgrind file has no samples but exact costs of addresses: `counted/` makes functions and listings of them.
+//!
 //! Those who have read a recording themselves ask `hot::hot_code`, which tells of each sample, too, where it stands
 //! (`spots.rs`).
 
 mod annotation;
 mod costs;
+mod counted;
 mod functions;
 pub(crate) mod hot;
 mod html;
@@ -54,8 +57,9 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
     let path = shown(&options.input);
     let annotated = Input::open(&options.input).and_then(|input| match input.format.read {
         Read::Addresses => recorded::annotate(&input, &path, options, job, &mut outcome.warnings),
+        _ if input.format.name == "callgrind" => counted::annotate(&input.bytes, options, job, &mut outcome.warnings),
         _ => Err(Error::new(format!(
-            "is {}: annotate needs the addresses of samples, give it the perf.data",
+            "is {}: annotate needs the addresses of samples, give it the perf.data, or a callgrind.out",
             input.format.name
         ))),
     });
@@ -63,7 +67,8 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
     if annotation.events.is_empty() {
         outcome.warnings.push(Warning::new("no samples: none was recorded, or the filters leave none"));
     } else if annotation.listings.is_empty() {
-        outcome.warnings.push(Warning::new("no function with samples of its own is called like that"));
+        let what = annotation.words().own;
+        outcome.warnings.push(Warning::new(format!("no function with {what} is called like that")));
     }
     match options.format {
         AnnotateFormat::Text(ref style) => text::write(&annotation, style, &mut output)?,

@@ -127,7 +127,7 @@ fn text(texts: &mut FxHashMap<Vec<u8>, Option<Arc<[String]>>>, name: &[u8]) -> O
 }
 
 /// The lines of a file that a stranger names: nothing but a plain file of some length is opened.
-fn read(name: &[u8]) -> Option<Arc<[String]>> {
+pub(super) fn read(name: &[u8]) -> Option<Arc<[String]>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let path = PathBuf::from(OsStr::from_bytes(name));
     let about = std::fs::metadata(&path).ok().filter(|about| about.is_file() && about.len() <= LONGEST)?;

@@ -14,7 +14,10 @@ mod reports;
 mod stream;
 
 pub(crate) use coverage::Coverage;
+pub(crate) use object::host_machine;
 pub use options::CallgrindOptions;
+pub(crate) use options::pid_in_name;
+pub(crate) use raw_code::RawCode;
 
 use crate::error::{Error, Result};
 use crate::formats::callgrind::sniff;

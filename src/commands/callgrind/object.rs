@@ -57,7 +57,7 @@ pub(super) fn write<'data>(
 }
 
 /// A perf map does not say for which machine it is: most likely for one like this.
-fn host_machine() -> u16 {
+pub(crate) fn host_machine() -> u16 {
     let machine = match std::env::consts::ARCH {
         "aarch64" => object::elf::EM_AARCH64,
         "x86" => object::elf::EM_386,

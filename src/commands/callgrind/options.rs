@@ -56,7 +56,7 @@ impl CallgrindOptions {
     }
 }
 
-pub(super) fn pid_in_name(path: &Path) -> Option<i32> {
+pub(crate) fn pid_in_name(path: &Path) -> Option<i32> {
     let name = path.file_name()?.to_str()?;
     let number = |part: &str| part.split('-').next().and_then(|digits| digits.parse().ok());
     let behind = name.split_once(".out.").and_then(|(_, rest)| rest.split('.').next()).and_then(number);

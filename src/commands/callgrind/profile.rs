@@ -67,10 +67,7 @@ fn raw_code(options: &CallgrindOptions, pid: Pid) -> Result<Option<RawCode>> {
     if let Some(directory) = &options.bytecode_dir {
         return RawCode::open(directory).map(Some);
     }
-    let name = format!("moar-jit.{pid}");
-    let beside = options.path().and_then(Path::parent).unwrap_or(Path::new("")).join(&name);
-    let usual = [beside, Path::new("/tmp").join(&name)].into_iter().find(|directory| directory.is_dir());
-    Ok(usual.and_then(|directory| RawCode::open(&directory).ok()))
+    Ok(RawCode::usual(options.path(), pid))
 }
 
 fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {

@@ -5,13 +5,16 @@
 
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::io::{self, Bytes};
-use crate::model::code::Code;
+use crate::model::Pid;
+use crate::model::code::{Code, OriginId};
+use crate::resolve::code_map::CodeId;
+use crate::sources::{Kind, Loaded};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
 /// The files of a directory, opened.
 #[derive(Debug)]
-pub(super) struct RawCode {
+pub(crate) struct RawCode {
     directory: PathBuf,
     files: Vec<(FileLabel, Bytes)>,
 }
@@ -44,6 +47,27 @@ impl RawCode {
             );
         }
         Ok(Self { directory: directory.to_owned(), files })
+    }
+
+    /// Those where MoarVM puts them: beside the profile, or in /tmp.
+    pub(crate) fn usual(profile: Option<&Path>, pid: Pid) -> Option<Self> {
+        let name = format!("moar-jit.{pid}");
+        let beside = profile.and_then(Path::parent).unwrap_or(Path::new("")).join(&name);
+        let usual = [beside, Path::new("/tmp").join(&name)].into_iter().find(|directory| directory.is_dir());
+        usual.and_then(|directory| Self::open(&directory).ok())
+    }
+
+    /// The code of the first perf map's lines.
+    pub(crate) fn of_maps(&self, loaded: &Loaded<'_>, warnings: &mut Warnings) -> FxHashMap<CodeId, &[u8]> {
+        let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
+        let ids = (0..loaded.map.code_count()).map(|at| CodeId(at as u32));
+        let all = ids.map(|id| (id, loaded.map.code(id)));
+        let is_listed = |code: &Code<'_>| map.is_some_and(|at| code.origin == OriginId(at as u32));
+        let (ids, lines): (Vec<CodeId>, Vec<Code<'_>>) = all.filter(|(_, code)| is_listed(code)).unzip();
+        if lines.is_empty() {
+            return FxHashMap::default();
+        }
+        self.of(&lines, warnings).into_iter().map(|(line, bytes)| (ids[line], bytes)).collect()
     }
 
     /// The code of the map's lines, by their places in `lines`. A file whose size is not the line's is left out.

@@ -7,6 +7,7 @@
 //! | room | what it is for |
 //! |---|---|
 //! | `grammar` | lines, names, positions and costs |
+//! | `instructions` | reads what each instruction cost |
 //! | `stacks` | reads a file as stacks, and writes stacks as one |
 //! | `rewrite` | puts the names of JIT-compiled functions into a file as it streams by |
 //!
@@ -14,10 +15,12 @@
 //! otherwise, the writer is followed.
 
 mod grammar;
+mod instructions;
 mod rewrite;
 mod stacks;
 
 pub use grammar::{CHUNK_SIZE, Chunk, Chunks};
+pub use instructions::{CostedFunction, CostedInstruction, InstructionCosts, instruction_costs};
 pub use rewrite::{
     Assembler, ChunkFacts, CodeLine, FileHeader, FileIndex, JitFunctions, Misattributed, RewriteStats, RewrittenChunk,
     rewrite_chunk, scan_chunk,

@@ -64,7 +64,7 @@ impl Page<'_> {
     fn share(&self, costs: &Costs, event: &EventTotal) -> String {
         let cost = costs.get(event.number);
         let percent = cost.percent_of(event.total, self.annotation.weight);
-        format!("{} {percent:.2}% ({})", escaped(event.name.as_bytes()), counted(cost.count, "sample"))
+        format!("{} {percent:.2}% ({})", escaped(event.name.as_bytes()), event.counted(cost.count))
     }
 }
 
@@ -130,7 +130,8 @@ impl Table<'_> {
         if part.cold {
             let columns = self.page.annotation.events.len() * 2 + 3;
             let count = counted(part.range.len() as u64, "instruction");
-            let gap = format!("<td colspan=\"{columns}\">⋮ {count} without samples</td>");
+            let any = self.page.annotation.words().any;
+            let gap = format!("<td colspan=\"{columns}\">⋮ {count} without {any}</td>");
             writeln!(out, "<tbody class=\"gap\"><tr>{gap}</tr></tbody><tbody class=\"cold\">")?;
         } else {
             writeln!(out, "<tbody>")?;

@@ -7,7 +7,7 @@
 mod listing;
 mod markup;
 
-use super::annotation::{Annotation, EventTotal, NameSummary};
+use super::annotation::{Annotation, EventTotal, NameSummary, Precision};
 use super::costs::{Cost, Costs};
 use crate::error::Result;
 use crate::model::category::Category;
@@ -50,10 +50,11 @@ impl Page<'_> {
         }
         writeln!(
             out,
-            "<p>{} in {} of code {} samples of their own; {} listed below.</p>",
+            "<p>{} in {} of code {} {} of their own; {} listed below.</p>",
             counted(names as u64, "function"),
             counted(codes as u64, "piece"),
             if names == 1 { "has" } else { "have" },
+            self.annotation.words().any,
             grouped(self.annotation.listings.len() as u64)
         )?;
         write!(out, "<div class=\"scroll\"><table class=\"names\"><thead><tr>")?;
@@ -68,9 +69,12 @@ impl Page<'_> {
     /// What an event's samples are, and which instruction they stand at.
     fn event(&self, event: &EventTotal) -> String {
         let total = quantity(event.total.weight, &event.unit, Weight::Period);
-        let samples = counted(event.total.count, "sample");
+        let (total, said) = (escaped(total.as_bytes()), event.precision.said());
         let name = escaped(event.name.as_bytes());
-        format!("<b>{name}</b>: {samples}, {}; each stands {}.", escaped(total.as_bytes()), event.precision.said())
+        match event.precision {
+            Precision::Exact => format!("<b>{name}</b>: {total}; {said}."),
+            _ => format!("<b>{name}</b>: {}, {total}; each stands {said}.", event.counted(event.total.count)),
+        }
     }
 
     /// A function with links to those of its codes that are listed.
@@ -87,14 +91,15 @@ impl Page<'_> {
         });
         for (number, listing) in own {
             let number = number + 1;
-            write!(out, " <a href=\"#l{number}\">{number}: {}</a>", grouped(listing.costs.samples()))?;
+            write!(out, " <a href=\"#l{number}\">{number}: {}</a>", grouped(self.annotation.number(&listing.costs)))?;
         }
         Ok(writeln!(out, "</span></td></tr>")?)
     }
 
     fn heads(&self, out: &mut dyn Write) -> Result<()> {
+        let head = self.annotation.words().head;
         for event in &self.annotation.events {
-            write!(out, "<th class=\"n\">{}</th><th class=\"n\">samples</th>", escaped(event.name.as_bytes()))?;
+            write!(out, "<th class=\"n\">{}</th><th class=\"n\">{head}</th>", escaped(event.name.as_bytes()))?;
         }
         Ok(())
     }

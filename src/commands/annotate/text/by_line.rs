@@ -2,7 +2,7 @@
 
 use super::super::annotation::{Listing, SourceFile, SourceLineCosts};
 use super::row::{Paint, Row};
-use super::sheet::{COST, Sheet, base_name};
+use super::sheet::{Sheet, base_name};
 use crate::error::Result;
 use crate::model::printable::printable;
 
@@ -40,7 +40,7 @@ fn write_file(
     let mut next = None;
     for line in shown {
         if next.is_some_and(|next| line > next) {
-            let blank = " ".repeat(sheet.annotation.events.len() * COST);
+            let blank = " ".repeat(sheet.annotation.events.len() * sheet.cost_width());
             sheet.row(Row::default().with(format!("{blank} {:>digits$}", "⋮"), Paint::Dim))?;
         }
         let costs = hot.iter().find(|(hot, _)| *hot == line).map(|(_, line)| &line.costs);

@@ -7,7 +7,7 @@ mod sheet;
 mod summary;
 mod table;
 
-use super::annotation::{Annotation, Code, EventTotal, Listing, Version};
+use super::annotation::{Annotation, Code, EventTotal, Listing, Precision, Version};
 use super::costs::Costs;
 use super::options::TextOptions;
 use crate::error::Result;
@@ -70,7 +70,8 @@ impl Sheet<'_> {
         let sampled = self.annotation.events.iter().filter(|event| costs.get(event.number).count > 0);
         let share = |event: &EventTotal| {
             let (percent, count) = self.share(costs, event);
-            format!("{} {percent:.2}% ({} samples)", event.name, grouped(count))
+            let word = if event.precision == Precision::Exact { "" } else { " samples" };
+            format!("{} {percent:.2}% ({}{word})", event.name, grouped(count))
         };
         sampled.map(share).collect()
     }

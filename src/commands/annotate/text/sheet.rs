@@ -8,9 +8,6 @@ use crate::error::Result;
 use crate::model::stacks::Unit;
 use std::io::Write;
 
-/// Columns that an event takes beside an instruction or a line.
-pub(super) const COST: usize = 16;
-
 /// What is written, how, and where to.
 pub(super) struct Sheet<'a> {
     pub(super) annotation: &'a Annotation,
@@ -29,6 +26,17 @@ impl Sheet<'_> {
         self.row(Row::default().with(text, Paint::Plain))
     }
 
+    /// Columns of the largest number of samples; counts that are exact can be far longer than those.
+    pub(super) fn digits(&self) -> usize {
+        let largest = self.annotation.events.iter().map(|event| event.total.count).max().unwrap_or(0);
+        largest.to_string().len().max(7)
+    }
+
+    /// Columns that an event takes beside an instruction or a line.
+    pub(super) fn cost_width(&self) -> usize {
+        self.digits() + 9
+    }
+
     /// Share of the whole event, and samples.
     pub(super) fn share(&self, costs: &Costs, event: &EventTotal) -> (f64, u64) {
         let cost = costs.get(event.number);
@@ -37,15 +45,15 @@ impl Sheet<'_> {
 
     /// Share of the function, and samples, for each event.
     pub(super) fn costs(&self, listing: &Listing, costs: Option<&Costs>) -> Row {
-        let mut row = Row::default();
+        let (mut row, digits) = (Row::default(), self.digits());
         for event in &self.annotation.events {
             let cost = costs.map(|costs| costs.get(event.number)).filter(|cost| cost.count > 0);
             row = match cost {
                 Some(cost) => {
                     let percent = cost.percent_of(listing.costs.get(event.number), self.annotation.weight);
-                    row.with(format!("{percent:>6.2}% {:>7} ", cost.count), Paint::heat(percent))
+                    row.with(format!("{percent:>6.2}% {:>digits$} ", cost.count), Paint::heat(percent))
                 }
-                None => row.with(" ".repeat(COST), Paint::Plain),
+                None => row.with(" ".repeat(self.cost_width()), Paint::Plain),
             };
         }
         row

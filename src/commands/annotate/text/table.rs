@@ -3,7 +3,7 @@
 use super::super::annotation::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
 use super::arrows::{Jump, draw};
 use super::row::{Paint, Row};
-use super::sheet::{COST, Sheet, base_name};
+use super::sheet::{Sheet, base_name};
 use crate::error::Result;
 use crate::model::printable::printable;
 use crate::resolve::disasm::TargetKind;
@@ -42,9 +42,10 @@ pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
 }
 
 fn gap(text: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
-    let blank = " ".repeat(text.annotation.events.len() * COST + digits + 3);
+    let blank = " ".repeat(text.annotation.events.len() * text.cost_width() + digits + 3);
     let s = if count == 1 { "" } else { "s" };
-    text.row(Row::default().with(format!("{blank}⋮ {count} instruction{s} without samples"), Paint::Dim))
+    let any = text.annotation.words().any;
+    text.row(Row::default().with(format!("{blank}⋮ {count} instruction{s} without {any}"), Paint::Dim))
 }
 
 /// The numbers of the lines to show: those with samples, and so many on either side.

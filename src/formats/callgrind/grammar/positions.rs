@@ -64,7 +64,7 @@ impl Columns {
 pub(in super::super) struct Position(pub(in super::super) [u64; MAX_COLUMNS]);
 
 /// Reads positions of one block.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in super::super) struct PositionDecoder {
     columns: Columns,
     base: Option<Position>,

@@ -1,0 +1,245 @@
+//! What each instruction cost (`--dump-instr=yes`), by the function that callgrind booked it on.
+
+use super::grammar::{
+    Columns, IdSpace, Keyword, NameField, PositionDecoder, Statement, add_costs, decimal, lines, name_field, statements,
+};
+use crate::error::{Error, Result, Skipped, Warnings};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// The self costs of all parts of a file together.
+#[derive(Debug, Default)]
+pub struct InstructionCosts {
+    /// The names of the events.
+    pub events: Vec<Vec<u8>>,
+    /// The process.
+    pub pid: Option<i32>,
+    /// Whether positions have addresses.
+    pub has_addresses: bool,
+    /// The functions in order of appearance.
+    pub functions: Vec<CostedFunction>,
+    /// Source files, by their numbers in the instructions.
+    pub files: Vec<Vec<u8>>,
+    /// For each event, what the file says that all of it costs; empty if it says nothing.
+    pub totals: Vec<u64>,
+}
+
+/// A function of an object, in all files that it is made of.
+#[derive(Debug)]
+pub struct CostedFunction {
+    /// As callgrind calls it.
+    pub name: Vec<u8>,
+    /// Its object; `???` for memory that no file backs.
+    pub object: Vec<u8>,
+    /// By address: absolute in memory that no file backs, else as linked.
+    pub at: BTreeMap<u64, CostedInstruction>,
+}
+
+/// An instruction.
+#[derive(Debug, Default)]
+pub struct CostedInstruction {
+    /// For each event; events at the end may be missing.
+    pub costs: Vec<u64>,
+    /// Number of its source file.
+    pub file: usize,
+    /// 0 if unknown.
+    pub line: u64,
+}
+
+/// Reads a whole file.
+pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCosts {
+    let mut reader = Reader { ids: definitions(bytes), ..Reader::default() };
+    let mut skipped = Skipped::new("line");
+    for (at, text) in lines(bytes) {
+        if let Err(error) = reader.line(Statement::parse(text)) {
+            skipped.add(error.at(at as u64));
+        }
+    }
+    warnings.extend(skipped.into_warning());
+    let Reader { mut costs, totals, summary, .. } = reader;
+    costs.totals = if totals.is_empty() { summary } else { totals };
+    costs
+}
+
+/// What ids stand for, by their space. Parts of a file may use what only a later one defines.
+fn definitions(bytes: &[u8]) -> Ids<'_> {
+    let mut ids = Ids::default();
+    for (_, text) in statements(bytes) {
+        if let Statement::Spec(key, value) = Statement::parse(text)
+            && let Some(space) = key.space()
+            && let NameField::Define(id, name) = name_field(value)
+        {
+            ids.entry((space, id)).or_insert(name);
+        }
+    }
+    ids
+}
+
+type Ids<'a> = FxHashMap<(IdSpace, u32), &'a [u8]>;
+
+#[derive(Default)]
+struct Reader<'a> {
+    costs: InstructionCosts,
+    /// What the parts say that they add up to.
+    totals: Vec<u64>,
+    summary: Vec<u64>,
+    columns: Columns,
+    decoder: PositionDecoder,
+    /// Whoever wrote it measures relative positions as the manual says, not as valgrind does.
+    every_line_moves: bool,
+    ids: Ids<'a>,
+    files: FxHashMap<&'a [u8], usize>,
+    functions: FxHashMap<(&'a [u8], &'a [u8]), usize>,
+    object: &'a [u8],
+    /// The last `fl=`, and where the lines are.
+    fl: usize,
+    file: usize,
+    function: Option<usize>,
+    /// The next cost line is a call's or a jump's.
+    is_site: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn line(&mut self, line: Statement<'a>) -> Result<()> {
+        match line {
+            Statement::Spec(key, value) => self.spec(key, value),
+            Statement::Cost(text) => self.cost(text),
+            Statement::Header(word, value) => self.header(word, value),
+            Statement::Other => Ok(()),
+        }
+    }
+
+    fn header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
+        let costs = &mut self.costs;
+        match word {
+            b"positions" => {
+                let columns = Columns::parse(value);
+                self.columns = columns.ok_or_else(|| Error::new("positions: lists more than instr, bb and line"))?;
+                costs.has_addresses |= self.columns.instr.is_some();
+            }
+            b"events" if costs.events.is_empty() => {
+                let words = value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+                costs.events = words.map(<[u8]>::to_vec).collect();
+            }
+            b"creator" => self.every_line_moves = !value.starts_with(b"callgrind-"),
+            b"pid" if costs.pid.is_none() => costs.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
+            b"totals" => add_costs(value, &mut self.totals).ok_or_else(|| Error::new("totals: are no numbers"))?,
+            b"summary" => add_costs(value, &mut self.summary).ok_or_else(|| Error::new("summary: is no number"))?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn spec(&mut self, key: Keyword, value: &'a [u8]) -> Result<()> {
+        self.is_site = matches!(key, Keyword::Calls | Keyword::Jump | Keyword::Jcnd);
+        if key == Keyword::Fn {
+            // Costs of a function whose name is not understood are no other's.
+            self.function = None;
+        }
+        let Some(space) = key.space() else { return Ok(()) };
+        let name = match name_field(value) {
+            NameField::Define(id, name) => {
+                self.ids.insert((space, id), name);
+                Some(name)
+            }
+            NameField::Refer(id) => self.ids.get(&(space, id)).copied(),
+            NameField::Plain(name) => Some(name),
+        };
+        let name = name.ok_or_else(|| Error::new("refers to a name that is not defined"))?;
+        match key {
+            Keyword::Ob => self.object = name,
+            Keyword::Fl => {
+                self.fl = self.file_number(name);
+                self.file = self.fl;
+            }
+            Keyword::Fi | Keyword::Fe => self.file = self.file_number(name),
+            Keyword::Fn => {
+                self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
+                self.file = self.fl;
+                self.function = Some(self.function_number(name));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn file_number(&mut self, name: &'a [u8]) -> usize {
+        let next = self.costs.files.len();
+        let number = *self.files.entry(name).or_insert(next);
+        if number == next {
+            self.costs.files.push(name.to_vec());
+        }
+        number
+    }
+
+    fn function_number(&mut self, name: &'a [u8]) -> usize {
+        let name = without_recursion(name);
+        let next = self.costs.functions.len();
+        let number = *self.functions.entry((self.object, name)).or_insert(next);
+        if number == next {
+            let function = CostedFunction { name: name.to_vec(), object: self.object.to_vec(), at: BTreeMap::new() };
+            self.costs.functions.push(function);
+        }
+        number
+    }
+
+    fn cost(&mut self, text: &[u8]) -> Result<()> {
+        let nonsense = || Error::new("a position is no number, or relative to none");
+        if std::mem::take(&mut self.is_site) {
+            return self.decoder.site(text).map(|_| ()).ok_or_else(nonsense);
+        }
+        let (position, words) = self.decoder.cost(text).ok_or_else(nonsense)?;
+        let Some(function) = self.function else {
+            return Err(Error::new("a cost line before any fn= that is understood"));
+        };
+        let Some(instr) = self.columns.instr else { return Ok(()) };
+        let instruction = self.costs.functions[function].at.entry(position.0[instr]).or_default();
+        add_costs(words, &mut instruction.costs)
+            .ok_or_else(|| Error::new("a cost is no whole number, or all are more than can be counted"))?;
+        instruction.file = self.file;
+        instruction.line = self.columns.line.map_or(0, |line| position.0[line]);
+        Ok(())
+    }
+}
+
+/// A function that calls itself is told apart by how often: `fib'2`. Its code is the same.
+fn without_recursion(name: &[u8]) -> &[u8] {
+    match name.iter().rposition(|&byte| byte == b'\'') {
+        Some(at) if at + 1 < name.len() && name[at + 1..].iter().all(u8::is_ascii_digit) => &name[..at],
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_summed_by_address_whatever_calls_stand_between() {
+        let text = b"# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npid: 77\npositions: instr line\n\
+            events: Ir Dr\n\nob=(1) /lib/x.so\nfl=(1) a.c\nfn=(1) fib\n0x1000 7 10 1\n+4 +1 5\n\
+            cfn=(1)\ncalls=3 0x1000 7\n+4 * 900 9\n+2 * 2\nfi=(2) b.h\n0x2000 3 1\n\nfn=(2) fib'2\n0x1000 7 30 2\n\n\
+            ob=(2) ???\nfn=(3) 0x0000000000007000\n0x7000 0 4\njump=1 +5 *\n+5 *\n+1 0 6\n";
+        let mut warnings = Warnings::new();
+        let costs = instruction_costs(text, &mut warnings);
+        assert!(warnings.is_empty() && costs.has_addresses && costs.pid == Some(77));
+        assert_eq!(costs.events, [b"Ir", b"Dr"]);
+        let told: Vec<_> = costs
+            .functions
+            .iter()
+            .map(|function| {
+                let at = function.at.iter().map(|(addr, one)| (*addr, one.costs.clone(), one.file, one.line));
+                (String::from_utf8_lossy(&function.name).into_owned(), at.collect::<Vec<_>>())
+            })
+            .collect();
+        let fib = vec![
+            (0x1000, vec![40, 3], 0, 7),
+            (0x1004, vec![5], 0, 8),
+            (0x1006, vec![2], 0, 8),
+            (0x2000, vec![1], 1, 3),
+        ];
+        let jit = vec![(0x7000, vec![4], 0, 0), (0x7001, vec![6], 0, 0)];
+        assert_eq!(told, [("fib".to_owned(), fib), ("0x0000000000007000".to_owned(), jit)]);
+        assert_eq!(costs.functions[1].object, b"???");
+    }
+}
