@@ -33,9 +33,9 @@ pub(crate) fn read(text: &[u8], names: &[String]) -> Vec<Told> {
         told.unit = Some(line[unit].clone());
         told.samples = told.samples.map(|sum| sum + line[count].parse::<u64>().unwrap());
         told.rows = told.rows.map(|rows| rows + 1);
-        // Before what a spreadsheet would take for a formula stands an apostrophe.
-        let stack = line[stack].strip_prefix('\'').unwrap_or(&line[stack]);
-        let frames = stack.split(';').map(|name| Frame { name: name.to_owned(), module: None }).collect();
+        // Before what a spreadsheet would take for a formula stands an apostrophe, behind each `;`, too.
+        let name = |name: &str| name.strip_prefix('\'').unwrap_or(name).to_owned();
+        let frames = line[stack].split(';').map(|frame| Frame { name: name(frame), module: None }).collect();
         told.stacks.push(Stack { frames, weight: line[weight].parse().unwrap() });
     }
     told
