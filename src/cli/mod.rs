@@ -60,7 +60,7 @@ enum Command {
     View(Box<view::ViewArgs>),
     /// Lists the hottest functions of any profile
     Report(Box<report::ReportArgs>),
-    /// Lists hot code, instruction by instruction, straight from perf.data and the dumps
+    /// Lists hot code, instruction by instruction, straight from perf.data and the dumps, or from callgrind.out
     Annotate(Box<annotate::AnnotateArgs>),
     /// Prints a recording as perf script does; or names the frames of JIT code in such a text
     Script(Box<script::ScriptArgs>),
