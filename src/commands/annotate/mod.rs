@@ -44,6 +44,7 @@ pub use options::{AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions, Tol
 pub use spots::{EventSpots, Spot};
 
 use crate::error::{Error, Result, Warning};
+use crate::formats::callgrind;
 use crate::formats::format::Read;
 use crate::io::{Output, Run};
 use crate::pipeline::open::{Input, shown};
@@ -57,7 +58,7 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
     let path = shown(&options.input);
     let annotated = Input::open(&options.input).and_then(|input| match input.format.read {
         Read::Addresses => recorded::annotate(&input, &path, options, job, &mut outcome.warnings),
-        _ if input.format.name == "callgrind" => counted::annotate(&input.bytes, options, job, &mut outcome.warnings),
+        _ if callgrind::sniff(&input.bytes) => counted::annotate(&input.bytes, options, job, &mut outcome.warnings),
         _ => Err(Error::new(format!(
             "is {}: annotate needs the addresses of samples, give it the perf.data, or a callgrind.out",
             input.format.name
