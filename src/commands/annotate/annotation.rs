@@ -2,6 +2,7 @@
 
 use super::costs::{Cost, Costs};
 use crate::model::category::Category;
+use crate::model::printable::readable;
 use crate::model::quantity::{counted, grouped};
 use crate::model::stacks::{Unit, Weight};
 use crate::model::{Nanos, Pid};
@@ -81,6 +82,30 @@ pub struct Listing {
     pub costs: Costs,
     /// The instructions.
     pub code: Code,
+}
+
+impl Listing {
+    /// What is known of one of its versions but what it cost: which it is, tier, file, process, place and time, counted
+    /// from the first sample.
+    pub(super) fn about(&self, version: &Version, first: Option<Nanos>) -> Vec<String> {
+        let Version { number, category, pid, extent, loaded, .. } = *version;
+        let mut parts = Vec::new();
+        if self.all_versions > 1 {
+            parts.push(format!("code {number} of {}", self.all_versions));
+        }
+        parts.push(category.name().to_owned());
+        parts.extend(self.module.as_ref().map(|module| readable(module).into_owned()));
+        parts.push(format!("pid {pid}"));
+        if let Some((addr, size)) = extent {
+            parts.push(format!("{addr:#x}, {}", counted(size, "byte")));
+        }
+        if let (Some(loaded), Some(first)) = (loaded, first) {
+            let after = loaded.0 as f64 - first.0 as f64;
+            let side = if after < 0.0 { "before" } else { "after" };
+            parts.push(format!("written {:.3} s {side} the first sample", after.abs() / 1e9));
+        }
+        parts
+    }
 }
 
 /// A runtime compiles one function again and again: one such piece of code.

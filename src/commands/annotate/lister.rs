@@ -1,6 +1,6 @@
 //! Functions → listings: finds their bytes, decodes them, and asks what their branches lead to.
 
-use super::annotation::{Code, Line, Listing, TargetPlace, Version};
+use super::annotation::{Code, Line, Listing, TargetPlace};
 use super::functions::{CodePlace, Function, Places};
 use super::listing;
 use super::names::Names;
@@ -85,22 +85,7 @@ impl<'a> Lister<'a> {
             CodePlace::Jit(code) => self.loads.get(&code).copied(),
             _ => None,
         };
-        let (number, all_versions) = self.names.version(at);
-        let Function { category, ref costs, last, .. } = *function;
-        let code = self.code(function, disassembler);
-        let extent = match &code {
-            Code::Listed { addr, bytes, .. } => Some((*addr, bytes.len() as u64)),
-            _ => None,
-        };
-        let version = Version { number, category, pid: last.pid, extent, loaded, costs: costs.clone() };
-        Listing {
-            name: function.name.clone(),
-            module: function.module.clone(),
-            versions: vec![version],
-            all_versions,
-            costs: costs.clone(),
-            code,
-        }
+        listing::of(function, self.names.version(at), self.code(function, disassembler), loaded)
     }
 
     fn code(&self, function: &Function, disassembler: &mut Disassembler) -> Code {

@@ -1,9 +1,34 @@
 //! A function's bytes → its instructions, with what was sampled at each.
 
-use super::annotation::{Line, LineTarget, TargetPlace};
+use super::annotation::{Code, Line, LineTarget, Listing, TargetPlace, Version};
 use super::costs::Costs;
+use super::functions::Function;
+use crate::model::Nanos;
 use crate::resolve::disasm::{Disassembler, Instruction, Target};
 use std::collections::BTreeMap;
+
+/// The listing of one version of a function: `(number, all)` of its name, its code, and when that was written.
+pub(super) fn of(
+    function: &Function,
+    (number, all_versions): (usize, usize),
+    code: Code,
+    loaded: Option<Nanos>,
+) -> Listing {
+    let Function { category, ref costs, last, .. } = *function;
+    let extent = match &code {
+        Code::Listed { addr, bytes, .. } => Some((*addr, bytes.len() as u64)),
+        _ => None,
+    };
+    let version = Version { number, category, pid: last.pid, extent, loaded, costs: costs.clone() };
+    Listing {
+        name: function.name.clone(),
+        module: function.module.clone(),
+        versions: vec![version],
+        all_versions,
+        costs: costs.clone(),
+        code,
+    }
+}
 
 /// The instructions of code that lies at `addr`. Samples that stand inside an instruction are that one's.
 pub(super) fn lines(disassembler: &mut Disassembler, bytes: &[u8], addr: u64, at: &BTreeMap<u64, Costs>) -> Vec<Line> {

@@ -1,8 +1,8 @@
 //! Functions → listings: their bytes, decoded, with what their branches lead to and their source lines.
 
-use super::super::annotation::{Code, Listing, SourceFile, SourceLine, TargetPlace, Version};
+use super::super::annotation::{Code, Listing, SourceFile, SourceLine, TargetPlace};
 use super::super::functions::{CodePlace, Function};
-use super::super::listing::lines;
+use super::super::listing::{lines, of};
 use super::super::names::Names;
 use super::super::options::AnnotateOptions;
 use super::super::sources::read;
@@ -60,22 +60,7 @@ impl<'a> Lister<'a, '_> {
     }
 
     fn listing(&self, at: usize, function: &Function) -> Listing {
-        let (number, all_versions) = self.names.version(at);
-        let Function { category, ref costs, last, .. } = *function;
-        let code = self.code(function);
-        let extent = match &code {
-            Code::Listed { addr, bytes, .. } => Some((*addr, bytes.len() as u64)),
-            _ => None,
-        };
-        let version = Version { number, category, pid: last.pid, extent, loaded: None, costs: costs.clone() };
-        Listing {
-            name: function.name.clone(),
-            module: function.module.clone(),
-            versions: vec![version],
-            all_versions,
-            costs: costs.clone(),
-            code,
-        }
+        of(function, self.names.version(at), self.code(function), None)
     }
 
     fn bytes(&self, function: &Function) -> Result<Bytes<'a>, &'static str> {

@@ -35,22 +35,8 @@ impl Page<'_> {
 
     /// Version, tier, file, process, place, time and share.
     fn about(&self, listing: &Listing, version: &Version) -> String {
-        let mut parts = Vec::new();
-        let Version { number, category, pid, extent, loaded, .. } = *version;
-        if listing.all_versions > 1 {
-            parts.push(format!("code {number} of {}", listing.all_versions));
-        }
-        parts.push(category.name().to_owned());
-        parts.extend(listing.module.as_ref().map(|module| escaped(module)));
-        parts.push(format!("pid {pid}"));
-        if let Some((addr, size)) = extent {
-            parts.push(format!("{addr:#x}, {}", counted(size, "byte")));
-        }
-        if let (Some(loaded), Some(first)) = (loaded, self.annotation.first) {
-            let after = loaded.0 as f64 - first.0 as f64;
-            let side = if after < 0.0 { "before" } else { "after" };
-            parts.push(format!("written {:.3} s {side} the first sample", after.abs() / 1e9));
-        }
+        let about = listing.about(version, self.annotation.first);
+        let mut parts: Vec<String> = about.iter().map(|part| escaped(part.as_bytes())).collect();
         parts.extend(self.shares(&version.costs));
         parts.join(" · ")
     }

@@ -12,8 +12,9 @@ use super::costs::Costs;
 use super::options::TextOptions;
 use crate::error::Result;
 use crate::model::printable::printable;
+use crate::model::quantity::grouped;
 use row::{Paint, Row};
-use sheet::{Sheet, grouped};
+use sheet::Sheet;
 use std::io::Write;
 
 /// Writes everything.
@@ -46,21 +47,7 @@ impl Sheet<'_> {
 
     /// Version, tier, process, place, time and share.
     fn about(&self, listing: &Listing, version: &Version) -> String {
-        let mut parts = Vec::new();
-        if listing.all_versions > 1 {
-            parts.push(format!("code {} of {}", version.number, listing.all_versions));
-        }
-        parts.push(version.category.name().to_owned());
-        parts.extend(listing.module.as_ref().map(|module| printable(module).into_owned()));
-        parts.push(format!("pid {}", version.pid));
-        if let Some((addr, size)) = version.extent {
-            parts.push(format!("{addr:#x}, {} bytes", grouped(size)));
-        }
-        if let (Some(loaded), Some(first)) = (version.loaded, self.annotation.first) {
-            let after = loaded.0 as f64 - first.0 as f64;
-            let side = if after < 0.0 { "before" } else { "after" };
-            parts.push(format!("written {:.3} s {side} the first sample", after.abs() / 1e9));
-        }
+        let mut parts = listing.about(version, self.annotation.first);
         parts.extend(self.shares(&version.costs));
         parts.join(" · ")
     }

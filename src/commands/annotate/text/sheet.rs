@@ -5,6 +5,7 @@ use super::super::costs::Costs;
 use super::super::options::TextOptions;
 use super::row::{Paint, Row};
 use crate::error::Result;
+use crate::model::quantity::grouped;
 use crate::model::stacks::Unit;
 use std::io::Write;
 
@@ -69,19 +70,6 @@ pub(super) fn amount(weight: u64, unit: &Unit) -> String {
     }
 }
 
-/// `1,234,567`
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// What a path is called without its directories.
 pub(super) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
@@ -90,16 +78,4 @@ pub(super) fn base_name(path: &str) -> &str {
 /// The first characters of a text.
 pub(super) fn short(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
-        }
-    }
 }

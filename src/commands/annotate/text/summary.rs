@@ -2,9 +2,10 @@
 
 use super::super::annotation::{NameSummary, Precision};
 use super::row::{Paint, Row};
-use super::sheet::{Sheet, amount, base_name, grouped, short};
+use super::sheet::{Sheet, amount, base_name, short};
 use crate::error::Result;
 use crate::model::printable::printable;
+use crate::model::quantity::grouped;
 
 impl Sheet<'_> {
     /// Writes it.
