@@ -21,7 +21,9 @@ const FRAMES: [u8; 72] = [
 ];
 
 fn lines(_: &Lines<'_>) -> Vec<Line<'static>> {
-    (0..6).map(|n| Line { offset: n * 16, file: b"/src/app.js", line: n as u32 + 1, discriminator: 0 }).collect()
+    (0..6)
+        .map(|n| Line { offset: n * 16, file: b"/src/app.js", line: n as u32 + 1, discriminator: 0, inlined: None })
+        .collect()
 }
 
 fn code(n: u64, name: &str, full: bool) -> Code<'_> {

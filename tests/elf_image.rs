@@ -35,7 +35,7 @@ fn at(code: Code, addr: u64) -> Code {
 /// Two lines in a file whose name is odd.
 fn lines() -> Lines<'static> {
     fn decode<'data>(_: &Lines<'data>) -> Vec<Line<'data>> {
-        let line = |offset, line| Line { offset, file: b"/src/na\xefve app.js", line, discriminator: 3 };
+        let line = |offset, line| Line { offset, file: b"/src/na\xefve app.js", line, discriminator: 3, inlined: None };
         vec![line(0, 40), line(4, 42)]
     }
     Lines { decode: Some(decode), count: 2, raw: b"two lines", ..Lines::default() }

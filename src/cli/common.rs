@@ -74,6 +74,10 @@ pub struct SourceArgs {
     /// recording (repeatable)
     #[arg(long, value_name = "PATH|DIR[@PID]")]
     perf_map: Vec<OsString>,
+    /// A log of an engine that tells of JIT code (see `jitgraft formats`), or a directory of them; with @PID for this
+    /// process of the recording (repeatable)
+    #[arg(long, value_name = "PATH|DIR[@PID]")]
+    jit_log: Vec<OsString>,
     /// An ELF object that was placed at an address (hexadecimal) at run time (repeatable)
     #[arg(long, value_name = "FILE@ADDR", value_parser = placed_elf)]
     elf: Vec<(PathBuf, Addr)>,
@@ -87,9 +91,10 @@ pub struct SourceArgs {
 
 impl From<SourceArgs> for SourceOptions {
     fn from(args: SourceArgs) -> Self {
-        let SourceArgs { jitdump, perf_map, elf, map_pid, force } = args;
+        let SourceArgs { jitdump, perf_map, jit_log, elf, map_pid, force } = args;
         let given = |list: Vec<OsString>| list.iter().map(|text| GivenFile::parse(text)).collect();
-        Self { jitdump: given(jitdump), perf_map: given(perf_map), elf, map_pid, force }
+        let (jitdump, perf_map, jit_log) = (given(jitdump), given(perf_map), given(jit_log));
+        Self { jitdump, perf_map, jit_log, elf, map_pid, force }
     }
 }
 

@@ -84,9 +84,10 @@ The format is found by the content, not by the name:
 ";
 
 const WHERE_NAMES_ARE: &str = "
-Names of JIT code come from jitdumps (jit-PID.dump) and perf maps (perf-PID.map), looked for in this order:
+Names of JIT code come from jitdumps (jit-PID.dump), perf maps (perf-PID.map) and, where a process has neither, logs of \
+engines (jitgraft formats lists them), looked for in this order:
 
-  1. --jitdump and --perf-map: files, or directories of them; FILE@PID is for that process
+  1. --jitdump, --perf-map and --jit-log: files, or directories of them; FILE@PID is for that process
   2. below /proc/PID/root, if the recorded process still runs, in a container, by the number it has there
   3. where the recording says that a jitdump was
   4. beside the input

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::formats::FORMATS;
 use crate::formats::format::Read;
+use crate::formats::jit_logs::JIT_LOGS;
 use crate::pipeline::Outcome;
 use std::io::Write;
 
@@ -12,6 +13,10 @@ pub fn run(out: &mut dyn Write) -> Result<Outcome> {
         let reads = if matches!(format.read, Read::No) { "-" } else { "read" };
         let writes = if format.write.is_some() { "write" } else { "-" };
         writeln!(out, "{:<14} {reads:<5} {writes:<6} {}", format.name, format.about)?;
+    }
+    writeln!(out, "\nNames of JIT code are read from jitdumps and perf maps, and from logs:")?;
+    for log in JIT_LOGS {
+        writeln!(out, "{:<14} {:<12} {}", log.id, "--jit-log", log.about)?;
     }
     Ok(Outcome::default())
 }

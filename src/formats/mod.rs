@@ -16,6 +16,7 @@ pub mod flamegraph;
 pub mod folded;
 pub mod format;
 pub mod ghcprof;
+pub mod jit_logs;
 pub mod jitdump;
 pub mod json;
 pub mod measureme;

@@ -1,6 +1,7 @@
 //! JIT code as neutral events: what a jitdump, a perf map or a placed ELF object say, without their layouts.
 
 use super::units::{Addr, Nanos, Pid, Tid};
+use std::fmt::Debug;
 
 /// One piece of code that a runtime wrote into memory. Everything borrows from the mapped dump.
 #[derive(Debug, Clone, Copy)]
@@ -51,17 +52,76 @@ pub struct Lines<'data> {
     pub big_endian: bool,
     /// The code's name: some producers damage the names of files, and have them in those of functions, too.
     pub function: &'data [u8],
+    /// Tells instead of `decode`, where more than the entries is needed.
+    pub positions: Option<&'data dyn Positions>,
+}
+
+/// Tells what the raw entries of one piece of code say, by what its source tells once for all code.
+pub trait Positions: Debug + Sync {
+    /// Lines and inlined calls of the code that has these entries ([`Lines::raw`]).
+    fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;
 }
 
 impl<'data> Lines<'data> {
     /// The entries, sorted by offset; those outside the code are left out.
     pub fn entries(&self) -> Vec<Line<'data>> {
-        self.decode.map_or_else(Vec::new, |decode| decode(self))
+        self.source_map().lines
+    }
+
+    /// The entries, and the calls that were expanded.
+    pub fn source_map(&self) -> SourceMap<'data> {
+        match (self.positions, self.decode) {
+            (Some(positions), _) => positions.source_map(self.raw),
+            (None, Some(decode)) => SourceMap { lines: decode(self), calls: Vec::new() },
+            (None, None) => SourceMap::default(),
+        }
     }
 }
 
-/// A source position from `offset` on, up to the next one.
+/// What is known of the source of one piece of code.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceMap<'data> {
+    /// Sorted by offset.
+    pub lines: Vec<Line<'data>>,
+    /// The calls that the compiler expanded.
+    pub calls: Vec<InlinedCall<'data>>,
+}
+
+impl<'data> SourceMap<'data> {
+    /// The position of the byte at `offset`.
+    pub fn at(&self, offset: u64) -> Option<&Line<'data>> {
+        self.lines[..self.lines.partition_point(|line| line.offset <= offset)].last()
+    }
+
+    /// The expanded calls around a position, innermost first.
+    pub fn calls_around(&self, line: &Line<'data>) -> impl Iterator<Item = &InlinedCall<'data>> {
+        // In damaged entries a call may be inside of itself.
+        let mut left = self.calls.len();
+        let mut next = line.inlined;
+        std::iter::from_fn(move || {
+            left = left.checked_sub(1)?;
+            let call = self.calls.get(next? as usize)?;
+            next = call.parent;
+            Some(call)
+        })
+    }
+}
+
+/// A call that the compiler expanded into its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InlinedCall<'data> {
+    /// The called function, spelled as if it were code of its own.
+    pub function: &'data [u8],
+    /// The file of the caller.
+    pub file: &'data [u8],
+    /// The line of the call in it, counted from 1; 0 is unknown.
+    pub line: u32,
+    /// The expanded call ([`SourceMap::calls`]) that this one is in; `None` if it is in the code's own function.
+    pub parent: Option<u32>,
+}
+
+/// A source position from `offset` on, up to the next one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Line<'data> {
     /// Bytes from the start of the code.
     pub offset: u64,
@@ -71,6 +131,8 @@ pub struct Line<'data> {
     pub line: u32,
     /// The jitdump's `discrim`: a column in some producers (V8), a discriminator in others.
     pub discriminator: u32,
+    /// The innermost expanded call ([`SourceMap::calls`]) that it is in; `None` in the code's own function.
+    pub inlined: Option<u32>,
 }
 
 /// Unwinding information as the dump has it: `.eh_frame`, then `.eh_frame_hdr`, as perf and V8 lay them out.
@@ -109,4 +171,35 @@ pub enum CodeEventKind<'data> {
         /// The new address; name, bytes, lines and unwinding information stay.
         to: Addr,
     },
+    /// The code that was loaded with index `load` of the same event list is no more.
+    Unload {
+        /// As of a move.
+        load: usize,
+        /// Where it was.
+        at: Addr,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expanded_calls_are_told_from_the_inside_and_end_even_if_they_run_in_a_circle() {
+        let call = |function, parent| InlinedCall { function, file: b"", line: 0, parent };
+        let calls =
+            vec![call(&b"outer"[..], None), call(b"inner", Some(0)), call(b"round", Some(2)), call(b"lost", Some(9))];
+        let line = |offset, inlined| Line { offset, inlined, ..Line::default() };
+        let lines = vec![line(4, None), line(8, Some(1)), line(12, Some(2)), line(16, Some(3))];
+        let map = SourceMap { lines, calls };
+        let around = |offset| {
+            let calls = map.at(offset).into_iter().flat_map(|line| map.calls_around(line));
+            calls.map(|call| String::from_utf8_lossy(call.function).into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(map.at(3), None);
+        assert!(around(4).is_empty());
+        assert_eq!(around(11), ["inner", "outer"]);
+        assert_eq!(around(12).len(), 4);
+        assert_eq!(around(99), ["lost"]);
+    }
 }

@@ -91,11 +91,11 @@ impl Frames {
         self.spans.push((start, self.frames.len() as u32));
     }
 
-    /// Answers for an address that has one function.
-    pub(super) fn set(&mut self, place: usize, frame: Frame) {
+    /// Answers for an address: its functions, innermost first.
+    pub(super) fn set(&mut self, place: usize, frames: impl IntoIterator<Item = Frame>) {
         let start = self.frames.len() as u32;
-        self.frames.push(frame);
-        self.spans[place] = (start, start + 1);
+        self.frames.extend(frames);
+        self.spans[place] = (start, self.frames.len() as u32);
     }
 
     /// Takes over the answers of a part; its `n`th address is number `places[n]` here.

@@ -11,6 +11,7 @@ pub mod unwind;
 
 use crate::error::Warnings;
 use crate::model::Addr;
+use crate::model::code::{Code, SourceMap};
 use crate::parallel::{Pool, join};
 use address_space::AddressSpaces;
 use code_map::{CodeId, CodeMap};
@@ -125,7 +126,7 @@ impl Resolver<'_> {
             };
             if let Some((name, offset)) = found {
                 let name = Some(frames.intern(name));
-                frames.set(place, Frame { name, offset: Some(offset), file: None, line: 0, inlined: false });
+                frames.set(place, [Frame { name, offset: Some(offset), file: None, line: 0, inlined: false }]);
             }
         }
     }
@@ -135,14 +136,34 @@ impl Resolver<'_> {
         for code in wanted.chunk_by(|a, b| a.0 == b.0) {
             let Some(&(id, ..)) = code.first() else { continue };
             let piece = self.codes.code(id);
-            let lines = if self.options.lines { piece.lines.entries() } else { Vec::new() };
-            let name = Some(frames.intern(piece.name));
+            let asked = self.options.lines || self.options.inlines && piece.lines.positions.is_some();
+            let source = if asked { piece.lines.source_map() } else { SourceMap::default() };
             for &(_, offset, place) in code {
-                let line = lines[..lines.partition_point(|line| line.offset <= offset)].last();
-                let file = line.map(|line| frames.intern(line.file));
-                let line = line.map_or(0, |line| line.line);
-                frames.set(place, Frame { name, offset: Some(offset), file, line, inlined: false });
+                let functions = self.functions(&piece, offset, &source, frames);
+                frames.set(place, functions);
             }
         }
+    }
+
+    /// The functions at an offset of a piece of code: those that were expanded there, then its own.
+    fn functions(&self, code: &Code<'_>, offset: u64, source: &SourceMap<'_>, frames: &mut Frames) -> Vec<Frame> {
+        let mut functions = Vec::new();
+        let position = source.at(offset);
+        let (mut file, mut line) = position.map_or((None, 0), |line| (Some(line.file), line.line));
+        let told = |(file, line): (Option<&[u8]>, u32), frames: &mut Frames| match file {
+            Some(file) if self.options.lines => (Some(frames.intern(file)), line),
+            _ => (None, 0),
+        };
+        let expanded = position.filter(|_| self.options.inlines).into_iter().flat_map(|line| source.calls_around(line));
+        for call in expanded {
+            let name = Some(frames.intern(call.function));
+            let (place, line_in_it) = told((file, line), frames);
+            functions.push(Frame { name, offset: None, file: place, line: line_in_it, inlined: true });
+            (file, line) = (Some(call.file), call.line);
+        }
+        let name = Some(frames.intern(code.name));
+        let (file, line) = told((file, line), frames);
+        functions.push(Frame { name, offset: Some(offset), file, line, inlined: false });
+        functions
     }
 }

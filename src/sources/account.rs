@@ -1,5 +1,6 @@
 //! What became of each source.
 
+use crate::formats::jit_logs::LogId;
 use crate::model::{Nanos, Pid};
 use std::fmt;
 use std::path::PathBuf;
@@ -13,6 +14,40 @@ pub enum Kind {
     PerfMap,
     /// An ELF object that the user placed.
     PlacedElf,
+    /// An engine's log.
+    Log(LogId),
+}
+
+impl Kind {
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::JitDump => "jitdump",
+            Self::PerfMap => "perf map",
+            Self::PlacedElf => "ELF object",
+            Self::Log(id) => id.log().name,
+        }
+    }
+
+    /// For programs.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::JitDump => "jitdump",
+            Self::PerfMap => "perf-map",
+            Self::PlacedElf => "elf",
+            Self::Log(id) => id.log().id,
+        }
+    }
+
+    /// The option that names a file of the kind.
+    pub fn option(self) -> &'static str {
+        match self {
+            Self::JitDump => "--jitdump",
+            Self::PerfMap => "--perf-map",
+            Self::PlacedElf => "--elf",
+            Self::Log(_) => "--jit-log",
+        }
+    }
 }
 
 /// What became of one source.
@@ -76,11 +111,7 @@ pub enum ClockUse {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::JitDump => "jitdump",
-            Self::PerfMap => "perf map",
-            Self::PlacedElf => "placed ELF object",
-        })
+        f.write_str(self.name())
     }
 }
 

@@ -6,6 +6,7 @@ mod indexes;
 use super::account::{Account, ClockUse, Kind, SourceState};
 use super::clock::{Conversion, DumpTimes};
 use super::discover::{Found, Source};
+use super::logs;
 use super::options::{SourceOptions, outer_pid};
 use super::placed_elf;
 use crate::error::{Result, Skipped, Warning, Warnings};
@@ -90,6 +91,7 @@ pub(super) fn read<'data>(
     let result = match source.kind {
         Kind::JitDump => read_dump(origin, source, processes, options, &mut warnings),
         Kind::PerfMap => Ok(read_map(origin, source, &mut warnings)),
+        Kind::Log(id) => logs::read(origin, id, source, processes, &mut warnings),
         Kind::PlacedElf => {
             placed_elf::codes(&source.bytes, source.addr, origin).map(|codes| untimed(source.pid, codes))
         }
@@ -108,7 +110,7 @@ pub(super) fn read<'data>(
     ReadSource { list, account, machine, warnings }
 }
 
-type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
+pub(super) type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
 
 fn untimed(pid: Pid, codes: Vec<Code<'_>>) -> SourceEvents<'_> {
     let state = SourceState::Loaded { codes: codes.len() as u64, skipped: 0, clock: None, torn: false, times: None };
@@ -355,7 +357,8 @@ impl<'data> DumpReader<'_, 'data> {
             self.biased += u64::from((ELF_HEADER..ELF_HEADER + 8).contains(&ahead));
         }
         let (raw, count, big_endian) = (info.entries, info.count, self.big_endian);
-        Lines { raw, decode: Some(decode_lines), count, base: addr, size, big_endian, function }
+        let decode = Some(decode_lines as _);
+        Lines { raw, decode, count, base: addr, size, big_endian, function, positions: None }
     }
 
     /// Takes V8's bias off, if most of the dump's entries have it.

@@ -18,6 +18,7 @@ mod evidence;
 mod history;
 mod live;
 mod load;
+mod logs;
 mod options;
 mod placed_elf;
 mod site;

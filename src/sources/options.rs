@@ -12,6 +12,8 @@ pub struct SourceOptions {
     pub jitdump: Vec<GivenFile>,
     /// `--perf-map PATH|DIR`, the same.
     pub perf_map: Vec<GivenFile>,
+    /// `--jit-log PATH|DIR`: engines' logs, the same.
+    pub jit_log: Vec<GivenFile>,
     /// `--elf FILE@ADDR`: an ELF object placed at an address.
     pub elf: Vec<(PathBuf, Addr)>,
     /// `--map-pid INNER=OUTER`.
@@ -55,6 +57,11 @@ impl<T: Into<PathBuf>> From<T> for GivenFile {
 }
 
 impl SourceOptions {
+    /// Whether the user named a dump, a map or a log.
+    pub fn names_files(&self) -> bool {
+        !(self.jitdump.is_empty() && self.perf_map.is_empty() && self.jit_log.is_empty())
+    }
+
     /// The recording's number of a process that calls itself `inner`, if the user said so.
     pub(super) fn outer_of(&self, inner: Pid) -> Option<Pid> {
         self.map_pid.iter().find(|(from, _)| *from == inner).map(|(_, to)| *to)

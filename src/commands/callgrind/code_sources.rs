@@ -2,9 +2,9 @@
 
 use super::options::CallgrindOptions;
 use crate::error::{Error, Result};
-use crate::model::Pid;
 use crate::model::process::{Process, Processes};
 use crate::model::runtimes::RUNTIMES;
+use crate::model::{Nanos, Pid};
 use crate::pipeline::Outcome;
 use crate::sources::{Found, find};
 use std::path::Path;
@@ -22,15 +22,13 @@ pub(super) struct CodeSources {
 /// `pid` is what the file says.
 pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome: &mut Outcome) -> Result<CodeSources> {
     let said = options.pid.or(pid);
-    let Some(pid) = said
-        .or_else(|| (!options.sources.perf_map.is_empty() || !options.sources.jitdump.is_empty()).then_some(Pid(0)))
-    else {
+    let Some(pid) = said.or_else(|| options.sources.names_files().then_some(Pid(0))) else {
         return Err(Error::new("neither the file nor its name tells the process: say it with --pid"));
     };
     let mut processes = Processes::default();
     // callgrind has no clock. A dump's times are wanted for their order only, so any clock is the right one.
     processes.clock.clockid = Some(CLOCK_MONOTONIC);
-    processes.by_pid.insert(pid, Process { has_jit_memory: true, ..Process::default() });
+    processes.by_pid.insert(pid, Process { has_jit_memory: true, execs: vec![Nanos(0)], ..Process::default() });
     let beside = options
         .path()
         .map(|path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));

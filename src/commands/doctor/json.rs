@@ -6,7 +6,7 @@ use super::diagnosis::{Diagnosis, ProcessDiagnosis};
 use super::live::{LiveDiagnosis, LiveSource};
 use super::problem::{Finding, SourceFile};
 use super::words;
-use crate::sources::{Account, ClockUse, Kind, SourceState};
+use crate::sources::{Account, ClockUse, SourceState};
 use serde_json::{Value, json};
 
 /// One recording.
@@ -60,7 +60,7 @@ pub(super) fn counted(diagnosis: &CountedDiagnosis) -> Value {
 pub(super) fn running(diagnosis: &LiveDiagnosis) -> Value {
     let source = |source: &LiveSource| {
         json!({
-            "kind": kind(source.kind),
+            "kind": source.kind.id(),
             "path": source.path.to_string_lossy(),
             "state": "written",
             "codes": source.codes,
@@ -112,7 +112,7 @@ fn process(process: &ProcessDiagnosis) -> Value {
 
 fn source(account: &Account, source: &SourceFile) -> Value {
     let mut value = json!({
-        "kind": kind(account.kind),
+        "kind": account.kind.id(),
         "path": account.path.to_string_lossy(),
         "named_frames": source.covered,
     });
@@ -140,15 +140,6 @@ fn source(account: &Account, source: &SourceFile) -> Value {
         value.extend(told);
     }
     value
-}
-
-/// What a sort of source is called in keys.
-pub(super) fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::JitDump => "jitdump",
-        Kind::PerfMap => "perf-map",
-        Kind::PlacedElf => "elf",
-    }
 }
 
 fn clock_used(clock: Option<ClockUse>) -> &'static str {

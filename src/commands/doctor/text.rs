@@ -99,7 +99,7 @@ pub(super) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
         writeln!(out, "It runs in a container, as process {inner}.")?;
     }
     for source in &diagnosis.sources {
-        let (noun, path) = (words::noun(source.kind), readable(source.path.as_os_str().as_bytes()));
+        let (noun, path) = (source.kind.name(), readable(source.path.as_os_str().as_bytes()));
         writeln!(out, "  {noun} {path}: {} pieces of code so far, {} bytes", source.codes, source.bytes)?;
     }
     if let Some(leaves) = diagnosis.at_end {

@@ -118,12 +118,12 @@ fn of_jit(problem: &Problem) -> String {
             format!("JIT code of {} has no names: its jitdump {} is gone", who(process), file(path))
         }
         Problem::OtherProcess { process, path, kind, of, .. } => {
-            format!("JIT code of {} has no names: the {} {} is of process {of}", who(process), noun(*kind), file(path))
+            format!("JIT code of {} has no names: the {} {} is of process {of}", who(process), kind.name(), file(path))
         }
         Problem::Refused { process, path, kind, why } => format!(
             "JIT code of {} has no names: its {} {} is not used: {}",
             who(process),
-            noun(*kind),
+            kind.name(),
             file(path),
             text(why)
         ),
@@ -329,14 +329,14 @@ fn for_jit(problem: &Problem) -> String {
             format!("say where it is by --jitdump, or record again and keep it{container}")
         }
         Problem::OtherProcess { process, path, kind, fits: true, .. } => {
-            let option = if *kind == Kind::PerfMap { "--perf-map" } else { "--jitdump" };
+            let option = kind.option();
             format!("it fits where that code ran: say whose it is by {option} {}@{}", file(path), process.pid)
         }
         Problem::OtherProcess { process, .. } => {
             format!("bring the one of process {}: {}", process.pid, switches(process))
         }
         Problem::Refused { kind, path, why, .. } if why.contains("use -f") => {
-            let option = if *kind == Kind::PerfMap { "--perf-map" } else { "--jitdump" };
+            let option = kind.option();
             format!("if you trust it: -f, or chown it to yourself; or copy it, and give the copy by {option} ({})", file(path))
         }
         Problem::Refused { process, .. } => format!("record again and keep what the runtime writes: {}", switches(process)),
@@ -351,7 +351,7 @@ fn for_jit(problem: &Problem) -> String {
             .to_owned(),
         Problem::OtherRun { source, process } => format!(
             "bring the {} that process {} wrote when it was recorded, or record again",
-            noun(source.kind),
+            source.kind.name(),
             process.pid
         ),
         Problem::Incomplete { source, process } if source.kind == Kind::PerfMap => incomplete_map(process),
@@ -418,7 +418,7 @@ pub(super) fn source(account: &Account, covered: Option<SourceFile>) -> String {
             format!("{codes} pieces of code{skipped}{torn}{}{covered}", clock_used(*clock))
         }
     };
-    format!("{} {}: {state}", noun(account.kind), file(&account.path))
+    format!("{} {}: {state}", account.kind.name(), file(&account.path))
 }
 
 fn clock_used(clock: Option<ClockUse>) -> String {
@@ -433,15 +433,6 @@ fn clock_used(clock: Option<ClockUse>) -> String {
 
 fn covers(source: &SourceFile) -> String {
     format!("it names {} of {} frames ({:.1}%)", source.covered, source.frames, source.percent())
-}
-
-/// What a sort of source is called.
-pub(super) fn noun(kind: Kind) -> &'static str {
-    match kind {
-        Kind::JitDump => "jitdump",
-        Kind::PerfMap => "perf map",
-        Kind::PlacedElf => "ELF object",
-    }
 }
 
 fn text(text: &str) -> String {

@@ -18,7 +18,7 @@ use crate::model::{Nanos, Pid};
 use crate::pipeline::Job;
 use crate::pipeline::recording::Examined;
 use crate::resolve::code_map::ListedCode;
-use crate::sources::{Kind, SourceState};
+use crate::sources::SourceState;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
@@ -124,14 +124,9 @@ impl Written {
 fn sources(examined: &Examined<'_>) -> Vec<Value> {
     let source = |account: &crate::sources::Account| {
         let SourceState::Loaded { codes, clock, .. } = &account.state else { return None };
-        let kind = match account.kind {
-            Kind::JitDump => "jitdump",
-            Kind::PerfMap => "perf map",
-            Kind::PlacedElf => "ELF object",
-        };
         Some(json!({
             "path": readable(account.path.as_os_str().as_encoded_bytes()),
-            "kind": kind,
+            "kind": account.kind.name(),
             "pid": account.pid.0,
             "codes": codes,
             "clock": clock.map(|clock| clock.to_string()),

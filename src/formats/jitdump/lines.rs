@@ -48,7 +48,7 @@ fn entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Lin
     let offset = offset(addr, lines)?;
     let rest = *cursor;
     let name = cursor.cstr("file name").ok()?;
-    let line = Line { offset, file: b"", line, discriminator };
+    let line = Line { offset, file: b"", line, discriminator, inlined: None };
     // Control characters come from pointers; a name that is whole is followed by an entry, or by nothing.
     let clean = !name.is_empty() && !name.iter().any(u8::is_ascii_control);
     if clean && follows(cursor, lines) {

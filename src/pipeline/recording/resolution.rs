@@ -198,7 +198,7 @@ fn origin(account: &Account) -> Origin {
             let image = path.with_file_name(format!("jitted-{}.so", account.pid));
             image.into_os_string().into_vec()
         }
-        Kind::PerfMap => format!("/tmp/perf-{}.map", account.pid).into_bytes(),
+        Kind::PerfMap | Kind::Log(_) => format!("/tmp/perf-{}.map", account.pid).into_bytes(),
         Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
     };
     Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid) }

@@ -39,7 +39,7 @@ pub struct ListedCode<'data> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ChangeKind {
-    /// What a move leaves behind: from `time` on, this code is no longer there.
+    /// What a move leaves behind, and the end of code: from `time` on, this code is no longer there.
     Gone,
     Load,
     Move,
@@ -57,8 +57,15 @@ impl<'data> CodeList<'data> {
         let (code, start, kind) = match kind {
             CodeEventKind::Load(code) => (self.codes.push(&code), code.addr, known(ChangeKind::Load)),
             CodeEventKind::Move { load, to } => match self.changes.get(load) {
-                Some(load) if load.kind != ChangeKind::Nothing => (load.code, to, known(ChangeKind::Move)),
+                Some(load) if !matches!(load.kind, ChangeKind::Nothing | ChangeKind::Gone) => {
+                    (load.code, to, known(ChangeKind::Move))
+                }
                 _ => (CodeId(0), to, ChangeKind::Nothing),
+            },
+            // Without times, code is told of even if it is gone.
+            CodeEventKind::Unload { load, at } => match self.changes.get(load) {
+                Some(load) if load.kind == ChangeKind::Load && time.is_some() => (load.code, at, ChangeKind::Gone),
+                _ => (CodeId(0), at, ChangeKind::Nothing),
             },
         };
         let size = if kind == ChangeKind::Nothing { 0 } else { self.codes.size(code) };
@@ -70,7 +77,8 @@ impl<'data> CodeList<'data> {
     pub fn iter(&self) -> impl Iterator<Item = ListedCode<'data>> {
         // Codes are numbered in the order of their loads.
         let mut next = 0;
-        let known = self.changes.iter().filter(|change| change.kind != ChangeKind::Nothing);
+        let known = |change: &&Change| !matches!(change.kind, ChangeKind::Nothing | ChangeKind::Gone);
+        let known = self.changes.iter().filter(known);
         known.map(move |change| {
             let is_move = change.code.0 < next;
             next = next.max(change.code.0 + 1);

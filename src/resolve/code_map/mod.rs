@@ -4,7 +4,7 @@
 //! ELF object); a timed load that comes only later, if exactly one does (producers stamp a load slightly late).
 //!
 //! A timed load ends where a later load or move of the same process overwrites it (the overlap only), where its
-//! piece is moved away, where a file's code is mapped over it, or where the process execs. Anonymous memory mapped
+//! piece is moved away or said to be gone, where a file's code is mapped over it, or where the process execs. Anonymous memory mapped
 //! over it does not end it: runtimes change the protection of their pages, and allocators merge them. A forked child
 //! sees its parent's code as of the fork until it execs. Of untimed entries the later one wins where they overlap.
 //!
@@ -87,7 +87,7 @@ impl<'data> CodeMap<'data> {
         let CodeList { codes, mut changes } = all;
         let mut map = Self::default();
         let untimed = changes.extract_if(.., |change| change.kind == ChangeKind::Untimed).collect();
-        changes.retain(|change| matches!(change.kind, ChangeKind::Load | ChangeKind::Move));
+        changes.retain(|change| change.kind != ChangeKind::Nothing);
         sweep::untimed(untimed, pool, |batch| {
             map.overlaps += batch.overlaps;
             map.append(batch, |layer| &mut layer.untimed);

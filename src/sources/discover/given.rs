@@ -1,12 +1,12 @@
 //! Files that the user named.
 
-use super::{Finder, Source, inner_pid};
+use super::{Finder, Source, inner_pid, logs};
 use crate::error::{Error, Warning};
 use crate::formats::{jitdump, perf_map};
 use crate::io::Bytes;
-use crate::model::{Addr, Pid};
+use crate::model::Pid;
 use crate::sources::account::Kind;
-use crate::sources::options::{GivenFile, outer_pid};
+use crate::sources::options::{GivenFile, SourceOptions, outer_pid};
 use crate::sources::trust::{self, Named};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -34,17 +34,30 @@ impl Finder<'_> {
 
     /// Files that the user named outright: used even if no marker and no process asks for them.
     pub(super) fn named_by_user(&mut self) {
-        for (list, kind) in [(&self.options.jitdump, Kind::JitDump), (&self.options.perf_map, Kind::PerfMap)] {
+        let SourceOptions { jitdump, perf_map, jit_log, .. } = self.options;
+        for (list, kind) in [(jitdump, Some(Kind::JitDump)), (perf_map, Some(Kind::PerfMap)), (jit_log, None)] {
             for given in list {
                 let path = &given.path;
                 if self.seen.contains(path) || path.is_dir() {
                     continue;
                 }
-                match trust::open(path, Named::User, self.options.force) {
-                    Some(Ok(bytes)) => self.user_file(given, kind, bytes),
-                    Some(Err(error)) => self.refused(path, kind, Pid(-1), error),
-                    None => self.refused(path, kind, Pid(-1), Error::new("does not exist")),
+                let opened = trust::open(path, Named::User, self.options.force);
+                match (opened.unwrap_or_else(|| Err(Error::new("does not exist"))), kind) {
+                    (Ok(bytes), Some(kind)) => self.user_file(given, kind, bytes),
+                    (Ok(bytes), None) => self.user_log(given, bytes),
+                    (Err(error), Some(kind)) => self.refused(path, kind, Pid(-1), error),
+                    (Err(error), None) => self.warnings.push(error.in_file(path).into_warning()),
                 }
+            }
+        }
+    }
+
+    fn user_log(&mut self, given: &GivenFile, bytes: Bytes) {
+        match logs::detect(&bytes) {
+            Some(id) => self.user_file(given, Kind::Log(id), bytes),
+            None => {
+                let why = Error::new("is none of the logs that jitgraft reads (jitgraft formats lists them)");
+                self.warnings.push(why.in_file(&given.path).into_warning());
             }
         }
     }
@@ -54,8 +67,11 @@ impl Finder<'_> {
         if let Some(other) = other_kind(kind, &bytes) {
             return self.refused(path, kind, Pid(-1), Error::new(other));
         }
-        let by_header = || jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid));
-        let inner = inner_pid(path).or_else(|| if kind == Kind::JitDump { by_header() } else { None });
+        let by_header = || match kind {
+            Kind::JitDump => jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid)),
+            _ => None,
+        };
+        let inner = inner_pid(path).or_else(by_header);
         let only = || match self.jit_processes()[..] {
             [only] => Some(only),
             _ => None,
@@ -74,9 +90,7 @@ impl Finder<'_> {
         };
         self.warn_if_not_recorded(path, pid);
         self.seen.insert(path.to_owned());
-        let addr = Addr(0);
-        let path = path.to_owned();
-        self.found.files.push(Source { path, kind, pid, inner, bytes, marker: None, addr, remark: None });
+        self.found.files.push(Source { inner, ..Source::new(path.to_owned(), kind, pid, bytes) });
     }
 
     /// A text tells of few of the processes that were recorded, a callgrind file of none but one.
@@ -99,17 +113,8 @@ impl Finder<'_> {
             for &pid in &pids {
                 match trust::open(path, Named::User, self.options.force) {
                     Some(Ok(bytes)) => {
-                        let (path, addr) = (path.clone(), *addr);
-                        self.found.files.push(Source {
-                            path,
-                            kind: Kind::PlacedElf,
-                            pid,
-                            inner: None,
-                            bytes,
-                            marker: None,
-                            addr,
-                            remark: None,
-                        });
+                        let placed = Source::new(path.clone(), Kind::PlacedElf, pid, bytes);
+                        self.found.files.push(Source { addr: *addr, ..placed });
                     }
                     Some(Err(error)) => self.refused(path, Kind::PlacedElf, pid, error),
                     None => self.refused(path, Kind::PlacedElf, pid, Error::new("does not exist")),

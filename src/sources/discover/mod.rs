@@ -8,6 +8,8 @@
 //! | beside the input | its base name, or `jit-PID.dump` | `perf-PID.map` |
 //! | usual places | `/tmp`, the current directory, `$JITDUMPDIR` and `~/.debug/jit` | `/tmp` |
 //!
+//! A process with neither may have left an engine's log (`logs`).
+//!
 //! Which runtime leaves what where is in the table of [`crate::model::runtimes`]; the usual places are all of them.
 //!
 //! A process without a marker is looked for by its number; those for which nothing is found then, by what other files
@@ -15,6 +17,7 @@
 //! marker's mapping) is loaded once, for the one that wrote it.
 
 mod given;
+mod logs;
 mod numbers;
 mod orphans;
 mod shared;
@@ -26,12 +29,14 @@ use super::options::{SourceOptions, outer_pid};
 use super::site::Site;
 use super::trust::{self, Named};
 use crate::error::{Error, Result, Warning, Warnings};
+use crate::formats::jit_logs::{CodeLog, LogId};
 use crate::io::Bytes;
 use crate::model::process::{Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// `CLOCK_MONOTONIC` of time.h, by which jitdumps are meant to be timed.
 const CLOCK_MONOTONIC: i32 = 1;
@@ -63,6 +68,16 @@ pub(super) struct Source {
     pub(super) addr: Addr,
     /// That it was used unasked, if so, and why.
     pub(super) remark: Option<String>,
+    /// What it says, if it is a log that was read.
+    pub(super) log: OnceLock<CodeLog>,
+}
+
+impl Source {
+    /// A file that tells of code of this process, by the recording's number.
+    pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, bytes: Bytes) -> Self {
+        let (inner, marker, remark, log) = (None, None, None, OnceLock::new());
+        Self { path, kind, pid, inner, bytes, marker, addr: Addr(0), remark, log }
+    }
 }
 
 impl Found {
@@ -102,6 +117,7 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
     finder.marked();
     finder.named_by_user();
     finder.by_number();
+    finder.logs();
     finder.orphans();
     finder.say_what_is_missing();
     finder.say_who_is_another();
@@ -195,14 +211,9 @@ impl Finder<'_> {
             }
             let time = Some(marker.time).filter(|time| time.0 != 0);
             let source = |path, bytes| Source {
-                path,
-                kind: Kind::JitDump,
-                pid: marker.pid,
                 inner: inner_pid(&marker.path),
-                bytes,
                 marker: time,
-                addr: Addr(0),
-                remark: None,
+                ..Source::new(path, Kind::JitDump, marker.pid, bytes)
             };
             if self.first_good(&candidates, source) {
                 self.say_if_replaced(marker);
@@ -293,10 +304,13 @@ fn used_unasked(path: &Path, pid: Pid, why: &str) -> String {
     format!("{}: used for process {pid}: {why}", path.display())
 }
 
-/// The process in the name of a dump or map: the last number in `jit-PID.dump`, `jit-TID-PID.dump`, `perf-PID.map`.
+/// The process in the name of a dump or map: the last number in `jit-PID.dump`, `jit-TID-PID.dump`, `perf-PID.map`; and
+/// in those of logs.
 pub fn inner_pid(path: &Path) -> Option<Pid> {
-    let stem = path.file_name()?.to_str()?;
-    let stem = stem.strip_suffix(".dump").or_else(|| stem.strip_suffix(".map"))?;
+    let name = path.file_name()?.to_str()?;
+    let Some(stem) = name.strip_suffix(".dump").or_else(|| name.strip_suffix(".map")) else {
+        return LogId::named(name).find_map(|(_, number)| number).map(Pid);
+    };
     let digits = stem.rsplit('-').next().filter(|digits| digits.len() < stem.len())?;
     digits.parse().ok().map(Pid).filter(|pid| pid.0 >= 0)
 }

@@ -1,7 +1,7 @@
 //! Dumps and maps that go by the numbers of processes.
 
 use super::{Finder, Source, inner_pid};
-use crate::model::{Addr, Pid};
+use crate::model::Pid;
 use crate::sources::account::Kind;
 use crate::sources::trust::Named;
 use std::collections::BTreeSet;
@@ -64,16 +64,7 @@ impl Finder<'_> {
             return;
         }
         let inner = Some(inner);
-        self.first_good(&candidates, |path, bytes| Source {
-            path,
-            kind: Kind::JitDump,
-            pid,
-            inner,
-            bytes,
-            marker: None,
-            addr: Addr(0),
-            remark: None,
-        });
+        self.first_good(&candidates, |path, bytes| Source { inner, ..Source::new(path, Kind::JitDump, pid, bytes) });
     }
 
     fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
@@ -90,15 +81,7 @@ impl Finder<'_> {
         let named = self.found.files.iter().any(|source| source.kind == Kind::PerfMap && source.pid == pid);
         let inner = Some(inner);
         named
-            || self.first_good(&candidates, |path, bytes| Source {
-                path,
-                kind: Kind::PerfMap,
-                pid,
-                inner,
-                bytes,
-                marker: None,
-                addr: Addr(0),
-                remark: None,
-            })
+            || self
+                .first_good(&candidates, |path, bytes| Source { inner, ..Source::new(path, Kind::PerfMap, pid, bytes) })
     }
 }

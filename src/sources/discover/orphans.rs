@@ -1,8 +1,9 @@
 //! Files that go by no recorded process's number: `perf-1.map` beside a recording of a container. They are matched by
 //! what they hold; `evidence` decides.
 
-use super::{CLOCK_MONOTONIC, Finder, Source, inner_pid, not_matched, stale, used_unasked};
+use super::{CLOCK_MONOTONIC, Finder, Source, inner_pid, logs, not_matched, stale, used_unasked};
 use crate::error::Warning;
+use crate::formats::jit_logs::LogId;
 use crate::formats::jitdump::{Body, JitDump};
 use crate::formats::perf_map;
 use crate::io::Bytes;
@@ -11,6 +12,7 @@ use crate::model::process::{Clock, FileId, Mapping, Process};
 use crate::model::{Addr, Nanos, Pid};
 use crate::sources::account::{Account, Kind, SourceState};
 use crate::sources::evidence::{Fit, Sign, Verdict, judge};
+use crate::sources::options::SourceOptions;
 use crate::sources::site::{Sampled, wall_time};
 use crate::sources::trust::{self, Named, file_id};
 use std::collections::BTreeSet;
@@ -95,7 +97,7 @@ impl Finder<'_> {
     }
 
     /// Processes with JIT memory that have neither dump nor map.
-    fn without_sources(&self) -> Vec<Pid> {
+    pub(super) fn without_sources(&self) -> Vec<Pid> {
         let is_injected = |pid: &Pid| self.processes.by_pid.get(pid).is_some_and(Process::is_injected);
         let has_one = |pid: &Pid| self.found.files.iter().any(|source| source.pid == *pid);
         self.jit_processes().into_iter().filter(|pid| !has_one(pid) && !is_injected(pid)).collect()
@@ -125,7 +127,8 @@ impl Finder<'_> {
             files.extend(self.orphan(&path, kind, Named::User, true));
         }
         let mut directories: Vec<(PathBuf, Named, bool)> = Vec::new();
-        let given = self.options.jitdump.iter().chain(&self.options.perf_map).filter(|given| given.path.is_dir());
+        let SourceOptions { jitdump, perf_map, jit_log, .. } = self.options;
+        let given = jitdump.iter().chain(perf_map).chain(jit_log).filter(|given| given.path.is_dir());
         directories.extend(given.map(|given| (given.path.clone(), Named::User, true)));
         directories.extend(self.site.beside.map(|path| (path.to_owned(), Named::User, false)));
         directories.push((PathBuf::from("/tmp"), Named::Habit, false));
@@ -165,14 +168,14 @@ impl Finder<'_> {
 
     fn carry_out(&mut self, verdict: Verdict<'_>, file: Orphan) {
         let Orphan { path, kind, named, .. } = file;
-        let option = if kind == Kind::JitDump { "--jitdump" } else { "--perf-map" };
+        let option = kind.option();
         match verdict {
             Verdict::Used(Fit { pid, sign, .. }) => {
                 let Some(Ok(bytes)) = trust::open(&path, named, self.options.force) else { return };
                 let remark = sign.map(|sign| used_unasked(&path, *pid, sign.reason()));
                 self.seen.insert(path.clone());
-                let (pid, inner, addr) = (*pid, inner_pid(&path), Addr(0));
-                self.found.files.push(Source { path, kind, pid, inner, bytes, marker: None, addr, remark });
+                let inner = inner_pid(&path);
+                self.found.files.push(Source { inner, remark, ..Source::new(path, kind, *pid, bytes) });
             }
             Verdict::Offered(Fit { pid, covered, samples, .. }) => {
                 let number = inner_pid(&path).filter(|number| !self.processes.by_pid.contains_key(number));
@@ -211,11 +214,13 @@ fn usual_names(directory: &Path) -> Vec<(PathBuf, Kind)> {
     for entry in entries {
         let path = entry.path();
         let name = entry.file_name();
-        let Some(name) = name.to_str().filter(|_| inner_pid(&path).is_some()) else { continue };
-        let kind = match () {
-            () if name.starts_with("perf-") && name.ends_with(".map") => Kind::PerfMap,
-            () if name.starts_with("jit-") && name.ends_with(".dump") => Kind::JitDump,
-            () => continue,
+        let Some(name) = name.to_str() else { continue };
+        let has_number = || inner_pid(&path).is_some();
+        let kind = match LogId::named(name).next() {
+            _ if name.starts_with("perf-") && name.ends_with(".map") && has_number() => Kind::PerfMap,
+            _ if name.starts_with("jit-") && name.ends_with(".dump") && has_number() => Kind::JitDump,
+            Some((id, _)) => Kind::Log(id),
+            None => continue,
         };
         let written = entry.metadata().and_then(|data| data.modified());
         files.extend(written.ok().map(|written| (written, path, kind)));
@@ -229,18 +234,22 @@ type Contents = (Vec<(u64, u64)>, Option<(Nanos, Nanos)>);
 /// Where a file's code is, and of which times; `None` if it tells of none.
 fn contents(bytes: &Bytes, kind: Kind) -> Option<Contents> {
     let (mut ranges, mut times) = (Vec::new(), None);
-    if kind == Kind::PerfMap {
-        ranges
-            .extend(perf_map::read(bytes).0.iter().map(|entry| (entry.start, entry.start.saturating_add(entry.size))));
-    } else {
-        let dump = JitDump::parse(bytes).ok()?;
-        for record in dump.records().flatten() {
-            let Body::Load(load) = record.body else { continue };
-            ranges.push((load.addr, load.addr.saturating_add(load.size)));
-            let (first, _) = times.unwrap_or((Nanos(record.timestamp), Nanos(0)));
-            times = Some((first, Nanos(record.timestamp)));
+    match kind {
+        Kind::PerfMap => {
+            let entries = perf_map::read(bytes).0;
+            ranges.extend(entries.iter().map(|entry| (entry.start, entry.start.saturating_add(entry.size))));
         }
-        times = times.filter(|(first, _)| !dump.header.has_arch_timestamps() && first.0 != 0);
+        Kind::Log(id) => ranges.extend(logs::ranges(id, bytes)?),
+        Kind::JitDump | Kind::PlacedElf => {
+            let dump = JitDump::parse(bytes).ok()?;
+            for record in dump.records().flatten() {
+                let Body::Load(load) = record.body else { continue };
+                ranges.push((load.addr, load.addr.saturating_add(load.size)));
+                let (first, _) = times.unwrap_or((Nanos(record.timestamp), Nanos(0)));
+                times = Some((first, Nanos(record.timestamp)));
+            }
+            times = times.filter(|(first, _)| !dump.header.has_arch_timestamps() && first.0 != 0);
+        }
     }
     let ranges = disjoint(ranges);
     (!ranges.is_empty()).then_some((ranges, times))

@@ -7,6 +7,7 @@ use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
 use crate::sources::account::Kind;
 use crate::sources::load::stale;
+use crate::sources::options::SourceOptions;
 use crate::sources::site::wall_time;
 use std::time::{Duration, SystemTime};
 
@@ -17,12 +18,13 @@ impl Finder<'_> {
     /// Why a file that was found by its number or marker is of an earlier process of that number, if it is. What the
     /// user named is used with a warning.
     pub(super) fn is_of_another(&self, source: &Source) -> Option<String> {
-        if self.options.jitdump.iter().any(|given| given.path == source.path) {
+        let SourceOptions { jitdump, jit_log, .. } = self.options;
+        if jitdump.iter().chain(jit_log).any(|given| given.path == source.path) {
             return None;
         }
         match source.kind {
             Kind::JitDump => self.dump_is_of_another(source),
-            Kind::PerfMap => {
+            Kind::PerfMap | Kind::Log(_) => {
                 let written = std::fs::metadata(&source.path).and_then(|data| data.modified()).ok()?;
                 let pid = source.pid;
                 was_written_before(written, pid, self.processes)

@@ -27,6 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
                     size,
                     big_endian: false,
                     function: load.name,
+                    positions: None,
                 });
                 assert!(lines.entries().iter().all(|line| line.offset <= size));
                 let addr = Addr(load.addr % SPAN);

@@ -7,6 +7,7 @@ use crate::commands::inject::survey::{LoadedSources, SurveyedRecording};
 use crate::error::{Warning, Warnings};
 use crate::model::frame_counts::FrameCounts;
 use crate::model::programs::Programs;
+use crate::model::quantity::counted;
 use crate::pipeline::Job;
 use crate::sources::{Account, Kind, SourceState};
 
@@ -74,13 +75,18 @@ impl Summary<'_> {
 
     fn sources(&self) -> String {
         let LoadedSources { functions, processes, .. } = self.loaded;
-        let (dumps, maps) = (self.count_loaded(Kind::JitDump), self.count_loaded(Kind::PerfMap));
-        format!("{functions} functions of {processes} processes loaded from {dumps} jitdumps and {maps} perf maps")
-    }
-
-    fn count_loaded(&self, kind: Kind) -> usize {
-        let is_loaded = |account: &&Account| matches!(account.state, SourceState::Loaded { .. });
-        self.loaded.accounts.iter().filter(|account| account.kind == kind).filter(is_loaded).count()
+        let count = |is_meant: fn(Kind) -> bool| {
+            let is_loaded = |account: &&Account| matches!(account.state, SourceState::Loaded { .. });
+            self.loaded.accounts.iter().filter(|account| is_meant(account.kind)).filter(is_loaded).count()
+        };
+        let (dumps, maps) = (count(|kind| kind == Kind::JitDump), count(|kind| kind == Kind::PerfMap));
+        let logs = match count(|kind| matches!(kind, Kind::Log(_))) {
+            0 => String::new(),
+            logs => format!(" and {}", counted(logs as u64, "log")),
+        };
+        format!(
+            "{functions} functions of {processes} processes loaded from {dumps} jitdumps and {maps} perf maps{logs}"
+        )
     }
 
     fn frames(&self) -> String {

@@ -1,0 +1,181 @@
+//! What a log says, whoever wrote it.
+
+use crate::error::Skipped;
+use crate::model::code::SourceMap;
+use rustc_hash::FxHashMap;
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// What one log says of JIT code.
+#[derive(Debug)]
+pub struct CodeLog {
+    /// In the log's order, which is that of time.
+    pub events: Vec<LogEvent>,
+    /// Names and machine code.
+    pub texts: Texts,
+    /// By which clock its times are.
+    pub clock: LogClock,
+    /// The number by which its process knows itself, if the log says so.
+    pub pid: Option<i32>,
+    /// The processor, as ELF's `e_machine`, if the log says so.
+    pub machine: Option<u16>,
+    /// What could not be used.
+    pub skipped: Skipped,
+    /// Whether it ends in the middle of something.
+    pub torn: bool,
+    /// Finds source lines and inlined calls, if the log has any.
+    pub positions: Option<Box<dyn LogPositions>>,
+}
+
+impl CodeLog {
+    /// Nothing yet; `what` is skipped if it cannot be used ("line").
+    pub fn new(clock: LogClock, what: &'static str) -> Self {
+        let (events, texts, skipped) = (Vec::new(), Texts::default(), Skipped::new(what));
+        Self { events, texts, clock, pid: None, machine: None, skipped, torn: false, positions: None }
+    }
+}
+
+/// By which clock a log's times are. All are nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogClock {
+    /// It has no times.
+    None,
+    /// CLOCK_MONOTONIC.
+    Monotonic,
+    /// Since 1970.
+    Wall,
+    /// Since the engine started, which was at this time of the wall clock, if that is known.
+    SinceStart {
+        /// Nanoseconds since 1970.
+        began: Option<u64>,
+    },
+}
+
+/// Something that happened to JIT code.
+#[derive(Debug, Clone, Copy)]
+pub struct LogEvent {
+    /// When, on the log's clock.
+    pub time: Option<u64>,
+    /// What.
+    pub kind: LogEventKind,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy)]
+pub enum LogEventKind {
+    /// Code was made.
+    Load(LogCode),
+    /// The code of an earlier load went elsewhere.
+    Move {
+        /// The place of the load in [`CodeLog::events`].
+        load: usize,
+        /// Where it is now.
+        to: u64,
+    },
+    /// The code of an earlier load is no more.
+    Unload {
+        /// The place of the load in [`CodeLog::events`].
+        load: usize,
+        /// Where it was.
+        at: u64,
+    },
+}
+
+/// A piece of code.
+#[derive(Debug, Clone, Copy)]
+pub struct LogCode {
+    /// As the runtime's own perf map would call it, if it has any.
+    pub name: TextId,
+    /// First address.
+    pub addr: u64,
+    /// Length in bytes.
+    pub size: u64,
+    /// The machine code, if the log has it: `size` bytes.
+    pub bytes: Option<TextId>,
+    /// What [`CodeLog::positions`] needs to tell of it: bytes of the log; empty if there is nothing.
+    pub positions: (u64, u64),
+}
+
+impl LogCode {
+    /// Code of which only name and place are known.
+    pub fn new(name: TextId, addr: u64, size: u64) -> Self {
+        Self { name, addr, size, bytes: None, positions: (0, 0) }
+    }
+
+    /// The part of the log that tells of lines.
+    pub fn positions(&self) -> Range<usize> {
+        let (start, end) = self.positions;
+        usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
+    }
+}
+
+/// Tells of source lines and inlined calls, late: only code that was sampled is asked for.
+pub trait LogPositions: Debug + Send + Sync {
+    /// What `entry` ([`LogCode::positions`]), a part of the log `file`, says. Damage gives less, never wrong lines.
+    fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a>;
+}
+
+/// A text in a [`Texts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TextId(u32);
+
+/// Texts, one behind the other.
+#[derive(Debug, Default)]
+pub struct Texts {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+    /// By hash, those that are kept once: the first with that hash.
+    known: FxHashMap<u64, TextId>,
+}
+
+impl Texts {
+    /// Keeps a text, once however often it comes.
+    pub fn intern(&mut self, text: &[u8]) -> TextId {
+        let hash = hash(text);
+        match self.known.get(&hash).copied() {
+            Some(id) if self.get(id) == text => id,
+            Some(_) => self.push(text),
+            None => {
+                let id = self.push(text);
+                self.known.insert(hash, id);
+                id
+            }
+        }
+    }
+
+    /// Keeps a text that hardly comes twice.
+    pub fn push(&mut self, text: &[u8]) -> TextId {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+        TextId(self.ends.len() as u32 - 1)
+    }
+
+    /// A text.
+    pub fn get(&self, id: TextId) -> &[u8] {
+        let at = id.0 as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[at]]
+    }
+}
+
+fn hash(text: &[u8]) -> u64 {
+    use std::hash::Hasher;
+    let mut hasher = rustc_hash::FxHasher::default();
+    hasher.write(text);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_out_as_they_went_in_and_equal_ones_are_kept_once() {
+        let mut texts = Texts::default();
+        let ids = [&b"f"[..], b"", b"g", b"f", b""].map(|text| texts.intern(text));
+        assert_eq!(ids.map(|id| texts.get(id)), [&b"f"[..], b"", b"g", b"f", b""]);
+        assert_eq!((ids[0], ids[1]), (ids[3], ids[4]));
+        assert_eq!(texts.bytes, b"fg");
+    }
+}

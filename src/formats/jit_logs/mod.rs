@@ -1,0 +1,111 @@
+//! Logs of engines that tell of JIT code though nobody asked for a jitdump or a perf map: what was where and when,
+//! some with lines, inlined calls and machine code.
+//!
+//! [`JIT_LOGS`] is the one table of them: how people call one, by which names it goes, how it is known and read. A new
+//! log is its own file or folder here, a `mod` line and an entry; `sources` finds, dates and loads it.
+//!
+//! What a log says becomes a [`CodeLog`], which owns it: engines spread a name over several fields and lines, so that
+//! it is put together here.
+
+mod code_log;
+
+pub use code_log::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogPositions, TextId, Texts};
+
+use crate::error::Result;
+
+/// One sort of log.
+#[derive(Debug)]
+pub struct JitLog {
+    /// As people call it: "V8 log".
+    pub name: &'static str,
+    /// For programs: `v8-log`.
+    pub id: &'static str,
+    /// What it is and who writes it, in a line.
+    pub about: &'static str,
+    /// The names it goes by. `PID` stands for the number by which its process knows itself, `*` for anything.
+    pub files: &'static [&'static str],
+    /// Whether a file that begins like this is one (at least 4 KiB, or all there are).
+    pub sniff: fn(head: &[u8]) -> bool,
+    /// Reads all of it. What is damaged is skipped and counted; it fails only if nothing can be read.
+    pub read: fn(bytes: &[u8]) -> Result<CodeLog>,
+}
+
+/// Every log that is read.
+pub const JIT_LOGS: &[JitLog] = &[];
+
+/// One sort of log, by its place in [`JIT_LOGS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogId(u8);
+
+impl LogId {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..JIT_LOGS.len() as u8).map(Self)
+    }
+
+    /// What there is to know of it.
+    pub fn log(self) -> &'static JitLog {
+        &JIT_LOGS[self.0 as usize]
+    }
+
+    /// The sort of a log that begins like this.
+    pub fn detect(head: &[u8]) -> Option<Self> {
+        Self::all().find(|id| (id.log().sniff)(head))
+    }
+
+    /// The sorts that go by this name, with the number of the process if the name tells one.
+    pub fn named(name: &str) -> impl Iterator<Item = (Self, Option<i32>)> {
+        let patterns = Self::all().flat_map(|id| id.log().files.iter().map(move |pattern| (id, *pattern)));
+        patterns.filter_map(move |(id, pattern)| Some((id, number_in(pattern, name)?)))
+    }
+}
+
+/// Whether a name fits a pattern, and the number that stands in it for `PID`, if the pattern has that.
+fn number_in(pattern: &str, name: &str) -> Option<Option<i32>> {
+    let Some((before, behind)) = pattern.split_once("PID") else { return fits(pattern, name).then_some(None) };
+    // The number is all digits between its neighbours: a `*` before it takes none of them.
+    let mut starts = name.char_indices().filter(|(at, letter)| {
+        letter.is_ascii_digit() && !name[..*at].ends_with(|letter: char| letter.is_ascii_digit())
+    });
+    starts.find_map(|(start, _)| {
+        let len = name[start..].bytes().take_while(u8::is_ascii_digit).count();
+        let fits = fits(before, &name[..start]) && fits(behind, &name[start + len..]);
+        name[start..start + len].parse().ok().filter(|_| fits).map(Some)
+    })
+}
+
+/// Whether a name fits a pattern in which `*` stands for anything.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((begin, rest)) => name.strip_prefix(begin).is_some_and(|name| {
+            (0..=name.len()).filter(|at| name.is_char_boundary(*at)).any(|at| fits(rest, &name[at..]))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_its_process() {
+        assert_eq!(number_in("isolate-*-PID-v8.log", "isolate-0x5581e0-4711-v8.log"), Some(Some(4711)));
+        assert_eq!(number_in("isolate-*-PID-v8.log", "isolate-0x55-v8.log"), None);
+        assert_eq!(number_in("hotspot_pidPID.log", "hotspot_pid77.log"), Some(Some(77)));
+        assert_eq!(number_in("hotspot_pidPID.log", "hotspot_pid77.log.1"), None);
+        assert_eq!(number_in("v8.log", "v8.log"), Some(None));
+        assert_eq!(number_in("*.pypylog", "a.pypylog"), Some(None));
+        assert_eq!(number_in("PID.log", "99999999999.log"), None);
+    }
+
+    #[test]
+    fn each_log_is_told_from_the_others() {
+        let mut ids: Vec<&str> = JIT_LOGS.iter().map(|log| log.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), JIT_LOGS.len());
+        assert_eq!(LogId::detect(b""), None);
+        assert_eq!(LogId::detect(b"7f00 10 f\n"), None, "a perf map is no log");
+    }
+}

@@ -1,0 +1,87 @@
+//! Logs of engines, for processes that have neither dump nor map: found by the names they go by.
+//!
+//! A log whose name tells the process is taken as a dump is; a process may have several (V8: one an isolate). Names
+//! that tell none (`v8.log`) are matched by what the logs hold (`orphans`).
+
+use super::{Finder, Source};
+use crate::formats::jit_logs::{LogEventKind, LogId};
+use crate::model::Pid;
+use crate::sources::account::Kind;
+use crate::sources::trust::Named;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// As many bytes as it takes to tell what a log is.
+const HEAD: usize = 1 << 16;
+
+/// Which sort of log a file is.
+pub(super) fn detect(bytes: &[u8]) -> Option<LogId> {
+    LogId::detect(&bytes[..bytes.len().min(HEAD)])
+}
+
+/// Where the code of a log is; `None` if it is no log of that sort.
+pub(super) fn ranges(id: LogId, bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
+    detect(bytes).filter(|known| *known == id)?;
+    let log = (id.log().read)(bytes).ok()?;
+    let events = log.events.iter();
+    let ranges = events.filter_map(|event| match event.kind {
+        LogEventKind::Load(code) => Some((code.addr, code.addr.saturating_add(code.size))),
+        LogEventKind::Move { .. } | LogEventKind::Unload { .. } => None,
+    });
+    Some(ranges.collect())
+}
+
+impl Finder<'_> {
+    /// Logs of processes that have nothing better.
+    pub(super) fn logs(&mut self) {
+        let without = self.without_sources();
+        if without.is_empty() {
+            return;
+        }
+        let logs = self.log_files();
+        for pid in without {
+            let numbers = self.inner_pids(pid);
+            let own = logs.iter().filter(|log| numbers.contains(&log.of) && !self.shared.contains(&log.of));
+            for LogFile { path, named, kind, of } in own.cloned().collect::<Vec<_>>() {
+                let source = |path, bytes| Source { inner: Some(of), ..Source::new(path, kind, pid, bytes) };
+                if !self.seen.contains(&path) {
+                    self.first_good(&[(path, named)], source);
+                }
+            }
+        }
+    }
+
+    /// Files whose names are those of logs, and tell a process.
+    fn log_files(&self) -> Vec<LogFile> {
+        let given = self.options.jit_log.iter().filter(|given| given.path.is_dir());
+        let given = given.map(|given| (given.path.as_path(), Named::User));
+        let beside = self.site.beside.map(|path| (path, Named::User));
+        let usual = [(Path::new("."), Named::Habit), (Path::new("/tmp"), Named::Habit)];
+        let mut files: Vec<LogFile> = Vec::new();
+        for (directory, named) in given.chain(beside).chain(usual) {
+            let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+            let mut names: Vec<_> = std::fs::read_dir(directory).into_iter().flatten().flatten().collect();
+            names.sort_by_key(std::fs::DirEntry::file_name);
+            for entry in names {
+                let (name, path) = (entry.file_name(), entry.path());
+                let is_there = |file: &LogFile| file.path.file_name() == Some(OsStr::new(&name));
+                let Some((id, Some(of))) = name.to_str().and_then(|name| LogId::named(name).next()) else { continue };
+                // The first place that has it is meant.
+                if !files.iter().any(is_there) {
+                    files.push(LogFile { path, named, kind: Kind::Log(id), of: Pid(of) });
+                }
+            }
+        }
+        files
+    }
+}
+
+/// A file that goes by the name of a log.
+#[derive(Debug, Clone)]
+struct LogFile {
+    path: PathBuf,
+    named: Named,
+    kind: Kind,
+    /// The number in its name.
+    of: Pid,
+}

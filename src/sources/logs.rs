@@ -1,0 +1,219 @@
+//! Reads an engine's log into code events, on the recording's clock.
+
+use super::account::SourceState;
+use super::clock::{Conversion, DumpTimes};
+use super::discover::Source;
+use super::load::SourceEvents;
+use crate::error::{Result, Skipped, Warning, Warnings};
+use crate::formats::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
+use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Positions, SourceMap};
+use crate::model::process::{Clock, Processes};
+use crate::model::{Addr, Nanos, Tid};
+use crate::resolve::code_map::CodeList;
+
+/// An engine starts so much later than its program, at most: that is how far times are off that only tell since when.
+const START: u64 = 20_000_000;
+
+/// A log that says when it began is that exact: milliseconds.
+const STATED: u64 = 1_000_000;
+
+pub(super) fn read<'data>(
+    origin: OriginId,
+    id: LogId,
+    source: &'data Source,
+    processes: &Processes,
+    warnings: &mut Warnings,
+) -> Result<SourceEvents<'data>> {
+    let mut read = (id.log().read)(&source.bytes)?;
+    let skipped = std::mem::replace(&mut read.skipped, Skipped::new("line"));
+    let count = skipped.count();
+    skipped.report(&source.path, warnings);
+    let log = source.log.get_or_init(|| read);
+    let (conversion, said) = conversion(log, source, processes);
+    warnings.extend(said.map(|said| Warning::new(said).in_file(&source.path, None)));
+    let list = events(origin, log, source, conversion);
+    let codes = list.code_count() as u64;
+    let has_times = log.events.iter().any(|event| event.time.is_some());
+    let times = log.events.iter().filter_map(|event| conversion.apply(event.time?));
+    let (first, last) = (times.clone().next(), times.clone().next_back());
+    let clock = has_times.then(|| conversion.used());
+    let state = SourceState::Loaded { codes, skipped: count, clock, torn: log.torn, times: first.zip(last) };
+    Ok((list, state, log.machine))
+}
+
+fn events<'data>(
+    origin: OriginId,
+    log: &'data CodeLog,
+    source: &'data Source,
+    conversion: Conversion,
+) -> CodeList<'data> {
+    let event = |event: &'data LogEvent| {
+        let time = event.time.and_then(|time| conversion.apply(time));
+        let kind = match event.kind {
+            LogEventKind::Load(ref code) => CodeEventKind::Load(self::code(origin, code, log, source)),
+            LogEventKind::Move { load, to } => CodeEventKind::Move { load, to: Addr(to) },
+            LogEventKind::Unload { load, at } => CodeEventKind::Unload { load, at: Addr(at) },
+        };
+        CodeEvent { pid: source.pid, tid: Tid(0), time, kind }
+    };
+    log.events.iter().map(event).collect()
+}
+
+fn code<'data>(origin: OriginId, code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
+    let raw = source.bytes.get(code.positions()).unwrap_or_default();
+    let lines = match log.positions {
+        Some(_) if !raw.is_empty() => Lines { raw, size: code.size, positions: Some(source), ..Lines::default() },
+        _ => Lines::default(),
+    };
+    // What is shorter than it says is cut.
+    let bytes = code.bytes.map(|bytes| log.texts.get(bytes)).filter(|bytes| bytes.len() as u64 == code.size);
+    let (name, addr, size) = (log.texts.get(code.name), Addr(code.addr), code.size);
+    Code { name, addr, size, bytes, lines, unwind: None, origin }
+}
+
+impl Positions for Source {
+    fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a> {
+        let positions = self.log.get().and_then(|log| log.positions.as_ref());
+        positions.map(|positions| positions.source_map(&self.bytes, raw)).unwrap_or_default()
+    }
+}
+
+/// How the log's times become the recording's. The text says what is wrong, if anything, as a sentence about the log.
+fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Conversion, Option<String>) {
+    let first = log.events.iter().find_map(|event| event.time);
+    let clock = &processes.clock;
+    match log.clock {
+        LogClock::None => (Conversion::None, None),
+        LogClock::Monotonic => {
+            let times = DumpTimes { arch: false, header: 0, first, marker: None };
+            Conversion::choose(clock, &times)
+        }
+        LogClock::Wall => by_wall(clock, 0, 0).map_or_else(not_tied, |conversion| (conversion, None)),
+        LogClock::SinceStart { began } => {
+            let stated = began.and_then(|began| by_wall(clock, began, STATED));
+            stated.or_else(|| by_start(source, processes)).map_or_else(not_tied, |conversion| (conversion, None))
+        }
+    }
+}
+
+fn not_tied() -> (Conversion, Option<String>) {
+    let said = "the recording does not tell when that was: its times are not used, each address has the last code that \
+                was there";
+    (Conversion::None, Some(said.to_owned()))
+}
+
+/// For times that count from `began`, on the wall clock.
+fn by_wall(clock: &Clock, began: u64, error: u64) -> Option<Conversion> {
+    let (wall, own) = clock.reference?;
+    let offset = i128::from(own.0) - i128::from(wall.0) + i128::from(began);
+    Some(Conversion::Offset { offset: i64::try_from(offset).ok()?, error })
+}
+
+/// For times that count from the start of the engine, which comes soon behind that of its program.
+fn by_start(source: &Source, processes: &Processes) -> Option<Conversion> {
+    let process = processes.by_pid.get(&source.pid)?;
+    let began: Nanos = process.execs.last().copied().or(process.forked.map(|(_, time)| time))?;
+    Some(Conversion::Offset { offset: i64::try_from(began.0).ok()?, error: START })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::jit_logs::LogPositions;
+    use crate::io::Bytes;
+    use crate::model::Pid;
+    use crate::model::code::{InlinedCall, Line};
+    use crate::model::process::Process;
+    use crate::parallel::Pool;
+    use crate::resolve::code_map::CodeMap;
+    use crate::sources::account::{ClockUse, Kind};
+    use std::path::PathBuf;
+
+    /// The part of the log is the name of a function that was expanded at its very start.
+    #[derive(Debug)]
+    struct Expanded;
+
+    impl LogPositions for Expanded {
+        fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
+            let call = InlinedCall { function: entry, file, line: 2, parent: None };
+            let line = Line { file: b"a.js", line: 7, inlined: Some(0), ..Line::default() };
+            SourceMap { lines: vec![line], calls: vec![call] }
+        }
+    }
+
+    /// Code at 0x100 from 1 ms on, at 0x200 from 2 ms on, no more from 3 ms on; with 5 bytes of the log's lines.
+    fn source() -> Source {
+        let mut log = CodeLog::new(LogClock::SinceStart { began: None }, "line");
+        log.positions = Some(Box::new(Expanded));
+        let name = log.texts.intern(b"JS:*f");
+        let code = LogCode { positions: (4, 9), ..LogCode::new(name, 0x100, 0x10) };
+        let kinds = [
+            LogEventKind::Load(code),
+            LogEventKind::Move { load: 0, to: 0x200 },
+            LogEventKind::Unload { load: 0, at: 0x200 },
+        ];
+        let event = |(time, kind)| LogEvent { time: Some(time * 1_000_000), kind };
+        log.events.extend((1u64..).zip(kinds).map(event));
+        let source = Source::new(PathBuf::from("x.log"), Kind::PerfMap, Pid(7), Bytes::Owned(b"log:inner".to_vec()));
+        source.log.set(log).unwrap();
+        source
+    }
+
+    fn started_at(time: u64) -> Processes {
+        let mut processes = Processes::default();
+        processes.by_pid.insert(Pid(7), Process { execs: vec![Nanos(time)], ..Process::default() });
+        processes
+    }
+
+    #[test]
+    fn what_a_log_says_holds_from_when_to_when_it_says() {
+        let (source, processes) = (source(), started_at(5_000_000));
+        let log = source.log.get().unwrap();
+        let (conversion, said) = conversion(log, &source, &processes);
+        assert_eq!((conversion.used(), said), (ClockUse::Estimated { error: START }, None));
+        let list = events(OriginId(0), log, &source, conversion);
+        assert_eq!(list.iter().map(|listed| listed.is_move).collect::<Vec<_>>(), [false, true]);
+        let pool = Pool::new(None).unwrap();
+        let map = CodeMap::build(vec![list], &processes, &pool);
+        let at = |addr, time| map.lookup(Pid(7), Addr(addr), Some(Nanos(time))).map(|hit| map.code(hit.code).name);
+        let named = Some(&b"JS:*f"[..]);
+        assert_eq!([at(0x104, 6_500_000), at(0x104, 7_500_000)], [named, None]);
+        assert_eq!([at(0x204, 7_500_000), at(0x204, 8_500_000)], [named, None]);
+    }
+
+    #[test]
+    fn a_log_tells_of_lines_and_expanded_calls_when_it_is_asked() {
+        let source = source();
+        let list = events(OriginId(0), source.log.get().unwrap(), &source, Conversion::None);
+        let code = list.iter().next().unwrap().code;
+        let map = code.lines.source_map();
+        assert_eq!(map.calls[0].function, b"inner");
+        assert_eq!(map.calls[0].file, b"log:inner");
+        assert_eq!(code.lines.entries()[0].line, 7);
+    }
+
+    #[test]
+    fn times_are_tied_by_what_the_recording_knows() {
+        let source = source();
+        let log = |clock| CodeLog { clock, ..CodeLog::new(clock, "line") };
+        let at = |clock, processes: &Processes| {
+            let mut log = log(clock);
+            let name = log.texts.intern(b"f");
+            let kind = LogEventKind::Load(LogCode::new(name, 0, 1));
+            log.events.push(LogEvent { time: Some(100), kind });
+            let (conversion, said) = conversion(&log, &source, processes);
+            (conversion.apply(100).map(|time| time.0), said.is_some())
+        };
+        let mut wall = started_at(5000);
+        wall.clock = Clock { clockid: Some(1), reference: Some((Nanos(1_000_000), Nanos(50))), ..Clock::default() };
+        assert_eq!(at(LogClock::None, &wall), (None, false));
+        assert_eq!(at(LogClock::Monotonic, &wall), (Some(100), false));
+        assert_eq!(at(LogClock::SinceStart { began: Some(1_000_007) }, &wall), (Some(157), false));
+        assert_eq!(at(LogClock::SinceStart { began: None }, &wall), (Some(5100), false));
+        assert_eq!(at(LogClock::SinceStart { began: None }, &Processes::default()), (None, true));
+        assert_eq!(at(LogClock::Wall, &Processes::default()), (None, true));
+        let wall_time = Clock { reference: Some((Nanos(90), Nanos(50))), ..Clock::default() };
+        let wall = Processes { clock: wall_time, ..Processes::default() };
+        assert_eq!(at(LogClock::Wall, &wall), (Some(60), false));
+    }
+}
