@@ -1,0 +1,69 @@
+//! Readable names: Rust (legacy and v0), C++ (Itanium ABI) and OCaml, without parameters, as perf prints them.
+
+mod cpp;
+mod ocaml;
+
+/// The readable form of a linker name; `None` if it is not a mangled one. `@plt` and the like stay.
+pub fn demangle(name: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(name).ok()?;
+    if text.starts_with("caml") {
+        return ocaml::demangle(text);
+    }
+    // Mach-O and some assemblers add an underscore.
+    if !(text.starts_with("_Z") || text.starts_with("_R") || text.starts_with("__Z") || text.starts_with("__R")) {
+        return None;
+    }
+    let (text, suffix) = text.split_at(text.find('@').unwrap_or(text.len()));
+    let name = match rustc_demangle::try_demangle(text) {
+        Ok(rust) => strip_number(format!("{rust:#}")),
+        Err(_) => cpp::demangle(text)?,
+    };
+    Some(name + suffix)
+}
+
+/// Link-time optimisation numbers local functions of one name (`.1234`): they are the same to a reader.
+fn strip_number(mut name: String) -> String {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if stem.len() < name.len() && stem.ends_with('.') {
+        name.truncate(stem.len() - 1);
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_schemes_of_rust_and_cpp() {
+        let name = |mangled: &str| demangle(mangled.as_bytes());
+        assert_eq!(name("_ZN4core3fmt5write17h0123456789abcdefE").as_deref(), Some("core::fmt::write"));
+        assert_eq!(name("_RNvCs1234_7mycrate3foo").as_deref(), Some("mycrate::foo"));
+        assert_eq!(
+            name("_ZNSt6vectorIiSaIiEE9push_backEOi").as_deref(),
+            Some("std::vector<int, std::allocator<int> >::push_back")
+        );
+        assert_eq!(name("_ZdlPvm@plt").as_deref(), Some("operator delete@plt"));
+        assert_eq!(name("_ZNK1A1fEv").as_deref(), Some("A::f"));
+        assert_eq!(name("_ZThn8_N1A1fEi").as_deref(), Some("non-virtual thunk to A::f(int)"));
+        assert_eq!(name("_Z1fILm256EEvv").as_deref(), Some("f<256ul>"));
+        assert_eq!(name("_Z1fIiJEEvv").as_deref(), Some("f<int>"));
+        assert_eq!(name("main"), None);
+        assert_eq!(name("_Z"), None);
+    }
+
+    #[test]
+    fn ocaml() {
+        let name = |mangled: &str| demangle(mangled.as_bytes());
+        assert_eq!(name("camlStdlib__List__map_123").as_deref(), Some("Stdlib.List.map_123"));
+        assert_eq!(name("camlM__$2b$2b$2b_81").as_deref(), Some("M.+++_81"));
+        assert_eq!(name("camlM__go$27_89").as_deref(), Some("M.go'_89"));
+        assert_eq!(name("camlM__f$").as_deref(), Some("M.f$"));
+        assert_eq!(name("camlM__f$+7").as_deref(), Some("M.f$+7"));
+        assert_eq!(name("camlM__é$c3$a9").as_deref(), Some("M.éé"));
+        assert_eq!(name("camlM__$ff"), None);
+        for runtime in ["caml_main", "caml", "camlp4", "caml_alloc1@plt"] {
+            assert_eq!(name(runtime), None);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! OCaml's names: `camlList__map_123` is the function `map` of the module `List`.
+
+/// The readable form of a name that ocamlopt made, `None` if it is none. The number at its end, which tells functions of
+/// one name apart, stays, as it does with perf.
+pub(super) fn demangle(mangled: &str) -> Option<String> {
+    let mut rest = mangled.strip_prefix("caml")?.as_bytes();
+    rest.first().filter(|first| first.is_ascii_uppercase())?;
+    let mut name = Vec::with_capacity(rest.len());
+    while let Some((&first, behind)) = rest.split_first() {
+        let (byte, behind) = match (first, behind) {
+            (b'_', [b'_', behind @ ..]) => (b'.', behind),
+            // A byte that cannot stand in a linker's name.
+            (b'$', [high, low, behind @ ..]) if let Some(byte) = from_hex(*high, *low) => (byte, behind),
+            _ => (first, behind),
+        };
+        name.push(byte);
+        rest = behind;
+    }
+    String::from_utf8(name).ok()
+}
+
+fn from_hex(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? << 4 | digit(low)?).ok()
+}
