@@ -25,6 +25,7 @@ pub mod ranges;
 pub mod runtimes;
 pub mod significance;
 pub mod stacks;
+pub mod start_functions;
 pub mod thread_rows;
 pub mod threads;
 pub mod tier;

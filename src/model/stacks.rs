@@ -16,6 +16,9 @@ use std::borrow::Cow;
 /// The name of a frame whose function is not known; its module, if known, says more.
 pub const UNKNOWN: &[u8] = b"[unknown]";
 
+/// Stands outside of all frames of a stack whose outermost frames are not known.
+pub const TRUNCATED: &[u8] = b"[truncated]";
+
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident),*) => {$(
         $(#[$doc])*

@@ -59,7 +59,7 @@ impl<'a> Examiner<'a> {
 
     /// What a place is.
     pub(super) fn status(&mut self, id: PlaceId, spot: &FrameLocation) -> Status {
-        if *spot == FrameLocation::TRUNCATED {
+        if spot.is_mark() {
             return Status::Truncated;
         }
         if let Some(jit) = named(self.examined.named, id) {

@@ -37,7 +37,6 @@ use crate::resolve::symbols::files::SearchOptions;
 use counted::CountedDiagnosis;
 pub(crate) use diagnosis::Diagnosis;
 use live::LiveDiagnosis;
-pub(crate) use places::BEGINNINGS;
 pub use problem::{Finding, NamedFile, Problem, SourceFile, Who};
 use std::io::Write;
 use std::path::Path;

@@ -51,35 +51,6 @@ pub(super) enum Owner {
     Nowhere,
 }
 
-/// Functions that threads begin in, or that begin right behind: libc's, and those of languages that have their own.
-pub(crate) const BEGINNINGS: &[&[u8]] = &[
-    b"main",
-    b"_start",
-    b"__libc_start_main",
-    b"__libc_start_main_impl",
-    b"__libc_start_call_main",
-    b"__libc_start_main@@GLIBC_2.34",
-    b"start_thread",
-    b"clone",
-    b"clone3",
-    b"__clone",
-    b"__clone3",
-    b"__clone_internal",
-    b"_dl_start",
-    b"_dl_start_user",
-    b"runtime.goexit",
-    b"runtime.goexit.abi0",
-    b"runtime.mstart",
-    b"runtime.mstart.abi0",
-    b"runtime.rt0_go.abi0",
-    b"runtime.mcall",
-    b"runtime.systemstack",
-    b"execute_native_thread_routine", // libstdc++
-    // Erlang's processes have stacks of their own, which end so.
-    b"erts_beamasm:normal_exit/0",
-    b"$erts_beamasm:normal_exit/0",
-];
-
 /// The facts of every place, by number.
 pub(super) fn facts(examined: &Examined<'_>, search: &SearchOptions) -> Vec<PlaceFacts> {
     let mut examiner = Examiner::new(examined, search);
@@ -88,17 +59,17 @@ pub(super) fn facts(examined: &Examined<'_>, search: &SearchOptions) -> Vec<Plac
 }
 
 fn of(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Status) -> PlaceFacts {
-    let (mut begins_thread, mut runs) = (false, Runs::Other);
+    let mut runs = Runs::Other;
     examined.named.each(id, |frame| {
         let Some(name) = frame.name else { return };
-        begins_thread |= BEGINNINGS.contains(&name);
         if RUNTIMES.iter().any(|runtime| runtime.interprets_in(name)) {
             runs = Runs::Interpreter;
         } else if frame.kind == FrameKind::Jit && is_function(name, frame.runtimes) {
             runs = Runs::Function;
         }
     });
-    PlaceFacts { status, owner: owner(place, status, examined), is_return: place.is_return, begins_thread, runs }
+    let (owner, begins_thread) = (owner(place, status, examined), examined.named.starts_thread(id));
+    PlaceFacts { status, owner, is_return: place.is_return, begins_thread, runs }
 }
 
 /// Whether JIT code is a function of the program, and not one that helps to run it.

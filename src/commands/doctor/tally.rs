@@ -174,6 +174,7 @@ impl Tally {
         let known = outermost.map(|frame| frame.owner);
         match stack.end {
             StackEnd::Whole => {}
+            StackEnd::Limit(_) if stack.frames.last().is_some_and(|frame| frame.begins_thread) => {}
             StackEnd::Limit(limit) => self.cut = (self.cut.0 + 1, self.cut.1.max(limit)),
             StackEnd::CopyEnd => self.copies_ended += 1,
             StackEnd::TooDeep => self.too_deep += 1,

@@ -4,6 +4,8 @@ use crate::commands::doctor::{self, Finding, NamedFile, Problem};
 use crate::formats::viewer::Section;
 use crate::model::Pid;
 use crate::model::printable::readable;
+use crate::model::stacks::TRUNCATED;
+use crate::model::start_functions::START_FUNCTIONS;
 use crate::pipeline::recording::Examined;
 use crate::resolve::symbols::files::SearchOptions;
 use serde_json::{Value, json};
@@ -76,9 +78,10 @@ fn frames(finding: &Finding) -> Value {
     }
 }
 
-/// What ends a stack that is whole.
+/// What ends a stack that does not break off: functions that threads begin in, and the mark of a stack that is cut.
 fn beginnings() -> Vec<String> {
-    doctor::BEGINNINGS.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    let names = START_FUNCTIONS.iter().copied().chain([TRUNCATED]);
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
 /// What memory for JIT code is called that no file backs.

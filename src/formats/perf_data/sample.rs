@@ -260,6 +260,12 @@ impl<'data> Sample<'data> {
         alone.into_iter().chain(self.chain().map(|(_, mode, frame)| (mode, frame)))
     }
 
+    /// How many frames of the call chain the kernel counted: all words but its own marks. What it found on a stack is
+    /// counted even if it cannot be an address.
+    pub fn chain_len(&self) -> usize {
+        self.callchain.iter().filter(|&word| context(word).is_none()).count()
+    }
+
     /// The frames of the call chain, each with its index in the list, which has context marks, too.
     pub(super) fn chain(&self) -> impl Iterator<Item = (usize, CpuMode, FrameAddr)> + use<'data> {
         let mut mode = self.cpumode;

@@ -26,18 +26,26 @@ pub(crate) struct FrameLocation {
     pub(crate) mode: CpuMode,
 }
 
-/// Stands outside of all frames of a stack whose outermost frames are not known.
+/// Stands outside of all frames of an unwound stack whose outermost frames are not known.
 pub(super) const TRUNCATED_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX)));
 
+/// Stands outside of all frames of a call chain that is as long as the kernel may record: it was cut, unless the
+/// frame below is one that threads begin in.
+pub(super) const LIMIT_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX - 1)));
+
 impl FrameLocation {
-    /// What [`TRUNCATED_FRAME`] is.
-    pub(crate) const TRUNCATED: Self = Self {
-        location: Location::Nothing(Addr(u64::MAX)),
-        pid: Pid(0),
-        addr: Addr(0),
-        is_return: false,
-        mode: CpuMode::Unknown,
-    };
+    /// What [`LIMIT_FRAME`] is.
+    pub(crate) const LIMIT: Self = Self::mark(LIMIT_FRAME);
+
+    const fn mark((mode, frame): (CpuMode, FrameAddr)) -> Self {
+        let (FrameAddr::Ip(addr) | FrameAddr::Return(addr)) = frame;
+        Self { location: Location::Nothing(addr), pid: Pid(0), addr: Addr(0), is_return: false, mode }
+    }
+
+    /// Whether it is no frame, but tells that there are more, or may be more, that are not known.
+    pub(crate) fn is_mark(&self) -> bool {
+        [Self::LIMIT, Self::mark(TRUNCATED_FRAME)].contains(self)
+    }
 }
 
 /// An answer.
@@ -60,8 +68,8 @@ pub(super) struct Locator<'a> {
 impl Locator<'_> {
     /// What was there.
     pub(super) fn find(&self, pid: Pid, mode: CpuMode, frame: FrameAddr, time: Nanos) -> LocatedFrame {
-        if (mode, frame) == TRUNCATED_FRAME {
-            return LocatedFrame { spot: FrameLocation::TRUNCATED, until: Nanos(u64::MAX) };
+        if [TRUNCATED_FRAME, LIMIT_FRAME].contains(&(mode, frame)) {
+            return LocatedFrame { spot: FrameLocation::mark((mode, frame)), until: Nanos(u64::MAX) };
         }
         let mut lookup = frame.for_lookup();
         if self.is_entered_by_return(pid, lookup, time) {

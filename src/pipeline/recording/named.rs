@@ -7,7 +7,8 @@ use crate::model::backing::Backing;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::CpuMode;
 use crate::model::runtimes::{ProcessRuntimes, RuntimeSet};
-use crate::model::stacks::FrameKind;
+use crate::model::stacks::{FrameKind, TRUNCATED};
+use crate::model::start_functions::starts_threads;
 use crate::parallel::Pool;
 use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::frames::Frames;
@@ -131,6 +132,13 @@ impl Named {
         self.spots[place.0 as usize].1.jit_memory
     }
 
+    /// Whether threads begin in a function of a spot.
+    pub(crate) fn starts_thread(&self, place: PlaceId) -> bool {
+        let mut starts = false;
+        self.each(place, |frame| starts |= frame.name.is_some_and(starts_threads));
+        starts
+    }
+
     /// The frames of a spot, innermost first; at least one.
     pub(crate) fn each(&self, place: PlaceId, mut each: impl FnMut(&FrameView<'_>)) {
         let (number, told) = self.spots[place.0 as usize];
@@ -167,7 +175,7 @@ impl Named {
             });
         }
         if truncated {
-            each(&FrameView { name: Some(b"[truncated]"), ..unknown });
+            each(&FrameView { name: Some(TRUNCATED), ..unknown });
         } else if frames.is_empty() {
             each(&unknown);
         }
@@ -225,8 +233,8 @@ impl Naming<'_> {
             }
             Location::Nothing(addr) => (None, addr.0),
         };
-        let addr = self.spots.keep_addr.then(|| addr.wrapping_add(back));
-        let truncated = *spot == FrameLocation::TRUNCATED;
+        let truncated = spot.is_mark();
+        let addr = (self.spots.keep_addr && !truncated).then(|| addr.wrapping_add(back));
         LocationInfo { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, jit_memory, entered: None }
     }
 

@@ -1,12 +1,13 @@
 //! Named samples → [`Profile`]: every place becomes its frames, every chain one stack.
 
+use super::locator::FrameLocation;
 use super::named::{FrameView, Named};
 use super::samples::{SampleRow, Samples};
 use crate::formats::perf_data::{Event, EventAttr, Recording};
-use crate::model::chains::PlaceId;
+use crate::model::chains::{ChainId, PlaceId};
 use crate::model::runtimes::Tiers;
 use crate::model::stacks::{
-    Frame, FrameId, FrameKind, Keep, Profile, Row, Sampling, Series, StackId, TrackId, UNKNOWN, Unit,
+    Frame, FrameId, FrameKind, Keep, Profile, Row, Sampling, Series, StackId, TRUNCATED, TrackId, UNKNOWN, Unit,
 };
 
 /// A profile with the stacks and threads of a recording, and the numbers that these have in it.
@@ -24,13 +25,7 @@ impl Tables {
     pub(super) fn new(recording: &Recording, samples: &Samples, named: &Named, keep: Keep) -> Self {
         let mut profile = Profile::keeping(keep);
         profile.perf_names = true;
-        let frames = frames(samples, named, &mut profile);
-        let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.len());
-        for (caller, place) in samples.chains.nodes() {
-            let caller = caller.and_then(|caller| stacks[caller.0 as usize]);
-            let stack = frames[place.0 as usize].iter().fold(caller, |stack, &frame| Some(profile.stack(stack, frame)));
-            stacks.push(stack);
-        }
+        let stacks = stacks(samples, named, &mut profile);
         let tracks = samples.tracks.items().iter().map(|track| profile.track(track.clone())).collect();
         profile.series = recording.events.iter().map(series).collect();
         Self { profile, stacks, tracks }
@@ -64,13 +59,34 @@ fn sampling(attr: &EventAttr) -> Option<Sampling> {
     Some(attr.period_or_frequency).filter(|often| *often != 0).map(sampling)
 }
 
-/// The frames of every place, outermost first.
+/// The stack of every chain. Where a chain is as long as it may be, the frame below the mark tells whether it was cut.
+fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option<StackId>> {
+    let frames = frames(samples, named, profile);
+    let is_limit = |place: PlaceId| samples.chains.places()[place.0 as usize] == FrameLocation::LIMIT;
+    let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.len());
+    let mut limit = None;
+    for (caller, place) in samples.chains.nodes() {
+        let mut stack = caller.and_then(|caller| stacks[caller.0 as usize]);
+        if is_limit(place) {
+            limit = Some(ChainId(stacks.len() as u32));
+        } else if caller.is_some() && caller == limit && !named.starts_thread(place) {
+            let mark = profile.name(TRUNCATED);
+            let mark = profile.frame(Frame::new(mark, FrameKind::User));
+            stack = Some(profile.stack(None, mark));
+        }
+        stacks.push(frames[place.0 as usize].iter().fold(stack, |stack, &frame| Some(profile.stack(stack, frame))));
+    }
+    stacks
+}
+
+/// The frames of every place, outermost first; none of the mark of a chain that may have been cut.
 fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[FrameId]>> {
-    let places = 0..samples.chains.places().len() as u32;
     let mut tiers = Tiers::default();
-    let frames = places.map(|place| {
+    let frames = (0..).map(PlaceId).zip(samples.chains.places()).map(|(id, place)| {
         let mut frames = Vec::new();
-        named.each(PlaceId(place), |shown| frames.push(frame(profile, &mut tiers, shown)));
+        if *place != FrameLocation::LIMIT {
+            named.each(id, |shown| frames.push(frame(profile, &mut tiers, shown)));
+        }
         frames.reverse();
         frames.into_boxed_slice()
     });

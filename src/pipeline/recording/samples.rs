@@ -5,7 +5,7 @@
 
 use super::branches::{lbr_chain, put_history};
 use super::counted::{Counted, Member, own};
-use super::locator::{FrameLocation, LocatedFrame, Locator, TRUNCATED_FRAME};
+use super::locator::{FrameLocation, LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
 use crate::error::{Result, Skipped, Warnings};
 use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Registers as SampledRegisters, Sample, kind};
 use crate::model::about::{self, TimeExtent};
@@ -51,7 +51,8 @@ pub(crate) struct SampleRow {
 pub(crate) enum StackEnd {
     /// The recorder found no more: whether that is the thread's first function, its name must tell.
     Recorded,
-    /// The recorder may not tell more than so many frames.
+    /// The recorder may not tell more than so many frames: whether the thread's first function was among them, the
+    /// outermost one's name must tell.
     Limit(u16),
     /// The copy was unwound to the thread's first function.
     Whole,
@@ -409,8 +410,11 @@ impl<'a> Reading<'a> {
         } else {
             frames.extend(sample.frames().take(max_stack));
             let limit = if attr.sample_max_stack == 0 { KERNEL_LIMIT } else { attr.sample_max_stack };
-            if frames.len() >= usize::from(limit) {
+            let recorded = sample.chain_len();
+            if recorded >= usize::from(limit) {
                 end = StackEnd::Limit(limit);
+                // Nothing is said of what the reader wants no more frames of.
+                frames.extend((recorded <= max_stack).then_some(LIMIT_FRAME));
             }
         }
         if let (true, Some(branches)) = (branch_stack, sample.branches) {
