@@ -2,6 +2,8 @@
 
 #[path = "inject/cut.rs"]
 mod cut;
+#[path = "inject/dumps.rs"]
+mod dumps;
 #[path = "inject/finding.rs"]
 mod finding;
 #[path = "inject/forks.rs"]

@@ -67,9 +67,17 @@ pub(super) fn open_below(root: &OwnedFd, path: &Path, uid: u32, force: bool) -> 
 
 /// Device and inode of a file.
 pub(super) fn file_id(path: &Path) -> Option<FileId> {
-    let stat = rustix::fs::stat(path).ok()?;
+    rustix::fs::stat(path).ok().map(identity)
+}
+
+/// Those of what goes by that name itself: of a link, not of its target.
+pub(super) fn link_id(path: &Path) -> Option<FileId> {
+    rustix::fs::lstat(path).ok().map(identity)
+}
+
+fn identity(stat: rustix::fs::Stat) -> FileId {
     let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
-    Some(FileId { major, minor, inode: stat.st_ino })
+    FileId { major, minor, inode: stat.st_ino }
 }
 
 /// Who may change a file.

@@ -266,9 +266,9 @@ impl<'data> Records<'data> {
 
     fn read_prefix(&mut self) -> Result<(u32, u64, Cursor<'data>), Torn> {
         self.dead = true;
-        let id = self.cursor.u32("record id").map_err(Torn::Prefix)?;
-        let total_size = u64::from(self.cursor.u32("record total_size").map_err(Torn::Prefix)?);
-        let timestamp = self.cursor.u64("record timestamp").map_err(Torn::Prefix)?;
+        let id = self.cursor.u32("record id").map_err(|_| Torn::Prefix)?;
+        let total_size = u64::from(self.cursor.u32("record total_size").map_err(|_| Torn::Prefix)?);
+        let timestamp = self.cursor.u64("record timestamp").map_err(|_| Torn::Prefix)?;
         let Some(payload) = total_size.checked_sub(PREFIX) else { return Err(Torn::Short { id, total_size }) };
         let payload = self.cursor.part(payload, "record").map_err(|_| Torn::Long { id, total_size })?;
         self.dead = false;
@@ -279,7 +279,7 @@ impl<'data> Records<'data> {
 /// Why a record cannot be told from what follows.
 enum Torn {
     /// The file ends before its length is told.
-    Prefix(Error),
+    Prefix,
     /// It is said to be shorter than its prefix.
     Short { id: u32, total_size: u64 },
     /// It is said to pass the end of the file.
@@ -290,10 +290,16 @@ impl Torn {
     /// `at_end`: no record was found behind it, so that the file ends in it.
     fn into_error(self, start: Cursor<'_>, at_end: bool) -> Error {
         match self {
-            Self::Prefix(error) => error.at(start.offset()),
-            Self::Short { id, total_size } => {
-                start.error(format!("{} total_size is {total_size}, less than its {PREFIX}-byte prefix", name_of(id)))
+            Self::Prefix => {
+                let left = start.left();
+                start.error(format!(
+                    "of a record's {PREFIX}-byte prefix only {left} bytes are left: the dump was cut off here"
+                ))
             }
+            Self::Short { id, total_size } => start.error(format!(
+                "{} total_size is {total_size}, less than its {PREFIX}-byte prefix: the record is damaged",
+                name_of(id)
+            )),
             Self::Long { id, total_size } => {
                 let left = start.left();
                 let what = if at_end { "the dump was cut off here" } else { "the record is damaged" };

@@ -31,7 +31,7 @@ use super::trust::{self, Named};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::jit_logs::{CodeLog, LogId};
 use crate::io::Bytes;
-use crate::model::process::{Marker, Process, Processes};
+use crate::model::process::{FileId, Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -110,6 +110,7 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
         nobodys: Vec::new(),
         shared: BTreeSet::new(),
         missing: Vec::new(),
+        told: BTreeSet::new(),
         warnings,
     };
     finder.look_at_running();
@@ -140,6 +141,8 @@ struct Finder<'a> {
     shared: BTreeSet<Pid>,
     /// Markers whose dumps were not found, with where they were looked for.
     missing: Vec<(Marker, Vec<PathBuf>)>,
+    /// What was said of files that are not used: one file has many paths, and is asked for in several ways.
+    told: BTreeSet<(Pid, FileId, String)>,
     warnings: &'a mut Warnings,
 }
 
@@ -240,8 +243,7 @@ impl Finder<'_> {
                     let inside = matches!(named, Named::Inside(_));
                     let source = source(path.clone(), bytes);
                     if let Some(why) = self.is_of_another(&source) {
-                        self.warnings.push(Warning::new(format!("not used: {why}")).in_file(path, None));
-                        self.not_matched(path, source.kind, source.pid, why);
+                        self.refused(path, source.kind, source.pid, Error::new(format!("{NOT_USED}{why}")));
                         continue;
                     }
                     self.seen.insert(path.clone());
@@ -261,7 +263,11 @@ impl Finder<'_> {
 
     fn refused(&mut self, path: &Path, kind: Kind, pid: Pid, error: Error) {
         let warning = error.in_file(path).into_warning();
-        let state = SourceState::Refused(warning.message.clone());
+        let why = warning.message.strip_prefix(NOT_USED).unwrap_or(&warning.message).to_owned();
+        if trust::link_id(path).is_some_and(|file| !self.told.insert((pid, file, why.clone()))) {
+            return;
+        }
+        let state = SourceState::Refused(why);
         self.found.failed.push(Account { path: path.to_owned(), kind, pid, state, remark: None });
         self.warnings.push(warning);
     }
@@ -295,6 +301,9 @@ impl Finder<'_> {
         self.found.failed.push(Account { path, kind, pid, state, remark: None });
     }
 }
+
+/// What a warning begins with; who asks for the reason is told that it is one.
+const NOT_USED: &str = "not used: ";
 
 fn not_matched(path: &Path, why: &str) -> String {
     format!("not matched: {}: {why}", path.display())

@@ -52,6 +52,8 @@ pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) resolved: u64,
     /// By process: frames in memory that no file backs and that no dump or map knows.
     pub(in crate::commands::inject) unresolved: BTreeMap<Pid, u64>,
+    /// Those of them that were sampled when the process's dump had its last record.
+    pub(in crate::commands::inject) late: BTreeMap<Pid, u64>,
     /// Samples that could not be read.
     pub(in crate::commands::inject) unreadable: u64,
 }
@@ -61,8 +63,10 @@ impl SampleCounts {
         self.samples += more.samples;
         self.with_jit += more.with_jit;
         self.resolved += more.resolved;
-        for (pid, count) in more.unresolved {
-            *self.unresolved.entry(pid).or_default() += count;
+        for (all, more) in [(&mut self.unresolved, more.unresolved), (&mut self.late, more.late)] {
+            for (pid, count) in more {
+                *all.entry(pid).or_default() += count;
+            }
         }
         self.unreadable += more.unreadable;
     }
@@ -104,6 +108,8 @@ pub(super) struct UseContext<'a, 'data> {
     pub(super) jit_ranges: &'a JitRanges,
     pub(super) shadowings: &'a Shadowings,
     pub(super) spaces: &'a AddressSpaces,
+    /// When the dumps of processes have their last records.
+    pub(super) dump_ends: &'a BTreeMap<Pid, Nanos>,
 }
 
 impl UseContext<'_, '_> {
@@ -184,9 +190,17 @@ impl<'a, 'data> UseFinder<'a, 'data> {
         if end.is_some() {
             self.found.counts.resolved += 1;
         } else if self.context.is_anonymous(user.pid, frame.for_lookup(), user.time) {
-            *self.found.counts.unresolved.entry(user.pid).or_default() += 1;
+            self.unresolved(user);
         }
         end.is_some()
+    }
+
+    fn unresolved(&mut self, UsingSample { pid, time, .. }: UsingSample<'_>) {
+        *self.found.counts.unresolved.entry(pid).or_default() += 1;
+        let end = self.context.dump_ends.get(&pid);
+        if end.zip(time).is_some_and(|(end, time)| time > *end) {
+            *self.found.counts.late.entry(pid).or_default() += 1;
+        }
     }
 
     fn branches(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {

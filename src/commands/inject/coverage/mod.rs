@@ -9,10 +9,9 @@ mod shadowings;
 pub(in crate::commands::inject) use selection::{CodeSelection, FirstUse};
 
 use crate::commands::inject::options::InjectContext;
-use crate::commands::inject::survey::SurveyedRecording;
+use crate::commands::inject::survey::{JitCode, SurveyedRecording};
 use crate::error::{Result, Warning};
 use crate::formats::perf_data::Records;
-use crate::resolve::code_map::CodeMap;
 pub(in crate::commands::inject) use code_uses::SampleCounts;
 use code_uses::{CodeEpoch, CodeUse, CodeUses, UseContext, UseFinder};
 use insertions::shadowed_by_insertions;
@@ -34,15 +33,17 @@ impl Coverage {
     /// Looks for the code that samples use, until no record that will be inserted for it shadows any.
     pub(in crate::commands::inject) fn find(
         survey: &SurveyedRecording<'_>,
-        codes: &CodeMap<'_>,
+        code: &JitCode<'_>,
         context: &mut InjectContext<'_>,
     ) -> Result<Self> {
         let SurveyedRecording { input, processes, spaces, injected, .. } = survey;
+        let (codes, dump_ends) = (&code.map, &code.loaded.dump_ends());
         let jit_ranges = &JitRanges::new(codes, processes, injected);
         let mut shadowings = Shadowings::new(processes, jit_ranges);
         let mut round = 1;
         loop {
-            let lookup = UseContext { recording: &input.recording, codes, jit_ranges, shadowings: &shadowings, spaces };
+            let recording = &input.recording;
+            let lookup = UseContext { recording, codes, jit_ranges, shadowings: &shadowings, spaces, dump_ends };
             let coverage = Self::read(survey, lookup, context)?;
             let shadowed = shadowed_by_insertions(&coverage.uses, codes, &context.job.pool);
             if shadowed.is_empty() {

@@ -109,8 +109,11 @@ impl Summary<'_> {
             let inside = inner.map(|inner| {
                 format!("; in its container it was process {inner}: docker cp CONTAINER:/tmp/perf-{inner}.map . while that exists")
             });
+            let late = self.samples.late.get(pid);
+            let late = late.map(|late| format!("; {late} of them were sampled after the last record of its jitdump"));
             format!(
-                "process {pid} ({name}): {count} frames in memory that no dump or map names{}",
+                "process {pid} ({name}): {count} frames in memory that no dump or map names{}{}",
+                late.unwrap_or_default(),
                 inside.unwrap_or_default()
             )
         })

@@ -3,8 +3,10 @@
 use super::SurveyedRecording;
 use crate::commands::inject::options::InjectContext;
 use crate::model::abi::EM_X86_64;
+use crate::model::{Nanos, Pid};
 use crate::resolve::code_map::CodeMap;
-use crate::sources::{self, Account, Found};
+use crate::sources::{self, Account, Found, Kind, SourceState};
+use std::collections::BTreeMap;
 
 /// What the sources of a recording's JIT code have.
 #[derive(Debug)]
@@ -24,6 +26,19 @@ pub(in crate::commands::inject) struct LoadedSources {
     pub(in crate::commands::inject) processes: usize,
     /// What became of every dump and map.
     pub(in crate::commands::inject) accounts: Vec<Account>,
+}
+
+impl LoadedSources {
+    /// When the dumps of each process have their last record, by the recording's clock.
+    pub(in crate::commands::inject) fn dump_ends(&self) -> BTreeMap<Pid, Nanos> {
+        let mut ends = BTreeMap::new();
+        for account in self.accounts.iter().filter(|account| account.kind == Kind::JitDump) {
+            if let SourceState::Loaded { times: Some((_, last)), .. } = account.state {
+                ends.entry(account.pid).and_modify(|end: &mut Nanos| *end = last.max(*end)).or_insert(last);
+            }
+        }
+        ends
+    }
 }
 
 impl<'data> JitCode<'data> {
