@@ -110,7 +110,7 @@ pub(super) fn read<'data>(
     ReadSource { list, account, machine, warnings }
 }
 
-pub(super) type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
+type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
 
 fn untimed(pid: Pid, codes: Vec<Code<'_>>) -> SourceEvents<'_> {
     let state = SourceState::Loaded { codes: codes.len() as u64, skipped: 0, clock: None, torn: false, times: None };

@@ -3,7 +3,6 @@
 use super::account::SourceState;
 use super::clock::{Conversion, DumpTimes};
 use super::discover::Source;
-use super::load::SourceEvents;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Positions, SourceMap};
@@ -23,7 +22,7 @@ pub(super) fn read<'data>(
     source: &'data Source,
     processes: &Processes,
     warnings: &mut Warnings,
-) -> Result<SourceEvents<'data>> {
+) -> Result<(CodeList<'data>, SourceState, Option<u16>)> {
     let mut read = (id.log().read)(&source.bytes)?;
     let skipped = std::mem::replace(&mut read.skipped, Skipped::new("line"));
     let count = skipped.count();

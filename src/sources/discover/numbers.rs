@@ -2,6 +2,7 @@
 
 use super::{Finder, Source, inner_pid};
 use crate::model::Pid;
+use crate::model::process::Process;
 use crate::sources::account::Kind;
 use crate::sources::trust::Named;
 use std::collections::BTreeSet;
@@ -13,6 +14,13 @@ impl Finder<'_> {
     pub(super) fn jit_processes(&self) -> Vec<Pid> {
         let with_memory = self.processes.by_pid.iter().filter(|(_, process)| process.has_jit_memory);
         with_memory.map(|(pid, _)| *pid).collect()
+    }
+
+    /// Processes with JIT memory that have neither dump nor map.
+    pub(super) fn without_sources(&self) -> Vec<Pid> {
+        let is_injected = |pid: &Pid| self.processes.by_pid.get(pid).is_some_and(Process::is_injected);
+        let has_one = |pid: &Pid| self.found.files.iter().any(|source| source.pid == *pid);
+        self.jit_processes().into_iter().filter(|pid| !has_one(pid) && !is_injected(pid)).collect()
     }
 
     /// Dumps and maps that go by the numbers of processes.

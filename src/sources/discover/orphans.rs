@@ -8,7 +8,7 @@ use crate::formats::jitdump::{Body, JitDump};
 use crate::formats::perf_map;
 use crate::io::Bytes;
 use crate::model::about::TimeExtent;
-use crate::model::process::{Clock, FileId, Mapping, Process};
+use crate::model::process::{Clock, FileId, Mapping};
 use crate::model::{Addr, Nanos, Pid};
 use crate::sources::account::{Account, Kind, SourceState};
 use crate::sources::evidence::{Fit, Sign, Verdict, judge};
@@ -94,13 +94,6 @@ impl Finder<'_> {
         for (verdict, file) in verdicts.into_iter().zip(files.drain(..)) {
             self.carry_out(verdict, file);
         }
-    }
-
-    /// Processes with JIT memory that have neither dump nor map.
-    pub(super) fn without_sources(&self) -> Vec<Pid> {
-        let is_injected = |pid: &Pid| self.processes.by_pid.get(pid).is_some_and(Process::is_injected);
-        let has_one = |pid: &Pid| self.found.files.iter().any(|source| source.pid == *pid);
-        self.jit_processes().into_iter().filter(|pid| !has_one(pid) && !is_injected(pid)).collect()
     }
 
     fn candidate(&self, pid: Pid, sampled: &Sampled) -> Option<Candidate> {
