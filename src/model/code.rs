@@ -60,12 +60,22 @@ pub struct Lines<'data> {
 pub trait Positions: Debug + Sync {
     /// Lines and inlined calls of the code that has these entries ([`Lines::raw`]).
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;
+
+    /// The calls that the compiler expanded, where the entries tell of them without their addresses.
+    fn expanded(&self, _raw: &[u8]) -> Vec<ExpandedCall> {
+        Vec::new()
+    }
 }
 
 impl<'data> Lines<'data> {
     /// The entries, sorted by offset; those outside the code are left out.
     pub fn entries(&self) -> Vec<Line<'data>> {
         self.source_map().lines
+    }
+
+    /// The calls that the compiler expanded, where nobody knows at which addresses.
+    pub fn expanded(&self) -> Vec<ExpandedCall> {
+        self.positions.map_or_else(Vec::new, |positions| positions.expanded(self.raw))
     }
 
     /// The entries, and the calls that were expanded.
@@ -118,6 +128,17 @@ pub struct InlinedCall<'data> {
     pub line: u32,
     /// The expanded call ([`SourceMap::calls`]) that this one is in; `None` if it is in the code's own function.
     pub parent: Option<u32>,
+}
+
+/// A call that the compiler expanded, nobody knows at which addresses: it can be told of the code, and never is a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpandedCall {
+    /// The called function, spelled as if it were code of its own.
+    pub function: Vec<u8>,
+    /// How many expanded calls it is in. Its caller stands before it.
+    pub depth: u32,
+    /// Where its caller calls it: index into the caller's bytecode.
+    pub bytecode: u32,
 }
 
 /// A source position from `offset` on, up to the next one.

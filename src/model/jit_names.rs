@@ -5,6 +5,7 @@
 //! | V8 | `JS:*push /a/list.js:10:5` | `push list.js:10:5 turbofan` | `push list.js:10:5` |
 //! | JavaScriptCore | `JSC-FTL: push#An5f6s` | `push#An5f6s ftl` | `push#An5f6s` |
 //! | OpenJDK | `Ljava/util/List;::add(I)V`, `boolean java.util.List.add(int)` | `java.util.List.add` | the same |
+//! | OpenJDK, from a log | `boolean java.util.List.add(int) [c2]` | `java.util.List.add c2` | `java.util.List.add` |
 //! | .NET | `void [App] P::f(int32)[OptimizedTier1]` | `P::f OptimizedTier1` | `P::f` |
 //! | CPython | `py::push:/a/list.py` | `push list.py` | the same |
 //! | Wasmtime | `wasm[0]::function[3]::push` | `push wasm` | the same |
@@ -242,12 +243,18 @@ fn java(name: &str) -> Option<NameParts<'_>> {
         let method = method.trim_start_matches([':', '.']);
         return Some(plain(format!("{}.{}", class.replace('/', "."), before_arguments(method)).into()));
     }
-    // `returned.Type package.Class.method(arguments)`
+    // `returned.Type package.Class.method(arguments)`, with the compiler behind where a log tells it.
+    let (name, tier) = match name.strip_suffix(']').and_then(|name| name.rsplit_once(" [")) {
+        Some((name, tier)) if ["c1", "c2", "jvmci"].contains(&tier) => (name, tier),
+        _ => (name, ""),
+    };
     let (head, arguments) = name.split_once('(')?;
     let (returned, method) = head.split_once(' ')?;
-    let word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._$[]<>-".contains(&byte));
+    let word = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._$[]<>-/".contains(&byte) || !byte.is_ascii())
+    };
     let signature = arguments.ends_with(')') && word(returned) && word(method) && method.contains('.');
-    signature.then(|| plain(method.to_owned().into()))
+    signature.then(|| NameParts { tier, ..plain(method.to_owned().into()) })
 }
 
 fn before_arguments(method: &str) -> &str {
@@ -288,6 +295,8 @@ mod tests {
         assert!(same("void [App] P::f(int32)[Tier0]", "void [App] P::f(int32)[OptimizedTier1]"));
         assert!(!same("void [App] P::f(int32)[Tier0]", "void [App] P::f(int64)[Tier0]"));
         assert!(!same("Ljava/lang/S;::append(I)V", "Ljava/lang/S;::append(J)V"));
+        assert!(same("int S.f(int) [c1]", "int S.f(int) [c2]"));
+        assert!(!same("int S.f(int) [c1]", "int S.f(long) [c1]"));
     }
 
     #[test]
@@ -333,6 +342,9 @@ mod tests {
         assert_eq!(pretty("LW;work(I)J"), "W.work");
         assert_eq!(pretty("LW;mul([[DI)V"), "W.mul");
         assert_eq!(pretty("boolean java.util.List.add(int, java.lang.Object)"), "java.util.List.add");
+        assert_eq!(pretty("boolean java.util.List.add(int) [c2]"), "java.util.List.add c2");
+        assert_eq!(merged("boolean java.util.List.add(int) [c1]"), "java.util.List.add");
+        assert_eq!(pretty("java.lang.Object Größe$$Lambda/0x80000.apply(int)"), "Größe$$Lambda/0x80000.apply");
         assert_eq!(pretty("py::push:/usr/lib/list.py"), "push list.py");
         assert_eq!(pretty("py::<module>:<frozen x>"), "<module> <frozen x>");
         assert_eq!(pretty("wasm[0]::function[3]"), "function 3 of module 0 wasm");

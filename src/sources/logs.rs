@@ -5,7 +5,7 @@ use super::clock::{Conversion, DumpTimes};
 use super::discover::Source;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
-use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Positions, SourceMap};
+use crate::model::code::{Code, CodeEvent, CodeEventKind, ExpandedCall, Lines, OriginId, Positions, SourceMap};
 use crate::model::process::{Clock, Processes};
 use crate::model::{Addr, Nanos, Tid};
 use crate::resolve::code_map::CodeList;
@@ -74,6 +74,11 @@ impl Positions for Source {
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a> {
         let positions = self.log.get().and_then(|log| log.positions.as_ref());
         positions.map(|positions| positions.source_map(&self.bytes, raw)).unwrap_or_default()
+    }
+
+    fn expanded(&self, raw: &[u8]) -> Vec<ExpandedCall> {
+        let positions = self.log.get().and_then(|log| log.positions.as_ref());
+        positions.map(|positions| positions.expanded(raw)).unwrap_or_default()
     }
 }
 

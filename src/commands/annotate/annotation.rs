@@ -2,6 +2,7 @@
 
 use super::costs::{Cost, Costs};
 use crate::model::category::Category;
+use crate::model::code::ExpandedCall;
 use crate::model::printable::readable;
 use crate::model::quantity::{counted, grouped};
 use crate::model::stacks::{Unit, Weight};
@@ -123,6 +124,19 @@ pub struct Version {
     pub loaded: Option<Nanos>,
     /// What was sampled in it.
     pub costs: Costs,
+    /// The calls that were expanded in it, where their addresses are not known.
+    pub expanded: Vec<ExpandedCall>,
+}
+
+impl Version {
+    /// Its expanded calls as a tree for people, a line each, as HotSpot's `PrintInlining` shows them: where in its
+    /// caller's bytecode each stands, and its name.
+    pub(super) fn expansion(&self) -> impl Iterator<Item = String> {
+        self.expanded.iter().map(|call| {
+            let indent = "  ".repeat(call.depth as usize);
+            format!("{indent}@ {} {}", call.bytecode, readable(&call.function))
+        })
+    }
 }
 
 /// The instructions of a function.

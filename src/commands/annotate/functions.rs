@@ -164,8 +164,8 @@ impl Sampled<'_> {
     fn locate(&self, place: &FrameLocation, linked: Option<&Linked>, function: &mut Function) -> u64 {
         match (place.location, linked) {
             (Location::Code(code, offset), _) => {
-                let has_bytes = self.examined.resolution.sources.map.code(code).bytes.is_some();
-                function.place = if has_bytes {
+                let piece = self.examined.resolution.sources.map.code(code);
+                function.place = if piece.bytes.is_some() || piece.lines.positions.is_some() {
                     CodePlace::Jit(code)
                 } else {
                     CodePlace::Unknown("a perf map has names but no code: record with a jitdump")

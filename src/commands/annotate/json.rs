@@ -5,6 +5,7 @@ use super::annotation::{
 };
 use super::costs::Costs;
 use crate::error::Result;
+use crate::model::code::ExpandedCall;
 use crate::model::stacks::Unit;
 use crate::resolve::disasm::TargetKind;
 use serde_json::{Map, Value, json};
@@ -79,7 +80,7 @@ impl Of<'_> {
     }
 
     fn version(&self, version: &Version) -> Value {
-        json!({
+        let mut told = json!({
             "number": version.number,
             "category": version.category.name(),
             "pid": version.pid.0,
@@ -87,7 +88,12 @@ impl Of<'_> {
             "size": version.extent.map(|(_, size)| size),
             "loaded": version.loaded.map(|time| time.0),
             "costs": self.costs(&version.costs),
-        })
+        });
+        let call = |call: &ExpandedCall| json!({ "function": text(&call.function), "depth": call.depth, "bytecode": call.bytecode });
+        if let Some(told) = told.as_object_mut().filter(|_| !version.expanded.is_empty()) {
+            told.insert("inlined_calls".into(), version.expanded.iter().map(call).collect());
+        }
+        told
     }
 
     fn listing(&self, listing: &Listing) -> Value {

@@ -85,7 +85,11 @@ impl<'a> Lister<'a> {
             CodePlace::Jit(code) => self.loads.get(&code).copied(),
             _ => None,
         };
-        listing::of(function, self.names.version(at), self.code(function, disassembler), loaded)
+        let mut listing = listing::of(function, self.names.version(at), self.code(function, disassembler), loaded);
+        if let (CodePlace::Jit(code), Some(version)) = (&function.place, listing.versions.first_mut()) {
+            version.expanded = self.resolution.sources.map.code(*code).lines.expanded();
+        }
+        listing
     }
 
     fn code(&self, function: &Function, disassembler: &mut Disassembler) -> Code {
@@ -98,7 +102,11 @@ impl<'a> Lister<'a> {
             CodePlace::Unknown(why) => return Code::Missing((*why).to_owned()),
         };
         let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
-            return Code::Missing("the function has no bytes".to_owned());
+            let why = match function.place {
+                CodePlace::Jit(_) => "a log has names but no code: record with a jitdump",
+                _ => "the function has no bytes",
+            };
+            return Code::Missing(why.to_owned());
         };
         let lines = listing::lines(disassembler, bytes, addr, &function.at);
         Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }

@@ -19,13 +19,14 @@ pub(super) fn of(
         Code::Listed { addr, bytes, .. } => Some((*addr, bytes.len() as u64)),
         _ => None,
     };
-    let version = Version { number, category, pid: last.pid, extent, loaded, costs: costs.clone() };
+    let (pid, costs) = (last.pid, costs.clone());
+    let version = Version { number, category, pid, extent, loaded, costs, expanded: Vec::new() };
     Listing {
         name: function.name.clone(),
         module: function.module.clone(),
+        costs: version.costs.clone(),
         versions: vec![version],
         all_versions,
-        costs: costs.clone(),
         code,
     }
 }

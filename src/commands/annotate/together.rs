@@ -126,7 +126,7 @@ mod tests {
         Listing {
             name: b"f".to_vec(),
             module: None,
-            versions: vec![Version { number, category, pid, extent, loaded, costs: own.clone() }],
+            versions: vec![Version { number, category, pid, extent, loaded, costs: own.clone(), expanded: Vec::new() }],
             all_versions: 2,
             costs: own,
             code: Code::Listed { addr: 0, bytes: bytes.to_vec(), lines, files },

@@ -1,10 +1,27 @@
-//! What a log says, whoever wrote it.
+//! What a log is, and what it says, whoever wrote it.
 
-use crate::error::Skipped;
-use crate::model::code::SourceMap;
+use crate::error::{Result, Skipped};
+use crate::model::code::{ExpandedCall, SourceMap};
 use rustc_hash::FxHashMap;
 use std::fmt::Debug;
 use std::ops::Range;
+
+/// One sort of log.
+#[derive(Debug)]
+pub struct JitLog {
+    /// As people call it: "V8 log".
+    pub name: &'static str,
+    /// For programs: `v8-log`.
+    pub id: &'static str,
+    /// What it is and who writes it, in a line.
+    pub about: &'static str,
+    /// The names it goes by. `PID` stands for the number by which its process knows itself, `*` for anything.
+    pub files: &'static [&'static str],
+    /// Whether a file that begins like this is one (at least 4 KiB, or all there are).
+    pub sniff: fn(head: &[u8]) -> bool,
+    /// Reads all of it. What is damaged is skipped and counted; it fails only if nothing can be read.
+    pub read: fn(bytes: &[u8]) -> Result<CodeLog>,
+}
 
 /// What one log says of JIT code.
 #[derive(Debug)]
@@ -113,6 +130,11 @@ impl LogCode {
 pub trait LogPositions: Debug + Send + Sync {
     /// What `entry` ([`LogCode::positions`]), a part of the log `file`, says. Damage gives less, never wrong lines.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a>;
+
+    /// The calls that the compiler expanded, where `entry` tells of them without their addresses.
+    fn expanded(&self, _entry: &[u8]) -> Vec<ExpandedCall> {
+        Vec::new()
+    }
 }
 
 /// A text in a [`Texts`].

@@ -8,30 +8,12 @@
 //! it is put together here.
 
 mod code_log;
+mod hotspot;
 
-pub use code_log::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogPositions, TextId, Texts};
-
-use crate::error::Result;
-
-/// One sort of log.
-#[derive(Debug)]
-pub struct JitLog {
-    /// As people call it: "V8 log".
-    pub name: &'static str,
-    /// For programs: `v8-log`.
-    pub id: &'static str,
-    /// What it is and who writes it, in a line.
-    pub about: &'static str,
-    /// The names it goes by. `PID` stands for the number by which its process knows itself, `*` for anything.
-    pub files: &'static [&'static str],
-    /// Whether a file that begins like this is one (at least 4 KiB, or all there are).
-    pub sniff: fn(head: &[u8]) -> bool,
-    /// Reads all of it. What is damaged is skipped and counted; it fails only if nothing can be read.
-    pub read: fn(bytes: &[u8]) -> Result<CodeLog>,
-}
+pub use code_log::{CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, LogPositions, TextId, Texts};
 
 /// Every log that is read.
-pub const JIT_LOGS: &[JitLog] = &[];
+pub const JIT_LOGS: &[JitLog] = &[hotspot::COMPILATION, hotspot::CODE_LIST];
 
 /// One sort of log, by its place in [`JIT_LOGS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -150,19 +150,23 @@ pub const RUNTIMES: &[Runtime] = &[
                       compiled, without -Xint (-Xcomp compiles all of them at once)",
         }),
         unnamed: "interpreted methods, which are all one `Interpreter`; in a map, methods that were freed before it was written",
-        // Methods have their arguments in their names, and not which of the two compilers made them; what has none is a
-        // blob (share/code/codeBlob.cpp).
-        marked_names: &[(
-            Stub,
-            &[
-                Starts("StubRoutines ("),
-                Starts("Shared Runtime "),
-                Starts("C1 Runtime "),
-                Starts("C2 Runtime "),
-                Ends(" Runtime1 stub"),
-                Is("I2C/C2I adapters"),
-            ],
-        )],
+        // Methods have their arguments in their names, and the compiler that made them only if a log of HotSpot's told
+        // it; what has no arguments is a blob (share/code/codeBlob.cpp).
+        marked_names: &[
+            (Baseline, &[Ends(") [c1]")]),
+            (Optimised, &[Ends(") [c2]"), Ends(") [jvmci]")]),
+            (
+                Stub,
+                &[
+                    Starts("StubRoutines ("),
+                    Starts("Shared Runtime "),
+                    Starts("C1 Runtime "),
+                    Starts("C2 Runtime "),
+                    Ends(" Runtime1 stub"),
+                    Is("I2C/C2I adapters"),
+                ],
+            ),
+        ],
         plain_names: &[(Interpreted, &[Is("Interpreter")])],
         untold_names: &[Holds("(")],
         other_names: Some(Stub),
@@ -186,6 +190,9 @@ pub const RUNTIMES: &[Runtime] = &[
             ("_complete_monitor_locking_Java", Some(Stub)),
             ("jbyte_disjoint_arraycopy_avx3", Some(Stub)),
             ("int java.lang.Object.hashCode()", None),
+            ("int java.lang.Object.hashCode() [c1]", Some(Baseline)),
+            ("int java.lang.Object.hashCode() [c2]", Some(Optimised)),
+            ("int java.lang.Object.hashCode() [jvmci]", Some(Optimised)),
             ("LW;work(I)J", None),
         ],
         ..PLAIN

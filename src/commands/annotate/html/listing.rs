@@ -22,6 +22,7 @@ impl Page<'_> {
         }
         for version in &listing.versions {
             writeln!(out, "<p>{}</p>", self.about(listing, version))?;
+            expansion(version, out)?;
         }
         match &listing.code {
             Code::Missing(why) => writeln!(out, "<p>No listing: {}.</p>", escaped(why.as_bytes()))?,
@@ -74,6 +75,22 @@ impl Page<'_> {
         }
         Ok(writeln!(out, "</tbody></table></div>")?)
     }
+}
+
+/// The calls that were expanded somewhere in a version, folded away: there may be hundreds.
+fn expansion(version: &Version, out: &mut dyn Write) -> Result<()> {
+    if version.expanded.is_empty() {
+        return Ok(());
+    }
+    let calls = counted(version.expanded.len() as u64, "inlined call");
+    writeln!(
+        out,
+        "<details><summary>compiled with {calls}</summary><p>At bytecodes of their callers; where in the code is not told.</p><pre>"
+    )?;
+    for call in version.expansion() {
+        writeln!(out, "{}", escaped(call.as_bytes()))?;
+    }
+    Ok(writeln!(out, "</pre></details>")?)
 }
 
 /// The file and line, and its text if the file is here.

@@ -12,10 +12,14 @@ use super::costs::Costs;
 use super::options::TextOptions;
 use crate::error::Result;
 use crate::model::printable::printable;
-use crate::model::quantity::grouped;
+use crate::model::quantity::{counted, grouped};
 use row::{Paint, Row};
 use sheet::Sheet;
 use std::io::Write;
+
+/// So many inlined calls are shown of one code at most: people look for those near the top of the tree, and a
+/// compiler's limits let it inline some hundred.
+const EXPANDED: usize = 40;
 
 /// Writes everything.
 pub(super) fn write(annotation: &Annotation, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
@@ -37,12 +41,32 @@ impl Sheet<'_> {
         }
         for version in &listing.versions {
             self.plain(format!("   {}", self.about(listing, version)))?;
+            self.expansion(version)?;
         }
         match &listing.code {
             Code::Missing(why) => self.plain(format!("   no listing: {why}")),
             Code::Listed { .. } => table::write(self, listing),
             Code::SourceLines { files, lines } => by_line::write(self, listing, files, lines),
         }
+    }
+
+    /// The calls that were expanded somewhere in it.
+    fn expansion(&mut self, version: &Version) -> Result<()> {
+        let count = version.expanded.len();
+        if count > 0 {
+            let calls = counted(count as u64, "inlined call");
+            self.plain(format!(
+                "   compiled with {calls} (at bytecodes of their callers; where in the code is not told):"
+            ))?;
+        }
+        for call in version.expansion().take(EXPANDED) {
+            self.row(Row::default().with(format!("     {call}"), Paint::Dim))?;
+        }
+        if count > EXPANDED {
+            let more = count - EXPANDED;
+            self.row(Row::default().with(format!("     … {more} more (--format json has all)"), Paint::Dim))?;
+        }
+        Ok(())
     }
 
     /// Version, tier, process, place, time and share.

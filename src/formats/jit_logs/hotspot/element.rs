@@ -1,0 +1,92 @@
+//! The elements of HotSpot's log: `<name key='value' key='value'/>`, each in a line of its own.
+//!
+//! It is no XML document that a reader could trust: the log of a running or killed JVM ends anywhere, and unfinished
+//! parts of a thread's log stand in CDATA. But in text and values `<`, `>`, `&` and quotes are always escaped, so what
+//! looks like an element is one (`xmlStream` of HotSpot's share/utilities/xmlstream.cpp).
+
+use std::borrow::Cow;
+
+/// The text between the `<` at the start of `bytes` and its `>`; `None` if the line or the file ends before.
+pub(super) fn tag(bytes: &[u8]) -> Option<&[u8]> {
+    let end = memchr::memchr2(b'>', b'\n', bytes)?;
+    (bytes[end] == b'>').then(|| bytes[1..end].strip_suffix(b"/").unwrap_or(&bytes[1..end]))
+}
+
+/// The keys of a tag and their values, as they stand.
+pub(super) fn attributes(tag: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut rest = tag;
+    std::iter::from_fn(move || {
+        let open = memchr::memmem::find(rest, b"='")?;
+        let value = &rest[open + 2..];
+        let close = memchr::memchr(b'\'', value)?;
+        let key = rest[..open].rsplit(|&byte| byte == b' ').next()?;
+        rest = &value[close + 1..];
+        Some((key, &value[..close]))
+    })
+}
+
+/// One value, as it stands.
+pub(super) fn attribute<'a>(tag: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    attributes(tag).find(|(own, _)| *own == key).map(|(_, value)| value)
+}
+
+/// A decimal number.
+pub(super) fn number<T: std::str::FromStr>(value: &[u8]) -> Option<T> {
+    std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// A hexadecimal number behind `0x`.
+pub(super) fn address(value: &[u8]) -> Option<u64> {
+    let digits = value.strip_prefix(b"0x").filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// A value without its escapes.
+pub(super) fn unescaped(value: &[u8]) -> Cow<'_, [u8]> {
+    const ESCAPES: [(&[u8], u8); 5] =
+        [(b"&lt;", b'<'), (b"&gt;", b'>'), (b"&amp;", b'&'), (b"&apos;", b'\''), (b"&quot;", b'"')];
+    if memchr::memchr(b'&', value).is_none() {
+        return Cow::Borrowed(value);
+    }
+    let mut plain = Vec::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((&first, behind)) = rest.split_first() {
+        match ESCAPES.iter().find(|(escape, _)| rest.starts_with(escape)) {
+            Some((escape, meant)) => {
+                plain.push(*meant);
+                rest = &rest[escape.len()..];
+            }
+            None => {
+                plain.push(first);
+                rest = behind;
+            }
+        }
+    }
+    Cow::Owned(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_ends_in_its_line() {
+        assert_eq!(tag(b"<a b='c'/>\n<d/>"), Some(&b"a b='c'"[..]));
+        assert_eq!(tag(b"<task id='1'>"), Some(&b"task id='1'"[..]));
+        assert_eq!(tag(b"<a b='c\n'/>"), None);
+        assert_eq!(tag(b"<a b='c"), None);
+    }
+
+    #[test]
+    fn attributes_are_told_by_whole_keys() {
+        let tag =
+            b"relocated nmethod compile_id='7' new_address='0x1f' address='0x2f' method='A &lt;init&gt; (&amp;x)V'";
+        assert_eq!(attribute(tag, b"compile_id").and_then(number), Some(7));
+        assert_eq!(attribute(tag, b"address").and_then(address), Some(0x2f));
+        assert_eq!(attribute(tag, b"id"), None);
+        assert_eq!(attribute(tag, b"method").map(unescaped).unwrap(), &b"A <init> (&x)V"[..]);
+        assert_eq!(attributes(b"a='1' b='2").count(), 1);
+        assert_eq!(address(b"0x"), None);
+        assert_eq!(address(b"0x+1"), None);
+    }
+}

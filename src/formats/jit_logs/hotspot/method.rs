@@ -1,0 +1,144 @@
+//! Names of methods as HotSpot's perf map spells them (`Method::external_name` of share/oops/method.cpp).
+
+/// A method, as its class file names it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Method<'a> {
+    /// The class, with dots: `java.util.Map$Entry`.
+    pub(super) class: &'a [u8],
+    pub(super) name: &'a [u8],
+    /// Arguments and result as descriptors: `(ILjava/lang/String;)V`.
+    pub(super) descriptor: &'a [u8],
+}
+
+impl<'a> Method<'a> {
+    /// `java.lang.String charAt (I)C`. A name that was made by another language's compiler may have blanks.
+    pub(super) fn from_words(text: &'a [u8]) -> Option<Self> {
+        let (class, rest) = split(text, memchr::memchr(b' ', text)?);
+        let (name, descriptor) = split(rest, memchr::memrchr(b' ', rest)?);
+        Self { class, name, descriptor }.if_whole()
+    }
+
+    /// `java.lang.String.charAt(I)C`
+    pub(super) fn from_joined(text: &'a [u8]) -> Option<Self> {
+        let (path, descriptor) = text.split_at(memchr::memrchr(b'(', text)?);
+        let (class, name) = split(path, memchr::memrchr(b'.', path)?);
+        Self { class, name, descriptor }.if_whole()
+    }
+
+    fn if_whole(self) -> Option<Self> {
+        (!self.class.is_empty() && !self.name.is_empty() && self.descriptor.starts_with(b"(")).then_some(self)
+    }
+
+    /// `char java.lang.String.charAt(int)`; with a descriptor that cannot be read, that stands behind the name.
+    pub(super) fn spelled(self) -> Vec<u8> {
+        let Some((arguments, result)) = types(self.descriptor) else {
+            return [self.class, b".", self.name, self.descriptor].concat();
+        };
+        [&result, &b" "[..], self.class, b".", self.name, b"(", &arguments.join(&b", "[..]), b")"].concat()
+    }
+}
+
+/// What made a method's code, as it stands behind its name; nothing behind wrappers of native functions, which no
+/// compiler made.
+pub(super) fn compiler_mark(compiler: &[u8], level: Option<u32>) -> &'static [u8] {
+    match (compiler, level) {
+        (b"c1", _) | (b"C1", _) => b" [c1]",
+        (b"c2", _) | (b"C2", _) => b" [c2]",
+        (b"jvmci" | b"JVMCI", _) => b" [jvmci]",
+        // Lists have only the level (`CompLevel` of share/compiler/compilerDefinitions.hpp).
+        (_, Some(1..=3)) => b" [c1]",
+        (_, Some(4)) => b" [c2]",
+        _ => b"",
+    }
+}
+
+fn split(text: &[u8], at: usize) -> (&[u8], &[u8]) {
+    (&text[..at], &text[at + 1..])
+}
+
+/// Arguments and result in Java's spelling.
+fn types(descriptor: &[u8]) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
+    let mut rest = descriptor.strip_prefix(b"(")?;
+    let mut arguments = Vec::new();
+    while !rest.starts_with(b")") {
+        arguments.push(next_type(&mut rest)?);
+    }
+    rest = &rest[1..];
+    let result = next_type(&mut rest)?;
+    rest.is_empty().then_some((arguments, result))
+}
+
+/// A class as the compilers' logs name it: `java.lang.String`, and arrays by their descriptors with dots,
+/// `[Ljava.lang.String;`.
+pub(super) fn class_spelled(name: &[u8]) -> Vec<u8> {
+    let mut rest = name;
+    let array = name.starts_with(b"[").then(|| next_type(&mut rest)).flatten();
+    array.filter(|_| rest.is_empty()).unwrap_or_else(|| name.to_vec())
+}
+
+fn next_type(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let dimensions = rest.iter().take_while(|&&byte| byte == b'[').count();
+    let (&first, behind) = rest[dimensions..].split_first()?;
+    let plain: &[u8] = match first {
+        b'B' => b"byte",
+        b'C' => b"char",
+        b'D' => b"double",
+        b'F' => b"float",
+        b'I' => b"int",
+        b'J' => b"long",
+        b'S' => b"short",
+        b'Z' => b"boolean",
+        b'V' => b"void",
+        b'L' => &behind[..memchr::memchr(b';', behind)?],
+        _ => return None,
+    };
+    *rest = if first == b'L' { &behind[plain.len() + 1..] } else { behind };
+    let dotted = plain.iter().map(|&byte| if byte == b'/' { b'.' } else { byte });
+    Some(dotted.chain(b"[]".repeat(dimensions)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Option<String> {
+        Some(String::from_utf8(Method::from_words(text.as_bytes())?.spelled()).unwrap())
+    }
+
+    fn joined(text: &str) -> Option<String> {
+        Some(String::from_utf8(Method::from_joined(text.as_bytes())?.spelled()).unwrap())
+    }
+
+    #[test]
+    fn methods_are_spelled_as_in_a_perf_map() {
+        let all = "double[][] W.mul(double[][], int, java.util.Map$Entry[], boolean, byte, char, float, long, short)";
+        assert_eq!(words("W mul ([[DI[Ljava/util/Map$Entry;ZBCFJS)[[D").unwrap(), all);
+        assert_eq!(joined("W.mul([[DI[Ljava/util/Map$Entry;ZBCFJS)[[D").unwrap(), all);
+        assert_eq!(words("java.lang.Object <init> ()V").unwrap(), "void java.lang.Object.<init>()");
+        assert_eq!(joined("java.lang.Object.<init>()V").unwrap(), "void java.lang.Object.<init>()");
+        let lambda = "boolean Pattern$$Lambda/0x800000027.is(int)";
+        assert_eq!(words("Pattern$$Lambda/0x800000027 is (I)Z").unwrap(), lambda);
+        assert_eq!(joined("Pattern$$Lambda/0x800000027.is(I)Z").unwrap(), lambda);
+        assert_eq!(words("KTest adds two (numbers) ()V").unwrap(), "void KTest.adds two (numbers)()");
+    }
+
+    #[test]
+    fn what_is_no_descriptor_is_told_as_it_stands() {
+        for odd in ["(Q)V", "(I", "(I)", "(Ljava/lang/String)V", "(I)VV", "([)V"] {
+            assert_eq!(words(&format!("A f {odd}")).unwrap(), format!("A.f{odd}"));
+        }
+        for none in ["", "A", "A f", "A f I", " f ()V", "A  ()V"] {
+            assert_eq!(words(none), None, "{none}");
+        }
+        assert_eq!(joined("f()V"), None);
+    }
+
+    #[test]
+    fn the_compiler_stands_behind() {
+        assert_eq!(compiler_mark(b"c1", Some(3)), b" [c1]");
+        assert_eq!(compiler_mark(b"jvmci", Some(4)), b" [jvmci]");
+        assert_eq!(compiler_mark(b"", Some(4)), b" [c2]");
+        assert_eq!(compiler_mark(b"", Some(0)), b"");
+        assert_eq!(compiler_mark(b"", None), b"");
+    }
+}
