@@ -144,27 +144,42 @@ fn identifier_len(rest: &str) -> usize {
 /// `reinterpret_cast<std::is_same<A, B> >(value)` → `std::is_same<A, B>::value`
 fn casts_as_members(name: &str) -> String {
     const CAST: &str = "reinterpret_cast<";
-    let Some((before, from)) = name.split_once(CAST) else { return name.to_owned() };
-    let close = from.match_indices(">(").map(|(at, _)| at).find(|&at| is_balanced(&from[..at]));
-    let parts = close.and_then(|at| Some((&from[..at], from[at + 2..].split_once(')')?)));
-    match parts {
-        Some((scope, (member, behind))) => {
-            let scope = casts_as_members(scope.strip_suffix(' ').unwrap_or(scope));
-            format!("{before}{scope}::{member}{}", casts_as_members(behind))
+    let mut out = String::with_capacity(name.len());
+    // Of each bracket that is open: whether it is a cast's.
+    let mut open: Vec<bool> = Vec::new();
+    // Whether the next closing parenthesis ends a member.
+    let mut in_member = false;
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let whole = [CAST, "->"].into_iter().find(|token| rest.starts_with(token));
+        let len = whole.map_or(first.len_utf8(), str::len);
+        let (token, behind) = rest.split_at(len);
+        rest = behind;
+        match token {
+            CAST => open.push(true),
+            "<" => {
+                open.push(false);
+                out.push('<');
+            }
+            ">" if open.pop() == Some(true) => {
+                out.truncate(out.trim_end_matches(' ').len());
+                out.push_str("::");
+                rest = rest.strip_prefix('(').unwrap_or(rest);
+                in_member = true;
+            }
+            ")" if in_member => in_member = false,
+            token => out.push_str(token),
         }
-        None => name.to_owned(),
     }
-}
-
-/// Whether as many brackets are closed as are opened.
-fn is_balanced(text: &str) -> bool {
-    text.matches('<').count() == text.matches('>').count()
+    out
 }
 
 /// What stands before the types of a function's result and parameters, if only those cannot be read.
 fn front(mangled: &str) -> Option<String> {
     let (symbol, rest) = BorrowedSymbol::with_tail(mangled.as_bytes()).ok()?;
-    let is_in_types = rest.windows(2).any(|two| two == b"sr");
+    // The first letter alone is a type.
+    let types = mangled.as_bytes().get(mangled.len().saturating_sub(rest.len() + 1)..)?;
+    let is_in_types = types.windows(2).any(|two| two == b"sr");
     let name = symbol.demangle_with_options(&DemangleOptions::new().no_params().no_return_type());
     name.ok().filter(|_| is_in_types).map(|name| as_binutils(strip_qualifiers(&name)))
 }
@@ -182,13 +197,17 @@ mod tests {
                 "run<lam<int>(int, en<is_int<int>::value, false>*)::{lambda(en<1, false>)#1}>",
             ),
             (
-                "_ZZ1fIiEvN1HIXsrSt1AIT_E5valueENS0_1BIXsrN1n1CIS2_EE3oneEEEEENKUlvE_clEv",
+                "_ZZ1fIiEvN1HIXsrSt1AIT_E5valueENS0_1BIXsrN1n1CIS2_EE3oneEEEEEENKUlvE_clEv",
                 "f<int>(H<std::A<int>::value, H::B<n::C<int>::one> >)::{lambda()#1}::operator()",
             ),
         ];
         for (mangled, name) in cases {
             assert_eq!(demangle(mangled).as_deref(), Some(name), "{mangled}");
         }
+        assert_eq!(casts_as_members("f<reinterpret_cast<decltype (a->b)>(c)>"), "f<decltype (a->b)::c>");
+        assert_eq!(casts_as_members("f<reinterpret_cast<a<reinterpret_cast<b >(c)> >(d)>(e)"), "f<a<b::c>::d>(e)");
+        let many = "reinterpret_cast<b >(c), ".repeat(100_000);
+        assert_eq!(casts_as_members(&many), "b::c, ".repeat(100_000));
     }
 
     #[test]
