@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::pipeline::{Job, Outcome};
+use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::{GivenFile, SourceOptions};
 use clap::Args;
 use std::ffi::OsString;
@@ -94,7 +95,7 @@ impl From<SourceArgs> for SourceOptions {
         let SourceArgs { jitdump, perf_map, jit_log, elf, map_pid, force } = args;
         let given = |list: Vec<OsString>| list.iter().map(|text| GivenFile::parse(text)).collect();
         let (jitdump, perf_map, jit_log) = (given(jitdump), given(perf_map), given(jit_log));
-        Self { jitdump, perf_map, jit_log, elf, map_pid, force }
+        Self { jitdump, perf_map, jit_log, elf, map_pid, force, search: SearchOptions::default() }
     }
 }
 

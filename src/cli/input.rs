@@ -195,6 +195,8 @@ impl InputArgs {
             time: self.time,
         };
         let read = self.intervals.checked(&filter.time);
+        let kernel = KernelOptions { kallsyms: self.symbols.kallsyms.clone(), ..KernelOptions::default() };
+        let symbols = SymbolOptions::from(self.symbols);
         let options = LoadOptions {
             event: self.event,
             by_cpu: by_cpu || !filter.cpu.is_empty(),
@@ -204,9 +206,9 @@ impl InputArgs {
             asks_for_names,
             branch_stack: self.branch_stack,
             max_stack: self.max_stack.map(NonZeroUsize::get),
-            kernel: KernelOptions { kallsyms: self.symbols.kallsyms.clone(), ..KernelOptions::default() },
-            symbols: self.symbols.into(),
-            sources: SourceOptions::from(self.sources),
+            kernel,
+            sources: SourceOptions { search: symbols.search.clone(), ..self.sources.into() },
+            symbols,
             read,
         };
         (inputs, options)

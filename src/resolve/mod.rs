@@ -6,6 +6,7 @@ pub mod disasm;
 pub mod dso;
 pub mod frames;
 pub mod kernel;
+pub mod precedence;
 pub mod symbols;
 pub mod unwind;
 

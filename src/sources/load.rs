@@ -7,6 +7,7 @@ use super::account::{Account, ClockUse, Kind, SourceState};
 use super::clock::{Conversion, DumpTimes};
 use super::discover::{Found, Source};
 use super::logs;
+use super::native;
 use super::options::{SourceOptions, outer_pid};
 use super::placed_elf;
 use crate::error::{Result, Skipped, Warning, Warnings};
@@ -60,6 +61,7 @@ impl Found {
             machine = machine.or(read.machine);
         }
         accounts.extend(self.failed.iter().cloned());
+        lists.push(native::named_by_files(&lists, processes, &self.options.search));
         let map = CodeMap::build(lists, processes, pool);
         let untimed = |account: &Account| {
             let is_dropped = |clock| matches!(clock, None | Some(ClockUse::Dropped));

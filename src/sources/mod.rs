@@ -19,6 +19,7 @@ mod history;
 mod live;
 mod load;
 mod logs;
+mod native;
 mod options;
 mod placed_elf;
 mod site;

@@ -2,6 +2,7 @@
 
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
+use crate::resolve::symbols::files::SearchOptions;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,8 @@ pub struct SourceOptions {
     pub map_pid: Vec<(Pid, Pid)>,
     /// `-f`: use files of other owners too.
     pub force: bool,
+    /// Where the files are that ran: what they name themselves maps do not name.
+    pub search: SearchOptions,
 }
 
 /// A file or directory that the user named: `PATH`, or `PATH@PID` for one process of the recording.

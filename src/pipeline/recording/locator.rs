@@ -1,15 +1,12 @@
 //! What an address of a recording is: JIT code, a place in a file, or not known.
-//!
-//! Who wins where several answer: code that was logged after the file was mapped there, the file, code that the
-//! map knows without a time. A file that is mapped over JIT code hides it from then on, but files do not hide the
-//! entries of perf maps in memory that no file backs.
 
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::resolve::Location;
-use crate::resolve::address_space::{AddressSpaces, Place};
-use crate::resolve::code_map::{CodeMap, Hit, How};
+use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::code_map::{CodeMap, How};
 use crate::resolve::dso::DsoKind;
+use crate::resolve::precedence::code_wins;
 
 /// Where an address belongs, in a form that is equal for all samples that hit it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,7 +76,7 @@ impl Locator<'_> {
         let in_user = matches!(mode, CpuMode::User | CpuMode::Unknown) && !self.codes.is_empty();
         let hit = if in_user { self.codes.lookup(pid, lookup, Some(time)) } else { None };
         let (location, until) = match (hit, place) {
-            (Some(hit), place) if self.code_wins(&hit, place) => {
+            (Some(hit), place) if code_wins(&hit, self.codes, place, self.spaces) => {
                 let until = if hit.how == How::Live { self.codes.segment(hit.segment).until } else { time };
                 (Location::Code(hit.code, hit.offset), until)
             }
@@ -104,14 +101,5 @@ impl Locator<'_> {
     fn is_entered_by_return(&self, pid: Pid, before: Addr, time: Nanos) -> bool {
         let hit = if self.codes.is_empty() { None } else { self.codes.lookup(pid, before, Some(time)) };
         hit.is_some_and(|hit| self.codes.code(hit.code).name.ends_with(b"-CodeInfoPrologue"))
-    }
-
-    fn code_wins(&self, hit: &Hit, place: Option<Place>) -> bool {
-        let Some(place) = place else { return true };
-        let backed = self.spaces.dsos().get(place.dso).kind != DsoKind::Anonymous;
-        match hit.how {
-            How::Live => !backed || self.codes.segment(hit.segment).from >= place.mapped,
-            How::Untimed | How::Later => !backed,
-        }
     }
 }

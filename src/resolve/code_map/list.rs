@@ -3,6 +3,7 @@
 use super::segment::CodeId;
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
 use crate::model::{Addr, Nanos, Pid};
+use std::ops::Range;
 
 /// What one source says, in its own order; see [`CodeMap::build`](super::CodeMap::build).
 #[derive(Debug, Default)]
@@ -45,6 +46,8 @@ pub(super) enum ChangeKind {
     Move,
     /// Of unknown time: of two for one place the later one in the list holds.
     Untimed,
+    /// Nothing without a time that was told of before is here: what is here has a name of its own.
+    Hidden,
     /// The move of something that was never loaded. It only keeps its place, for others are counted by place.
     Nothing,
 }
@@ -77,7 +80,7 @@ impl<'data> CodeList<'data> {
     pub fn iter(&self) -> impl Iterator<Item = ListedCode<'data>> {
         // Codes are numbered in the order of their loads.
         let mut next = 0;
-        let known = |change: &&Change| !matches!(change.kind, ChangeKind::Nothing | ChangeKind::Gone);
+        let known = |change: &&Change| matches!(change.kind, ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed);
         let known = self.changes.iter().filter(known);
         known.map(move |change| {
             let is_move = change.code.0 < next;
@@ -85,6 +88,18 @@ impl<'data> CodeList<'data> {
             let time = Some(change.time).filter(|_| change.kind != ChangeKind::Untimed);
             ListedCode { time, pid: change.pid, code: self.codes.get(change.code), is_move }
         })
+    }
+
+    /// Whose code without a time is where.
+    pub fn untimed(&self) -> impl Iterator<Item = (Pid, Range<Addr>)> + '_ {
+        let untimed = self.changes.iter().filter(|change| change.kind == ChangeKind::Untimed);
+        untimed.map(|change| (change.pid, change.start..change.end))
+    }
+
+    /// Says that what was told of these addresses before, without a time, is not there.
+    pub fn hide_untimed(&mut self, pid: Pid, Range { start, end }: Range<Addr>) {
+        let (time, code) = (Nanos(0), CodeId(0));
+        self.changes.push(Change { time, start, end, code, pid, order: 0, kind: ChangeKind::Hidden });
     }
 
     /// How many events there are.
@@ -111,7 +126,7 @@ impl<'data> CodeList<'data> {
 
     /// Appends another source's events.
     pub(super) fn append(&mut self, other: Self) {
-        if self.codes.len() == 0 {
+        if self.changes.is_empty() {
             *self = other;
             return;
         }

@@ -86,7 +86,8 @@ impl<'data> CodeMap<'data> {
         lists.into_iter().for_each(|list| all.append(list));
         let CodeList { codes, mut changes } = all;
         let mut map = Self::default();
-        let untimed = changes.extract_if(.., |change| change.kind == ChangeKind::Untimed).collect();
+        let untimed = |kind| matches!(kind, ChangeKind::Untimed | ChangeKind::Hidden);
+        let untimed = changes.extract_if(.., |change| untimed(change.kind)).collect();
         changes.retain(|change| change.kind != ChangeKind::Nothing);
         sweep::untimed(untimed, pool, |batch| {
             map.overlaps += batch.overlaps;

@@ -129,11 +129,15 @@ fn play_group(live: &mut Live, changes: &[Change], cuts: Vec<(Nanos, Range<Addr>
         while let Some((time, range)) = cuts.next_if(|(time, _)| *time <= change.time) {
             live.cut(range.start, range.end, time);
         }
-        if change.kind == ChangeKind::Gone {
-            live.remove(change);
-        } else {
-            overlaps += u64::from(live.cut(change.start, change.end, change.time));
-            live.put(change);
+        match change.kind {
+            ChangeKind::Gone => live.remove(change),
+            ChangeKind::Hidden => {
+                live.cut(change.start, change.end, change.time);
+            }
+            _ => {
+                overlaps += u64::from(live.cut(change.start, change.end, change.time));
+                live.put(change);
+            }
         }
     }
     for (time, range) in cuts {

@@ -1,9 +1,11 @@
 //! Where functions of a file begin and end, and their machine code.
 
 use super::images::Images;
-use super::{Request, SymbolOptions, load, open};
+use super::{Base, Request, SymbolOptions, load, open};
 use crate::error::Warnings;
 use crate::parallel::Pool;
+use crate::resolve::dso::DsoId;
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::ops::Range;
 
 /// For each offset of a request, the function that it belongs to: its first address and the one behind its last, as
@@ -26,4 +28,38 @@ pub fn extents(
         Some(symbol.start..symbol.end)
     };
     request.offsets.iter().map(extent).collect()
+}
+
+/// The addresses of a file, as linked, that symbols name: sorted, apart from each other.
+pub fn named(dso: DsoId, images: &Images<'_>, options: &SymbolOptions, warnings: &mut Warnings) -> Vec<Range<u64>> {
+    let options = SymbolOptions { inlines: false, lines: false, ..options.clone() };
+    let request = Request { dso, offsets: Vec::new(), base: Base::File };
+    let Some(file) = open(&request, images, &options, warnings) else { return Vec::new() };
+    let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
+    let objects = images.into_iter().flatten().filter_map(|image| image.object().ok());
+    let mut ranges: Vec<Range<u64>> = objects.flat_map(|object| functions(&object)).collect();
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, kept| {
+        let joined = next.start <= kept.end;
+        if joined {
+            kept.end = kept.end.max(next.end);
+        }
+        joined
+    });
+    ranges
+}
+
+/// Where functions and labels of code are. Of what has no size it is known where it begins.
+fn functions(object: &object::File<'_>) -> Vec<Range<u64>> {
+    let is_in_text = |symbol: &object::Symbol<'_, '_>| {
+        let section = symbol.section_index().and_then(|index| object.section_by_index(index).ok());
+        section.is_some_and(|section| section.kind() == SectionKind::Text)
+    };
+    let is_code = |symbol: &object::Symbol<'_, '_>| match symbol.kind() {
+        SymbolKind::Text => symbol.is_definition(),
+        SymbolKind::Unknown | SymbolKind::Label => is_in_text(symbol),
+        _ => false,
+    };
+    let symbols = object.symbols().chain(object.dynamic_symbols()).filter(is_code);
+    symbols.map(|symbol| symbol.address()..symbol.address().saturating_add(symbol.size().max(1))).collect()
 }

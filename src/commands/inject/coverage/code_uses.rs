@@ -14,8 +14,9 @@ use crate::formats::perf_data::{RawRecord, Recording, Sample, Words, kind};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::{CodeMap, How, SegmentId};
+use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
 use crate::resolve::dso::DsoKind;
+use crate::resolve::precedence::is_told_of;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -110,9 +111,16 @@ pub(super) struct UseContext<'a, 'data> {
     pub(super) spaces: &'a AddressSpaces,
     /// When the dumps of processes have their last records.
     pub(super) dump_ends: &'a BTreeMap<Pid, Nanos>,
+    /// Where files were mapped that JIT code may be said to be in.
+    pub(super) files: &'a JitRanges,
 }
 
 impl UseContext<'_, '_> {
+    /// Whether code of another time is what was there. Mostly no file is near it.
+    fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> bool {
+        !contains(self.files.of(pid), addr) || is_told_of(hit, self.codes, self.spaces, (pid, addr), time)
+    }
+
     /// Whether an address is in memory of a process that no file backs, such as JIT code is in.
     fn is_anonymous(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> bool {
         let place = self.spaces.lookup(pid, addr, time.unwrap_or(Nanos(u64::MAX)), CpuMode::User);
@@ -231,6 +239,9 @@ impl<'a, 'data> UseFinder<'a, 'data> {
     fn address_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Option<Addr> {
         let UsingSample { pid, time, order, .. } = user;
         let hit = self.context.codes.lookup(pid, addr, time)?;
+        if hit.how != How::Live && !self.context.is_told_of(pid, addr, time, &hit) {
+            return None;
+        }
         let epoch = CodeEpoch { pid, segment: hit.segment, number: self.epoch(pid, hit.segment, order) };
         self.found.note(epoch, CodeUse { first: order, last: order });
         let segment = self.context.codes.segment(hit.segment);

@@ -22,6 +22,24 @@ impl JitRanges {
             own.entry(pid).or_default().push(start..end);
         }
         own.values_mut().for_each(merge);
+        Self::inherited(own, processes, without)
+    }
+
+    /// Where files were mapped, at any time, near these ranges.
+    pub(super) fn with_files(&self, processes: &Processes) -> Self {
+        let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
+        for (&pid, process) in &processes.by_pid {
+            let files = process.mappings.iter().filter(|mapping| mapping.backing().ends_jit_code());
+            let files = files.map(|file| file.addr..Addr(file.addr.0.saturating_add(file.len)));
+            let mut near: Vec<_> = files.filter(|file| self.overlaps(pid, file.start, file.end)).collect();
+            merge(&mut near);
+            own.insert(pid, near);
+        }
+        Self::inherited(own, processes, &[])
+    }
+
+    /// What every process has of its own and of those it was forked from, but for those in `without`.
+    fn inherited(own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, without: &[Pid]) -> Self {
         let ancestry = Ancestry::new(processes);
         let mut ranges = Self::default();
         for &pid in processes.by_pid.keys().chain(own.keys()) {

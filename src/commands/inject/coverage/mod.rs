@@ -39,11 +39,12 @@ impl Coverage {
         let SurveyedRecording { input, processes, spaces, injected, .. } = survey;
         let (codes, dump_ends) = (&code.map, &code.loaded.dump_ends());
         let jit_ranges = &JitRanges::new(codes, processes, injected);
+        let files = &jit_ranges.with_files(processes);
         let mut shadowings = Shadowings::new(processes, jit_ranges);
         let mut round = 1;
         loop {
             let recording = &input.recording;
-            let lookup = UseContext { recording, codes, jit_ranges, shadowings: &shadowings, spaces, dump_ends };
+            let lookup = UseContext { recording, codes, jit_ranges, shadowings: &shadowings, spaces, dump_ends, files };
             let coverage = Self::read(survey, lookup, context)?;
             let shadowed = shadowed_by_insertions(&coverage.uses, codes, &context.job.pool);
             if shadowed.is_empty() {

@@ -17,6 +17,7 @@ use crate::model::Addr;
 use crate::model::process::CpuMode;
 use crate::parallel::Pool;
 use crate::resolve::code_map::{CodeMap, SegmentId, SelectedId, SelectedIds};
+use crate::resolve::precedence::is_told_of;
 use rustc_hash::FxHashMap;
 
 /// All words of samples that get another address, in the order of the stream. `Id` is the number of a segment of code.
@@ -103,9 +104,12 @@ impl RelocationFinder<'_, '_> {
         let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !self.survey.injected.contains(pid)) else { return };
         for word in words.into_iter().filter(|word| word.mode == CpuMode::User) {
             let addr = word.frame.raw();
-            let hit = self.codes.lookup(pid, word.frame.for_lookup(), sample.time);
+            let code = |addr| {
+                let hit = self.codes.lookup(pid, addr, sample.time)?;
+                is_told_of(&hit, self.codes, &self.survey.spaces, (pid, addr), sample.time).then_some(hit)
+            };
             // As perf does: a return address may be the first of code that has no call before it.
-            let hit = hit.or_else(|| self.codes.lookup(pid, addr, sample.time));
+            let hit = code(word.frame.for_lookup()).or_else(|| code(addr));
             let to = match hit {
                 Some(hit) => {
                     let distance = addr.0.wrapping_sub(self.codes.segment(hit.segment).start.0);

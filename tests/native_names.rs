@@ -1,0 +1,106 @@
+//! Names that maps have for code of files: what a file names itself keeps its name, in every output, as with perf.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
+    let mut command = Command::new(program);
+    let output = command.args(arguments).current_dir(dir).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error} (tests/run.sh installs it)"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {}\n{said}", output.status);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn jitgraft(arguments: &[&str], dir: &Path) -> String {
+    run(env!("CARGO_BIN_EXE_jitgraft"), arguments, dir)
+}
+
+/// A recorded program without JIT code.
+struct Recorded {
+    dir: TempDir,
+    pid: u32,
+    /// Where the program's code is mapped.
+    text: (u64, u64),
+}
+
+impl Recorded {
+    fn new(flags: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/deep.c");
+        run("gcc", &[&["-O1", "-g0", "-fno-omit-frame-pointer", "-o", "deep", source], flags].concat(), dir.path());
+        let record = ["record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", "4000", "-g", "-o", "perf.data"];
+        run("perf", &[&record[..], &["--", "./deep", "100"]].concat(), dir.path());
+        let mappings = run("perf", &["script", "-i", "perf.data", "--show-mmap-events"], dir.path());
+        let line = mappings.lines().find(|line| line.contains(" r-xp ") && line.ends_with("/deep"));
+        let line = line.unwrap_or_else(|| panic!("no mapping of the program:\n{mappings}"));
+        // deep 77 5.25: PERF_RECORD_MMAP2 77/77: [0x55d0a8a4c000(0x1000) @ 0x1000 08:01 9 0]: r-xp /tmp/deep
+        let (_, rest) = line.split_once("PERF_RECORD_MMAP2 ").unwrap();
+        let pid = rest.split_once('/').unwrap().0.parse().unwrap();
+        let (start, rest) = rest.split_once("[0x").unwrap().1.split_once("(0x").unwrap();
+        let hexadecimal = |digits| u64::from_str_radix(digits, 16).unwrap();
+        let (start, len) = (hexadecimal(start), hexadecimal(rest.split_once(')').unwrap().0));
+        Self { dir, pid, text: (start, start + len) }
+    }
+
+    /// The option that gives a map of these lines.
+    fn map(&self, name: &str, lines: &[(u64, u64, &str)]) -> String {
+        let line = |&(start, end, name): &(u64, u64, &str)| format!("{start:x} {:x} {name}\n", end - start);
+        let text: String = lines.iter().map(line).collect();
+        std::fs::write(self.dir.path().join(name), text).unwrap();
+        format!("--perf-map={name}@{}", self.pid)
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What perf says of a copy into which jitgraft has merged the map.
+    fn injected(&self, map: &str) -> String {
+        jitgraft(&["inject", map, "-o", "injected.data", "perf.data"], self.path());
+        run("perf", &["script", "-i", "injected.data", "-F", "ip,sym"], self.path())
+    }
+
+    /// What each output says with the map.
+    fn outputs(&self, map: &str) -> [String; 3] {
+        let collapsed = jitgraft(&["collapse", map, "perf.data"], self.path());
+        let script = jitgraft(&["script", "-F", "ip,sym", map, "perf.data"], self.path());
+        [collapsed, script, self.injected(map)]
+    }
+}
+
+#[test]
+fn lines_of_a_map_do_not_rename_functions_that_the_file_names() {
+    let recorded = Recorded::new(&[]);
+    let (start, end) = recorded.text;
+    let without = run("perf", &["script", "-i", "perf.data", "-F", "ip,sym"], recorded.path());
+    assert!(without.contains(" main\n") && without.contains(" n_"), "{without}");
+    let maps = [
+        recorded.map("whole.map", &[(start, end, "js_whole")]),
+        recorded.map("before.map", &[(start - 0x2000, end - 1, "js_before")]),
+        recorded.map("behind.map", &[(start + 1, end + 0x2000, "js_behind")]),
+        recorded.map("pages.map", &[(start, start + 0x800, "js_low"), (start + 0x800, end, "js_high")]),
+    ];
+    for map in maps {
+        let [collapsed, script, injected] = recorded.outputs(&map);
+        assert!(!collapsed.contains("js_") && collapsed.contains(";main;"), "{map}:\n{collapsed}");
+        assert!(!script.contains("js_") && script.contains(" main\n"), "{map}:\n{script}");
+        assert_eq!(injected, without, "{map}");
+    }
+}
+
+#[test]
+fn lines_of_a_map_name_code_for_which_its_file_has_no_symbols() {
+    let recorded = Recorded::new(&["-s"]);
+    let (start, end) = recorded.text;
+    let inside = recorded.map("inside.map", &[(start, end, "js_inside")]);
+    for output in recorded.outputs(&inside) {
+        assert!(output.contains("js_inside"), "{output}");
+    }
+    // What reaches over the file is no function of its.
+    let across = recorded.map("across.map", &[(start - 0x1000, end, "js_across")]);
+    for output in recorded.outputs(&across) {
+        assert!(!output.contains("js_across"), "{output}");
+    }
+}
