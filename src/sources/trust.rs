@@ -66,7 +66,7 @@ pub(super) fn open_below(root: &OwnedFd, path: &Path, uid: u32, force: bool) -> 
 }
 
 /// Device and inode of a file.
-pub(super) fn file_id(path: &Path) -> Option<FileId> {
+pub(crate) fn file_id(path: &Path) -> Option<FileId> {
     rustix::fs::stat(path).ok().map(identity)
 }
 

@@ -1,6 +1,7 @@
 //! Files that ran, and are not here as they ran.
 
-use crate::scene::{SAMPLES, Scene};
+use crate::scene::{PID, SAMPLES, START, Scene};
+use crate::support::perf_data::{Mmap, Stamp};
 use std::path::Path;
 use std::process::Command;
 
@@ -79,6 +80,35 @@ fn a_program_that_was_built_anew_is_of_another_version() {
     scene.data.feature(2, [head.concat(), body].concat());
     let (_, remedy) = scene.first("other-version");
     assert!(remedy.contains("debuginfod-find executable 0707"), "{remedy}");
+}
+
+#[test]
+fn a_program_of_another_inode_is_told_where_no_build_id_tells_more() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let program = build(dir.path(), "app", &["-Wl,--build-id=none"]);
+    let recorded = || {
+        let data = std::fs::metadata(&program).unwrap();
+        let device = (rustix::fs::major(data.dev()), rustix::fs::minor(data.dev()));
+        let mut scene = Scene::of("/usr/bin/env");
+        let map = Mmap { addr: 0x90_0000, len: 0x10_0000, pgoff: 0, path: &program };
+        scene.data.mmap2_of(Stamp::new(PID, START - 500_000), map, device, data.ino());
+        scene.samples(SAMPLES, &[&[0x90_1010, 0x90_1110]]);
+        scene
+    };
+    let said = |scene: &Scene| {
+        let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(scene.record()).output().unwrap();
+        let (text, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(text.contains("env;main;hot "), "{text}{said}");
+        said.matches("its inode is another one").count()
+    };
+    let scene = recorded();
+    assert_eq!(said(&scene), 0);
+    // The old one stays, so that its number is not given again.
+    std::fs::rename(&program, dir.path().join("old")).unwrap();
+    build(dir.path(), "app", &["-Wl,--build-id=none"]);
+    assert_eq!(said(&scene), 1);
+    assert_eq!(said(&recorded()), 0);
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub(crate) mod memory;
 mod named;
 mod options;
 mod profile;
+mod replaced;
 mod resolution;
 mod samples;
 pub(crate) mod streams;

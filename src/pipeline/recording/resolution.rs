@@ -6,6 +6,7 @@ use super::memory::Memory;
 use super::named::{Named, Origin};
 use super::options::RecordingOptions;
 use super::profile::Tables;
+use super::replaced::say_which_are_replaced;
 use super::samples::{Context, Reading, Samples};
 use super::survey::Survey;
 use crate::error::{Error, Result, Warnings};
@@ -183,6 +184,9 @@ impl<'a> Resolution<'a> {
 
     /// Says what was odd about the files that were opened.
     pub(crate) fn finish(self, warnings: &mut Warnings) {
+        let dsos = self.spaces.dsos();
+        let opened = self.images.opened().map(|(id, image)| (dsos.get(id), image));
+        say_which_are_replaced(opened, &self.survey.processes, warnings);
         warnings.append(self.images.into_warnings());
     }
 }

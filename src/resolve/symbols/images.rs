@@ -35,6 +35,14 @@ impl<'a> Images<'a> {
         image.as_ref()
     }
 
+    /// Those that were asked for and are here, in the order of the recording.
+    pub fn opened(&self) -> impl Iterator<Item = (DsoId, &Image)> {
+        self.slots.iter().enumerate().filter_map(|(at, slot)| {
+            let (image, _) = slot.get()?;
+            Some((DsoId(at as u32), image.as_ref()?))
+        })
+    }
+
     /// What was odd about the files opened so far, in the order of the recording.
     pub fn into_warnings(self) -> Warnings {
         let mut all = Warnings::new();
