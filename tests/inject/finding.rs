@@ -415,3 +415,17 @@ fn a_dump_that_was_written_anew_at_the_markers_path_is_said_to_be_another_file()
         assert!(words.is_none_or(|words| warnings[0].contains(words)), "{warnings:?}");
     }
 }
+
+#[test]
+fn where_a_container_left_its_files_and_how_they_are_got_out_is_told() {
+    let odd = Odd::new("jit-5.dump").sample(PID, 20, AT);
+    expect_warning(odd, &["[unknown]"], &["jit-5.dump", "docker cp CONTAINER:PATH"]);
+    let odd = two_containers();
+    let (input, output) = (odd.dir.path().join("perf.data"), odd.dir.path().join("out.data"));
+    fs::write(&input, odd.recording.into_bytes(super::support::perf_data::Mode::File)).unwrap();
+    let mut inject = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    let said = inject.arg("inject").arg("-i").arg(&input).arg("-o").arg(&output).output().unwrap();
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    let way = "in its container it was process 1: docker cp CONTAINER:/tmp/perf-1.map";
+    assert_eq!(said.matches(way).count(), 2, "{said}");
+}

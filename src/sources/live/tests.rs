@@ -2,8 +2,11 @@
 
 use super::*;
 use crate::error::Warnings;
+use crate::formats::cursor::Endian;
+use crate::formats::elf_image::{Addressing, ImageBuilder, Target};
 use crate::model::Tid;
 use crate::model::about::TimeExtent;
+use crate::model::code::{Code, OriginId};
 use crate::model::process::{Clock, FileId, Marker};
 use crate::parallel::Pool;
 use crate::sources::{Found, SourceOptions, find_at};
@@ -197,5 +200,22 @@ fn the_processs_own_user_may_own_the_file_and_nobody_else() {
         fs::write(status, "Uid:\t100000\t100000\t100000\t100000\nNSpid:\t77\t1\n").unwrap();
         std::os::unix::fs::chown(fake.inside("tmp/perf-1.map"), Some(owner), None).unwrap();
         assert_eq!(fake.named().0.as_deref(), expected, "{owner}");
+    }
+}
+
+#[test]
+fn where_records_have_build_ids_for_inodes_these_tell_what_is_mapped() {
+    let code = Code::new(b"answer", Addr(0x7000), &[0xc3], OriginId(0));
+    let mut builder = ImageBuilder::new(Target::new(62, Endian::Little), Addressing::FileOffset);
+    builder.add(&code, code.addr);
+    let mut elf = std::io::Cursor::new(Vec::new());
+    let own = builder.build().write(&mut elf).unwrap().build_id;
+    for (recorded, expected) in [(own, Some("inside")), (BuildId::new(&[7; 20]).unwrap(), None)] {
+        let mut fake = fake().with_map();
+        fs::create_dir(fake.inside("bin")).unwrap();
+        fs::write(fake.inside("bin/a program"), elf.get_ref()).unwrap();
+        let mapping = &mut fake.processes.by_pid.get_mut(&PID).unwrap().mappings[0];
+        (mapping.file, mapping.build_id) = (None, Some(recorded));
+        assert_eq!(fake.named().0.as_deref(), expected);
     }
 }

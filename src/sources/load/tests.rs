@@ -165,3 +165,15 @@ fn another_clock_is_estimated_and_files_named_outright_are_used() {
     assert_eq!(names, [named("early"), named("late")]);
     assert!(said.iter().any(|said| said.contains("the error is about 1 ms")), "{said:?}");
 }
+
+#[test]
+fn files_that_go_by_the_outer_number_count_where_a_namespace_tells_another() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("jit-917308.dump"), dump(917_308, &[(10, 917_308, 1, 0x1000, "dumped")])).unwrap();
+    std::fs::write(dir.path().join("perf-917308.map"), "2000 10 mapped\n").unwrap();
+    let mut processes = processes(&[917_308]);
+    processes.by_pid.get_mut(&Pid(917_308)).unwrap().inner_pid = Some(Pid(917_399));
+    let questions = [(917_308, 0x1008, 20), (917_308, 0x2008, 20)];
+    let (names, said, _) = ask(&processes, &SourceOptions::default(), dir.path(), &questions);
+    assert_eq!((names, said), (vec![named("dumped"), named("mapped")], vec![]));
+}

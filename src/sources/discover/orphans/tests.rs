@@ -217,3 +217,29 @@ fn two_that_may_be_meant_are_told_and_not_used() {
     let its = MadeFile { base: 0x2000_0000, ..map.clone() };
     assert_eq!(verdicts(&[process, elsewhere], &[its, map]), ["used"; 2], "each its own");
 }
+
+#[test]
+fn the_file_that_a_process_had_mapped_is_its_own_whatever_else_fits() {
+    let (made, dump) = one();
+    let files: Vec<_> = (0..2).map(|at| orphan(at, &MadeFile { has_times: false, ..dump.clone() })).collect();
+    let marked = Candidate { markers: files[1].id.into_iter().collect(), ..process(0, &made) };
+    // Another process has its code at the same addresses.
+    let fits = fits(&files, &[marked, process(1, &made)], &when());
+    let its = |fit: &Fit| fit.sign == Some(Sign::Inode) && fit.pid == Pid(4000);
+    assert!(matches!(judge(1, &fits), Verdict::Used(fit) if its(fit)), "{fits:?}");
+    assert!(matches!(judge(0, &fits), Verdict::Offered(_)), "{fits:?}");
+}
+
+#[test]
+fn a_running_process_says_by_which_number_its_files_go() {
+    let (made, dump) = one();
+    let files = [orphan(0, &MadeFile { is_dump: false, written: 195, ..dump })];
+    for (inner, is_its) in [(None, true), (Some(Pid(0)), true), (Some(Pid(7)), false)] {
+        let fits = fits(&files, &[Candidate { inner, ..process(0, &made) }], &when());
+        match judge(0, &fits) {
+            Verdict::Used(_) => assert!(is_its, "{inner:?}"),
+            Verdict::Refused(fit) => assert!(!is_its && fit.against.as_ref().unwrap().contains("knows itself as 7")),
+            other => panic!("{other:?}"),
+        }
+    }
+}
