@@ -9,6 +9,8 @@ mod files;
 mod jit;
 #[path = "support/php_recording.rs"]
 mod php_recording;
+#[path = "doctor/runtimes.rs"]
+mod runtimes;
 #[path = "doctor/scene.rs"]
 mod scene;
 #[path = "doctor/stacks.rs"]

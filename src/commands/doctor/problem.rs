@@ -114,8 +114,9 @@ pub enum Problem {
         kind: Kind,
         /// The process that it is of, by its name or header.
         of: Pid,
-        /// Whether it tells of code where this process ran code without a name: it is this one's by another number.
-        fits: bool,
+        /// How many such files tell of code where this process ran code without a name: if it is one of them, it may be
+        /// this process's by another number. 0 if none does.
+        fits: usize,
     },
     /// A dump or map is there, but cannot be used.
     Refused {
@@ -235,6 +236,13 @@ pub enum Problem {
         /// Those with most frames first.
         files: Vec<NamedFile>,
     },
+    /// Code is mapped from files of a format without symbols that could be read.
+    NotElf {
+        /// Those with most frames first.
+        files: Vec<NamedFile>,
+        /// What made them, if their process runs a runtime.
+        runtime: Option<&'static Runtime>,
+    },
     /// The user's own programs have no symbols.
     Stripped {
         /// Those with most frames first.
@@ -306,6 +314,7 @@ impl Problem {
             Self::NotUnwound { .. } => "not-unwound",
             Self::FilesGone { .. } => "files-missing",
             Self::OtherVersion { .. } => "other-version",
+            Self::NotElf { .. } => "not-elf",
             Self::Stripped { .. } => "stripped",
             Self::StrippedPackages { .. } => "stripped-packages",
             Self::Symbolless { .. } => "no-symbol-there",

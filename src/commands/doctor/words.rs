@@ -35,6 +35,7 @@ pub(super) fn cause(problem: &Problem) -> String {
         | Problem::FramePointers { .. } => of_stacks(problem),
         Problem::FilesGone { .. }
         | Problem::OtherVersion { .. }
+        | Problem::NotElf { .. }
         | Problem::Stripped { .. }
         | Problem::StrippedPackages { .. }
         | Problem::Symbolless { .. } => of_files(problem),
@@ -76,6 +77,7 @@ fn of_files(problem: &Problem) -> String {
         }
         Problem::FilesGone { files, .. } => format!("{} not here", is(files)),
         Problem::OtherVersion { files } => format!("{} here in another version than the one that ran", is(files)),
+        Problem::NotElf { files, .. } => format!("{} no ELF: symbols of such files cannot be read", is(files)),
         Problem::Stripped { files } => format!("{} built without symbols, or stripped of them", was(files)),
         Problem::StrippedPackages { files } => {
             format!("{} stripped: only the symbols for linking are left", is(files))
@@ -214,6 +216,7 @@ pub(super) fn remedy(problem: &Problem) -> String {
         | Problem::FramePointers { .. } => for_stacks(problem),
         Problem::FilesGone { .. }
         | Problem::OtherVersion { .. }
+        | Problem::NotElf { .. }
         | Problem::Stripped { .. }
         | Problem::StrippedPackages { .. }
         | Problem::Symbolless { .. } => for_files(problem),
@@ -281,6 +284,8 @@ fn for_files(problem: &Problem) -> String {
                  put it into ~/.debug or give its root by --symfs DIR; or record again"
             )
         }
+        Problem::NotElf { runtime: Some(runtime), .. } if !runtime.unnamed.is_empty() => runtime.unnamed.to_owned(),
+        Problem::NotElf { .. } => "only what made them can name their code: it may write a perf map or a jitdump".to_owned(),
         Problem::Stripped { .. } => "build with -g (Rust: debug = true in the profile), do not strip (no -s), and record that; or keep the file \
                                      with the symbols beside it (objcopy --add-gnu-debuglink) or give its directory by --debug-dir"
             .to_owned(),
@@ -328,9 +333,10 @@ fn for_jit(problem: &Problem) -> String {
             });
             format!("say where it is by --jitdump, or record again and keep it{container}")
         }
-        Problem::OtherProcess { process, path, kind, fits: true, .. } => {
+        Problem::OtherProcess { process, path, kind, fits: fits @ 1.., .. } => {
             let option = kind.option();
-            format!("it fits where that code ran: say whose it is by {option} {}@{}", file(path), process.pid)
+            let others = if *fits > 1 { format!(", as {} more do", fits - 1) } else { String::new() };
+            format!("it fits where that code ran{others}: say whose it is by {option} {}@{}", file(path), process.pid)
         }
         Problem::OtherProcess { process, .. } => {
             format!("bring the one of process {}: {}", process.pid, switches(process))

@@ -58,6 +58,7 @@ fn frames(finding: &Finding) -> Value {
         Problem::FilesGone { files, .. }
         | Problem::OtherVersion { files }
         | Problem::Stripped { files }
+        | Problem::NotElf { files, .. }
         | Problem::StrippedPackages { files }
         | Problem::Symbolless { files } => json!({ "what": "unnamed", "modules": modules(files) }),
         Problem::Nowhere { .. } => json!({ "what": "unnamed", "modules": [""] }),

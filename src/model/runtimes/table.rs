@@ -399,7 +399,8 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[Switch {
             word: "ENABLE_JITPROFILING=1",
             how: "run julia with ENABLE_JITPROFILING=1 in its environment",
-            leaves: &["~/.debug/jit/julia-jit-*/jit-PID.dump"],
+            // Its listener is LLVM's.
+            leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
         }],
         ..PLAIN
     },
@@ -409,14 +410,15 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libruby*"],
         switches: &[Switch {
             word: "--yjit-perf",
-            how: "run ruby with --yjit --yjit-perf",
+            how: "run ruby with --yjit --yjit-perf, if it is built with YJIT (Debian's has none)",
             leaves: &["/tmp/perf-PID.map"],
         }],
         perf_record: "-g",
         interpreter: Some(Interpreter {
             functions: &["vm_exec_core"],
             frame_a_call: false,
-            remedy: "run ruby with --yjit --yjit-perf; what is only interpreted has no names in perf",
+            remedy: "run ruby with --yjit --yjit-perf, if it is built with YJIT (Debian's has none); what is only \
+                      interpreted has no names in perf",
         }),
         ..PLAIN
     },
@@ -451,7 +453,7 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[Switch {
             word: "JSC_useJITDump=1",
             how: "run it with JSC_useJITDump=1 JSC_jitDumpDirectory=DIR in its environment",
-            leaves: &["DIR/jit-TID-PID.dump"],
+            leaves: &["DIR/jit-PID.dump"],
         }],
         unnamed: "the interpreter's own code where the library is stripped",
         marked_names: JSC_NAMES,

@@ -25,7 +25,8 @@ pub(super) const LLVM: Runtime = Runtime {
         word: "--jit-kind=mcjit",
         how: "run lli with --jit-kind=mcjit; in a program of one's own, register \
               llvm::JITEventListener::createPerfJITEventListener() (MCJIT, ORC's RTDyldObjectLinkingLayer)",
-        leaves: &["~/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
+        // Below JITDUMPDIR, if that is in the environment.
+        leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
     }],
     unnamed: "all JIT code of programs that register no listener (LLVM must be built with LLVM_USE_PERF)",
     ..PLAIN

@@ -6,7 +6,7 @@
 //! | as recorded | the path of the marker's mmap | – |
 //! | below the root of the process, if it still runs elsewhere | the same | `/tmp/perf-PID.map` |
 //! | beside the input | its base name, or `jit-PID.dump` | `perf-PID.map` |
-//! | usual places | `/tmp`, the current directory, `$JITDUMPDIR` and `~/.debug/jit` | `/tmp` |
+//! | usual places | `/tmp`, the current directory, `$JITDUMPDIR`, `~/.debug/jit` and `/tmp/.debug/jit` | `/tmp` |
 //!
 //! A process with neither may have left an engine's log (`logs`).
 //!
@@ -324,16 +324,20 @@ pub fn inner_pid(path: &Path) -> Option<Pid> {
     digits.parse().ok().map(Pid).filter(|pid| pid.0 >= 0)
 }
 
-/// Directories that perf's JVMTI agent and LLVM make for each run, below `$JITDUMPDIR` or the home directory.
+/// Directories that perf's JVMTI agent and LLVM make for each run, below `$JITDUMPDIR`, the home directory or `/tmp`.
 fn dump_directories() -> Vec<PathBuf> {
     let roots = ["JITDUMPDIR", "HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let mut directories = Vec::new();
     for root in roots {
         directories.push(root.clone());
-        directories.extend(subdirectories(&root.join(".debug/jit")).unwrap_or_default());
+        directories.extend(subdirectories(&root.join(DUMPS)).unwrap_or_default());
     }
+    directories.extend(subdirectories(&Path::new("/tmp").join(DUMPS)).unwrap_or_default());
     directories
 }
+
+/// Where they make them.
+const DUMPS: &str = ".debug/jit";
 
 fn subdirectories(path: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -366,7 +370,7 @@ mod tests {
     #[test]
     fn no_runtime_leaves_its_files_where_nobody_looks() {
         // As `dump_places` and `map_by_number` have them; `DIR` is for the user to name.
-        let for_dumps = ["/tmp/", "./", "$JITDUMPDIR/.debug/jit/", "~/.debug/jit/", "DIR/"];
+        let for_dumps = ["/tmp/jit-", "/tmp/.debug/jit/", "./", "$JITDUMPDIR/.debug/jit/", "~/.debug/jit/", "DIR/"];
         let for_maps = ["/tmp/"];
         for runtime in RUNTIMES {
             for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {

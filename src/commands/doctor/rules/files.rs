@@ -17,6 +17,7 @@ enum FileGroup {
     Image(Pid),
     Gone,
     OtherVersion,
+    NotElf,
     Own,
     Packaged,
     Symbolless,
@@ -30,6 +31,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
         match cause {
             Cause::Missing(id) => groups.entry(missing(id, context)).or_default().push((id, spoilt)),
             Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, spoilt)),
+            Cause::NotElf(id) => groups.entry(FileGroup::NotElf).or_default().push((id, spoilt)),
             Cause::Stripped(id) => {
                 let group = if is_packaged(&context.dso(id).path) { FileGroup::Packaged } else { FileGroup::Own };
                 groups.entry(group).or_default().push((id, spoilt));
@@ -76,6 +78,10 @@ fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorCo
             Problem::FilesGone { files, same_machine, container: container(&ids, context) }
         }
         FileGroup::OtherVersion => Problem::OtherVersion { files },
+        FileGroup::NotElf => {
+            let process = mapped_by(&ids, context).map(|pid| context.who(pid));
+            Problem::NotElf { files, runtime: process.and_then(|process| process.runtime) }
+        }
         FileGroup::Own => Problem::Stripped { files },
         FileGroup::Packaged => Problem::StrippedPackages { files },
         FileGroup::Symbolless => Problem::Symbolless { files },
@@ -125,10 +131,15 @@ fn is_here(context: DoctorContext<'_>) -> bool {
 
 /// By which number a process knows itself that ran these files in a container.
 fn container(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
+    mapped_by(files, context).and_then(|pid| context.inner_pid(pid))
+}
+
+/// A process that ran the first of these files.
+fn mapped_by(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
     let first = &context.dso(*files.first()?).path;
     let processes = &context.examined.resolution.survey.processes.by_pid;
     let mapped = processes.iter().find(|(_, process)| process.mappings.iter().any(|map| map.path == *first));
-    mapped.and_then(|(pid, _)| context.inner_pid(*pid))
+    mapped.map(|(pid, _)| *pid)
 }
 
 fn nowhere_example(context: DoctorContext<'_>) -> Option<crate::model::Addr> {

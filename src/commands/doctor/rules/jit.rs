@@ -8,7 +8,7 @@ use super::neighbours::Neighbours;
 use crate::model::Pid;
 use crate::model::code::OriginId;
 use crate::model::process::CpuMode;
-use crate::model::runtimes::Interpreter;
+use crate::model::runtimes::{Interpreter, Runtime, RuntimeSet};
 use crate::resolve::address_space::Place;
 use crate::resolve::dso::DsoKind;
 use crate::sources::{self, Account, Kind, SourceState};
@@ -34,6 +34,8 @@ fn finding(problem: Problem, spoilt: Spoilt, context: DoctorContext<'_>) -> Find
 fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Problem {
     let (process, inner) = (context.who(pid), context.inner_pid(pid));
     let (mut unusable, mut offered) = (None, None);
+    let is_offered = |(_, account): &(usize, &Account)| matches!(account.state, SourceState::Offered(_));
+    let offers = context.accounts(pid).filter(is_offered).count();
     for (_, account) in context.accounts(pid) {
         let Account { path, kind, .. } = account;
         unusable = unusable.or(match &account.state {
@@ -41,7 +43,7 @@ fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Pro
                 Some(Problem::Missing { process: process.clone(), path: path.clone(), inner })
             }
             SourceState::Offered(_) => {
-                offered = offered.or(offer(&process, account));
+                offered = offered.or(offer(&process, account, offers));
                 None
             }
             SourceState::Refused(why) => {
@@ -70,11 +72,11 @@ fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Pro
     }
 }
 
-/// A file that may be this process's.
-fn offer(process: &Who, account: &Account) -> Option<Problem> {
+/// One of so many files that may be this process's.
+fn offer(process: &Who, account: &Account, fits: usize) -> Option<Problem> {
     let (process, path) = (process.clone(), account.path.clone());
     let of = sources::inner_pid(&path)?;
-    Some(Problem::OtherProcess { process, path, kind: account.kind, of, fits: true })
+    Some(Problem::OtherProcess { process, path, kind: account.kind, of, fits })
 }
 
 /// Why a dump or map that was loaded does not tell of all code.
@@ -130,7 +132,11 @@ fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bo
 fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Option<Finding> {
     let process = context.who(pid);
     let Interpreter { frame_a_call, .. } = process.runtime?.interpreter.as_ref()?;
-    let Spoilt { samples, frames, .. } = tally.interpreted;
+    let Spoilt { samples, frames, .. } = match tally.interpreted {
+        // Its interpreter is known by its name; where it was stripped, by whose code all is in.
+        Spoilt { samples: 0, .. } if !frame_a_call => stripped(pid, process.runtime?, tally, context)?,
+        interpreted => interpreted,
+    };
     if samples == 0 {
         return None;
     }
@@ -145,6 +151,21 @@ fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Op
     let percent = percent(samples as f64 * 0.9, context.tally.samples);
     let too_old = if process.runtime?.name == "CPython" { old_python(pid, context) } else { None };
     Some(Finding { problem: Problem::Interpreted { process, too_old }, percent, samples, frames })
+}
+
+/// What was sampled in files of a runtime that have no symbols, if that is most of a process.
+fn stripped(pid: Pid, runtime: &Runtime, tally: &ProcessTally, context: DoctorContext<'_>) -> Option<Spoilt> {
+    let is_its = |path: &[u8]| RuntimeSet::of_files(std::iter::once(path)).iter().any(|of| of.name == runtime.name);
+    let mut all = Spoilt::default();
+    for (cause, spoilt) in &context.tally.causes {
+        let Cause::Stripped(id) = cause else { continue };
+        let path = &context.dso(*id).path;
+        if is_its(path) && context.programs.mappings(pid).any(|mapping| mapping.path == *path) {
+            all.merge(*spoilt);
+        }
+    }
+    all.samples = all.samples.min(tally.samples);
+    (all.samples * 2 > tally.samples).then_some(all)
 }
 
 /// Python's version, if it is one that cannot tell of its functions.

@@ -42,10 +42,10 @@ impl Neighbours {
     pub(super) fn of(&self, process: Who, context: DoctorContext<'_>) -> Option<Problem> {
         let addresses = unnamed_addresses(process.pid, context);
         let fits = |file: &&Neighbour| file.tells_of(&addresses);
-        let fitting = self.files.iter().find(fits);
-        let file = fitting.or_else(|| self.files.first())?;
+        let fitting: Vec<&Neighbour> = self.files.iter().filter(fits).collect();
+        let file = fitting.first().copied().or_else(|| self.files.first())?;
         let (path, kind, of) = (file.path.clone(), file.kind, file.of);
-        Some(Problem::OtherProcess { process, path, kind, of, fits: fitting.is_some() })
+        Some(Problem::OtherProcess { process, path, kind, of, fits: fitting.len() })
     }
 }
 
