@@ -173,6 +173,11 @@ impl Texts {
         TextId(self.ends.len() as u32 - 1)
     }
 
+    /// The text that was interned, if it was.
+    pub fn find(&self, text: &[u8]) -> Option<TextId> {
+        self.known.get(&hash(text)).copied().filter(|id| self.get(*id) == text)
+    }
+
     /// A text.
     pub fn get(&self, id: TextId) -> &[u8] {
         let at = id.0 as usize;

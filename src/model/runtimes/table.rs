@@ -52,6 +52,11 @@ pub const RUNTIMES: &[Runtime] = &[
                 leaves: &["./jit-PID.dump"],
             },
             Switch { word: "--perf-basic-prof", how: "with --perf-basic-prof", leaves: &["/tmp/perf-PID.map"] },
+            Switch {
+                word: "--log-code",
+                how: "with --log-code --log-source-position --interpreted-frames-native-stack, which tells of inlined calls, too",
+                leaves: &["./isolate-*-PID-v8.log"],
+            },
         ],
         valgrind: Some("node --perf-basic-prof"),
         interpreter: Some(Interpreter {
