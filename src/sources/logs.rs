@@ -3,15 +3,13 @@
 use super::account::SourceState;
 use super::clock::{Conversion, DumpTimes};
 use super::discover::Source;
+use super::log_clock::{self, LogStart};
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, ExpandedCall, Lines, OriginId, Positions, SourceMap};
 use crate::model::process::{Clock, Processes};
-use crate::model::{Addr, Nanos, Tid};
+use crate::model::{Addr, Tid};
 use crate::resolve::code_map::CodeList;
-
-/// An engine starts so much later than its program, at most: that is how far times are off that only tell since when.
-const START: u64 = 20_000_000;
 
 /// A log that says when it began is that exact: milliseconds.
 const STATED: u64 = 1_000_000;
@@ -95,7 +93,8 @@ fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Convers
         LogClock::Wall => by_wall(clock, 0, 0).map_or_else(not_tied, |conversion| (conversion, None)),
         LogClock::SinceStart { began } => {
             let stated = began.and_then(|began| by_wall(clock, began, STATED));
-            stated.or_else(|| by_start(source, processes)).map_or_else(not_tied, |conversion| (conversion, None))
+            let tied = || Some(by_start(log_clock::start(log, processes.by_pid.get(&source.pid)?, &source.seen)?));
+            stated.or_else(tied).map_or_else(not_tied, |conversion| (conversion, None))
         }
     }
 }
@@ -113,11 +112,10 @@ fn by_wall(clock: &Clock, began: u64, error: u64) -> Option<Conversion> {
     Some(Conversion::Offset { offset: i64::try_from(offset).ok()?, error })
 }
 
-/// For times that count from the start of the engine, which comes soon behind that of its program.
-fn by_start(source: &Source, processes: &Processes) -> Option<Conversion> {
-    let process = processes.by_pid.get(&source.pid)?;
-    let began: Nanos = process.execs.last().copied().or(process.forked.map(|(_, time)| time))?;
-    Some(Conversion::Offset { offset: i64::try_from(began.0).ok()?, error: START })
+/// For times that count from the start of the engine.
+fn by_start(start: LogStart) -> Conversion {
+    let LogStart { at, error } = start;
+    Conversion::Offset { offset: at, error }
 }
 
 #[cfg(test)]
@@ -125,9 +123,9 @@ mod tests {
     use super::*;
     use crate::formats::jit_logs::LogPositions;
     use crate::io::Bytes;
-    use crate::model::Pid;
     use crate::model::code::{InlinedCall, Line};
     use crate::model::process::Process;
+    use crate::model::{Nanos, Pid};
     use crate::parallel::Pool;
     use crate::resolve::code_map::CodeMap;
     use crate::sources::account::{ClockUse, Kind};
@@ -174,7 +172,7 @@ mod tests {
         let (source, processes) = (source(), started_at(5_000_000));
         let log = source.log.get().unwrap();
         let (conversion, said) = conversion(log, &source, &processes);
-        assert_eq!((conversion.used(), said), (ClockUse::Estimated { error: START }, None));
+        assert_eq!((conversion.used(), said), (ClockUse::Estimated { error: 20_000_000 }, None));
         let list = events(OriginId(0), log, &source, conversion);
         assert_eq!(list.iter().map(|listed| listed.is_move).collect::<Vec<_>>(), [false, true]);
         let pool = Pool::new(None).unwrap();

@@ -18,6 +18,7 @@ mod evidence;
 mod history;
 mod live;
 mod load;
+mod log_clock;
 mod logs;
 mod native;
 mod options;

@@ -39,6 +39,8 @@ pub struct Sampled {
     pub times: Option<TimeExtent>,
     /// The addresses at which each process was interrupted, and how often.
     pub at: BTreeMap<Pid, BTreeMap<Addr, u64>>,
+    /// When each process's addresses were first seen, in samples or their call chains.
+    pub first: BTreeMap<Pid, BTreeMap<Addr, Nanos>>,
 }
 
 /// A time of the recording's clock as the wall clock had it, if the recording tells how they relate.

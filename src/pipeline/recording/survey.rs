@@ -79,6 +79,13 @@ pub(crate) fn sampled(recording: &Recording, chunks: &RecordChunks<'_>) -> Sampl
         if let (Some((pid, _)), Some(ip), CpuMode::User) = (sample.pid_tid, sample.ip, sample.cpumode) {
             *sampled.at.entry(pid).or_default().entry(ip).or_default() += 1;
         }
+        if let (Some((pid, _)), Some(time)) = (sample.pid_tid, sample.time) {
+            let first = sampled.first.entry(pid).or_default();
+            for (_, frame) in sample.frames().filter(|(mode, _)| *mode == CpuMode::User) {
+                let seen = first.entry(frame.for_lookup()).or_insert(time);
+                *seen = time.min(*seen);
+            }
+        }
     }
     sampled
 }

@@ -51,6 +51,21 @@ impl Finder<'_> {
         }
     }
 
+    /// Logs may tell no time of the recording's: when their processes' code was first seen does. What several logs of one
+    /// process need is kept for each.
+    pub(super) fn date_logs(&mut self) {
+        let Some(samples) = self.site.samples else { return };
+        let is_log = |source: &&mut Source| matches!(source.kind, Kind::Log(_));
+        let mut logs = self.found.files.iter_mut().filter(is_log).peekable();
+        if logs.peek().is_none() {
+            return;
+        }
+        let sampled = samples();
+        for log in logs {
+            log.seen = sampled.first.get(&log.pid).cloned().unwrap_or_default();
+        }
+    }
+
     /// Files whose names are those of logs, and tell a process.
     fn log_files(&self) -> Vec<LogFile> {
         let given = self.options.jit_log.iter().filter(|given| given.path.is_dir());

@@ -25,6 +25,7 @@ mod stale;
 
 use super::account::{Account, Kind, SourceState};
 use super::live::LiveProcess;
+use super::log_clock::FirstSeen;
 use super::options::{SourceOptions, outer_pid};
 use super::site::Site;
 use super::trust::{self, Named};
@@ -70,13 +71,15 @@ pub(super) struct Source {
     pub(super) remark: Option<String>,
     /// What it says, if it is a log that was read.
     pub(super) log: OnceLock<CodeLog>,
+    /// When its process's addresses were first seen, if it is a log.
+    pub(super) seen: FirstSeen,
 }
 
 impl Source {
     /// A file that tells of code of this process, by the recording's number.
     pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, bytes: Bytes) -> Self {
-        let (inner, marker, remark, log) = (None, None, None, OnceLock::new());
-        Self { path, kind, pid, inner, bytes, marker, addr: Addr(0), remark, log }
+        let (inner, marker, remark, log, seen) = (None, None, None, OnceLock::new(), FirstSeen::new());
+        Self { path, kind, pid, inner, bytes, marker, addr: Addr(0), remark, log, seen }
     }
 }
 
@@ -123,6 +126,7 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
     finder.say_what_is_missing();
     finder.say_who_is_another();
     finder.placed();
+    finder.date_logs();
     finder.found
 }
 
