@@ -114,7 +114,11 @@ impl TextReader {
         let name = self.profile.name(frame.symbol);
         let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
         let module = dso.map(|dso| self.profile.name(dso));
-        let kind = if frame.inlined { FrameKind::Inlined } else { kind(frame) };
+        let kind = match kind(frame) {
+            // As of recordings: what was expanded in JIT code is JIT code.
+            kind if !frame.inlined || kind == FrameKind::Jit => kind,
+            _ => FrameKind::Inlined,
+        };
         // The address decides nothing once the function is known; kept, it would tell equal stacks apart.
         let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
         // A text does not tell what its processes run.

@@ -99,7 +99,8 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &FrameView<'_>) -> Fra
     let file = shown.file.map(|file| profile.name(file));
     let kind = match (shown.name, shown.module) {
         (None, None) => FrameKind::Unknown,
-        _ if shown.inlined => FrameKind::Inlined,
+        // What was expanded in JIT code is JIT code: it has a tier, and is one function with its own code.
+        _ if shown.inlined && shown.kind != FrameKind::Jit => FrameKind::Inlined,
         _ => shown.kind,
     };
     let jit = shown.name.filter(|_| kind == FrameKind::Jit);
