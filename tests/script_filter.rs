@@ -2,12 +2,16 @@
 
 #[path = "support/php_recording.rs"]
 mod php_recording;
+#[expect(dead_code, reason = "the writers can do more than these tests need")]
+mod support;
 
 use php_recording::PID;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use support::bytes::Order;
+use support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
 
 fn fixture(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path)
@@ -329,4 +333,69 @@ fn frames_at_addresses_used_again_are_counted_where_the_text_tells_no_times() {
     assert!(warned.contains("6 of the 6 named frames") && warned.contains("-F +time"), "{warned}");
     let (named, warned) = said("0.000000015: ");
     assert_eq!((named.matches("early+").count(), warned.contains("several functions")), (6, false), "{named}{warned}");
+}
+
+/// What perf prints of a recording.
+fn printed_by_perf(dir: &Path, args: &[&str]) -> Vec<u8> {
+    let mut perf = Command::new("perf");
+    perf.args(["script", "--no-inline", "-i", "perf.data"]).args(args).current_dir(dir);
+    let output = perf.output().expect("perf is needed: install linux-perf");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+#[test]
+fn samples_of_which_perf_printed_no_frame_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let packed = fs::File::open(fixture("php-bad-chains/perf.data.zst")).unwrap();
+    fs::write(dir.path().join("perf.data"), zstd::decode_all(packed).unwrap()).unwrap();
+    let text = printed_by_perf(dir.path(), &[]);
+    let said = |text: &[u8]| String::from_utf8(filter(text, &[]).stderr).unwrap();
+    let told = said(&text);
+    assert!(told.contains("no frames of 208 of 220 samples") && told.contains("--drop-bad-chain-entries"), "{told}");
+    assert!(said(&text.repeat(40)).contains("no frames of 8320 of 8800 samples"));
+    // Without call chains each sample is one line, which has its frame.
+    let alone = said(&printed_by_perf(dir.path(), &["-G"]));
+    assert!(!alone.contains("no frames"), "{alone}");
+    assert!(!said(&whole()).contains("no frames"));
+}
+
+/// A process, one forked from it and one with memory of its own name, all in JIT code that the first one's map tells of.
+fn forked_recording(dir: &Path) {
+    const CODE: u64 = 0x7f00_0000_0000;
+    let (parent, child) = (4_000_081, 4_000_082);
+    let mut data = PerfData::new(Order::Little, Event::usual());
+    data.comm(Stamp::new(parent, 1), "prog", true);
+    data.mmap2(Stamp::new(parent, 2), Mmap { addr: CODE, len: 0x1000, pgoff: 0, path: "//anon" });
+    let shared = Mmap { addr: CODE + 0x1000, len: 0x1000, pgoff: 0x3000, path: "/memfd:jit (deleted)" };
+    data.mmap2(Stamp::new(parent, 3), shared);
+    data.fork(Stamp::new(child, 1_000), parent);
+    for (number, addr) in (0..20).zip([CODE + 0x10, CODE + 0x1010].into_iter().cycle()) {
+        data.sample(Stamp::new(child, 10_000 + 1_000 * number), &[addr]);
+    }
+    fs::write(dir.join("perf.data"), data.into_bytes(Mode::File)).unwrap();
+    let map = format!("{CODE:x} 100 anonymous_code\n{:x} 100 code_of_a_file\n", CODE + 0x1000);
+    fs::write(dir.join(format!("perf-{parent}.map")), map).unwrap();
+}
+
+#[test]
+fn frames_of_forked_processes_and_of_files_are_named_if_the_text_tells_of_both() {
+    let dir = tempfile::tempdir().unwrap();
+    forked_recording(dir.path());
+    let filtered = |text: &[u8]| {
+        fs::write(dir.path().join("text"), text).unwrap();
+        let output = command(dir.path(), &["text"]).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let names = |text: &str| ["anonymous_code+", "code_of_a_file+"].map(|name| text.matches(name).count());
+    // Where processes are printed, the child is one of its own; else perf's name for the memory tells the parent's.
+    const FIELDS: &str = "-Fcomm,pid,tid,time,event,ip,sym,dso";
+    let (text, _) = filtered(&printed_by_perf(dir.path(), &[]));
+    assert_eq!(names(&text), [10, 0], "{text}");
+    let (text, said) = filtered(&printed_by_perf(dir.path(), &[FIELDS]));
+    assert_eq!(names(&text), [0, 0], "{text}");
+    assert!(said.contains("--show-task-events") && said.contains("--show-mmap-events"), "{said}");
+    let (text, said) = filtered(&printed_by_perf(dir.path(), &[FIELDS, "--show-task-events", "--show-mmap-events"]));
+    assert_eq!(names(&text), [10, 10], "{text}");
+    assert!(!said.contains("--show-"), "{said}");
 }

@@ -75,6 +75,11 @@ impl Known {
         self.facts.threads.get(&tid).copied()
     }
 
+    /// Whether no line told of threads or mappings.
+    pub fn is_empty(&self) -> bool {
+        self.facts.threads.is_empty()
+    }
+
     /// How many jitdumps a process has mapped.
     pub fn markers_of(&self, pid: Pid) -> usize {
         self.facts.markers.iter().filter(|marked| marked.pid == pid).count()

@@ -72,6 +72,11 @@ impl<'a> Feeder<'a> {
         Self { input, spare, state: State::default(), rest: Vec::new(), ended: false, paused: false, failed: None }
     }
 
+    /// What the text has told so far.
+    pub(super) fn told(&self) -> &State {
+        &self.state
+    }
+
     pub(super) fn next_block(&mut self) -> Option<Block> {
         let mut bytes = self.spare.take();
         bytes.append(&mut self.rest);

@@ -21,13 +21,16 @@ use crate::error::{Result, Warning, Warnings};
 use crate::formats::perf_script::memo::Memo;
 use crate::formats::perf_script::rewrite::{self, Counts, Needs, Rewritten, State, Style, Wanted};
 use crate::io::{self, Bytes, InPath, OutPath, Output, Run, Stream};
+use crate::model::Pid;
 use crate::model::process::Processes;
+use crate::resolve::code_map::CodeMap;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::{self, SourceOptions};
 use feeder::{BLOCK, Block, Feeder, Gate};
 use namer::{Namer, ask_for};
 use natives::Natives;
 use spare::Spare;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -58,9 +61,11 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
         images: images_directory(&options.output),
         job,
     };
-    let counts = write_text(&mut out, |out| filter.run(input, out, &mut outcome.warnings))?;
+    let Filtered { counts, nameless } = write_text(&mut out, |out| filter.run(input, out, &mut outcome.warnings))?;
     out.commit()?;
     summarise(&counts, &mut outcome);
+    outcome.summary.extend(untold(&counts, &nameless));
+    outcome.summary.extend(frameless(&counts));
     Ok(outcome)
 }
 
@@ -77,11 +82,20 @@ pub(super) fn named(
     let filter = TextFilter { style: Style::default(), sources, symbols, beside: beside(path), images, job };
     let mut spool = io::temporary()?;
     let input = Stream::new(Box::new(std::io::Cursor::new(bytes)));
-    let counts = filter.run(input, &mut spool, &mut outcome.warnings)?;
+    let Filtered { counts, nameless } = filter.run(input, &mut spool, &mut outcome.warnings)?;
     if counts.named > 0 {
         summarise(&counts, outcome);
+        outcome.summary.extend(untold(&counts, &nameless));
     }
+    outcome.summary.extend(frameless(&counts));
     io::map_spool(&spool)
+}
+
+/// What was found in a text.
+struct Filtered {
+    counts: Counts,
+    /// Processes with JIT code of which no dump or map was found, if the text tells nothing of processes.
+    nameless: Vec<Pid>,
 }
 
 struct TextFilter<'a> {
@@ -98,7 +112,7 @@ struct TextFilter<'a> {
 impl TextFilter<'_> {
     /// Rewrites block by block. Where names of a process are wanted that nobody looked for, it stops, looks, and
     /// goes on with the blocks that were under way.
-    fn run(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Counts> {
+    fn run(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
         let mut style = self.style;
         style.learn(input.peek(1 << 16)?);
         let buffers = Spare::default();
@@ -111,7 +125,7 @@ impl TextFilter<'_> {
         let (mut natives, mut natives_said) = (Natives::new(self.symbols), Warnings::new());
         // Each look at the sources is at all of them: what it has to say is said by the last one.
         let mut said;
-        'sources: loop {
+        let nameless = 'sources: loop {
             said = Warnings::new();
             let pool = &self.job.pool;
             let found = sources::find(&processes, self.sources, self.beside.as_deref(), &mut said);
@@ -123,7 +137,7 @@ impl TextFilter<'_> {
                 let round = self.round(&mut feeder, pending, &shop, out)?;
                 counts += round.counts;
                 if round.again.is_empty() {
-                    break 'sources;
+                    break 'sources without_code(&loaded.map, &processes, feeder.told());
                 }
                 pending = round.again;
                 let places = round.needs.iter().flat_map(|(needs, _)| needs.places.iter().cloned()).collect();
@@ -135,10 +149,10 @@ impl TextFilter<'_> {
             for (needs, state) in asked {
                 ask_for(&mut processes, &needs.pids, &state);
             }
-        }
+        };
         warnings.append(said);
         warnings.append(natives_said);
-        feeder.failed.map_or(Ok(counts), Err)
+        feeder.failed.map_or(Ok(Filtered { counts, nameless }), Err)
     }
 
     /// Rewrites blocks until one needs names, or to the end.
@@ -250,8 +264,37 @@ fn beside(input: &InPath) -> Option<PathBuf> {
     }
 }
 
+/// The processes that were asked for in vain, if the text does not tell which was forked from which.
+fn without_code(map: &CodeMap<'_>, processes: &Processes, told: &State) -> Vec<Pid> {
+    let known: BTreeSet<Pid> = map.pids().collect();
+    let asked = processes.by_pid.keys().filter(|_| told.known().is_empty());
+    asked.copied().filter(|pid| !known.contains(pid)).collect()
+}
+
+/// What is said of processes without a dump or map in a text that does not tell which was forked from which.
+fn untold(counts: &Counts, nameless: &[Pid]) -> Option<String> {
+    let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.nobodys)?;
+    let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
+    Some(format!(
+        "no dump or map was found of process {first}{more}: a forked process runs its parent's code, and a dump may lie \
+         elsewhere (perf script --show-task-events --show-mmap-events tells both)"
+    ))
+}
+
+/// What is said of samples that perf printed no frame of.
+fn frameless(counts: &Counts) -> Option<String> {
+    let Counts { samples, frameless, .. } = *counts;
+    (frameless > 0).then(|| {
+        format!(
+            "perf printed no frames of {frameless} of {samples} samples: most likely it dropped call chains that hold words \
+             which are neither addresses nor marks, as code without frame pointers leaves them, PHP's JIT code above all \
+             (jitgraft inject --drop-bad-chain-entries takes these out of the recording)"
+        )
+    })
+}
+
 fn summarise(counts: &Counts, outcome: &mut Outcome) {
-    let Counts { named, ambiguous, unresolved, relative, nobodys, native, native_left } = *counts;
+    let Counts { named, ambiguous, unresolved, relative, nobodys, native, native_left, .. } = *counts;
     let jit = named + unresolved;
     if native + native_left > 0 {
         outcome.summary.push(format!("{native} of {} frames of files named", native + native_left));

@@ -8,6 +8,7 @@
 //! ```
 
 pub(super) mod column;
+mod frameless;
 mod naming;
 mod one_line;
 mod state;
@@ -43,6 +44,10 @@ pub struct Counts {
     pub native: u64,
     /// Frames of files that were not.
     pub native_left: u64,
+    /// Samples with call chains.
+    pub samples: u64,
+    /// Of those: without any frame.
+    pub frameless: u64,
 }
 
 impl AddAssign for Counts {
@@ -54,6 +59,8 @@ impl AddAssign for Counts {
         self.nobodys += other.nobodys;
         self.native += other.native;
         self.native_left += other.native_left;
+        self.samples += other.samples;
+        self.frameless += other.frameless;
     }
 }
 
@@ -98,6 +105,8 @@ pub fn rewrite<'n>(
         from = record.end;
     }
     job.stretch(from..block.len());
+    let ends = frameless::count(block, state.last_line);
+    (job.counts.samples, job.counts.frameless) = (ends.samples, ends.frameless);
     job.finish()
 }
 

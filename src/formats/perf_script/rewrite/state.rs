@@ -1,5 +1,6 @@
 //! What the text before a place tells about it, and where a text can be cut.
 
+use super::frameless::LastLine;
 use crate::formats::perf_script::header::Header;
 use crate::formats::perf_script::known::{Known, is_record_line};
 use crate::model::{Nanos, Pid, Tid};
@@ -11,6 +12,7 @@ use std::ops::Range;
 pub struct State {
     pub(super) sample: Sample,
     pub(super) known: Known,
+    pub(super) last_line: LastLine,
 }
 
 /// Whose frames follow.
@@ -42,6 +44,7 @@ impl State {
             self.known.apply(&block[line]);
         }
         self.enter_sample(block);
+        self.last_line = LastLine::of(block);
     }
 
     /// The sample that is open at the end of `text`, if one begins in it.

@@ -75,7 +75,7 @@ fn frames_without_a_name_in_places_of_jit_code_are_named_and_nothing_else_change
         .replace("2000 [unknown] ([anon:JIT code])", "2000 jit fn (a)+0x1000 (/d/jitted-5.so)")
         .replace("1008 [unknown] (/tmp/perf-5.map)", "1008 jit fn (a)+0x8 (/d/jitted-5.so)");
     assert_eq!(text, expected);
-    assert_eq!(counts, Counts { named: 3, unresolved: 1, ..Counts::default() });
+    assert_eq!(counts, Counts { named: 3, unresolved: 1, samples: 2, ..Counts::default() });
     assert_eq!(rewritten(&text, Style::default()).0, text);
 }
 
@@ -146,7 +146,7 @@ fn relative_addresses_and_frames_of_nobody_are_left_and_counted() {
     let text = "app 5 8.000002:  1 c: \n\t 719e [unknown] (/memfd:x (deleted))\n\n\t 1010 [unknown] (//anon)\n";
     let (same, counts) = rewritten(text, Style::default());
     assert_eq!(same, text);
-    assert_eq!(counts, Counts { unresolved: 2, relative: 1, nobodys: 1, ..Counts::default() });
+    assert_eq!(counts, Counts { unresolved: 2, relative: 1, nobodys: 1, samples: 1, ..Counts::default() });
     let base = "app 5 8.000001: PERF_RECORD_MMAP2 5/5: [0x1000(0x1000) @ 0x7000 fe:00 1 0]: r-xp /memfd:x (deleted)\n";
     let named = rewritten(&(base.to_owned() + text), Style::default());
     assert!(named.0.contains("\t 719e jit fn (a)+0x19e (/d/jitted-5.so)"), "{}", named.0);
@@ -198,7 +198,7 @@ fn what_nobody_knows_is_not_asked_for_again() {
     };
     let (mut memo, mut out) = (Memo::default(), Vec::new());
     let found = rewrite(text.as_bytes(), &State::default(), Style::default(), &namer, &mut memo, &mut out);
-    assert_eq!(found, Rewritten::Unchanged(Counts { unresolved: 9, ..Counts::default() }));
+    assert_eq!(found, Rewritten::Unchanged(Counts { unresolved: 9, samples: 3, ..Counts::default() }));
     // Once as the address of the sample, once as a return address.
     assert_eq!(asked.into_inner(), 2);
 }
