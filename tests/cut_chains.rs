@@ -80,7 +80,7 @@ impl Scene {
 
     /// How many samples have each stack.
     fn folded(&self, words: &str, input: &Path) -> BTreeMap<String, u64> {
-        let text = self.run(&format!("collapse --weight samples {words}").trim().to_owned(), input);
+        let text = self.run(format!("collapse --weight samples {words}").trim(), input);
         let line = |line: &str| {
             let (stack, count) = line.rsplit_once(' ').unwrap();
             (stack.to_owned(), count.parse().unwrap())

@@ -1,5 +1,7 @@
 //! `jitgraft inject`, end to end: the real program, the real perf, and a truth that neither of them knows.
 
+#[path = "inject/bad_chains.rs"]
+mod bad_chains;
 #[path = "inject/cut.rs"]
 mod cut;
 #[path = "inject/dumps.rs"]

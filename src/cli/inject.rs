@@ -46,6 +46,9 @@ pub(super) struct InjectArgs {
     /// user stacks become plain call chains
     #[arg(long)]
     relocate: bool,
+    /// Take the entries out of call chains for which perf drops the chains whole (PHP's JIT code leaves such)
+    #[arg(long)]
+    drop_bad_chain_entries: bool,
     #[command(flatten)]
     build_ids: BuildIdArgs,
     #[command(flatten)]
@@ -161,6 +164,7 @@ impl InjectArgs {
             cache: self.cache,
             convert_callchain: self.convert_callchain,
             relocate: self.relocate,
+            drop_bad_chain_entries: self.drop_bad_chain_entries,
             // perf inject does one or the other; who asks for build IDs alone gets them alone.
             jit: self.jit || build_ids == BuildIdMode::None,
             build_ids,

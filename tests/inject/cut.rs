@@ -41,6 +41,7 @@ fn inject(dir: &Path, job: &Job) -> bool {
         build_ids: BuildIdMode::None,
         known_build_ids: None,
         convert_callchain: false,
+        drop_bad_chain_entries: false,
         relocate: false,
         sources: SourceOptions::default(),
     };

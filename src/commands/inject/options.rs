@@ -34,6 +34,8 @@ pub struct InjectOptions {
     /// Whether JIT code gets addresses of its own, for readers that take an image for a library that is loaded once.
     /// Copies of user stacks, which have the old ones, then become plain call chains.
     pub relocate: bool,
+    /// Whether call chains lose the entries for which perf would drop them whole.
+    pub drop_bad_chain_entries: bool,
     /// Where names come from.
     pub sources: SourceOptions,
 }

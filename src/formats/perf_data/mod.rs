@@ -19,6 +19,7 @@
 //! Specification: tools/perf/Documentation/perf.data-file-format.txt and include/uapi/linux/perf_event.h of Linux.
 
 mod attr;
+mod bad_chain;
 mod code_address;
 mod compressed;
 mod convert;
@@ -35,6 +36,7 @@ mod survey;
 mod walk;
 
 pub use attr::{Event, EventAttr};
+pub use bad_chain::without_bad_entries;
 pub use code_address::CodeAddress;
 pub use compressed::{Decompressor, is_compressed};
 pub use convert::{attr_record, copies_stacks, with_chain};

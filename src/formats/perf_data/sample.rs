@@ -263,7 +263,7 @@ impl<'data> Sample<'data> {
     /// How many frames of the call chain the kernel counted: all words but its own marks. What it found on a stack is
     /// counted even if it cannot be an address.
     pub fn chain_len(&self) -> usize {
-        self.callchain.iter().filter(|&word| context(word).is_none()).count()
+        self.callchain.iter().filter(|&word| !is_mark(word)).count()
     }
 
     /// The frames of the call chain, each with its index in the list, which has context marks, too.
@@ -284,9 +284,17 @@ impl<'data> Sample<'data> {
     }
 }
 
-/// Whether a word of a call chain is a mark: those above `PERF_CONTEXT_MAX`.
-fn is_context(word: u64) -> bool {
+/// `PERF_CONTEXT_USER_DEFERRED` (since Linux 6.18): the user's part is told later, under the number that follows.
+const USER_DEFERRED: u64 = -640i64 as u64;
+
+/// Whether a word of a call chain is in the range of the marks, above `PERF_CONTEXT_MAX`: no address is.
+pub(super) fn is_context(word: u64) -> bool {
     word >= abi::PERF_CONTEXT_MAX
+}
+
+/// Whether a word of a call chain is a mark that the kernel makes.
+pub(super) fn is_mark(word: u64) -> bool {
+    context(word).is_some() || word == USER_DEFERRED
 }
 
 fn context(mark: u64) -> Option<CpuMode> {

@@ -55,6 +55,10 @@ pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) unresolved: BTreeMap<Pid, u64>,
     /// Those of them that were sampled when the process's dump had its last record.
     pub(in crate::commands::inject) late: BTreeMap<Pid, u64>,
+    /// Samples whose call chains perf drops whole.
+    pub(in crate::commands::inject) bad_chains: u64,
+    /// The entries in them that make it do so.
+    pub(in crate::commands::inject) bad_entries: u64,
     /// Samples that could not be read.
     pub(in crate::commands::inject) unreadable: u64,
 }
@@ -69,6 +73,8 @@ impl SampleCounts {
                 *all.entry(pid).or_default() += count;
             }
         }
+        self.bad_chains += more.bad_chains;
+        self.bad_entries += more.bad_entries;
         self.unreadable += more.unreadable;
     }
 }
@@ -167,6 +173,9 @@ impl<'a, 'data> UseFinder<'a, 'data> {
 
     fn sample(&mut self, sample: &Sample<'_>, offset: u64) {
         self.found.counts.samples += 1;
+        let bad_entries = sample.bad_chain_entries();
+        self.found.counts.bad_chains += u64::from(bad_entries > 0);
+        self.found.counts.bad_entries += bad_entries as u64;
         let Some((pid, _)) = sample.pid_tid else { return };
         if matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor) {
             return;

@@ -2,7 +2,7 @@
 
 use crate::commands::inject::coverage::SampleCounts;
 use crate::commands::inject::images::JitImages;
-use crate::commands::inject::options::InjectContext;
+use crate::commands::inject::options::{InjectContext, InjectOptions};
 use crate::commands::inject::survey::{LoadedSources, SurveyedRecording};
 use crate::error::{Warning, Warnings};
 use crate::model::frame_counts::FrameCounts;
@@ -56,12 +56,14 @@ impl Summary<'_> {
         }
         if !context.options.jit {
             lines.push(format!("{to}: {} samples", self.samples.samples));
+            lines.extend(self.bad_chains(context.options));
             return lines;
         }
         lines.push(self.sources());
         lines.extend(self.loaded.accounts.iter().filter_map(|account: &Account| account.remark.clone()));
         lines.push(self.frames());
         lines.extend(self.unresolved());
+        lines.extend(self.bad_chains(context.options));
         lines.push(format!(
             "{to}: {} mapping records inserted for {} pieces of code, in {} images with {} functions",
             self.inserted,
@@ -96,6 +98,19 @@ impl Summary<'_> {
         format!(
             "{samples} samples, {with_jit} in JIT code; {resolved} of {frames} JIT frames have a name ({share:.1} %)"
         )
+    }
+
+    fn bad_chains(&self, options: &InjectOptions) -> Option<String> {
+        let SampleCounts { samples, bad_chains, bad_entries, .. } = self.samples;
+        let line = if options.drop_bad_chain_entries {
+            format!("{bad_entries} entries taken out of {bad_chains} call chains, which perf would have dropped whole")
+        } else {
+            format!(
+                "perf shows no frames of {bad_chains} of {samples} samples: their call chains hold words that are neither \
+                 addresses nor marks (--drop-bad-chain-entries takes these out)"
+            )
+        };
+        (*bad_chains > 0).then_some(line)
     }
 
     fn unresolved(&self) -> impl Iterator<Item = String> {

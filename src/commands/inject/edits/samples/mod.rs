@@ -1,8 +1,10 @@
-//! What becomes of the samples themselves: copies of user stacks can become call chains ([`call_chains`]), JIT code can
-//! get addresses of its own ([`relocations`]). Without either, nothing does.
+//! What becomes of the samples themselves: copies of user stacks can become call chains ([`call_chains`]), chains can
+//! lose the entries that perf takes offence at ([`bad_entries`]), JIT code can get addresses of its own
+//! ([`relocations`]). If none is asked for, nothing does.
 //!
 //! The changes are found while the whole code map is there; they are applied when it is known where the images are.
 
+mod bad_entries;
 mod call_chains;
 mod relocations;
 mod remapped_files;
@@ -20,7 +22,10 @@ use relocations::Relocations;
 /// images have, then those in the selection ([`SelectedId`]).
 #[derive(Debug)]
 pub(in crate::commands::inject) struct SampleChanges<Id> {
-    plain_chains: Option<PlainChains>,
+    /// The recording as it will be, if its events are others then.
+    recording: Option<Recording>,
+    /// Samples and attrs in place of others.
+    replacements: Vec<Edit>,
     relocations: Relocations<Id>,
 }
 
@@ -34,17 +39,24 @@ impl SampleChanges<SegmentId> {
         let options = context.options;
         let unwinds = options.unwinds(&survey.input.recording);
         let plain_chains = if unwinds { Some(PlainChains::unwind(survey, code, context)?) } else { None };
+        let (recording, mut replacements) = match plain_chains {
+            Some(PlainChains { recording, edits }) => (Some(recording), edits),
+            None => (None, Vec::new()),
+        };
+        if options.drop_bad_chain_entries {
+            replacements.extend(bad_entries::dropped(survey, unwinds, &context.job.pool));
+        }
         let relocations = match options.relocate {
-            true => Relocations::find(survey, &code.map, plain_chains.as_ref(), &context.job.pool),
+            true => Relocations::find(survey, &code.map, recording.as_ref(), &replacements, &context.job.pool),
             false => Relocations::default(),
         };
-        Ok(Self { plain_chains, relocations })
+        Ok(Self { recording, replacements, relocations })
     }
 
     /// The same changes, with the numbers that code has in the selection.
     pub(in crate::commands::inject) fn select(self, ids: SelectedIds) -> SampleChanges<SelectedId> {
-        let Self { plain_chains, relocations } = self;
-        SampleChanges { plain_chains, relocations: relocations.select(&ids) }
+        let Self { recording, replacements, relocations } = self;
+        SampleChanges { recording, replacements, relocations: relocations.select(&ids) }
     }
 }
 
@@ -56,11 +68,8 @@ impl SampleChanges<SelectedId> {
         images: &JitImages<'_, '_>,
         edits: &mut Vec<Edit>,
     ) -> Option<Recording> {
-        let recording = self.plain_chains.map(|PlainChains { recording, edits: replacements }| {
-            edits.extend(replacements);
-            recording
-        });
+        edits.extend(self.replacements);
         self.relocations.apply(input, images, edits);
-        recording
+        self.recording
     }
 }

@@ -7,7 +7,6 @@
 //! rewritten: what ran at an address at that time decides where it is now. Addresses in files that are mapped a second
 //! time (node maps its builtins again, near its JIT code) are rewritten to where the file was mapped first.
 
-use super::call_chains::PlainChains;
 use super::remapped_files::RemappedFiles;
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
@@ -50,17 +49,17 @@ enum NewAddress<Id> {
 }
 
 impl Relocations<SegmentId> {
-    /// Finds them. Samples whose stacks became call chains are looked at as they will be.
+    /// Finds them. Samples that are replaced are looked at as they will be; so is the recording, if it changes.
     pub(super) fn find(
         survey: &SurveyedRecording<'_>,
         codes: &CodeMap<'_>,
-        plain_chains: Option<&PlainChains>,
+        changed: Option<&Recording>,
+        replacements: &[Edit],
         pool: &Pool,
     ) -> Self {
-        let recording = plain_chains.map_or(&survey.input.recording, |chains| &chains.recording);
-        let edits = plain_chains.map_or(&[][..], |chains| &chains.edits);
+        let recording = changed.unwrap_or(&survey.input.recording);
         let replaced: FxHashMap<u64, &Edit> =
-            edits.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
+            replacements.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
         let finder = &RelocationFinder { survey, recording, codes, remapped: &RemappedFiles::new(&survey.processes) };
         let found = pool.map(survey.chunks.list(), |records| {
             let mut found = Vec::new();
