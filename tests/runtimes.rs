@@ -53,3 +53,38 @@ fn code_of_java_has_names() {
     let pids = run("perf", &["script", "-F", "pid", "-i", "perf.data"], dir.path());
     std::fs::remove_file(format!("/tmp/perf-{}.map", pids.split_whitespace().next().unwrap())).unwrap();
 }
+
+/// The frames of methods are those that the JVM's own map, written at the end, calls so; the interpreter, stubs and
+/// adapters are in no log.
+#[test]
+#[ignore = "needs javac: tests/run.sh --all"]
+fn code_of_java_has_names_and_tiers_by_its_compilation_log_without_a_map() {
+    let dir = tempfile::tempdir().unwrap();
+    run("javac", &["-d", ".", program("Work.java").to_str().unwrap()], dir.path());
+    let record =
+        ["record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", "2000", "-g", "-o", "perf.data", "--", "java"];
+    let log = [
+        "-XX:+PreserveFramePointer",
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:+LogCompilation",
+        "-XX:+DumpPerfMapAtExit",
+    ];
+    run("perf", &[&record[..], &log, &["-cp", ".", "Work"]].concat(), dir.path());
+    let pids = run("perf", &["script", "-F", "pid", "-i", "perf.data"], dir.path());
+    let map = format!("/tmp/perf-{}.map", pids.split_whitespace().next().unwrap());
+    let own = std::fs::read_to_string(&map).unwrap();
+    std::fs::remove_file(&map).unwrap();
+    let own: std::collections::HashSet<&str> = own.lines().filter_map(|line| line.splitn(3, ' ').nth(2)).collect();
+    run(env!("CARGO_BIN_EXE_jitgraft"), &["inject", "-i", "perf.data", "-o", "perf.jit.data"], dir.path());
+    let text = run("perf", &["script", "--no-inline", "-F", "ip,sym", "-i", "perf.jit.data"], dir.path());
+    let names = text.lines().filter_map(|line| line.trim().split_once(' ').map(|(_, name)| name.trim()));
+    let frames: Vec<&str> = names.collect();
+    let logged: Vec<&str> =
+        frames.iter().filter_map(|frame| frame.strip_suffix(" [c1]").or(frame.strip_suffix(" [c2]"))).collect();
+    let known = logged.iter().filter(|name| own.contains(*name)).count();
+    // A few were freed before the map was written.
+    assert!(logged.len() > 100 && known * 100 >= logged.len() * 95, "{known} of {} are in the JVM's map", logged.len());
+    for name in ["int Work.fibonacci(int) [c2]", "java.util.TimSort."] {
+        assert!(frames.iter().any(|frame| frame.contains(name)), "no frame is named {name}");
+    }
+}

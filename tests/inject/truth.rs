@@ -80,6 +80,13 @@ impl Truth {
         }
     }
 
+    /// Adds code, by whatever source; without a name it is gone from there.
+    #[allow(dead_code, reason = "only tests of logs have other sources")]
+    pub(crate) fn add_code(&mut self, pid: u32, time: u64, (start, end): (u64, u64), name: Option<&[u8]>) {
+        let what = name.map_or(What::Nothing, |name| What::Code(name.to_vec()));
+        self.events.entry(pid).or_default().push(Event { time, start, end, what });
+    }
+
     /// Adds the perf map of process `pid`.
     pub(crate) fn add_map(&mut self, pid: u32, map: &[u8]) {
         let lines = self.maps.entry(pid).or_default();

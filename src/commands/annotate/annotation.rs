@@ -118,7 +118,7 @@ pub struct Version {
     pub category: Category,
     /// The process it ran in last.
     pub pid: Pid,
-    /// Where its code lay, as listed, and how many bytes it has; `None` if it is not here.
+    /// Where its code lay, as listed, and how many bytes it has; `None` if that is not known.
     pub extent: Option<(u64, u64)>,
     /// When its code was written; `None` where it is not known, or always was there.
     pub loaded: Option<Nanos>,

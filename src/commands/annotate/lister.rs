@@ -87,7 +87,9 @@ impl<'a> Lister<'a> {
         };
         let mut listing = listing::of(function, self.names.version(at), self.code(function, disassembler), loaded);
         if let (CodePlace::Jit(code), Some(version)) = (&function.place, listing.versions.first_mut()) {
-            version.expanded = self.resolution.sources.map.code(*code).lines.expanded();
+            let code = self.resolution.sources.map.code(*code);
+            version.expanded = code.lines.expanded();
+            version.extent = version.extent.or(Some((function.last.base, code.size)));
         }
         listing
     }

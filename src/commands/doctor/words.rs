@@ -361,6 +361,12 @@ fn for_jit(problem: &Problem) -> String {
             process.pid
         ),
         Problem::Incomplete { source, process } if source.kind == Kind::PerfMap => incomplete_map(process),
+        Problem::Incomplete { source, process } if process.runtime.is_some_and(|runtime| runtime.name == "OpenJDK") && matches!(source.kind, Kind::Log(_)) => format!(
+            "the interpreter, stubs and adapters are in no log of HotSpot's: a perf map of the same run has them (jcmd PID \
+             Compiler.perfmap before it ends); give both, --perf-map FILE@{} --jit-log {}",
+            process.pid,
+            file(&source.path)
+        ),
         Problem::Incomplete { process, .. } => {
             let unnamed = process.runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
             let unnamed = unnamed.map_or_else(String::new, |unnamed| format!(" ({unnamed})"));

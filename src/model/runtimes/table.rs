@@ -142,6 +142,11 @@ pub const RUNTIMES: &[Runtime] = &[
             },
             Switch { word: "", how: "with `jcmd PID Compiler.perfmap` before it ends", leaves: &["/tmp/perf-PID.map"] },
             Switch {
+                word: "-XX:+LogCompilation",
+                how: "with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+LogCompilation, which tells times, tiers and inlining, but not of the interpreter and stubs",
+                leaves: &["./hotspot_pidPID.log"],
+            },
+            Switch {
                 word: "libperf-jvmti.so",
                 how: "with perf's agent -agentpath:libperf-jvmti.so",
                 leaves: &["~/.debug/jit/java-jit-*/jit-PID.dump"],
@@ -154,7 +159,7 @@ pub const RUNTIMES: &[Runtime] = &[
             remedy: "nothing names interpreted methods to perf: let the program run longer, until its hot methods are \
                       compiled, without -Xint (-Xcomp compiles all of them at once)",
         }),
-        unnamed: "interpreted methods, which are all one `Interpreter`; in a map, methods that were freed before it was written",
+        unnamed: "interpreted methods, which are all one `Interpreter`, and have no name in a compilation log, as stubs and adapters; in a map, methods that were freed before it was written",
         // Methods have their arguments in their names, and the compiler that made them only if a log of HotSpot's told
         // it; what has no arguments is a blob (share/code/codeBlob.cpp).
         marked_names: &[

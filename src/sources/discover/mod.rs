@@ -359,6 +359,7 @@ fn subdirectories(path: &Path) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::jit_logs::LogId;
     use crate::model::runtimes::RUNTIMES;
 
     #[test]
@@ -373,16 +374,21 @@ mod tests {
     }
     #[test]
     fn no_runtime_leaves_its_files_where_nobody_looks() {
-        // As `dump_places` and `map_by_number` have them; `DIR` is for the user to name.
+        // As `dump_places`, `map_by_number` and `log_files` have them; `DIR` is for the user to name.
         let for_dumps = ["/tmp/jit-", "/tmp/.debug/jit/", "./", "$JITDUMPDIR/.debug/jit/", "~/.debug/jit/", "DIR/"];
         let for_maps = ["/tmp/"];
+        let for_logs = ["/tmp/", "./"];
         for runtime in RUNTIMES {
             for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {
-                let places = if file.ends_with(".map") { &for_maps[..] } else { &for_dumps };
-                assert!(places.iter().any(|place| file.starts_with(place)), "{}: {file}", runtime.name);
                 let base = Path::new(file).file_name().unwrap().to_str().unwrap();
-                let base = base.replace("TID", "78").replace("PID", "77");
-                assert_eq!(inner_pid(Path::new(&base)), Some(Pid(77)), "{}: {file}", runtime.name);
+                let base = base.replace('*', "0x1f").replace("TID", "78").replace("PID", "77");
+                let (places, number) = match Path::new(&base).extension().and_then(OsStr::to_str) {
+                    Some("map") => (&for_maps[..], inner_pid(Path::new(&base))),
+                    Some("log") => (&for_logs[..], LogId::named(&base).find_map(|(_, pid)| pid.map(Pid))),
+                    _ => (&for_dumps[..], inner_pid(Path::new(&base))),
+                };
+                assert!(places.iter().any(|place| file.starts_with(place)), "{}: {file}", runtime.name);
+                assert_eq!(number, Some(Pid(77)), "{}: {file}", runtime.name);
             }
         }
     }

@@ -41,16 +41,22 @@ pub(super) fn address(value: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// A value without its escapes.
+/// A value without its escapes: those of XML, and `\u00df`, by which HotSpot prints what is not ASCII (`Symbol::print_utf8_on`),
+/// a unit of UTF-16 each.
 pub(super) fn unescaped(value: &[u8]) -> Cow<'_, [u8]> {
     const ESCAPES: [(&[u8], u8); 5] =
         [(b"&lt;", b'<'), (b"&gt;", b'>'), (b"&amp;", b'&'), (b"&apos;", b'\''), (b"&quot;", b'"')];
-    if memchr::memchr(b'&', value).is_none() {
+    if memchr::memchr2(b'&', b'\\', value).is_none() {
         return Cow::Borrowed(value);
     }
     let mut plain = Vec::with_capacity(value.len());
     let mut rest = value;
     while let Some((&first, behind)) = rest.split_first() {
+        if let Some((letter, len)) = letter(rest) {
+            plain.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = &rest[len..];
+            continue;
+        }
         match ESCAPES.iter().find(|(escape, _)| rest.starts_with(escape)) {
             Some((escape, meant)) => {
                 plain.push(*meant);
@@ -63,6 +69,21 @@ pub(super) fn unescaped(value: &[u8]) -> Cow<'_, [u8]> {
         }
     }
     Cow::Owned(plain)
+}
+
+/// The letter that stands escaped at the start of a text, and how many bytes that takes.
+fn letter(text: &[u8]) -> Option<(char, usize)> {
+    let unit = |at: usize| {
+        let digits =
+            text.get(at..at + 6)?.strip_prefix(b"\\u").filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let first = unit(0)?;
+    let pair = unit(6)
+        .and_then(|second| char::decode_utf16([first, second]).next()?.ok())
+        .filter(|letter| letter.len_utf16() == 2);
+    let single = || Some((char::from_u32(first.into())?, 6));
+    pair.map(|letter| (letter, 12)).or_else(single)
 }
 
 #[cfg(test)]
@@ -85,6 +106,10 @@ mod tests {
         assert_eq!(attribute(tag, b"address").and_then(address), Some(0x2f));
         assert_eq!(attribute(tag, b"id"), None);
         assert_eq!(attribute(tag, b"method").map(unescaped).unwrap(), &b"A <init> (&x)V"[..]);
+        assert_eq!(
+            unescaped(br"gro\u00dfe &amp; \ud83d\ude00\u00e9\ud83d \u12"),
+            "große & 😀é\\ud83d \\u12".as_bytes()
+        );
         assert_eq!(attributes(b"a='1' b='2").count(), 1);
         assert_eq!(address(b"0x"), None);
         assert_eq!(address(b"0x+1"), None);

@@ -30,7 +30,7 @@ pub(super) const COMPILATION: JitLog = JitLog {
 /// What `jcmd PID Compiler.codelist` prints.
 pub(super) const CODE_LIST: JitLog = JitLog {
     name: "HotSpot code list",
-    id: "hotspot-codelist",
+    id: "hotspot-list",
     about: "methods of OpenJDK that are compiled now, printed by jcmd PID Compiler.codelist > codelist-PID.txt",
     files: &["codelist-PID.txt", "codelist.txt"],
     sniff: code_list::sniff,
