@@ -15,7 +15,7 @@ tools=(
 arguments=()
 if [ "${1-}" = --all ]; then
   shift
-  tools+=(node:nodejs javac:default-jdk-headless)
+  tools+=(node:nodejs javac:default-jdk-headless go:golang-go)
   case " $* " in
     *" -- "*) arguments=(--include-ignored) ;;
     *) arguments=(-- --include-ignored) ;;

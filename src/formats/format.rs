@@ -3,6 +3,7 @@
 pub use super::options::{ReadOptions, WriteOptions};
 
 use super::spans::{Spans, Wants};
+use super::unsymbolized::OpenUnsymbolized;
 use crate::error::{Result, Warnings};
 use crate::model::jit_names::JitNames;
 use crate::model::stacks::{Keep, Profile};
@@ -24,8 +25,17 @@ pub struct Format {
     pub read: Read,
     /// Writes a profile; `None` for formats only read.
     pub write: Option<Writer>,
-    /// The command that passes such a file on with names for its JIT code, if there is one.
-    pub rewriter: Option<&'static str>,
+    /// How such a file is passed on with names for its JIT code, if it is.
+    pub rewriter: Option<Rewriter>,
+}
+
+/// How a file is passed on with names for its JIT code.
+#[derive(Debug, Clone, Copy)]
+pub struct Rewriter {
+    /// The command that does it.
+    pub command: &'static str,
+    /// Reads a profile that has addresses without names; `None` if the command reads its format by itself.
+    pub open: Option<OpenUnsymbolized>,
 }
 
 /// How an input becomes stacks.

@@ -29,8 +29,10 @@ pub mod pprof;
 pub mod sample;
 pub mod spans;
 pub mod speedscope;
+pub mod splices;
 pub mod trace_event;
 pub mod unread;
+pub mod unsymbolized;
 pub mod valgrind_text;
 pub mod viewer;
 pub mod vsprof;
@@ -39,7 +41,7 @@ pub mod xctrace;
 
 use crate::model::jit_names::JitNames;
 use crate::model::stacks::Keep;
-use format::{Detail, Events, Format, Read, Writer};
+use format::{Detail, Events, Format, Read, Rewriter, Writer};
 
 /// Every format, in the order in which detection asks them.
 pub const FORMATS: &[Format] = &[
@@ -50,7 +52,7 @@ pub const FORMATS: &[Format] = &[
         sniff: Some(perf_data::sniff),
         read: Read::Addresses,
         write: None,
-        rewriter: Some("inject"),
+        rewriter: Some(Rewriter { command: "inject", open: None }),
     },
     Format {
         name: "measureme",
@@ -119,7 +121,7 @@ pub const FORMATS: &[Format] = &[
             by_cpu: true,
             spans: None,
         }),
-        rewriter: None,
+        rewriter: Some(Rewriter { command: "inject", open: Some(pprof::open_unsymbolized) }),
     },
     Format {
         name: "json",
@@ -170,7 +172,7 @@ pub const FORMATS: &[Format] = &[
             by_cpu: false,
             spans: None,
         }),
-        rewriter: Some("callgrind"),
+        rewriter: Some(Rewriter { command: "callgrind", open: None }),
     },
     Format {
         name: "sample",
@@ -233,7 +235,7 @@ pub const FORMATS: &[Format] = &[
         sniff: Some(perf_script::sniff),
         read: Read::Script(perf_script::read::read),
         write: None,
-        rewriter: Some("script"),
+        rewriter: Some(Rewriter { command: "script", open: None }),
     },
     Format {
         name: "folded",

@@ -8,12 +8,15 @@
 
 mod about;
 mod fields;
+mod labels;
 mod mappings;
 mod messages;
 mod read;
+mod rewrite;
 mod tables;
 
 pub use read::{read, sniff};
+pub use rewrite::open as open_unsymbolized;
 
 use super::format::WriteOptions;
 use crate::error::Result;

@@ -6,6 +6,7 @@
 //! | [`any`] | any input → rows of stacks, pushed into a sink |
 //! | `mistaken`, `nothing_left` | what was meant by an input that is no profile, or by a filter that leaves nothing |
 //! | [`sink`] | what a job does with rows: sums, order of time, batches |
+//! | `repack` | an output that is packed as its input was |
 //! | [`recording`] | perf.data → samples whose addresses have names |
 //! | [`script_text`] | perf script's text → the same text with names |
 //! | `spans` | inputs that hold spans of time → whatever their format reads of them |
@@ -20,6 +21,7 @@ pub mod open;
 pub(crate) mod outputs;
 pub(crate) mod progress;
 pub mod recording;
+pub(crate) mod repack;
 pub mod script_text;
 pub mod sink;
 pub(crate) mod spans;

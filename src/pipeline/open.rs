@@ -23,6 +23,8 @@ pub struct Input {
     pub format: &'static Format,
     /// The further streams of records, if it is a recording's directory (`perf record --threads`).
     pub streams: Option<Vec<StreamFile>>,
+    /// What it was packed in, the outermost first.
+    pub(crate) wrappings: Vec<Wrapping>,
 }
 
 /// A file of a recording's directory that holds records only.
@@ -56,21 +58,22 @@ impl Input {
             return Err(no_recording(path));
         }
         io::opens_directory(path);
-        let bytes = unpack(io::map_file(&main)?)?;
+        let bytes = unpack(io::map_file(&main)?)?.bytes;
         let streams = stream_paths(path)?.into_iter().map(|path| Ok(StreamFile { bytes: io::map_file(&path)?, path }));
-        Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(bytes)? })
+        let main = Unpacked { bytes, wrappings: Vec::new() };
+        Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(main)? })
     }
 
     /// What is left of a stream that was unpacked.
     pub(crate) fn spooled(stream: Stream) -> Result<Self> {
-        Self::of(io::spool(stream)?)
+        Self::of(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() })
     }
 
     /// What was read and unpacked already.
-    fn of(bytes: Bytes) -> Result<Self> {
+    fn of(Unpacked { bytes, wrappings }: Unpacked) -> Result<Self> {
         let head = &bytes[..bytes.len().min(HEAD)];
         let format = detect(head).ok_or_else(|| mistaken::refused(head))?;
-        Ok(Self { bytes, file: None, format, streams: None })
+        Ok(Self { bytes, file: None, format, streams: None, wrappings })
     }
 }
 
@@ -158,8 +161,8 @@ impl LookedFile {
     /// The whole of it, unpacked.
     pub(crate) fn into_whole(self) -> Result<Input> {
         let Some(file) = self.regular else {
-            let bytes = unpack(io::spool(self.stream)?)?;
-            return if bytes.is_empty() { Err(empty(&self.path)) } else { Input::of(bytes) };
+            let unpacked = unpack(io::spool(self.stream)?)?;
+            return if unpacked.bytes.is_empty() { Err(empty(&self.path)) } else { Input::of(unpacked) };
         };
         if file.metadata()?.len() == 0 {
             return Err(empty(&self.path));
@@ -202,7 +205,7 @@ impl Opened {
         Ok(match self {
             Self::Stream { reader, format, plain } => {
                 let bytes = if plain { io::open(path)? } else { io::spool(reader)? };
-                Self::Whole(Input { bytes, file: None, format, streams: None })
+                Self::Whole(Input { bytes, file: None, format, streams: None, wrappings: Vec::new() })
             }
             whole => whole,
         })
@@ -226,10 +229,20 @@ impl Opened {
     }
 }
 
+/// What an input can be packed in.
 #[derive(Debug, Clone, Copy)]
-enum Wrapping {
+pub(crate) enum Wrapping {
+    /// By gzip.
     Gzip,
+    /// By zstd.
     Zstd,
+}
+
+/// What was packed, or not.
+struct Unpacked {
+    bytes: Bytes,
+    /// The outermost first.
+    wrappings: Vec<Wrapping>,
 }
 
 fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
@@ -281,14 +294,16 @@ pub(crate) fn empty(path: &InPath) -> Error {
 }
 
 /// What is inside of what bytes are packed in; the bytes themselves if they are not packed.
-fn unpack(mut bytes: Bytes) -> Result<Bytes> {
-    for _ in 0..MAX_WRAPPINGS {
-        bytes = match &bytes[..] {
-            [0x1f, 0x8b, ..] => io::spool(MultiGzDecoder::new(&bytes[..]))
+fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
+    let mut wrappings = Vec::new();
+    while wrappings.len() < MAX_WRAPPINGS {
+        let Some(one) = wrapping(&bytes) else { return Ok(Unpacked { bytes, wrappings }) };
+        bytes = match one {
+            Wrapping::Gzip => io::spool(MultiGzDecoder::new(&bytes[..]))
                 .map_err(|error| Error::new("cannot decompress (gzip)").because(error))?,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => unpack_zstd(&bytes)?,
-            _ => return Ok(bytes),
+            Wrapping::Zstd => unpack_zstd(&bytes)?,
         };
+        wrappings.push(one);
     }
     Err(Error::new(format!("is packed more than {MAX_WRAPPINGS} times")))
 }

@@ -159,7 +159,7 @@ fn row(file: &Path, finding: &Finding) -> Vec<Cell> {
 fn refused(format: &Format) -> Error {
     let instead = format
         .rewriter
-        .map_or_else(String::new, |command| format!("; `jitgraft {command}` counts what it cannot name in this file"));
+        .map_or_else(String::new, |by| format!("; `jitgraft {}` counts what it cannot name in this file", by.command));
     Error::new(format!(
         "is {}: doctor reads perf.data, which tells what was mapped, and callgrind.out; give it the recording{instead}",
         format.name

@@ -1,6 +1,7 @@
-//! `inject`: perf.data in, perf.data out, with mapping records that show perf the JIT code.
+//! `inject`: perf.data in, perf.data out, with mapping records that show perf the JIT code; or a profile of another
+//! format that holds bare addresses (`profile`), with names for them.
 //!
-//! Phases, each borrowing from the ones before:
+//! Of a recording, phases, each borrowing from the ones before:
 //!
 //! ```text
 //! survey     who ran, what was mapped where; the dumps and maps, and the JIT code that they tell of
@@ -33,12 +34,14 @@ mod edits;
 mod images;
 mod options;
 mod output;
+mod profile;
 mod survey;
 
 pub use options::{BuildIdMode, InjectOptions, KnownBuildIds};
 
 use crate::error::Result;
 use crate::io::{Output, Run};
+use crate::pipeline::open;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::{Job, Outcome};
@@ -55,14 +58,30 @@ const PASSES: u64 = 3;
 
 /// Injects.
 pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
-    let (run, mut outcome) = (&Run::begin(), Outcome::default());
+    let mut outcome = Outcome::default();
     if options.output.is_terminal() {
-        return Err(refuse_terminal("a recording is binary"));
+        return Err(refuse_terminal("what is injected into is no text to look at"));
     }
-    let input = PlainRecording::open(&options.input, &mut outcome.warnings)?;
+    let run = Run::begin();
+    let input = open::Input::open(&options.input).map_err(|error| error.in_file(&open::shown(&options.input)))?;
+    match input.format.rewriter.and_then(|rewriter| rewriter.open) {
+        Some(unsymbolized) => profile::run(&input, unsymbolized, options, job, &run, &mut outcome)?,
+        None => run_recording(input, options, job, &run, &mut outcome)?,
+    }
+    Ok(outcome)
+}
+
+fn run_recording(
+    input: open::Input,
+    options: &InjectOptions,
+    job: &Job,
+    run: &Run,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let input = PlainRecording::read(input, &open::shown(&options.input), &mut outcome.warnings)?;
     let output = Output::create(&options.output, run)?;
     let progress = &Progress::new((input.records().len() as u64).saturating_mul(PASSES), job);
-    let context = &mut InjectContext { options, job, run, progress, outcome: &mut outcome };
+    let context = &mut InjectContext { options, job, run, progress, outcome };
     let survey = SurveyedRecording::read(&input, context);
     let sources = survey.find_sources(context);
     let code = JitCode::load(&sources, &survey, context);
@@ -83,5 +102,5 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     summary.tell(context);
     output::fill_cache(&images, &sources, context);
     images.keep();
-    Ok(outcome)
+    Ok(())
 }

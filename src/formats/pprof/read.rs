@@ -2,7 +2,7 @@
 //!
 //! * `samples/count` before another type is how many samples that one's values stand for. The type that pprof shows
 //!   by default (`default_sample_type`, else the last) comes first.
-//! * Labels say whose a sample is. There is no agreed name for them: those of this table are in use.
+//! * Labels say whose a sample is, and when it was taken.
 //! * A location with several lines is one function and the calls that were expanded in it.
 //!
 //! Samples name locations by number and a location names any number of lines, so a small file can ask for much:
@@ -10,6 +10,7 @@
 
 use super::about::about;
 use super::fields::{FieldValue, Fields, inner};
+use super::labels::{self, Label};
 use super::tables::{Location, Tables, ValueType};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::format::ReadOptions;
@@ -35,7 +36,8 @@ pub fn sniff(head: &[u8]) -> bool {
             11 => is_value_type(value.bytes()),
             13 => true,
             16 => value.number() == 0,
-            _ => false,
+            // Of a later version: they stand behind what is known.
+            _ => types > 0,
         };
         if !fits {
             return false;
@@ -254,23 +256,12 @@ struct Labels {
 
 impl Labels {
     fn add(&mut self, message: &[u8], tables: &Tables<'_>) {
-        let (mut key, mut text, mut number) = (&b""[..], &b""[..], 0);
-        for (tag, value) in inner(message) {
-            match tag {
-                1 => key = tables.string(value.number()),
-                2 => text = tables.string(value.number()),
-                3 => number = value.number(),
-                _ => {}
-            }
-        }
-        let id = || {
-            let written = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i32>().ok());
-            written.or_else(|| i32::try_from(number).ok())
-        };
+        let label = Label::read(message, tables);
+        let Label { key, text, number } = label;
         match key {
-            b"pid" | b"process_id" | b"process id" | b"process.pid" => self.track.pid = id().map(Pid),
-            b"tid" | b"thread_id" | b"thread id" | b"thread.id" => self.track.tid = id().map(Tid),
-            b"cpu" => self.track.cpu = id().and_then(|cpu| u32::try_from(cpu).ok()),
+            key if labels::is_pid(key) => self.track.pid = label.id().map(Pid),
+            key if labels::is_tid(key) => self.track.tid = label.id().map(Tid),
+            b"cpu" => self.track.cpu = label.id().and_then(|cpu| u32::try_from(cpu).ok()),
             b"comm" | b"thread" | b"thread_name" | b"thread name" | b"thread.name" if !text.is_empty() => {
                 self.track.comm = text.to_owned();
             }

@@ -1,7 +1,7 @@
 //! The tables of a profile: what its samples refer to, as the file has it.
 
 use super::fields::{FieldValue, Fields, inner};
-use crate::error::{Warning, Warnings};
+use crate::error::{Result, Warning, Warnings};
 use rustc_hash::FxHashMap;
 
 /// All of a profile but what its samples say.
@@ -80,6 +80,16 @@ impl<'d> Tables<'d> {
             }
         }
         tables
+    }
+
+    /// Reads all of it: what is damaged anywhere is an error.
+    pub(super) fn read_whole(bytes: &'d [u8]) -> Result<Self> {
+        let mut tables = Self::default();
+        for field in Fields::of(bytes) {
+            let (tag, value) = field?;
+            tables.add(tag, value);
+        }
+        Ok(tables)
     }
 
     fn add(&mut self, tag: u32, value: FieldValue<'d>) {
@@ -174,6 +184,11 @@ fn location(message: &[u8]) -> Location<'_> {
 }
 
 impl<'d> Location<'d> {
+    /// Its bytes.
+    pub(super) fn message(&self) -> &'d [u8] {
+        self.message
+    }
+
     /// The innermost inlined call first, the function that has the code last.
     pub(super) fn lines(&self) -> impl Iterator<Item = Line> + 'd {
         let lines = inner(self.message).filter(|(tag, _)| *tag == 4);

@@ -7,12 +7,12 @@
 use crate::error::{Error, Result, Warnings};
 use crate::formats::format::{Format, Read};
 use crate::formats::perf_data::{Feature, Form, Recording};
-use crate::io::{self, Bytes, InPath};
-use crate::pipeline::open::{self, shown};
+use crate::io::{self, Bytes};
+use crate::pipeline::open;
 use crate::pipeline::recording::streams::{MovedRecord, PlainRecords, RecordBytes, has_compressed, own_records};
 use std::fs::File;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An opened recording.
 #[derive(Debug)]
@@ -35,23 +35,22 @@ pub(in crate::commands::inject) struct PlainRecording {
 
 /// What is said of an input whose addresses nobody has to look up.
 fn refused(format: &Format) -> Error {
-    let instead = format.rewriter.map(|command| format!("`jitgraft {command}` names the code in such a file"));
+    let instead = format.rewriter.map(|by| format!("`jitgraft {}` names the code in such a file", by.command));
     let what = format!("is {}, and no recording (perf.data), which inject rewrites", format.name);
     Error::new(what).with_remedy(instead)
 }
 
 impl PlainRecording {
-    /// Opens it.
-    pub(in crate::commands::inject) fn open(path: &InPath, warnings: &mut Warnings) -> Result<Self> {
-        let shown = shown(path);
+    /// Reads what was opened.
+    pub(in crate::commands::inject) fn read(input: open::Input, shown: &Path, warnings: &mut Warnings) -> Result<Self> {
         let mut own = Warnings::new();
-        let opened = Self::open_shown(path, shown.clone(), &mut own);
-        warnings.append(own.in_file(&shown));
-        opened.map_err(|error| error.in_file(&shown))
+        let opened = Self::read_shown(input, shown.to_owned(), &mut own);
+        warnings.append(own.in_file(shown));
+        opened.map_err(|error| error.in_file(shown))
     }
 
-    fn open_shown(path: &InPath, shown: PathBuf, warnings: &mut Warnings) -> Result<Self> {
-        let open::Input { bytes, file, streams, format } = open::Input::open(path)?;
+    fn read_shown(input: open::Input, shown: PathBuf, warnings: &mut Warnings) -> Result<Self> {
+        let open::Input { bytes, file, streams, format, .. } = input;
         if !matches!(format.read, Read::Addresses) {
             return Err(refused(format));
         }

@@ -1,0 +1,119 @@
+//! What is at the addresses of a profile.
+
+use crate::error::{Warning, Warnings};
+use crate::formats::unsymbolized::{BareAddress, NamedCall};
+use crate::model::Pid;
+use crate::pipeline::Job;
+use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::code_map::{CodeMap, Hit, How};
+use crate::resolve::frames::Frames;
+use crate::resolve::kernel::KernelOptions;
+use crate::resolve::symbols::SymbolOptions;
+use crate::resolve::symbols::files::SearchOptions;
+use crate::resolve::symbols::images::Images;
+use crate::resolve::{Location, Resolver};
+use crate::sources::SourceOptions;
+
+/// How many addresses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct AddressCounts {
+    /// Without a name.
+    pub(super) asked: u64,
+    /// That have one now.
+    pub(super) named: u64,
+    /// Of those, where several functions were one after the other.
+    pub(super) several: u64,
+    /// Of which nobody tells the process.
+    pub(super) nobodys: u64,
+}
+
+/// The answers to all that a profile asks.
+#[derive(Debug)]
+pub(super) struct Answers {
+    /// For each address its place in `frames`.
+    places: Vec<Option<usize>>,
+    frames: Frames,
+    pub(super) counts: AddressCounts,
+}
+
+impl Answers {
+    /// Looks them up.
+    pub(super) fn find(
+        addresses: &[BareAddress],
+        map: &CodeMap<'_>,
+        sources: &SourceOptions,
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> Self {
+        let meant = process_meant(addresses, map, sources);
+        let mut counts = AddressCounts { asked: addresses.len() as u64, ..AddressCounts::default() };
+        let mut hits: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
+        for address in addresses {
+            let hit = address.pid.or(meant).and_then(|pid| lookup(map, pid, address, &mut counts));
+            counts.nobodys += u64::from(address.pid.or(meant).is_none());
+            hits.push(hit.map(|hit| Location::Code(hit.code, hit.offset)));
+        }
+        let mut locations: Vec<Location> = hits.iter().flatten().copied().collect();
+        locations.sort_unstable();
+        locations.dedup();
+        let frames = resolve(&locations, map, job, warnings);
+        let places = hits.iter().map(|hit| locations.binary_search(hit.as_ref()?).ok()).collect();
+        Self { places, frames, counts }
+    }
+
+    /// What is at one address.
+    pub(super) fn calls(&self, at: usize) -> Vec<NamedCall<'_>> {
+        let frames = self.places.get(at).copied().flatten().map_or(&[][..], |place| self.frames.of(place));
+        let call = |frame: &crate::resolve::frames::Frame| {
+            let file = frame.file.map_or(&b""[..], |file| self.frames.text(file));
+            Some(NamedCall { name: self.frames.text(frame.name?), file, line: frame.line })
+        };
+        frames.iter().filter_map(call).collect()
+    }
+}
+
+fn lookup(map: &CodeMap<'_>, pid: Pid, address: &BareAddress, counts: &mut AddressCounts) -> Option<Hit> {
+    let at = address.addr.for_lookup();
+    let hit = map.lookup(pid, at, None)?;
+    counts.named += 1;
+    counts.several += u64::from(hit.how == How::Live && map.has_other_names(pid, at, map.code(hit.code).name));
+    Some(hit)
+}
+
+/// Whose addresses are meant that the profile gives to nobody: those of the only process that has code, if the user
+/// named a file and the profile tells of no other.
+fn process_meant(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
+    let is_given = !sources.jitdump.is_empty() || !sources.perf_map.is_empty();
+    let mut with_code = map.pids();
+    let only = with_code.next().filter(|_| is_given && with_code.next().is_none())?;
+    addresses.iter().all(|address| address.pid.is_none_or(|pid| pid == only)).then_some(only)
+}
+
+fn resolve(locations: &[Location], map: &CodeMap<'_>, job: &Job, warnings: &mut Warnings) -> Frames {
+    let spaces = AddressSpaces::default();
+    let images = Images::new(spaces.dsos().iter(), SearchOptions::default());
+    let options = &SymbolOptions { lines: true, ..SymbolOptions::default() };
+    let kernel = &KernelOptions::default();
+    let resolver = Resolver { spaces: &spaces, codes: map, images: &images, options, kernel };
+    resolver.resolve(locations, &job.pool, warnings)
+}
+
+impl AddressCounts {
+    /// What people should know.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
+        let Self { named, several, nobodys, .. } = *self;
+        let several = (several > 0).then(|| {
+            format!(
+                "{several} of the {named} named addresses had several functions one after the other, and the profile tells \
+                 no times: they have the name of the last"
+            )
+        });
+        let nobodys = (nobodys > 0).then(|| {
+            format!(
+                "{nobodys} addresses left: the profile does not tell whose they are (say so with --jitdump FILE@PID or \
+                 --perf-map FILE@PID)"
+            )
+        });
+        several.into_iter().chain(nobodys).map(Warning::new)
+    }
+}

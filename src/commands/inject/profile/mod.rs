@@ -1,0 +1,80 @@
+//! A profile of another format than perf's that holds addresses without names: the same file, with names for them.
+//!
+//! ```text
+//! open       which addresses have no name, and of which process they are
+//! sources    the dumps and maps of these processes, and the JIT code that they tell of
+//! answers    what is at each address
+//! output     the profile with these names; all else byte for byte, packed as it was
+//! ```
+//!
+//! Such profiles tell no times, or on clocks of their own: an address has the code that was there last.
+
+mod answers;
+mod summary;
+
+use super::options::{BuildIdMode, InjectOptions};
+use crate::error::{Error, Result, Warnings};
+use crate::formats::unsymbolized::{BareAddress, OpenUnsymbolized};
+use crate::io::{Output, Run};
+use crate::model::process::{Process, Processes};
+use crate::pipeline::open::{Input, shown};
+use crate::pipeline::repack::packed;
+use crate::pipeline::{Job, Outcome};
+use crate::sources;
+use answers::Answers;
+use std::io::Write;
+
+/// `CLOCK_MONOTONIC` of time.h.
+const CLOCK_MONOTONIC: i32 = 1;
+
+/// Names what can be named.
+pub(super) fn run(
+    input: &Input,
+    open: OpenUnsymbolized,
+    options: &InjectOptions,
+    job: &Job,
+    run: &Run,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    refuse_options(options, input.format.name)?;
+    let (shown, mut own) = (shown(&options.input), Warnings::new());
+    let profile = open(&input.bytes, &mut own).map_err(|error| error.in_file(&shown))?;
+    outcome.warnings.append(own.in_file(&shown));
+    let mut output = Output::create(&options.output, run)?;
+    let processes = processes_of(profile.addresses());
+    let warnings = &mut outcome.warnings;
+    let found = sources::find(&processes, &options.sources, options.beside_input(), warnings);
+    let loaded = found.load(&processes, &job.pool, warnings);
+    let answers = Answers::find(profile.addresses(), &loaded.map, &options.sources, job, warnings);
+    packed(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
+    output.commit()?;
+    summary::tell(&loaded, &answers.counts, options, outcome);
+    Ok(())
+}
+
+/// Refuses what is asked of recordings only.
+fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
+    let given = [
+        ("--relocate", options.relocate),
+        ("--convert-callchain", options.convert_callchain),
+        ("--all-functions", options.all_functions),
+        ("--image-dir", options.image_dir.is_some()),
+        ("--cache", options.cache),
+        ("a flag about build IDs", options.build_ids != BuildIdMode::None || options.known_build_ids.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Error::usage(format!("{flag} is for perf.data: the input is {format}"))),
+        None => Ok(()),
+    }
+}
+
+/// The processes that lack names.
+fn processes_of(addresses: &[BareAddress]) -> Processes {
+    let mut processes = Processes::default();
+    // Dumps are timed by the monotonic clock: which code was at an address last is told by it.
+    processes.clock.clockid = Some(CLOCK_MONOTONIC);
+    for pid in addresses.iter().filter_map(|address| address.pid) {
+        processes.by_pid.entry(pid).or_insert_with(|| Process { has_jit_memory: true, ..Process::default() });
+    }
+    processes
+}

@@ -1,0 +1,44 @@
+//! Labels of samples: there are no agreed names for them. Those of this file are in use.
+
+use super::fields::inner;
+use super::tables::Tables;
+
+/// A label of a sample.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Label<'d> {
+    pub(super) key: &'d [u8],
+    /// Empty if it is a number.
+    pub(super) text: &'d [u8],
+    pub(super) number: u64,
+}
+
+impl<'d> Label<'d> {
+    pub(super) fn read(message: &[u8], tables: &Tables<'d>) -> Self {
+        let mut label = Self::default();
+        for (tag, value) in inner(message) {
+            match tag {
+                1 => label.key = tables.string(value.number()),
+                2 => label.text = tables.string(value.number()),
+                3 => label.number = value.number(),
+                _ => {}
+            }
+        }
+        label
+    }
+
+    /// The number of a process, thread or processor, which may be written as a text.
+    pub(super) fn id(&self) -> Option<i32> {
+        let written = std::str::from_utf8(self.text).ok().and_then(|text| text.parse::<i32>().ok());
+        written.or_else(|| i32::try_from(self.number).ok())
+    }
+}
+
+/// Whether a label tells the process: Parca's and ours, Pyroscope's and Datadog's, speedscope's, OpenTelemetry's.
+pub(super) fn is_pid(key: &[u8]) -> bool {
+    matches!(key, b"pid" | b"process_id" | b"process id" | b"process.pid")
+}
+
+/// Whether a label tells the thread.
+pub(super) fn is_tid(key: &[u8]) -> bool {
+    matches!(key, b"tid" | b"thread_id" | b"thread id" | b"thread.id")
+}

@@ -1,0 +1,210 @@
+use super::*;
+use crate::formats::unsymbolized::NamedCall;
+use crate::model::{Addr, FrameAddr, Pid};
+use prost::encoding::encode_varint;
+
+fn message(tag: u8, inside: &[u8]) -> Vec<u8> {
+    let mut out = vec![tag * 8 + 2];
+    encode_varint(inside.len() as u64, &mut out);
+    out.extend(inside);
+    out
+}
+
+fn number(tag: u8, number: u64) -> Vec<u8> {
+    let mut out = vec![tag * 8];
+    encode_varint(number, &mut out);
+    out
+}
+
+const STRINGS: [&str; 8] = ["", "samples", "count", "pid", "//anon", "/bin/a", "known", "note"];
+const UNKNOWN: u8 = 15;
+
+fn location(id: u64, mapping: u64, address: u64, lines: &[u8]) -> Vec<u8> {
+    let unknown = message(UNKNOWN, b"later field");
+    message(4, &[&number(1, id), &number(2, mapping), &unknown[..], &number(3, address), lines].concat())
+}
+
+fn sample(locations: &[Vec<u8>], pid: Option<u64>) -> Vec<u8> {
+    let label = pid.map(|pid| message(3, &[number(1, 3), number(3, pid)].concat())).unwrap_or_default();
+    message(2, &[locations.concat(), message(2, &[1]), label, number(UNKNOWN, 7)].concat())
+}
+
+/// Packed, as most writers have them.
+fn ids(ids: &[u8]) -> Vec<u8> {
+    message(1, ids)
+}
+
+/// Locations 1 (memory), 2 (a file), 3 (memory, named), 4 (no mapping), and these samples.
+fn profile(samples: &[Vec<u8>]) -> Vec<u8> {
+    let types = message(1, &[number(1, 1), number(2, 2)].concat());
+    let mapping = |id: u64, file: u64| message(3, &[number(1, id), number(5, file)].concat());
+    let function = message(5, &[number(1, 9), number(2, 6), number(3, 6)].concat());
+    let named = message(4, &number(1, 9));
+    let locations = [
+        location(1, 1, 0x1000, &[]),
+        location(2, 2, 0x1000, &[]),
+        location(3, 1, 0x1008, &named),
+        location(4, 0, 0x2000, &[]),
+    ];
+    let strings: Vec<u8> = STRINGS.iter().flat_map(|text| message(6, text.as_bytes())).collect();
+    let unknown = message(UNKNOWN, b"of the profile");
+    [
+        types,
+        unknown,
+        samples.concat(),
+        mapping(1, 4),
+        mapping(2, 5),
+        locations.concat(),
+        function,
+        strings,
+        number(12, 5),
+    ]
+    .concat()
+}
+
+fn opened(bytes: &[u8]) -> Box<dyn Unsymbolized + '_> {
+    let mut warnings = Warnings::new();
+    let profile = open(bytes, &mut warnings).unwrap();
+    assert!(warnings.is_empty());
+    profile
+}
+
+/// The profile with these names for what it asks.
+fn named(bytes: &[u8], names: &dyn Fn(BareAddress) -> Vec<NamedCall<'static>>) -> Vec<u8> {
+    let (profile, mut out) = (opened(bytes), Vec::new());
+    let asked: Vec<BareAddress> = profile.addresses().to_vec();
+    profile.write(&|at| names(asked[at]), &mut out).unwrap();
+    out
+}
+
+fn call(name: &'static str, file: &'static str, line: u32) -> NamedCall<'static> {
+    NamedCall { name: name.as_bytes(), file: file.as_bytes(), line }
+}
+
+fn ip(pid: Option<i32>, addr: u64) -> BareAddress {
+    BareAddress { pid: pid.map(Pid), addr: FrameAddr::Ip(Addr(addr)) }
+}
+
+fn caller(pid: Option<i32>, addr: u64) -> BareAddress {
+    BareAddress { pid: pid.map(Pid), addr: FrameAddr::Return(Addr(addr)) }
+}
+
+/// The functions of each sample, as the reader of stacks has them: `name:line`, the leaf first.
+fn stacks(bytes: &[u8]) -> Vec<String> {
+    let profile =
+        crate::formats::pprof::read(bytes, &crate::formats::format::ReadOptions::default(), &mut Warnings::new());
+    let profile = profile.unwrap();
+    let shown = |stack| {
+        let frames = profile.frames_up(stack).map(|id| {
+            let frame = profile.frame_of(id);
+            format!("{}:{}", String::from_utf8_lossy(profile.name_of(frame.name)), frame.line)
+        });
+        frames.collect::<Vec<_>>().join(" ")
+    };
+    profile.series[0].rows.iter().map(|row| shown(row.stack)).collect()
+}
+
+#[test]
+fn asked_is_what_has_no_function_and_no_file() {
+    let bytes = profile(&[sample(&[ids(&[1, 2, 3, 4])], Some(77)), sample(&[ids(&[4])], None)]);
+    assert_eq!(opened(&bytes).addresses(), [ip(None, 0x2000), ip(Some(77), 0x1000), caller(Some(77), 0x2000)]);
+}
+
+#[test]
+fn a_location_gets_lines_and_all_else_stays() {
+    let bytes = profile(&[sample(&[ids(&[1, 2, 3])], Some(77))]);
+    let out = named(&bytes, &|_| vec![call("inner", "", 0), call("outer", "a.js", 3)]);
+    assert!(stacks(&out)[0].starts_with("inner:0 outer:3 "), "{:?}", stacks(&out));
+    // Byte for byte: the location before its lines, what comes before it, and what comes behind it.
+    let old = location(1, 1, 0x1000, &[]);
+    let at = bytes.windows(old.len()).position(|window| window == old).unwrap();
+    let lines = [message(4, &number(1, 10)), message(4, &[number(1, 11), number(2, 3)].concat())].concat();
+    let new = location(1, 1, 0x1000, &lines);
+    let behind = &bytes[at + old.len()..];
+    assert_eq!(&out[..at], &bytes[..at]);
+    assert_eq!(&out[at..at + new.len()], new);
+    assert_eq!(&out[at + new.len()..at + new.len() + behind.len()], behind);
+    let strings = ["inner", "outer", "a.js"].map(|text| message(6, text.as_bytes())).concat();
+    assert!(out.ends_with(&strings));
+}
+
+#[test]
+fn what_nobody_knows_stays_byte_for_byte() {
+    let bytes = profile(&[sample(&[ids(&[1, 4])], Some(77))]);
+    assert_eq!(named(&bytes, &|_| Vec::new()), bytes);
+}
+
+#[test]
+fn named_twice_is_named_once() {
+    let bytes = profile(&[sample(&[ids(&[1, 2, 3])], Some(77)), sample(&[ids(&[1])], Some(78))]);
+    let by_pid = |address: BareAddress| vec![call(if address.pid == Some(Pid(77)) { "f" } else { "g" }, "", 0)];
+    let once = named(&bytes, &by_pid);
+    assert_eq!(opened(&once).addresses(), []);
+    assert_eq!(named(&once, &by_pid), once);
+}
+
+#[test]
+fn processes_that_share_a_location_do_not_share_its_name() {
+    // One by one, as old writers have the numbers, and packed.
+    let single = [number(1, 2), number(1, 1)];
+    let samples = [
+        sample(&[ids(&[1])], Some(77)),
+        sample(&single, Some(78)),
+        sample(&[ids(&[1])], Some(79)),
+        sample(&[ids(&[1])], None),
+    ];
+    let out = named(&profile(&samples), &|address| match address.pid {
+        Some(Pid(77 | 79)) => vec![call("f", "", 1)],
+        Some(Pid(78)) => vec![call("g", "", 2)],
+        _ => Vec::new(),
+    });
+    let stacks = stacks(&out);
+    assert_eq!([&stacks[0], &stacks[2]], ["f:1", "f:1"]);
+    assert!(stacks[1].ends_with(" g:2") && !stacks[3].contains('f'), "{stacks:?}");
+    assert_eq!(out.windows(11).filter(|window| window == b"later field").count(), 4 + 2);
+}
+
+#[test]
+fn a_caller_is_in_what_stands_before_its_address() {
+    let samples = [sample(&[ids(&[2, 4])], Some(77)), sample(&[ids(&[4])], Some(77))];
+    let out = named(&profile(&samples), &|address| match address.addr.for_lookup().0 {
+        0x1fff => vec![call("before", "", 0)],
+        _ => vec![call("at", "", 0)],
+    });
+    assert!(stacks(&out)[0].ends_with(" before:0") && stacks(&out)[1] == "at:0", "{:?}", stacks(&out));
+}
+
+#[test]
+fn names_that_are_no_text_become_text() {
+    let out =
+        named(&profile(&[sample(&[ids(&[1])], None)]), &|_| vec![NamedCall { name: b"f\xff", file: b"", line: 0 }]);
+    assert!(out.ends_with(&message(6, "f\u{fffd}".as_bytes())));
+}
+
+/// A damaged profile is refused, or what comes of it can be read again.
+fn assert_harmless(bytes: &[u8]) {
+    let mut warnings = Warnings::new();
+    let Ok(profile) = open(bytes, &mut warnings) else { return };
+    assert!(warnings.iter().count() <= 1);
+    let mut out = Vec::new();
+    let odd_and_even = |at: usize| if at.is_multiple_of(2) { vec![call("f", "a", 1)] } else { vec![call("g", "", 0)] };
+    if profile.write(&odd_and_even, &mut out).is_ok() {
+        let again = open(&out, &mut Warnings::new()).unwrap();
+        assert!(again.addresses().is_empty(), "all were named");
+    }
+}
+
+#[test]
+fn damage_anywhere_does_no_harm() {
+    let samples =
+        [sample(&[ids(&[1, 2, 3, 4])], Some(77)), sample(&[number(1, 1)], Some(78)), sample(&[ids(&[4, 1])], None)];
+    let bytes = profile(&samples);
+    for at in 0..bytes.len() {
+        assert_harmless(&bytes[..at]);
+        for change in 1..=255 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= change;
+            assert_harmless(&damaged);
+        }
+    }
+}

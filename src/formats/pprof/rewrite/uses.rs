@@ -1,0 +1,142 @@
+//! Which locations have no function, and in which processes samples run through them.
+
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::pprof::fields::{FieldValue, Fields};
+use crate::formats::pprof::labels::{self, Label};
+use crate::formats::pprof::tables::{Location, Tables};
+use crate::formats::unsymbolized::BareAddress;
+use crate::model::backing::Backing;
+use crate::model::{Addr, FrameAddr, Pid};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A location without a function, as samples of one process run through it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Use {
+    /// Its place in [`Tables::locations`].
+    pub(super) location: u32,
+    /// Whose samples, if they tell.
+    pub(super) pid: Option<Pid>,
+    /// Whether it called what the sample was in.
+    pub(super) is_caller: bool,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    /// In ascending order.
+    pub(super) list: Vec<Use>,
+    /// What they ask for, each once, in ascending order.
+    pub(super) addresses: Vec<BareAddress>,
+    /// The places of locations without a function, by their numbers.
+    places: FxHashMap<u64, u32>,
+}
+
+impl Uses {
+    /// Walks the samples. Those that cannot be read are passed on as they are.
+    pub(super) fn find(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
+        let unnamed = (0..).zip(&tables.locations).filter(|(_, location)| lacks_name(location, tables));
+        let mut uses = Self { places: unnamed.map(|(at, location)| (location.id, at)).collect(), ..Self::default() };
+        let (mut found, mut skipped) = (FxHashSet::default(), Skipped::new("sample"));
+        for sample in &tables.samples {
+            match SampleCalls::read(sample, tables) {
+                Ok(calls) => found.extend(uses.of(&calls)),
+                Err(error) => skipped.add(error),
+            }
+        }
+        warnings.extend(skipped.into_warning());
+        uses.list = found.into_iter().collect();
+        uses.list.sort_unstable();
+        uses.addresses = uses.list.iter().map(|one| one.address(tables)).collect();
+        uses.addresses.sort_unstable();
+        uses.addresses.dedup();
+        uses
+    }
+
+    /// The locations of a sample that have no function.
+    pub(super) fn of(&self, calls: &SampleCalls) -> impl Iterator<Item = Use> {
+        let pid = calls.pid;
+        let places = calls.locations.iter().enumerate();
+        places.filter_map(move |(depth, id)| Some(Use { location: *self.places.get(id)?, pid, is_caller: depth > 0 }))
+    }
+
+    /// The one that a sample of this process has at this depth.
+    pub(super) fn at(&self, calls: &SampleCalls, depth: usize) -> Option<Use> {
+        let location = *self.places.get(calls.locations.get(depth)?)?;
+        Some(Use { location, pid: calls.pid, is_caller: depth > 0 })
+    }
+
+    /// The place of what it asks for in the list of all that is asked.
+    pub(super) fn asked(&self, one: &Use, tables: &Tables<'_>) -> Option<usize> {
+        self.addresses.binary_search(&one.address(tables)).ok()
+    }
+}
+
+impl Use {
+    fn address(&self, tables: &Tables<'_>) -> BareAddress {
+        let addr = Addr(tables.locations.get(self.location as usize).map_or(0, |location| location.address));
+        let addr = if self.is_caller { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
+        BareAddress { pid: self.pid, addr }
+    }
+}
+
+/// Whether it has an address where JIT code may be, and no function.
+fn lacks_name(location: &Location<'_>, tables: &Tables<'_>) -> bool {
+    let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
+    location.address != 0 && location.lines().next().is_none() && may_hold_jit_code(tables.string(mapping.file))
+}
+
+/// Whether a mapping of that name may hold JIT code: memory, or what tools call such memory after, a perf map.
+fn may_hold_jit_code(name: &[u8]) -> bool {
+    match Backing::of(name) {
+        Backing::File(path) => {
+            let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            base.starts_with(b"perf-") && base.ends_with(b".map")
+        }
+        Backing::Other(_) => true,
+        Backing::Bracketed(text) => text == b"[jit]" || text == b"[JIT]" || text == b"[unknown]",
+        backing => backing.may_hold_jit_code(),
+    }
+}
+
+/// What a sample says of its locations.
+#[derive(Debug, Default)]
+pub(super) struct SampleCalls {
+    /// Their numbers, the leaf's first.
+    pub(super) locations: Vec<u64>,
+    pub(super) pid: Option<Pid>,
+}
+
+impl SampleCalls {
+    /// Reads a sample.
+    pub(super) fn read(sample: &[u8], tables: &Tables<'_>) -> Result<Self> {
+        let mut calls = Self::default();
+        for field in Fields::of(sample) {
+            match field? {
+                (1, value) => calls.add_locations(value)?,
+                (3, value) => calls.add_label(&Label::read(value.bytes(), tables)),
+                _ => {}
+            }
+        }
+        Ok(calls)
+    }
+
+    fn add_locations(&mut self, value: FieldValue<'_>) -> Result<()> {
+        let before = self.locations.len();
+        self.locations.extend(value.numbers());
+        let whole = match value {
+            FieldValue::Number(_) => true,
+            // What is no number ends them: as many bytes as there are numbers end them.
+            FieldValue::Bytes(bytes) => {
+                bytes.iter().filter(|byte| **byte < 0x80).count() == self.locations.len() - before
+                    && bytes.last().is_none_or(|last| *last < 0x80)
+            }
+        };
+        if whole { Ok(()) } else { Err(Error::new("its numbers of locations are damaged")) }
+    }
+
+    fn add_label(&mut self, label: &Label<'_>) {
+        if labels::is_pid(label.key) {
+            self.pid = label.id().map(Pid);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Stretches of a file that become something else, while all the rest is passed on byte for byte.
+
+use crate::error::Result;
+use std::io::Write;
+use std::ops::Range;
+
+/// What becomes something else, in the order of the file.
+#[derive(Debug, Default)]
+pub struct Splices {
+    list: Vec<(Range<usize>, Vec<u8>)>,
+}
+
+impl Splices {
+    /// These bytes in place of that stretch, which may be empty.
+    pub fn replace(&mut self, range: Range<usize>, bytes: Vec<u8>) {
+        self.list.push((range, bytes));
+    }
+
+    /// Writes the file with its changes. Of two that overlap the later one is left out; those at one place follow each
+    /// other as they were told.
+    pub fn write(mut self, file: &[u8], out: &mut dyn Write) -> Result<()> {
+        self.list.sort_by_key(|(range, _)| range.start);
+        let mut done = 0;
+        for (range, bytes) in self.list {
+            let Some(between) = file.get(done..range.start) else { continue };
+            out.write_all(between)?;
+            out.write_all(&bytes)?;
+            done = range.end;
+        }
+        out.write_all(file.get(done..).unwrap_or_default())?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let mut splices = Splices::default();
+        splices.replace(4..4, b"X".to_vec());
+        splices.replace(1..2, b"".to_vec());
+        splices.replace(4..4, b"Y".to_vec());
+        let mut out = Vec::new();
+        splices.write(b"abcdef", &mut out).unwrap();
+        assert_eq!(out, b"acdXYef");
+    }
+}

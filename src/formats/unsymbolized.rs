@@ -1,0 +1,45 @@
+//! Profiles that hold addresses without names: what their rewriters ask, and how they are answered.
+//!
+//! A rewriter reads which addresses have no name, is told what is there, and passes the file on with these names. It
+//! knows nothing of where names come from. What is not named stays byte for byte.
+
+use crate::error::{Result, Warnings};
+use crate::model::{FrameAddr, Pid};
+use std::fmt::Debug;
+use std::io::Write;
+
+/// An address without a name, in memory that no file backs as far as the profile tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BareAddress {
+    /// The process; `None` if the profile does not tell.
+    pub pid: Option<Pid>,
+    /// Where.
+    pub addr: FrameAddr,
+}
+
+/// A function at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedCall<'a> {
+    /// As the runtime gave it; need not be UTF-8.
+    pub name: &'a [u8],
+    /// The source file; empty if unknown.
+    pub file: &'a [u8],
+    /// The line in it, counted from 1; 0 if unknown.
+    pub line: u32,
+}
+
+/// What is at an address, by its place in [`Unsymbolized::addresses`]: the innermost call that was expanded there first,
+/// the function that has the code last. Nothing if nobody knows.
+pub type Ask<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
+
+/// A profile that is read and waits for names.
+pub trait Unsymbolized: Debug {
+    /// What has no name: each once, in ascending order.
+    fn addresses(&self) -> &[BareAddress];
+
+    /// Writes the profile with the names that are known.
+    fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()>;
+}
+
+/// Reads which addresses of a profile have no name.
+pub type OpenUnsymbolized = for<'d> fn(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>>;

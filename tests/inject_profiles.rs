@@ -1,0 +1,9 @@
+//! `jitgraft inject` of profiles that hold bare addresses: pprof and Firefox Profiler's, made of real recordings by
+//! leaving the names out.
+
+#[path = "inject_profiles/pprof.rs"]
+mod pprof;
+#[path = "support/protobuf.rs"]
+mod protobuf;
+#[path = "inject_profiles/recorded.rs"]
+mod recorded;
