@@ -53,7 +53,9 @@ fn every_command_has_help() {
         let help = stdout(&jitgraft(&[command, "--help"], &[]));
         assert!(help.contains("Usage: jitgraft"), "{help}");
     }
-    assert!(stdout(&jitgraft(&["formats"], &[])).contains("folded"));
+    let formats = stdout(&jitgraft(&["formats"], &[]));
+    let row = |name: &str| formats.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(row("folded").contains(" - ") && row("pprof").contains(" inject ") && row("firefox").contains(" inject "));
 }
 
 #[test]

@@ -15,10 +15,11 @@ use std::path::PathBuf;
     args_override_self = true,
     after_help = "Examples:\n  perf record -k mono -g -- node --perf-prof app.js\n  \
     jitgraft inject perf.data -o perf.jit.data && perf report -i perf.jit.data\n  \
-    perf record -k mono -g -o - -- node --perf-prof app.js | jitgraft inject > perf.jit.data"
+    perf record -k mono -g -o - -- node --perf-prof app.js | jitgraft inject > perf.jit.data\n  \
+    jitgraft inject -i cpu.pb.gz -o named.pb.gz --perf-map perf-4711.map"
 )]
 pub(super) struct InjectArgs {
-    /// The recording; - is standard input [default: standard input if it is a pipe, else perf.data]
+    /// The recording, or a pprof or Firefox profile with bare addresses; - is standard input [default: standard input if it is a pipe, else perf.data]
     #[arg(value_name = "INPUT", conflicts_with = "input")]
     recording: Option<PathBuf>,
     /// The recording, as perf inject takes it

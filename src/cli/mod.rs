@@ -48,7 +48,7 @@ pub struct Cli {
 /// Each command's arguments know how to run: `run(self, job) -> Result<Outcome>`.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Merges JIT code into perf.data: perf report, script and annotate then name it
+    /// Merges JIT code into perf.data, so that perf names it; gives pprof and Firefox profiles names for bare addresses
     Inject(Box<inject::InjectArgs>),
     /// Names the JIT code in callgrind.out (for KCachegrind), and in reports of massif, DHAT, memcheck, helgrind
     Callgrind(Box<callgrind::CallgrindArgs>),

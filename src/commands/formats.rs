@@ -12,8 +12,13 @@ pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     for format in FORMATS {
         let reads = if matches!(format.read, Read::No) { "-" } else { "read" };
         let writes = if format.write.is_some() { "write" } else { "-" };
-        writeln!(out, "{:<14} {reads:<5} {writes:<6} {}", format.name, format.about)?;
+        let named_by = format.rewriter.map_or("-", |by| by.command);
+        writeln!(out, "{:<14} {reads:<5} {writes:<6} {named_by:<10} {}", format.name, format.about)?;
     }
+    writeln!(
+        out,
+        "\ninject, callgrind, script: the command that gives such a file its names of JIT code and leaves all else as it is."
+    )?;
     writeln!(out, "\nNames of JIT code are read from jitdumps and perf maps, and from logs:")?;
     for log in JIT_LOGS {
         writeln!(out, "{:<14} {:<12} {}", log.id, "--jit-log", log.about)?;

@@ -87,7 +87,7 @@ pub const FORMATS: &[Format] = &[
             by_cpu: false,
             spans: None,
         }),
-        rewriter: None,
+        rewriter: Some(Rewriter { command: "inject", open: Some(firefox::open_unsymbolized) }),
     },
     Format {
         name: "speedscope",

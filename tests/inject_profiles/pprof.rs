@@ -221,7 +221,7 @@ fn what_is_for_recordings_is_refused() {
 fn top(recorded: &Recorded, file: &str) -> BTreeMap<String, String> {
     let mut command = Command::new("go");
     command
-        .args(["tool", "pprof", "-top", "-nodecount=100000", "-symbolize=none", "-unit=ns"])
+        .args(["tool", "pprof", "-top", "-nodecount=100000", "-nodefraction=0", "-symbolize=none", "-unit=ns"])
         .arg(recorded.path(file));
     command.env("HOME", recorded.path(".")).env("PPROF_TMPDIR", recorded.path("."));
     let output = command.stdin(Stdio::null()).output().expect("go is needed: tests/run.sh --all installs it");

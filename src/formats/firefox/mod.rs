@@ -15,11 +15,13 @@ mod libraries;
 mod markers;
 mod meta;
 mod read;
+mod rewrite;
 mod tables;
 mod thread;
 mod writing;
 
 pub use read::{read, sniff};
+pub use rewrite::open as open_unsymbolized;
 
 use super::format::WriteOptions;
 use crate::error::{Error, Result};

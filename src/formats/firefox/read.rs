@@ -21,7 +21,7 @@ pub fn sniff(head: &[u8]) -> bool {
 }
 
 /// Numbers of a table's column, `null` where there is none.
-type Column = Vec<Option<f64>>;
+pub(super) type Column = Vec<Option<f64>>;
 
 #[derive(Deserialize)]
 struct File {
@@ -73,9 +73,9 @@ struct Thread {
 }
 
 /// A process's or thread's number: a number or a text, which may go on behind it where it was used again.
-#[derive(Deserialize, Default)]
+#[derive(Debug, Deserialize, Default)]
 #[serde(untagged)]
-enum Number {
+pub(super) enum Number {
     #[default]
     None,
     Whole(f64),
@@ -83,7 +83,7 @@ enum Number {
 }
 
 impl Number {
-    fn get(&self) -> Option<i32> {
+    pub(super) fn get(&self) -> Option<i32> {
         match self {
             Self::None => None,
             Self::Whole(number) => Some(*number as i32),
@@ -168,7 +168,7 @@ struct Sources {
 }
 
 /// A number of a column, if it is one that can be a row.
-fn row(column: &[Option<f64>], at: usize) -> Option<usize> {
+pub(super) fn row(column: &[Option<f64>], at: usize) -> Option<usize> {
     let number = column.get(at).copied().flatten()?;
     (number >= 0.0 && number < f64::from(u32::MAX)).then_some(number as usize)
 }

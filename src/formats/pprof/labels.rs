@@ -33,9 +33,9 @@ impl<'d> Label<'d> {
     }
 }
 
-/// Whether a label tells the process: Parca's and ours, Pyroscope's and Datadog's, speedscope's, OpenTelemetry's.
+/// Whether a label tells the process: Parca's and ours, Datadog's, speedscope's, OpenTelemetry's, Pyroscope's.
 pub(super) fn is_pid(key: &[u8]) -> bool {
-    matches!(key, b"pid" | b"process_id" | b"process id" | b"process.pid")
+    matches!(key, b"pid" | b"process_id" | b"process id" | b"process.pid" | b"__process_pid__")
 }
 
 /// Whether a label tells the thread.

@@ -7,9 +7,8 @@ use crate::commands::inject::survey::{LoadedSources, SurveyedRecording};
 use crate::error::{Warning, Warnings};
 use crate::model::frame_counts::FrameCounts;
 use crate::model::programs::Programs;
-use crate::model::quantity::counted;
 use crate::pipeline::Job;
-use crate::sources::{Account, Kind, SourceState};
+use crate::sources::{Account, SourceState};
 
 /// What there is to tell.
 #[derive(Debug)]
@@ -59,7 +58,7 @@ impl Summary<'_> {
             lines.extend(self.bad_chains(context.options));
             return lines;
         }
-        lines.push(self.sources());
+        lines.push(self.loaded.told());
         lines.extend(self.loaded.accounts.iter().filter_map(|account: &Account| account.remark.clone()));
         lines.push(self.frames());
         lines.extend(self.unresolved());
@@ -73,22 +72,6 @@ impl Summary<'_> {
         ));
         lines.extend(self.details(context.job));
         lines
-    }
-
-    fn sources(&self) -> String {
-        let LoadedSources { functions, processes, .. } = self.loaded;
-        let count = |is_meant: fn(Kind) -> bool| {
-            let is_loaded = |account: &&Account| matches!(account.state, SourceState::Loaded { .. });
-            self.loaded.accounts.iter().filter(|account| is_meant(account.kind)).filter(is_loaded).count()
-        };
-        let (dumps, maps) = (count(|kind| kind == Kind::JitDump), count(|kind| kind == Kind::PerfMap));
-        let logs = match count(|kind| matches!(kind, Kind::Log(_))) {
-            0 => String::new(),
-            logs => format!(" and {}", counted(logs as u64, "log")),
-        };
-        format!(
-            "{functions} functions of {processes} processes loaded from {dumps} jitdumps and {maps} perf maps{logs}"
-        )
     }
 
     fn frames(&self) -> String {

@@ -83,9 +83,8 @@ fn lookup(map: &CodeMap<'_>, pid: Pid, address: &BareAddress, counts: &mut Addre
 /// Whose addresses are meant that the profile gives to nobody: those of the only process that has code, if the user
 /// named a file and the profile tells of no other.
 fn process_meant(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
-    let is_given = !sources.jitdump.is_empty() || !sources.perf_map.is_empty();
     let mut with_code = map.pids();
-    let only = with_code.next().filter(|_| is_given && with_code.next().is_none())?;
+    let only = with_code.next().filter(|_| sources.names_files() && with_code.next().is_none())?;
     addresses.iter().all(|address| address.pid.is_none_or(|pid| pid == only)).then_some(only)
 }
 

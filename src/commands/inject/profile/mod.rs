@@ -48,7 +48,7 @@ pub(super) fn run(
     let answers = Answers::find(profile.addresses(), &loaded.map, &options.sources, job, warnings);
     packed(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
     output.commit()?;
-    summary::tell(&loaded, &answers.counts, options, outcome);
+    summary::tell(loaded, &answers.counts, options, outcome);
     Ok(())
 }
 

@@ -2,22 +2,20 @@
 
 use super::answers::AddressCounts;
 use crate::commands::inject::options::InjectOptions;
+use crate::commands::inject::survey::LoadedSources;
 use crate::model::frame_counts::FrameCounts;
 use crate::pipeline::Outcome;
-use crate::sources::{Kind, Loaded, SourceState};
+use crate::sources::Loaded;
 
 /// Tells it.
-pub(super) fn tell(loaded: &Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
+pub(super) fn tell(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
     outcome.warnings.extend(counts.warnings());
     let AddressCounts { asked, named, .. } = *counts;
     outcome.frames += FrameCounts { jit: asked, jit_unnamed: asked - named, ..FrameCounts::default() };
-    let (dumps, maps) = (count_loaded(loaded, Kind::JitDump), count_loaded(loaded, Kind::PerfMap));
-    let (functions, processes) = (loaded.map.code_count(), loaded.map.pids().count());
+    let sources = LoadedSources::of(&loaded.map, loaded.accounts);
     let summary = &mut outcome.summary;
-    summary.push(format!(
-        "{functions} functions of {processes} processes loaded from {dumps} jitdumps and {maps} perf maps"
-    ));
-    summary.extend(loaded.remarks());
+    summary.push(sources.told());
+    summary.extend(sources.accounts.iter().filter_map(|account| account.remark.clone()));
     let to = options.output.shown();
     summary.push(match asked {
         0 => format!("{}: no address in a place of JIT code lacks a name", to.display()),
@@ -26,9 +24,4 @@ pub(super) fn tell(loaded: &Loaded<'_>, counts: &AddressCounts, options: &Inject
             format!("{}: {named} of {asked} addresses without a name have one now ({percent:.1} %)", to.display())
         }
     });
-}
-
-fn count_loaded(loaded: &Loaded<'_>, kind: Kind) -> usize {
-    let is_loaded = |state: &SourceState| matches!(state, SourceState::Loaded { .. });
-    loaded.accounts.iter().filter(|account| account.kind == kind && is_loaded(&account.state)).count()
 }

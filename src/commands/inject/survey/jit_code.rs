@@ -3,6 +3,7 @@
 use super::SurveyedRecording;
 use crate::commands::inject::options::InjectContext;
 use crate::model::abi::EM_X86_64;
+use crate::model::quantity::counted;
 use crate::model::{Nanos, Pid};
 use crate::resolve::code_map::CodeMap;
 use crate::sources::{self, Account, Found, Kind, SourceState};
@@ -29,6 +30,28 @@ pub(in crate::commands::inject) struct LoadedSources {
 }
 
 impl LoadedSources {
+    /// What of it the map has.
+    pub(in crate::commands::inject) fn of(map: &CodeMap<'_>, accounts: Vec<Account>) -> Self {
+        Self { functions: map.code_count(), processes: map.pids().count(), accounts }
+    }
+
+    /// How much was loaded, and from how many files.
+    pub(in crate::commands::inject) fn told(&self) -> String {
+        let Self { functions, processes, .. } = self;
+        let count = |is_meant: fn(Kind) -> bool| {
+            let is_loaded = |account: &&Account| matches!(account.state, SourceState::Loaded { .. });
+            self.accounts.iter().filter(|account| is_meant(account.kind)).filter(is_loaded).count()
+        };
+        let (dumps, maps) = (count(|kind| kind == Kind::JitDump), count(|kind| kind == Kind::PerfMap));
+        let logs = match count(|kind| matches!(kind, Kind::Log(_))) {
+            0 => String::new(),
+            logs => format!(" and {}", counted(logs as u64, "log")),
+        };
+        format!(
+            "{functions} functions of {processes} processes loaded from {dumps} jitdumps and {maps} perf maps{logs}"
+        )
+    }
+
     /// When the dumps of each process have their last record, by the recording's clock.
     pub(in crate::commands::inject) fn dump_ends(&self) -> BTreeMap<Pid, Nanos> {
         let mut ends = BTreeMap::new();
@@ -51,7 +74,7 @@ impl<'data> JitCode<'data> {
         let sources::Loaded { map, accounts, machine } =
             found.load(&survey.processes, &context.job.pool, &mut context.outcome.warnings);
         let machine = survey.processes.machine.or(machine).unwrap_or(EM_X86_64);
-        let loaded = LoadedSources { functions: map.code_count(), processes: map.pids().count(), accounts };
+        let loaded = LoadedSources::of(&map, accounts);
         Self { map, machine, loaded }
     }
 }

@@ -20,8 +20,8 @@
 //! * Fields that are not known pass as they are, and so do the flags of mappings, of which other locations may still
 //!   lack names.
 //!
-//! Memory: the tables of the file (16 bytes a string, 40 a location, 16 a sample) and 16 bytes for each place of a
-//! location without a name in a process: below eight times the input, and the names.
+//! Memory: below twenty times the unpacked input, where that is nothing but locations without names, each with a sample
+//! of its own (`tests/inject_profiles/memory.rs`).
 
 mod edits;
 mod names;

@@ -154,8 +154,8 @@ fn processes_that_share_a_location_do_not_share_its_name() {
         sample(&[ids(&[1])], None),
     ];
     let out = named(&profile(&samples), &|address| match address.pid {
-        Some(Pid(77 | 79)) => vec![call("f", "", 1)],
-        Some(Pid(78)) => vec![call("g", "", 2)],
+        Some(Pid(77 | 79)) => vec![call("f", "a", 1)],
+        Some(Pid(78)) => vec![call("g", "a", 2)],
         _ => Vec::new(),
     });
     let stacks = stacks(&out);

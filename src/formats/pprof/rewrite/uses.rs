@@ -34,8 +34,7 @@ pub(super) struct Uses {
 impl Uses {
     /// Walks the samples. Those that cannot be read are passed on as they are.
     pub(super) fn find(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
-        let unnamed = (0..).zip(&tables.locations).filter(|(_, location)| lacks_name(location, tables));
-        let mut uses = Self { places: unnamed.map(|(at, location)| (location.id, at)).collect(), ..Self::default() };
+        let mut uses = Self { places: places(tables, warnings), ..Self::default() };
         let (mut found, mut skipped) = (FxHashSet::default(), Skipped::new("sample"));
         for sample in &tables.samples {
             match SampleCalls::read(sample, tables) {
@@ -77,6 +76,22 @@ impl Use {
         let addr = if self.is_caller { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
         BareAddress { pid: self.pid, addr }
     }
+}
+
+/// The places of locations without a function, by their numbers. Of two of one number the later one is meant.
+fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> FxHashMap<u64, u32> {
+    let (mut places, mut skipped) = (FxHashMap::default(), Skipped::new("location"));
+    for (at, location) in (0..).zip(&tables.locations) {
+        match Fields::of(location.message()).find_map(Result::err) {
+            None if lacks_name(location, tables) => drop(places.insert(location.id, at)),
+            damage => {
+                places.remove(&location.id);
+                damage.into_iter().for_each(|error| skipped.add(error));
+            }
+        }
+    }
+    warnings.extend(skipped.into_warning());
+    places
 }
 
 /// Whether it has an address where JIT code may be, and no function.

@@ -1,0 +1,149 @@
+//! What is changed in the text.
+
+use super::file::{RawFuncs, Tables, number, range};
+use super::sources::Sources;
+use super::strings::Strings;
+use super::{BareFunction, HAS_LINE, HAS_SOURCE, UnsymbolizedFirefox};
+use crate::error::Result;
+use crate::formats::splices::Splices;
+use crate::formats::unsymbolized::{Ask, NamedCall};
+use rustc_hash::FxHashMap;
+use serde_json::value::RawValue;
+
+/// A row that gets a name.
+#[derive(Debug, Clone, Copy)]
+struct NamedRow<'a> {
+    call: NamedCall<'a>,
+    /// The row that its frames go to.
+    row: usize,
+}
+
+/// All changes.
+pub(super) fn splices(profile: &UnsymbolizedFirefox<'_>, ask: &Ask<'_>) -> Result<Splices> {
+    let (file, bytes) = (&profile.file, profile.bytes);
+    let mut splices = Splices::default();
+    let mut shared = file.shared.string_array.map(Strings::read).transpose()?;
+    let mut sources = Sources::of(&file.shared.sources);
+    let tables = file.tables();
+    for of_tables in profile.functions.chunk_by(|a, b| a.tables == b.tables) {
+        let Some(tables) = of_tables.first().and_then(|first| tables.get(first.tables)) else { continue };
+        let named = named_rows(profile, of_tables, ask);
+        let is_shared =
+            tables.strings.map(|raw| range(raw, bytes)) == file.shared.string_array.map(|raw| range(raw, bytes));
+        match (is_shared, &mut shared, tables.strings) {
+            (true, Some(strings), _) => Edit { bytes, tables, strings }.run(&named, sources.as_mut(), &mut splices),
+            (_, _, Some(raw)) => {
+                let strings = &mut Strings::read(raw)?;
+                // Source files are of the shared strings.
+                Edit { bytes, tables, strings }.run(&named, None, &mut splices);
+                strings.splice(bytes, &mut splices);
+            }
+            (_, _, None) => {}
+        }
+    }
+    shared.iter().for_each(|strings| strings.splice(bytes, &mut splices));
+    sources.iter().for_each(|sources| sources.splice(bytes, &mut splices));
+    Ok(splices)
+}
+
+/// The rows on whose name all processes agree that run through them.
+fn named_rows<'a>(
+    profile: &UnsymbolizedFirefox<'_>,
+    of_tables: &[BareFunction],
+    ask: &Ask<'a>,
+) -> Vec<(usize, NamedRow<'a>)> {
+    let answer = |function: &BareFunction| {
+        let asked = profile.addresses.binary_search(&function.address()).ok()?;
+        ask(asked).last().copied()
+    };
+    let (mut rows, mut first) = (Vec::new(), FxHashMap::default());
+    for of_row in of_tables.chunk_by(|a, b| a.row == b.row) {
+        let mut answers = of_row.iter().map(answer);
+        let Some(call) = answers.next().flatten() else { continue };
+        if answers.all(|other| other.is_some_and(|other| other.name == call.name)) {
+            let row = *first.entry((call.name, call.file)).or_insert(of_row[0].row);
+            rows.push((of_row[0].row, NamedRow { call, row }));
+        }
+    }
+    rows
+}
+
+/// The changes in some tables.
+struct Edit<'e, 'f, 'd> {
+    bytes: &'d [u8],
+    tables: &'e Tables<'f, 'd>,
+    strings: &'e mut Strings<'d>,
+}
+
+impl Edit<'_, '_, '_> {
+    fn run(
+        &mut self,
+        named: &[(usize, NamedRow<'_>)],
+        mut sources: Option<&mut Sources<'_, '_>>,
+        splices: &mut Splices,
+    ) {
+        for (row, to) in named {
+            self.function(*row, &to.call, sources.as_deref_mut(), splices);
+        }
+        let named: FxHashMap<usize, NamedRow<'_>> = named.iter().copied().collect();
+        for (at, func) in self.tables.frames.func.iter().enumerate() {
+            let row = number(func);
+            if let Some((row, to)) = row.and_then(|row| Some((row, named.get(&row)?))) {
+                self.frame(at, (row != to.row).then_some(to.row), to.call.line, splices);
+            }
+        }
+    }
+
+    fn function(
+        &mut self,
+        row: usize,
+        call: &NamedCall<'_>,
+        sources: Option<&mut Sources<'_, '_>>,
+        splices: &mut Splices,
+    ) {
+        let RawFuncs { name, file_name, source, flags, .. } = self.tables.funcs;
+        let number_of_name = self.strings.add(call.name);
+        self.replace(name.get(row), number_of_name, splices);
+        if call.file.is_empty() {
+            return;
+        }
+        match (file_name, source, sources) {
+            (Some(column), ..) => {
+                let file = self.strings.add(call.file);
+                self.replace(column.get(row), file, splices);
+            }
+            (None, Some(column), Some(sources)) => {
+                let file = sources.add(call.file, self.strings);
+                self.replace(column.get(row), file, splices);
+                self.set_flag(flags.as_deref(), row, HAS_SOURCE, splices);
+            }
+            _ => {}
+        }
+    }
+
+    fn frame(&self, at: usize, func: Option<usize>, line: u32, splices: &mut Splices) {
+        let frames = self.tables.frames;
+        if let Some(func) = func {
+            self.replace(frames.func.get(at), func, splices);
+        }
+        if line > 0
+            && let Some(lines) = &frames.line
+        {
+            self.replace(lines.get(at), line as usize, splices);
+            self.set_flag(frames.flags.as_deref(), at, HAS_LINE, splices);
+        }
+    }
+
+    fn set_flag(&self, flags: Option<&[&RawValue]>, at: usize, flag: u64, splices: &mut Splices) {
+        let Some(raw) = flags.and_then(|flags| flags.get(at)) else { return };
+        if let Some(old) = number(raw) {
+            self.replace(Some(raw), (old as u64 | flag) as usize, splices);
+        }
+    }
+
+    fn replace(&self, value: Option<&&RawValue>, number: usize, splices: &mut Splices) {
+        if let Some(value) = value {
+            splices.replace(range(value, self.bytes), number.to_string().into_bytes());
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The parts of a profile that matter for names, as they are written: values keep their place in the text.
+
+use crate::formats::firefox::read::{Column, Number};
+use crate::model::Pid;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RawFile<'d> {
+    #[serde(borrow, default)]
+    pub(super) shared: RawShared<'d>,
+    #[serde(borrow)]
+    pub(super) threads: Vec<RawThread<'d>>,
+}
+
+#[derive(Debug, Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawShared<'d> {
+    #[serde(borrow)]
+    pub(super) string_array: Option<&'d RawValue>,
+    #[serde(borrow)]
+    pub(super) func_table: Option<RawFuncs<'d>>,
+    #[serde(borrow)]
+    pub(super) frame_table: Option<RawFrames<'d>>,
+    pub(super) stack_table: Option<RawStacks>,
+    /// By the names of its columns.
+    #[serde(borrow)]
+    pub(super) sources: BTreeMap<String, &'d RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RawThread<'d> {
+    #[serde(default)]
+    pid: Number,
+    #[serde(default)]
+    pub(super) samples: RawSamples,
+    #[serde(borrow, default)]
+    string_array: Option<&'d RawValue>,
+    #[serde(borrow, default)]
+    func_table: Option<RawFuncs<'d>>,
+    #[serde(borrow, default)]
+    frame_table: Option<RawFrames<'d>>,
+}
+
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct RawSamples {
+    pub(super) stack: Column,
+}
+
+#[derive(Debug, Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawFuncs<'d> {
+    #[serde(borrow)]
+    pub(super) name: Vec<&'d RawValue>,
+    pub(super) resource: Column,
+    #[serde(borrow)]
+    pub(super) file_name: Option<Vec<&'d RawValue>>,
+    #[serde(borrow)]
+    pub(super) source: Option<Vec<&'d RawValue>>,
+    #[serde(borrow)]
+    pub(super) flags: Option<Vec<&'d RawValue>>,
+}
+
+#[derive(Debug, Deserialize, Default)]
+#[serde(default)]
+pub(super) struct RawFrames<'d> {
+    #[serde(borrow)]
+    pub(super) func: Vec<&'d RawValue>,
+    #[serde(borrow)]
+    pub(super) line: Option<Vec<&'d RawValue>>,
+    #[serde(borrow)]
+    pub(super) flags: Option<Vec<&'d RawValue>>,
+}
+
+#[derive(Debug, Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawStacks {
+    pub(super) frame: Column,
+    pub(super) prefix: Option<Column>,
+    /// How far before it the caller stands; 0 for none.
+    pub(super) prefix_offset: Option<Column>,
+}
+
+/// Functions and frames that refer to each other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tables<'f, 'd> {
+    pub(super) funcs: &'f RawFuncs<'d>,
+    pub(super) frames: &'f RawFrames<'d>,
+    pub(super) strings: Option<&'d RawValue>,
+    /// The thread that has them; `None` if all share them.
+    pub(super) thread: Option<&'f RawThread<'d>>,
+}
+
+impl<'d> RawFile<'d> {
+    /// Those that all share, and those of each thread.
+    pub(super) fn tables(&self) -> Vec<Tables<'_, 'd>> {
+        let of_thread = |thread: &'_ RawThread<'d>| thread.string_array.or(self.shared.string_array);
+        let own = self.threads.iter().filter_map(|thread| {
+            let (funcs, frames) = (thread.func_table.as_ref()?, thread.frame_table.as_ref()?);
+            Some(Tables { funcs, frames, strings: of_thread(thread), thread: Some(thread) })
+        });
+        let shared = self.shared.func_table.as_ref().zip(self.shared.frame_table.as_ref());
+        let strings = self.shared.string_array;
+        shared.map(|(funcs, frames)| Tables { funcs, frames, strings, thread: None }).into_iter().chain(own).collect()
+    }
+}
+
+impl RawThread<'_> {
+    pub(super) fn pid(&self) -> Option<Pid> {
+        self.pid.get().map(Pid)
+    }
+}
+
+/// The number that is written there, if it can be one of a row.
+pub(super) fn number(raw: &RawValue) -> Option<usize> {
+    let number: f64 = raw.get().parse().ok()?;
+    (number >= 0.0 && number < f64::from(u32::MAX)).then_some(number as usize)
+}
+
+/// Where a value stands in the text it was read from.
+pub(super) fn range(raw: &RawValue, text: &[u8]) -> Range<usize> {
+    let start = (raw.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+    start..start.saturating_add(raw.get().len())
+}
