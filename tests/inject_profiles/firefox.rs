@@ -4,6 +4,17 @@ use super::recorded::Recorded;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The names of JIT code in our plain JSON, by address.
+fn names_by_export(recorded: &Recorded) -> BTreeMap<u64, BTreeSet<String>> {
+    let whole: Value = serde_json::from_slice(&recorded.read("whole.json")).unwrap();
+    let mut names: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
+    for frame in whole["frames"].as_array().unwrap().iter().filter(|frame| frame["kind"] == "jit") {
+        let address = address_of(frame["address"].as_str().unwrap()).unwrap();
+        names.entry(address).or_default().insert(frame["name"].as_str().unwrap().to_owned());
+    }
+    names
+}
+
 /// A profile of a recording as samply's is whose perf maps and dumps are gone: what is in JIT code is in no library and
 /// called after its address, of which return addresses lose one. Made of our plain JSON.
 fn bare(recorded: &Recorded) -> Value {
@@ -114,8 +125,9 @@ fn assert_only_named(before: &Value, after: &Value) {
     }
 }
 
-/// Every frame that was an address has the name that perf shows there; how many there are.
-fn assert_named(before: &Value, after: &Value, by_perf: &BTreeMap<u64, BTreeSet<String>>) -> usize {
+/// Every frame that was an address has the name that is shown there; how many there are.
+fn assert_named(before: &Value, after: &Value, recorded: &Recorded) -> usize {
+    let (by_export, by_perf) = (names_by_export(recorded), recorded.names_by_perf());
     let mut checked = 0;
     for (old, new) in before["threads"].as_array().unwrap().iter().zip(after["threads"].as_array().unwrap()) {
         let mut rows: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
@@ -125,8 +137,10 @@ fn assert_named(before: &Value, after: &Value, by_perf: &BTreeMap<u64, BTreeSet<
                 assert_eq!(old, name);
                 continue;
             };
-            let of = |address: u64| by_perf.get(&address).is_some_and(|shown| shown.contains(name));
-            assert!(of(address) || of(address + 1), "{address:#x}: {name}, perf: {:?}", by_perf.get(&address));
+            let exported = |address: u64| by_export.get(&address).is_some_and(|shown| shown.contains(name));
+            assert!(exported(address) || exported(address + 1), "{address:#x}: {name}");
+            let shown = by_perf.get(&address).or(by_perf.get(&(address + 1)));
+            assert!(shown.is_none_or(|shown| shown.contains(name)), "{address:#x}: {name}, perf: {shown:?}");
             rows.entry(name).or_default().insert(number(&new["frameTable"]["func"][frame]));
             checked += 1;
         }
@@ -143,9 +157,46 @@ fn functions_have_the_names_that_perf_shows_after_inject() {
         let said = recorded.jitgraft(&["inject", "-i", "bare.json", "-o", "injected.json"]);
         let injected: Value = serde_json::from_slice(&recorded.read("injected.json")).unwrap();
         assert_only_named(&bare, &injected);
-        let checked = assert_named(&bare, &injected, &recorded.names_by_perf());
+        let checked = assert_named(&bare, &injected, &recorded);
         assert!(checked > 3 && said.contains("(100.0 %)"), "{checked}: {said}");
         let said = recorded.jitgraft(&["inject", "-i", "injected.json", "-o", "twice.json"]);
         assert!(recorded.read("twice.json") == recorded.read("injected.json"), "{said}");
     }
+}
+
+/// The last entry of a perf map at an address.
+fn in_map(map: &str, address: u64) -> Option<&str> {
+    let covers = |line: &&str| {
+        let mut words = line.split(' ');
+        let mut hex = || u64::from_str_radix(words.next().unwrap(), 16).unwrap();
+        let (start, size) = (hex(), hex());
+        (start..start + size).contains(&address)
+    };
+    map.lines().filter(covers).last().and_then(|line| line.splitn(3, ' ').nth(2))
+}
+
+#[test]
+fn what_samply_itself_wrote_gets_the_names_of_the_map() {
+    let recorded = Recorded::all().find(|recorded| recorded.names.ends_with(".map")).unwrap();
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/recording-node/samply.json.gz");
+    recorded.write("samply.json.gz", &std::fs::read(fixture).unwrap());
+    recorded.jitgraft(&["inject", "-i", "samply.json.gz", "-o", "named.json.gz"]);
+    let unpacked = |name: &str| -> Value {
+        serde_json::from_reader(flate2::read::GzDecoder::new(&recorded.read(name)[..])).unwrap()
+    };
+    let (before, after) = (unpacked("samply.json.gz"), unpacked("named.json.gz"));
+    assert_only_named(&before, &after);
+    let map = String::from_utf8(recorded.read(recorded.names)).unwrap();
+    let mut named = 0;
+    for (old, new) in before["threads"].as_array().unwrap().iter().zip(after["threads"].as_array().unwrap()) {
+        for frame in 0..old["frameTable"]["func"].as_array().unwrap().len() {
+            let (name, new) = (name_of(old, frame), name_of(new, frame));
+            let resource = &old["funcTable"]["resource"][number(&old["frameTable"]["func"][frame])];
+            let address = address_of(name).filter(|_| resource.as_i64() == Some(-1));
+            let expected = address.and_then(|address| in_map(&map, address));
+            named += usize::from(expected.is_some());
+            assert_eq!(new, expected.unwrap_or(name));
+        }
+    }
+    assert!(named > 50, "{named}");
 }

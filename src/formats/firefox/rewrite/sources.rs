@@ -33,8 +33,12 @@ impl<'f, 'd> Sources<'f, 'd> {
         let is_known = |name: &String| {
             matches!(&name[..], "length" | "filename") || COLUMNS.iter().any(|(known, _)| name == known)
         };
-        columns.get("filename").filter(|_| columns.keys().all(is_known))?;
         let rows = number(columns.get("length")?)?;
+        let has_rows = |column: &RawValue| {
+            serde_json::from_str::<Vec<&RawValue>>(column.get()).is_ok_and(|values| values.len() == rows)
+        };
+        let is_whole = columns.iter().all(|(name, column)| is_known(name) && (name == "length" || has_rows(column)));
+        columns.get("filename").filter(|_| is_whole)?;
         Some(Self { columns, rows, new: Vec::new(), numbers: FxHashMap::default() })
     }
 

@@ -201,7 +201,7 @@ fn damage_anywhere_does_no_harm() {
     let bytes = profile(&samples);
     for at in 0..bytes.len() {
         assert_harmless(&bytes[..at]);
-        for change in 1..=255 {
+        for change in [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x55, 0xff] {
             let mut damaged = bytes.clone();
             damaged[at] ^= change;
             assert_harmless(&damaged);
