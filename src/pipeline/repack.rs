@@ -4,7 +4,7 @@ use super::open::Wrapping;
 use crate::error::Result;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Writes, packed in these, the outermost first.
 pub(crate) fn packed(
@@ -16,15 +16,48 @@ pub(crate) fn packed(
         None => write(out),
         Some((Wrapping::Gzip, inner)) => {
             let mut gzip = GzEncoder::new(out, Compression::default());
-            packed(inner, &mut gzip, write)?;
+            in_blocks(&mut gzip, |blocks| packed(inner, blocks, write))?;
             gzip.finish()?;
             Ok(())
         }
         Some((Wrapping::Zstd, inner)) => {
             let mut zstd = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
-            packed(inner, &mut zstd, write)?;
+            in_blocks(&mut zstd, |blocks| packed(inner, blocks, write))?;
             zstd.finish()?;
             Ok(())
         }
+    }
+}
+
+/// What a packer gets at once. What comes out of one depends on where what it is given is cut: the same bytes shall be
+/// packed into the same bytes, however they are written.
+const BLOCK: usize = 1 << 16;
+
+/// Bytes on their way to a packer.
+struct Blocks<'o> {
+    out: &'o mut dyn Write,
+    block: Vec<u8>,
+}
+
+fn in_blocks(out: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let mut blocks = Blocks { out, block: Vec::with_capacity(BLOCK) };
+    write(&mut blocks)?;
+    Ok(blocks.out.write_all(&blocks.block)?)
+}
+
+impl Write for Blocks<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(BLOCK - self.block.len());
+        self.block.extend_from_slice(&bytes[..taken]);
+        if self.block.len() == BLOCK {
+            self.out.write_all(&self.block)?;
+            self.block.clear();
+        }
+        Ok(taken)
+    }
+
+    /// What is no whole block yet stays.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -1,14 +1,19 @@
 //! What is changed in the text.
 
-use super::file::{RawFuncs, Tables, number, range};
+use super::bare::BareFunction;
+use super::file::{RawFile, RawFuncs, Tables, number, range};
 use super::sources::Sources;
 use super::strings::Strings;
-use super::{BareFunction, HAS_LINE, HAS_SOURCE, UnsymbolizedFirefox};
 use crate::error::Result;
 use crate::formats::splices::Splices;
-use crate::formats::unsymbolized::{Ask, NamedCall};
+use crate::formats::unsymbolized::{Ask, BareAddress, NamedCall};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
+
+/// What flags of a function say: that its `source` is one.
+const HAS_SOURCE: u64 = 8;
+/// What flags of a frame say: that its `line` is one.
+const HAS_LINE: u64 = 16;
 
 /// A row that gets a name.
 #[derive(Debug, Clone, Copy)]
@@ -18,64 +23,78 @@ struct NamedRow<'a> {
     row: usize,
 }
 
-/// All changes.
-pub(super) fn splices(profile: &UnsymbolizedFirefox<'_>, ask: &Ask<'_>) -> Result<Splices> {
-    let (file, bytes) = (&profile.file, profile.bytes);
-    let mut splices = Splices::default();
-    let mut shared = file.shared.string_array.map(Strings::read).transpose()?;
-    let mut sources = Sources::of(&file.shared.sources);
-    let tables = file.tables();
-    for of_tables in profile.functions.chunk_by(|a, b| a.tables == b.tables) {
-        let Some(tables) = of_tables.first().and_then(|first| tables.get(first.tables)) else { continue };
-        let named = named_rows(profile, of_tables, ask);
-        let is_shared =
-            tables.strings.map(|raw| range(raw, bytes)) == file.shared.string_array.map(|raw| range(raw, bytes));
-        match (is_shared, &mut shared, tables.strings) {
-            (true, Some(strings), _) => Edit { bytes, tables, strings }.run(&named, sources.as_mut(), &mut splices),
-            (_, _, Some(raw)) => {
-                let strings = &mut Strings::read(raw)?;
-                // Source files are of the shared strings.
-                Edit { bytes, tables, strings }.run(&named, None, &mut splices);
-                strings.splice(bytes, &mut splices);
-            }
-            (_, _, None) => {}
-        }
-    }
-    shared.iter().for_each(|strings| strings.splice(bytes, &mut splices));
-    sources.iter().for_each(|sources| sources.splice(bytes, &mut splices));
-    Ok(splices)
+/// What changes come of.
+pub(super) struct Edits<'e, 'd> {
+    pub(super) bytes: &'d [u8],
+    pub(super) file: &'e RawFile<'d>,
+    /// In ascending order.
+    pub(super) functions: &'e [BareFunction],
+    /// What they ask for, each once, in ascending order.
+    pub(super) addresses: &'e [BareAddress],
 }
 
-/// The rows on whose name all processes agree that run through them.
-fn named_rows<'a>(
-    profile: &UnsymbolizedFirefox<'_>,
-    of_tables: &[BareFunction],
-    ask: &Ask<'a>,
-) -> Vec<(usize, NamedRow<'a>)> {
-    let answer = |function: &BareFunction| {
-        let asked = profile.addresses.binary_search(&function.address()).ok()?;
-        ask(asked).last().copied()
-    };
-    let (mut rows, mut first) = (Vec::new(), FxHashMap::default());
-    for of_row in of_tables.chunk_by(|a, b| a.row == b.row) {
-        let mut answers = of_row.iter().map(answer);
-        let Some(call) = answers.next().flatten() else { continue };
-        if answers.all(|other| other.is_some_and(|other| other.name == call.name)) {
-            let row = *first.entry((call.name, call.file)).or_insert(of_row[0].row);
-            rows.push((of_row[0].row, NamedRow { call, row }));
+impl<'d> Edits<'_, 'd> {
+    /// All changes.
+    pub(super) fn splices(&self, ask: &Ask<'_>) -> Result<Splices> {
+        let (shared, bytes) = (&self.file.shared, self.bytes);
+        let mut splices = Splices::default();
+        let mut shared_strings = shared.string_array.map(Strings::read).transpose()?;
+        let mut sources = Sources::of(&shared.sources);
+        let tables = self.file.tables();
+        for of_tables in self.functions.chunk_by(|a, b| a.tables == b.tables) {
+            let Some(tables) = of_tables.first().and_then(|first| tables.get(first.tables)) else { continue };
+            let named = self.named_rows(of_tables, ask);
+            match (&mut shared_strings, tables.strings) {
+                (Some(strings), Some(own)) if self.is_shared(own) => {
+                    TableEdits { bytes, tables, strings }.run(&named, sources.as_mut(), &mut splices);
+                }
+                (_, Some(own)) => {
+                    let strings = &mut Strings::read(own)?;
+                    // Source files are of the shared strings.
+                    TableEdits { bytes, tables, strings }.run(&named, None, &mut splices);
+                    strings.splice(bytes, &mut splices);
+                }
+                (_, None) => {}
+            }
         }
+        shared_strings.iter().for_each(|strings| strings.splice(bytes, &mut splices));
+        sources.iter().for_each(|sources| sources.splice(bytes, &mut splices));
+        Ok(splices)
     }
-    rows
+
+    fn is_shared(&self, strings: &'d RawValue) -> bool {
+        self.file.shared.string_array.is_some_and(|shared| range(shared, self.bytes) == range(strings, self.bytes))
+    }
+
+    /// The rows on whose name all processes agree that run through them.
+    fn named_rows<'a>(&self, of_tables: &[BareFunction], ask: &Ask<'a>) -> Vec<(usize, NamedRow<'a>)> {
+        let answer = |function: &BareFunction| {
+            let asked = self.addresses.binary_search(&function.address()).ok()?;
+            ask(asked).last().copied()
+        };
+        let (mut rows, mut first) = (Vec::new(), FxHashMap::default());
+        for of_row in of_tables.chunk_by(|a, b| a.row == b.row) {
+            let mut answers = of_row.iter().map(answer);
+            let (Some(call), Some(BareFunction { row, .. })) = (answers.next().flatten(), of_row.first()) else {
+                continue;
+            };
+            if answers.all(|other| other.is_some_and(|other| other.name == call.name)) {
+                let to = *first.entry((call.name, call.file)).or_insert(*row);
+                rows.push((*row, NamedRow { call, row: to }));
+            }
+        }
+        rows
+    }
 }
 
 /// The changes in some tables.
-struct Edit<'e, 'f, 'd> {
+struct TableEdits<'e, 'f, 'd> {
     bytes: &'d [u8],
     tables: &'e Tables<'f, 'd>,
     strings: &'e mut Strings<'d>,
 }
 
-impl Edit<'_, '_, '_> {
+impl TableEdits<'_, '_, '_> {
     fn run(
         &mut self,
         named: &[(usize, NamedRow<'_>)],

@@ -25,6 +25,7 @@
 //! Memory: below twenty times the unpacked input, where that is nothing but functions without names
 //! (`tests/inject_profiles/memory.rs`).
 
+mod bare;
 mod edits;
 mod file;
 mod owners;
@@ -33,88 +34,29 @@ mod strings;
 
 use crate::error::{Error, Result, Warnings};
 use crate::formats::unsymbolized::{Ask, BareAddress, Unsymbolized};
-use crate::model::{Addr, FrameAddr, Pid};
-use file::{RawFile, RawFuncs, Tables};
+use bare::BareFunction;
+use edits::Edits;
+use file::RawFile;
 use std::io::Write;
-use strings::Strings;
 
 /// A profile, some of whose functions are addresses.
 #[derive(Debug)]
 struct UnsymbolizedFirefox<'d> {
     bytes: &'d [u8],
     file: RawFile<'d>,
-    /// In ascending order.
     functions: Vec<BareFunction>,
     addresses: Vec<BareAddress>,
-}
-
-/// A function that is called after its address, as one process has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct BareFunction {
-    /// Which tables it is in: their place in [`RawFile::tables`].
-    tables: usize,
-    row: usize,
-    pid: Option<Pid>,
-    addr: Addr,
-}
-
-impl BareFunction {
-    fn address(&self) -> BareAddress {
-        BareAddress { pid: self.pid, addr: FrameAddr::Ip(self.addr) }
-    }
 }
 
 /// Reads a profile.
 pub fn open<'d>(bytes: &'d [u8], _: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
     let file: RawFile<'d> =
         serde_json::from_slice(bytes).map_err(|error| Error::new("is no whole Firefox profile").because(error))?;
-    let mut functions = Vec::new();
-    for (at, tables) in file.tables().iter().enumerate() {
-        let bare = bare_functions(tables)?;
-        for (row, pid, addr) in owners::of(tables, bare, &file) {
-            functions.push(BareFunction { tables: at, row, pid, addr });
-        }
-    }
-    functions.sort_unstable();
+    let functions = bare::functions(&file)?;
     let mut addresses: Vec<BareAddress> = functions.iter().map(BareFunction::address).collect();
     addresses.sort_unstable();
     addresses.dedup();
     Ok(Box::new(UnsymbolizedFirefox { bytes, file, functions, addresses }))
-}
-
-/// The rows of functions that are in no library and called after an address.
-fn bare_functions(tables: &Tables<'_, '_>) -> Result<Vec<(usize, Addr)>> {
-    let Some(strings) = tables.strings.map(Strings::read).transpose()? else { return Ok(Vec::new()) };
-    let funcs = tables.funcs;
-    let addr = |row: usize| address(&strings.text(file::number(funcs.name.get(row)?)?)?);
-    let in_memory = (0..funcs.name.len()).filter(|&row| !funcs.has_resource(row));
-    Ok(in_memory.filter_map(|row| Some((row, addr(row)?))).collect())
-}
-
-/// An address as it is written in place of a name.
-fn address(name: &str) -> Option<Addr> {
-    let digits = name.strip_prefix("0x")?;
-    let is_digits = !digits.starts_with('+') && digits.len() <= 16;
-    u64::from_str_radix(digits, 16).ok().filter(|addr| is_digits && *addr > 0).map(Addr)
-}
-
-/// What flags of a function say: that its `resource`, its `source` is one.
-const HAS_RESOURCE: u64 = 4;
-const HAS_SOURCE: u64 = 8;
-/// What flags of a frame say: that its `line` is one.
-const HAS_LINE: u64 = 16;
-
-impl RawFuncs<'_> {
-    fn has_resource(&self, row: usize) -> bool {
-        let told = self.resource.get(row).copied().flatten().is_some_and(|resource| resource >= 0.0);
-        match &self.flags {
-            Some(flags) => flags
-                .get(row)
-                .and_then(|flags| file::number(flags))
-                .is_some_and(|flags| flags as u64 & HAS_RESOURCE != 0),
-            None => told,
-        }
-    }
 }
 
 impl Unsymbolized for UnsymbolizedFirefox<'_> {
@@ -123,7 +65,8 @@ impl Unsymbolized for UnsymbolizedFirefox<'_> {
     }
 
     fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
-        edits::splices(self, ask)?.write(self.bytes, out)
+        let Self { bytes, file, functions, addresses } = self;
+        Edits { bytes, file, functions, addresses }.splices(ask)?.write(bytes, out)
     }
 }
 

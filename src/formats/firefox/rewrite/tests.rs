@@ -1,5 +1,7 @@
+use super::bare::address;
 use super::*;
 use crate::formats::unsymbolized::NamedCall;
+use crate::model::{Addr, FrameAddr, Pid};
 
 /// Two threads with tables of their own, as samply writes them; spaces and numbers in ways of their own.
 const OWN: &str = r#"{"meta":{"preprocessedProfileVersion":55, "interval":1.000e0, "later":[1,2.50,{"a":null}]},"libs":[],
