@@ -57,6 +57,7 @@ fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
     let given = [
         ("--relocate", options.relocate),
         ("--convert-callchain", options.convert_callchain),
+        ("--drop-bad-chain-entries", options.drop_bad_chain_entries),
         ("--all-functions", options.all_functions),
         ("--image-dir", options.image_dir.is_some()),
         ("--cache", options.cache),
