@@ -90,6 +90,11 @@ fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Convers
             let times = DumpTimes { arch: false, header: 0, first, marker: None };
             Conversion::choose(clock, &times)
         }
+        LogClock::Ticks => {
+            let times = DumpTimes { arch: true, header: 0, first, marker: None };
+            // Few recordings tell how to convert them: that is no damage.
+            (Conversion::choose(clock, &times).0, None)
+        }
         LogClock::Wall => by_wall(clock, 0, 0).map_or_else(not_tied, |conversion| (conversion, None)),
         LogClock::SinceStart { began } => {
             let stated = began.and_then(|began| by_wall(clock, began, STATED));

@@ -52,7 +52,7 @@ impl CodeLog {
     }
 }
 
-/// By which clock a log's times are. All are nanoseconds.
+/// By which clock a log's times are. All but ticks are nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogClock {
     /// It has no times.
@@ -61,6 +61,8 @@ pub enum LogClock {
     Monotonic,
     /// Since 1970.
     Wall,
+    /// No nanoseconds, but ticks of the processor's time-stamp counter.
+    Ticks,
     /// Since the engine started, which was at this time of the wall clock, if that is known.
     SinceStart {
         /// Nanoseconds since 1970.

@@ -9,12 +9,14 @@
 
 mod code_log;
 mod hotspot;
+mod luajit;
+mod pypy;
 mod v8;
 
 pub use code_log::{CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, LogPositions, TextId, Texts};
 
 /// Every log that is read.
-pub const JIT_LOGS: &[JitLog] = &[v8::V8_LOG, hotspot::COMPILATION, hotspot::CODE_LIST];
+pub const JIT_LOGS: &[JitLog] = &[v8::V8_LOG, hotspot::COMPILATION, hotspot::CODE_LIST, luajit::DUMP, pypy::LOG];
 
 /// One sort of log, by its place in [`JIT_LOGS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

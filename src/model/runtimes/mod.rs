@@ -10,6 +10,7 @@ mod set;
 mod shape;
 mod table;
 mod tiers;
+mod tracing;
 mod translators;
 
 pub use runtime::{Interpreter, Runtime, Switch};

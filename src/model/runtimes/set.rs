@@ -105,7 +105,8 @@ mod tests {
             );
             assert!(RUNTIMES[..at].iter().all(|other| other.name != runtime.name), "{} stands twice", runtime.name);
             for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {
-                assert!(file.contains("PID"), "{}: {file}", runtime.name);
+                // LuaJIT knows no place-holder: there the name is the user's.
+                assert!(file.contains("PID") || *file == "./luajit.dump", "{}: {file}", runtime.name);
             }
         }
     }
@@ -133,6 +134,6 @@ mod tests {
              --perf-basic-prof (leaves /tmp/perf-PID.map), or with --log-code --log-source-position \
              --interpreted-frames-native-stack, which tells of inlined calls, too (leaves ./isolate-*-PID-v8.log)"
         );
-        assert_eq!(RuntimeSet::of_program(b"pypy3").first().unwrap().advice(), None);
+        assert_eq!(RuntimeSet::of_program(b"sbcl").first().unwrap().advice(), None);
     }
 }

@@ -4,6 +4,7 @@
 use super::engines::{JSC_EXAMPLES, JSC_NAMES, V8_EXAMPLES, V8_INTERPRETERS, V8_NAMES, V8_PLAIN_NAMES, V8_UNNAMED};
 use super::runtime::{Interpreter, PLAIN, Runtime, Switch};
 use super::shape::Shape::{Around, Ends, Holds, Is, Starts};
+use super::tracing::{LUAJIT, PYPY};
 use super::translators::{GUILE, LLVM, QEMU, SBCL};
 use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub, Wasm};
 
@@ -432,30 +433,8 @@ pub const RUNTIMES: &[Runtime] = &[
         }),
         ..PLAIN
     },
-    Runtime {
-        name: "PyPy",
-        programs: &["pypy*"],
-        libraries: &["libpypy*"],
-        unnamed: "all JIT code: PyPy leaves no names; its own profiler vmprof has them",
-        perf_record: "--call-graph dwarf",
-        ..PLAIN
-    },
-    Runtime {
-        name: "LuaJIT",
-        programs: &["luajit*"],
-        libraries: &["libluajit*"],
-        switches: &[Switch {
-            word: "",
-            how: "build LuaJIT with -DLUAJIT_USE_PERFTOOLS",
-            leaves: &["/tmp/perf-PID.map"],
-        }],
-        perf_record: "--call-graph dwarf",
-        unnamed: "interpreted functions: the interpreter is one piece of assembler",
-        // perftools_addtrace in src/lj_trace.c.
-        plain_names: &[(Optimised, &[Starts("TRACE_")])],
-        examples: &[("TRACE_12::w.lua:7", Some(Optimised))],
-        ..PLAIN
-    },
+    PYPY,
+    LUAJIT,
     Runtime {
         name: "JavaScriptCore",
         programs: &["jsc", "WebKitWebProcess"],

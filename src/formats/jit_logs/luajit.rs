@@ -1,0 +1,322 @@
+//! LuaJIT's dump of its traces: `luajit -jdump=m,FILE` (or any mode with `m`: machine code).
+//!
+//! ```text
+//! ---- TRACE 3 start 2/2 work.lua:9          a side trace: it leaves trace 2 at exit 2; root traces have none
+//! 0007  KPRI     7   2                       bytecode, operations, snapshots, as the mode asks for
+//! ---- TRACE 3 mcode 171                     bytes of machine code
+//! 55fa9c02fdc5  mov dword [r14-0xec8], 0x3   each instruction with its address; the first is where the code begins
+//! 55fa9c02fdd0  jnz 0x55fa9c02004c ->0        a jump to an exit
+//! ->LOOP:                                    between two instructions
+//! ---- TRACE 3 stop -> 2
+//! ---- TRACE 12 abort work.lua:26 -- …       nothing came of it, and the next trace has its number
+//! ---- TRACE flush                           all code is thrown away, and numbers begin again
+//! ```
+//!
+//! What the reader must know:
+//! * There are no times and no bytes of machine code: of two traces at one address the later one holds.
+//! * A trace is compiled before its dump is written, and may run before that.
+//! * Exits that no side trace has been made for yet jump to stubs of a few bytes, which the dump names only where they
+//!   are jumped to (`->0`); several traces share them.
+//! * The same text in HTML (`-jdump=H`) has tags around its lines, and coloured text (`A`) escape sequences in others.
+//! * By default the dump goes to the standard output: lines of the program may stand in it.
+//! * `-jv` tells of the same traces without addresses: no use here.
+//!
+//! Names are those of LuaJIT's own perf map (`-DLUAJIT_USE_PERFTOOLS`): `TRACE_3::work.lua:9`.
+//!
+//! Memory: less than the dump; a trace has some 40 bytes for each of its lines at the least.
+//!
+//! See `src/jit/dump.lua`, `src/jit/v.lua` and `perftools_addtrace` of `src/lj_trace.c` of LuaJIT 2.1.
+
+use super::{CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, TextId};
+use crate::error::{Error, Result};
+use memchr::memmem;
+use rustc_hash::FxHashMap;
+
+/// LuaJIT's dump of its traces.
+pub(super) const DUMP: JitLog = JitLog {
+    name: "LuaJIT dump",
+    id: "luajit-dump",
+    about: "LuaJIT's dump of its traces (-jdump=m,FILE)",
+    files: &["luajit.dump", "luajit-PID.dump", "jdump.txt", "jdump.html"],
+    sniff,
+    read,
+};
+
+fn sniff(head: &[u8]) -> bool {
+    head.split(|&byte| byte == b'\n').any(|line| {
+        let is_known = |head: Head<'_>| head != Head::Other;
+        head_of(line).is_some_and(is_known) || is_verbose(line.trim_ascii_end())
+    })
+}
+
+fn read(bytes: &[u8]) -> Result<CodeLog> {
+    let mut reader = Reader::default();
+    let (mut offset, mut verbose) = (0, false);
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let text = line.trim_ascii_end();
+        verbose |= is_verbose(text);
+        reader.line(text, offset);
+        offset += line.len() as u64;
+    }
+    reader.end_of_code();
+    let mut log = reader.log;
+    if !reader.has_code && (verbose || reader.started) {
+        return Err(Error::new("LuaJIT wrote this without addresses: -jdump=m,FILE has them"));
+    }
+    // What is cut off ends in the machine code of a trace, or in the middle of a line.
+    log.torn = reader.in_code || bytes.last().is_some_and(|last| *last != b'\n');
+    Ok(log)
+}
+
+/// A line that begins with `---- TRACE `.
+#[derive(Debug, PartialEq, Eq)]
+enum Head<'a> {
+    /// Recording of a trace begins here.
+    Start { trace: u64, place: &'a [u8] },
+    /// So many bytes of machine code follow.
+    Code { trace: u64, size: u64 },
+    /// A trace is done.
+    Stop,
+    /// All traces are gone.
+    Flush,
+    /// What has no meaning here.
+    Other,
+}
+
+fn head_of(line: &[u8]) -> Option<Head<'_>> {
+    let rest = line.strip_prefix(b"---- TRACE ")?.trim_ascii_end();
+    if rest == b"flush" {
+        return Some(Head::Flush);
+    }
+    let (number, rest) = word(rest);
+    let Some(trace) = decimal(number) else { return Some(Head::Other) };
+    let (what, rest) = word(rest);
+    Some(match what {
+        b"start" => Head::Start { trace, place: place(rest) },
+        b"mcode" => decimal(rest).map_or(Head::Other, |size| Head::Code { trace, size }),
+        b"stop" | b"abort" => Head::Stop,
+        _ => Head::Other,
+    })
+}
+
+/// Where a trace begins: without the exit `2/2` or `2/stitch` that a side trace leaves another one by.
+fn place(text: &[u8]) -> &[u8] {
+    let (exit, rest) = word(text);
+    let mut parts = exit.splitn(2, |&byte| byte == b'/');
+    let is_exit = parts.next().and_then(decimal).is_some()
+        && parts.next().is_some_and(|exit| exit == b"stitch" || decimal(exit).is_some());
+    if is_exit && !rest.is_empty() { rest } else { text }
+}
+
+/// `[TRACE   1 work.lua:3 loop]`, of `-jv`.
+fn is_verbose(line: &[u8]) -> bool {
+    line.strip_prefix(b"[TRACE ").is_some_and(|rest| rest.ends_with(b"]"))
+}
+
+#[derive(Debug)]
+struct Reader {
+    log: CodeLog,
+    /// Where each trace that is being made begins.
+    places: FxHashMap<u64, TextId>,
+    /// The loads of traces that are not gone.
+    alive: Vec<(usize, u64)>,
+    /// The trace whose first instruction is to come, its bytes, and where that is said.
+    expected: Option<(u64, u64, u64)>,
+    /// Whether the machine code of a trace was the last that was seen.
+    in_code: bool,
+    /// Whether any trace was begun, and the machine code of any.
+    started: bool,
+    has_code: bool,
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        let log = CodeLog::new(LogClock::None, "line");
+        let (places, alive) = (FxHashMap::default(), Vec::new());
+        Self { log, places, alive, expected: None, in_code: false, started: false, has_code: false }
+    }
+}
+
+impl Reader {
+    fn line(&mut self, line: &[u8], offset: u64) {
+        if let Some(head) = head_of(line) {
+            self.head(&head, offset);
+        } else if let Some((trace, size, _)) = self.expected
+            && let Some(addr) = address(line)
+        {
+            self.expected = None;
+            self.load(trace, addr, size, offset);
+        }
+    }
+
+    fn head(&mut self, head: &Head<'_>, offset: u64) {
+        self.end_of_code();
+        match *head {
+            Head::Start { trace, place } => {
+                self.started = true;
+                let place = self.log.texts.intern(place);
+                self.places.insert(trace, place);
+            }
+            Head::Code { trace, size } => {
+                self.expected = Some((trace, size, offset));
+                (self.in_code, self.has_code) = (true, true);
+            }
+            Head::Stop => self.in_code = false,
+            Head::Flush => self.flush(),
+            Head::Other => {}
+        }
+    }
+
+    /// Machine code without an instruction cannot be placed.
+    fn end_of_code(&mut self) {
+        if let Some((trace, _, offset)) = self.expected.take() {
+            let said = format!("no instruction of trace {trace} follows");
+            self.log.skipped.add(Error::new(said).at(offset));
+        }
+    }
+
+    fn load(&mut self, trace: u64, addr: u64, size: u64, offset: u64) {
+        if addr.checked_add(size).is_none() {
+            return self.log.skipped.add(Error::new(format!("trace {trace} passes the end of memory")).at(offset));
+        }
+        let mut name = format!("TRACE_{trace}").into_bytes();
+        if let Some(&place) = self.places.get(&trace) {
+            name.extend_from_slice(b"::");
+            name.extend_from_slice(self.log.texts.get(place));
+        }
+        let name = self.log.texts.intern(&name);
+        self.alive.push((self.log.events.len(), addr));
+        let kind = LogEventKind::Load(LogCode::new(name, addr, size));
+        self.log.events.push(LogEvent { time: None, kind });
+    }
+
+    fn flush(&mut self) {
+        self.places.clear();
+        let gone = self.alive.drain(..).map(|(load, at)| LogEventKind::Unload { load, at });
+        self.log.events.extend(gone.map(|kind| LogEvent { time: None, kind }));
+    }
+}
+
+/// The address that an instruction's line begins with.
+fn address(line: &[u8]) -> Option<u64> {
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let is_instruction = digits >= 8 && line[digits..].starts_with(b"  ");
+    let text = std::str::from_utf8(&line[..digits]).ok().filter(|_| is_instruction)?;
+    u64::from_str_radix(text, 16).ok()
+}
+
+/// The text up to a blank, and what is behind that.
+fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = memmem::find(text, b" ").unwrap_or(text.len());
+    (&text[..end], text.get(end + 1..).unwrap_or_default())
+}
+
+fn decimal(digits: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMP: &str = "\
+program's own line
+---- TRACE 1 start work.lua:3
+0011  FORL     3 => 0007
+---- TRACE 1 IR
+0001 rax   >  int SLOAD  #6    CRI
+---- TRACE 1 mcode 32
+55fa9c02ff3a  mov dword [r14-0xec8], 0x1
+55fa9c02ff45  movsd xmm1, [r14+0xdbd0]
+->LOOP:
+55fa9c02ff4e  jnz 0x55fa9c02004c\t->0
+---- TRACE 1 stop -> loop
+
+---- TRACE 2 start 1/3 work.lua:9
+---- TRACE 2 abort work.lua:10 -- leaving loop in root trace
+
+---- TRACE 2 start 1/stitch C:55fa9c02
+---- TRACE 2 mcode 16
+0bcaff00  ret
+---- TRACE 2 stop -> 1
+---- TRACE 2 exit 0
+---- TRACE flush
+
+---- TRACE 1 start [builtin:ipairs_aux]
+---- TRACE 1 mcode 8
+55fa9c02ff3a  ret
+---- TRACE 1 stop -> return
+";
+
+    fn loads(text: &str) -> Vec<(String, u64, u64)> {
+        let log = read(text.as_bytes()).unwrap();
+        let load = |event: &LogEvent| match event.kind {
+            LogEventKind::Load(code) => {
+                let name = String::from_utf8_lossy(log.texts.get(code.name)).into_owned();
+                Some((name, code.addr, code.size))
+            }
+            _ => None,
+        };
+        log.events.iter().filter_map(load).collect()
+    }
+
+    #[test]
+    fn traces_are_named_as_in_luajits_own_perf_map() {
+        let expected = [
+            ("TRACE_1::work.lua:3", 0x55fa_9c02_ff3a, 32),
+            ("TRACE_2::C:55fa9c02", 0x0bca_ff00, 16),
+            ("TRACE_1::[builtin:ipairs_aux]", 0x55fa_9c02_ff3a, 8),
+        ];
+        assert_eq!(loads(DUMP), expected.map(|(name, addr, size)| (name.to_owned(), addr, size)));
+        let log = read(DUMP.as_bytes()).unwrap();
+        let gone = log.events.iter().filter(|event| matches!(event.kind, LogEventKind::Unload { .. }));
+        assert_eq!((gone.count(), log.torn, log.skipped.count()), (2, false, 0));
+    }
+
+    #[test]
+    fn tags_around_lines_are_no_matter() {
+        let html = DUMP.replace("---- TRACE 1 start", "<pre class=\"ljdump\">\n---- TRACE 1 start");
+        assert_eq!(loads(&html), loads(DUMP));
+        assert!(sniff(html.as_bytes()));
+    }
+
+    #[test]
+    fn a_dump_without_machine_code_says_what_to_switch_on() {
+        for text in ["[TRACE   1 work.lua:3 loop]\n", "---- TRACE 1 start w.lua:3\n---- TRACE 1 stop -> loop\n"] {
+            let error = read(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("-jdump=m"), "{error}");
+            assert!(sniff(text.as_bytes()));
+        }
+        assert!(!sniff(b"7f00 10 f\n---- TRACE things ----\n"));
+    }
+
+    #[test]
+    fn a_dump_that_ends_in_the_middle_is_torn() {
+        let end = DUMP.find("55fa9c02ff45").unwrap();
+        let log = read(&DUMP.as_bytes()[..end]).unwrap();
+        assert_eq!((log.events.len(), log.torn), (1, true));
+        let cut = DUMP.find("55fa9c02ff3a").unwrap();
+        let log = read(&DUMP.as_bytes()[..cut]).unwrap();
+        assert_eq!((log.events.len(), log.torn, log.skipped.count()), (0, true, 1));
+    }
+
+    #[test]
+    fn every_prefix_and_every_flipped_byte_is_read() {
+        let check = |bytes: &[u8]| {
+            let Ok(log) = read(bytes) else { return };
+            for (at, event) in log.events.iter().enumerate() {
+                match event.kind {
+                    LogEventKind::Load(code) => assert!(code.addr.checked_add(code.size).is_some()),
+                    LogEventKind::Unload { load, .. } | LogEventKind::Move { load, .. } => assert!(load < at),
+                }
+            }
+        };
+        for at in 0..DUMP.len() {
+            check(&DUMP.as_bytes()[..at]);
+            let mut bent = DUMP.to_owned().into_bytes();
+            bent[at] ^= 0x15;
+            check(&bent);
+        }
+    }
+}

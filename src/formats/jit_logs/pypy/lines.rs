@@ -1,0 +1,71 @@
+//! The lines of the log that tell something.
+
+use super::trace::{TraceId, hex};
+use memchr::memmem;
+use std::ops::Range;
+
+/// `[3f857057e8f0] {jit-backend-dump`, or its end, `[3f8570582ade] jit-backend-dump}`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bracket<'a> {
+    pub(super) time: u64,
+    pub(super) section: &'a [u8],
+    pub(super) is_begin: bool,
+}
+
+/// Reads such a line; newer ones have the number of the thread before it (`0# `).
+pub(super) fn bracket(line: &[u8]) -> Option<Bracket<'_>> {
+    let thread = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let line = if thread > 0 { line[thread..].strip_prefix(b"# ")? } else { line };
+    let line = line.strip_prefix(b"[")?;
+    let end = memchr::memchr(b']', line)?;
+    let (time, text) = (hex(&line[..end])?, line[end + 1..].trim_ascii());
+    let (section, is_begin) = match text.strip_prefix(b"{") {
+        Some(section) => (section, true),
+        None => (text.strip_suffix(b"}")?, false),
+    };
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (!section.is_empty() && section.iter().all(is_word)).then_some(Bracket { time, section, is_begin })
+}
+
+/// Reads `debug_merge_point(1, 2, 'add;…')`: depth and number of the call, and where the text in quotes stands.
+pub(super) fn merge_point(line: &[u8]) -> Option<(u32, u64, Range<usize>)> {
+    const BEGIN: &[u8] = b"debug_merge_point(";
+    let rest = line.strip_prefix(BEGIN)?;
+    let mut numbers = rest.splitn(3, |&byte| byte == b',').map(<[u8]>::trim_ascii);
+    let mut number = || std::str::from_utf8(numbers.next()?).ok()?.parse::<u64>().ok();
+    let (depth, call) = (number()?, number()?);
+    let quote = memchr::memchr2(b'\'', b'"', line)?;
+    let end = memchr::memrchr(line[quote], line).filter(|&end| end > quote)?;
+    Some((u32::try_from(depth).ok()?, call, quote + 1..end))
+}
+
+/// Of the line above a trace's operations, which begins at `offset`.
+pub(super) fn head_id(head: &[u8], offset: usize) -> Option<TraceId> {
+    let bridge = || memmem::rfind(head, b" with ");
+    let end = if head.starts_with(b"Loop ") { memmem::rfind(head, b") : ")? + 1 } else { bridge()? };
+    TraceId::parse(&head[..end], offset)
+}
+
+/// Whether an operation ends a call that was traced through: what follows is its caller's.
+pub(super) fn leaves_call(operation: &[u8]) -> bool {
+    memmem::find(operation, b": leave_portal_frame(").is_some()
+}
+
+/// The guard of an operation.
+pub(super) fn guard_of(operation: &[u8]) -> Option<u64> {
+    const BEGIN: &[u8] = b"descr=<Guard0x";
+    let rest = &operation[memmem::find(operation, BEGIN)? + BEGIN.len()..];
+    hex(&rest[..memchr::memchr(b'>', rest)?])
+}
+
+/// ELF's number of the processor that PyPy calls so.
+pub(super) fn machine_of(backend: &[u8]) -> Option<u16> {
+    Some(match backend {
+        b"x86" => 3,
+        b"x86_64" => 62,
+        b"aarch64" => 183,
+        b"ppc64" | b"ppc-64" => 21,
+        b"s390x" => 22,
+        _ => return None,
+    })
+}

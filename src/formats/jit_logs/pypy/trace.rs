@@ -1,0 +1,100 @@
+//! Loops and bridges, as the log tells of them.
+
+use super::calls::MergePointId;
+use memchr::memmem;
+use std::ops::Range;
+
+/// What a loop or bridge is called in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TraceId {
+    /// `Loop 1 (…)`: its number, and where its place stands in the log; helpers have number -1 and no place.
+    Loop(i64, Range<usize>),
+    /// `bridge out of Guard 0x…`
+    Bridge(u64),
+}
+
+/// A loop or bridge.
+#[derive(Debug)]
+pub(super) struct Trace {
+    pub(super) id: TraceId,
+    /// Where the log tells of its address.
+    pub(super) offset: usize,
+    /// The processor's counter then.
+    pub(super) time: Option<u64>,
+    /// Its code.
+    pub(super) code: Range<u64>,
+    /// Where the block of machine code begins, by which operations tell their places.
+    pub(super) block_start: Option<u64>,
+    /// The block of machine code that it lies in.
+    pub(super) block: Option<usize>,
+    /// What the log has of its operations.
+    pub(super) operations: Range<usize>,
+    /// The calls that a bridge begins in.
+    pub(super) begins_in: Option<MergePointId>,
+    /// The first merge point of its operations.
+    pub(super) first: Option<MergePointId>,
+    /// The trace that a bridge leaves, if its patch was logged.
+    pub(super) leaves: Option<usize>,
+}
+
+impl Trace {
+    /// Reads `Loop 1 (fib;…) has address 0x… to 0x… (bootstrap 0x…)` or `bridge out of Guard 0x… has address …`.
+    /// `offset`: where the line stands.
+    pub(super) fn parse(line: &[u8], offset: usize, time: Option<u64>) -> Option<Self> {
+        const HAS: &[u8] = b" has address 0x";
+        let at = memmem::rfind(line, HAS)?;
+        let id = TraceId::parse(&line[..at], offset)?;
+        let rest = &line[at + HAS.len()..];
+        let to = memmem::find(rest, b" to 0x")?;
+        let (start, rest) = (hex(&rest[..to])?, &rest[to + 6..]);
+        let (end, rest) = rest.split_at(rest.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(rest.len()));
+        let bootstrap = rest.strip_prefix(b" (bootstrap 0x").and_then(|rest| hex(rest.strip_suffix(b")")?));
+        let code = bootstrap.unwrap_or(start)..hex(end)?;
+        Some(Self {
+            id,
+            offset,
+            time,
+            code,
+            block_start: None,
+            block: None,
+            operations: 0..0,
+            begins_in: None,
+            first: None,
+            leaves: None,
+        })
+    }
+
+    /// Reads what follows: `     gc table: 0x…`.
+    pub(super) fn learn(&mut self, line: &[u8]) -> bool {
+        let Some(at) = memmem::find(line, b": 0x") else { return false };
+        let Some(addr) = hex(&line[at + 4..]) else { return false };
+        match line[..at].trim_ascii() {
+            b"gc table" => self.block_start = Some(addr),
+            b"function" | b"jump target" => self.code.start = addr,
+            b"end" => self.code.end = addr,
+            b"resops" | b"failures" => {}
+            _ => return false,
+        }
+        true
+    }
+}
+
+impl TraceId {
+    /// Reads `Loop 1 (…)` or `bridge out of Guard 0x…`, which stands at `offset`.
+    pub(super) fn parse(text: &[u8], offset: usize) -> Option<Self> {
+        if let Some(guard) = text.strip_prefix(b"bridge out of Guard ") {
+            return hex(guard.strip_prefix(b"0x").unwrap_or(guard)).map(Self::Bridge);
+        }
+        let rest = text.strip_prefix(b"Loop ")?;
+        let number = rest.split(|&byte| byte == b' ').next()?;
+        let place = rest.get(number.len()..)?.strip_prefix(b" (")?.strip_suffix(b")")?;
+        let begin = offset + (text.len() - place.len() - 1);
+        Some(Self::Loop(std::str::from_utf8(number).ok()?.parse().ok()?, begin..begin + place.len()))
+    }
+}
+
+/// A hexadecimal number that is all of the text.
+pub(super) fn hex(digits: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    u64::from_str_radix(digits, 16).ok()
+}
