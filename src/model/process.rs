@@ -77,6 +77,30 @@ impl Process {
         };
         self.mappings.iter().any(|map| injected(&map.path))
     }
+
+    /// The first memory for JIT code that this program has and that processes forked from it share: not a copy, as
+    /// `//anon` is after a fork, but the very same.
+    pub fn shared_jit_memory(&self) -> Option<SharedMemory> {
+        let since = self.execs.last().copied().unwrap_or_default();
+        let shared = |map: &&Mapping| {
+            let backing = map.backing();
+            map.executable
+                && map.time >= since
+                && matches!(backing, Backing::SharedAnonymous | Backing::NamedShared)
+                && map.file.is_some_and(|file| file.inode != 0)
+        };
+        let map = self.mappings.iter().find(shared)?;
+        Some(SharedMemory { addr: map.addr, file: map.file? })
+    }
+}
+
+/// Memory that several processes may have: what is mapped, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedMemory {
+    /// Its first address.
+    pub addr: Addr,
+    /// What the kernel calls it: each such memory has an inode of its own.
+    pub file: FileId,
 }
 
 /// A mapping of a file named `jit-PID.dump` (Bun: `jit-TID-PID.dump`), by which a runtime tells perf of its dump.

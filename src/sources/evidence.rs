@@ -7,6 +7,7 @@
 
 use super::account::Kind;
 use crate::model::Pid;
+use crate::model::process::SharedMemory;
 
 /// Something beside addresses that says that a file is of the recorded process; the surest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +41,8 @@ pub(super) struct Fit {
     pub(super) file: usize,
     pub(super) kind: Kind,
     pub(super) pid: Pid,
+    /// Memory for JIT code that the process may share with others.
+    pub(super) memory: Option<SharedMemory>,
     /// Whether the process has no dump or map of its own.
     pub(super) is_wanted: bool,
     /// So many of the process's samples in JIT memory are in code that the file tells of.
@@ -89,8 +92,41 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let mut rivals =
         all.iter().filter(fits).filter(|fit| (fit.pid, fit.kind) == (best.pid, best.kind) && fit.file != file);
     let alone = rivals.all(|rival| rival.sign.is_none() || is_sure && rival.sign != best.sign);
+    // Processes that share the memory share the code.
+    let is_one = own.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);
     match best.sign {
-        Some(_) if alone && (own.len() == 1 || is_sure) => Verdict::Used(best),
+        Some(_) if alone && (is_one || is_sure) => Verdict::Used(best),
         _ => Verdict::Offered(best),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Addr;
+    use crate::model::process::FileId;
+
+    fn fit(pid: i32, inode: Option<u64>) -> Fit {
+        let memory = |inode| SharedMemory { addr: Addr(4096), file: FileId { major: 0, minor: 1, inode } };
+        Fit {
+            file: 0,
+            kind: Kind::PerfMap,
+            pid: Pid(pid),
+            memory: inode.map(memory),
+            is_wanted: true,
+            covered: 8,
+            samples: 8,
+            is_mapped: true,
+            sign: Some(Sign::Written),
+            against: None,
+        }
+    }
+
+    #[test]
+    fn processes_that_share_their_memory_are_no_rivals_for_a_file() {
+        let is_used = |fits: [Fit; 2]| matches!(judge(0, &fits), Verdict::Used(_));
+        assert!(is_used([fit(7, Some(1)), fit(8, Some(1))]), "two workers of one server");
+        assert!(!is_used([fit(7, Some(1)), fit(8, Some(2))]), "workers of two servers");
+        assert!(!is_used([fit(7, None), fit(8, None)]), "each has memory of its own");
     }
 }

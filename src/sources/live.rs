@@ -8,7 +8,7 @@ use super::site::{Sampled, Site, wall_time};
 use super::trust;
 use crate::error::Result;
 use crate::io::Bytes;
-use crate::model::process::{BuildId, CpuMode, Mapping, Process, Processes};
+use crate::model::process::{BuildId, CpuMode, FileId, Mapping, Process, Processes, SharedMemory};
 use crate::model::{Addr, Nanos, Pid};
 use object::Object;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -22,6 +22,9 @@ const SLACK: Duration = Duration::from_secs(2);
 
 /// So many more files that are the same than files that are gone leave no doubt.
 const ENOUGH: u32 = 16;
+
+/// A worker is its server's child, or that one's child.
+const GENERATIONS: usize = 8;
 
 /// A recorded process that still runs.
 #[derive(Debug)]
@@ -51,7 +54,7 @@ impl LiveProcess {
         let namespace = |of: &Path| std::fs::read_link(of.join("ns/mnt")).ok();
         let root = own.join("root");
         let has_own_files = namespace(&own) != namespace(&proc.join("self")) || !is_our_root(&root);
-        let inner = field(&status, "NSpid:").and_then(|numbers| numbers.last().copied()?.parse().ok()).map(Pid);
+        let inner = number(&status, "NSpid:");
         if site.host.is_some_and(|host| !is_our_name(proc, host)) {
             return None;
         }
@@ -87,6 +90,31 @@ impl LiveProcess {
         trust::open_below(&self.directory, path, self.uid, force)
             .map(|opened| opened.map_err(|error| error.in_file(outside)))
     }
+}
+
+/// The running processes from which `pid` was forked and that have this very memory at this place, as they know
+/// themselves, the nearest first.
+pub(super) fn parents_with(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
+    let mut parents = Vec::new();
+    let mut status = std::fs::read_to_string(proc.join(pid.to_string()).join("status"));
+    while let Some(parent) =
+        status.ok().and_then(|status| number(&status, "PPid:")).filter(|_| parents.len() < GENERATIONS)
+    {
+        let own = proc.join(parent.to_string());
+        let maps = std::fs::read(own.join("maps")).unwrap_or_default();
+        let maps = String::from_utf8_lossy(&maps);
+        if !maps.lines().filter_map(maps_line).any(|line| line.is(memory)) {
+            break;
+        }
+        status = std::fs::read_to_string(own.join("status"));
+        parents.extend(status.as_ref().ok().and_then(|status| number(status, "NSpid:")));
+    }
+    parents
+}
+
+/// The last number of a field.
+fn number(status: &str, key: &str) -> Option<Pid> {
+    field(status, key)?.last()?.parse().ok().map(Pid)
 }
 
 fn is_our_root(root: &Path) -> bool {
@@ -149,6 +177,13 @@ struct MapsLine<'a> {
     device: (u32, u32),
     inode: u64,
     path: &'a str,
+}
+
+impl MapsLine<'_> {
+    fn is(&self, memory: SharedMemory) -> bool {
+        let FileId { major, minor, inode } = memory.file;
+        (self.start..self.end).contains(&memory.addr.0) && (self.device, self.inode) == ((major, minor), inode)
+    }
 }
 
 fn maps_line(line: &str) -> Option<MapsLine<'_>> {

@@ -1,121 +1,152 @@
 #!/usr/bin/env bash
-# places.sh JITGRAFT [RUNTIME…]: how many frames of JIT code stay without a name, by runtime and by where its process lived: as recorded,
-# by perf at its best (its own perf map look-up or `perf inject --jit`, whichever names more) and by jitgraft without a flag.
-# Exits with 1 if jitgraft leaves more than perf somewhere. Runtimes that are not here are named. Needs root (unshare) and perf.
+# places.sh [--tsv FILE] JITGRAFT [RUNTIME…]: how many frames of JIT code stay without a name, by runtime and by where its process
+# lived: of those recorded, by perf at its best (its own look-up in perf maps or `perf inject --jit`, whichever names more) and by
+# jitgraft without a flag; and whether each name is the one that an independent look-up finds (places/judge.py).
+#
+#   frames     in memory for JIT code, so without a name as recorded
+#   told       of these, what a dump or map of their process tells the name of
+#   perf       without a name after perf at its best
+#   perf-wrong that perf gives another name than the artefact has (a map has no times: the last line of an address counts)
+#   jitgraft   without a name after jitgraft
+#   later      named after code that was announced at that place only later, where nothing else is known
+#   wrong      named otherwise than the artefact says
+#
+# Exits with 1 if jitgraft leaves more than perf somewhere, leaves what is told without offering the option that takes it (a file that
+# was brought out of a container may be of another run), has a wrong name, or if no frame of JIT code was recorded. Runtimes that are not here are
+# named, and are a failure if they were asked for. SITUATIONS says which, RUNTIMES where more versions lie (places/get.sh).
+# Needs root (unshare), perf and python3.
 set -u
+table=/dev/null
+[ "$1" = --tsv ] && { table=$2; shift 2; }
 jitgraft=$(realpath "$1"); shift
-here=$(cd "$(dirname "$0")/../programs" && pwd)
+tools=$(cd "$(dirname "$0")/places" && pwd)
 dir=$(mktemp -d /var/tmp/places.XXXXXX)
-trap 'kill -9 $(jobs -p) 2>/dev/null; rm -rf "$dir"' EXIT
-seconds=60
-worse=0
+chmod 755 "$dir"
+trap 'rm -rf "$dir"' EXIT
+# Those of other users read them, too.
+cp -r "$tools/programs" "$dir/programs" && chmod -R a+rX "$dir/programs"
+programs=$dir/programs
+. "$tools/runtimes.sh"
+short=3 long=60 failed=0
 
-cat > "$dir/work.js" <<'J'
-function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
-function sum(a) { let s = 0; for (let i = 0; i < 1e5; i++) s += a[i % 7] * i; return s }
-const end = Date.now() + 1000 * +process.argv[2]; let x = 0
-while (Date.now() < end) x += fib(20) + sum([1, 2, 3, 4, 5, 6, 7])
-J
-cat > "$dir/Loop.java" <<'J'
-public class Loop {
-    static long fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-    public static void main(String[] a) {
-        long end = System.currentTimeMillis() + 1000 * Long.parseLong(a[0]), x = 0;
-        while (System.currentTimeMillis() < end) x += fib(20);
-        System.out.println(x);
-    }
-}
-J
-cat > "$dir/work.php" <<'J'
-<?php
-function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
-$end = microtime(true) + (float)$argv[1]; $x = 0;
-while (microtime(true) < $end) { $x += fib(18); for ($i = 0; $i < 10000; $i++) { $x += $i % 7; } }
-J
-cat > "$dir/work.py" <<'J'
-import sys, time
-def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
-end = time.time() + float(sys.argv[1])
-while time.time() < end: fib(15)
-J
-cat > "$dir/work.erl" <<'J'
--module(work). -export([main/1]).
-main([S]) -> loop(erlang:monotonic_time(millisecond) + 1000 * list_to_integer(S)).
-loop(E) -> fib(18), case erlang:monotonic_time(millisecond) < E of true -> loop(E); false -> ok end.
-fib(N) when N < 2 -> N; fib(N) -> fib(N - 1) + fib(N - 2).
-J
-
-# The command of a runtime that works for so many seconds; it fails if the runtime is not here.
-command_of() {
-  case $1 in
-    node-dump) type node >/dev/null 2>&1 && echo "node --perf-prof --interpreted-frames-native-stack $dir/work.js $2" ;;
-    node-map) type node >/dev/null 2>&1 && echo "node --perf-basic-prof --interpreted-frames-native-stack $dir/work.js $2" ;;
-    java-map) type javac >/dev/null 2>&1 && { [ -e "$dir/Loop.class" ] || javac -d "$dir" "$dir/Loop.java" 2>/dev/null; } &&
-      echo "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -cp $dir Loop $2" ;;
-    php-map) type php >/dev/null 2>&1 && echo "$php -d opcache.jit_debug=16 $dir/work.php $2" ;;
-    php-dump) type php >/dev/null 2>&1 && echo "$php -d opcache.jit_debug=32 $dir/work.php $2" ;;
-    erlang) type erlc >/dev/null 2>&1 && { [ -e "$dir/work.beam" ] || erlc -o "$dir" "$dir/work.erl"; } &&
-      echo "erl +JPperf true -noshell -pa $dir -run work main $2 -s init stop" ;;
-    python-map) [ -n "${PYTHON-}" ] && echo "$PYTHON -X perf $dir/work.py $2" ;;
-    python-dump) [ -n "${PYTHON-}" ] && "$PYTHON" -X perf_jit -c '' 2>/dev/null && echo "$PYTHON -X perf_jit $dir/work.py $2" ;;
-  esac
-}
-php="php -d opcache.enable_cli=1 -d opcache.file_update_protection=0 -d opcache.jit_buffer_size=32M -d opcache.jit=tracing"
-
-# Frames in JIT memory, all and those without a name, of a recording as perf prints it.
-unnamed() {
-  timeout 120 perf script -i "$1" ${only:+--pid=$only} -F pid,ip,sym,dso 2>/dev/null |
-    awk '/\[unknown\] \((\/\/anon|\[anon|\/memfd|\/dev\/zero|\[heap\]|\[JIT\]|.*jitted-.*|.*perf-[0-9]+\.map|.*\.dump)/ { n++ } END { print n + 0 }'
-}
-record() { timeout 60 perf record -q -k mono -e cpu-clock -F 299 -g -o "$cell/p.data" "$@" >/dev/null 2>&1; }
-# The recorded process of a command that was started behind unshare.
-inner() { local at; for at in $(seq 50); do pgrep -P "$1" && return; sleep 0.1; done; }
-contained() { ( cd /; exec unshare -p -m -f --mount-proc bash -c "mount -t tmpfs tmpfs /tmp && cd /tmp && exec $1" ) >/dev/null 2>&1 & }
+record() { timeout 60 perf record -q -k mono -e cpu-clock -F "${FREQUENCY-299}" -g -o "$cell/p.data" "$@" >/dev/null 2>&1; }
+tree() { echo "$1"; for child in $(pgrep -P "$1"); do tree "$child"; done; }
 plain() { ( cd "$cell" && exec $1 ) >/dev/null 2>&1 & }
+# A process 1 with a /tmp of its own.
+contained() { ( cd /; exec unshare -p -m -f --mount-proc bash -c "mount -t tmpfs tmpfs /tmp && cd /tmp && exec $1" ) >/dev/null 2>&1 & }
+# The contained process of a command that was started behind unshare.
+inner() { for _ in $(seq 50); do pgrep -P "$1" && return; sleep 0.1; done; }
+# Servers and browsers take their time.
+begun() { case $runtime in postgres* | chromium*) sleep 4 ;; *) sleep 1.5 ;; esac; }
+
+# What the runtimes left, by the numbers of the recording: what judge.py looks names up in.
+keep_artefacts() {
+  local pid own root file
+  mkdir -p "$truth"
+  for pid in "$@"; do
+    awk -v pid="$pid" '/^PPid:/ { print pid, $2 }' "/proc/$pid/status" >> "$truth/parents" 2>/dev/null
+    own=$(awk '/^NSpid:/ { print $NF }' "/proc/$pid/status" 2>/dev/null) root=
+    [ -n "$own" ] && [ "$own" != "$pid" ] && root=/proc/$pid/root
+    : "${own:=$pid}"
+    for file in "$root"/tmp/perf-"$own".map; do [ -s "$file" ] && cp "$file" "$truth/$pid.map"; done
+    for file in "$root"/tmp/{,.debug/jit/*/,jd/.debug/jit/*/}jit-{,*-}"$own".dump "$cell"/{,.debug/jit/*/,jd/.debug/jit/*/}jit-{,*-}"$own".dump; do
+      [ -s "$file" ] && { [ -z "$root" ] || [ "${file#"$root"}" != "$file" ]; } && [ ! -e "$truth/$pid.dump" ] && cp "$file" "$truth/$pid.dump"
+    done
+  done 2>/dev/null
+}
+
+text_of() { timeout 120 perf script --no-inline --ns -F pid,tid,time,ip,sym,dso -i "$1" > "$2" 2>/dev/null; }
 
 judge() {
-  local before best ours other
-  best=$(unnamed "$cell/p.data")
-  timeout 60 perf inject -j -i "$cell/p.data" -o "$cell/q.data" >/dev/null 2>&1 && other=$(unnamed "$cell/q.data") && [ "$other" -lt "$best" ] && best=$other
-  "$jitgraft" inject -i "$cell/p.data" -o "$cell/out.data" >/dev/null 2>"$cell/said" || { echo "inject failed: $(tail -1 "$cell/said")"; worse=1; return; }
-  ours=$(unnamed "$cell/out.data")
-  before=$(grep -o '[0-9]* of [0-9]* JIT frames' "$cell/said" | cut -d' ' -f3)
-  printf '%-12s %-16s %8s %8s %8s\n' "$runtime" "$situation" "${before:-0}" "$best" "$ours"
-  if [ "$ours" -gt "$best" ]; then worse=1; echo "  more than perf: $(grep -v '^0 ' "$cell/said" | head -4 | tr '\n' ' ')"; fi
+  local frames told other wrong_by_perf
+  text_of "$cell/p.data" "$cell/plain.txt"
+  timeout 60 perf inject -j -i "$cell/p.data" -o "$cell/perf.jit.data" >/dev/null 2>&1 && text_of "$cell/perf.jit.data" "$cell/perf.txt" || : > "$cell/perf.txt"
+  if ! "$jitgraft" inject -f -i "$cell/p.data" -o "$cell/out.data" >/dev/null 2>"$cell/said"; then
+    echo "$runtime $situation: inject failed: $(tail -1 "$cell/said")"; failed=1; return
+  fi
+  text_of "$cell/out.data" "$cell/ours.txt"
+  # Unread frames leave no line with numbers; a text of perf that is empty is no alternative.
+  python3 "$tools/judge.py" "$cell/p.data" "$truth" --pids "$(IFS=,; echo "$*")" "$cell"/{plain,perf,ours}.txt > "$cell/counts" 2> "$cell/wrong" ||
+    { tail -3 "$cell/wrong"; failed=1; return; }
+  awk -v OFS='\t' -v runtime="$runtime" -v situation="$situation" '
+    NR == 1 { best = $3; wrong = $6 }
+    NR == 2 && $1 >= frames && $1 > 0 && $3 < best { best = $3; wrong = $6 }
+    { frames = $1 }
+    NR == 3 { print runtime, situation, $1, $2, best, wrong, $3, $5, $6, verdict($3 > best, $3 > $1 - $2, $6, $1) }
+    function verdict(worse, left, wrong, any) {
+      if (worse) return "worse than perf"
+      if (wrong) return "wrong"
+      if (left) return offered ? "offered" : "told, unnamed"
+      return any ? "ok" : "no frames"
+    }
+  ' offered="$(grep -c 'it is taken with' "$cell/said")" "$cell/counts" | tee -a "$table" > "$cell/row"
+  awk -F'\t' '{ printf "%-24s %-15s %7s %7s %7s %10s %8s %6s %6s  %s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 }' "$cell/row"
+  if ! grep -qE '	(ok|offered)$' "$cell/row"; then
+    failed=1
+    grep -v '^0 ' "$cell/said" | head -5 | cut -c1-240 | sed 's/^/    /'
+    tail -5 "$cell/wrong" | sed 's/^/    /'
+    [ -z "${KEEP-}" ] || keep_cell
+  fi
 }
+
+keep_cell() {
+  local kept=$KEEP/$runtime-$situation
+  rm -rf "$kept"; mkdir -p "$kept"; cp -r "$cell"/{*.data,*.txt,said,counts,wrong,*.map,*.dump} "$truth" "$kept" 2>/dev/null
+}
+
+# A JVM that does not end writes its map when it is asked to.
+ask_for_maps() { case $runtime in java*) for pid in "$@"; do timeout 20 jcmd "$pid" Compiler.perfmap >/dev/null 2>&1; done ;; esac; }
+recorded() { perf script -i "$cell/p.data" -F pid 2>/dev/null | sort -un; }
+# A process that stands still can be compared with itself.
+halt() { kill -STOP "$@" 2>/dev/null; }
+finish() { kill -9 "$@" 2>/dev/null; wait 2>/dev/null; for pid in "$@"; do rm -f "/tmp/perf-$pid.map" "/tmp/perfinfo-$pid.map" /tmp/jit-{,*-}"$pid".dump; done; }
 
 run_cell() {
-  cell=$dir/$runtime-$situation; mkdir -p "$cell"
-  local short long pid pids=()
-  only=
-  short=$(command_of "$runtime" 3); long=$(command_of "$runtime" "$seconds")
+  cell=$dir/$runtime-$situation truth=$dir/truth pids=()
+  mkdir -p "$cell" && chmod 755 "$cell"
+  local brief pid
+  brief=$(command_of "$runtime" "$short"); lasting=$(command_of "$runtime" "$long")
   case $situation in
-    normal) ( cd "$cell" && record -- $short ); judge ;;
-    forked) ( cd "$cell" && record -- sh -c "$short & wait" ); judge ;;
-    # Whatever else runs is none of ours.
-    all) plain "$short"; only=$!; sleep 0.3; record -a -- sleep 2; wait; judge ;;
-    live|killed)
-      plain "$long"; pid=$!; sleep 1.5; record -p $pid -- sleep 2
-      if [ $situation = killed ]; then kill -9 $pid 2>/dev/null; wait 2>/dev/null; judge; else judge; kill -9 $pid; wait 2>/dev/null; fi ;;
-    container|dead-container|two-containers)
-      contained "$long"; pids=("$(inner $!)")
-      [ $situation = two-containers ] && { contained "$long"; pids+=("$(inner $!)"); }
-      sleep 1.5; record -p "$(IFS=,; echo "${pids[*]}")" -- sleep 2
-      if [ $situation = dead-container ]; then
+    normal | forked)
+      if [ "$situation" = normal ]; then ( cd "$cell" && record -- $brief ); else ( cd "$cell" && record -- sh -c "$brief & wait" ); fi
+      pids=($(recorded)); keep_artefacts "${pids[@]}"; judge "${pids[@]}" ;;
+    all)
+      plain "$brief"; pid=$!; begun; pids=($(tree $pid)); record -a -- sleep 1.5
+      wait; keep_artefacts "${pids[@]}"; judge "${pids[@]}" ;;
+    live | killed)
+      plain "$lasting"; begun; pids=($(tree $!)); record -p "$(IFS=,; echo "${pids[*]}")" -- sleep 1.5
+      ask_for_maps "${pids[@]}"; halt "${pids[@]}"; keep_artefacts "${pids[@]}"
+      # What is buffered is lost then.
+      [ "$situation" = live ] || { kill -9 "${pids[@]}"; wait; } 2>/dev/null
+      judge "${pids[@]}" ;;
+    container | dead-container | two-containers)
+      contained "$lasting"; pid=$!
+      if [ "$situation" = two-containers ]; then contained "$lasting"; fi
+      begun; pids=($(tree "$(inner $pid)"))
+      [ "$situation" != two-containers ] || pids+=($(tree "$(inner $!)"))
+      record -p "$(IFS=,; echo "${pids[*]}")" -- sleep 1.5
+      ask_for_maps "${pids[@]}"; halt "${pids[@]}"; keep_artefacts "${pids[@]}"
+      if [ "$situation" = dead-container ]; then
         # As docker cp brings it.
-        cp -p /proc/"${pids[0]}"/root/tmp/{perf-*.map,jit-*.dump} "$cell" 2>/dev/null
-        kill -9 "${pids[@]}" 2>/dev/null; wait 2>/dev/null; judge
-      else
-        judge; kill -9 "${pids[@]}" 2>/dev/null; wait 2>/dev/null
-      fi ;;
+        cp -p /proc/"${pids[0]}"/root/tmp/{,.debug/jit/*/,jd/.debug/jit/*/}{perf-*.map,jit-*.dump} "$cell" 2>/dev/null
+        kill -9 "${pids[@]}" 2>/dev/null; wait 2>/dev/null
+      fi
+      judge "${pids[@]}" ;;
   esac
-  rm -rf "$cell"
+  finish "${pids[@]}"
+  rm -rf "$cell" "$truth"
 }
 
-printf '%-12s %-16s %8s %8s %8s\n' runtime situation frames perf jitgraft
-[ $# -gt 0 ] || set -- node-dump node-map java-map php-map php-dump erlang python-map python-dump
+[ "$table" = /dev/null ] || printf 'runtime\tsituation\tframes\ttold\tperf\tperf-wrong\tjitgraft\tlater\twrong\tverdict\n' > "$table"
+printf '%-24s %-15s %7s %7s %7s %10s %8s %6s %6s\n' runtime situation frames told perf perf-wrong jitgraft later wrong
+asked=$#
+[ $# -gt 0 ] || set -- "${ALL_RUNTIMES[@]}"
 for runtime in "$@"; do
-  if ! command_of "$runtime" 1 >/dev/null; then echo "$runtime: not here"; continue; fi
+  if ! command_of "$runtime" 1 >/dev/null; then
+    echo "$runtime: not here"
+    [ "$asked" = 0 ] || failed=1
+    continue
+  fi
   for situation in ${SITUATIONS-normal forked all live killed container dead-container two-containers}; do run_cell; done
 done
-exit $worse
+exit $failed

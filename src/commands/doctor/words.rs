@@ -345,6 +345,10 @@ fn for_jit(problem: &Problem) -> String {
             let option = kind.option();
             format!("if you trust it: -f, or chown it to yourself; or copy it, and give the copy by {option} ({})", file(path))
         }
+        Problem::Refused { process, why, .. } if why.contains("is empty") => {
+            let line_by_line = if is_python(process) { " (sys.exit does); or use -X perf, whose map is written line by line" } else { "" };
+            format!("let the runtime end by itself: not by a signal, nor by _exit {line_by_line}")
+        }
         Problem::Refused { process, .. } => format!("record again and keep what the runtime writes: {}", switches(process)),
         Problem::Empty { .. } => "let the runtime end by itself (its process must not be killed, nor leave by _exit), with room on the disk; \
                                   copy the file only then"

@@ -24,6 +24,9 @@ use super::cursor::{Cursor, Endian};
 use crate::error::{Error, Result};
 use crate::model::code::Unwind;
 
+/// What is said of a file without a byte: not even the header was written.
+const EMPTY: &str = "is empty: what its process had buffered was lost when it was killed or ended by _exit";
+
 /// Bytes of the header that every version has.
 const HEADER: usize = 40;
 
@@ -84,6 +87,7 @@ impl<'data> JitDump<'data> {
             Some(magic) => {
                 return Err(Error::new(format!("is no jitdump: its magic is {magic:02x?}, not \"DTiJ\"")).at(0));
             }
+            None if bytes.is_empty() => return Err(Error::new(EMPTY).at(0)),
             None => return Err(Error::new(format!("is no jitdump: it has {} bytes, a header 40", bytes.len())).at(0)),
         };
         let mut cursor = Cursor::new(bytes, 0, endian);

@@ -194,6 +194,11 @@ fn a_last_load_cut_in_its_code_has_its_name_and_one_in_the_middle_is_damaged() {
 #[test]
 fn headers_that_are_none() {
     let say = |bytes: &[u8]| JitDump::parse(bytes).unwrap_err().to_string();
+    // CPython's children that end by os._exit leave such files.
+    assert_eq!(
+        say(b""),
+        "at byte 0x0: is empty: what its process had buffered was lost when it was killed or ended by _exit"
+    );
     assert_eq!(say(b"DT"), "at byte 0x0: is no jitdump: it has 2 bytes, a header 40");
     assert_eq!(say(b"\x7fELFrest"), "at byte 0x0: is no jitdump: its magic is [7f, 45, 4c, 46], not \"DTiJ\"");
     let short = Writer::new(Endian::Little, 24, 1, 0).bytes;

@@ -12,15 +12,16 @@
 //!
 //! Which runtime leaves what where is in the table of [`crate::model::runtimes`]; the usual places are all of them.
 //!
-//! A process without a marker is looked for by its number; those for which nothing is found then, by what other files
-//! hold (`orphans`). What two processes share (a forked child inherits the
-//! marker's mapping) is loaded once, for the one that wrote it.
+//! A process without a marker is looked for by its number; those for which nothing is found then, by the number of the
+//! process whose JIT memory they share (`sharing`), and by what other files hold (`orphans`). A dump that two processes
+//! share (a forked child inherits the marker's mapping) is loaded once, for the one that wrote it.
 
 mod given;
 mod logs;
 mod numbers;
 mod orphans;
 mod shared;
+mod sharing;
 mod stale;
 
 use super::account::{Account, Kind, SourceState};
@@ -37,7 +38,7 @@ use crate::model::{Addr, Nanos, Pid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// `CLOCK_MONOTONIC` of time.h, by which jitdumps are meant to be timed.
 const CLOCK_MONOTONIC: i32 = 1;
@@ -62,7 +63,7 @@ pub(super) struct Source {
     pub(super) pid: Pid,
     /// The number in the file's name, by which the process knows itself.
     pub(super) inner: Option<Pid>,
-    pub(super) bytes: Bytes,
+    pub(super) bytes: Arc<Bytes>,
     /// When its marker was mapped, if that was seen.
     pub(super) marker: Option<Nanos>,
     /// Where the object was placed.
@@ -77,9 +78,9 @@ pub(super) struct Source {
 
 impl Source {
     /// A file that tells of code of this process, by the recording's number.
-    pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, bytes: Bytes) -> Self {
+    pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, bytes: impl Into<Arc<Bytes>>) -> Self {
         let (inner, marker, remark, log, seen) = (None, None, None, OnceLock::new(), FirstSeen::new());
-        Self { path, kind, pid, inner, bytes, marker, addr: Addr(0), remark, log, seen }
+        Self { path, kind, pid, inner, bytes: bytes.into(), marker, addr: Addr(0), remark, log, seen }
     }
 }
 
@@ -121,8 +122,12 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
     finder.marked();
     finder.named_by_user();
     finder.by_number();
+    finder.by_parent();
+    finder.by_shared_memory();
     finder.logs();
     finder.orphans();
+    // An orphan may be of several processes that share their memory.
+    finder.by_shared_memory();
     finder.say_what_is_missing();
     finder.say_who_is_another();
     finder.placed();

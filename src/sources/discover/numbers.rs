@@ -75,7 +75,7 @@ impl Finder<'_> {
         self.first_good(&candidates, |path, bytes| Source { inner, ..Source::new(path, Kind::JitDump, pid, bytes) });
     }
 
-    fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
+    pub(super) fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
         let base = format!("perf-{inner}.map");
         let beside = self.site.beside.map(|dir| (dir.join(&base), Named::User));
         let inside = self.inside(pid, &Path::new("/tmp").join(&base));

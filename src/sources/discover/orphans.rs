@@ -8,7 +8,7 @@ use crate::formats::jitdump::{Body, JitDump};
 use crate::formats::perf_map;
 use crate::io::Bytes;
 use crate::model::about::TimeExtent;
-use crate::model::process::{Clock, FileId, Mapping};
+use crate::model::process::{Clock, FileId, Mapping, SharedMemory};
 use crate::model::{Addr, Nanos, Pid};
 use crate::sources::account::{Account, Kind, SourceState};
 use crate::sources::evidence::{Fit, Sign, Verdict, judge};
@@ -59,6 +59,8 @@ struct Candidate {
     markers: Vec<FileId>,
     /// By which number it knows itself, if it was asked while it runs.
     inner: Option<Pid>,
+    /// Memory that it may share with other processes.
+    memory: Option<SharedMemory>,
 }
 
 /// When samples were taken.
@@ -110,7 +112,18 @@ impl Finder<'_> {
         let markers = markers.filter_map(|marker| marker.file).collect();
         let ended = process.exited;
         let is_wanted = false;
-        (!samples.is_empty()).then_some(Candidate { pid, is_wanted, mapped, samples, began, ended, markers, inner })
+        let memory = process.shared_jit_memory();
+        (!samples.is_empty()).then_some(Candidate {
+            pid,
+            is_wanted,
+            mapped,
+            samples,
+            began,
+            ended,
+            markers,
+            inner,
+            memory,
+        })
     }
 
     /// Files of the usual names, and those that the user named, that nobody has used.
@@ -269,6 +282,7 @@ fn fit(at: usize, file: &Orphan, process: &Candidate, when: &When) -> Fit {
         file: at,
         kind: file.kind,
         pid: process.pid,
+        memory: process.memory,
         is_wanted: process.is_wanted,
         covered,
         samples,

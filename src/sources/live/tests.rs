@@ -77,6 +77,28 @@ impl Fake {
         self
     }
 
+    /// JIT memory that others may share, mapped from this inode.
+    fn sharing(mut self, inode: u64) -> Self {
+        let process = self.processes.by_pid.get_mut(&PID).unwrap();
+        process.mappings[1].path = b"/dev/zero (deleted)".to_vec();
+        process.mappings[1].file = Some(FileId { major: 0, minor: 1, inode });
+        self
+    }
+
+    /// A process of this number is the parent, and has memory of this inode.
+    fn with_parent(self, parent: Pid, inode: u64) -> Self {
+        let own = self.dir.path().join(parent.to_string());
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("status"), format!("Name:\tserver\nPPid:\t1\nNSpid:\t{parent}\t5\n")).unwrap();
+        let maps =
+            format!("00400000-00500000 r-xp 0 08:01 1234 /bin/a\n70000000-70010000 rwxs 0 00:01 {inode} /dev/zero\n");
+        fs::write(own.join("maps"), maps).unwrap();
+        let status = self.dir.path().join(format!("{PID}/status"));
+        let said = fs::read_to_string(&status).unwrap();
+        fs::write(status, format!("{said}PPid:\t{parent}\n")).unwrap();
+        self
+    }
+
     fn found(&self) -> Found {
         let times = Some(TimeExtent::at(Nanos(FIRST)));
         let samples = || Sampled { times, ..Sampled::default() };
@@ -87,9 +109,13 @@ impl Fake {
 
     /// The name of the code, and what is said of it.
     fn named(&self) -> (Option<String>, Vec<String>) {
+        self.named_in(PID)
+    }
+
+    fn named_in(&self, pid: Pid) -> (Option<String>, Vec<String>) {
         let (found, pool) = (self.found(), Pool::new(None).unwrap());
         let loaded = found.load(&self.processes, &pool, &mut Warnings::new());
-        let hit = loaded.map.lookup(PID, Addr(AT + 2), None);
+        let hit = loaded.map.lookup(pid, Addr(AT + 2), None);
         let name = hit.map(|hit| String::from_utf8_lossy(loaded.map.code(hit.code).name).into_owned());
         (name, loaded.remarks().collect())
     }
@@ -101,6 +127,31 @@ fn what_a_running_process_has_below_its_root_is_used_and_said() {
     let (name, said) = fake.named();
     assert_eq!(name.as_deref(), Some("inside"));
     assert!(said.len() == 1 && said[0].contains("root/tmp/perf-1.map: used for process"), "{said:?}");
+}
+
+#[test]
+fn a_worker_whose_memory_is_its_servers_is_named_by_the_servers_map() {
+    for (inode, expected) in [(330_509, Some("of the server")), (330_510, None)] {
+        let fake = fake().sharing(330_509).with_parent(Pid(4_000_070), inode);
+        fs::write(fake.inside("tmp/perf-5.map"), format!("{AT:x} 40 of the server\n")).unwrap();
+        let (name, said) = fake.named();
+        assert_eq!(name.as_deref(), expected, "{inode}");
+        let is_said = said.iter().any(|said| said.ends_with("shares its JIT memory with its parent, process 5"));
+        assert_eq!(is_said, expected.is_some(), "{said:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_has_the_memory_of_another_recorded_process_is_named_by_its_map() {
+    let worker = Pid(PID.0 + 1);
+    for (inode, expected) in [(330_509, Some("inside")), (330_510, None)] {
+        let mut fake = fake().with_map().sharing(inode);
+        let copy = fake.processes.by_pid[&PID].clone();
+        fake.processes.by_pid.insert(worker, copy);
+        fake = fake.sharing(330_509);
+        assert_eq!(fake.named().0.as_deref(), Some("inside"));
+        assert_eq!(fake.named_in(worker).0.as_deref(), expected, "{inode}");
+    }
 }
 
 #[test]

@@ -113,6 +113,7 @@ fn process(at: usize, made: &MadeProcess) -> Candidate {
         ended: Some(Nanos(life.1 * SECOND)),
         markers: Vec::new(),
         inner: None,
+        memory: None,
     }
 }
 
