@@ -88,3 +88,27 @@ fn code_of_java_has_names_and_tiers_by_its_compilation_log_without_a_map() {
         assert!(frames.iter().any(|frame| frame.contains(name)), "no frame is named {name}");
     }
 }
+
+#[test]
+#[ignore = "needs node, javac, php, php-fpm8.2, cgi-fcgi, python3 and root: tests/run.sh --all"]
+fn names_are_found_wherever_a_process_lived_and_are_those_that_another_look_up_finds() {
+    let places = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/places.sh");
+    let cells = [
+        ("normal forked", "php-fpm-map"),
+        ("live killed", "php-fpm-map"),
+        ("container dead-container", "node-map"),
+        ("two-containers all", "java-map"),
+    ];
+    for (situations, runtime) in cells {
+        let output = Command::new(&places)
+            .arg(env!("CARGO_BIN_EXE_jitgraft"))
+            .arg(runtime)
+            .env("SITUATIONS", situations)
+            .output();
+        let output = output.unwrap_or_else(|error| panic!("{}: {error}", places.display()));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        let judged = said.lines().filter(|line| line.starts_with(runtime)).count();
+        assert_eq!(judged, situations.split(' ').count(), "{said}");
+    }
+}
