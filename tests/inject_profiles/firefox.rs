@@ -93,7 +93,7 @@ fn number(value: &Value) -> usize {
 }
 
 /// The name of the function of a frame.
-fn name_of<'t>(thread: &'t Value, frame: usize) -> &'t str {
+fn name_of(thread: &Value, frame: usize) -> &str {
     let name = &thread["funcTable"]["name"][number(&thread["frameTable"]["func"][frame])];
     thread["stringArray"][number(name)].as_str().unwrap()
 }
@@ -172,7 +172,7 @@ fn in_map(map: &str, address: u64) -> Option<&str> {
         let (start, size) = (hex(), hex());
         (start..start + size).contains(&address)
     };
-    map.lines().filter(covers).last().and_then(|line| line.splitn(3, ' ').nth(2))
+    map.lines().rfind(covers).and_then(|line| line.splitn(3, ' ').nth(2))
 }
 
 #[test]

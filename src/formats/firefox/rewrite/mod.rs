@@ -17,6 +17,8 @@
 //!   of them go to the first.
 //! * Tables stand in each thread, or (version 60 and later) once in `shared`, where a function may be of several
 //!   processes: it gets a name if they agree on it. Source files are a column of functions, or (58 and later) a table.
+//! * Memory that samply takes for a file (`zero (deleted)`, where PHP's code is) is told relative to where it was mapped,
+//!   which the file does not say: such code stays as it is.
 //! * A call that was expanded in another would need rows of its own among stacks, which refer to each other by number:
 //!   the function that has the code is named.
 //!
