@@ -303,16 +303,16 @@ fn nothing_in_a_pipe_is_passed_on_as_nothing_with_a_word() {
     assert!(said.contains("(standard input): is empty"), "{said}");
 }
 
-/// A jitdump of that process whose two functions were at one address, one after the other.
-fn dump_of_one_place(pid: u32) -> Vec<u8> {
+/// A jitdump of that process with functions of 16 bytes: when and where they are, and their names.
+fn dump_of(pid: u32, functions: &[(u64, u64, &str)]) -> Vec<u8> {
     let words = [0x4A69_5444u32, 1, 40, 62, 0, pid].map(u32::to_le_bytes).concat();
     let mut bytes = [words, [5u64, 0].map(u64::to_le_bytes).concat()].concat();
-    for (time, index, name) in [(10u64, 0u64, *b"early\0"), (20, 1, *b"later\0")] {
-        bytes.extend([0u32, 56 + 6 + 16].map(u32::to_le_bytes).concat());
+    for (index, (time, addr, name)) in (0u64..).zip(functions) {
+        bytes.extend([0u32, 56 + name.len() as u32 + 1 + 16].map(u32::to_le_bytes).concat());
         bytes.extend(time.to_le_bytes());
         bytes.extend([pid, pid].map(u32::to_le_bytes).concat());
-        bytes.extend([0, 0x5000_0000, 16, index].map(u64::to_le_bytes).concat());
-        bytes.extend([&name[..], &[0x90; 16]].concat());
+        bytes.extend([0, *addr, 16, index].map(u64::to_le_bytes).concat());
+        bytes.extend([name.as_bytes(), b"\0", &[0x90; 16]].concat());
     }
     bytes
 }
@@ -321,7 +321,8 @@ fn dump_of_one_place(pid: u32) -> Vec<u8> {
 fn frames_at_addresses_used_again_are_counted_where_the_text_tells_no_times() {
     let dir = tempfile::tempdir().unwrap();
     let dump = dir.path().join("jit-4000077.dump");
-    fs::write(&dump, dump_of_one_place(4_000_077)).unwrap();
+    let functions = [(10, 0x5000_0000, "early"), (20, 0x5000_0000, "later")];
+    fs::write(&dump, dump_of(4_000_077, &functions)).unwrap();
     let frames = "\t        50000004 [unknown] (//anon)\n\t        50000008 [unknown] (//anon)\n\n";
     let said = |time: &str| {
         let text = format!("prog 4000077/4000077 {time}cycles:\n{frames}").repeat(3);
@@ -398,4 +399,21 @@ fn frames_of_forked_processes_and_of_files_are_named_if_the_text_tells_of_both()
     let (text, said) = filtered(&printed_by_perf(dir.path(), &[FIELDS, "--show-task-events", "--show-mmap-events"]));
     assert_eq!(names(&text), [10, 10], "{text}");
     assert!(!said.contains("--show-"), "{said}");
+}
+
+/// As Erlang's processes do at their ends: nothing called what they return to.
+#[test]
+fn a_function_that_is_entered_by_a_return_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let dump = dir.path().join("jit-4000077.dump");
+    let exit = "erts_beamasm:normal_exit/0";
+    let header = format!("{exit}-CodeInfoPrologue");
+    let functions = [(10, 0x5000_0000, &*header), (11, 0x5000_0010, exit), (12, 0x5000_0020, "w:loop/1")];
+    fs::write(&dump, dump_of(4_000_077, &functions)).unwrap();
+    let frames = "\t        50000024 [unknown] (//anon)\n\t        50000010 [unknown] (//anon)\n";
+    let text = format!("beam 4000077/4000077 0.000000500: 1 cycles:\n{frames}\n");
+    let output = filter(text.as_bytes(), &["--jitdump", dump.to_str().unwrap()]);
+    let named = String::from_utf8(output.stdout).unwrap();
+    assert!(named.contains("50000024 w:loop/1+0x4") && named.contains(&format!("50000010 {exit}+0x0")), "{named}");
+    assert!(!named.contains("CodeInfoPrologue"), "{named}");
 }

@@ -68,10 +68,7 @@ impl Locator<'_> {
         if [TRUNCATED_FRAME, LIMIT_FRAME].contains(&(mode, frame)) {
             return LocatedFrame { spot: FrameLocation::mark((mode, frame)), until: Nanos(u64::MAX) };
         }
-        let mut lookup = frame.for_lookup();
-        if self.is_entered_by_return(pid, lookup, time) {
-            lookup = frame.raw();
-        }
+        let lookup = self.codes.lookup_address(pid, frame, Some(time));
         let place = self.spaces.lookup(pid, lookup, time, mode);
         let in_user = matches!(mode, CpuMode::User | CpuMode::Unknown) && !self.codes.is_empty();
         let hit = if in_user { self.codes.lookup(pid, lookup, Some(time)) } else { None };
@@ -94,12 +91,5 @@ impl Locator<'_> {
         let addr = if self.keep_addr { frame.raw() } else { Addr(0) };
         let is_return = lookup != frame.raw();
         LocatedFrame { spot: FrameLocation { location, pid, addr, is_return, mode }, until }
-    }
-
-    /// Erlang's processes end by returning to the first byte of a function, never called by what stands before it:
-    /// a header without code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp).
-    fn is_entered_by_return(&self, pid: Pid, before: Addr, time: Nanos) -> bool {
-        let hit = if self.codes.is_empty() { None } else { self.codes.lookup(pid, before, Some(time)) };
-        hit.is_some_and(|hit| self.codes.code(hit.code).name.ends_with(b"-CodeInfoPrologue"))
     }
 }

@@ -37,7 +37,7 @@ impl<'m, 'data> Namer<'m, 'data> {
         // A dump that was mapped since then is to be looked for.
         let markers = || self.asked.markers.iter().filter(|marker| marker.pid == wanted.pid).count();
         let Some(process) = asked.filter(|_| wanted.markers <= markers()) else { return Answer::NotLoaded };
-        let at = wanted.addr.for_lookup();
+        let at = self.map.lookup_address(wanted.pid, wanted.addr, wanted.time);
         let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else {
             // Whether a child still runs its parent's program depends on the time.
             let never = process.forked.is_none() && self.map.lookup(wanted.pid, at, None).is_none();

@@ -31,7 +31,7 @@ pub use selected::{SegmentSet, SelectedCode, SelectedId, SelectedIds};
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::code::Code;
 use crate::model::process::Processes;
-use crate::model::{Addr, Nanos, Pid};
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::parallel::Pool;
 use list::{ChangeKind, Codes};
 use stab::Stab;
@@ -132,6 +132,17 @@ impl<'data> CodeMap<'data> {
         let segment = &self.segments()[at];
         let offset = segment.offset + (addr.0 - segment.start.0);
         Some(Hit { code: segment.code, segment: SegmentId(at as u32), offset, how })
+    }
+
+    /// Where a frame is looked up: a return address in the call before it, but for functions that are entered by a return.
+    ///
+    /// Erlang's processes end by returning to the first byte of a function, never called by what stands before it: a header
+    /// without code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp).
+    pub fn lookup_address(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>) -> Addr {
+        let (before, raw) = (frame.for_lookup(), frame.raw());
+        let hit = if before == raw || self.is_empty() { None } else { self.lookup(pid, before, time) };
+        let is_entered = hit.is_some_and(|hit| self.code(hit.code).name.ends_with(b"-CodeInfoPrologue"));
+        if is_entered { raw } else { before }
     }
 
     /// Whether code of another name was at `addr` in process `pid` at some other time: without a time, nobody can tell
