@@ -77,8 +77,20 @@ impl ReadableNames {
         )
     }
 
-    /// The readable form of a name.
+    /// The readable form of a name; of one that a Java agent joined of a function and those expanded in it
+    /// (`La/B;::f->La/C;::g`), that of each.
     pub fn of<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
+        const JOINT: &str = "->";
+        let joined = std::str::from_utf8(name).ok().filter(|name| name.starts_with('L') && name.contains(JOINT));
+        let each =
+            |joined: &'n str| joined.split(JOINT).map(|part| java(part).map(|parts| parts.spell(0, self.merged)));
+        match joined.and_then(|joined| each(joined).collect::<Option<Vec<String>>>()) {
+            Some(parts) => Cow::Owned(parts.join(JOINT).into_bytes()),
+            None => self.of_one(name),
+        }
+    }
+
+    fn of_one<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         let Some(parts) = parse(name) else { return Cow::Borrowed(name) };
         let dirs = self.dirs.get(name).copied().unwrap_or_else(|| own_dirs(parts.path));
         Cow::Owned(parts.spell(dirs, self.merged).into_bytes())
@@ -339,6 +351,8 @@ mod tests {
     fn java_python_wasm_and_others() {
         assert_eq!(pretty("Ljava/util/List;::add(I)V"), "java.util.List.add");
         assert_eq!(pretty("Ljava/util/List;.<init>(Ljava/lang/Object;)V"), "java.util.List.<init>");
+        assert_eq!(pretty("La/B;::f->La/C$D;::g->La/E;::<init>"), "a.B.f->a.C$D.g->a.E.<init>");
+        assert_eq!(pretty("La/B;::f->stub"), "a.B.f->stub");
         assert_eq!(pretty("LW;work(I)J"), "W.work");
         assert_eq!(pretty("LW;mul([[DI)V"), "W.mul");
         assert_eq!(pretty("boolean java.util.List.add(int, java.lang.Object)"), "java.util.List.add");

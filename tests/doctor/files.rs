@@ -119,3 +119,36 @@ fn an_interpreter_that_is_all_that_is_seen_is_told() {
     assert!(cause.contains("CPython 3.11 told perf nothing"), "{cause}");
     assert!(remedy.contains("-X perf (3.12 or newer"), "{remedy}");
 }
+
+/// The headers of a PE image of .NET.
+fn assembly() -> Vec<u8> {
+    let mut image = vec![0; 0x400];
+    image[..2].copy_from_slice(b"MZ");
+    image[0x3c] = 0x80;
+    image[0x80..0x84].copy_from_slice(b"PE\0\0");
+    image[0x98..0x9a].copy_from_slice(&0x20bu16.to_le_bytes());
+    image[0x98 + 112 + 8 * 14] = 8;
+    image
+}
+
+#[test]
+fn files_that_are_no_elf_are_said_to_be_what_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (cause, remedy) = recorded(&write("System.Private.CoreLib.dll", &assembly())).first("not-elf");
+    assert!(cause.contains("CoreLib.dll is no ELF (a PE image of .NET)"), "{cause}");
+    assert!(remedy.contains("DOTNET_ReadyToRun=0"), "{remedy}");
+    let (cause, _) = recorded(&write("sbcl.core", b"LCBS\0\0\0\0")).first("not-elf");
+    assert!(cause.contains("sbcl.core is no ELF (a core of SBCL)"), "{cause}");
+    let (cause, _) = recorded(&write("code.bin", &[0x90; 0x1000])).first("not-elf");
+    assert!(cause.contains("code.bin is no ELF (of a format that is not known)"), "{cause}");
+    // The other jobs say so, too.
+    let scene = recorded(&write("sbcl.core", b"LCBS\0\0\0\0"));
+    let collapse = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(scene.record()).output().unwrap();
+    let said = String::from_utf8_lossy(&collapse.stderr);
+    assert!(said.contains("sbcl.core: is no ELF file (a core of SBCL): no symbols can be read"), "{said}");
+}

@@ -10,9 +10,8 @@ use crate::pipeline::recording::{FrameLocation, Named};
 use crate::resolve::Location;
 use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::files::SearchOptions;
+use crate::resolve::symbols::no_elf::NoElf;
 use rustc_hash::FxHashMap;
-use std::io::Read;
-use std::path::Path;
 
 /// Why a frame has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,7 +25,7 @@ pub(super) enum Cause {
     /// A file of that path is here, but not the one that ran.
     OtherVersion(DsoId),
     /// The file that ran is here, and is of a format without symbols that could be read.
-    NotElf(DsoId),
+    NotElf(DsoId, NoElf),
     /// The file has no symbol table but that for linking.
     Stripped(DsoId),
     /// The file has symbols, but none there.
@@ -88,8 +87,10 @@ impl<'a> Examiner<'a> {
         }
         let dso = self.examined.resolution.spaces.dsos().get(id);
         let cause = match self.examined.resolution.images.get(id) {
-            None if is_other_format(&self.search.recorded_path(&dso.path)) => Cause::NotElf(id),
-            None if self.search.recorded_path(&dso.path).exists() => Cause::OtherVersion(id),
+            None if self.search.recorded_path(&dso.path).exists() => {
+                let no_elf = NoElf::of_file(&self.search.recorded_path(&dso.path));
+                no_elf.map_or(Cause::OtherVersion(id), |what| Cause::NotElf(id, what))
+            }
             None => Cause::Missing(id),
             Some(image) if image.has_symtab() => Cause::Gap(id),
             Some(image) => match self.search.debugging(image, &mut Warnings::new()) {
@@ -100,15 +101,6 @@ impl<'a> Examiner<'a> {
         self.files.insert(id, cause);
         cause
     }
-}
-
-/// Whether a file is there and none that could have symbols: a Lisp's core, .NET's PE, an archive that code is mapped
-/// from.
-fn is_other_format(path: &Path) -> bool {
-    let is_file = std::fs::metadata(path).is_ok_and(|data| data.is_file());
-    let begins = |start: &mut [u8]| std::fs::File::open(path).and_then(|mut file| file.read_exact(start)).is_ok();
-    let mut start = [0; 4];
-    is_file && begins(&mut start) && start != *b"\x7fELF"
 }
 
 /// Whether a place has a name, and if so, whether it is JIT code.

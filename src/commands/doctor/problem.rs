@@ -2,6 +2,7 @@
 
 use crate::model::runtimes::Runtime;
 use crate::model::{Addr, Pid};
+use crate::resolve::symbols::no_elf::NoElf;
 use crate::sources::Kind;
 use std::path::PathBuf;
 
@@ -240,6 +241,8 @@ pub enum Problem {
     NotElf {
         /// Those with most frames first.
         files: Vec<NamedFile>,
+        /// What they are.
+        what: NoElf,
         /// What made them, if their process runs a runtime.
         runtime: Option<&'static Runtime>,
     },

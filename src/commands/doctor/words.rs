@@ -3,6 +3,7 @@
 use super::problem::{NamedFile, Problem, SourceFile, Who};
 use crate::model::Pid;
 use crate::model::printable::readable;
+use crate::resolve::symbols::no_elf::NoElf;
 use crate::sources::{Account, ClockUse, Kind, SourceState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -77,7 +78,10 @@ fn of_files(problem: &Problem) -> String {
         }
         Problem::FilesGone { files, .. } => format!("{} not here", is(files)),
         Problem::OtherVersion { files } => format!("{} here in another version than the one that ran", is(files)),
-        Problem::NotElf { files, .. } => format!("{} no ELF: symbols of such files cannot be read", is(files)),
+        Problem::NotElf { files, what, .. } => {
+            let each = if files.len() == 1 { "" } else { "each " };
+            format!("{} no ELF ({each}{}): symbols of such files cannot be read", is(files), what.name())
+        }
         Problem::Stripped { files } => format!("{} built without symbols, or stripped of them", was(files)),
         Problem::StrippedPackages { files } => {
             format!("{} stripped: only the symbols for linking are left", is(files))
@@ -285,6 +289,11 @@ fn for_files(problem: &Problem) -> String {
             )
         }
         Problem::NotElf { runtime: Some(runtime), .. } if !runtime.unnamed.is_empty() => runtime.unnamed.to_owned(),
+        Problem::NotElf { what: NoElf::DotNet, .. } => {
+            "run with DOTNET_PerfMapEnabled=1 DOTNET_ReadyToRun=0 (before .NET 6 COMPlus_…) in the environment: its code is \
+             compiled when it runs then, and told of"
+                .to_owned()
+        }
         Problem::NotElf { .. } => "only what made them can name their code: it may write a perf map or a jitdump".to_owned(),
         Problem::Stripped { .. } => "build with -g (Rust: debug = true in the profile), do not strip (no -s), and record that; or keep the file \
                                      with the symbols beside it (objcopy --add-gnu-debuglink) or give its directory by --debug-dir"

@@ -12,6 +12,7 @@
 //! one by its checksum. What does not match is reported once and not used.
 
 use super::image::Image;
+use super::no_elf::NoElf;
 use crate::error::{Warning, Warnings};
 use crate::io;
 use crate::model::process::BuildId;
@@ -61,7 +62,19 @@ impl SearchOptions {
             cached.chain(self.debug_dirs().map(move |dir| id_path(dir, id)))
         });
         let found = own.into_iter().chain(deleted).chain(by_id).find_map(|path| self.matching(&path, dso, warnings));
+        if found.is_none() && dso.kind == DsoKind::File {
+            self.say_no_elf(dso, warnings);
+        }
         found.or_else(|| own_vdso(dso))
+    }
+
+    /// What is here and no ELF file may hold the code that ran all the same.
+    fn say_no_elf(&self, dso: &Dso, warnings: &mut Warnings) {
+        let path = self.recorded_path(&dso.path);
+        if let Some(what) = NoElf::of_file(&path) {
+            let message = format!("is no ELF file ({}): no symbols can be read from it", what.name());
+            warnings.push(Warning::new(message).in_file(&path, None));
+        }
     }
 
     /// The image of the recorded kernel. One that is not given must have its build ID.

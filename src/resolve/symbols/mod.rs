@@ -10,6 +10,7 @@ pub mod image;
 pub mod images;
 pub mod inlines;
 pub mod mini;
+pub mod no_elf;
 pub mod plt;
 pub mod table;
 

@@ -7,6 +7,7 @@ use super::super::tally::Spoilt;
 use crate::model::Pid;
 use crate::resolve::Location;
 use crate::resolve::dso::{Dso, DsoId, DsoKind};
+use crate::resolve::symbols::no_elf::NoElf;
 use std::cmp::Reverse;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ enum FileGroup {
     Image(Pid),
     Gone,
     OtherVersion,
-    NotElf,
+    NotElf(NoElf),
     Own,
     Packaged,
     Symbolless,
@@ -31,7 +32,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
         match cause {
             Cause::Missing(id) => groups.entry(missing(id, context)).or_default().push((id, spoilt)),
             Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, spoilt)),
-            Cause::NotElf(id) => groups.entry(FileGroup::NotElf).or_default().push((id, spoilt)),
+            Cause::NotElf(id, what) => groups.entry(FileGroup::NotElf(what)).or_default().push((id, spoilt)),
             Cause::Stripped(id) => {
                 let group = if is_packaged(&context.dso(id).path) { FileGroup::Packaged } else { FileGroup::Own };
                 groups.entry(group).or_default().push((id, spoilt));
@@ -78,9 +79,9 @@ fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorCo
             Problem::FilesGone { files, same_machine, container: container(&ids, context) }
         }
         FileGroup::OtherVersion => Problem::OtherVersion { files },
-        FileGroup::NotElf => {
+        FileGroup::NotElf(what) => {
             let process = mapped_by(&ids, context).map(|pid| context.who(pid));
-            Problem::NotElf { files, runtime: process.and_then(|process| process.runtime) }
+            Problem::NotElf { files, what, runtime: process.and_then(|process| process.runtime) }
         }
         FileGroup::Own => Problem::Stripped { files },
         FileGroup::Packaged => Problem::StrippedPackages { files },

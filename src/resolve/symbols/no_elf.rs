@@ -1,0 +1,132 @@
+//! Files whose code ran, and that are no ELF files: nothing is read from them, and what they are tells what to do.
+
+use std::io::Read;
+use std::path::Path;
+
+/// What a file is instead of an ELF file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NoElf {
+    /// An assembly of .NET, with code that was compiled ahead of time.
+    DotNet,
+    /// Any other program or library of Windows.
+    Pe,
+    /// SBCL's memory, written to a file, with the code of all Lisp functions.
+    SbclCore,
+    /// A program or library of macOS.
+    MachO,
+    /// A jitdump: it is mapped as a sign of where it lies.
+    JitDump,
+    /// A ZIP archive, such as a JAR or an APK.
+    Zip,
+    /// Something else.
+    Other,
+}
+
+/// Bytes at the start of a file that tell what it is; a PE's headers are among them.
+const HEAD: u64 = 4096;
+
+/// What a file begins with.
+const MAGICS: &[(&[u8], NoElf)] = &[
+    (b"LCBS", NoElf::SbclCore),
+    (b"SBCL", NoElf::SbclCore),
+    (b"\xcf\xfa\xed\xfe", NoElf::MachO),
+    (b"\xca\xfe\xba\xbe", NoElf::MachO),
+    (b"DTiJ", NoElf::JitDump),
+    (b"JiTD", NoElf::JitDump),
+    (b"PK\x03\x04", NoElf::Zip),
+];
+
+impl NoElf {
+    /// What the file at a path is; `None` if it is an ELF file, or cannot be read.
+    pub fn of_file(path: &Path) -> Option<Self> {
+        // Devices and pipes may block who reads them.
+        if !std::fs::metadata(path).ok()?.is_file() {
+            return None;
+        }
+        let mut head = Vec::new();
+        std::fs::File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+        Self::of(&head)
+    }
+
+    /// What a file is that begins like this; `None` for an ELF file.
+    pub fn of(head: &[u8]) -> Option<Self> {
+        if head.starts_with(b"\x7fELF") {
+            return None;
+        }
+        let known = MAGICS.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, what)| *what);
+        Some(known.or_else(|| pe(head)).unwrap_or(Self::Other))
+    }
+
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DotNet => "a PE image of .NET",
+            Self::Pe => "a PE image, as Windows has them",
+            Self::SbclCore => "a core of SBCL",
+            Self::MachO => "a Mach-O file, as macOS has them",
+            Self::JitDump => "a jitdump",
+            Self::Zip => "a ZIP archive",
+            Self::Other => "of a format that is not known",
+        }
+    }
+}
+
+/// Tells a PE image by its headers: that of .NET has an entry for its own header among the directories.
+fn pe(head: &[u8]) -> Option<NoElf> {
+    let u16_at = |at: usize| Some(u16::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
+    let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
+    let signature = usize::try_from(u32_at(0x3c)?).ok().filter(|_| head.starts_with(b"MZ"))?;
+    if !head.get(signature..)?.starts_with(b"PE\0\0") {
+        return None;
+    }
+    const DIRECTORY_OF_DOT_NET: usize = 14;
+    let optional = signature + 24;
+    let directories = match u16_at(optional) {
+        Some(0x20b) => optional + 112,
+        _ => optional + 96,
+    };
+    let own = u32_at(directories + 8 * DIRECTORY_OF_DOT_NET).is_some_and(|address| address != 0);
+    Some(if own { NoElf::DotNet } else { NoElf::Pe })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The headers of a PE image.
+    fn pe_image(is_64: bool, dot_net: bool) -> Vec<u8> {
+        let mut image = vec![0; 0x400];
+        image[..2].copy_from_slice(b"MZ");
+        image[0x3c] = 0x80;
+        image[0x80..0x84].copy_from_slice(b"PE\0\0");
+        image[0x98..0x9a].copy_from_slice(&if is_64 { 0x20bu16 } else { 0x10b }.to_le_bytes());
+        let directories = 0x98 + if is_64 { 112 } else { 96 };
+        image[directories + 8 * 14] = u8::from(dot_net) * 8;
+        image
+    }
+
+    #[test]
+    fn files_are_told_by_their_beginnings() {
+        assert_eq!(NoElf::of(b"\x7fELF\x02\x01"), None);
+        for is_64 in [false, true] {
+            assert_eq!(NoElf::of(&pe_image(is_64, true)), Some(NoElf::DotNet));
+            assert_eq!(NoElf::of(&pe_image(is_64, false)), Some(NoElf::Pe));
+        }
+        assert_eq!(NoElf::of(b"LCBS\0\0\0\0"), Some(NoElf::SbclCore));
+        assert_eq!(NoElf::of(b"DTiJ\x01\0\0\0"), Some(NoElf::JitDump));
+        for other in [&b""[..], b"MZ", b"#!/bin/sh", &pe_image(true, true)[..0x82]] {
+            assert_eq!(NoElf::of(other), Some(NoElf::Other));
+        }
+    }
+
+    #[test]
+    fn cut_headers_are_read_as_far_as_they_go() {
+        let image = pe_image(true, true);
+        for len in 0..image.len() {
+            NoElf::of(&image[..len]);
+        }
+        let mut wild = image;
+        wild[0x3c..0x40].copy_from_slice(&[0xff; 4]);
+        assert_eq!(NoElf::of(&wild), Some(NoElf::Other));
+    }
+}
