@@ -30,7 +30,8 @@ pub(super) const V8_NAMES: &[TierRule] = &[
         ],
     ),
     (Builtin, &[Starts("Builtin:"), Starts("Builtins_")]),
-    (RegExp, &[Starts("RegExp:")]),
+    // The second since V8 14, with flags.
+    (RegExp, &[Starts("RegExp:"), Starts("RegExp.> src: ")]),
 ];
 
 pub(super) const V8_PLAIN_NAMES: &[TierRule] = &[(Stub, &[Starts("Stub:"), Starts("Handler:")])];
@@ -57,6 +58,7 @@ pub(super) const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
     ("Builtins_ArrayPush", Some(Builtin)),
     ("RegExp:(\\w+)\\s*=\\s*(\"[^\"]*\"|\\d+)[;,]?", Some(RegExp)),
     ("RegExp:^[A-Z][a-zA-Z0-9]+$", Some(RegExp)),
+    ("RegExp.> src: '\\w' flags: 'g'", Some(RegExp)),
     ("Stub:js-to-wasm:i:i", Some(Stub)),
     ("Handler:LoadHandler", Some(Stub)),
     ("JS:push /a/list.js:10:5", None),
