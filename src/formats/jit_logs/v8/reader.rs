@@ -144,7 +144,9 @@ impl<'a> Reader<'a> {
     /// is at both.
     fn moved(&mut self, (from, to): (u64, u64)) {
         let Some(load) = self.at_addr.remove(&from) else { return };
-        if let LogEventKind::Load(code) = self.log.events[load as usize].kind {
+        if let LogEventKind::Load(code) = self.log.events[load as usize].kind
+            && to.checked_add(code.size).is_some()
+        {
             self.push(LogCode { addr: to, ..code });
         }
     }

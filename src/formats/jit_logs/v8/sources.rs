@@ -223,7 +223,11 @@ impl<'a> Decoder<'a> {
             let (file, line, _) = self.place(script_in(call.parent), call.script);
             InlinedCall { function: self.name(function(call)), file, line, parent: call.parent }
         };
-        let inside = self.info.positions().filter(|position| position.code <= self.creation.size);
+        let is_known = |call: u32| (call as usize) < inlined.len();
+        let inside = self
+            .info
+            .positions()
+            .filter(|position| position.code <= self.creation.size && position.inlined.is_none_or(is_known));
         let line = |position: super::positions::Position| {
             let (file, line, discriminator) = self.place(script_in(position.inlined), position.script);
             Line { offset: position.code, file, line, discriminator, inlined: position.inlined }

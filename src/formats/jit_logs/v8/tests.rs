@@ -128,6 +128,17 @@ fn a_function_that_the_log_does_not_tell_of_is_inlined_all_the_same() {
 }
 
 #[test]
+fn a_position_in_a_call_that_is_not_listed_tells_nothing() {
+    let text = b"code-creation,JS,13,3,0x5000,696,outer /a.js:1:1,0xd0,*\n\
+        code-source-info,0x5000,81,0,1,C0O0C39O18I1C45O19I0,F0O1,S0xee\ncode-move,0x5000,0xfffffffffffffff0\n";
+    let (log, file) = (read(text), [LOG, text].concat());
+    let LogEventKind::Load(code) = log.events[0].kind else { panic!() };
+    let map = log.positions.as_ref().unwrap().source_map(&file, &file[code.positions()]);
+    assert_eq!(map.lines.iter().map(|line| line.offset).collect::<Vec<_>>(), [0, 45]);
+    assert_eq!(log.events.len(), 1, "nor is code believed to have moved beyond the end of memory");
+}
+
+#[test]
 fn damage_is_counted_and_its_place_is_told() {
     let text = b"code-creation,JS,13,x,0x10,8,f,0x1,*\ncode-creation,JS,13,1,0xffffffffffffffff,8,f,0x1,*\n\
         code-move,0x10\ngarb age\n\ncode-source-info,0x10,1,2,3\nheap-capacity,7\ncode-creation,JS,13,1,0x10,8,g,0x1,*\n\
