@@ -135,7 +135,7 @@ fn one(letters: &mut impl Iterator<Item = char>) -> String {
 struct Call {
     method: String,
     bytecode: usize,
-    calls: Vec<Call>,
+    calls: Vec<Self>,
 }
 
 /// What the lines of a task tell of inlining: a tree of calls by recursion.

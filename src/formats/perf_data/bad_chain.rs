@@ -2,7 +2,7 @@
 //!
 //! Marks are words above `PERF_CONTEXT_MAX`. What the kernel takes for a return
 //! address may be any word of the stack: code without frame pointers leads it astray. If such a word is in the range of
-//! the marks, but none of them, perf (6.1 to 7.3) says `invalid callchain context` when it is verbose, and drops the
+//! the marks, but none of them, perf (6.1) says `invalid callchain context` when it is verbose, and drops the
 //! whole chain, the sample's own address with it. Zeros and other words that are no addresses do no harm.
 
 use super::attr::EventAttr;
