@@ -128,7 +128,8 @@ fn truth(recording: &[u8]) -> truth::Truth {
     let mut there: Vec<&Compiled> = Vec::new();
     for method in &log.methods {
         let time = (i128::from(method.stamp) - i128::from(EARLY) + shift) as u64;
-        let (gone, kept): (Vec<_>, Vec<_>) = there.into_iter().partition(|old: &&Compiled| old.shares_memory_with(method));
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            there.into_iter().partition(|old: &&Compiled| old.shares_memory_with(method));
         there = kept;
         for old in gone {
             truth.add_code(PID, time, (old.start, old.start + old.size), None);

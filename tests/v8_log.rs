@@ -113,8 +113,8 @@ impl SecondReader {
     /// The functions at an address of this code, innermost first.
     fn chain(&self, made: &Made, addr: u64) -> Vec<Place> {
         let own = |offset| (made.tag.clone() + &made.name, self.line(&made.script, offset));
-        let before = made.positions.iter().filter(|position| made.addr + position[0].unwrap() as u64 <= addr);
-        let Some([_, mut offset, mut inside]) = before.last().copied() else { return vec![own(None)] };
+        let mut before = made.positions.iter().filter(|position| made.addr + position[0].unwrap() as u64 <= addr);
+        let Some([_, mut offset, mut inside]) = before.next_back().copied() else { return vec![own(None)] };
         let mut chain = Vec::new();
         while let Some(call) = inside.map(|call| made.inlined[call]) {
             let (name, script) = &made.functions[call[0].unwrap()];

@@ -79,6 +79,10 @@ pub struct SourceArgs {
     /// process of the recording (repeatable)
     #[arg(long, value_name = "PATH|DIR[@PID]")]
     jit_log: Vec<OsString>,
+    /// An ELF file of a program that QEMU's user mode ran: the functions that its code is of, where the recorded command
+    /// line does not lead to it (repeatable)
+    #[arg(long, value_name = "FILE")]
+    guest: Vec<PathBuf>,
     /// An ELF object that was placed at an address (hexadecimal) at run time (repeatable)
     #[arg(long, value_name = "FILE@ADDR", value_parser = placed_elf)]
     elf: Vec<(PathBuf, Addr)>,
@@ -92,10 +96,10 @@ pub struct SourceArgs {
 
 impl From<SourceArgs> for SourceOptions {
     fn from(args: SourceArgs) -> Self {
-        let SourceArgs { jitdump, perf_map, jit_log, elf, map_pid, force } = args;
+        let SourceArgs { jitdump, perf_map, jit_log, guest, elf, map_pid, force } = args;
         let given = |list: Vec<OsString>| list.iter().map(|text| GivenFile::parse(text)).collect();
         let (jitdump, perf_map, jit_log) = (given(jitdump), given(perf_map), given(jit_log));
-        Self { jitdump, perf_map, jit_log, elf, map_pid, force, search: SearchOptions::default() }
+        Self { jitdump, perf_map, jit_log, guest, elf, map_pid, force, search: SearchOptions::default() }
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Processes {
     pub machine: Option<u16>,
     /// The kernel's release (its OSRELEASE feature), as `uname -r` says it.
     pub os_release: Option<Vec<u8>>,
+    /// The command line that was recorded with (its CMDLINE feature), word by word.
+    pub command: Vec<Vec<u8>>,
     /// Pieces of kernel code with names of their own, from KSYMBOL records, in time order.
     pub kernel_symbols: Vec<KernelSymbol>,
     /// Samples that the recorder lost, by its own count.

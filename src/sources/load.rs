@@ -6,6 +6,7 @@ mod indexes;
 use super::account::{Account, ClockUse, Kind, SourceState};
 use super::clock::{Conversion, DumpTimes};
 use super::discover::{Found, Source};
+use super::guest::{GuestFiles, GuestNames};
 use super::logs;
 use super::native;
 use super::options::{SourceOptions, outer_pid};
@@ -90,9 +91,10 @@ pub(super) fn read<'data>(
     options: &SourceOptions,
 ) -> ReadSource<'data> {
     let mut warnings = Warnings::new();
+    let guest = GuestFiles { given: &options.guest, command: &processes.command };
     let result = match source.kind {
         Kind::JitDump => read_dump(origin, source, processes, options, &mut warnings),
-        Kind::PerfMap => Ok(read_map(origin, source, &mut warnings)),
+        Kind::PerfMap => Ok(read_map(origin, source, guest, &mut warnings)),
         Kind::Log(id) => logs::read(origin, id, source, processes, &mut warnings),
         Kind::PlacedElf => {
             placed_elf::codes(&source.bytes, source.addr, origin).map(|codes| untimed(source.pid, codes))
@@ -108,7 +110,9 @@ pub(super) fn read<'data>(
         }
     };
     let Source { path, kind, pid, remark, .. } = source;
-    let account = Account { path: path.clone(), kind: *kind, pid: *pid, state, remark: remark.clone() };
+    let of_guest = || source.guest.get().and_then(|names| names.remark(path));
+    let remark = remark.clone().or_else(of_guest);
+    let account = Account { path: path.clone(), kind: *kind, pid: *pid, state, remark };
     ReadSource { list, account, machine, warnings }
 }
 
@@ -120,10 +124,16 @@ fn untimed(pid: Pid, codes: Vec<Code<'_>>) -> SourceEvents<'_> {
     (codes.into_iter().map(event).collect(), state, None)
 }
 
-fn read_map<'data>(origin: OriginId, source: &'data Source, warnings: &mut Warnings) -> SourceEvents<'data> {
+fn read_map<'data>(
+    origin: OriginId,
+    source: &'data Source,
+    guest: GuestFiles<'_>,
+    warnings: &mut Warnings,
+) -> SourceEvents<'data> {
     let (entries, skipped) = perf_map::read(&source.bytes);
+    let guest = source.guest.get_or_init(|| GuestNames::of_map(&entries, guest));
     let code = |entry: perf_map::Entry<'data>| Code {
-        name: entry.name,
+        name: guest.name(entry.name),
         addr: Addr(entry.start),
         size: entry.size,
         bytes: None,
@@ -150,6 +160,7 @@ fn read_dump<'data>(
     options: &SourceOptions,
     warnings: &mut Warnings,
 ) -> Result<SourceEvents<'data>> {
+    let guest = GuestFiles { given: &options.guest, command: &processes.command };
     let dump = JitDump::parse(&source.bytes)?;
     let header = dump.header;
     if header.unknown_flags() != 0 {
@@ -185,6 +196,7 @@ fn read_dump<'data>(
         list: CodeList::default(),
         pending_lines: FxHashMap::default(),
         pending_unwind: None,
+        guest: source.guest.get_or_init(|| GuestNames::of_dump(&dump, guest)),
         indexes: Indexes::default(),
         with_lines: 0,
         biased: 0,
@@ -311,6 +323,7 @@ struct DumpReader<'a, 'data> {
     conversion: Conversion,
     pids: Pids<'a>,
     big_endian: bool,
+    guest: &'data GuestNames,
     list: CodeList<'data>,
     /// By the address of the code that is to come.
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
@@ -331,7 +344,8 @@ impl<'data> DumpReader<'_, 'data> {
                 let lines = self.lines(load.addr, size, load.name);
                 let unwind = self.pending_unwind.take();
                 let (addr, origin, bytes) = (Addr(load.addr), self.origin, load.code);
-                let code = Code { name: load.name, addr, size, bytes, lines, unwind, origin };
+                let name = self.guest.name(load.name);
+                let code = Code { name, addr, size, bytes, lines, unwind, origin };
                 self.indexes.push(load.index, self.list.len());
                 let pid = self.pids.outer(Pid(load.pid));
                 self.list.push(CodeEvent { pid, tid: Tid(load.tid), time, kind: CodeEventKind::Load(code) });

@@ -15,6 +15,7 @@ mod account;
 mod clock;
 mod discover;
 mod evidence;
+mod guest;
 mod history;
 mod live;
 mod load;

@@ -15,6 +15,8 @@ pub struct SourceOptions {
     pub perf_map: Vec<GivenFile>,
     /// `--jit-log PATH|DIR`: engines' logs, the same.
     pub jit_log: Vec<GivenFile>,
+    /// `--guest FILE`: ELF files of programs that an emulator runs.
+    pub guest: Vec<PathBuf>,
     /// `--elf FILE@ADDR`: an ELF object placed at an address.
     pub elf: Vec<(PathBuf, Addr)>,
     /// `--map-pid INNER=OUTER`.

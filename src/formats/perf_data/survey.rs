@@ -192,6 +192,8 @@ impl RecordSurvey {
         self.processes.is_recording = true;
         let release = recording.features.get(&Feature::OSRELEASE);
         self.processes.os_release = release.and_then(|feature| feature.string(endian).ok()).map(<[u8]>::to_vec);
+        let command = recording.features.get(&Feature::CMDLINE).and_then(|words| words.strings(endian).ok());
+        self.processes.command = command.unwrap_or_default().into_iter().map(<[u8]>::to_vec).collect();
         self.processes.lost = self.lost_records.max(self.lost_samples);
         self.threads.settle();
         (self.processes, self.threads, self.skipped)

@@ -11,8 +11,8 @@ pub(super) const QEMU: Runtime = Runtime {
         Switch { word: "-jitdump", how: "run qemu (8.0 or newer) with -jitdump", leaves: &["./jit-PID.dump"] },
         Switch { word: "-perfmap", how: "with -perfmap", leaves: &["/tmp/perf-PID.map"] },
     ],
-    unnamed: "functions of the guest: each piece of code is called by its address there, guest-0x…",
-    examples: &[("guest-0x401136", None)],
+    unnamed: "functions of a guest whose ELF file is not found by the recorded command line (--guest FILE): guest-0x…",
+    examples: &[("guest-0x401136", None), ("mix", None)],
     ..PLAIN
 };
 

@@ -25,6 +25,7 @@ mod sharing;
 mod stale;
 
 use super::account::{Account, Kind, SourceState};
+use super::guest::GuestNames;
 use super::live::LiveProcess;
 use super::log_clock::FirstSeen;
 use super::options::{SourceOptions, outer_pid};
@@ -74,13 +75,16 @@ pub(super) struct Source {
     pub(super) log: OnceLock<CodeLog>,
     /// When its process's addresses were first seen, if it is a log.
     pub(super) seen: FirstSeen,
+    /// What the code of a guest program is called, once it was read.
+    pub(super) guest: OnceLock<GuestNames>,
 }
 
 impl Source {
     /// A file that tells of code of this process, by the recording's number.
     pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, bytes: impl Into<Arc<Bytes>>) -> Self {
-        let (inner, marker, remark, log, seen) = (None, None, None, OnceLock::new(), FirstSeen::new());
-        Self { path, kind, pid, inner, bytes: bytes.into(), marker, addr: Addr(0), remark, log, seen }
+        let (inner, marker, remark, seen) = (None, None, None, FirstSeen::new());
+        let (log, guest, bytes) = (OnceLock::new(), OnceLock::new(), bytes.into());
+        Self { path, kind, pid, inner, bytes, marker, addr: Addr(0), remark, log, seen, guest }
     }
 }
 

@@ -1,0 +1,308 @@
+//! Functions of guest programs: QEMU's user mode calls each instruction that it translated by where it stands in the
+//! guest (`guest-0x400280`). The guest's own ELF files, where they are at hand, say which function that is.
+//!
+//! | looked at | |
+//! |---|---|
+//! | `--guest FILE` | what the user named |
+//! | the recorded command line | its words that are ELF files |
+//! | what such a program asks for | its loader, and the libraries beside that, below the directory behind `-L` |
+//!
+//! Where a file stood is not told. A program that is not relocatable stands where it was linked to. Of others the guest
+//! addresses tell it: wherever a function ran, its first instruction did; at wrong places that is so of few.
+//!
+//! Source: `linux-user/elfload.c` and `tcg/perf.c` of QEMU, from 8.0 on.
+
+use super::trust::{self, Named};
+use crate::formats::jitdump::{Body, JitDump};
+use crate::formats::perf_map;
+use crate::resolve::symbols::demangle::demangle;
+use crate::resolve::symbols::image::Image;
+use crate::resolve::symbols::table::SymbolTable;
+use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
+use rustc_hash::FxHashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// How QEMU begins its names.
+const PREFIX: &[u8] = b"guest-0x";
+
+/// They stand among the first of their file: no other file is read to its end for them.
+const FIRST: usize = 64;
+
+/// A file is loaded at a multiple of it.
+const PAGE: u64 = 0x1000;
+
+/// So many addresses and functions are looked at to place a file; and so many places are looked at closer.
+const MOST: usize = 1 << 16;
+const CLOSER: usize = 256;
+
+/// What code of a guest is called.
+#[derive(Debug, Default)]
+pub(super) struct GuestNames {
+    names: FxHashMap<u64, Box<[u8]>>,
+    /// How many guest addresses there are.
+    all: usize,
+    /// The files that name some.
+    files: Vec<PathBuf>,
+}
+
+/// A file that may be the guest's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Wanted {
+    /// The user named it.
+    Given(PathBuf),
+    /// It is a word of the recorded command line.
+    Word(PathBuf),
+    /// One that was placed asks for it.
+    Asked(PathBuf),
+}
+
+/// What is known of where the guest's files may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GuestFiles<'a> {
+    /// Those that the user named.
+    pub(super) given: &'a [PathBuf],
+    /// The recorded command line.
+    pub(super) command: &'a [Vec<u8>],
+}
+
+impl GuestNames {
+    /// Of the code that a perf map tells of.
+    pub(super) fn of_map(entries: &[perf_map::Entry<'_>], files: GuestFiles<'_>) -> Self {
+        Self::of(entries.iter().map(|entry| entry.name), files)
+    }
+
+    /// Of the code that a jitdump tells of.
+    pub(super) fn of_dump(dump: &JitDump<'_>, files: GuestFiles<'_>) -> Self {
+        let names = dump.records().flatten().filter_map(|record| match record.body {
+            Body::Load(load) => Some(load.name),
+            _ => None,
+        });
+        Self::of(names, files)
+    }
+
+    fn of<'n>(names: impl Iterator<Item = &'n [u8]> + Clone, files: GuestFiles<'_>) -> Self {
+        if !names.clone().take(FIRST).any(|name| address(name).is_some()) {
+            return Self::default();
+        }
+        let mut addresses: Vec<u64> = names.filter_map(address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let mut guest = Self { all: addresses.len(), ..Self::default() };
+        let mut wanted: Vec<Wanted> = files.given.iter().cloned().map(Wanted::Given).collect();
+        wanted.extend(words(files.command).map(Wanted::Word));
+        let (mut at, mut has_program) = (0, false);
+        while let Some(file) = wanted.get(at).cloned() {
+            at += 1;
+            let (path, is_program) = match file {
+                Wanted::Given(path) | Wanted::Asked(path) => (path, false),
+                // Further words are the program's own: what it reads may be a program, too.
+                Wanted::Word(_) if has_program => continue,
+                Wanted::Word(path) => (path, true),
+            };
+            let Some(Ok(bytes)) = trust::open(&path, Named::User, false) else { continue };
+            let Ok(image) = Image::new(&path, bytes) else { continue };
+            let Ok(object) = image.object() else { continue };
+            if guest.add(&object, &addresses, is_program) {
+                has_program |= is_program;
+                guest.files.push(path);
+                let asked = asked_for(&object, &root(files.command)).into_iter().filter(|path| path.exists());
+                let new: Vec<_> = asked.map(Wanted::Asked).filter(|file| !wanted.contains(file)).collect();
+                wanted.extend(new);
+            }
+        }
+        guest
+    }
+
+    /// The function at a guest address; what it was called, if that is not known.
+    pub(super) fn name<'a>(&'a self, name: &'a [u8]) -> &'a [u8] {
+        address(name).and_then(|addr| self.names.get(&addr)).map_or(name, |known| &known[..])
+    }
+
+    /// What people should know of it.
+    pub(super) fn remark(&self, path: &Path) -> Option<String> {
+        if self.files.is_empty() {
+            return None;
+        }
+        let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
+        let (known, all) = (self.names.len(), self.all);
+        Some(format!(
+            "{}: functions of the guest at {known} of {all} addresses, by {}",
+            path.display(),
+            files.join(", ")
+        ))
+    }
+
+    /// Takes the names of a file, if it can be placed.
+    fn add(&mut self, object: &object::File<'_>, addresses: &[u64], is_program: bool) -> bool {
+        let functions = functions(object);
+        let entry = is_program.then(|| object.entry());
+        let base = match object.kind() {
+            ObjectKind::Executable => fits(&functions, addresses, 0).then_some(0),
+            _ => place(&functions, addresses, entry),
+        };
+        let (Some(base), Some(&(first, _)), Some(end)) =
+            (base, functions.first(), functions.iter().map(|function| function.1).max())
+        else {
+            return false;
+        };
+        let from = addresses.partition_point(|&addr| addr < base.saturating_add(first));
+        let own = addresses[from..].iter().take_while(|&&addr| addr < base.saturating_add(end));
+        let wanted: Vec<u64> = own.map(|addr| addr - base).collect();
+        let table = SymbolTable::new(&[object], Vec::new(), &wanted);
+        for addr in wanted {
+            if let Some(symbol) = table.find(addr) {
+                let name = demangle(&symbol.name).map_or_else(|| symbol.name.to_vec(), |name| name.into());
+                self.names.entry(base + addr).or_insert_with(|| name.into());
+            }
+        }
+        true
+    }
+}
+
+/// The guest address in a name of QEMU's.
+fn address(name: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(name.strip_prefix(PREFIX)?).ok()?, 16).ok()
+}
+
+/// Words of a command line that are names of files, but of the emulator's own.
+fn words(command: &[Vec<u8>]) -> impl Iterator<Item = PathBuf> {
+    let paths = command.iter().map(|word| PathBuf::from(OsStr::from_bytes(word)));
+    let is_qemu = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"qemu-"));
+    paths.filter(move |path| !is_qemu(path) && path.is_file())
+}
+
+/// Where the guest's own files are: behind `-L`.
+fn root(command: &[Vec<u8>]) -> PathBuf {
+    let behind = command.iter().position(|word| word == b"-L").and_then(|at| command.get(at + 1));
+    behind.map_or_else(|| PathBuf::from("/"), |root| PathBuf::from(OsStr::from_bytes(root)))
+}
+
+/// The loader and the libraries that a program asks for.
+fn asked_for(object: &object::File<'_>, root: &Path) -> Vec<PathBuf> {
+    let loader = object.section_by_name(".interp").and_then(|section| section.data().ok());
+    let Some(loader) = loader.and_then(|name| name.strip_suffix(b"\0")) else { return Vec::new() };
+    let loader = root.join(OsStr::from_bytes(loader.strip_prefix(b"/").unwrap_or(loader)));
+    let real = std::fs::canonicalize(&loader).unwrap_or_else(|_| loader.clone());
+    let beside = real.parent().unwrap_or(Path::new("/")).to_owned();
+    let libraries = needed(object).into_iter().filter(|name| !name.contains(&b'/'));
+    let libraries = libraries.map(|name| beside.join(OsStr::from_bytes(&name)));
+    std::iter::once(loader).chain(libraries).collect()
+}
+
+/// Names of DT_NEEDED.
+fn needed(object: &object::File<'_>) -> Vec<Vec<u8>> {
+    const DT_NEEDED: u64 = 1;
+    let data = |name: &str| object.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or_default();
+    let (dynamic, strings, is_wide) = (data(".dynamic"), data(".dynstr"), object.is_64());
+    let number = |bytes: &[u8]| {
+        let digits = |sum: u64, byte: &u8| (sum << 8) | u64::from(*byte);
+        if object.is_little_endian() { bytes.iter().rev().fold(0, digits) } else { bytes.iter().fold(0, digits) }
+    };
+    let half = if is_wide { 8 } else { 4 };
+    let entries = dynamic.chunks_exact(2 * half).map(|entry| (number(&entry[..half]), number(&entry[half..])));
+    let names = entries.filter(|(tag, _)| *tag == DT_NEEDED).filter_map(|(_, at)| {
+        let name = strings.get(usize::try_from(at).ok()?..)?;
+        Some(name[..memchr::memchr(0, name)?].to_vec())
+    });
+    names.collect()
+}
+
+/// Begin and end of each function, in order.
+fn functions(object: &object::File<'_>) -> Vec<(u64, u64)> {
+    let symbols = object.symbols().chain(object.dynamic_symbols());
+    let known =
+        symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0);
+    let mut functions: Vec<(u64, u64)> =
+        known.filter_map(|symbol| Some((symbol.address(), symbol.address().checked_add(symbol.size())?))).collect();
+    functions.sort_unstable();
+    functions.dedup_by_key(|function| function.0);
+    functions
+}
+
+/// Where a relocatable file stands: where most of its functions begin at an address that ran. A program ran from its
+/// `entry` on.
+fn place(functions: &[(u64, u64)], addresses: &[u64], entry: Option<u64>) -> Option<u64> {
+    let mut by_page_offset: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
+    for (start, _) in functions.iter().take(MOST) {
+        by_page_offset.entry(start % PAGE).or_default().push(*start);
+    }
+    let mut votes: FxHashMap<u64, u32> = FxHashMap::default();
+    for addr in addresses.iter().take(MOST) {
+        for start in by_page_offset.get(&(addr % PAGE)).into_iter().flatten() {
+            if let Some(base) = addr.checked_sub(*start) {
+                *votes.entry(base).or_default() += 1;
+            }
+        }
+    }
+    let mut bases: Vec<(u64, u32)> = votes.into_iter().collect();
+    bases.sort_unstable_by_key(|&(base, votes)| (std::cmp::Reverse(votes), base));
+    let begins = |base: u64| {
+        entry.is_none_or(|entry| base.checked_add(entry).is_some_and(|addr| addresses.binary_search(&addr).is_ok()))
+    };
+    let bases = bases.into_iter().map(|(base, _)| base).filter(|&base| begins(base));
+    bases.take(CLOSER).find(|&base| fits(functions, addresses, base))
+}
+
+/// Whether the functions that ran did so from their beginnings, and hardly anything ran between them.
+fn fits(functions: &[(u64, u64)], addresses: &[u64], base: u64) -> bool {
+    let before = |addr: u64| addresses.partition_point(|&other| other < base.saturating_add(addr));
+    let (mut ran, mut begun, mut inside, mut end) = (0u64, 0u64, 0, 0);
+    for &(start, until) in functions {
+        let (from, to) = (before(start), before(until));
+        ran += u64::from(to > from);
+        begun += u64::from(to > from && addresses.get(from) == Some(&base.saturating_add(start)));
+        // Functions may overlap.
+        inside += to.saturating_sub(from.max(end));
+        end = end.max(to);
+    }
+    let all = end.saturating_sub(functions.first().map_or(0, |function| before(function.0)));
+    ran >= 3 && begun * 5 >= ran * 4 && inside * 2 >= all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Functions of 0x40 bytes, not evenly spread.
+    fn spread() -> Vec<(u64, u64)> {
+        (0..200u64).map(|at| at * 0x90 + at * at % 7 * 0x10).map(|start| (0x1000 + start, 0x1040 + start)).collect()
+    }
+
+    /// Every instruction of every third function, of 4 bytes each, as it ran at `base`.
+    fn ran(base: u64) -> Vec<u64> {
+        spread().iter().step_by(3).flat_map(|&(start, end)| (start..end).step_by(4)).map(|addr| base + addr).collect()
+    }
+
+    #[test]
+    fn a_relocatable_file_is_placed_where_its_functions_begin() {
+        let base = 0x7f70_3a0d_8000;
+        assert_eq!(place(&spread(), &ran(base), None), Some(base));
+        let mut with_others = ran(base);
+        with_others.extend((0..4000).map(|at| 0x5000_0000 + at * 4));
+        with_others.sort_unstable();
+        assert_eq!(place(&spread(), &with_others, Some(0x1000)), Some(base));
+    }
+
+    #[test]
+    fn a_file_that_did_not_run_is_placed_nowhere() {
+        let others: Vec<u64> = (0..4000).map(|at| 0x5000_0000 + at * 4).collect();
+        assert_eq!(place(&spread(), &others, None), None);
+        assert!(!fits(&spread(), &ran(0x8_1000), 0x8_0000));
+        assert!(fits(&spread(), &ran(0), 0));
+        assert!(!fits(&[], &others, 0) && place(&[], &[], None).is_none());
+    }
+
+    #[test]
+    fn only_names_of_qemus_form_are_addresses() {
+        assert_eq!(address(b"guest-0x400280"), Some(0x40_0280));
+        assert_eq!(address(b"guest-0x"), None);
+        assert_eq!(address(b"guest-0x12 of"), None);
+        let names =
+            GuestNames { names: [(0x10, Box::from(&b"mix"[..]))].into_iter().collect(), ..GuestNames::default() };
+        assert_eq!(names.name(b"guest-0x10"), b"mix");
+        assert_eq!(names.name(b"guest-0x11"), b"guest-0x11");
+        assert_eq!(names.name(b"prologue"), b"prologue");
+    }
+}
