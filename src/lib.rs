@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`commands`] | one file a job, the whole run of it on one screen |
 //! | [`pipeline`] | the way of a profile, for every job alike: open, detect, survey, read or resolve, filter, merge |
-//! | [`sources`] | finds, trusts, dates and loads what names JIT code: jitdumps, perf maps, ELF objects → one code map |
+//! | [`sources`] | finds, trusts, dates and loads what names JIT code: jitdumps, perf maps, logs of engines, ELF objects → one code map |
 //! | [`formats`] | bytes ↔ typed records; knows no files, no threads, no other format |
 //! | [`resolve`] | address → frames: code map, address spaces, symbols, unwinding; bytes → instructions |
 //! | [`model`] | what readers fill and writers get: stacks, code events, processes, units; no I/O |
