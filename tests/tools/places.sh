@@ -13,7 +13,8 @@
 #
 # Exits with 1 if jitgraft leaves more than perf somewhere, leaves what is told without offering the option that takes it (a file that
 # was brought out of a container may be of another run), has a wrong name, or if no frame of JIT code was recorded. Runtimes that are not here are
-# named, and are a failure if they were asked for. SITUATIONS says which, RUNTIMES where more versions lie (places/get.sh).
+# named, and are a failure if they were asked for. SITUATIONS says which, RUNTIMES where more versions lie (places/get.sh), ROOT where
+# a system lies (debootstrap) that containers have as their root.
 # Needs root (unshare), perf and python3.
 set -u
 table=/dev/null
@@ -22,7 +23,7 @@ jitgraft=$(realpath "$1"); shift
 tools=$(cd "$(dirname "$0")/places" && pwd)
 dir=$(mktemp -d /var/tmp/places.XXXXXX)
 chmod 755 "$dir"
-trap 'rm -rf "$dir"' EXIT
+trap 'rm -rf "$dir"; [ -z "${ROOT-}" ] || rmdir "$ROOT$dir"' EXIT
 # Those of other users read them, too.
 cp -r "$tools/programs" "$dir/programs" && chmod -R a+rX "$dir/programs"
 programs=$dir/programs
@@ -32,8 +33,17 @@ short=3 long=60 failed=0
 record() { timeout 60 perf record -q -k mono -e cpu-clock -F "${FREQUENCY-299}" -g -o "$cell/p.data" "$@" >/dev/null 2>&1; }
 tree() { echo "$1"; for child in $(pgrep -P "$1"); do tree "$child"; done; }
 plain() { ( cd "$cell" && exec $1 ) >/dev/null 2>&1 & }
-# A process 1 with a /tmp of its own.
-contained() { ( cd /; exec unshare -p -m -f --mount-proc bash -c "mount -t tmpfs tmpfs /tmp && cd /tmp && exec $1" ) >/dev/null 2>&1 & }
+# A process 1 with a /tmp of its own, and with a system of its own, if ROOT is the directory of one that has the runtime.
+contained() {
+  local program=${1%% *}
+  if [ -z "${ROOT-}" ]; then
+    ( cd /; exec unshare -p -m -f --mount-proc bash -c "mount -t tmpfs tmpfs /tmp && cd /tmp && exec $1" ) >/dev/null 2>&1 &
+  else
+    mkdir -p "$ROOT$dir"
+    ( cd /; exec unshare -p -m -f bash -c "mount -t proc proc $ROOT/proc && mount -t tmpfs tmpfs $ROOT/tmp && mount --bind $dir $ROOT$dir &&
+      exec chroot $ROOT sh -c 'cd /tmp && exec ${program##*/}${1#"$program"}'" ) >/dev/null 2>&1 &
+  fi
+}
 # The contained process of a command that was started behind unshare.
 inner() { for _ in $(seq 50); do pgrep -P "$1" && return; sleep 0.1; done; }
 # Servers and browsers take their time.
@@ -61,7 +71,7 @@ judge() {
   local frames told other wrong_by_perf
   text_of "$cell/p.data" "$cell/plain.txt"
   timeout 60 perf inject -j -i "$cell/p.data" -o "$cell/perf.jit.data" >/dev/null 2>&1 && text_of "$cell/perf.jit.data" "$cell/perf.txt" || : > "$cell/perf.txt"
-  if ! "$jitgraft" inject -f -i "$cell/p.data" -o "$cell/out.data" >/dev/null 2>"$cell/said"; then
+  if ! "$jitgraft" inject -i "$cell/p.data" -o "$cell/out.data" >/dev/null 2>"$cell/said"; then
     echo "$runtime $situation: inject failed: $(tail -1 "$cell/said")"; failed=1; return
   fi
   text_of "$cell/out.data" "$cell/ours.txt"
