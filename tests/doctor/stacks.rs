@@ -1,6 +1,6 @@
 //! Stacks that break off, or are cut.
 
-use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, map};
+use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, map};
 use crate::support::perf_data::{CONTEXT_USER, Event, More, REGS_USER, STACK_USER, Stamp, USER, USUAL};
 
 #[test]
@@ -11,6 +11,15 @@ fn a_jvm_without_frame_pointers_is_told_its_own_switch() {
     let (cause, remedy) = scene.first("jvm-frame-pointers");
     assert!(cause.contains("break off"), "{cause}");
     assert!(remedy.contains("-XX:+PreserveFramePointer"), "{remedy}");
+}
+
+#[test]
+fn a_jvm_that_was_started_with_frame_pointers_is_not_told_to_be() {
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/hotspot-log/perf.data.zst");
+    let told = doctor(&["--format", "json"], recording.as_ref()).stdout;
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.contains("\"frame-pointers\""), "{told}");
+    assert!(!told.contains("jvm-frame-pointers"), "{told}");
 }
 
 #[test]

@@ -98,7 +98,10 @@ fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
 /// Stacks that were followed by frame pointers, but not to where threads begin.
 fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
     let broken: Of = |process| &process.broken;
-    let is_jvm = |pid: Pid| context.who(pid).runtime.is_some_and(|runtime| runtime.name == "OpenJDK");
+    // With the switch, what breaks off are the JVM's own native frames.
+    let command = &context.examined.resolution.survey.processes.command;
+    let has_switch = command.iter().any(|word| word == b"-XX:+PreserveFramePointer");
+    let is_jvm = |pid: Pid| !has_switch && context.who(pid).runtime.is_some_and(|runtime| runtime.name == "OpenJDK");
     let jvms: Vec<Pid> = context.tally.processes.keys().copied().filter(|pid| is_jvm(*pid)).collect();
     let of_jvm = jvms.iter().filter_map(|jvm| {
         let stops = Stops::of(context, broken, |pid| pid == *jvm)?;
