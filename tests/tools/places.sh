@@ -76,6 +76,7 @@ judge() {
   fi
   text_of "$cell/out.data" "$cell/ours.txt"
   # Unread frames leave no line with numbers; a text of perf that is empty is no alternative.
+  case $runtime in qemu*) export GUEST=$dir/guest ;; *) unset GUEST ;; esac
   python3 "$tools/judge.py" "$cell/p.data" "$truth" --pids "$(IFS=,; echo "$*")" "$cell"/{plain,perf,ours}.txt > "$cell/counts" 2> "$cell/wrong" ||
     { tail -3 "$cell/wrong"; failed=1; return; }
   awk -v OFS='\t' -v runtime="$runtime" -v situation="$situation" '

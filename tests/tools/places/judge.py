@@ -15,6 +15,7 @@ before the sample holds, in the process's own dump or in that of the process tha
 import bisect
 import os
 import struct
+import subprocess
 import sys
 
 PAGE = 12
@@ -219,6 +220,26 @@ def shown(path):
     return samples
 
 
+def guest_functions(path):
+    """Begin, end and name of each function of a program that ran in QEMU, as nm tells them."""
+    if not path:
+        return []
+    lines = subprocess.run(["nm", "-n", "-S", path], capture_output=True, check=True).stdout.splitlines()
+    parts = [line.split() for line in lines]
+    return [(int(part[0], 16), int(part[0], 16) + int(part[1], 16), part[3]) for part in parts if len(part) == 4 and part[2] in b"tTwW"]
+
+
+GUEST = guest_functions(os.environ.get("GUEST"))
+
+
+def is_right(name, now):
+    """Whether a name is the one that is told, or that of the guest's function at the address that is told."""
+    if name == now:
+        return True
+    guest = now.removeprefix(b"guest-0x") if now and now.startswith(b"guest-0x") else None
+    return guest is not None and any(start <= int(guest, 16) < end and name == function for start, end, function in GUEST)
+
+
 def judge(recording, truth, path, pids):
     count = dict.fromkeys(("frames", "told", "unnamed", "right", "later", "wrong", "unread"), 0)
     examples, left = [], {key: list(chains) for key, chains in recording.samples.items()}
@@ -240,7 +261,7 @@ def judge(recording, truth, path, pids):
             count["told"] += now is not None
             if name == UNKNOWN:
                 count["unnamed"] += 1
-            elif name == now:
+            elif is_right(name, now):
                 count["right"] += 1
             elif now is None and name in later:
                 count["later"] += 1
