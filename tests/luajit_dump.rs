@@ -1,11 +1,14 @@
 //! A recording of LuaJIT that has neither dump nor map: LuaJIT's own dump of its traces names them. What each sample
 //! must be called is found by a second reader of the dump, which shares no code with `src/`.
 
+#[path = "support/tool.rs"]
+mod tool;
+
 use jitgraft::formats::jit_logs::JIT_LOGS;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use tool::run;
 
 const PID: &str = "26632";
 
@@ -20,17 +23,6 @@ fn unpacked() -> tempfile::TempDir {
     fs::write(dir.path().join("perf.data"), zstd::decode_all(&packed[..]).unwrap()).unwrap();
     fs::copy(fixture("luajit.dump"), dir.path().join("luajit.dump")).unwrap();
     dir
-}
-
-fn run(program: &str, arguments: &[&str], dir: &Path) -> Output {
-    let output = Command::new(program).args(arguments).current_dir(dir).output();
-    let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error} (tests/run.sh installs it)"));
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output
-}
-
-fn text(program: &str, arguments: &[&str], dir: &Path) -> String {
-    String::from_utf8_lossy(&run(program, arguments, dir).stdout).into_owned()
 }
 
 /// Begin, end and name of each trace, read by hand.
@@ -56,7 +48,7 @@ fn every_sample_in_a_trace_is_called_as_a_second_reader_calls_it() {
     let traces = traces(&fs::read_to_string(fixture("luajit.dump")).unwrap());
     assert_eq!(traces.len(), 18);
     let dir = unpacked();
-    let samples = text("perf", &["script", "-i", "perf.data", "-F", "ip,sym,dso"], dir.path());
+    let samples = run("perf", &["script", "-i", "perf.data", "-F", "ip,sym,dso"], dir.path());
     let mut expected = BTreeMap::<String, u64>::new();
     for sample in samples.lines().filter(|line| line.contains(&format!("perf-{PID}.map")) || line.contains("//anon")) {
         assert!(sample.contains("[unknown]"), "perf names it without the dump: {sample}");
@@ -69,14 +61,14 @@ fn every_sample_in_a_trace_is_called_as_a_second_reader_calls_it() {
 
     let given = format!("luajit.dump@{PID}");
     let collapse = ["collapse", "--weight", "samples", "--jit-log", &given, "perf.data"];
-    let folded = text(env!("CARGO_BIN_EXE_jitgraft"), &collapse, dir.path());
+    let folded = run(env!("CARGO_BIN_EXE_jitgraft"), &collapse, dir.path());
     let rows = folded.lines().map(|line| line.rsplit_once(' ').unwrap()).filter(|(stack, _)| stack.contains("TRACE_"));
     let named = rows.map(|(stack, count)| (stack.to_owned(), count.parse().unwrap()));
     assert_eq!(named.collect::<BTreeMap<String, u64>>(), expected);
 
     let inject = ["inject", "--jit-log", &given, "-i", "perf.data", "-o", "perf.jit.data"];
     run(env!("CARGO_BIN_EXE_jitgraft"), &inject, dir.path());
-    let shown = text("perf", &["script", "--no-inline", "-F", "ip,sym,dso", "-i", "perf.jit.data"], dir.path());
+    let shown = run("perf", &["script", "--no-inline", "-F", "ip,sym,dso", "-i", "perf.jit.data"], dir.path());
     let in_traces = shown.lines().filter(|line| line.contains("TRACE_")).count() as u64;
     assert_eq!(in_traces, expected.values().sum::<u64>());
 }
@@ -84,7 +76,7 @@ fn every_sample_in_a_trace_is_called_as_a_second_reader_calls_it() {
 #[test]
 fn a_dump_beside_the_recording_is_offered_by_what_it_holds() {
     let dir = unpacked();
-    let doctor = text(env!("CARGO_BIN_EXE_jitgraft"), &["doctor", "perf.data"], dir.path());
+    let doctor = run(env!("CARGO_BIN_EXE_jitgraft"), &["doctor", "perf.data"], dir.path());
     assert!(doctor.contains(&format!("luajit.dump@{PID}")), "it was written long after the recording:\n{doctor}");
 }
 

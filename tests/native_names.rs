@@ -1,17 +1,11 @@
 //! Names that maps have for code of files: what a file names itself keeps its name, in every output, as with perf.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-use tempfile::TempDir;
+#[path = "support/tool.rs"]
+mod tool;
 
-fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
-    let mut command = Command::new(program);
-    let output = command.args(arguments).current_dir(dir).stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error} (tests/run.sh installs it)"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {}\n{said}", output.status);
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+use std::path::Path;
+use tempfile::TempDir;
+use tool::run;
 
 fn jitgraft(arguments: &[&str], dir: &Path) -> String {
     run(env!("CARGO_BIN_EXE_jitgraft"), arguments, dir)

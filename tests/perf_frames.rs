@@ -7,30 +7,23 @@
 
 #[path = "support/frames.rs"]
 mod frames;
+#[path = "support/tool.rs"]
+mod tool;
 
 use frames::{Agreement, Samples, parse};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use tempfile::TempDir;
+use tool::run;
 
 /// Issue: at least 99.9 % of frames are the same function.
 const ENOUGH: f64 = 0.999;
 const FIELDS: [&str; 2] = ["-F", "comm,tid,time,ip,sym,dso"];
 
-fn run(program: &str, arguments: &[&str], dir: &Path) -> Vec<u8> {
-    let mut command = Command::new(program);
-    let output = command.args(arguments).current_dir(dir).stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error} (tests/run.sh installs it)"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {}\n{said}", output.status);
-    output.stdout
-}
-
 fn samples(program: &str, input: &[&str], dir: &Path) -> Samples {
     let option = std::env::var("JITGRAFT_OPTION");
     let option: Vec<&str> = option.iter().map(String::as_str).collect();
     let arguments = [&["script", "--no-inline"], &option[..], &FIELDS[..], input].concat();
-    parse(&String::from_utf8_lossy(&run(program, &arguments, dir)))
+    parse(&run(program, &arguments, dir))
 }
 
 fn compare(data: &Path, theirs: &Path, dir: &Path) -> (Samples, Agreement) {

@@ -4,9 +4,12 @@
 //! separated by colons: injected ones, for perf is to know the names. `JITGRAFT_PERF` is the perf to ask,
 //! `JITGRAFT_OPTION` an option for both: `--no-demangle`, where they spell names in two ways.
 
+#[path = "support/tool.rs"]
+mod tool;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use tool::run;
 
 /// A row of perf's table.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,15 +27,6 @@ const LEAST: f64 = 0.5;
 
 /// Stands in no name.
 const SEPARATOR: char = '\x01';
-
-fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
-    let mut command = Command::new(program);
-    let output = command.args(arguments).current_dir(dir).stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error} (tests/run.sh installs it)"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {}\n{said}", output.status);
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 fn option() -> Option<String> {
     std::env::var("JITGRAFT_OPTION").ok()

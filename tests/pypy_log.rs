@@ -2,11 +2,14 @@
 //! traced through. What each sample must be called is found by a second reader of the log, which shares no code with
 //! `src/`.
 
+#[path = "support/tool.rs"]
+mod tool;
+
 use jitgraft::formats::jit_logs::{JIT_LOGS, JitLog, LogEventKind};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use tool::run;
 
 const LOG: &str = "pypy-11175.log";
 
@@ -23,13 +26,6 @@ fn unpacked(with_log: bool) -> tempfile::TempDir {
         fs::copy(fixture(LOG), dir.path().join(LOG)).unwrap();
     }
     dir
-}
-
-fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
-    let output = Command::new(program).args(arguments).current_dir(dir).output();
-    let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error} (tests/run.sh installs it)"));
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A loop or bridge, as the log has it.

@@ -1,10 +1,13 @@
 //! Recordings of QEMU's user mode: the perf map has addresses of the guest, and the guest's own ELF file says which
 //! functions these are. What each sample must be called is found with `nm`.
 
+#[path = "support/tool.rs"]
+mod tool;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use tool::run;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recording-qemu").join(name)
@@ -42,7 +45,7 @@ impl Case {
 
     /// The function at an address of the guest, as `nm` tells.
     fn functions(&self) -> Vec<(u64, u64, String)> {
-        let text = text("nm", &["-S", "--defined-only", fixture(&self.guest()).to_str().unwrap()], Path::new("."));
+        let text = run("nm", &["-S", "--defined-only", fixture(&self.guest()).to_str().unwrap()], Path::new("."));
         let number = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
         let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let functions = lines.filter(|words| words.len() == 4 && matches!(words[2], "t" | "T"));
@@ -57,7 +60,7 @@ impl Case {
         let code: Vec<(u64, u64, &str)> = lines.map(|words| (number(words[0]), number(words[1]), words[2])).collect();
         let functions = self.functions();
         let mut expected = BTreeMap::new();
-        let samples = text("perf", &["script", "-i", "perf.data", "-F", "ip"], dir);
+        let samples = run("perf", &["script", "-i", "perf.data", "-F", "ip"], dir);
         for sample in samples.split_whitespace().map(number) {
             let Some((.., name)) = code.iter().find(|(start, size, _)| (*start..start + size).contains(&sample)) else {
                 continue;
@@ -71,21 +74,10 @@ impl Case {
     }
 }
 
-fn run(program: &str, arguments: &[&str], dir: &Path) -> Output {
-    let output = Command::new(program).args(arguments).current_dir(dir).output();
-    let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error} (tests/run.sh installs it)"));
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output
-}
-
-fn text(program: &str, arguments: &[&str], dir: &Path) -> String {
-    String::from_utf8_lossy(&run(program, arguments, dir).stdout).into_owned()
-}
-
 /// Samples by stack, of those that are in code of the guest.
 fn named(dir: &Path, options: &[&str]) -> BTreeMap<String, u64> {
     let arguments = [&["collapse", "--weight", "samples", "perf.data"], options].concat();
-    let folded = text(env!("CARGO_BIN_EXE_jitgraft"), &arguments, dir);
+    let folded = run(env!("CARGO_BIN_EXE_jitgraft"), &arguments, dir);
     let of_guest = ["mix", "sum", "fib", "sieve", "_start", "leave"];
     let rows = folded.lines().map(|line| line.rsplit_once(' ').unwrap());
     let rows = rows.filter(|(stack, _)| of_guest.iter().any(|name| stack.ends_with(&format!(";{name}"))));
@@ -111,7 +103,7 @@ fn without_the_guests_file_addresses_stay_as_they_are() {
     for case in CASES {
         let dir = case.unpacked(false);
         assert!(named(dir.path(), &[]).is_empty(), "{}", case.kind);
-        let folded = text(env!("CARGO_BIN_EXE_jitgraft"), &["collapse", "perf.data"], dir.path());
+        let folded = run(env!("CARGO_BIN_EXE_jitgraft"), &["collapse", "perf.data"], dir.path());
         assert!(folded.contains(";guest-0x"), "{}: {folded}", case.kind);
         // A file that is linked to where nothing ran has nothing to say.
         let other = fixture("guest-static");

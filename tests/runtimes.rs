@@ -1,20 +1,17 @@
 //! Runtimes, recorded live: what perf shows of their code after `jitgraft inject`. `tests/run.sh --all` runs these.
 
+#[path = "support/tool.rs"]
+mod tool;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use tool::run;
 
 /// At least so much of the frames in JIT code has a name: a few samples fall between load and announcement.
 const NAMED: f64 = 0.95;
 
 fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
-}
-
-fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
-    let output = Command::new(program).args(arguments).current_dir(dir).stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error} (tests/run.sh --all installs it)"));
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Records the command, injects, and checks what perf prints: JIT code has names, these among them.

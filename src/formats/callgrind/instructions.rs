@@ -1,7 +1,8 @@
 //! What each instruction cost (`--dump-instr=yes`), by the function that callgrind booked it on.
 
 use super::grammar::{
-    Columns, IdSpace, Keyword, NameField, PositionDecoder, Statement, add_costs, decimal, lines, name_field, statements,
+    Columns, IdSpace, Keyword, NameField, PositionDecoder, Statement, add_costs, decimal, event_names, lines,
+    name_field, statements,
 };
 use crate::error::{Error, Result, Skipped, Warnings};
 use rustc_hash::FxHashMap;
@@ -113,13 +114,11 @@ impl<'a> Reader<'a> {
         let costs = &mut self.costs;
         match word {
             b"positions" => {
-                let columns = Columns::parse(value);
-                self.columns = columns.ok_or_else(|| Error::new("positions: lists more than instr, bb and line"))?;
+                self.columns = Columns::told(value)?;
                 costs.has_addresses |= self.columns.instr.is_some();
             }
             b"events" if costs.events.is_empty() => {
-                let words = value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-                costs.events = words.map(<[u8]>::to_vec).collect();
+                costs.events = event_names(value);
             }
             b"creator" => self.every_line_moves = !value.starts_with(b"callgrind-"),
             b"pid" if costs.pid.is_none() => costs.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),

@@ -24,6 +24,6 @@ pub(super) use context::{BlockContext, OwnedBlockContext};
 pub(super) use names::{
     IdSpace, NameField, NameRef, OwnedNameRef, UNKNOWN, has_raw_part, name_field, raw_name, replace_callers,
 };
-pub(super) use numbers::{add_costs, decimal, first_cost, hex, number};
+pub(super) use numbers::{add_costs, decimal, event_names, first_cost, hex, number};
 pub(super) use positions::{Columns, Position, PositionDecoder, PositionEncoder};
 pub(super) use statements::{Keyword, Statement, lines, statements};

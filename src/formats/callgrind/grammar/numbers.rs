@@ -30,6 +30,11 @@ pub(in super::super) fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
+/// The names in the value of an `events:` line.
+pub(in super::super) fn event_names(value: &[u8]) -> Vec<Vec<u8>> {
+    value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
 /// Adds the numbers of a cost line to a sum for each event.
 pub(in super::super) fn add_costs(costs: &[u8], sums: &mut Vec<u64>) -> Option<()> {
     let words = costs.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());

@@ -6,6 +6,7 @@
 //! for both: a position whose base they could disagree about is written in full.
 
 use super::numbers::{number, push_number};
+use crate::error::{Error, Result};
 
 /// The columns in front of the costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,11 @@ impl Columns {
             columns.count += 1;
         }
         if columns.count == 0 { None } else { Some(columns) }
+    }
+
+    /// The same of a line that must be right.
+    pub(in super::super) fn told(value: &[u8]) -> Result<Self> {
+        Self::parse(value).ok_or_else(|| Error::new("positions: lists more than instr, bb and line"))
     }
 
     fn is_address(self, column: usize) -> bool {

@@ -6,7 +6,7 @@
 use super::id_history::{IdHistory, TextOffset, TextStore};
 use super::scan::{ChunkFacts, Defined, DefiningObject, Definition};
 use crate::formats::callgrind::grammar::{
-    BlockContext, Columns, NameRef, OwnedBlockContext, OwnedNameRef, UNKNOWN, decimal, raw_name,
+    BlockContext, Columns, NameRef, OwnedBlockContext, OwnedNameRef, UNKNOWN, decimal, event_names, raw_name,
 };
 
 /// What the header of a file says.
@@ -111,10 +111,7 @@ impl FileIndex {
             b"creator" if header.creator.is_empty() => header.creator = value.to_vec(),
             b"cmd" if header.command.is_empty() => header.command = value.to_vec(),
             b"pid" if header.pid.is_none() => header.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
-            b"events" if header.events.is_empty() => {
-                header.events =
-                    value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect();
-            }
+            b"events" if header.events.is_empty() => header.events = event_names(value),
             b"part" => header.parts += 1,
             b"positions" => {
                 let has = Columns::parse(value).is_some_and(|columns| columns.instr.is_some());

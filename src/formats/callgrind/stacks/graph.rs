@@ -5,7 +5,8 @@
 
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::callgrind::grammar::{
-    CHUNK_SIZE, Chunks, Columns, IdSpace, Keyword, NameField, Statement, decimal, lines, name_field, number,
+    CHUNK_SIZE, Chunks, Columns, IdSpace, Keyword, NameField, Statement, decimal, event_names, lines, name_field,
+    number,
 };
 use rustc_hash::FxHashMap;
 use std::io::Read;
@@ -145,12 +146,10 @@ impl GraphReader {
         let graph = &mut self.graph;
         match word {
             b"positions" => {
-                self.columns =
-                    Columns::parse(value).ok_or_else(|| Error::new("positions: lists more than instr, bb and line"))?;
+                self.columns = Columns::told(value)?;
             }
             b"events" => {
-                let events: Vec<_> =
-                    value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect();
+                let events = event_names(value);
                 if graph.events.is_empty() {
                     graph.events = events;
                 } else if graph.events != events {
