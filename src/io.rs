@@ -3,9 +3,11 @@
 //! An input is never touched: whatever is opened here is remembered (`opened`), and no output of the same [`Run`] may
 //! take its place. An output gets its name when it is whole ([`NewFile`]): it appears complete or not at all.
 
+mod copy;
 mod new_file;
 mod opened;
 mod output;
+mod permissions;
 mod run;
 mod target;
 mod terminal;
@@ -14,6 +16,7 @@ mod viewing;
 
 pub use new_file::NewFile;
 pub use output::Output;
+pub use permissions::{mode_of, mode_within};
 pub use run::Run;
 pub use terminal::Terminal;
 pub(crate) use unopened::input as cannot_open;
@@ -21,6 +24,7 @@ pub use viewing::{has_viewer, private_directory, show};
 
 use crate::error::{Error, Result};
 use memmap2::{Mmap, UncheckedAdvice};
+use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::ops::{Deref, Range};
@@ -172,10 +176,24 @@ fn map_unremembered(file: File) -> Result<Bytes> {
     map_regular(&file)
 }
 
-/// Copies an open file, which somebody may change at any time, to an unlinked temporary file, and maps that.
+/// Copies an open file, which somebody may change at any time, to an unlinked temporary file, and maps that. One with
+/// a hole of many megabytes is refused.
 pub fn copy_open_file(file: File) -> Result<Bytes> {
     opened::remember(&file);
-    spool(file)
+    copy::copy(file)
+}
+
+/// Maps a file that something else than the user names: only a regular file that is not empty is one. Anything else is
+/// not waited for: a device or a pipe, and files of /proc, which look regular and empty and may never end.
+pub fn map_regular_file(path: &Path) -> Result<Bytes> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
+    let file = file.map_err(|error| unopened::input(path, error.into()))?;
+    let about = file.metadata()?;
+    if !about.is_file() || about.len() == 0 {
+        return Err(Error::new("is no regular file, or an empty one").in_file(path));
+    }
+    map_open_file(file).map_err(|error| error.in_file(path))
 }
 
 /// Says that a directory is an input as a whole, as that of a recording is.
@@ -268,7 +286,11 @@ fn map_stdin(mut file: File) -> Result<Bytes> {
     use std::io::Seek;
     // A redirected file may already have been read from: map only if it stands at its start.
     let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
-    if at_start { map_open_file(file) } else { copy_open_file(file) }
+    if at_start {
+        return map_open_file(file);
+    }
+    opened::remember(&file);
+    spool(file)
 }
 
 /// An input that is read once from front to back, without ever being held whole. What it is packed in is the

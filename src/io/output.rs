@@ -1,6 +1,7 @@
 //! An output under way: a file that appears when it is whole, or a stream.
 
 use super::new_file::NewFile;
+use super::permissions::{ANYBODY, Inherited, OWNER};
 use super::run::{OutputPlace, Run};
 use super::target::{self, OutputTarget};
 use super::{OutPath, unopened, widen};
@@ -74,7 +75,12 @@ impl Output {
     /// Begins an output of a run, if its place is free. The path is tried before the long work: the temporary file is
     /// made now.
     pub fn create(path: &OutPath, run: &Run) -> Result<Self> {
-        let inner = Inner::new(path, run).map_err(|error| error.in_file(&path.shown()))?;
+        Self::create_with_mode(path, ANYBODY, run)
+    }
+
+    /// The same with these permissions (less the umask), unless it replaces a file: that one's stay.
+    pub fn create_with_mode(path: &OutPath, mode: u32, run: &Run) -> Result<Self> {
+        let inner = Inner::new(path, mode, run).map_err(|error| error.in_file(&path.shown()))?;
         Ok(Self { inner, run: run.clone() })
     }
 
@@ -133,7 +139,7 @@ impl Output {
 }
 
 impl Inner {
-    fn new(path: &OutPath, run: &Run) -> Result<Self> {
+    fn new(path: &OutPath, mode: u32, run: &Run) -> Result<Self> {
         let shown = path.shown();
         let file = match path {
             OutPath::Stdout => {
@@ -142,7 +148,7 @@ impl Inner {
                 out
             }
             OutPath::Path(path) => match OutputTarget::of(path)? {
-                OutputTarget::File(there) => return Self::file(shown, there, run),
+                OutputTarget::File(there) => return Self::file(shown, there, mode, run),
                 OutputTarget::Descriptor(number) => target::reopen(number)?,
                 OutputTarget::Special(path) => File::options().write(true).open(path)?,
             },
@@ -157,10 +163,13 @@ impl Inner {
         Ok(Self::Stream(BufWriter::with_capacity(BUFFER, file)))
     }
 
-    fn file(shown: PathBuf, path: PathBuf, run: &Run) -> Result<Self> {
+    fn file(shown: PathBuf, path: PathBuf, mode: u32, run: &Run) -> Result<Self> {
         run.claim(&OutputPlace::named(&path)?)?;
-        let new = NewFile::create_in(path.parent().unwrap_or(Path::new("")), 0o666);
-        let new = new.map_err(|error| unopened::output(path.parent().unwrap_or(Path::new("")), error))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let replaced = Inherited::from(&path);
+        let new = NewFile::create_in(directory, if replaced.is_some() { OWNER } else { mode });
+        let new = new.map_err(|error| unopened::output(directory, error))?;
+        replaced.map_or(Ok(()), |replaced| replaced.give_to(&new))?;
         Ok(Self::File { new: BufWriter::with_capacity(BUFFER, Writing(new)), shown, path })
     }
 }

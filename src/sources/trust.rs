@@ -1,13 +1,18 @@
 //! Opens files that somebody else may have put there: dumps and maps lie in directories that all may write to.
 
 use crate::error::{Error, Result};
+use crate::formats::jitdump;
 use crate::io::{self, Bytes};
 use crate::model::Pid;
 use crate::model::process::FileId;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+/// By so many bytes a file of somebody else's is known.
+const HEAD: usize = 1 << 12;
 
 /// Who named the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +48,7 @@ pub(super) fn open(path: &Path, named: Named, force: bool) -> Option<Result<Byte
     };
     let checked = check(&file, force || named == Named::Marker).and_then(|whose| match whose {
         Whose::Ours => io::map_open_file(File::from(file)),
-        // Somebody else may shorten it at any time, which a map would not survive.
-        Whose::Others => io::copy_open_file(File::from(file)),
+        Whose::Others => copy(File::from(file)),
     });
     Some(checked.map_err(|error| error.in_file(path)))
 }
@@ -62,7 +66,20 @@ pub(super) fn open_below(root: &OwnedFd, path: &Path, uid: u32, force: bool) -> 
     };
     let owner = rustix::fs::fstat(&file).map(|stat| stat.st_uid);
     let checked = check(&file, force || owner == Ok(uid));
-    Some(checked.and_then(|_| io::copy_open_file(File::from(file))))
+    Some(checked.and_then(|_| copy(File::from(file))))
+}
+
+/// Copies somebody else's file, who may shorten it at any time, which a map would not survive. Nothing of it is copied
+/// before it is seen to be what is looked for; what it holds instead is nobody's business.
+fn copy(file: File) -> Result<Bytes> {
+    let mut head = [0; HEAD];
+    let len = file.read_at(&mut head, 0)?;
+    let head = &head[..len];
+    let is_text = !head.contains(&0);
+    if !is_text && !jitdump::sniff(head) {
+        return Err(Error::new("is neither a jitdump nor a text"));
+    }
+    io::copy_open_file(file)
 }
 
 /// Device and inode of a file.

@@ -29,7 +29,7 @@ pub(super) fn run(file: &File, options: &CallgrindOptions, run: &Run, job: &Job)
     let (path, name) = options.object(pid);
     let names = CodeNames::new(&loaded.map, pid, name, &job.pool);
     let mut out = Output::create(&options.output(), run)?;
-    let object = match Output::create(&OutPath::Path(path.clone()), run) {
+    let object = match Output::create_with_mode(&OutPath::Path(path.clone()), found.mode(), run) {
         Err(refused) if refused.is_usage() => return Err(refused),
         // A directory that cannot be written to matters only if there is code to write.
         other => other,

@@ -40,7 +40,7 @@ mod survey;
 pub use options::{BuildIdMode, InjectOptions, KnownBuildIds};
 
 use crate::error::Result;
-use crate::io::{Output, Run};
+use crate::io::{self, Output, Run};
 use crate::pipeline::open;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::terminal::refuse_terminal;
@@ -48,7 +48,7 @@ use crate::pipeline::{Job, Outcome};
 use coverage::{CodeSelection, Coverage};
 use edits::PlannedEdits;
 use edits::samples::SampleChanges;
-use images::JitImages;
+use images::{ImageTraits, JitImages};
 use options::InjectContext;
 use output::summary::Summary;
 use survey::{JitCode, PlainRecording, SurveyedRecording};
@@ -79,7 +79,7 @@ fn run_recording(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let input = PlainRecording::read(input, &open::shown(&options.input), &mut outcome.warnings)?;
-    let output = Output::create(&options.output, run)?;
+    let output = Output::create_with_mode(&options.output, io::mode_of(&options.input), run)?;
     let progress = &Progress::new((input.records().len() as u64).saturating_mul(PASSES), job);
     let context = &mut InjectContext { options, job, run, progress, outcome };
     let survey = SurveyedRecording::read(&input, context);
@@ -89,7 +89,8 @@ fn run_recording(
     let samples = SampleChanges::find(&survey, &code, context)?;
     let (selection, ids) = CodeSelection::new(code.map, coverage.uses, &survey, options)?;
     let samples = samples.select(ids);
-    let images = JitImages::write(&selection, code.machine, &survey, context)?;
+    let traits = ImageTraits { machine: code.machine, mode: code.mode };
+    let images = JitImages::write(&selection, traits, &survey, context)?;
     let planned = PlannedEdits::new(&survey, &images, samples, context)?;
     let summary = Summary {
         survey: &survey,

@@ -84,9 +84,8 @@ impl<'data> JitDump<'data> {
         let endian = match bytes.first_chunk() {
             Some(b"DTiJ") => Endian::Little,
             Some(b"JiTD") => Endian::Big,
-            Some(magic) => {
-                return Err(Error::new(format!("is no jitdump: its magic is {magic:02x?}, not \"DTiJ\"")).at(0));
-            }
+            // What it begins with instead is not told: it may be somebody's secret.
+            Some(_) => return Err(Error::new("is no jitdump: it does not begin with \"DTiJ\"").at(0)),
             None if bytes.is_empty() => return Err(Error::new(EMPTY).at(0)),
             None => return Err(Error::new(format!("is no jitdump: it has {} bytes, a header 40", bytes.len())).at(0)),
         };
@@ -238,6 +237,7 @@ impl<'data> Records<'data> {
     fn resume(&mut self, bad: Cursor<'data>) {
         let mut next = bad;
         while next.bytes(1, "").is_ok() {
+            skip_zeros(&mut next);
             if let Some(behind) = self.plausible(next)
                 && (behind.is_empty() || self.plausible(behind).is_some())
             {
@@ -278,6 +278,20 @@ impl<'data> Records<'data> {
         self.dead = false;
         Ok((id, timestamp, payload))
     }
+}
+
+/// Skips zeros (holes, too) but for the last seven: a record of type 0 may begin there, whose length is not zero.
+fn skip_zeros(cursor: &mut Cursor<'_>) {
+    /// As much is compared at once.
+    const STEP: usize = 256;
+    let rest = cursor.rest();
+    if !rest.starts_with(&[0; 8]) {
+        return;
+    }
+    let whole = rest.chunks_exact(STEP).take_while(|chunk| **chunk == [0; STEP]).count() * STEP;
+    let zeros = whole + rest[whole..].iter().take_while(|byte| **byte == 0).count();
+    let skipped = if zeros == rest.len() { zeros } else { zeros - 7 };
+    let _ = cursor.bytes(skipped as u64, "");
 }
 
 /// Why a record cannot be told from what follows.

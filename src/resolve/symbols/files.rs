@@ -126,7 +126,7 @@ impl SearchOptions {
         let near = [dir.join(name), dir.join(".debug").join(name)];
         let far = self.debug_dirs().map(|debug| debug.join(below).join(name));
         for path in near.into_iter().chain(far) {
-            let Ok(bytes) = io::map_file(&path) else { continue };
+            let Ok(bytes) = io::map_regular_file(&path) else { continue };
             let checksum = image.build_id().is_none().then(|| crc32(&bytes));
             let Ok(found) = Image::new(&path, bytes) else { continue };
             let same = checksum.map_or_else(|| found.is(image.build_id()), |checksum| checksum == crc);
@@ -197,11 +197,7 @@ impl SearchOptions {
 
 /// A file that may well not be there.
 pub fn open(path: &Path) -> Option<Image> {
-    // Devices and pipes are no ELF files, and reading them may block.
-    if !std::fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    Image::new(path, io::map_file(path).ok()?).ok()
+    Image::new(path, io::map_regular_file(path).ok()?).ok()
 }
 
 /// A path with more at its end.

@@ -70,7 +70,7 @@ impl Finder<'_> {
     fn log_files(&self) -> Vec<LogFile> {
         let given = self.options.jit_log.iter().filter(|given| given.path.is_dir());
         let given = given.map(|given| (given.path.as_path(), Named::User));
-        let beside = self.site.beside.map(|path| (path, Named::User));
+        let beside = self.site.beside.map(|path| (path, Named::Habit));
         let usual = [(Path::new("."), Named::Habit), (Path::new("/tmp"), Named::Habit)];
         let mut files: Vec<LogFile> = Vec::new();
         for (directory, named) in given.chain(beside).chain(usual) {

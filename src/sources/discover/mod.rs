@@ -33,7 +33,7 @@ use super::site::Site;
 use super::trust::{self, Named};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::jit_logs::{CodeLog, LogId};
-use crate::io::Bytes;
+use crate::io::{self, Bytes, InPath};
 use crate::model::process::{FileId, Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +65,8 @@ pub(super) struct Source {
     /// The number in the file's name, by which the process knows itself.
     pub(super) inner: Option<Pid>,
     pub(super) bytes: Arc<Bytes>,
+    /// Who may read the file.
+    mode: u32,
     /// When its marker was mapped, if that was seen.
     pub(super) marker: Option<Nanos>,
     /// Where the object was placed.
@@ -84,7 +86,8 @@ impl Source {
     pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, bytes: impl Into<Arc<Bytes>>) -> Self {
         let (inner, marker, remark, seen) = (None, None, None, FirstSeen::new());
         let (log, guest, bytes) = (OnceLock::new(), OnceLock::new(), bytes.into());
-        Self { path, kind, pid, inner, bytes, marker, addr: Addr(0), remark, log, seen, guest }
+        let mode = io::mode_of(&InPath::Path(path.clone()));
+        Self { path, kind, pid, inner, bytes, mode, marker, addr: Addr(0), remark, log, seen, guest }
     }
 }
 
@@ -92,6 +95,11 @@ impl Found {
     /// No sources, where none are wanted.
     pub fn none() -> Self {
         Self { files: Vec::new(), options: SourceOptions::default(), failed: Vec::new(), live: BTreeMap::new() }
+    }
+
+    /// The mode of a file that repeats what any of them holds: nobody may read it who may not read them all.
+    pub fn mode(&self) -> u32 {
+        io::mode_within(self.files.iter().map(|source| source.mode))
     }
 
     /// Whether a process still runs and has other files than we: it does not see this one. perf looks for a process's
@@ -241,7 +249,7 @@ impl Finder<'_> {
 
     /// Where a dump of that name may lie besides.
     fn dump_places(&self, base: &OsStr) -> Vec<(PathBuf, Named)> {
-        let beside = self.site.beside.map(|dir| (dir.join(base), Named::User));
+        let beside = self.site.beside.map(|dir| (dir.join(base), Named::Habit));
         let usual = [PathBuf::from("/tmp"), PathBuf::from(".")].into_iter().chain(dump_directories());
         let usual = usual.map(|dir| (dir.join(base), Named::Habit));
         beside.into_iter().chain(usual).collect()

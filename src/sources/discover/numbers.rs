@@ -77,7 +77,7 @@ impl Finder<'_> {
 
     pub(super) fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
         let base = format!("perf-{inner}.map");
-        let beside = self.site.beside.map(|dir| (dir.join(&base), Named::User));
+        let beside = self.site.beside.map(|dir| (dir.join(&base), Named::Habit));
         let inside = self.inside(pid, &Path::new("/tmp").join(&base));
         let is_shared = self.shared.contains(&inner);
         let asked =

@@ -136,7 +136,7 @@ impl Finder<'_> {
         let SourceOptions { jitdump, perf_map, jit_log, .. } = self.options;
         let given = jitdump.iter().chain(perf_map).chain(jit_log).filter(|given| given.path.is_dir());
         directories.extend(given.map(|given| (given.path.clone(), Named::User, true)));
-        directories.extend(self.site.beside.map(|path| (path.to_owned(), Named::User, false)));
+        directories.extend(self.site.beside.map(|path| (path.to_owned(), Named::Habit, false)));
         directories.push((PathBuf::from("/tmp"), Named::Habit, false));
         let mut looked_at = BTreeSet::new();
         for (directory, named, asked) in directories {

@@ -20,6 +20,8 @@ pub(super) struct ImageDirectory<'a> {
     pub(super) path: &'a Path,
     /// Knows the outputs, whose names no image may get.
     pub(super) run: &'a Run,
+    /// Who may read them (less the umask): nobody who may not read what their code comes from.
+    pub(super) mode: u32,
 }
 
 /// An image of JIT code of one process.
@@ -47,9 +49,9 @@ impl ImageFile {
         pid: Pid,
         directory: ImageDirectory<'_>,
     ) -> Result<Self> {
-        let ImageDirectory { path: directory, run } = directory;
+        let ImageDirectory { path: directory, run, mode } = directory;
         let in_directory = |error: Error| error.in_file(directory);
-        let mut new = NewFile::create_in(directory, 0o755).map_err(|error| in_directory(error.into()))?;
+        let mut new = NewFile::create_in(directory, mode).map_err(|error| in_directory(error.into()))?;
         let build_id = write_to(&new, image).map_err(in_directory)?;
         let (aux_mappings, code_end) = (aux_mappings.to_vec(), image.code_end());
         let written = |path, made| Self { path, build_id, aux_mappings, code_end, base: None, made };

@@ -24,6 +24,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What all images of a run have in common.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::commands::inject) struct ImageTraits {
+    /// The recorded processor, as ELF's `e_machine`.
+    pub(in crate::commands::inject) machine: u16,
+    /// Who may read them (less the umask).
+    pub(in crate::commands::inject) mode: u32,
+}
+
 /// All images of a run.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct JitImages<'s, 'data> {
@@ -38,10 +47,10 @@ pub(in crate::commands::inject) struct JitImages<'s, 'data> {
 }
 
 impl<'s, 'data> JitImages<'s, 'data> {
-    /// Writes the images of the code that was selected. `machine` is the recorded processor.
+    /// Writes the images of the code that was selected.
     pub(in crate::commands::inject) fn write(
         selection: &'s CodeSelection<'data>,
-        machine: u16,
+        ImageTraits { machine, mode }: ImageTraits,
         survey: &SurveyedRecording<'_>,
         context: &InjectContext<'_>,
     ) -> Result<Self> {
@@ -57,7 +66,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
         let unwound = has_user_stacks(recording) && !options.unwinds(recording);
         let libraries = unwound.then(|| Libraries::new(&survey.processes));
         let path = &made_directory(options.image_directory())?;
-        let directory = ImageDirectory { path, run: context.run };
+        let directory = ImageDirectory { path, run: context.run, mode };
         let (for_viewers, libraries) = (options.relocate, libraries.as_ref());
         images.write_all(ImageRequest { code, target, for_viewers, libraries, directory }, context)?;
         if options.relocate {

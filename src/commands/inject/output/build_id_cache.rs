@@ -8,7 +8,7 @@
 
 use crate::commands::inject::images::ImageFile;
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::io::NewFile;
+use crate::io::{self, InPath, NewFile};
 use crate::resolve::symbols::files::hex;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -30,8 +30,10 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
     fs::create_dir_all(&directory).map_err(|error| fail("make a directory in", error))?;
     // What has this path there is the same image: its build ID is made from all of it.
-    let mut new = NewFile::create_in(&directory, 0o755).map_err(|error| fail("copy into", error))?;
-    let copied = File::open(&image.path).and_then(|mut from| std::io::copy(&mut from, new.file_mut()));
+    let mut from = File::open(&image.path).map_err(|error| fail("copy into", error))?;
+    let mode = io::mode_of(&InPath::Path(image.path.clone()));
+    let mut new = NewFile::create_in(&directory, mode).map_err(|error| fail("copy into", error))?;
+    let copied = std::io::copy(&mut from, new.file_mut());
     copied.and_then(|_| new.persist_noclobber(&directory.join("elf"))).map_err(|error| fail("copy into", error))?;
     let (first, rest) = id.split_at(2);
     let links = cache.join(".build-id").join(first);

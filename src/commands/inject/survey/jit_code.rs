@@ -16,6 +16,8 @@ pub(in crate::commands::inject) struct JitCode<'data> {
     pub(in crate::commands::inject) map: CodeMap<'data>,
     /// The recorded processor, as ELF's `e_machine`.
     pub(in crate::commands::inject) machine: u16,
+    /// Who may read what the sources tell.
+    pub(in crate::commands::inject) mode: u32,
     pub(in crate::commands::inject) loaded: LoadedSources,
 }
 
@@ -75,6 +77,6 @@ impl<'data> JitCode<'data> {
             found.load(&survey.processes, &context.job.pool, &mut context.outcome.warnings);
         let machine = survey.processes.machine.or(machine).unwrap_or(EM_X86_64);
         let loaded = LoadedSources::of(&map, accounts);
-        Self { map, machine, loaded }
+        Self { map, machine, mode: found.mode(), loaded }
     }
 }

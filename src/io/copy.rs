@@ -1,0 +1,76 @@
+//! Copies of files that somebody else may change at any time.
+
+use super::{Bytes, map_spool, temporary};
+use crate::error::{Error, Result};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::ops::Range;
+
+/// No program leaves such holes in what it writes from front to back; they are made to fill memory and disks.
+const LARGEST_HOLE: u64 = 16 << 20;
+
+/// Copies what a file has of data to an unlinked temporary file, and maps that. A hole at its end goes; one within
+/// that is large is refused.
+pub(super) fn copy(file: File) -> Result<Bytes> {
+    let mut copy = temporary()?;
+    let mut end = 0;
+    while let Some(data) = next_data(&file, end)? {
+        if data.start - end > LARGEST_HOLE {
+            let message = format!("has a hole of {} bytes, as no log has: it is not read", data.start - end);
+            let remedy = "if that is in order, make a copy that is yours (cp) and name that".to_owned();
+            return Err(Error::new(message).with_remedy(Some(remedy)).at(end));
+        }
+        copy_range(&file, &mut copy, data.clone())?;
+        end = data.end;
+    }
+    map_spool(&copy)
+}
+
+/// The next stretch that is no hole, from an offset on.
+fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
+    let start = match seek(file, SeekFrom::Data(from)) {
+        Ok(start) => start,
+        Err(Errno::NXIO) => return Ok(None),
+        // A file system that knows no holes.
+        Err(_) => from,
+    };
+    let end = match seek(file, SeekFrom::Hole(start)) {
+        Ok(end) => end,
+        Err(_) => file.metadata()?.len(),
+    };
+    Ok((start < end).then_some(start..end))
+}
+
+fn copy_range(file: &File, copy: &mut File, range: Range<u64>) -> Result<()> {
+    let mut from = file;
+    from.seek(io::SeekFrom::Start(range.start))?;
+    copy.seek(io::SeekFrom::Start(range.start))?;
+    io::copy(&mut from.take(range.end - range.start), copy)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    fn file(len: u64, data: &[(u64, &[u8])]) -> File {
+        let file = tempfile::tempfile().unwrap();
+        data.iter().for_each(|(at, bytes)| file.write_all_at(bytes, *at).unwrap());
+        file.set_len(len).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_copy_has_what_is_there_and_no_hole_of_gigabytes() {
+        let small = copy(file(70_000, &[(0, b"head"), (65_536, b"tail")])).unwrap();
+        assert_eq!((&small[..4], &small[65_536..65_540]), (&b"head"[..], &b"tail"[..]));
+        let behind = copy(file(60 << 30, &[(0, b"head")])).unwrap();
+        assert!(behind.starts_with(b"head") && behind.len() < 1 << 20, "{}", behind.len());
+        let within = copy(file(60 << 30, &[(0, b"head"), ((60 << 30) - 4, b"tail")])).unwrap_err();
+        assert!(within.to_string().contains("has a hole of"), "{within}");
+        assert!(copy(file(0, &[])).unwrap().is_empty());
+    }
+}
