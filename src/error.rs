@@ -3,6 +3,7 @@
 //! An [`Error`] stops the job. A [`Warning`] says what was skipped while everything good was kept; it is counted
 //! and shown once, and `--strict` turns any of them into exit status 1.
 
+use rustc_hash::FxHashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -117,7 +118,7 @@ impl From<std::io::Error> for Error {
 }
 
 /// Something skipped, estimated or found odd, after which the job went on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Warning {
     /// The file it was seen in.
     pub file: Option<PathBuf>,
@@ -164,6 +165,8 @@ fn write_place(f: &mut fmt::Formatter<'_>, file: Option<&Path>, offset: Option<u
 #[derive(Debug, Default)]
 pub struct Warnings {
     list: Vec<Warning>,
+    /// The same, to be found: thousands of inputs may each have some.
+    said: FxHashSet<Warning>,
 }
 
 impl Warnings {
@@ -174,7 +177,7 @@ impl Warnings {
 
     /// Adds one, unless the very same was said before.
     pub fn push(&mut self, warning: Warning) {
-        if !self.list.contains(&warning) {
+        if self.said.insert(warning.clone()) {
             self.list.push(warning);
         }
     }
@@ -197,7 +200,7 @@ impl Warnings {
         for warning in &mut self.list {
             warning.file.get_or_insert_with(|| file.to_owned());
         }
-        self
+        self.list.into_iter().collect()
     }
 
     /// Whether there are none.
@@ -208,6 +211,14 @@ impl Warnings {
     /// All of them.
     pub fn iter(&self) -> std::slice::Iter<'_, Warning> {
         self.list.iter()
+    }
+}
+
+impl FromIterator<Warning> for Warnings {
+    fn from_iter<I: IntoIterator<Item = Warning>>(warnings: I) -> Self {
+        let mut all = Self::new();
+        all.extend(warnings);
+        all
     }
 }
 

@@ -24,7 +24,8 @@ fn written() -> impl Iterator<Item = &'static Format> {
     FORMATS.iter().filter(|format| format.write.is_some())
 }
 
-fn writable() -> PossibleValuesParser {
+/// The formats that can be written, as the values of a flag.
+pub(super) fn writable() -> PossibleValuesParser {
     PossibleValuesParser::new(written().map(|format| clap::builder::PossibleValue::new(format.name).help(format.about)))
 }
 

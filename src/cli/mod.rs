@@ -15,6 +15,7 @@ mod formats;
 mod inject;
 mod input;
 mod intervals;
+mod merge;
 mod report;
 mod runtimes;
 mod script;
@@ -68,6 +69,8 @@ enum Command {
     Stats(Box<stats::StatsArgs>),
     /// Writes any profile in another format
     Export(Box<export::ExportArgs>),
+    /// Adds up any number of profiles: thousands of folded stacks or pprof files → one
+    Merge(Box<merge::MergeArgs>),
     /// Says what is wrong with a recording, a running process or a callgrind file, and what to do
     Doctor(Box<doctor::DoctorArgs>),
     /// Tells how each runtime is made to leave the names of its code, and what stays without one
@@ -108,6 +111,7 @@ impl Cli {
             Command::Script(args) => args.run(&job)?,
             Command::Stats(args) => args.run(&job)?,
             Command::Export(args) => args.run(&job)?,
+            Command::Merge(args) => args.run(&job)?,
             Command::Doctor(args) => args.run(&job)?,
             Command::Runtimes(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,

@@ -8,6 +8,7 @@ pub mod export;
 pub mod flamegraph;
 pub mod formats;
 pub mod inject;
+pub mod merge;
 pub mod report;
 pub mod runtimes;
 pub mod script;

@@ -45,19 +45,38 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
 fn build(profile: &Profile) -> ProfileMessage {
     let (mut strings, mut file) = (StringTable::new(), ProfileMessage::default());
     let count = strings.id("count");
+    let counted = profile.series.iter().filter(|series| is_counted(series)).count();
+    let mut places = Vec::new();
     for series in &profile.series {
-        let several = profile.series.len() > 1;
-        let samples = if several { format!("{}:samples", series.name) } else { "samples".to_owned() };
-        file.sample_type.push(ValueType { r#type: strings.id(&samples), unit: count });
+        let counts = is_counted(series).then(|| {
+            let samples = if counted > 1 { format!("{}:samples", series.name) } else { "samples".to_owned() };
+            file.sample_type.push(ValueType { r#type: strings.id(&samples), unit: count });
+            file.sample_type.len() - 1
+        });
         file.sample_type.push(value_type(series, &mut strings));
+        places.push(ValuePlaces { counts, weights: file.sample_type.len() - 1 });
     }
     locations(profile, &mut strings, &mut file);
-    for (at, series) in profile.series.iter().enumerate() {
-        samples(profile, at, series, &mut strings, &mut file.sample, file.sample_type.len());
+    for (series, places) in profile.series.iter().zip(places) {
+        samples(profile, series, places, &mut strings, &mut file);
     }
     head(profile, &mut strings, &mut file);
     file.string_table = strings.into_list();
     file
+}
+
+/// Where the values of an event stand in a sample.
+#[derive(Clone, Copy)]
+struct ValuePlaces {
+    /// The number of samples, if there is one by itself.
+    counts: Option<usize>,
+    weights: usize,
+}
+
+/// Whether the number of samples is a value by itself: it is known, and not the weight.
+fn is_counted(series: &Series) -> bool {
+    let is_the_weight = series.unit == Unit::Samples && series.name == "samples";
+    !series.uncounted && !is_the_weight
 }
 
 fn value_type(series: &Series, strings: &mut StringTable) -> ValueType {
@@ -100,15 +119,9 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
     rows.filter_map(|row| row.time).map(|time: Nanos| TimeExtent::at(time)).reduce(TimeExtent::with)
 }
 
-/// The samples of one event, of which so many values are told.
-fn samples(
-    profile: &Profile,
-    at: usize,
-    series: &Series,
-    strings: &mut StringTable,
-    list: &mut Vec<SampleMessage>,
-    values: usize,
-) {
+/// The samples of one event.
+fn samples(profile: &Profile, series: &Series, at: ValuePlaces, strings: &mut StringTable, file: &mut ProfileMessage) {
+    let (list, values) = (&mut file.sample, file.sample_type.len());
     let mut places: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
     let mut labels: FxHashMap<TrackId, Vec<LabelMessage>> = FxHashMap::default();
     for row in &series.rows {
@@ -122,8 +135,10 @@ fn samples(
             list.push(SampleMessage { location_id, value: vec![0; values], label: label.clone() });
         }
         let value = &mut list[place].value;
-        value[2 * at] = value[2 * at].saturating_add(clamp(row.count));
-        value[2 * at + 1] = value[2 * at + 1].saturating_add(clamp(row.weight));
+        if let Some(counts) = at.counts {
+            value[counts] = value[counts].saturating_add(clamp(row.count));
+        }
+        value[at.weights] = value[at.weights].saturating_add(clamp(row.weight));
     }
 }
 

@@ -184,8 +184,17 @@ pub struct Series {
     pub unit: Unit,
     /// How often it was sampled, if that is known.
     pub sampling: Option<Sampling>,
+    /// Whether the input does not tell how many samples its weights are of: a row's count is 1 then for each of its own.
+    pub uncounted: bool,
     /// Samples in the order read, or sums: see [`Keep`]. They come in by [`Profile::push`].
     pub rows: Vec<Row>,
+}
+
+impl Series {
+    /// What series must have in common for their rows to be added.
+    pub fn identity(&self) -> (&str, &Unit) {
+        (&self.name, &self.unit)
+    }
 }
 
 /// One sample, or the sum of several.
@@ -341,6 +350,16 @@ impl Profile {
         })
     }
 
+    /// The series of that name and unit. Where the name is taken by one of another unit, the unit stands behind it: what
+    /// is counted in different units is never added.
+    fn series_of(&mut self, (name, unit): (&str, &Unit)) -> usize {
+        match self.series.iter().position(|series| series.name == name) {
+            Some(at) if self.series[at].unit != *unit => self.series_of((&format!("{name} ({})", unit.name()), unit)),
+            Some(at) => at,
+            None => self.series_named(name, unit.clone()),
+        }
+    }
+
     /// Sums the rows from now on and those that are there: see [`Keep::Sums`].
     pub fn aggregate(&mut self) {
         self.keep = Keep::Sums;
@@ -349,6 +368,17 @@ impl Profile {
             let mut rows = Vec::new();
             series.rows.drain(..).for_each(|row| sum(&mut rows, places, row));
             series.rows = rows;
+        }
+    }
+
+    /// Puts every row on the track that `to` makes of its own; those that come to one are summed, if sums are kept.
+    pub fn map_tracks(&mut self, to: impl Fn(&Track) -> Track) {
+        let before = std::mem::take(&mut self.tracks);
+        let numbers: Vec<TrackId> = before.items().iter().map(|track| self.track(to(track))).collect();
+        let rows = self.series.iter_mut().flat_map(|series| &mut series.rows);
+        rows.for_each(|row| row.track = numbers[row.track.index()]);
+        if self.keep == Keep::Sums && self.tracks.items().len() < before.items().len() {
+            self.aggregate();
         }
     }
 
@@ -377,8 +407,9 @@ impl Profile {
         }
         let tracks: Vec<_> = other.tracks.items().iter().map(|track| self.track(track.clone())).collect();
         for series in &other.series {
-            let to = self.series_named(&series.name, series.unit.clone());
+            let to = self.series_of(series.identity());
             self.series[to].sampling = self.series[to].sampling.or(series.sampling);
+            self.series[to].uncounted |= series.uncounted;
             for row in &series.rows {
                 let stack = row.stack.map(|stack| stacks[stack.index()]);
                 self.push(to, Row { track: tracks[row.track.index()], stack, ..*row });

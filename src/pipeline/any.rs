@@ -111,7 +111,8 @@ pub fn run(
     run_opened(None, inputs, options, (sink, &mut |_, _, _| {}), job, outcome)
 }
 
-fn run_opened(
+/// The same, if the first one is open already, and with what [`load_and_ask`] asks.
+pub(super) fn run_opened(
     mut first: Option<Opened>,
     inputs: &[InPath],
     options: &LoadOptions,
@@ -224,7 +225,7 @@ fn unreadable(format: &Format) -> Error {
 }
 
 /// Keeps the events asked for, in the order of the recording.
-fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()> {
+pub(super) fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }

@@ -5,6 +5,7 @@
 //! | [`open`] | opens an input, takes off what it is packed in, finds its format |
 //! | [`any`] | any input → rows of stacks, pushed into a sink |
 //! | `mistaken`, `nothing_left` | what was meant by an input that is no profile, or by a filter that leaves nothing |
+//! | `listed`, `merging`, `merged_about` | thousands of inputs → one sum; what cannot be read is left out |
 //! | [`sink`] | what a job does with rows: sums, order of time, batches |
 //! | `repack` | an output that is packed as its input was |
 //! | [`recording`] | perf.data → samples whose addresses have names |
@@ -15,6 +16,9 @@
 
 pub mod any;
 mod job;
+pub(crate) mod listed;
+mod merged_about;
+pub(crate) mod merging;
 pub(crate) mod mistaken;
 mod nothing_left;
 pub mod open;

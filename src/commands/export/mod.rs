@@ -9,8 +9,9 @@ pub use options::ExportOptions;
 use crate::error::{Error, Result};
 use crate::formats::format::{Detail, Events, WriteOptions, Writer};
 use crate::formats::{FORMATS, is_binary, named};
-use crate::io::{Output, Run};
+use crate::io::{OutPath, Output, Run};
 use crate::model::jit_names::JitNames;
+use crate::model::stacks::Profile;
 use crate::pipeline::any::{LoadOptions, load_opened};
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::outputs::each_event;
@@ -35,22 +36,33 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let load_options = load_options(&options.load, &writer);
     let profile = load_opened(first, &options.inputs, writer.rows, &load_options, job, &mut outcome)?;
-    match writer.events {
-        Events::One => each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
-            let write = WriteOptions { series, ..options.write.clone() };
-            write_text(out, |out| (writer.run)(&profile, &write, out))
-        })?,
-        Events::All => {
-            let mut output = Output::create(&options.output, &run)?;
-            write_text(&mut output, |out| (writer.run)(&profile, &options.write, out))?;
-            output.commit()?;
-        }
-    }
+    write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
     Ok(outcome)
 }
 
+/// Writes a profile to one output, or to one for each event.
+pub(super) fn write(
+    profile: &Profile,
+    writer: &Writer,
+    (to, how): (&OutPath, &WriteOptions),
+    run: &Run,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    match writer.events {
+        Events::One => each_event(profile, to, run, outcome, |series, out| {
+            let write = WriteOptions { series, ..how.clone() };
+            write_text(out, |out| (writer.run)(profile, &write, out))
+        }),
+        Events::All => {
+            let mut output = Output::create(to, run)?;
+            write_text(&mut output, |out| (writer.run)(profile, how, out))?;
+            output.commit()
+        }
+    }
+}
+
 /// What the writer needs, and its own usage where the user asks for none.
-fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
+pub(super) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
     let usual = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     LoadOptions {
         detail: Detail::max(writer.detail, asked.detail),
@@ -66,7 +78,8 @@ fn first(options: &ExportOptions, job: &Job) -> Result<Option<Opened>> {
     first.map(|path| Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))).transpose()
 }
 
-fn writer(name: &str) -> Result<Writer> {
+/// What writes the format of that name.
+pub(super) fn writer(name: &str) -> Result<Writer> {
     let writer = named(name).and_then(|format| format.write);
     writer.ok_or_else(|| Error::usage(format!("no format called {name} can be written; there are: {}", writable())))
 }

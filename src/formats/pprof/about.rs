@@ -13,7 +13,7 @@ pub(super) fn about(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
     let first = sampled.map_or(0, |sampled| sampled.first.0);
     let mut about = About {
         epoch: (tables.time > 0).then(|| i128::from(tables.time) - i128::from(first)),
-        sampled: sampled.or((tables.duration > 0).then_some(whole)),
+        sampled: sampled.or((tables.duration > 0 || tables.time > 0).then_some(whole)),
         ..About::default()
     };
     for mapping in &tables.mapping_order {

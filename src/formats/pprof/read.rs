@@ -140,14 +140,23 @@ impl Event {
             name += &format!(" ({})", tables.text(tables.sample_types[at].unit));
         }
         let series = profile.series_named(&name, unit);
-        let is_period = tables.string(tables.period_type.name) == tables.string(tables.sample_types[at].name);
-        if is_period && tables.period > 0 {
+        if tables.period > 0 && is_sampled_by(tables, tables.sample_types[at]) {
             profile.series[series].sampling = Some(Sampling::Period(tables.period.saturating_mul(scale)));
         }
         let before = at.checked_sub(1).filter(|&before| counts_for(tables, before) == Some(at));
         let itself = counted(tables, tables.sample_types[at]).map(|_| at);
-        Self { series, value: at, count: before.or(itself), scale }
+        let count = before.or(itself);
+        profile.series[series].uncounted = count.is_none();
+        Self { series, value: at, count, scale }
     }
+}
+
+/// Whether the period is one of these values: Go's heap profiles have it of `space`, which `inuse_space` and
+/// `alloc_space` are.
+fn is_sampled_by(tables: &Tables<'_>, of: ValueType) -> bool {
+    let (name, period) = (tables.string(of.name), tables.string(tables.period_type.name));
+    let same_unit = tables.string(of.unit) == tables.string(tables.period_type.unit);
+    name == period || same_unit && name.strip_suffix(period).is_some_and(|kind| kind.ends_with(b"_"))
 }
 
 /// The frames of all locations, in one list.

@@ -50,7 +50,9 @@ pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
 
 /// An event without samples.
 fn emptied(series: &Series) -> Series {
-    Series { name: series.name.clone(), unit: series.unit.clone(), sampling: series.sampling, rows: Vec::new() }
+    let Series { name, unit, sampling, uncounted, .. } = series;
+    let (name, unit) = (name.clone(), unit.clone());
+    Series { name, unit, sampling: *sampling, uncounted: *uncounted, rows: Vec::new() }
 }
 
 /// Functions, stacks and threads, each once.

@@ -50,7 +50,7 @@ impl Tables {
 fn series(event: &Event) -> Series {
     let name = &event.name;
     let unit = Unit::of_event(name);
-    Series { name: name.to_owned(), unit, sampling: sampling(&event.attr), rows: Vec::new() }
+    Series { name: name.to_owned(), unit, sampling: sampling(&event.attr), ..Series::default() }
 }
 
 /// How often it was to be sampled; perf writes 0 for counters that are only read.

@@ -1,0 +1,51 @@
+//! `merge`: any number of profiles → one, in the time that it takes to read them.
+
+use super::export;
+use crate::error::Result;
+use crate::formats::format::WriteOptions;
+use crate::formats::is_binary;
+use crate::io::{InPath, OutPath, Run};
+use crate::pipeline::any::LoadOptions;
+use crate::pipeline::listed::expand;
+use crate::pipeline::merging::{FirstInput, load_merged};
+use crate::pipeline::terminal::refuse_terminal;
+use crate::pipeline::{Job, Outcome};
+
+/// What to merge, and what into.
+#[derive(Debug)]
+pub struct MergeOptions {
+    /// What to read: files, directories of them, `@FILE` for a list of them.
+    pub inputs: Vec<InPath>,
+    /// Where to write.
+    pub output: OutPath,
+    /// The name of the format; `None`: as the inputs are.
+    pub to: Option<String>,
+    /// How to read.
+    pub load: LoadOptions,
+    /// How to write. By what stacks have a root of their own, rows are told apart in every format.
+    pub write: WriteOptions,
+}
+
+/// Merges.
+pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
+    let run = Run::begin();
+    let inputs = expand(&options.inputs)?;
+    let first = FirstInput::of(&inputs, job);
+    let to = options.to.as_deref().unwrap_or_else(|| usual(first.as_ref()));
+    let writer = export::writer(to)?;
+    if is_binary(to) && options.output.is_terminal() {
+        return Err(refuse_terminal(&format!("{to} is binary")));
+    }
+    let load_options = export::load_options(&options.load, &writer);
+    let (profile, mut outcome) = load_merged(&inputs, first, &load_options, options.write.by, job)?;
+    export::write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// The format to write where none is asked for: a profile that has weights of several sorts keeps them.
+fn usual(first: Option<&FirstInput>) -> &'static str {
+    match first.map(|first| first.format().name) {
+        Some(name @ ("pprof" | "parquet")) => name,
+        _ => "folded",
+    }
+}

@@ -1,0 +1,146 @@
+//! What many profiles, merged, say of themselves: only what is true of all of them.
+
+use crate::error::{Warning, Warnings};
+use crate::model::Nanos;
+use crate::model::about::{About, TimeExtent};
+use crate::model::process::BuildId;
+use crate::model::quantity::counted;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// A piece of a module's file that was mapped.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Piece {
+    file_offset: u64,
+    len: u64,
+}
+
+/// Collects it.
+#[derive(Debug, Default)]
+pub(super) struct MergedAbout {
+    command: Agreed<Vec<Vec<u8>>>,
+    host: Agreed<Vec<u8>>,
+    arch: Agreed<Vec<u8>>,
+    os_release: Agreed<Vec<u8>>,
+    builds: BTreeMap<Vec<u8>, Agreed<BuildId>>,
+    pieces: FxHashMap<Vec<u8>, FxHashSet<Piece>>,
+    /// When the first of them began, on the wall clock.
+    began: Option<i128>,
+    /// For how long they were sampled, all together.
+    sampled: Option<u64>,
+    lost: u64,
+}
+
+impl MergedAbout {
+    /// Takes what one says, and leaves it what is added up elsewhere: its modules, with the pieces that none before it
+    /// has. Each process has its files at other addresses.
+    pub(super) fn take(&mut self, about: &mut About) {
+        let About { command, host, arch, os_release, epoch, sampled, lost, modules, .. } = std::mem::take(about);
+        self.command.add(Some(command).filter(|command| !command.is_empty()));
+        self.host.add(host);
+        self.arch.add(arch);
+        self.os_release.add(os_release);
+        let began = epoch.map(|epoch| epoch + i128::from(sampled.map_or(0, |sampled| sampled.first.0)));
+        self.began = self.began.into_iter().chain(began).min();
+        if let Some(sampled) = sampled {
+            self.sampled = Some(self.sampled.unwrap_or(0).saturating_add(sampled.duration()));
+        }
+        self.lost = self.lost.saturating_add(lost);
+        about.modules = modules;
+        for (name, module) in &mut about.modules {
+            self.builds.entry(name.clone()).or_default().add(module.build_id);
+            let known = self.pieces.entry(name.clone()).or_default();
+            module.mapped.retain(|range| known.insert(Piece { file_offset: range.file_offset, len: range.len }));
+        }
+    }
+
+    /// Says it of the sum.
+    pub(super) fn finish(self, about: &mut About, warnings: &mut Warnings) {
+        let (command, sampled) = (self.command.into_option().unwrap_or_default(), self.sampled);
+        *about = About {
+            command,
+            host: self.host.into_option(),
+            arch: self.arch.into_option(),
+            os_release: self.os_release.into_option(),
+            epoch: self.began,
+            // Sums have no times: the clock begins with the first profile, and goes while any is taken.
+            sampled: sampled.map(|duration| TimeExtent { first: Nanos(0), last: Nanos(duration) }),
+            lost: self.lost,
+            modules: std::mem::take(&mut about.modules),
+            ..About::default()
+        };
+        let mut several = 0;
+        for (name, build) in self.builds {
+            several += u64::from(build == Agreed::Several);
+            if let Some(module) = about.modules.get_mut(&name) {
+                module.build_id = build.into_option();
+            }
+        }
+        if several > 0 {
+            let which = counted(several, "module");
+            warnings.push(Warning::new(format!("{which} of several builds: no build ID is written for these")));
+        }
+    }
+}
+
+/// What all say that say anything.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Agreed<T> {
+    #[default]
+    Untold,
+    Same(T),
+    Several,
+}
+
+impl<T: PartialEq> Agreed<T> {
+    fn add(&mut self, told: Option<T>) {
+        let Some(told) = told else { return };
+        match self {
+            Self::Untold => *self = Self::Same(told),
+            Self::Same(before) if *before != told => *self = Self::Several,
+            Self::Same(_) | Self::Several => {}
+        }
+    }
+
+    fn into_option(self) -> Option<T> {
+        match self {
+            Self::Same(told) => Some(told),
+            Self::Untold | Self::Several => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::about::{MappedRange, Module};
+    use crate::model::{Addr, Pid};
+
+    fn about(host: &str, build: u8, mapped_at: u64) -> About {
+        let range = MappedRange { pid: Pid(1), time: Nanos(0), addr: Addr(mapped_at), len: 16, file_offset: 0 };
+        let module = Module { build_id: BuildId::new(&[build; 20]), mapped: vec![range], ..Module::default() };
+        About {
+            host: Some(host.into()),
+            arch: Some(b"x86_64".to_vec()),
+            epoch: Some(1000 - i128::from(mapped_at)),
+            sampled: Some(TimeExtent { first: Nanos(5), last: Nanos(9) }),
+            modules: [(b"/bin/a".to_vec(), module)].into(),
+            ..About::default()
+        }
+    }
+
+    #[test]
+    fn only_what_is_true_of_all_is_said() {
+        let (mut merged, mut sum, mut warnings) = (MergedAbout::default(), About::default(), Warnings::new());
+        for mut one in [about("a", 1, 0x100), about("b", 2, 0x200), about("b", 1, 0x300)] {
+            merged.take(&mut one);
+            sum.merge(&one);
+        }
+        merged.finish(&mut sum, &mut warnings);
+        assert_eq!((sum.host, sum.arch), (None, Some(b"x86_64".to_vec())));
+        assert_eq!((sum.epoch, sum.sampled.map(TimeExtent::duration)), (Some(1005 - 0x300), Some(12)));
+        let module = &sum.modules[&b"/bin/a"[..]];
+        assert_eq!((module.build_id, module.mapped.len(), module.mapped[0].addr), (None, 1, Addr(0x100)));
+        assert!(warnings.iter().next().unwrap().to_string().contains("1 module of several builds"));
+    }
+}
