@@ -4,6 +4,7 @@ pub mod abi;
 pub mod about;
 pub mod ancestry;
 pub mod backing;
+pub mod bpf;
 pub mod call_tree;
 pub mod category;
 pub mod chains;

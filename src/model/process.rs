@@ -2,6 +2,7 @@
 //! jitdump, and on which clock. Every reader fills what its format knows; `sources` and `resolve` ask.
 
 use super::backing::Backing;
+use super::bpf::{BpfFunction, BpfFunctionId};
 use super::moment::Moment;
 use super::units::{Addr, Nanos, Pid, Tid};
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub struct Processes {
     pub command: Vec<Vec<u8>>,
     /// Pieces of kernel code with names of their own, from KSYMBOL records, in time order.
     pub kernel_symbols: Vec<KernelSymbol>,
+    /// What the recording holds of BPF programs, those of one program behind each other.
+    pub bpf_functions: Vec<BpfFunction>,
     /// Samples that the recorder lost, by its own count.
     pub lost: u64,
     /// Whether every process that has samples is told of: the input is a recording, not a text or a file about one
@@ -32,6 +35,14 @@ pub struct Processes {
     pub is_recording: bool,
     /// What happened when, in the order of time; what was so before the recording began is not told.
     pub moments: Vec<Moment>,
+}
+
+impl Processes {
+    /// When the code of a BPF function was put where it was; `None` if it was there before the recording began.
+    pub fn bpf_loaded(&self, function: BpfFunctionId) -> Option<Nanos> {
+        let first = self.kernel_symbols.iter().find(|symbol| symbol.bpf == Some(function))?;
+        (first.time > Nanos(0)).then_some(first.time)
+    }
 }
 
 /// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or went.
@@ -47,6 +58,8 @@ pub struct KernelSymbol {
     pub name: Vec<u8>,
     /// Whether it went (`PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`).
     pub unregistered: bool,
+    /// Its code and source, if the recording holds them.
+    pub bpf: Option<BpfFunctionId>,
 }
 
 /// One process.

@@ -169,7 +169,7 @@ impl AddressSpaces {
             let end = symbol.addr.0.saturating_add(symbol.len);
             builder.clear(symbol.addr.0..end, symbol.time);
             if !symbol.unregistered {
-                let kind = DsoKind::KernelSymbol;
+                let kind = DsoKind::KernelSymbol(symbol.bpf);
                 let dso = self.dsos.intern(Dso { path: symbol.name.clone(), build_id: None, kind });
                 let shown = VisiblePart { from: symbol.time, dso, offset: 0 };
                 builder.live.insert_into_gap(symbol.addr.0..end, shown);
@@ -421,6 +421,7 @@ mod tests {
             len: 0x100,
             name: b"bpf_prog_1".into(),
             unregistered,
+            bpf: None,
         };
         all.kernel_symbols = vec![symbol(5, false), symbol(9, true)];
         let spaces = AddressSpaces::new(&all);
@@ -429,7 +430,7 @@ mod tests {
             Some((spaces.dsos().get(place.dso).kind, place.offset))
         };
         assert_eq!(kind(1), Some((DsoKind::Kernel, 0xffff_1001)));
-        assert_eq!(kind(5), Some((DsoKind::KernelSymbol, 1)));
+        assert_eq!(kind(5), Some((DsoKind::KernelSymbol(None), 1)));
         assert_eq!(kind(9), None);
     }
 }

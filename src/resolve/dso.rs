@@ -1,6 +1,7 @@
 //! The files and other things that addresses can belong to, numbered.
 
 use crate::model::backing::{self, Backing};
+use crate::model::bpf::BpfFunctionId;
 use crate::model::process::BuildId;
 use rustc_hash::FxHashMap;
 
@@ -32,8 +33,9 @@ pub enum DsoKind {
     Kernel,
     /// A kernel module.
     Module,
-    /// A piece of kernel code that has its own name (BPF programs, trampolines): the path is the name.
-    KernelSymbol,
+    /// A piece of kernel code that has its own name (BPF programs, trampolines): the path is the name. The recording may
+    /// hold its code and source.
+    KernelSymbol(Option<BpfFunctionId>),
     /// The kernel or a program of a guest: its files are not here.
     Guest,
 }

@@ -12,6 +12,7 @@ pub mod unwind;
 
 use crate::error::Warnings;
 use crate::model::Addr;
+use crate::model::bpf::BpfFunction;
 use crate::model::code::{Code, SourceMap};
 use crate::parallel::{Pool, join};
 use address_space::AddressSpaces;
@@ -40,6 +41,8 @@ pub struct Resolver<'a> {
     pub spaces: &'a AddressSpaces,
     /// The JIT code.
     pub codes: &'a CodeMap<'a>,
+    /// What the recording holds of BPF programs.
+    pub bpf: &'a [BpfFunction],
     /// The files, opened as needed; may be shared with an unwinder.
     pub images: &'a Images<'a>,
     /// What to find out.
@@ -60,7 +63,9 @@ impl Resolver<'_> {
                 Location::File(dso, offset) => match self.spaces.dsos().get(dso).kind {
                     DsoKind::File | DsoKind::Vdso => in_files.push((dso, offset, place)),
                     DsoKind::Kernel if self.images.get(dso).is_some() => in_files.push((dso, offset, place)),
-                    DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol => in_kernel.push((dso, offset, place)),
+                    DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => {
+                        in_kernel.push((dso, offset, place))
+                    }
                     DsoKind::Anonymous | DsoKind::Guest => {}
                 },
                 Location::Nothing(_) => {}
@@ -106,7 +111,7 @@ impl Resolver<'_> {
     }
 
     fn is_named(&self, dso: DsoId) -> bool {
-        self.spaces.dsos().get(dso).kind == DsoKind::KernelSymbol
+        matches!(self.spaces.dsos().get(dso).kind, DsoKind::KernelSymbol(_))
     }
 
     /// The kernel's own list, where it is needed.
@@ -127,9 +132,20 @@ impl Resolver<'_> {
             };
             if let Some((name, offset)) = found {
                 let name = Some(frames.intern(name));
-                frames.set(place, [Frame { name, offset: Some(offset), file: None, line: 0, inlined: false }]);
+                let (file, line) =
+                    self.bpf_line(dso, at).map_or((None, 0), |(file, line)| (Some(frames.intern(file)), line));
+                frames.set(place, [Frame { name, offset: Some(offset), file, line, inlined: false }]);
             }
         }
+    }
+
+    /// The source position in a BPF program, where lines are asked for. The compiler's expanded calls have lines, but no
+    /// names.
+    fn bpf_line(&self, dso: DsoId, at: u64) -> Option<(&[u8], u32)> {
+        let DsoKind::KernelSymbol(Some(function)) = self.spaces.dsos().get(dso).kind else { return None };
+        let function = self.bpf.get(function.0 as usize).filter(|_| self.options.lines)?;
+        let line = function.line_at(at).filter(|line| line.line > 0)?;
+        Some((function.text(line.file), line.line)).filter(|(file, _)| !file.is_empty())
     }
 
     fn in_code(&self, mut wanted: Vec<(CodeId, u64, usize)>, frames: &mut Frames) {

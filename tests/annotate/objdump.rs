@@ -124,19 +124,7 @@ fn without_shift_by_one(text: &str) -> String {
     by_one.unwrap_or_else(|| text.to_owned())
 }
 
-fn is_branch(text: &str) -> bool {
+pub(super) fn is_branch(text: &str) -> bool {
     let text = text.strip_prefix("bnd ").or_else(|| text.strip_prefix("notrack ")).unwrap_or(text);
     text.starts_with('j') || text.starts_with("call") || text.starts_with("loop")
-}
-
-/// An image's addresses are not those of the process: branches are told by where they go in the function, and what is
-/// read beside the code not at all.
-pub(super) fn branch_within(text: &str, base: u64, size: u64) -> String {
-    let target = text.rsplit_once(' ').filter(|_| is_branch(text));
-    let target = target.and_then(|(word, operand)| Some((word, u64::from_str_radix(operand, 16).ok()?)));
-    match target.map(|(word, target)| (word, target.wrapping_sub(base))) {
-        Some((word, inside)) if inside < size => format!("{word} +{inside:x}"),
-        Some((word, _)) => format!("{word} elsewhere"),
-        None => text.to_owned(),
-    }
 }

@@ -1,7 +1,7 @@
 //! What `perf annotate --stdio` says of a recording (injected, where there is JIT code), beside listings of ours.
 
 use super::case::{Case, base};
-use super::objdump::{self, UNDECODED, branch_within, normal};
+use super::objdump::{self, UNDECODED, is_branch, normal};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -171,4 +171,16 @@ fn row(line: &str) -> Option<Row> {
     let percent = percent.trim().parse().ok()?;
     let (address, text) = rest.trim_start().split_once(':')?;
     Some(Row { percent, address: u64::from_str_radix(address, 16).ok()?, text: text.to_owned() })
+}
+
+/// An image's addresses are not those of the process: branches are told by where they go in the function, and what is
+/// read beside the code not at all.
+fn branch_within(text: &str, base: u64, size: u64) -> String {
+    let target = text.rsplit_once(' ').filter(|_| is_branch(text));
+    let target = target.and_then(|(word, operand)| Some((word, u64::from_str_radix(operand, 16).ok()?)));
+    match target.map(|(word, target)| (word, target.wrapping_sub(base))) {
+        Some((word, inside)) if inside < size => format!("{word} +{inside:x}"),
+        Some((word, _)) => format!("{word} elsewhere"),
+        None => text.to_owned(),
+    }
 }

@@ -7,6 +7,7 @@ use super::support::jitdump::JitDump;
 use super::support::perf_data::{Mode, Stamp};
 use std::fs::{self, File};
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn jitgraft(odd: &Odd, args: &[&str], stdin: Option<&str>) -> Output {
@@ -213,4 +214,53 @@ fn a_dump_that_grows_while_the_pipe_is_open_is_read_to_its_end() {
     drop(pipe);
     assert!(child.wait().unwrap().success());
     assert_eq!(names(&odd.dir.path().join("out.data")), ["first", "second"]);
+}
+
+/// The records of BPF programs, byte for byte.
+fn bpf_records(file: &[u8]) -> Vec<&[u8]> {
+    let (mut at, end, mut records) = (word(file, 40), word(file, 40) + word(file, 48), Vec::new());
+    while at < end {
+        let len = usize::from(u16::from_le_bytes([file[at + 6], file[at + 7]]));
+        // KSYMBOL, BPF_EVENT
+        if matches!(file[at], 17 | 18) && file[at + 1..at + 4] == [0; 3] {
+            records.push(&file[at..at + len]);
+        }
+        at += len;
+    }
+    records
+}
+
+#[test]
+fn what_is_known_of_bpf_programs_stays_as_it_is() {
+    let mut dump = JitDump::new(PID);
+    dump.load(10, load(b"first", AT, 0));
+    let mut odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recording-bpf/perf.data.zst");
+    let recorded = zstd::decode_all(&fs::read(packed).unwrap()[..]).unwrap();
+    for (number, section) in features(&recorded).into_iter().filter(|(number, _)| matches!(number, 25 | 26)) {
+        odd.recording.feature(u8::try_from(number).unwrap(), section.to_vec());
+    }
+    let (stamp, addr) = (Stamp::new(PID, 12), 0xffff_ffff_c002_54dc);
+    odd.recording.ksymbol(stamp, addr, 131, 0, "bpf_prog_195684d36f6fb330_mix_words");
+    odd.recording.bpf_event(stamp, 1, 122, &[7; 8]);
+    let odd = odd.sample(PID, 20, AT);
+    let input = odd.recording.clone().into_bytes(Mode::File);
+    fs::write(odd.dir.path().join("perf.data"), &input).unwrap();
+    jitgraft(&odd, &["-i", "perf.data", "-o", "out.data"], None);
+    let out = fs::read(odd.dir.path().join("out.data")).unwrap();
+    assert!(out.len() > input.len(), "nothing was injected");
+    assert_eq!(bpf_records(&out).len(), 2);
+    assert!(bpf_records(&out) == bpf_records(&input));
+    let of_bpf = |file| features(file).into_iter().filter(|(number, _)| matches!(number, 25 | 26)).collect::<Vec<_>>();
+    assert_eq!(of_bpf(&input).iter().map(|(number, _)| *number).collect::<Vec<_>>(), [25, 26]);
+    assert!(of_bpf(&out) == of_bpf(&input));
+    // The pipe's form and back.
+    let piped = jitgraft(&odd, &["-i", "perf.data"], None).stdout;
+    fs::write(odd.dir.path().join("piped"), &piped).unwrap();
+    jitgraft(&odd, &["-o", "back.data"], Some("piped"));
+    let back = fs::read(odd.dir.path().join("back.data")).unwrap();
+    assert!(bpf_records(&back) == bpf_records(&input));
+    for ((number, now), (_, then)) in of_bpf(&back).into_iter().zip(of_bpf(&input)) {
+        assert!(now.starts_with(then) && now.len() < then.len() + 8, "feature {number}");
+    }
 }

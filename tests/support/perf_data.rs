@@ -208,6 +208,13 @@ impl PerfData {
         self.stamped(17, 0, body, stamp);
     }
 
+    /// `PERF_RECORD_BPF_EVENT`: a program is loaded (1) or unloaded (2).
+    pub(crate) fn bpf_event(&mut self, stamp: Stamp, what: u16, id: u32, tag: &[u8; 8]) {
+        let mut body = Out::new(self.order);
+        body.u16(what).u16(0).u32(id).raw(tag);
+        self.stamped(18, 0, body, stamp);
+    }
+
     /// `PERF_RECORD_COMM`; after an exec if `exec`.
     pub(crate) fn comm(&mut self, stamp: Stamp, name: &str, exec: bool) {
         let mut body = Out::new(self.order);

@@ -8,6 +8,7 @@ use crate::model::quantity::{counted, grouped};
 use crate::model::stacks::{Unit, Weight};
 use crate::model::{Nanos, Pid};
 use crate::resolve::disasm::TargetKind;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Everything.
@@ -96,6 +97,7 @@ impl Listing {
         }
         parts.push(category.name().to_owned());
         parts.extend(self.module.as_ref().map(|module| readable(module).into_owned()));
+        parts.extend(version.bpf.as_ref().map(BpfSource::said));
         parts.push(format!("pid {pid}"));
         if let Some((addr, size)) = extent {
             parts.push(format!("{addr:#x}, {}", counted(size, "byte")));
@@ -126,6 +128,29 @@ pub struct Version {
     pub costs: Costs,
     /// The calls that were expanded in it, where their addresses are not known.
     pub expanded: Vec<ExpandedCall>,
+    /// The BPF program that it is of.
+    pub bpf: Option<BpfSource>,
+}
+
+/// Which function of which BPF program: several programs may have functions of one name.
+#[derive(Debug, Clone)]
+pub struct BpfSource {
+    /// The program's number.
+    pub program: u32,
+    /// The program's name, at most 15 bytes.
+    pub program_name: Vec<u8>,
+    /// What the function's source calls it, if it is known.
+    pub function: Option<Vec<u8>>,
+}
+
+impl BpfSource {
+    /// In words, for a person.
+    fn said(&self) -> String {
+        let function = self.function.as_ref().map(|name| format!(", function {}", readable(name)));
+        let name =
+            if self.program_name.is_empty() { String::new() } else { format!(" {}", readable(&self.program_name)) };
+        format!("BPF program {}{name}{}", self.program, function.unwrap_or_default())
+    }
 }
 
 impl Version {
@@ -217,8 +242,17 @@ pub enum TargetPlace {
 pub struct SourceFile {
     /// As the runtime or compiler named it.
     pub name: Vec<u8>,
-    /// Its lines, if it is here.
-    pub lines: Option<Arc<[String]>>,
+    /// Its text, as far as it is known.
+    pub text: Option<SourceText>,
+}
+
+/// The text of a source file.
+#[derive(Debug, Clone)]
+pub enum SourceText {
+    /// All of its lines, from the file itself.
+    File(Arc<[String]>),
+    /// Some of its lines, by their numbers: those that the code was made of, as its compiler wrote them down.
+    Recorded(BTreeMap<u32, String>),
 }
 
 /// A source position.
@@ -308,9 +342,17 @@ impl Listing {
 }
 
 impl SourceFile {
-    /// The text of a line, if the file is here and has it.
-    pub fn text(&self, line: u32) -> Option<&str> {
-        let at = usize::try_from(line).ok()?.checked_sub(1)?;
-        self.lines.as_ref()?.get(at).map(String::as_str)
+    /// A file whose text is its lines, if it is here.
+    pub(super) fn new(name: &[u8], lines: Option<Arc<[String]>>) -> Self {
+        Self { name: name.to_vec(), text: lines.map(SourceText::File) }
+    }
+
+    /// The text of a line, if it is known.
+    pub fn line(&self, line: u32) -> Option<&str> {
+        let text = match self.text.as_ref()? {
+            SourceText::File(lines) => lines.get(usize::try_from(line).ok()?.checked_sub(1)?),
+            SourceText::Recorded(lines) => lines.get(&line),
+        };
+        text.map(String::as_str)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::costs::{Cost, Costs};
 use crate::error::Warnings;
+use crate::model::bpf::BpfFunctionId;
 use crate::model::category::Category;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::interner::Interner;
@@ -61,6 +62,8 @@ pub(super) enum CodePlace {
     Jit(CodeId),
     /// In a file, at these addresses as linked.
     File(DsoId, Range<u64>),
+    /// In the recording: a BPF program's.
+    Bpf(BpfFunctionId),
     /// Nowhere here: why.
     Unknown(&'static str),
 }
@@ -181,7 +184,8 @@ impl Sampled<'_> {
                 offset
             }
             (Location::File(dso, offset), None) => {
-                function.place = CodePlace::Unknown(missing(self.kind(dso)));
+                let kind = self.kind(dso);
+                function.place = self.bpf(kind).map_or(CodePlace::Unknown(missing(kind)), CodePlace::Bpf);
                 offset
             }
             (Location::Nothing(addr), _) => addr.0,
@@ -190,6 +194,13 @@ impl Sampled<'_> {
 
     fn kind(&self, dso: DsoId) -> DsoKind {
         self.examined.resolution.spaces.dsos().get(dso).kind
+    }
+
+    /// The function of a BPF program that this is, if its code was recorded.
+    fn bpf(&self, kind: DsoKind) -> Option<BpfFunctionId> {
+        let DsoKind::KernelSymbol(Some(id)) = kind else { return None };
+        let functions = &self.examined.resolution.survey.processes.bpf_functions;
+        functions.get(id.0 as usize).filter(|function| !function.bytes.is_empty()).map(|_| id)
     }
 
     /// What addresses in this file count from.
@@ -237,7 +248,10 @@ fn missing(kind: DsoKind) -> &'static str {
              read)"
         }
         DsoKind::Module => "the code of kernel modules is not read",
-        DsoKind::KernelSymbol => "the code that the kernel made at run time (BPF, trampolines) is not read",
+        DsoKind::KernelSymbol(_) => {
+            "the recording does not hold the code that the kernel made there: perf as root writes down that of BPF programs \
+             that still are there when it looks (without --no-bpf-event), and of trampolines none"
+        }
         DsoKind::Anonymous => "no dump tells of code in this memory",
         DsoKind::Guest => "the guest's files are not here",
     }

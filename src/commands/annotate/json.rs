@@ -1,7 +1,8 @@
 //! Everything as JSON, for programs: whole functions, raw numbers.
 
 use super::annotation::{
-    Annotation, Code, EventTotal, Line, Listing, NameSummary, Precision, SourceFile, SourceLine, TargetPlace, Version,
+    Annotation, BpfSource, Code, EventTotal, Line, Listing, NameSummary, Precision, SourceFile, SourceLine,
+    TargetPlace, Version,
 };
 use super::costs::Costs;
 use crate::error::Result;
@@ -89,6 +90,15 @@ impl Of<'_> {
             "loaded": version.loaded.map(|time| time.0),
             "costs": self.costs(&version.costs),
         });
+        if let (Some(told), Some(bpf)) = (told.as_object_mut(), &version.bpf) {
+            let BpfSource { program, program_name, function } = bpf;
+            let bpf = json!({
+                "program": program,
+                "program_name": text(program_name),
+                "function": function.as_deref().map(text),
+            });
+            told.insert("bpf".into(), bpf);
+        }
         let call = |call: &ExpandedCall| json!({ "function": text(&call.function), "depth": call.depth, "bytecode": call.bytecode });
         if let Some(told) = told.as_object_mut().filter(|_| !version.expanded.is_empty()) {
             told.insert("inlined_calls".into(), version.expanded.iter().map(call).collect());
@@ -168,7 +178,7 @@ fn put_source(object: &mut Map<String, Value>, source: Option<SourceLine>, files
     let Some(source) = source else { return };
     object.insert("file".into(), json!(source.file));
     object.insert("line".into(), json!(source.line));
-    if let Some(text) = files.get(source.file).and_then(|file| file.text(source.line)) {
+    if let Some(text) = files.get(source.file).and_then(|file| file.line(source.line)) {
         object.insert("source".into(), json!(text));
     }
 }

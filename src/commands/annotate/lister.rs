@@ -1,11 +1,12 @@
 //! Functions → listings: finds their bytes, decodes them, and asks what their branches lead to.
 
-use super::annotation::{Code, Line, Listing, TargetPlace};
+use super::annotation::{BpfSource, Code, Line, Listing, TargetPlace};
 use super::functions::{CodePlace, Function, Places};
 use super::listing;
 use super::names::Names;
 use super::sources::Sources;
 use crate::error::{Warning, Warnings};
+use crate::model::bpf::{BpfFunction, BpfFunctionId};
 use crate::model::chains::PlaceId;
 use crate::model::{Addr, Nanos};
 use crate::pipeline::Job;
@@ -83,15 +84,24 @@ impl<'a> Lister<'a> {
     fn listing(&self, at: usize, function: &Function, disassembler: &mut Disassembler) -> Listing {
         let loaded = match function.place {
             CodePlace::Jit(code) => self.loads.get(&code).copied(),
+            CodePlace::Bpf(id) => self.resolution.survey.processes.bpf_loaded(id),
             _ => None,
         };
         let mut listing = listing::of(function, self.names.version(at), self.code(function, disassembler), loaded);
-        if let (CodePlace::Jit(code), Some(version)) = (&function.place, listing.versions.first_mut()) {
-            let code = self.resolution.sources.map.code(*code);
-            version.expanded = code.lines.expanded();
-            version.extent = version.extent.or(Some((function.last.base, code.size)));
+        match (&function.place, listing.versions.first_mut()) {
+            (CodePlace::Jit(code), Some(version)) => {
+                let code = self.resolution.sources.map.code(*code);
+                version.expanded = code.lines.expanded();
+                version.extent = version.extent.or(Some((function.last.base, code.size)));
+            }
+            (CodePlace::Bpf(id), Some(version)) => version.bpf = self.bpf(*id).map(bpf_source),
+            _ => {}
         }
         listing
+    }
+
+    fn bpf(&self, id: BpfFunctionId) -> Option<&'a BpfFunction> {
+        self.resolution.survey.processes.bpf_functions.get(id.0 as usize)
     }
 
     fn code(&self, function: &Function, disassembler: &mut Disassembler) -> Code {
@@ -101,6 +111,7 @@ impl<'a> Lister<'a> {
                 let image = self.resolution.images.get(*dso);
                 (image.and_then(|image| image.loaded(extent.clone())), extent.start)
             }
+            CodePlace::Bpf(id) => (self.bpf(*id).map(|function| &function.bytes[..]), function.last.base),
             CodePlace::Unknown(why) => return Code::Missing((*why).to_owned()),
         };
         let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
@@ -141,6 +152,12 @@ impl<'a> Lister<'a> {
             });
         });
     }
+}
+
+fn bpf_source(function: &BpfFunction) -> BpfSource {
+    let BpfFunction { program, .. } = function;
+    let name = function.source_name().map(<[u8]>::to_vec);
+    BpfSource { program: program.id, program_name: program.name.clone(), function: name }
 }
 
 /// Shows each address that leads out of its function: what it is added to at run time, itself, and what is there.

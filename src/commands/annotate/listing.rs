@@ -20,7 +20,7 @@ pub(super) fn of(
         _ => None,
     };
     let (pid, costs) = (last.pid, costs.clone());
-    let version = Version { number, category, pid, extent, loaded, costs, expanded: Vec::new() };
+    let version = Version { number, category, pid, extent, loaded, costs, expanded: Vec::new(), bpf: None };
     Listing {
         name: function.name.clone(),
         module: function.module.clone(),

@@ -1,9 +1,10 @@
-//! Source lines beside instructions: from the dump's own entries for JIT code, from DWARF for native code; their text
-//! where the file is here.
+//! Source lines beside instructions: from the dump's own entries for JIT code, from DWARF for native code, from BTF for
+//! BPF programs; their text where the file is here, or BTF has it.
 
-use super::annotation::{Code, Listing, SourceFile, SourceLine};
+use super::annotation::{Code, Line, Listing, SourceFile, SourceLine, SourceText};
 use super::functions::{CodePlace, Function};
 use crate::error::Warnings;
+use crate::model::bpf::BpfFunctionId;
 use crate::pipeline::Job;
 use crate::pipeline::recording::Resolution;
 use crate::resolve::code_map::CodeId;
@@ -75,6 +76,7 @@ impl<'a> Sources<'a> {
                 Some(positions) => (positions, *addr),
                 None => return,
             },
+            CodePlace::Bpf(id) => return self.of_bpf(id, lines, files),
             CodePlace::Unknown(_) => return,
         };
         let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
@@ -85,9 +87,32 @@ impl<'a> Sources<'a> {
             };
             let number = *numbers.entry(&position.file).or_insert(files.len());
             if number == files.len() {
-                files.push(SourceFile { name: position.file.clone(), lines: text(&mut self.texts, &position.file) });
+                files.push(SourceFile::new(&position.file, text(&mut self.texts, &position.file)));
             }
             line.source = Some(SourceLine { file: number, line: position.line });
+        }
+    }
+
+    /// The recording has the text of the lines: the file may be another one by now.
+    fn of_bpf(&self, id: BpfFunctionId, lines: &mut [Line], files: &mut Vec<SourceFile>) {
+        let Some(function) = self.resolution.survey.processes.bpf_functions.get(id.0 as usize) else { return };
+        let mut numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
+        let mut texts: Vec<BTreeMap<u32, String>> = Vec::new();
+        for line in lines {
+            let Some(known) = function.line_at(line.offset).filter(|known| known.line > 0) else { continue };
+            let file = function.text(known.file);
+            let number = *numbers.entry(file).or_insert_with(|| {
+                texts.push(BTreeMap::new());
+                files.push(SourceFile::new(file, None));
+                texts.len() - 1
+            });
+            let text = || String::from_utf8_lossy(function.text(known.text)).trim_end().to_owned();
+            texts[number].entry(known.line).or_insert_with(text);
+            line.source = Some(SourceLine { file: number, line: known.line });
+        }
+        for (file, mut text) in files.iter_mut().zip(texts) {
+            text.retain(|_, text| !text.is_empty());
+            file.text = (!text.is_empty()).then_some(SourceText::Recorded(text));
         }
     }
 

@@ -120,13 +120,22 @@ mod tests {
             source: line.map(|line| SourceLine { file: 0, line }),
         };
         let lines = vec![line(0, first, counts[0]), line(1, first.map(|_| 8), counts[1])];
-        let files = vec![SourceFile { name: b"a.js".to_vec(), lines: None }];
+        let files = vec![SourceFile::new(b"a.js", None)];
         let own = costs(counts[0] + counts[1]);
         let (category, pid, extent, loaded) = (Category::Jit(None), Pid(1), Some((0, 2)), None);
         Listing {
             name: b"f".to_vec(),
             module: None,
-            versions: vec![Version { number, category, pid, extent, loaded, costs: own.clone(), expanded: Vec::new() }],
+            versions: vec![Version {
+                number,
+                category,
+                pid,
+                extent,
+                loaded,
+                costs: own.clone(),
+                expanded: Vec::new(),
+                bpf: None,
+            }],
             all_versions: 2,
             costs: own,
             code: Code::Listed { addr: 0, bytes: bytes.to_vec(), lines, files },

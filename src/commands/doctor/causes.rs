@@ -74,7 +74,7 @@ impl<'a> Examiner<'a> {
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(spot.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
                 DsoKind::Anonymous => Cause::Memory(spot.pid),
-                DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol => Cause::Kernel,
+                DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Cause::Kernel,
                 DsoKind::Guest => Cause::Guest,
                 DsoKind::File | DsoKind::Vdso => self.file(dso),
             },

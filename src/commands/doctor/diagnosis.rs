@@ -1,5 +1,6 @@
 //! What doctor says of one recording: its processes with JIT code, what is wrong, and what else has no name.
 
+use super::bpf::BpfFrames;
 use super::causes::Cause;
 use super::context::{DoctorContext, RecordedStacks};
 use super::places;
@@ -25,6 +26,7 @@ pub(crate) struct Diagnosis {
     pub(super) frames: u64,
     pub(super) named: u64,
     pub(super) processes: Vec<ProcessDiagnosis>,
+    pub(super) bpf: BpfFrames,
     /// What is wrong, what spoils most first.
     pub(super) findings: Vec<Finding>,
     /// What is not quite right, but ordinary.
@@ -62,8 +64,8 @@ impl Diagnosis {
         let (findings, minor) = rules::findings(context, damage).into_iter().partition(Finding::is_significant);
         let events = examined.resolution.survey.recording.events.iter().map(|event| event.name.clone()).collect();
         let (samples, frames, named) = (tally.samples, tally.frames, tally.named);
-        let processes = processes(context);
-        Self { file: file.to_owned(), events, stacks, samples, frames, named, processes, findings, minor }
+        let (processes, bpf, file) = (processes(context), BpfFrames::of(examined), file.to_owned());
+        Self { file, events, stacks, samples, frames, named, processes, bpf, findings, minor }
     }
 }
 

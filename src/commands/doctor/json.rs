@@ -1,5 +1,6 @@
 //! What doctor says, for programs: `docs/doctor.md` tells what each key means. Keys stay; new ones may come.
 
+use super::bpf::BpfFrames;
 use super::context::RecordedStacks;
 use super::counted::CountedDiagnosis;
 use super::diagnosis::{Diagnosis, ProcessDiagnosis};
@@ -16,7 +17,7 @@ pub(super) fn recording(diagnosis: &Diagnosis) -> Value {
         RecordedStacks::Chains => json!({"by": "call-chains"}),
         RecordedStacks::None => json!({"by": "none"}),
     };
-    json!({
+    let mut told = json!({
         "file": diagnosis.file.to_string_lossy(),
         "what": "recording",
         "events": diagnosis.events,
@@ -27,7 +28,12 @@ pub(super) fn recording(diagnosis: &Diagnosis) -> Value {
         "findings": findings(&diagnosis.findings),
         "minor": findings(&diagnosis.minor),
         "processes": diagnosis.processes.iter().map(process).collect::<Vec<_>>(),
-    })
+    });
+    if let Some(told) = told.as_object_mut().filter(|_| diagnosis.bpf.all > 0) {
+        let BpfFrames { all, with_code, with_lines } = diagnosis.bpf;
+        told.insert("bpf".into(), json!({"frames": all, "with_code": with_code, "with_lines": with_lines}));
+    }
+    told
 }
 
 /// A callgrind file.

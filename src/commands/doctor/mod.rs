@@ -5,10 +5,12 @@
 //! | `problem` | what can be wrong, as data |
 //! | `words` | what is said of each, and what to do |
 //! | `causes`, `places`, `tally` | what is counted: frames without a name by cause, stacks that end too soon |
+//! | `bpf` | what is known of BPF programs |
 //! | `rules` | what is found in these figures |
 //! | `diagnosis`, `live`, `counted` | what is known of a recording, a running process, a callgrind file |
 //! | `text`, `json` | how it is told; `docs/doctor.md` lists problems and keys |
 
+mod bpf;
 mod causes;
 mod context;
 mod counted;

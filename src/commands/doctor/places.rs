@@ -86,7 +86,7 @@ fn owner(place: &FrameLocation, status: Status, examined: &Examined<'_>) -> Owne
         Location::Code(code, _) => Owner::Code(examined.resolution.sources.map.code(code).origin),
         Location::File(dso, _) => match examined.resolution.spaces.dsos().get(dso).kind {
             DsoKind::Anonymous => Owner::Memory,
-            DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol => Owner::Kernel,
+            DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Owner::Kernel,
             _ => Owner::File(dso),
         },
         Location::Nothing(_) => Owner::Nowhere,

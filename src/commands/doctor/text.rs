@@ -27,6 +27,10 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
     for process in &diagnosis.processes {
         write_process(process, out)?;
     }
+    if diagnosis.bpf.all > 0 {
+        writeln!(out)?;
+        write_wrapped(&diagnosis.bpf.said(), 2, out)?;
+    }
     write_minor(&diagnosis.minor, out)
 }
 

@@ -20,6 +20,7 @@
 
 mod attr;
 mod bad_chain;
+mod bpf;
 mod code_address;
 mod compressed;
 mod convert;
@@ -44,7 +45,7 @@ pub use encode::record;
 pub use features::FeatureSection;
 pub use header::{FileSection, Form, Header, sniff};
 pub use linux_perf_data::Feature;
-pub use record::{BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};
+pub use record::{BpfEvent, BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};
 pub use recording::{ReadAt, Recording};
 pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_pipe, moved, pipe_front};
 pub use sample::{Branch, Branches, ReadValue, ReadValues, Registers, Sample, StackCopy, Words};

@@ -30,6 +30,8 @@ pub enum Record<'data> {
     Namespaces(Namespaces<'data>),
     /// Code appeared in, or vanished from, the kernel.
     Ksymbol(Ksymbol<'data>),
+    /// A BPF program was loaded, or unloaded.
+    BpfEvent(BpfEvent),
     /// How to convert the CPU's time-stamp counter.
     TimeConv(TscConversion),
     /// The build ID of a file.
@@ -151,6 +153,17 @@ pub struct Ksymbol<'data> {
     pub name: &'data [u8],
 }
 
+/// BPF_EVENT
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BpfEvent {
+    /// `PERF_BPF_EVENT_*`: 1 loaded, 2 unloaded
+    pub kind: u16,
+    /// The program's number
+    pub id: u32,
+    /// A hash of its instructions
+    pub tag: [u8; 8],
+}
+
 /// HEADER_BUILD_ID, and the entries of the BUILD_ID feature
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildIdRecord<'data> {
@@ -200,6 +213,7 @@ impl<'data> Record<'data> {
             kind::EXIT => Self::Exit(task(body)?),
             kind::NAMESPACES => Self::Namespaces(namespaces(body)?),
             kind::KSYMBOL => Self::Ksymbol(ksymbol(body)?),
+            kind::BPF_EVENT => Self::BpfEvent(bpf_event(body)?),
             kind::LOST => {
                 body.u64("lost id")?;
                 Self::Lost(body.u64("lost records")?)
@@ -284,6 +298,15 @@ fn ksymbol<'data>(body: &mut Cursor<'data>) -> Result<Ksymbol<'data>> {
     let kind = body.u16("kind")?;
     let flags = body.u16("flags")?;
     Ok(Ksymbol { addr, len, kind, unregister: flags & 1 != 0, name: text(body) })
+}
+
+fn bpf_event(body: &mut Cursor<'_>) -> Result<BpfEvent> {
+    let kind = body.u16("type")?;
+    body.u16("flags")?;
+    let id = body.u32("id")?;
+    let mut tag = [0; 8];
+    tag.copy_from_slice(body.bytes(8, "tag")?);
+    Ok(BpfEvent { kind, id, tag })
 }
 
 fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {

@@ -1,8 +1,9 @@
 //! What the records beside the samples tell: processes, threads and their names, mappings, clocks.
 
+use super::bpf::BpfSurvey;
 use super::kind;
 use super::namespaces::PidNamespaces;
-use super::record::{Mmap, Record, Task};
+use super::record::{Ksymbol, Mmap, Record, Task};
 use super::sample_id::SampleId;
 use super::walk::RawRecord;
 use super::{Feature, Recording};
@@ -25,6 +26,7 @@ pub struct RecordSurvey {
     threads: Threads,
     tsc: Option<TscConversion>,
     namespaces: PidNamespaces,
+    bpf: BpfSurvey,
     /// By LOST and by LOST_SAMPLES records: two accounts of one loss.
     lost_records: u64,
     lost_samples: u64,
@@ -40,6 +42,7 @@ impl Default for RecordSurvey {
             threads: Threads::default(),
             tsc: None,
             namespaces: PidNamespaces::default(),
+            bpf: BpfSurvey::default(),
             lost_records: 0,
             lost_samples: 0,
             build_ids: FxHashMap::default(),
@@ -79,13 +82,8 @@ impl RecordSurvey {
                 self.happened(Moment { time: task.time, pid: task.pid, tid: task.tid, kind: MomentKind::Exited });
                 self.process(task.pid).exited = Some(task.time);
             }
-            Record::Ksymbol(symbol) => self.processes.kernel_symbols.push(KernelSymbol {
-                time: time(),
-                addr: symbol.addr,
-                len: symbol.len.into(),
-                name: symbol.name.to_vec(),
-                unregistered: symbol.unregister,
-            }),
+            Record::Ksymbol(symbol) => self.symbol(&symbol, time()),
+            Record::BpfEvent(event) => self.bpf.event(time(), event),
             Record::Namespaces(record) => self.namespaces.told(&record),
             Record::Lost(records) => {
                 self.lost_records = self.lost_records.saturating_add(records);
@@ -102,6 +100,18 @@ impl RecordSurvey {
 
     fn process(&mut self, pid: Pid) -> &mut Process {
         self.processes.by_pid.entry(pid).or_default()
+    }
+
+    fn symbol(&mut self, symbol: &Ksymbol<'_>, time: Nanos) {
+        self.bpf.symbol(time, self.processes.kernel_symbols.len());
+        self.processes.kernel_symbols.push(KernelSymbol {
+            time,
+            addr: symbol.addr,
+            len: symbol.len.into(),
+            name: symbol.name.to_vec(),
+            unregistered: symbol.unregister,
+            bpf: None,
+        });
     }
 
     /// What has no time was so before the recording began.
@@ -160,8 +170,8 @@ impl RecordSurvey {
         });
     }
 
-    /// All of it, in the order of time; records that could not be read, beside it.
-    pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, Skipped) {
+    /// All of it, in the order of time; what could not be read, beside it: records, and tables of features.
+    pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, [Skipped; 2]) {
         let endian = recording.header.endian;
         if let Some(feature) = recording.features.get(&Feature::BUILD_ID) {
             for record in feature.build_ids(endian) {
@@ -186,6 +196,8 @@ impl RecordSurvey {
         }
         self.processes.moments.sort_by_key(|moment| moment.time);
         self.processes.markers.sort_by_key(|marker| marker.time);
+        let (functions, tables) = self.bpf.finish(recording, &mut self.processes.kernel_symbols);
+        self.processes.bpf_functions = functions;
         self.processes.kernel_symbols.sort_by_key(|symbol| symbol.time);
         self.processes.clock = recording.clock(self.tsc);
         self.processes.machine = recording.machine();
@@ -196,7 +208,7 @@ impl RecordSurvey {
         self.processes.command = command.unwrap_or_default().into_iter().map(<[u8]>::to_vec).collect();
         self.processes.lost = self.lost_records.max(self.lost_samples);
         self.threads.settle();
-        (self.processes, self.threads, self.skipped)
+        (self.processes, self.threads, [self.skipped, tables])
     }
 }
 

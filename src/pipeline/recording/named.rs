@@ -262,7 +262,7 @@ impl Naming<'_> {
         if let Some(&known) = self.of_dso.get(&id) {
             return known;
         }
-        let label = if dso.kind == DsoKind::KernelSymbol { b"[bpf]" } else { dso.label() };
+        let label = if matches!(dso.kind, DsoKind::KernelSymbol(_)) { b"[bpf]" } else { dso.label() };
         let jit = image_of_jit_code(label).map(|pid| self.runtimes_of(pid));
         let known = Module { name: self.module(label), jit };
         self.of_dso.insert(id, known);

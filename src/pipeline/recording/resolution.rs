@@ -162,6 +162,7 @@ impl<'a> Resolution<'a> {
         let resolver = Resolver {
             spaces: self.spaces,
             codes: &self.sources.map,
+            bpf: &self.survey.processes.bpf_functions,
             images: &self.images,
             options: &self.options.symbols,
             kernel: &kernel,

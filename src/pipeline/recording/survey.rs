@@ -42,7 +42,7 @@ impl<'data> Survey<'data> {
             warnings.push(Warning::new(message).in_file(path, None));
         }
         let (processes, threads, skipped) = survey.finish(recording);
-        skipped.report(path, warnings);
+        skipped.into_iter().for_each(|skipped| skipped.report(path, warnings));
         Self { recording, path, processes, threads, chunks }
     }
 

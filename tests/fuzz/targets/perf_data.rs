@@ -1,5 +1,5 @@
 #![no_main]
-//! perf.data: header, attrs, features, every record, every sample, packed records, and what a rewrite makes of them.
+//! perf.data: header, attrs, features, BPF programs, every record, every sample, packed records, and what a rewrite makes of them.
 
 use jitgraft::error::Warnings;
 use jitgraft::formats::perf_data::{
@@ -25,7 +25,13 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(words.max(branches) <= 4 * raw.bytes.len(), "more than the record has");
         }
     }
-    let _ = survey.finish(&recording);
+    let (processes, ..) = survey.finish(&recording);
+    for function in &processes.bpf_functions {
+        let texts = function.lines.iter().flat_map(|line| [line.file, line.text]).chain(function.name);
+        assert!(texts.map(|text| function.text(text).len()).max().unwrap_or_default() <= 512, "a text without an end");
+        assert!(function.lines.len() + function.bytes.len() <= bytes.len(), "more than the file has");
+        assert!(function.line_at(u64::MAX).is_some() != function.lines.is_empty(), "a line is lost");
+    }
     let mut features = Features::of(&recording);
     features.move_auxtrace(recording.header.endian, |offset| offset.wrapping_add(8));
     let _ = features.behind_data(0, recording.header.endian);

@@ -74,6 +74,7 @@ impl<'a> Lister<'a, '_> {
                 let bytes = code(image, extent.clone())?;
                 Some(Bytes { bytes, addr: extent.start, machine: image.machine() })
             }),
+            CodePlace::Bpf(_) => None,
             CodePlace::Unknown(why) => return Err(why),
         };
         found.filter(|found| !found.bytes.is_empty()).ok_or("the function has no bytes")
@@ -167,7 +168,7 @@ impl<'a> Lister<'a, '_> {
             };
             let file = files.iter().position(|file| file.name == name).unwrap_or_else(|| {
                 let text = texts.entry(name.to_vec()).or_insert_with(|| read(name)).clone();
-                files.push(SourceFile { name: name.to_vec(), lines: text });
+                files.push(SourceFile::new(name, text));
                 files.len() - 1
             });
             line.source = Some(SourceLine { file, line: number });

@@ -97,7 +97,7 @@ fn expansion(version: &Version, out: &mut dyn Write) -> Result<()> {
 fn source_text(files: &[SourceFile], source: SourceLine) -> String {
     let Some(file) = files.get(source.file) else { return String::new() };
     let place = format!("{}:{}", escaped(base_name(&file.name)), source.line);
-    match file.text(source.line) {
+    match file.line(source.line) {
         Some(text) => format!("{place}  {}", escaped(text.replace('\t', "    ").trim().as_bytes())),
         None => place,
     }

@@ -45,7 +45,7 @@ fn write_file(
         }
         let costs = hot.iter().find(|(hot, _)| *hot == line).map(|(_, line)| &line.costs);
         let row = sheet.costs(listing, costs).with(format!(" {line:>digits$}  "), Paint::Dim);
-        let text = file.text(line).map(|text| printable(text.replace('\t', "    ").as_bytes()).into_owned());
+        let text = file.line(line).map(|text| printable(text.replace('\t', "    ").as_bytes()).into_owned());
         let text = text.unwrap_or_else(|| format!("{}:{line}", base_name(&printable(&file.name))));
         sheet.row(row.with(text, Paint::Plain))?;
         next = Some(line + 1);
@@ -62,7 +62,7 @@ fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usiz
         let around = context.map(|context| u32::try_from(context).unwrap_or(u32::MAX));
         let from = around.map_or(if next == 0 { line } else { next }, |around| line.saturating_sub(around).max(1));
         let to = line.saturating_add(around.unwrap_or(0));
-        shown.extend((from.max(next)..=to).filter(|&at| at == line || file.text(at).is_some()));
+        shown.extend((from.max(next)..=to).filter(|&at| at == line || file.line(at).is_some()));
     }
     shown
 }
@@ -73,9 +73,8 @@ mod tests {
 
     #[test]
     fn lines_around_hot_ones_are_shown_as_far_as_the_file_goes() {
-        let file = |lines: Option<usize>| SourceFile {
-            name: b"a.js".to_vec(),
-            lines: lines.map(|count| (1..=count).map(|line| format!("line {line}")).collect()),
+        let file = |lines: Option<usize>| {
+            SourceFile::new(b"a.js", lines.map(|count| (1..=count).map(|line| format!("line {line}")).collect()))
         };
         let of = |hot: &[u32], file: SourceFile, context: Option<usize>| shown(hot.iter().copied(), &file, context);
         assert_eq!(of(&[2, 9], file(Some(10)), Some(2)), [1, 2, 3, 4, 7, 8, 9, 10]);

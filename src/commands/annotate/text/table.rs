@@ -92,7 +92,7 @@ fn said(line: &Line) -> String {
 
 fn source_text(file: &SourceFile, line: u32) -> String {
     let place = format!("{}:{line}", base_name(&printable(&file.name)));
-    match file.text(line) {
+    match file.line(line) {
         Some(text) => format!("{place}  {}", printable(text.replace('\t', "    ").trim().as_bytes())),
         None => place,
     }

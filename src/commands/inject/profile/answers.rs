@@ -93,7 +93,7 @@ fn resolve(locations: &[Location], map: &CodeMap<'_>, job: &Job, warnings: &mut 
     let images = Images::new(spaces.dsos().iter(), SearchOptions::default());
     let options = &SymbolOptions { lines: true, ..SymbolOptions::default() };
     let kernel = &KernelOptions::default();
-    let resolver = Resolver { spaces: &spaces, codes: map, images: &images, options, kernel };
+    let resolver = Resolver { spaces: &spaces, codes: map, bpf: &[], images: &images, options, kernel };
     resolver.resolve(locations, &job.pool, warnings)
 }
 

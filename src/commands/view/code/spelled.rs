@@ -141,7 +141,7 @@ impl Spelled {
 
     /// Adds the texts of the source lines that instructions are of, and of the few between two of them.
     fn add_lines(&mut self, lines: &[Line], files: &[SourceFile]) {
-        for (number, file) in files.iter().enumerate().filter(|(_, file)| file.lines.is_some()) {
+        for (number, file) in files.iter().enumerate().filter(|(_, file)| file.text.is_some()) {
             let own = lines.iter().filter_map(|line| line.source).filter(|source| source.file == number);
             let mut wanted: Vec<u32> = own.map(|source| source.line).collect();
             wanted.sort_unstable();
@@ -150,7 +150,7 @@ impl Spelled {
             let between: Vec<u32> = between.flat_map(|pair| pair[0] + 1..pair[1]).collect();
             let known = self.files.number(file.name.clone());
             for line in wanted.into_iter().chain(between) {
-                if let Some(text) = file.text(line) {
+                if let Some(text) = file.line(line) {
                     self.lines.entry(LinePlace { file: known + 1, line }).or_insert_with(|| shortened(text));
                 }
             }

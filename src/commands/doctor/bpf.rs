@@ -1,0 +1,66 @@
+//! Frames in BPF programs: names all of them have, code and source lines only if perf asked the kernel for them.
+
+use crate::pipeline::recording::Examined;
+use crate::resolve::Location;
+use crate::resolve::dso::DsoKind;
+
+/// How many frames are in BPF programs, and of how many more is known than a name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct BpfFrames {
+    pub(super) all: u64,
+    /// Their machine code is in the recording.
+    pub(super) with_code: u64,
+    /// Their source lines are, too.
+    pub(super) with_lines: u64,
+}
+
+/// What the kernel calls its programs; trampolines have other names, and nothing but names.
+const PROGRAM: &[u8] = b"bpf_prog_";
+
+impl BpfFrames {
+    pub(super) fn of(examined: &Examined<'_>) -> Self {
+        let samples = examined.samples;
+        let of_places: Vec<Self> =
+            samples.chains.places().iter().map(|place| Self::at(examined, place.location)).collect();
+        let mut sum = Self::default();
+        for row in &samples.rows {
+            samples.chains.up(row.chain).for_each(|place| sum.add(of_places[place.0 as usize]));
+        }
+        sum
+    }
+
+    /// In words, for a person.
+    pub(super) fn said(self) -> String {
+        let Self { all, with_code, with_lines } = self;
+        let known = match (with_code, with_lines) {
+            (0, _) => "recorded without their code and source lines".to_owned(),
+            (code, lines) if code == all && lines == all => "recorded with their code and source lines".to_owned(),
+            (code, lines) => format!("recorded with the code of {code} and the source lines of {lines}"),
+        };
+        let remedy = match with_code == all {
+            true => "",
+            false => ": as root, without --no-bpf-event and into a file, perf record writes down those that it finds",
+        };
+        format!("BPF programs: {all} frames, {known}{remedy}")
+    }
+
+    fn at(examined: &Examined<'_>, location: Location) -> Self {
+        let none = Self::default();
+        let Location::File(dso, offset) = location else { return none };
+        let dso = examined.resolution.spaces.dsos().get(dso);
+        let DsoKind::KernelSymbol(id) = dso.kind else { return none };
+        if !dso.path.starts_with(PROGRAM) {
+            return none;
+        }
+        let function = id.and_then(|id| examined.resolution.survey.processes.bpf_functions.get(id.0 as usize));
+        let with_code = function.is_some_and(|function| !function.bytes.is_empty());
+        let with_lines = function.and_then(|function| function.line_at(offset)).is_some_and(|line| line.line > 0);
+        Self { all: 1, with_code: u64::from(with_code), with_lines: u64::from(with_lines) }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.all += other.all;
+        self.with_code += other.with_code;
+        self.with_lines += other.with_lines;
+    }
+}
