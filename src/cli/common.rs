@@ -75,9 +75,9 @@ pub struct SourceArgs {
     /// recording (repeatable)
     #[arg(long, value_name = "PATH|DIR[@PID]")]
     perf_map: Vec<OsString>,
-    /// A log of an engine that tells of JIT code (see `jitgraft formats`), or a directory of them; with @PID for this
-    /// process of the recording (repeatable)
-    #[arg(long, value_name = "PATH|DIR[@PID]")]
+    /// A log of an engine that tells of JIT code, or a core dump of its process (see `jitgraft formats`), or a directory of
+    /// them; with @PID for this process of the recording (repeatable)
+    #[arg(long, visible_alias = "core", value_name = "PATH|DIR[@PID]")]
     jit_log: Vec<OsString>,
     /// An ELF file of a program that QEMU's user mode ran: the functions that its code is of, where the recorded command
     /// line does not lead to it (repeatable)

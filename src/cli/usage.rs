@@ -85,13 +85,14 @@ The format is found by the content, not by the name:
 
 const WHERE_NAMES_ARE: &str = "
 Names of JIT code come from jitdumps (jit-PID.dump), perf maps (perf-PID.map) and, where a process has neither, logs of \
-engines (jitgraft formats lists them), looked for in this order:
+engines and core dumps (jitgraft formats lists them), looked for in this order:
 
   1. --jitdump, --perf-map and --jit-log: files, or directories of them; FILE@PID is for that process
   2. below /proc/PID/root, if the recorded process still runs, in a container, by the number it has there
   3. where the recording says that a jitdump was
   4. beside the input
-  5. /tmp, the current directory, $JITDUMPDIR, ~/.debug/jit
+  5. /tmp, the current directory, $JITDUMPDIR, ~/.debug/jit; core dumps in /var/lib/systemd/coredump, too
+  6. the memory of the recorded process, if it still runs, for code that is registered with GDB's JIT interface
 
 A file that goes by no recorded number (perf-1.map, brought from a container) is used if its code is where a process was \
 sampled and a second sign says that it is of this run (its times, when it was written), and that is said; else it is \

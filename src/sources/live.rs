@@ -171,11 +171,11 @@ fn began(own: &Path, proc: &Path) -> Option<SystemTime> {
 }
 
 /// A line of `/proc/PID/maps`: where it ends, and what is mapped.
-struct MapsLine<'a> {
-    start: u64,
-    end: u64,
+pub(super) struct MapsLine<'a> {
+    pub(super) start: u64,
+    pub(super) end: u64,
     device: (u32, u32),
-    inode: u64,
+    pub(super) inode: u64,
     path: &'a str,
 }
 
@@ -186,7 +186,7 @@ impl MapsLine<'_> {
     }
 }
 
-fn maps_line(line: &str) -> Option<MapsLine<'_>> {
+pub(super) fn maps_line(line: &str) -> Option<MapsLine<'_>> {
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
     let (_permissions, _offset) = (fields.next()?, fields.next()?);
@@ -225,7 +225,7 @@ fn agrees(own: &Path, process: &Process) -> Result<(), String> {
 }
 
 /// The last file that was mapped at each address to be executed, since the process runs this program.
-fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
+pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     let since = process.execs.last().copied().unwrap_or_default();
     let of_files = process.mappings.iter().filter(|mapping| {
         let is_file = mapping.path.starts_with(b"/") && !mapping.backing().may_hold_jit_code();

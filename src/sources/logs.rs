@@ -6,7 +6,7 @@ use super::discover::Source;
 use super::log_clock::{self, LogStart};
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
-use crate::model::code::{Code, CodeEvent, CodeEventKind, ExpandedCall, Lines, OriginId, Positions, SourceMap};
+use crate::model::code::{Code, CodeEvent, CodeEventKind, ExpandedCall, Lines, OriginId, Positions, SourceMap, Unwind};
 use crate::model::process::{Clock, Processes};
 use crate::model::{Addr, Tid};
 use crate::resolve::code_map::CodeList;
@@ -57,15 +57,20 @@ fn events<'data>(
 }
 
 fn code<'data>(origin: OriginId, code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
-    let raw = source.bytes.get(code.positions()).unwrap_or_default();
+    let in_log = || source.bytes.get(code.positions()).unwrap_or_default();
+    let raw = code.place.map_or_else(in_log, |place| log.texts.get(place));
     let lines = match log.positions {
         Some(_) if !raw.is_empty() => Lines { raw, size: code.size, positions: Some(source), ..Lines::default() },
         _ => Lines::default(),
     };
     // What is shorter than it says is cut.
-    let bytes = code.bytes.map(|bytes| log.texts.get(bytes)).filter(|bytes| bytes.len() as u64 == code.size);
+    let in_log = || source.bytes.get(code.memory()).filter(|bytes| !bytes.is_empty());
+    let bytes = code.bytes.map(|bytes| log.texts.get(bytes)).or_else(in_log);
+    let bytes = bytes.filter(|bytes| bytes.len() as u64 == code.size);
     let (name, addr, size) = (log.texts.get(code.name), Addr(code.addr), code.size);
-    Code { name, addr, size, bytes, lines, unwind: None, origin }
+    let eh_frame = code.unwind.map(|unwind| log.texts.get(unwind));
+    let unwind = eh_frame.map(|eh_frame| Unwind { eh_frame, eh_frame_hdr: &[], mapped_size: 0 });
+    Code { name, addr, size, bytes, lines, unwind, origin }
 }
 
 impl Positions for Source {

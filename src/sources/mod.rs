@@ -24,6 +24,7 @@ mod logs;
 mod native;
 mod options;
 mod placed_elf;
+mod registered;
 mod site;
 mod trust;
 

@@ -21,6 +21,33 @@ pub struct JitLog {
     pub sniff: fn(head: &[u8]) -> bool,
     /// Reads all of it. What is damaged is skipped and counted; it fails only if nothing can be read.
     pub read: fn(bytes: &[u8]) -> Result<CodeLog>,
+    /// What it tells of its process without being read whole, if it is one of those that do.
+    pub process: Option<TellsProcess>,
+}
+
+/// Tells whose a log is, if it does.
+pub type TellsProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
+
+/// Whose a log is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogProcess {
+    /// The number by which the process knew itself.
+    pub pid: Option<i32>,
+    /// What it had mapped.
+    pub files: Vec<MappedFile>,
+}
+
+/// A part of a file that a process had mapped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappedFile {
+    /// First address.
+    pub start: u64,
+    /// One past the last address.
+    pub end: u64,
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// The file.
+    pub path: Vec<u8>,
 }
 
 /// What one log says of JIT code.
@@ -113,19 +140,34 @@ pub struct LogCode {
     pub bytes: Option<TextId>,
     /// What [`CodeLog::positions`] needs to tell of it: bytes of the log; empty if there is nothing.
     pub positions: (u64, u64),
+    /// The same where it stands nowhere in the log.
+    pub place: Option<TextId>,
+    /// The machine code, if it stands in the log as it is: from where to where; empty if it does not.
+    pub memory: (u64, u64),
+    /// Unwinding information, if there is any ([`Unwind::eh_frame`](crate::model::code::Unwind)).
+    pub unwind: Option<TextId>,
 }
 
 impl LogCode {
     /// Code of which only name and place are known.
     pub fn new(name: TextId, addr: u64, size: u64) -> Self {
-        Self { name, addr, size, bytes: None, positions: (0, 0) }
+        let (positions, memory) = ((0, 0), (0, 0));
+        Self { name, addr, size, bytes: None, positions, place: None, memory, unwind: None }
     }
 
     /// The part of the log that tells of lines.
     pub fn positions(&self) -> Range<usize> {
-        let (start, end) = self.positions;
-        usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
+        part(self.positions)
     }
+
+    /// The part of the log that is the machine code.
+    pub fn memory(&self) -> Range<usize> {
+        part(self.memory)
+    }
+}
+
+fn part((start, end): (u64, u64)) -> Range<usize> {
+    usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
 }
 
 /// Tells of source lines and inlined calls, late: only code that was sampled is asked for.

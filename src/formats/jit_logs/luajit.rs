@@ -40,6 +40,7 @@ pub(super) const DUMP: JitLog = JitLog {
     files: &["luajit.dump", "luajit-PID.dump", "jdump.txt", "jdump.html"],
     sniff,
     read,
+    process: None,
 };
 
 fn sniff(head: &[u8]) -> bool {

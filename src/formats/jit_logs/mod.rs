@@ -8,15 +8,20 @@
 //! it is put together here.
 
 mod code_log;
+pub mod gdb;
 mod hotspot;
 mod luajit;
 mod pypy;
 mod v8;
 
-pub use code_log::{CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, LogPositions, TextId, Texts};
+pub use code_log::{
+    CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, LogPositions, LogProcess, MappedFile, TellsProcess,
+    TextId, Texts,
+};
 
 /// Every log that is read.
-pub const JIT_LOGS: &[JitLog] = &[v8::V8_LOG, hotspot::COMPILATION, hotspot::CODE_LIST, luajit::DUMP, pypy::LOG];
+pub const JIT_LOGS: &[JitLog] =
+    &[v8::V8_LOG, hotspot::COMPILATION, hotspot::CODE_LIST, luajit::DUMP, pypy::LOG, gdb::CORE];
 
 /// One sort of log, by its place in [`JIT_LOGS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

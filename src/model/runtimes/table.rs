@@ -286,11 +286,18 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "PostgreSQL",
         // No `programs`: postgres runs JIT code only once it has loaded this.
         libraries: &["llvmjit.so"],
-        switches: &[Switch {
-            word: "",
-            how: "set jit_profiling_support = on before the server starts, JITDUMPDIR in its environment",
-            leaves: &["$JITDUMPDIR/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
-        }],
+        switches: &[
+            Switch {
+                word: "",
+                how: "set jit_profiling_support = on before the server starts, JITDUMPDIR in its environment",
+                leaves: &["$JITDUMPDIR/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
+            },
+            Switch {
+                word: "",
+                how: "with jit_debugging_support = on and gcore PID while the query runs",
+                leaves: &["./core.PID"],
+            },
+        ],
         perf_record: "-k mono --call-graph dwarf",
         unnamed: "the server's own functions where postgres is stripped",
         // The names do not tell whether the query was dear enough to be optimised (jit_optimize_above_cost).
@@ -308,6 +315,11 @@ pub const RUNTIMES: &[Runtime] = &[
                 leaves: &["./jit-PID.dump"],
             },
             Switch { word: "--profile=perfmap", how: "with --profile=perfmap", leaves: &["/tmp/perf-PID.map"] },
+            Switch {
+                word: "-D debug-info",
+                how: "with -D debug-info (Config::debug_info where it is embedded) and gcore PID while it runs",
+                leaves: &["./core.PID"],
+            },
         ],
         valgrind: Some("wasmtime --profile=perfmap"),
         perf_record: "-k mono --call-graph dwarf",

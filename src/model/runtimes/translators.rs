@@ -21,14 +21,21 @@ pub(super) const LLVM: Runtime = Runtime {
     name: "LLVM",
     programs: &["lli", "lli-*"],
     libraries: &["libLLVM*"],
-    switches: &[Switch {
-        word: "--jit-kind=mcjit",
-        how: "run lli with --jit-kind=mcjit; in a program of one's own, register \
-              llvm::JITEventListener::createPerfJITEventListener() (MCJIT, ORC's RTDyldObjectLinkingLayer)",
-        // Below JITDUMPDIR, if that is in the environment.
-        leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
-    }],
-    unnamed: "all JIT code of programs that register no listener (LLVM must be built with LLVM_USE_PERF)",
+    switches: &[
+        Switch {
+            word: "--jit-kind=mcjit",
+            how: "run lli with --jit-kind=mcjit; in a program of one's own, register \
+                  llvm::JITEventListener::createPerfJITEventListener() (MCJIT, ORC's RTDyldObjectLinkingLayer)",
+            // Below JITDUMPDIR, if that is in the environment.
+            leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
+        },
+        Switch {
+            word: "",
+            how: "take a core dump with gcore PID while it runs, where code is registered for debuggers (lli does, MCJIT does)",
+            leaves: &["./core.PID"],
+        },
+    ],
+    unnamed: "all JIT code of programs that register no listener (LLVM must be built with LLVM_USE_PERF), nor for debuggers",
     ..PLAIN
 };
 

@@ -71,7 +71,12 @@ impl Finder<'_> {
             Kind::JitDump => jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid)),
             _ => None,
         };
-        let inner = inner_pid(path).or_else(by_header);
+        // In the name of a core may be more than one number.
+        let in_core = match kind {
+            Kind::Log(id) => logs::process(id, &bytes).and_then(|process| process.pid).map(Pid),
+            _ => None,
+        };
+        let inner = in_core.or_else(|| inner_pid(path)).or_else(by_header);
         let only = || match self.jit_processes()[..] {
             [only] => Some(only),
             _ => None,
@@ -90,7 +95,9 @@ impl Finder<'_> {
         };
         self.warn_if_not_recorded(path, pid);
         self.seen.insert(path.to_owned());
-        self.found.files.push(Source { inner, ..Source::new(path.to_owned(), kind, pid, bytes) });
+        let source = Source { inner, ..Source::new(path.to_owned(), kind, pid, bytes) };
+        self.warn_if_of_another(&source);
+        self.found.files.push(source);
     }
 
     /// A text tells of few of the processes that were recorded, a callgrind file of none but one.

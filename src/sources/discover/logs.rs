@@ -4,7 +4,7 @@
 //! that tell none (`v8.log`) are matched by what the logs hold (`orphans`).
 
 use super::{Finder, Source};
-use crate::formats::jit_logs::{LogEventKind, LogId};
+use crate::formats::jit_logs::{LogEventKind, LogId, LogProcess};
 use crate::model::Pid;
 use crate::sources::account::Kind;
 use crate::sources::trust::Named;
@@ -29,6 +29,12 @@ pub(super) fn ranges(id: LogId, bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
         LogEventKind::Move { .. } | LogEventKind::Unload { .. } => None,
     });
     Some(ranges.collect())
+}
+
+/// What a log of that sort tells of its process without being read whole; `None` if it is none, or does not.
+pub(super) fn process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
+    detect(bytes).filter(|known| *known == id)?;
+    id.log().process.and_then(|process| process(bytes))
 }
 
 impl Finder<'_> {
@@ -81,6 +87,10 @@ impl Finder<'_> {
                 let (name, path) = (entry.file_name(), entry.path());
                 let is_there = |file: &LogFile| file.path.file_name() == Some(OsStr::new(&name));
                 let Some((id, Some(of))) = name.to_str().and_then(|name| LogId::named(name).next()) else { continue };
+                // What tells its process itself is asked itself.
+                if id.log().process.is_some() {
+                    continue;
+                }
                 // The first place that has it is meant.
                 if !files.iter().any(is_there) {
                     files.push(LogFile { path, named, kind: Kind::Log(id), of: Pid(of) });

@@ -8,7 +8,7 @@
 //! | beside the input | its base name, or `jit-PID.dump` | `perf-PID.map` |
 //! | usual places | `/tmp`, the current directory, `$JITDUMPDIR`, `~/.debug/jit` and `/tmp/.debug/jit` | `/tmp` |
 //!
-//! A process with neither may have left an engine's log (`logs`).
+//! A process with neither may have left an engine's log (`logs`), or a core dump (`cores`).
 //!
 //! Which runtime leaves what where is in the table of [`crate::model::runtimes`]; the usual places are all of them.
 //!
@@ -16,6 +16,7 @@
 //! process whose JIT memory they share (`sharing`), and by what other files hold (`orphans`). A dump that two processes
 //! share (a forked child inherits the marker's mapping) is loaded once, for the one that wrote it.
 
+mod cores;
 mod given;
 mod logs;
 mod numbers;
@@ -137,6 +138,8 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
     finder.by_parent();
     finder.by_shared_memory();
     finder.logs();
+    finder.cores();
+    finder.registered_now();
     finder.orphans();
     // An orphan may be of several processes that share their memory.
     finder.by_shared_memory();

@@ -29,6 +29,7 @@ impl Finder<'_> {
                 let pid = source.pid;
                 was_written_before(written, pid, self.processes)
                     .then(|| format!("it was last written before process {pid} began, by another of that number"))
+                    .or_else(|| self.core_is_of_another(source))
             }
             Kind::PlacedElf => None,
         }

@@ -13,7 +13,9 @@ fuzz_target!(|bytes: &[u8]| {
                 LogEventKind::Load(code) => {
                     let _ = read.texts.get(code.name);
                     assert!(code.addr.checked_add(code.size).is_some(), "{}: {code:?}", log.id);
-                    let entry = bytes.get(code.positions()).unwrap_or_default();
+                    let in_log = || bytes.get(code.positions()).unwrap_or_default();
+                    let entry = code.place.map_or_else(in_log, |place| read.texts.get(place));
+                    assert!(bytes.get(code.memory()).is_some(), "{}: {code:?}", log.id);
                     let map = read.positions.as_ref().map(|positions| positions.source_map(bytes, entry));
                     let calls = |map: &jitgraft::model::code::SourceMap<'_>| map.calls.len();
                     let known = map.as_ref().map_or(0, calls);

@@ -25,6 +25,7 @@ pub(super) const COMPILATION: JitLog = JitLog {
     files: &["hotspot_pidPID.log", "hotspot_PID.log", "hotspot.log"],
     sniff: compilation::sniff,
     read: compilation::read,
+    process: None,
 };
 
 /// What `jcmd PID Compiler.codelist` prints.
@@ -35,4 +36,5 @@ pub(super) const CODE_LIST: JitLog = JitLog {
     files: &["codelist-PID.txt", "codelist.txt"],
     sniff: code_list::sniff,
     read: code_list::read,
+    process: None,
 };

@@ -50,6 +50,7 @@ pub(super) const LOG: JitLog = JitLog {
     files: &["pypy.log", "pypy-PID.log", "*.pypylog"],
     sniff,
     read,
+    process: None,
 };
 
 fn sniff(head: &[u8]) -> bool {

@@ -48,6 +48,7 @@ pub(super) const V8_LOG: JitLog = JitLog {
     files: &["isolate-*-PID-v8.log", "isolate-*-PID-v8-*.log", "v8.log"],
     sniff,
     read: reader::read,
+    process: None,
 };
 
 /// Whether a file begins as V8's logs do.

@@ -1,0 +1,158 @@
+//! One registered object: its functions, where they are.
+
+use crate::error::{Error, Result};
+use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
+use object::{RelocationKind, RelocationTarget};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+/// A registered object.
+#[derive(Debug)]
+pub(super) struct Symfile<'data> {
+    pub(super) file: object::File<'data>,
+    /// How long it is.
+    pub(super) size: usize,
+}
+
+/// A function of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Function<'data> {
+    pub(super) name: &'data [u8],
+    pub(super) addr: u64,
+    pub(super) size: u64,
+}
+
+impl<'data> Symfile<'data> {
+    /// Takes the bytes of one that was registered by a process of this machine.
+    pub(super) fn parse(bytes: &'data [u8], machine: u16) -> Result<Self> {
+        let file = object::File::parse(bytes).map_err(|error| Error::new("a damaged object").because(error))?;
+        let own = match &file {
+            object::File::Elf64(file) => file.elf_header().e_machine.get(file.endian()),
+            _ => return Err(Error::new("an object that is no ELF file of 64 bits")),
+        };
+        if own.0 != machine {
+            return Err(Error::new(format!("an object for machine {}, in a core of machine {machine}", own.0)));
+        }
+        Ok(Self { file, size: bytes.len() })
+    }
+
+    /// The functions that have an address, disjoint and in ascending order.
+    pub(super) fn functions(&self) -> Vec<Function<'data>> {
+        let mut functions: Vec<Function<'data>> = Vec::new();
+        // Names may share their bytes, but not without end.
+        let mut left = self.size.saturating_mul(4);
+        for symbol in self.file.symbols().chain(self.file.dynamic_symbols()) {
+            if let Some(function) = self.function(&symbol)
+                && let Some(rest) = left.checked_sub(function.name.len())
+            {
+                left = rest;
+                functions.push(function);
+            }
+        }
+        make_disjoint(&mut functions);
+        functions
+    }
+
+    /// The bytes of a section as they would be where it was placed; empty if it is missing, compressed or damaged.
+    pub(super) fn section(&self, name: &str) -> Cow<'data, [u8]> {
+        let section = self.file.section_by_name(name).filter(|section| !is_compressed(section));
+        let relocated = section.and_then(|section| {
+            let bytes = section.data().ok()?;
+            match self.file.kind() {
+                ObjectKind::Relocatable => self.relocated(&section, bytes),
+                _ => Some(Cow::Borrowed(bytes)),
+            }
+        });
+        relocated.unwrap_or_default()
+    }
+
+    /// Whether it has lines.
+    pub(super) fn has_lines(&self) -> bool {
+        [".debug_info", ".debug_line"].iter().all(|name| self.file.section_by_name(name).is_some())
+    }
+
+    /// `None` if something is to be done that is not known here: nothing would be right then.
+    fn relocated(&self, section: &object::Section<'data, '_>, bytes: &'data [u8]) -> Option<Cow<'data, [u8]>> {
+        let mut out = Cow::Borrowed(bytes);
+        for (offset, relocation) in section.relocations() {
+            let target = match relocation.target() {
+                RelocationTarget::Symbol(index) => self.target(index)?,
+                RelocationTarget::Absolute => 0,
+                _ => return None,
+            };
+            let width = match (relocation.kind(), relocation.size()) {
+                (RelocationKind::None, _) => continue,
+                (RelocationKind::Absolute | RelocationKind::Relative, 64) => 8,
+                (RelocationKind::Absolute | RelocationKind::Relative, 32) => 4,
+                _ => return None,
+            };
+            let here = match relocation.kind() {
+                RelocationKind::Relative => section.address().wrapping_add(offset),
+                _ => 0,
+            };
+            let at = usize::try_from(offset).ok()?;
+            let field = out.to_mut().get_mut(at..at.checked_add(width)?)?;
+            let is_little = self.file.is_little_endian();
+            let there = if relocation.has_implicit_addend() { number(field, is_little) } else { 0 };
+            let value = target.wrapping_add(relocation.addend() as u64).wrapping_add(there).wrapping_sub(here);
+            if is_little {
+                field.copy_from_slice(&value.to_le_bytes()[..width]);
+            } else {
+                field.copy_from_slice(&value.to_be_bytes()[8 - width..]);
+            }
+        }
+        Some(out)
+    }
+
+    /// What a symbol stands for: an address of memory, or a place in a section that has none.
+    fn target(&self, index: object::SymbolIndex) -> Option<u64> {
+        let symbol = self.file.symbol_by_index(index).ok()?;
+        let section = symbol.section_index().and_then(|index| self.file.section_by_index(index).ok());
+        let base = section.filter(is_loaded).map_or(0, |section| section.address());
+        Some(base.wrapping_add(symbol.address()))
+    }
+
+    fn function(&self, symbol: &object::Symbol<'data, '_>) -> Option<Function<'data>> {
+        if symbol.kind() != SymbolKind::Text || !symbol.is_definition() {
+            return None;
+        }
+        let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
+        let section = self.file.section_by_index(symbol.section_index()?).ok()?;
+        let end = section.address().checked_add(section.size())?;
+        let is_placed = is_loaded(&section) && section.address() != 0;
+        let addr = self.placed(symbol.address(), &section)?;
+        let size = symbol.size().min(end.checked_sub(addr)?);
+        (is_placed && size > 0).then_some(Function { name, addr, size })
+    }
+
+    /// Where something in a section is: what counts from the section is told from an address by being none in it.
+    fn placed(&self, value: u64, section: &object::Section<'data, '_>) -> Option<u64> {
+        let start = section.address();
+        let is_address = self.file.kind() != ObjectKind::Relocatable
+            && (start..start.saturating_add(section.size())).contains(&value);
+        if is_address { Some(value) } else { start.checked_add(value) }
+    }
+}
+
+fn number(bytes: &[u8], is_little: bool) -> u64 {
+    let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+    if is_little { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) }
+}
+
+fn is_compressed(section: &object::Section<'_, '_>) -> bool {
+    matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_COMPRESSED))
+}
+
+fn is_loaded(section: &object::Section<'_, '_>) -> bool {
+    matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_ALLOC))
+}
+
+/// One name for each address, the one with the most code; and code ends where other code begins.
+fn make_disjoint(functions: &mut Vec<Function<'_>>) {
+    functions.sort_by_key(|function| (function.addr, Reverse(function.size)));
+    functions.dedup_by_key(|function| function.addr);
+    let starts: Vec<u64> = functions.iter().skip(1).map(|function| function.addr).collect();
+    for (function, next) in functions.iter_mut().zip(starts) {
+        function.size = function.size.min(next - function.addr);
+    }
+}

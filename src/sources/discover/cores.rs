@@ -1,0 +1,167 @@
+//! Core dumps of processes that have neither dump nor map nor log, and the memory of those that still run: what a
+//! process has registered with GDB's JIT interface.
+//!
+//! A core tells itself whose it is, and what was mapped: its name need not (`core`), and what the recording has in
+//! other places it is not of.
+
+use super::{Finder, Source, logs, used_unasked};
+use crate::error::{Error, Warning};
+use crate::formats::jit_logs::{LogId, LogProcess};
+use crate::io::Bytes;
+use crate::model::Pid;
+use crate::model::process::Process;
+use crate::sources::account::Kind;
+use crate::sources::live::recorded_files;
+use crate::sources::registered::{CopiedObjects, registered};
+use crate::sources::trust::{self, Named};
+use std::path::{Path, PathBuf};
+
+/// Where systemd keeps cores that it does not compress.
+const SYSTEMD: &str = "/var/lib/systemd/coredump";
+
+/// So many of a directory are opened.
+const MOST: usize = 32;
+
+impl Finder<'_> {
+    /// Cores of processes that have nothing better.
+    pub(super) fn cores(&mut self) {
+        let without = self.without_sources();
+        if without.is_empty() {
+            return;
+        }
+        for (path, named, kind) in self.core_files() {
+            let Some(Ok(bytes)) = trust::open(&path, named, self.options.force) else { continue };
+            let Some(LogProcess { pid: Some(own), .. }) = logs::process(kind, &bytes) else { continue };
+            let own = Pid(own);
+            let is_it = |pid: &Pid| self.inner_pids(*pid).contains(&own) && !self.shared.contains(&own);
+            let Some(pid) = self.without_sources().into_iter().find(is_it) else { continue };
+            // Most cores have nothing that anybody registered.
+            if logs::ranges(kind, &bytes).is_some_and(|ranges| !ranges.is_empty()) {
+                let source =
+                    |path, bytes| Source { inner: Some(own), ..Source::new(path, Kind::Log(kind), pid, bytes) };
+                self.first_good(&[(path, named)], source);
+            }
+        }
+    }
+
+    /// What processes that still run, and have nothing better, have registered.
+    pub(super) fn registered_now(&mut self) {
+        let Some((kind, _)) = LogId::named("core").next() else { return };
+        let mut refused: Option<(PathBuf, Pid, Error)> = None;
+        for pid in self.without_sources() {
+            let Some(live) = self.found.live.get(&pid) else { continue };
+            match registered(live, pid) {
+                None => {}
+                Some(Ok(CopiedObjects { path, core })) => {
+                    let why = "which runs still, and has registered its code with GDB's JIT interface";
+                    let remark = Some(used_unasked(&path, pid, why));
+                    let source = Source::new(path, Kind::Log(kind), pid, Bytes::Owned(core));
+                    self.found.files.push(Source { remark, ..source });
+                }
+                // It is the same for all of them.
+                Some(Err(error)) => {
+                    refused.get_or_insert_with(|| (PathBuf::from(format!("/proc/{pid}/mem")), pid, error));
+                }
+            }
+        }
+        if let Some((path, pid, error)) = refused {
+            self.refused(&path, Kind::Log(kind), pid, error);
+        }
+    }
+
+    /// What goes by the name of a core where cores lie, the newest first.
+    fn core_files(&self) -> Vec<(PathBuf, Named, LogId)> {
+        let given = self.options.jit_log.iter().filter(|given| given.path.is_dir());
+        let given = given.map(|given| (given.path.as_path(), Named::User));
+        let beside = self.site.beside.map(|path| (path, Named::User));
+        let usual = [".", "/tmp", SYSTEMD].map(|path| (Path::new(path), Named::Habit));
+        let mut files = Vec::new();
+        for (directory, named) in given.chain(beside).chain(usual) {
+            let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+            let core = |name: &str| LogId::named(name).map(|(id, _)| id).find(|id| id.log().process.is_some());
+            let cores = entries.filter_map(|entry| {
+                let kind = core(entry.file_name().to_str()?)?;
+                let written = entry.metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok()?;
+                Some((written, entry.path(), kind))
+            });
+            let mut cores: Vec<_> = cores.filter(|(_, path, _)| !self.seen.contains(path)).collect();
+            cores.sort();
+            files.extend(cores.into_iter().rev().take(MOST).map(|(_, path, kind)| (path, named, kind)));
+        }
+        files
+    }
+
+    /// What says that a log that tells what its process had mapped is of another one.
+    pub(super) fn core_is_of_another(&self, source: &Source) -> Option<String> {
+        let Kind::Log(kind) = source.kind else { return None };
+        let process = self.processes.by_pid.get(&source.pid)?;
+        disagrees(process, &logs::process(kind, &source.bytes)?)
+    }
+
+    /// What the user named is believed, but not without a word.
+    pub(super) fn warn_if_of_another(&mut self, source: &Source) {
+        if let Some(why) = self.core_is_of_another(source) {
+            self.warnings.push(Warning::new(why).in_file(&source.path, None));
+        }
+    }
+}
+
+/// Whether files were mapped where another one was recorded, or most of what was recorded is not there.
+fn disagrees(process: &Process, of: &LogProcess) -> Option<String> {
+    if of.files.is_empty() {
+        return None;
+    }
+    let (mut same, mut gone) = (0, 0);
+    for mapping in recorded_files(process).into_values() {
+        let at = mapping.addr.0;
+        match of.files.iter().find(|file| (file.start..file.end).contains(&at)) {
+            None => gone += 1,
+            Some(file) if base(&file.path) == base(&mapping.path) => same += 1,
+            Some(_) => {
+                return Some(format!("what its process had mapped at {at:#x} is not what was recorded there"));
+            }
+        }
+    }
+    (gone > same).then(|| "what its process had mapped is not what was recorded".to_owned())
+}
+
+/// A container's files have other paths outside.
+fn base(path: &[u8]) -> &[u8] {
+    let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::jit_logs::MappedFile;
+    use crate::model::process::{CpuMode, Mapping};
+    use crate::model::{Addr, Nanos};
+
+    fn recorded(at: u64, path: &str) -> Process {
+        let mapping = Mapping {
+            time: Nanos(0),
+            addr: Addr(at),
+            len: 0x1000,
+            pgoff: 0,
+            path: path.as_bytes().to_vec(),
+            build_id: None,
+            file: None,
+            executable: true,
+            cpumode: CpuMode::User,
+            offset: 0,
+        };
+        Process { mappings: vec![mapping], ..Process::default() }
+    }
+
+    #[test]
+    fn a_core_of_another_run_has_other_files_there() {
+        let file = MappedFile { start: 0x1000, end: 0x3000, offset: 0, path: b"/usr/bin/lli".to_vec() };
+        let core = LogProcess { pid: Some(7), files: vec![file] };
+        assert_eq!(disagrees(&recorded(0x2000, "/root/of/it/usr/bin/lli"), &core), None);
+        assert!(disagrees(&recorded(0x2000, "/usr/bin/node"), &core).is_some());
+        assert!(disagrees(&recorded(0x9000, "/usr/bin/lli"), &core).is_some());
+        assert_eq!(disagrees(&recorded(0x9000, "/usr/bin/lli"), &LogProcess::default()), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! What a running process has registered with GDB's JIT interface: read from its memory, without stopping it.
+//!
+//! It goes on meanwhile, so that an entry may change while it is followed; what is copied is read as a core dump is, and
+//! damage ends a list.
+
+use super::live::{LiveProcess, maps_line};
+use crate::error::{Error, Result};
+use crate::formats::cursor::Endian;
+use crate::formats::jit_logs::gdb::{Memory, SnapshotOf, snapshot};
+use crate::model::Pid;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// `/proc/PID/mem`
+struct ProcessMemory(File);
+
+impl Memory for ProcessMemory {
+    fn endian(&self) -> Endian {
+        if cfg!(target_endian = "little") { Endian::Little } else { Endian::Big }
+    }
+
+    fn read(&self, addr: u64, into: &mut [u8]) -> bool {
+        self.0.read_exact_at(into, addr).is_ok()
+    }
+}
+
+/// What was copied of a process.
+#[derive(Debug)]
+pub(super) struct CopiedObjects {
+    /// Where it was read.
+    pub(super) path: PathBuf,
+    /// As a core dump.
+    pub(super) core: Vec<u8>,
+}
+
+/// The objects that a process has registered now, if there are any. Whoever may not trace it may not read its memory.
+pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedObjects>> {
+    let own = live.root.parent()?;
+    let (maps, mem) = (std::fs::read(own.join("maps")).ok()?, own.join("mem"));
+    let data = data_of_files(&String::from_utf8_lossy(&maps));
+    let machine = machine(own)?;
+    let memory = match File::open(&mem) {
+        Ok(file) => ProcessMemory(file),
+        Err(error) => {
+            let why = "its memory cannot be read, where it may have registered code with GDB's JIT interface";
+            return Some(Err(Error::new(why).because(error)));
+        }
+    };
+    let of = SnapshotOf { pid: live.inner.unwrap_or(pid).0, machine };
+    snapshot(&memory, &data, of).map(|core| Ok(CopiedObjects { path: mem, core }))
+}
+
+/// Writable memory of files: a descriptor has a value from the start.
+fn data_of_files(maps: &str) -> Vec<Range<u64>> {
+    let is_writable = |line: &&str| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with("rw"));
+    let files = maps.lines().filter(is_writable).filter_map(maps_line).filter(|line| line.inode != 0);
+    files.map(|line| line.start..line.end).collect()
+}
+
+/// `e_machine` of the program, if it is one of 64 bits.
+fn machine(own: &std::path::Path) -> Option<u16> {
+    let mut head = [0; 20];
+    File::open(own.join("exe")).ok()?.read_exact_at(&mut head, 0).ok()?;
+    let number = [head[18], head[19]];
+    head.starts_with(b"\x7fELF\x02").then(|| match head[5] {
+        1 => u16::from_le_bytes(number),
+        _ => u16::from_be_bytes(number),
+    })
+}
