@@ -6,7 +6,7 @@ use jitgraft::formats::jit_logs::{CodeLog, JIT_LOGS, JitLog, LogCode, LogEventKi
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
 const CORE: &str = "core.24209";
 
@@ -272,6 +272,36 @@ fn inject_leaves_names_for_perf() {
     let shown = run("perf", &["script", "--no-inline", "-i", "perf.jit.data", "-F", "ip,sym"], dir.path());
     let named = shown.lines().filter(|line| line.contains("spin") || line.contains("step")).count();
     assert!(named > 400, "{named}");
+}
+
+/// Ends when its owner does.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_memory_of_a_process_that_still_runs_names_its_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recording-gdb-jit").join(name);
+    let [register, spin, fib] = ["register.c", "spin.c", "fib.c"].map(|name| source(name).display().to_string());
+    run("gcc", &["-O1", "-o", "register", &register], dir.path());
+    run("gcc", &["-O1", "-g", "-fno-pic", "-fcf-protection=none", "-c", &spin, &fib], dir.path());
+    let started = Command::new("./register").args(["spin.o", "fib.o", "100000000"]).current_dir(dir.path()).spawn();
+    let running = Running(started.unwrap());
+    let pid = running.0.id().to_string();
+    let record = ["record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "499", "-o", "perf.data", "-p", &pid, "--"];
+    run("perf", &[&record[..], &["sleep", "0.5"]].concat(), dir.path());
+    let output = output(env!("CARGO_BIN_EXE_jitgraft"), &["collapse", "perf.data"], dir.path());
+    let (folded, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(folded.contains("spin") && folded.contains("step"), "{folded}{said}");
+    assert!(said.contains(&format!("/proc/{pid}/mem: used for process {pid}")), "{said}");
+    drop(running);
+    assert!(!jitgraft(&["collapse", "perf.data"], dir.path()).contains("spin"), "it has ended");
 }
 
 #[test]

@@ -33,8 +33,16 @@ pub type TellsProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
 pub struct LogProcess {
     /// The number by which the process knew itself.
     pub pid: Option<i32>,
-    /// What it had mapped.
+    /// What it had mapped, by ascending address.
     pub files: Vec<MappedFile>,
+}
+
+impl MappedFile {
+    /// Which of these, by ascending address, is at an address.
+    pub fn at(files: &[Self], addr: u64) -> Option<&Self> {
+        let after = files.partition_point(|file| file.start <= addr);
+        files[..after].last().filter(|file| addr < file.end)
+    }
 }
 
 /// A part of a file that a process had mapped.

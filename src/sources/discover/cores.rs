@@ -6,7 +6,7 @@
 
 use super::{Finder, Source, logs, used_unasked};
 use crate::error::{Error, Warning};
-use crate::formats::jit_logs::{LogId, LogProcess};
+use crate::formats::jit_logs::{LogId, LogProcess, MappedFile};
 use crate::io::Bytes;
 use crate::model::Pid;
 use crate::model::process::Process;
@@ -115,7 +115,7 @@ fn disagrees(process: &Process, of: &LogProcess) -> Option<String> {
     let (mut same, mut gone) = (0, 0);
     for mapping in recorded_files(process).into_values() {
         let at = mapping.addr.0;
-        match of.files.iter().find(|file| (file.start..file.end).contains(&at)) {
+        match MappedFile::at(&of.files, at) {
             None => gone += 1,
             Some(file) if base(&file.path) == base(&mapping.path) => same += 1,
             Some(_) => {
@@ -135,7 +135,6 @@ fn base(path: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::jit_logs::MappedFile;
     use crate::model::process::{CpuMode, Mapping};
     use crate::model::{Addr, Nanos};
 

@@ -26,7 +26,7 @@ pub(super) struct Core<'data> {
     segments: Vec<Segment>,
     /// As the process knew itself.
     pub(super) pid: Option<i32>,
-    /// What the process had mapped.
+    /// What the process had mapped, by ascending address.
     pub(super) files: Vec<MappedFile>,
     /// Whether memory that it should have lies behind its end.
     pub(super) is_cut: bool,
@@ -68,6 +68,7 @@ impl<'data> Core<'data> {
         let mut core = Self { bytes, endian, machine, segments, pid, files, is_cut: false };
         core.headers(headers, count)?;
         core.segments.sort_by_key(|segment| segment.addr.start);
+        core.files.sort_by_key(|file| file.start);
         Ok(core)
     }
 
@@ -139,10 +140,7 @@ impl<'data> Core<'data> {
     /// where nobody tells what the files are.
     pub(super) fn data_of_files(&self) -> Vec<Range<u64>> {
         let writable = self.segments.iter().filter(|segment| segment.is_writable);
-        let is_file = |segment: &&Segment| {
-            let holds = |file: &MappedFile| (file.start..file.end).contains(&segment.addr.start);
-            self.files.iter().any(holds)
-        };
+        let is_file = |segment: &&Segment| MappedFile::at(&self.files, segment.addr.start).is_some();
         if !self.files.is_empty() {
             return writable.filter(is_file).map(|segment| segment.addr.clone()).collect();
         }

@@ -43,8 +43,8 @@ pub(super) struct List {
 /// Looks for descriptors in these stretches of memory and follows their lists.
 pub(super) fn find(memory: &impl Memory, data: &[Range<u64>]) -> List {
     let mut list = List::default();
-    let mut seen = FxHashSet::default();
-    for descriptor in data.iter().flat_map(|range| descriptors(memory, range)) {
+    let (mut seen, mut chunk) = (FxHashSet::default(), vec![0; CHUNK + DESCRIPTOR]);
+    for descriptor in data.iter().flat_map(|range| descriptors(memory, range, &mut chunk)) {
         list.descriptors.push(descriptor.addr);
         list.follow(memory, descriptor.first, &mut seen);
     }
@@ -58,8 +58,8 @@ struct Descriptor {
     first: u64,
 }
 
-fn descriptors(memory: &impl Memory, range: &Range<u64>) -> Vec<Descriptor> {
-    let (mut found, mut chunk) = (Vec::new(), vec![0; CHUNK + DESCRIPTOR]);
+fn descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Vec<Descriptor> {
+    let mut found = Vec::new();
     let mut at = range.start.next_multiple_of(8);
     while at < range.end {
         // Chunks reach into the next one by as much as begins in them.

@@ -60,6 +60,17 @@ impl<'data> UnwindRecords<'data> {
 
     /// The records of a function; `None` if it has none, or none that can be put so.
     pub(super) fn of_function(&mut self, function: &Function<'_>) -> Option<Vec<u8>> {
+        let records = self.put_behind(function);
+        // What cannot be put so is not tried without end.
+        self.left = records.as_ref().map_or(self.left / 2, |records| self.left.saturating_sub(records.len()));
+        records.filter(|records| !records.is_empty()).map(|mut records| {
+            records.extend_from_slice(&[0; LENGTH]);
+            records
+        })
+    }
+
+    /// Empty if there are none.
+    fn put_behind(&self, function: &Function<'_>) -> Option<Vec<u8>> {
         let end = function.addr.checked_add(function.size)?;
         let at = end.checked_next_multiple_of(8)?;
         let first = self.records.partition_point(|record| record.end <= function.addr);
@@ -92,10 +103,7 @@ impl<'data> UnwindRecords<'data> {
             };
             self.put(&mut out, field, width, value)?;
         }
-        self.left = self.left.saturating_sub(out.len());
-        let is_any = !out.is_empty();
-        out.extend_from_slice(&[0; LENGTH]);
-        is_any.then_some(out)
+        Some(out)
     }
 
     fn put(&self, out: &mut [u8], at: usize, width: usize, value: u64) -> Option<()> {
