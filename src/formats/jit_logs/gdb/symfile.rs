@@ -1,8 +1,8 @@
 //! One registered object: its functions, where they are.
 
 use crate::error::{Error, Result};
+use object::{Architecture, RelocationFlags, RelocationKind, RelocationTarget};
 use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
-use object::{RelocationKind, RelocationTarget};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
@@ -80,16 +80,14 @@ impl<'data> Symfile<'data> {
                 RelocationTarget::Absolute => 0,
                 _ => return None,
             };
-            let width = match (relocation.kind(), relocation.size()) {
+            let (kind, size) = self.kind(&relocation);
+            let width = match (kind, size) {
                 (RelocationKind::None, _) => continue,
                 (RelocationKind::Absolute | RelocationKind::Relative, 64) => 8,
                 (RelocationKind::Absolute | RelocationKind::Relative, 32) => 4,
                 _ => return None,
             };
-            let here = match relocation.kind() {
-                RelocationKind::Relative => section.address().wrapping_add(offset),
-                _ => 0,
-            };
+            let here = if kind == RelocationKind::Relative { section.address().wrapping_add(offset) } else { 0 };
             let at = usize::try_from(offset).ok()?;
             let field = out.to_mut().get_mut(at..at.checked_add(width)?)?;
             let is_little = self.file.is_little_endian();
@@ -102,6 +100,17 @@ impl<'data> Symfile<'data> {
             }
         }
         Some(out)
+    }
+
+    /// What is to be done, and to how many bits.
+    fn kind(&self, relocation: &object::Relocation) -> (RelocationKind, u8) {
+        match (self.file.architecture(), relocation.flags()) {
+            // The crate does not know it; LLVM's code of the large model has it in its `.eh_frame`.
+            (Architecture::X86_64, RelocationFlags::Elf { r_type }) if r_type == elf::R_X86_64_PC64 => {
+                (RelocationKind::Relative, 64)
+            }
+            _ => (relocation.kind(), relocation.size()),
+        }
     }
 
     /// What a symbol stands for: an address of memory, or a place in a section that has none.
