@@ -4,6 +4,9 @@
 
 #[path = "truth/about.rs"]
 mod about;
+#[cfg(feature = "tables")]
+#[path = "truth/arrow.rs"]
+mod arrow;
 #[path = "truth/callgrind.rs"]
 mod callgrind;
 #[path = "truth/case.rs"]
@@ -18,6 +21,9 @@ mod firefox;
 mod flamegraph;
 #[path = "truth/json.rs"]
 mod json;
+#[cfg(feature = "tables")]
+#[path = "truth/parquet.rs"]
+mod parquet;
 #[path = "truth/pprof.rs"]
 mod pprof;
 #[path = "truth/readers.rs"]

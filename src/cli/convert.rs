@@ -1,9 +1,9 @@
 //! Flags of every command that writes stacks in another form.
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
-use crate::commands::export::ExportOptions;
-use crate::formats;
+use crate::commands::export::{ExportOptions, TableOptions};
 use crate::formats::format::{Detail, Format, WriteOptions};
+use crate::formats::{self, LeftOut};
 use crate::io::{InPath, OutPath};
 use crate::model::label::{Annotate, By};
 use crate::pipeline::any::LoadOptions;
@@ -40,10 +40,18 @@ impl Convert {
         }
     }
 
+    /// The same of formats that this build was made without.
+    pub(super) fn told_left_out(&self) -> Option<&'static LeftOut> {
+        match &self.output {
+            OutPath::Path(path) => formats::left_out_for_file(path.file_name()?.as_encoded_bytes()),
+            OutPath::Stdout => None,
+        }
+    }
+
     /// As the command that writes that format takes it.
     pub(super) fn export_to(self, format: &Format) -> ExportOptions {
         let Self { inputs, output, load, write } = self;
-        ExportOptions { inputs, output, to: format.name.to_owned(), load, write }
+        ExportOptions { inputs, output, to: format.name.to_owned(), load, write, table: TableOptions::default() }
     }
 }
 

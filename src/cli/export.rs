@@ -1,13 +1,14 @@
 //! `jitgraft export`
 
 use super::convert::ConvertArgs;
-use crate::commands::export;
+use super::intervals::duration;
+use crate::commands::export::{self, ExportOptions, TableOptions};
 use crate::error::{Error, Result};
-use crate::formats::format::Format;
-use crate::formats::{FORMATS, named};
+use crate::formats::format::{Detail, Format, WriteOptions};
+use crate::formats::{FORMATS, HAS_ALL, LEFT_OUT, LeftOut, named};
 use crate::pipeline::{Job, Outcome};
-use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, ValueEnum};
 
 /// Flags of `export`.
 #[derive(Debug, Args)]
@@ -18,6 +19,52 @@ pub(super) struct ExportArgs {
     to: Option<String>,
     #[command(flatten)]
     convert: ConvertArgs,
+    #[command(flatten)]
+    table: TableArgs,
+}
+
+/// Flags for tables.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Tables (parquet, arrow)")]
+struct TableArgs {
+    /// Sum the samples of each stretch of time so long, such as 1s, that are of one thread, event and stack
+    #[arg(long, value_name = "TIME", value_parser = bucket)]
+    bucket: Option<u64>,
+    /// How much is told of a frame: the less, the fewer stacks differ, and the more is summed by --bucket
+    /// [default: all]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    detail: Option<DetailName>,
+    /// Write each input to a file of its own below the directory of -o: host=HOST/day=DAY/HASH.parquet
+    #[arg(long)]
+    partition: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DetailName {
+    /// Function and module
+    Names,
+    /// Source file and line, too
+    Lines,
+    /// The address, too
+    Addresses,
+}
+
+impl TableArgs {
+    fn options(&self) -> TableOptions {
+        let detail = self.detail.map(|detail| match detail {
+            DetailName::Names => Detail::Names,
+            DetailName::Lines => Detail::Lines,
+            DetailName::Addresses => Detail::Addresses,
+        });
+        TableOptions { partition: self.partition, detail }
+    }
+}
+
+fn bucket(text: &str) -> std::result::Result<u64, String> {
+    match duration(text)? {
+        0 => Err("a stretch of time is longer than nothing".to_owned()),
+        nanos => Ok(nanos),
+    }
 }
 
 fn written() -> impl Iterator<Item = &'static Format> {
@@ -26,7 +73,9 @@ fn written() -> impl Iterator<Item = &'static Format> {
 
 /// The formats that can be written, as the values of a flag.
 pub(super) fn writable() -> PossibleValuesParser {
-    PossibleValuesParser::new(written().map(|format| clap::builder::PossibleValue::new(format.name).help(format.about)))
+    let left_out = LEFT_OUT.iter().map(|format| PossibleValue::new(format.name).hide(true));
+    let written = written().map(|format| PossibleValue::new(format.name).help(format.about));
+    PossibleValuesParser::new(written.chain(left_out))
 }
 
 fn after_help() -> String {
@@ -44,12 +93,20 @@ fn after_help() -> String {
 impl ExportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let convert = self.convert.checked();
+        let left_out = |name: &str| LEFT_OUT.iter().find(|format| format.name == name);
+        let left_out = self.to.as_deref().map_or_else(|| convert.told_left_out(), left_out);
+        if let Some(LeftOut { name, .. }) = left_out {
+            return Err(Error::usage(format!("{name} is not in this build of jitgraft: {HAS_ALL}")));
+        }
         let asked = self.to.as_deref().and_then(named);
         let format = asked.or_else(|| convert.told()).ok_or_else(|| {
             let names: Vec<_> = written().map(|format| format.name).collect();
             let what = "which format to write neither --to nor the name of the output (-o FILE) tells";
             Error::usage(format!("{what}; there are: {} (--help has the names of files)", names.join(", ")))
         })?;
-        export::run(&convert.export_to(format), job)
+        let (bucket, table) = (self.table.bucket, self.table.options());
+        let options = ExportOptions { table, ..convert.export_to(format) };
+        let write = WriteOptions { bucket, ..options.write.clone() };
+        export::run(&ExportOptions { write, ..options }, job)
     }
 }

@@ -202,6 +202,7 @@ impl InputArgs {
             by_cpu: by_cpu || !filter.cpu.is_empty(),
             filter,
             detail,
+            keep_modules: false,
             jit_names,
             asks_for_names,
             branch_stack: self.branch_stack,

@@ -6,6 +6,7 @@ use super::spans::{Spans, Wants};
 use super::unsymbolized::OpenUnsymbolized;
 use crate::error::{Result, Warnings};
 use crate::model::jit_names::JitNames;
+use crate::model::rows::RowWriter;
 use crate::model::stacks::{Keep, Profile};
 use crate::model::timeline::SpanWriter;
 use std::io::{self, Write};
@@ -89,6 +90,8 @@ pub struct Writer {
     /// Starts an output of spans, which inputs that hold spans then become without being summed; `None` if it holds
     /// no spans.
     pub spans: Option<StartSpansFn>,
+    /// Starts an output that is written while inputs are read; `None` if the whole profile must be there first.
+    pub stream: Option<StartRowsFn>,
 }
 
 /// How many events ([`Profile::series`]) one output of a format can hold.
@@ -117,3 +120,6 @@ pub type WriteFn = fn(profile: &Profile, options: &WriteOptions, out: &mut dyn W
 
 /// Starts an output of spans.
 pub type StartSpansFn = for<'o> fn(out: &'o mut dyn Write) -> Result<Box<dyn SpanWriter + 'o>>;
+
+/// Starts an output of rows.
+pub type StartRowsFn = for<'o> fn(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>>;

@@ -30,6 +30,8 @@ pub mod sample;
 pub mod spans;
 pub mod speedscope;
 pub mod splices;
+#[cfg(feature = "tables")]
+pub mod tables;
 pub mod trace_event;
 pub mod unread;
 pub mod unsymbolized;
@@ -86,6 +88,7 @@ pub const FORMATS: &[Format] = &[
             jit_names: JitNames::Pretty,
             by_cpu: false,
             spans: None,
+            stream: None,
         }),
         rewriter: Some(Rewriter { command: "inject", open: Some(firefox::open_unsymbolized) }),
     },
@@ -103,6 +106,7 @@ pub const FORMATS: &[Format] = &[
             jit_names: JitNames::Pretty,
             by_cpu: false,
             spans: None,
+            stream: None,
         }),
         rewriter: None,
     },
@@ -120,6 +124,7 @@ pub const FORMATS: &[Format] = &[
             jit_names: JitNames::Pretty,
             by_cpu: true,
             spans: None,
+            stream: None,
         }),
         rewriter: Some(Rewriter { command: "inject", open: Some(pprof::open_unsymbolized) }),
     },
@@ -137,6 +142,7 @@ pub const FORMATS: &[Format] = &[
             jit_names: JitNames::Raw,
             by_cpu: true,
             spans: None,
+            stream: None,
         }),
         rewriter: None,
     },
@@ -154,6 +160,7 @@ pub const FORMATS: &[Format] = &[
             jit_names: JitNames::Pretty,
             by_cpu: false,
             spans: Some(trace_event::start_spans),
+            stream: None,
         }),
         rewriter: None,
     },
@@ -171,6 +178,7 @@ pub const FORMATS: &[Format] = &[
             jit_names: JitNames::Raw,
             by_cpu: false,
             spans: None,
+            stream: None,
         }),
         rewriter: Some(Rewriter { command: "callgrind", open: None }),
     },
@@ -251,6 +259,7 @@ pub const FORMATS: &[Format] = &[
             jit_names: JitNames::Raw,
             by_cpu: false,
             spans: None,
+            stream: None,
         }),
         rewriter: None,
     },
@@ -268,6 +277,7 @@ pub const FORMATS: &[Format] = &[
             jit_names: JitNames::Raw,
             by_cpu: false,
             spans: None,
+            stream: None,
         }),
         rewriter: None,
     },
@@ -285,13 +295,93 @@ pub const FORMATS: &[Format] = &[
             jit_names: JitNames::Raw,
             by_cpu: true,
             spans: None,
+            stream: None,
+        }),
+        rewriter: None,
+    },
+    #[cfg(feature = "tables")]
+    Format {
+        name: "parquet",
+        about: PARQUET,
+        files: &["*.parquet"],
+        sniff: Some(tables::parquet::sniff),
+        read: Read::Stacks(tables::parquet::read),
+        write: Some(Writer {
+            run: tables::parquet::write,
+            rows: Keep::EachRow,
+            events: Events::All,
+            detail: Detail::Addresses,
+            jit_names: JitNames::Merged,
+            by_cpu: true,
+            spans: None,
+            stream: Some(tables::parquet::start),
+        }),
+        rewriter: None,
+    },
+    #[cfg(feature = "tables")]
+    Format {
+        name: "arrow",
+        about: ARROW,
+        files: &["*.arrows"],
+        sniff: Some(tables::arrow::sniff),
+        read: Read::Stacks(tables::arrow::read),
+        write: Some(Writer {
+            run: tables::arrow::write,
+            rows: Keep::EachRow,
+            events: Events::All,
+            detail: Detail::Addresses,
+            jit_names: JitNames::Merged,
+            by_cpu: true,
+            spans: None,
+            stream: Some(tables::arrow::start),
         }),
         rewriter: None,
     },
 ];
 
+/// A format that this build was made without.
+#[derive(Debug)]
+pub struct LeftOut {
+    /// Its name, as if it were there.
+    pub name: &'static str,
+    /// One line of help.
+    pub about: &'static str,
+    /// How its files' names end.
+    extension: &'static str,
+    /// How they begin.
+    magic: &'static [u8],
+}
+
+/// What has them.
+pub const HAS_ALL: &str =
+    "the releases and the wheel (pip install jitgraft) have it, and builds with --features tables";
+
+/// The formats that this build was made without.
+pub const LEFT_OUT: &[LeftOut] = if cfg!(feature = "tables") {
+    &[]
+} else {
+    &[
+        LeftOut { name: "parquet", about: PARQUET, extension: ".parquet", magic: b"PAR1" },
+        LeftOut { name: "arrow", about: ARROW, extension: ".arrows", magic: &[0xff; 4] },
+    ]
+};
+
+const PARQUET: &str = "a row a sample, or a sum over a stretch of time (Parquet), for SQL";
+
+const ARROW: &str = "the same rows as a stream of Arrow's batches, written while the input is read";
+
+/// The format that a file of that name would be written in, had this build not been made without it.
+pub fn left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
+    LEFT_OUT.iter().find(|format| name.ends_with(format.extension.as_bytes()))
+}
+
+/// The format of an input that begins so, if this build was made without it.
+pub fn left_out(head: &[u8]) -> Option<&'static LeftOut> {
+    LEFT_OUT.iter().find(|format| head.starts_with(format.magic))
+}
+
 /// The formats whose outputs are no text.
-const BINARY: &[&str] = &["pprof"];
+const BINARY: &[&str] = &["pprof", "parquet", "arrow"];
 
 /// Whether outputs of this format are no text, which a terminal could show.
 pub fn is_binary(name: &str) -> bool {

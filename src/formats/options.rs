@@ -50,4 +50,8 @@ pub struct WriteOptions {
     pub by: By,
     /// What is appended to names.
     pub annotate: Annotate,
+    /// Rows of one stretch of so many nanoseconds are summed, where a format tells of each row.
+    pub bucket: Option<u64>,
+    /// Whether the names of directories tell the host and the day, so that rows need not.
+    pub partitioned: bool,
 }

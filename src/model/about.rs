@@ -3,6 +3,7 @@
 //! Readers fill what their format knows; writers put it where theirs has room. Nothing in it decides what a stack is
 //! called or weighs.
 
+use super::frame_counts::FrameCounts;
 use super::moment::Moment;
 use super::process::BuildId;
 use super::units::{Addr, Nanos, Pid};
@@ -27,6 +28,8 @@ pub struct About {
     pub sampled: Option<TimeExtent>,
     /// Samples that the recorder says were lost.
     pub lost: u64,
+    /// Frames of the samples that count; none if nobody counted them.
+    pub frames: FrameCounts,
     /// The files of the frames, by the name that frames have as their module.
     pub modules: BTreeMap<Vec<u8>, Module>,
     /// The processes.
@@ -152,6 +155,7 @@ impl About {
         self.epoch = self.epoch.or(other.epoch);
         self.sampled = joined(self.sampled, other.sampled);
         self.lost = self.lost.saturating_add(other.lost);
+        self.frames += other.frames;
         for (name, module) in &other.modules {
             let of = self.modules.entry(name.clone()).or_default();
             of.build_id = of.build_id.or(module.build_id);

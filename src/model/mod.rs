@@ -23,6 +23,7 @@ pub mod process;
 pub mod programs;
 pub mod quantity;
 pub mod ranges;
+pub mod rows;
 pub mod runtimes;
 pub mod significance;
 pub mod stacks;

@@ -25,6 +25,8 @@ pub struct LoadOptions {
     pub filter: Filter,
     /// How much of a frame is needed.
     pub detail: Detail,
+    /// Whether what was mapped is told, though neither addresses nor lines are.
+    pub keep_modules: bool,
     /// How names of JIT code are written.
     pub jit_names: Naming,
     /// Whether the user asked for that: else a writer's own usage goes before.
@@ -129,7 +131,7 @@ pub(super) fn run_opened(
     Ok(())
 }
 
-fn run_one(
+pub(super) fn run_one(
     opened: Opened,
     path: &InPath,
     options: &LoadOptions,
@@ -151,7 +153,8 @@ fn run_one(
             if keep != sink.keep() {
                 profile.aggregate();
             }
-            sink.take(&mut profile)
+            sink.take(&mut profile)?;
+            sink.end(&profile)
         }
     }
 }
@@ -208,6 +211,7 @@ impl LoadOptions {
             event: self.event.clone(),
             filter: self.filter.clone(),
             keep_addr: self.detail >= Detail::Addresses,
+            keep_modules: self.keep_modules,
             symbols: SymbolOptions { lines: self.detail >= Detail::Lines, ..self.symbols.clone() },
             kernel: self.kernel.clone(),
             by_cpu: self.by_cpu,
@@ -231,7 +235,12 @@ pub(super) fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()
     }
     let names: Vec<&str> = profile.series.iter().map(|series| series.name.as_str()).collect();
     recording::check_events(&names, wanted)?;
-    let is = |name: &str, wanted: &str| name == wanted || name.split(':').next() == Some(wanted);
-    profile.series.retain(|series| wanted.iter().any(|wanted| is(&series.name, wanted)));
+    profile.series.retain(|series| is_wanted(&series.name, wanted));
     Ok(())
+}
+
+/// Whether an event is one of those asked for, with or without its modifiers.
+pub(super) fn is_wanted(name: &str, wanted: &[String]) -> bool {
+    let is = |wanted: &String| name == wanted || name.split(':').next() == Some(wanted);
+    wanted.is_empty() || wanted.iter().any(is)
 }

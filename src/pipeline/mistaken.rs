@@ -1,9 +1,8 @@
 //! Inputs that are no profiles, but are taken for one: what they are, and what was meant.
 
 use crate::error::Error;
-use crate::formats::FORMATS;
 use crate::formats::format::Read;
-use crate::formats::{jitdump, perf_map, unread};
+use crate::formats::{FORMATS, HAS_ALL, jitdump, left_out, perf_map, unread};
 use std::path::Path;
 
 /// What an input is that no format knows, by its first bytes, and what helps; `None` if it is nothing known.
@@ -21,6 +20,9 @@ pub(crate) fn refused(head: &[u8]) -> Error {
     }
     if let Some(known) = unread::known(head) {
         return Error::new(format!("is {}, which is not read: {}", known.name, known.remedy));
+    }
+    if let Some(format) = left_out(head) {
+        return Error::new(format!("is {}, which this build of jitgraft does not read: {HAS_ALL}", format.name));
     }
     let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No)).map(|format| format.name);
     let general = || format!("is none of the formats that can be read: {}", readable.collect::<Vec<_>>().join(", "));

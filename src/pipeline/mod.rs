@@ -7,6 +7,7 @@
 //! | `mistaken`, `nothing_left` | what was meant by an input that is no profile, or by a filter that leaves nothing |
 //! | `listed`, `merging`, `merged_about` | thousands of inputs → one sum; what cannot be read is left out |
 //! | [`sink`] | what a job does with rows: sums, order of time, batches |
+//! | `rows` | any input → a writer of rows, as they are read |
 //! | `repack` | an output that is packed as its input was |
 //! | [`recording`] | perf.data → samples whose addresses have names |
 //! | [`script_text`] | perf script's text → the same text with names |
@@ -26,6 +27,7 @@ pub(crate) mod outputs;
 pub(crate) mod progress;
 pub mod recording;
 pub(crate) mod repack;
+pub(crate) mod rows;
 pub mod script_text;
 pub mod sink;
 pub(crate) mod spans;

@@ -19,6 +19,11 @@ pub trait Sink {
     /// Takes rows: those of an input, or a batch of them, with the tables that say what their numbers mean. Rows
     /// that it leaves are dropped.
     fn take(&mut self, rows: &mut Profile) -> Result<()>;
+
+    /// All rows of an input were taken; the tables are those that came with them.
+    fn end(&mut self, _tables: &Profile) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// How names of JIT code are written, by where they come from.
@@ -38,7 +43,8 @@ impl From<JitNames> for Naming {
 }
 
 impl Naming {
-    fn of(self, profile: &Profile) -> JitNames {
+    /// How they are written in a profile.
+    pub(crate) fn of(self, profile: &Profile) -> JitNames {
         if profile.perf_names { self.resolved } else { self.given }
     }
 }

@@ -1,10 +1,12 @@
 //! `export --to FORMAT`: any input → any format that can be written.
 
 mod options;
+mod partition;
+mod rows;
 mod spans;
 mod synthetic_threads;
 
-pub use options::ExportOptions;
+pub use options::{ExportOptions, TableOptions};
 
 use crate::error::{Error, Result};
 use crate::formats::format::{Detail, Events, WriteOptions, Writer};
@@ -33,8 +35,16 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     {
         return spans::run(first, start, options, &run, job);
     }
-    let mut outcome = Outcome::default();
     let load_options = load_options(&options.load, &writer);
+    if let Some(start) = writer.stream {
+        let load_options = rows::load_options(&load_options, options);
+        return match options.table.partition {
+            true => partition::run(first, start, (options, &load_options), &run, job),
+            false => rows::run(first, start, (options, &load_options), &run, job),
+        };
+    }
+    rows::refuse_options(options)?;
+    let mut outcome = Outcome::default();
     let profile = load_opened(first, &options.inputs, writer.rows, &load_options, job, &mut outcome)?;
     write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
     Ok(outcome)

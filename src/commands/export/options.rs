@@ -1,6 +1,6 @@
 //! What to export, where to, and in which format.
 
-use crate::formats::format::WriteOptions;
+use crate::formats::format::{Detail, WriteOptions};
 use crate::io::{InPath, OutPath};
 use crate::pipeline::any::LoadOptions;
 
@@ -17,4 +17,15 @@ pub struct ExportOptions {
     pub load: LoadOptions,
     /// How to write.
     pub write: WriteOptions,
+    /// What the rows of tables are like.
+    pub table: TableOptions,
+}
+
+/// What the rows of tables are like, where something is asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TableOptions {
+    /// The output is a directory, with a file for each input in directories named after host and day.
+    pub partition: bool,
+    /// How much is told of a frame.
+    pub detail: Option<Detail>,
 }

@@ -7,15 +7,16 @@ use crate::formats::perf_data::{Feature, FeatureSection, Recording};
 use crate::model::Pid;
 use crate::model::about::{About, MappedRange, Module, ProcessLife};
 use crate::model::backing;
+use crate::model::frame_counts::FrameCounts;
 use crate::model::process::{CpuMode, Mapping, Process};
 use crate::resolve::dso::{Dso, DsoKind};
 use std::collections::BTreeMap;
 
 /// Collects it; what was mapped only if addresses or lines are asked for, since nobody else can tell of it.
-pub(super) fn about(survey: &Survey<'_>, samples: &Samples, options: &RecordingOptions) -> About {
+pub(super) fn about(survey: &Survey<'_>, samples: &Samples, counts: FrameCounts, options: &RecordingOptions) -> About {
     let recording = survey.recording;
     let text = |feature| feature_of(recording, feature).and_then(|of| of.string(recording.header.endian).ok());
-    let with_modules = options.keep_addr || options.symbols.lines;
+    let with_modules = options.keep_modules || options.keep_addr || options.symbols.lines;
     About {
         command: command(recording),
         host: text(Feature::HOSTNAME).map(<[u8]>::to_vec),
@@ -25,6 +26,7 @@ pub(super) fn about(survey: &Survey<'_>, samples: &Samples, options: &RecordingO
         epoch: survey.processes.clock.reference.map(|(wall, own)| i128::from(wall.0) - i128::from(own.0)),
         sampled: samples.sampled,
         lost: survey.processes.lost,
+        frames: counts,
         modules: if with_modules { modules(survey) } else { BTreeMap::new() },
         processes: survey.processes.by_pid.iter().map(|(pid, process)| (*pid, life(process))).collect(),
         moments: survey.processes.moments.clone(),

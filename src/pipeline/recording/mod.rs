@@ -116,13 +116,15 @@ pub(super) fn push(
     let counts = frame_counts::count(&samples, &named);
     let mut tables = Tables::new(survey.recording, &samples, &named, sink.keep());
     tables.profile.check()?;
-    tables.profile.about = about::about(&survey, &samples, options);
+    tables.profile.about = about::about(&survey, &samples, counts, options);
     if sink.in_batches() {
-        resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
+        let tables = resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
+        sink.end(&tables.profile)?;
     } else {
         tables.push(&samples.rows);
         drop(samples);
         sink.take(&mut tables.profile)?;
+        sink.end(&tables.profile)?;
     }
     resolution.finish(warnings);
     outcome.count_frames(counts, path);

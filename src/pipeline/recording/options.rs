@@ -14,6 +14,8 @@ pub struct RecordingOptions {
     pub filter: Filter,
     /// Whether addresses are kept, or equal offsets of one file are one.
     pub keep_addr: bool,
+    /// Whether what was mapped is told, though neither addresses nor lines are.
+    pub keep_modules: bool,
     /// What is wanted of native code.
     pub symbols: SymbolOptions,
     /// Where kernel symbols come from.

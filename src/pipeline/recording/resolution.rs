@@ -100,14 +100,15 @@ impl<'a> Resolution<'a> {
         mut tables: Tables,
         job: &Job,
         mut each: impl FnMut(&mut Profile) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Tables> {
         self.read(Keep::EachRow, job.pool.threads(), job, |mut chunk| {
             let rows = samples.translate(&mut chunk)?;
             tables.push(&rows);
             each(&mut tables.profile)?;
             tables.clear();
             Ok(())
-        })
+        })?;
+        Ok(tables)
     }
 
     /// Reads so many chunks at a time, and gives what is in each.

@@ -1,0 +1,56 @@
+//! Inputs → a table, whose rows are written while the inputs are read.
+
+use super::options::ExportOptions;
+use crate::error::{Error, Result};
+use crate::formats::format::StartRowsFn;
+use crate::io::{Output, Run};
+use crate::model::rows::RowOrigin;
+use crate::pipeline::any::LoadOptions;
+use crate::pipeline::open::{Opened, check_further, shown};
+use crate::pipeline::rows::{RowsRead, input_hash};
+use crate::pipeline::{Job, Outcome};
+
+/// Writes all inputs to one output; the first is open already.
+pub(super) fn run(
+    mut first: Option<Opened>,
+    start: StartRowsFn,
+    (options, load): (&ExportOptions, &LoadOptions),
+    run: &Run,
+    job: &Job,
+) -> Result<Outcome> {
+    let (mut outcome, mut read) = (Outcome::default(), RowsRead::default());
+    check_further(&options.inputs)?;
+    let mut output = Output::create(&options.output, run)?;
+    let mut writer = start(&options.write, Box::new(&mut output))?;
+    for path in &options.inputs {
+        let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
+        let opened = opened.map_err(|error| error.in_file(&shown(path)))?;
+        let origin = RowOrigin { hash: input_hash(&opened, path)?, ..RowOrigin::default() };
+        read.push((opened, path), origin, load, &mut *writer, (job, &mut outcome))?;
+    }
+    read.finish(&options.inputs, load, (job, &mut outcome))?;
+    writer.finish()?;
+    drop(writer);
+    output.commit()?;
+    Ok(outcome)
+}
+
+/// How inputs are read for a table. Processors would be kept apart in the sums of stretches of time.
+pub(super) fn load_options(usual: &LoadOptions, options: &ExportOptions) -> LoadOptions {
+    let detail = options.table.detail.unwrap_or(usual.detail);
+    let by_cpu = if options.write.bucket.is_some() { options.load.by_cpu } else { usual.by_cpu };
+    LoadOptions { detail, by_cpu, keep_modules: true, ..usual.clone() }
+}
+
+/// Refuses what only tables can do.
+pub(super) fn refuse_options(options: &ExportOptions) -> Result<()> {
+    let asked = [
+        ("--bucket", options.write.bucket.is_some()),
+        ("--partition", options.table.partition),
+        ("--detail", options.table.detail.is_some()),
+    ];
+    match asked.iter().find(|(_, asked)| *asked) {
+        Some((flag, _)) => Err(Error::usage(format!("{flag} is for tables (parquet, arrow); {} is none", options.to))),
+        None => Ok(()),
+    }
+}

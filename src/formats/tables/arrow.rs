@@ -1,0 +1,111 @@
+//! The table as a stream of Arrow's batches (IPC streaming format), each written as soon as it is full:
+//! <https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format>.
+//!
+//! Every batch brings the texts that occur in it, so that neither side keeps those of all.
+
+use super::read::TableReader;
+use super::writer::{BatchWriter, TableWriter, write_whole};
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::formats::options::{ReadOptions, WriteOptions};
+use crate::model::rows::RowWriter;
+use crate::model::stacks::Profile;
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, SchemaRef};
+use std::fmt;
+use std::io::Write;
+
+/// Whether this is a stream of batches: what begins with a message, and no file.
+pub fn sniff(head: &[u8]) -> bool {
+    /// In front of a message's length.
+    const CONTINUATION: [u8; 4] = [0xff; 4];
+    /// What a schema is counted in: messages are of multiples of it.
+    const ALIGNMENT: u32 = 8;
+    let length = head.get(4..8).map(|length| u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
+    head.starts_with(&CONTINUATION) && length.is_some_and(|length| length > 0 && length % ALIGNMENT == 0)
+}
+
+/// Reads a table, as far as its batches are whole.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut left = bytes;
+    let unreadable = |error: ArrowError| Error::new("cannot be read").because(error);
+    let stream = StreamReader::try_new(&mut left, None).map_err(unreadable)?;
+    let mut table = TableReader::new(&stream.schema(), options)?;
+    for batch in stream {
+        let taken = batch.map_err(unreadable).and_then(|batch| table.batch(&batch));
+        if let Err(error) = taken {
+            let message = format!("cannot be read to its end: {error:#}");
+            warnings.push(Warning::new(message));
+            break;
+        }
+    }
+    Ok(table.finish())
+}
+
+/// Writes all events.
+pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    write_whole(&mut *start(options, Box::new(out))?, profile)
+}
+
+/// Starts a stream, to which rows are written as they come.
+pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
+    Ok(Box::new(TableWriter::new(ArrowStream::New(Some(out)), options)))
+}
+
+enum ArrowStream<'o> {
+    New(Option<Box<dyn Write + 'o>>),
+    Started(Box<StreamWriter<Box<dyn Write + 'o>>>),
+}
+
+impl fmt::Debug for ArrowStream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ArrowStream")
+    }
+}
+
+impl<'o> ArrowStream<'o> {
+    fn each(
+        &mut self,
+        act: impl FnOnce(&mut StreamWriter<Box<dyn Write + 'o>>) -> Result<(), ArrowError>,
+    ) -> Result<()> {
+        match self {
+            Self::Started(stream) => act(stream).map_err(failed),
+            Self::New(_) => Ok(()),
+        }
+    }
+}
+
+impl BatchWriter for ArrowStream<'_> {
+    const GROUP: usize = 1 << 14;
+    const SORTED: bool = false;
+
+    fn start(&mut self, schema: &SchemaRef) -> Result<()> {
+        if let Self::New(out) = self
+            && let Some(out) = out.take()
+        {
+            *self = Self::Started(Box::new(StreamWriter::try_new(out, schema).map_err(failed)?));
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.each(|stream| stream.write(batch).and_then(|()| stream.flush()))
+    }
+
+    fn group(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.each(StreamWriter::finish)
+    }
+}
+
+/// A reader that went away stays what it is.
+fn failed(error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(_, error) => error.into(),
+        error => Error::new("cannot write the stream").because(error),
+    }
+}

@@ -1,0 +1,26 @@
+//! Samples as a table, for engines that are asked in SQL: a row a sample, or a sum of those of a stretch of time, in
+//! Parquet files and as a stream of Arrow's batches.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `schema` | the columns, and the version of all of them together |
+//! | `input` | what the rows of one input have in common: names, threads, the recording |
+//! | `columns` | rows → Arrow's arrays |
+//! | `waiting` | rows until there are enough of them for a batch, as they are or summed |
+//! | `writer` | rows → batches, whatever they are written to |
+//! | `arrow`, `parquet` | batches → a stream or a file, and back |
+//! | `cells`, `read` | batches → stacks |
+//!
+//! A stack is several lists of equal length, outermost frame first, one for each thing that is known of a frame. They
+//! are columns of their own, so that a question about functions reads no module and no line: engines leave out columns,
+//! and few leave out parts of what stands in a list.
+
+pub mod arrow;
+mod cells;
+mod columns;
+mod input;
+pub mod parquet;
+mod read;
+mod schema;
+mod waiting;
+mod writer;

@@ -1,0 +1,144 @@
+//! The table as a Parquet file.
+//!
+//! A full row group is of one input and one event, and its rows come in the order of the recording: events, threads and
+//! times tell groups apart by their least and greatest values. Inside of it rows are sorted by the function that ran,
+//! so that its pages tell them apart, and a Bloom filter says which groups a function is not in.
+//!
+//! Nothing in a file tells when or where it was written: equal rows make equal files.
+
+use super::read::{COLUMNS, TableReader};
+use super::writer::{BatchWriter, TableWriter, write_whole};
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::options::{ReadOptions, WriteOptions};
+use crate::model::rows::RowWriter;
+use crate::model::stacks::Profile;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::{ArrowWriter, ProjectionMask};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+use std::fmt;
+use std::io::Write;
+
+/// Whether this is a Parquet file.
+pub fn sniff(head: &[u8]) -> bool {
+    head.starts_with(b"PAR1")
+}
+
+/// Reads a table. Row groups that are damaged are left out; without its end, no file says where they are.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let bytes = Bytes::copy_from_slice(bytes);
+    let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()).map_err(unreadable)?;
+    let mut table = TableReader::new(metadata.schema(), options)?;
+    let mut skipped = Skipped::new("row group");
+    for group in 0..metadata.metadata().num_row_groups() {
+        if let Err(error) = read_group(&bytes, &metadata, group, &mut table) {
+            let start =
+                metadata.metadata().row_group(group).columns().first().map_or(0, |column| column.byte_range().0);
+            skipped.add(error.at(start));
+        }
+    }
+    warnings.extend(skipped.into_warning());
+    Ok(table.finish())
+}
+
+fn read_group(bytes: &Bytes, metadata: &ArrowReaderMetadata, group: usize, table: &mut TableReader) -> Result<()> {
+    const ROWS: usize = 1 << 13;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes.clone(), metadata.clone());
+    let columns = metadata.schema().fields().iter().enumerate();
+    let wanted = columns.filter(|(_, field)| COLUMNS.contains(&&field.name()[..])).map(|(at, _)| at);
+    let projection = ProjectionMask::roots(metadata.parquet_schema(), wanted);
+    let reader = builder.with_row_groups(vec![group]).with_projection(projection).with_batch_size(ROWS).build();
+    for batch in reader.map_err(unreadable)? {
+        table.batch(&batch.map_err(|error| Error::new("cannot be read").because(error))?)?;
+    }
+    Ok(())
+}
+
+fn unreadable(error: ParquetError) -> Error {
+    Error::new("cannot be read").because(error)
+}
+
+/// Writes all events.
+pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    write_whole(&mut *start(options, Box::new(out))?, profile)
+}
+
+/// Starts a file, to which rows are written as they come.
+pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
+    Ok(Box::new(TableWriter::new(ParquetFile { out, file: None }, options)))
+}
+
+struct ParquetFile<'o> {
+    out: Box<dyn Write + 'o>,
+    /// What it has written is taken out of it group by group.
+    file: Option<ArrowWriter<Vec<u8>>>,
+}
+
+impl fmt::Debug for ParquetFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ParquetFile")
+    }
+}
+
+impl BatchWriter for ParquetFile<'_> {
+    const GROUP: usize = 1 << 17;
+    const SORTED: bool = true;
+
+    fn start(&mut self, schema: &SchemaRef) -> Result<()> {
+        let properties = properties().map_err(failed)?;
+        self.file = Some(ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).map_err(failed)?);
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.write(batch).map_err(failed)?;
+        // What is left of small inputs shares a group.
+        if file.in_progress_rows() >= Self::GROUP { self.group() } else { Ok(()) }
+    }
+
+    fn group(&mut self) -> Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.flush().map_err(failed)?;
+        file.sync()?;
+        Ok(self.out.write_all(&std::mem::take(file.inner_mut()))?)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        Ok(self.out.write_all(&file.into_inner().map_err(failed)?)?)
+    }
+}
+
+fn properties() -> Result<WriterProperties, ParquetError> {
+    /// A page of the sorted column has so many rows: what is left out at once.
+    const PAGE_ROWS: usize = 1 << 13;
+    /// So many functions ran in a group at most, that a filter is made for.
+    const FUNCTIONS: u64 = 1 << 13;
+    let column = |name: &str| ColumnPath::from(name);
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("jitgraft ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_max_row_group_row_count(None)
+        .set_data_page_row_count_limit(PAGE_ROWS);
+    for name in ["leaf", "pid", "tid"] {
+        properties = properties
+            .set_column_bloom_filter_enabled(column(name), true)
+            .set_column_bloom_filter_max_ndv(column(name), FUNCTIONS);
+    }
+    for name in ["time", "time_ns"] {
+        properties = properties
+            .set_column_dictionary_enabled(column(name), false)
+            .set_column_encoding(column(name), Encoding::DELTA_BINARY_PACKED);
+    }
+    Ok(properties.build())
+}
+
+fn failed(error: ParquetError) -> Error {
+    Error::new("cannot write the file").because(error)
+}

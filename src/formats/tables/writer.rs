@@ -1,0 +1,172 @@
+//! Rows → batches.
+
+use super::columns::{BatchBuilder, RowTime};
+use super::input::TableInput;
+use super::schema::{PARTITIONS, schema};
+use super::waiting::{WaitingRow, WaitingRows};
+use crate::error::{Error, Result};
+use crate::formats::options::WriteOptions;
+use crate::model::rows::{RowOrigin, RowWriter};
+use crate::model::stacks::Profile;
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, SchemaRef};
+use std::fmt;
+use std::sync::Arc;
+
+/// A batch has so many rows at most: what a reader of a stream gets at once.
+const BATCH_ROWS: usize = 1 << 14;
+
+/// The stacks of a batch have so many frames at most, but for its last row: some 40 bytes of memory each.
+const BATCH_FRAMES: usize = 1 << 19;
+
+/// Where a table says that names are spelled as perf spells them: see [`Profile::perf_names`].
+pub(super) const NAMES_KEY: &str = "jitgraft.names";
+
+/// What [`NAMES_KEY`] says then.
+pub(super) const PERF_NAMES: &str = "perf";
+
+/// Where a table says which host its rows are of, if no column does.
+pub(super) const HOST_KEY: &str = "jitgraft.host";
+
+/// Takes batches.
+pub(super) trait BatchWriter: fmt::Debug {
+    /// How many rows of an event go on at once.
+    const GROUP: usize;
+
+    /// Whether they are sorted by what ran.
+    const SORTED: bool;
+
+    /// All batches will have these columns.
+    fn start(&mut self, schema: &SchemaRef) -> Result<()>;
+
+    /// Takes a batch.
+    fn batch(&mut self, batch: &RecordBatch) -> Result<()>;
+
+    /// A full group begins, or the batches since then were one.
+    fn group(&mut self) -> Result<()>;
+
+    /// There are no more batches.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// The columns that are made, and the places of those that are written.
+#[derive(Debug)]
+struct Columns {
+    all: SchemaRef,
+    written: Vec<usize>,
+}
+
+/// Writes rows as a table.
+#[derive(Debug)]
+pub(super) struct TableWriter<B> {
+    batches: B,
+    bucket: Option<i64>,
+    partitioned: bool,
+    columns: Option<Columns>,
+    input: Option<TableInput>,
+    /// By event.
+    waiting: Vec<WaitingRows>,
+    builder: BatchBuilder,
+}
+
+impl Columns {
+    fn schema(&self) -> Result<SchemaRef> {
+        Ok(Arc::new(self.all.project(&self.written).map_err(wrong_columns)?))
+    }
+
+    fn of(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        batch.project(&self.written).map_err(wrong_columns)
+    }
+}
+
+fn wrong_columns(error: ArrowError) -> Error {
+    Error::new("cannot choose columns").because(error)
+}
+
+impl<B: BatchWriter> TableWriter<B> {
+    pub(super) fn new(batches: B, options: &WriteOptions) -> Self {
+        let bucket = options.bucket.map(|bucket| i64::try_from(bucket).unwrap_or(i64::MAX));
+        let (waiting, builder, partitioned) = (Vec::new(), BatchBuilder::default(), options.partitioned);
+        Self { batches, bucket, partitioned, columns: None, input: None, waiting, builder }
+    }
+
+    /// The columns, once it is known whose rows come first.
+    fn start(&mut self, profile: &Profile) -> Result<()> {
+        if self.columns.is_some() {
+            return Ok(());
+        }
+        let host = profile.about.host.as_ref().filter(|_| self.partitioned);
+        let host = host.map(|host| (HOST_KEY, String::from_utf8_lossy(host).into_owned()));
+        let names = profile.perf_names.then(|| (NAMES_KEY, PERF_NAMES.to_owned()));
+        let all = Arc::new(schema(names.into_iter().chain(host)));
+        let is_written = |name: &str| !(self.partitioned && PARTITIONS.contains(&name));
+        let written = (0..all.fields().len()).filter(|&at| is_written(all.field(at).name())).collect();
+        let columns = Columns { all, written };
+        self.batches.start(&columns.schema()?)?;
+        self.columns = Some(columns);
+        Ok(())
+    }
+
+    fn write(&mut self, event: usize, profile: &Profile) -> Result<()> {
+        let Self { batches, columns: Some(columns), input: Some(input), waiting, builder, .. } = self else {
+            return Ok(());
+        };
+        let rows = &mut waiting[event];
+        let rows = if B::SORTED { rows.take_sorted(input, profile) } else { rows.take() };
+        let mut flush = |builder: &mut BatchBuilder| match builder.rows() {
+            0 => Ok(()),
+            _ => batches.batch(&columns.of(&builder.finish(input, &columns.all)?)?),
+        };
+        for WaitingRow { row, time } in &rows {
+            builder.push(input, profile, event, (row, RowTime::new(&input.recording, *time)));
+            if builder.rows() >= BATCH_ROWS || builder.frames() >= BATCH_FRAMES {
+                flush(builder)?;
+            }
+        }
+        flush(builder)
+    }
+}
+
+impl<B: BatchWriter> RowWriter for TableWriter<B> {
+    fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
+        self.start(profile)?;
+        self.input = Some(TableInput::new(&origin, profile));
+        self.waiting = Vec::new();
+        Ok(())
+    }
+
+    fn rows(&mut self, profile: &Profile) -> Result<()> {
+        let Some(input) = &mut self.input else { return Ok(()) };
+        input.extend(profile);
+        let epoch = input.recording.epoch;
+        self.waiting.resize_with(profile.series.len(), WaitingRows::default);
+        for (event, series) in profile.series.iter().enumerate() {
+            for row in &series.rows {
+                self.waiting[event].push(*row, self.bucket, epoch);
+                if self.waiting[event].len() >= B::GROUP {
+                    self.batches.group()?;
+                    self.write(event, profile)?;
+                    self.batches.group()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, profile: &Profile) -> Result<()> {
+        (0..self.waiting.len()).try_for_each(|event| self.write(event, profile))
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.start(&Profile::new())?;
+        self.batches.finish()
+    }
+}
+
+/// Writes a profile that is all there.
+pub(super) fn write_whole(writer: &mut dyn RowWriter, profile: &Profile) -> Result<()> {
+    writer.begin(RowOrigin::default(), profile)?;
+    writer.rows(profile)?;
+    writer.end(profile)?;
+    writer.finish()
+}

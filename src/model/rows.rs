@@ -1,0 +1,41 @@
+//! Rows on their way into a table: written as they come, so that nobody need hold all of them.
+
+use super::jit_names::JitNames;
+use super::stacks::Profile;
+use crate::error::Result;
+use std::fmt;
+
+/// What is told of an input that the rows of a profile do not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RowOrigin {
+    /// The SHA-1 of its bytes, in hexadecimal digits.
+    pub hash: Option<String>,
+    /// How names of JIT code are written.
+    pub jit_names: JitNames,
+}
+
+/// Writes the rows of inputs, one input after the other.
+///
+/// Stacks, frames and threads keep their numbers from the first call for an input to the last; only the rows differ
+/// from call to call.
+pub trait RowWriter: fmt::Debug {
+    /// The rows from now on are of this input, of which a part of the rows may be there.
+    fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()>;
+
+    /// Takes these rows, all of them behind those that came before.
+    fn rows(&mut self, profile: &Profile) -> Result<()>;
+
+    /// There are no more rows of this input.
+    fn end(&mut self, profile: &Profile) -> Result<()>;
+
+    /// There are no more inputs.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// When the first sample of an input was taken, in nanoseconds since 1970, if that is known; as many of its rows as are
+/// there tell, where nothing else does.
+pub fn start(profile: &Profile) -> Option<i128> {
+    let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
+    let first = profile.about.sampled.map(|sampled| sampled.first).or_else(|| times.min())?;
+    Some(profile.about.epoch? + i128::from(first.0))
+}
