@@ -57,7 +57,7 @@ fn event(series: &Series) -> String {
 struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
-    /// The labels of a frame, joined, by whether Java's rules hold.
+    /// The label of a frame, by whether Java's rules hold.
     spelled: FxHashMap<(FrameId, bool), String>,
     /// The columns of a thread, and whether Java's rules hold there.
     whose: FxHashMap<TrackId, (String, bool)>,
@@ -85,11 +85,11 @@ impl Cells<'_> {
 
     fn spelled(&mut self, frame: FrameId, java: bool) -> &str {
         let (profile, annotate) = (self.profile, self.annotate);
-        let spell = || label::labels(profile, profile.frame_of(frame), java, annotate).join(";");
+        let spell = || label::label(profile, profile.frame_of(frame), java, annotate);
         self.spelled.entry((frame, java)).or_insert_with(spell)
     }
 
-    /// The columns of the function that ran: of calls that its name tells of, the innermost.
+    /// The columns of the function that ran.
     fn ran(&mut self, leaf: FrameId, java: bool) -> String {
         let frame: &Frame = self.profile.frame_of(leaf);
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
@@ -99,8 +99,7 @@ impl Cells<'_> {
             FrameKind::Jit => Category::Jit(None),
             _ => Category::of(frame),
         };
-        let labels = self.spelled(leaf, java);
-        let function = csv_cell(labels.rsplit(';').next().unwrap_or_default().as_bytes()).into_owned();
+        let function = csv_cell(self.spelled(leaf, java).as_bytes()).into_owned();
         format!("{function},{},{},{tier}", csv_cell(module), kind.name())
     }
 }

@@ -37,6 +37,12 @@ pub trait Unsymbolized: Debug {
     /// What has no name: each once, in ascending order.
     fn addresses(&self) -> &[BareAddress];
 
+    /// Whether it has room for calls that were expanded into others. Where there is none, it is told of each address the
+    /// function that has the code, under all of the name that its runtime gave it.
+    fn expands_calls(&self) -> bool {
+        true
+    }
+
     /// Writes the profile with the names that are known.
     fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()>;
 }

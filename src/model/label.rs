@@ -6,11 +6,12 @@
 //! * a function that is not known is called after its module, `[libc.so.6]`, or `[unknown]` without one;
 //! * argument lists are dropped (`f(int)` is `f`), but not Go's receivers or C++'s anonymous namespaces;
 //! * in processes whose name begins with `java`, the `L` of a class name is dropped;
-//! * the functions that a Java agent joined with `->` become frames of their own, all but the first `_[i]`;
+//! * the functions that a Java agent joined ([`java_calls`](super::java_calls)) are frames of their own, all but the first `_[i]`;
 //! * `;` separates frames, so in a name it becomes `:`; line breaks become blanks.
 //!
 //! It differs where inferno loses names: a name that begins with `(` is kept (MoarVM's blocks, C++'s anonymous
-//! namespaces), and `->` splits names of JIT code only (elsewhere it is a return type).
+//! namespaces), and `->` splits nothing but names of Java methods: inferno takes any name apart at it, C++'s `operator->` and
+//! return types with it. `g in f`, another spelling of that agent, is one frame to inferno.
 
 use super::stacks::{Frame, FrameKind, Profile, Track, UNKNOWN};
 use std::borrow::Cow;
@@ -72,28 +73,22 @@ pub fn is_java(comm: &[u8]) -> bool {
     comm.starts_with(b"java")
 }
 
-/// How a frame is spelled, outermost first; more than one where the name itself tells of inlined calls.
-pub fn labels(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate) -> Vec<String> {
+/// How a frame is spelled.
+pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate) -> String {
     let name = profile.name_of(frame.name);
     if name == UNKNOWN {
-        return vec![annotated(unknown(profile, frame, annotate.addrs), frame.kind, annotate)];
+        return annotated(unknown(profile, frame, annotate.addrs), frame, annotate);
     }
     let name = String::from_utf8_lossy(name);
-    if !profile.perf_names {
-        return vec![annotated(printable(name.into_owned()), frame.kind, annotate)];
-    }
-    let parts = if frame.kind == FrameKind::Jit { name.split("->").collect() } else { vec![&*name] };
-    let tidied = parts.iter().enumerate().map(|(depth, part)| match depth {
-        0 => annotated(tidy(part, java), frame.kind, annotate),
-        _ => tidy(part, java) + INLINED,
-    });
-    tidied.collect()
+    let spelled = if profile.perf_names { tidy(&name, java) } else { printable(name.into_owned()) };
+    annotated(spelled, frame, annotate)
 }
 
 const INLINED: &str = "_[i]";
 
-fn annotated(label: String, kind: FrameKind, annotate: Annotate) -> String {
-    let suffix = match kind {
+fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
+    let suffix = match frame.kind {
+        _ if frame.joined => INLINED,
         FrameKind::Kernel if annotate.kernel => "_[k]",
         FrameKind::Jit if annotate.jit => "_[j]",
         FrameKind::Inlined if annotate.inline => INLINED,
@@ -175,17 +170,17 @@ mod tests {
     use super::*;
     use crate::model::{Pid, Tid};
 
-    fn labels_of(name: &[u8], module: &[u8], kind: FrameKind, java: bool, annotate: Annotate) -> Vec<String> {
+    fn label_of(name: &[u8], module: &[u8], kind: FrameKind, java: bool, annotate: Annotate) -> String {
         let mut profile = Profile::new();
         profile.perf_names = true;
         let name = profile.name(name);
         let module = (!module.is_empty()).then(|| profile.name(module));
         let frame = Frame { module, addr: Some(0x1f), ..Frame::new(name, kind) };
-        labels(&profile, &frame, java, annotate)
+        label(&profile, &frame, java, annotate)
     }
 
     fn plain(name: &str) -> String {
-        labels_of(name.as_bytes(), b"/bin/x", FrameKind::User, false, Annotate::default()).join("|")
+        label_of(name.as_bytes(), b"/bin/x", FrameKind::User, false, Annotate::default())
     }
 
     #[test]
@@ -203,7 +198,7 @@ mod tests {
     #[test]
     fn an_unknown_function_is_called_after_its_module() {
         let addrs = Annotate { addrs: true, ..Annotate::default() };
-        let unknown = |module: &[u8], annotate| labels_of(UNKNOWN, module, FrameKind::User, false, annotate).join("|");
+        let unknown = |module: &[u8], annotate| label_of(UNKNOWN, module, FrameKind::User, false, annotate);
         assert_eq!(unknown(b"/usr/lib/libc.so.6", Annotate::default()), "[libc.so.6]");
         assert_eq!(unknown(b"", Annotate::default()), "[unknown]");
         assert_eq!(unknown(b"/usr/lib/libc.so.6", addrs), "[libc.so.6 <1f>]");
@@ -217,12 +212,23 @@ mod tests {
     #[test]
     fn java_and_annotations() {
         let all = Annotate { jit: true, kernel: true, inline: true, ..Annotate::default() };
-        let jit = |name: &[u8]| labels_of(name, b"", FrameKind::Jit, true, all).join("|");
+        let jit = |name: &[u8]| label_of(name, b"", FrameKind::Jit, true, all);
         assert_eq!(jit(b"Lorg/a/B;::call(I)V"), "org/a/B:::call_[j]");
-        assert_eq!(jit(b"La/B;::f->La/C;::g"), "a/B:::f_[j]|a/C:::g_[i]");
         assert_eq!(jit(b"f_[j]"), "f_[j]");
-        assert_eq!(labels_of(b"read", b"", FrameKind::Kernel, false, all), ["read_[k]"]);
-        assert_eq!(labels_of(b"get", b"", FrameKind::Inlined, false, all), ["get_[i]"]);
+        assert_eq!(jit(b"JS:*a->b /x.js:1:1"), "JS:*a->b /x.js:1:1_[j]");
+        assert_eq!(label_of(b"read", b"", FrameKind::Kernel, false, all), "read_[k]");
+        assert_eq!(label_of(b"get", b"", FrameKind::Inlined, false, all), "get_[i]");
+    }
+
+    #[test]
+    fn what_a_name_told_to_be_inlined_is_always_marked() {
+        let mut profile = Profile::new();
+        profile.perf_names = true;
+        for name in ["La/C;::g", "La/C;::g_[i]"] {
+            let name = profile.name(name.as_bytes());
+            let frame = Frame { joined: true, ..Frame::new(name, FrameKind::Jit) };
+            assert_eq!(label(&profile, &frame, true, Annotate { jit: true, ..Annotate::default() }), "a/C:::g_[i]");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod filter;
 pub mod frame_counts;
 pub mod groups;
 pub mod interner;
+pub mod java_calls;
 pub mod jit_names;
 pub mod label;
 pub mod moment;

@@ -66,12 +66,15 @@ pub struct Frame {
     pub kind: FrameKind,
     /// How its runtime came to run it so; `None` where that is not known, and for all that is no JIT code.
     pub tier: Option<Tier>,
+    /// Whether it is a call that was expanded into its caller, as the name of the caller's code told
+    /// ([`java_calls`](super::java_calls)).
+    pub joined: bool,
 }
 
 impl Frame {
     /// A function of which nothing else is known.
     pub fn new(name: NameId, kind: FrameKind) -> Self {
-        Self { name, module: None, file: None, line: 0, addr: None, kind, tier: None }
+        Self { name, module: None, file: None, line: 0, addr: None, kind, tier: None, joined: false }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::error::Warnings;
 use crate::model::Addr;
 use crate::model::bpf::BpfFunction;
 use crate::model::code::{Code, SourceMap};
+use crate::model::java_calls::joined;
 use crate::parallel::{Pool, join};
 use address_space::AddressSpaces;
 use code_map::{CodeId, CodeMap};
@@ -162,7 +163,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The functions at an offset of a piece of code: those that were expanded there, then its own.
+    /// The functions at an offset of a piece of code: those that were expanded there, then its own. They are told by its
+    /// source map, or by its name.
     fn functions(&self, code: &Code<'_>, offset: u64, source: &SourceMap<'_>, frames: &mut Frames) -> Vec<Frame> {
         let mut functions = Vec::new();
         let position = source.at(offset);
@@ -178,7 +180,15 @@ impl Resolver<'_> {
             functions.push(Frame { name, offset: None, file: place, line: line_in_it, inlined: true });
             (file, line) = (Some(call.file), call.line);
         }
-        let name = Some(frames.intern(code.name));
+        let by_name = joined(code.name);
+        let expanded = by_name.iter().filter(|_| self.options.inlines).flat_map(|calls| calls.expanded.iter().rev());
+        for call in expanded {
+            let (place, line_in_it) = told((file, line), frames);
+            let name = Some(frames.intern(call));
+            functions.push(Frame { name, offset: None, file: place, line: line_in_it, inlined: true });
+            (file, line) = (None, 0);
+        }
+        let name = Some(frames.intern(by_name.as_ref().map_or(code.name, |calls| calls.root)));
         let (file, line) = told((file, line), frames);
         functions.push(Frame { name, offset: Some(offset), file, line, inlined: false });
         functions

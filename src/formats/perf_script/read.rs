@@ -6,6 +6,7 @@ use super::known::{Known, is_record_line};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::model::backing::Backing;
+use crate::model::java_calls;
 use crate::model::runtimes::{RuntimeSet, Tiers};
 use crate::model::stacks::{self, FrameKind, Profile, Row, Track, Unit};
 use crate::model::{Nanos, Pid};
@@ -82,7 +83,7 @@ impl TextReader {
             Frame::parse(header.rest.get(start..)?)
         });
         if let Some(frame) = behind {
-            sample.frames.push(self.frame(&frame));
+            self.push(&frame, &mut sample.frames);
         }
         self.sample = Some(sample);
     }
@@ -90,8 +91,10 @@ impl TextReader {
     fn frame_line(&mut self, line: &[u8], at: u64) {
         match (Frame::parse(line), self.sample.is_some()) {
             (Some(frame), true) => {
-                let frame = self.frame(&frame);
-                self.sample.as_mut().into_iter().for_each(|sample| sample.frames.push(frame));
+                if let Some(mut sample) = self.sample.take() {
+                    self.push(&frame, &mut sample.frames);
+                    self.sample = Some(sample);
+                }
             }
             (Some(_), false) => self.skipped.add(Error::new("a frame without a sample above it").at(at)),
             (None, _) => self.skipped.add(Error::new("a frame begins with a hexadecimal address").at(at)),
@@ -110,6 +113,18 @@ impl TextReader {
         }
     }
 
+    /// A line's frame, behind those that its name tells of to have been expanded in it.
+    fn push(&mut self, frame: &Frame<'_>, frames: &mut Vec<stacks::FrameId>) {
+        let calls = Some(frame)
+            .filter(|frame| kind(frame) == FrameKind::Jit)
+            .and_then(|frame| java_calls::joined(frame.symbol));
+        let Some(calls) = calls else { return frames.push(self.frame(frame)) };
+        for symbol in calls.expanded.iter().rev() {
+            frames.push(self.frame(&Frame { symbol, inlined: true, ..*frame }));
+        }
+        frames.push(self.frame(&Frame { symbol: calls.root, ..*frame }));
+    }
+
     fn frame(&mut self, frame: &Frame<'_>) -> stacks::FrameId {
         let name = self.profile.name(frame.symbol);
         let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
@@ -124,7 +139,8 @@ impl TextReader {
         // A text does not tell what its processes run.
         let jit = kind == FrameKind::Jit;
         let tier = jit.then(|| self.tiers.of(name, frame.symbol, RuntimeSet::default())).flatten();
-        self.profile.frame(stacks::Frame { module, addr, tier, ..stacks::Frame::new(name, kind) })
+        let joined = frame.inlined && kind == FrameKind::Jit;
+        self.profile.frame(stacks::Frame { module, addr, tier, joined, ..stacks::Frame::new(name, kind) })
     }
 
     fn end_sample(&mut self) {
@@ -141,6 +157,10 @@ impl TextReader {
 }
 
 fn kind(frame: &Frame<'_>) -> FrameKind {
+    // Whatever code it was expanded in, it is a Java method.
+    if frame.inlined && java_calls::is_method(frame.symbol) {
+        return FrameKind::Jit;
+    }
     let Some(dso) = frame.dso.filter(|dso| *dso != UNKNOWN) else {
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
     };

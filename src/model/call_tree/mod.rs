@@ -12,7 +12,7 @@ pub use boxes::Placed;
 pub use chart::{Chart, Lane};
 
 use super::category::Category;
-use super::label::{Annotate, By, is_java, labels, roots};
+use super::label::{Annotate, By, is_java, label, roots};
 use super::prefix_tree::PrefixTree;
 use super::stacks::{FrameId, Profile, Row, Series, StackId, TrackId, Weight};
 use rustc_hash::FxHashMap;
@@ -60,8 +60,8 @@ struct Placing<'a> {
     profile: &'a Profile,
     spelling: Spelling,
     tree: CallTree,
-    /// The labels of each frame, by whether Java's rules hold.
-    spelled: [Vec<Option<Box<[u32]>>>; 2],
+    /// The label of each frame, by whether Java's rules hold.
+    spelled: [Vec<Option<u32>>; 2],
     /// Where each stack hangs, below which root.
     placed: Vec<(u32, u32)>,
     /// The labels of a root, and whether Java's rules hold there; tracks that are spelled alike share one.
@@ -372,27 +372,15 @@ impl<'a> Placing<'a> {
         }
     }
 
-    fn step(&mut self, mut node: u32, frame: FrameId, root: u32) -> u32 {
+    fn step(&mut self, node: u32, frame: FrameId, root: u32) -> u32 {
         let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
         let tree = &mut self.tree;
         let spelled = self.spelled[usize::from(java)][frame.index()].get_or_insert_with(|| {
             let frame = profile.frame_of(frame);
-            let spelled = labels(profile, frame, java, spelling.annotate);
-            let category = |depth| if depth == 0 { Category::of(frame) } else { Category::Inlined };
-            let labels = spelled.into_iter().enumerate().map(|(depth, text)| {
-                let category = spelling.by_category.then(|| category(depth));
-                tree.label_id(Label { text, category })
-            });
-            let mut labels: Box<[u32]> = labels.collect();
-            if spelling.reversed {
-                labels.reverse();
-            }
-            labels
+            let category = spelling.by_category.then(|| Category::of(frame));
+            tree.label_id(Label { text: label(profile, frame, java, spelling.annotate), category })
         });
-        for &label in spelled.iter() {
-            node = tree.child(node, label);
-        }
-        node
+        tree.child(node, *spelled)
     }
 }
 

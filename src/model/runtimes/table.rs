@@ -179,7 +179,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ),
         ],
         plain_names: &[(Interpreted, &[Is("Interpreter")])],
-        untold_names: &[Holds("(")],
+        untold_names: &[Holds("("), Holds("::"), Holds(";.")],
         other_names: Some(Stub),
         examples: &[
             ("Interpreter", Some(Interpreted)),
@@ -205,6 +205,10 @@ pub const RUNTIMES: &[Runtime] = &[
             ("int java.lang.Object.hashCode() [c2]", Some(Optimised)),
             ("int java.lang.Object.hashCode() [jvmci]", Some(Optimised)),
             ("LW;work(I)J", None),
+            // As perf-map-agent spells it, by its options.
+            ("Ljava/lang/Object;::hashCode", None),
+            ("Ljava/lang/Object;.hashCode", None),
+            ("java.lang.Object::hashCode", None),
         ],
         ..PLAIN
     },

@@ -5,6 +5,7 @@ use super::named::{FrameView, Named};
 use super::samples::{SampleRow, Samples};
 use crate::formats::perf_data::{Event, EventAttr, Recording};
 use crate::model::chains::{ChainId, PlaceId};
+use crate::model::java_calls;
 use crate::model::runtimes::Tiers;
 use crate::model::stacks::{
     Frame, FrameId, FrameKind, Keep, Profile, Row, Sampling, Series, StackId, TRUNCATED, TrackId, UNKNOWN, Unit,
@@ -105,5 +106,6 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &FrameView<'_>) -> Fra
     };
     let jit = shown.name.filter(|_| kind == FrameKind::Jit);
     let tier = jit.and_then(|text| tiers.of(name, text, shown.runtimes));
-    profile.frame(Frame { module, file, line: shown.line, addr: shown.addr, tier, ..Frame::new(name, kind) })
+    let joined = shown.inlined && jit.is_some_and(java_calls::is_method);
+    profile.frame(Frame { module, file, line: shown.line, addr: shown.addr, tier, joined, ..Frame::new(name, kind) })
 }

@@ -1,7 +1,7 @@
 //! What is at the addresses of a profile.
 
 use crate::error::{Warning, Warnings};
-use crate::formats::unsymbolized::{BareAddress, NamedCall};
+use crate::formats::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
 use crate::model::Pid;
 use crate::pipeline::Job;
 use crate::resolve::address_space::AddressSpaces;
@@ -29,22 +29,25 @@ pub(super) struct AddressCounts {
 
 /// The answers to all that a profile asks.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct Answers<'m> {
     /// For each address its place in `frames`.
     places: Vec<Option<usize>>,
     frames: Frames,
+    /// The names of the code, by place, where calls that were expanded in it are not told.
+    codes: Option<Vec<&'m [u8]>>,
     pub(super) counts: AddressCounts,
 }
 
-impl Answers {
+impl<'m> Answers<'m> {
     /// Looks them up.
     pub(super) fn find(
-        addresses: &[BareAddress],
-        map: &CodeMap<'_>,
+        profile: &dyn Unsymbolized,
+        map: &CodeMap<'m>,
         sources: &SourceOptions,
         job: &Job,
         warnings: &mut Warnings,
     ) -> Self {
+        let addresses = profile.addresses();
         let meant = process_meant(addresses, map, sources);
         let mut counts = AddressCounts { asked: addresses.len() as u64, ..AddressCounts::default() };
         let mut hits: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
@@ -58,17 +61,26 @@ impl Answers {
         locations.dedup();
         let frames = resolve(&locations, map, job, warnings);
         let places = hits.iter().map(|hit| locations.binary_search(hit.as_ref()?).ok()).collect();
-        Self { places, frames, counts }
+        let name = |location: &Location| match location {
+            Location::Code(code, _) => map.code(*code).name,
+            Location::File(..) | Location::Nothing(_) => b"",
+        };
+        let codes = (!profile.expands_calls()).then(|| locations.iter().map(name).collect());
+        Self { places, frames, codes, counts }
     }
 
     /// What is at one address.
     pub(super) fn calls(&self, at: usize) -> Vec<NamedCall<'_>> {
-        let frames = self.places.get(at).copied().flatten().map_or(&[][..], |place| self.frames.of(place));
+        let Some(place) = self.places.get(at).copied().flatten() else { return Vec::new() };
+        let frames = self.frames.of(place);
         let call = |frame: &crate::resolve::frames::Frame| {
             let file = frame.file.map_or(&b""[..], |file| self.frames.text(file));
             Some(NamedCall { name: self.frames.text(frame.name?), file, line: frame.line })
         };
-        frames.iter().filter_map(call).collect()
+        match self.codes.as_ref().and_then(|codes| codes.get(place)) {
+            Some(name) => frames.last().and_then(call).map(|own| NamedCall { name, ..own }).into_iter().collect(),
+            None => frames.iter().filter_map(call).collect(),
+        }
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn run(
     let warnings = &mut outcome.warnings;
     let found = sources::find(&processes, &options.sources, options.beside_input(), warnings);
     let loaded = found.load(&processes, &job.pool, warnings);
-    let answers = Answers::find(profile.addresses(), &loaded.map, &options.sources, job, warnings);
+    let answers = Answers::find(&*profile, &loaded.map, &options.sources, job, warnings);
     packed(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
     output.commit()?;
     summary::tell(loaded, &answers.counts, options, outcome);

@@ -20,7 +20,7 @@
 //! * Memory that samply takes for a file (`zero (deleted)`, where PHP's code is) is told relative to where it was mapped,
 //!   which the file does not say: such code stays as it is.
 //! * A call that was expanded in another would need rows of its own among stacks, which refer to each other by number:
-//!   the function that has the code is named.
+//!   the function that has the code is named. A name in which an agent joined several (`f->g`) stays as it is.
 //!
 //! Everything else, numbers, spaces and the order of keys with it, stays as it is written.
 //!
@@ -64,6 +64,10 @@ pub fn open<'d>(bytes: &'d [u8], _: &mut Warnings) -> Result<Box<dyn Unsymbolize
 impl Unsymbolized for UnsymbolizedFirefox<'_> {
     fn addresses(&self) -> &[BareAddress] {
         &self.addresses
+    }
+
+    fn expands_calls(&self) -> bool {
+        false
     }
 
     fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {

@@ -1,0 +1,210 @@
+//! Names in which a Java agent tells of calls that the compiler expanded.
+//!
+//! perf-map-agent has no more than an entry of a perf map for a stretch of code, so that what ran there is told by the
+//! name of the stretch, in one of two ways:
+//!
+//! ```text
+//! unfoldall   Lorg/a/Main;::run->Lorg/a/List;::add->Lorg/a/List;::grow      all calls, the outermost first
+//! unfold      Lorg/a/List;::grow in Lorg/a/Main;::run                       the innermost one and the outermost
+//! ```
+//!
+//! `->` and ` in ` stand in names of other languages, too (`C::operator->`, an Erlang atom, a function of JavaScript that is
+//! called `a->b`). So a name is taken apart only if all its parts are Java methods as the agent spells them, with any of its
+//! options: `Lorg/a/List;::add` (`.add` of old versions), `dottedclass` and `cleanclass` `org.a.List::add`, `msig` with the types
+//! behind it, `sourcepos` with `(List.java:12)`, and the marks `_[j]` and `_[i]`. Of classes without a package `cleanclass`
+//! leaves what C++ might be called (`Main::run`): one part that can only be Java's is enough. The agent cuts very long names:
+//! of the last part there may be no more than a beginning.
+
+/// What stands between callers and what they call.
+const JOINT: &str = "->";
+/// What stands between a call and the function that it was expanded into.
+const IN: &str = " in ";
+/// Where the agent could not find a name.
+const NO_NAME: &str = "<error writing signature>";
+
+/// A name that holds several functions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinedCalls<'n> {
+    /// The function that has the code.
+    pub root: &'n [u8],
+    /// The calls that were expanded in it, the outermost first.
+    pub expanded: Vec<&'n [u8]>,
+}
+
+/// Takes a name apart; `None` if it is that of one function.
+pub fn joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
+    // What most names lack.
+    memchr::memmem::find(name, JOINT.as_bytes()).or_else(|| memchr::memmem::find(name, IN.as_bytes()))?;
+    let name = std::str::from_utf8(name).ok()?;
+    let mut parts: Vec<&str> = name.split(JOINT).collect();
+    if parts.len() == 1 {
+        parts = name.splitn(2, IN).collect();
+        parts.reverse();
+        if !parts.iter().all(|part| is_java(part)) {
+            return None;
+        }
+    }
+    let (last, callers) = parts.split_last()?;
+    let is_known = |part: &&str| *part == NO_NAME || shape(part).is_some();
+    let is_certain = parts.iter().any(|part| is_java(part));
+    let is_whole = callers.iter().all(is_known) && (is_known(last) || is_java(callers.first()?) && is_beginning(last));
+    let (root, expanded) = parts.split_first().filter(|_| is_certain && is_whole)?;
+    Some(JoinedCalls { root: root.as_bytes(), expanded: expanded.iter().map(|part| part.as_bytes()).collect() })
+}
+
+/// Whether a name can only be that of a Java method.
+pub fn is_method(name: &[u8]) -> bool {
+    std::str::from_utf8(name).is_ok_and(is_java)
+}
+
+fn is_java(name: &str) -> bool {
+    shape(name) == Some(Shape::Certain)
+}
+
+/// What the spelling of a method tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// It is a Java method.
+    Certain,
+    /// It may as well be something else.
+    Possible,
+}
+
+fn shape(name: &str) -> Option<Shape> {
+    let name = name.strip_suffix("_[j]").or_else(|| name.strip_suffix("_[i]")).unwrap_or(name);
+    let (class, method, is_signature) = split_class(name)?;
+    let (method, types) = method.split_at(method.find('(').unwrap_or(method.len()));
+    let has_package = class.contains(['/', '.']);
+    let is_class = class.split(['/', '.']).all(is_identifier);
+    let is_method = is_identifier(method) || ["<init>", "<clinit>"].contains(&method);
+    if !is_class || !is_method || !is_tail(types) {
+        return None;
+    }
+    Some(if is_signature || has_package { Shape::Certain } else { Shape::Possible })
+}
+
+/// The class, what stands behind it, and whether the class is spelled as a type's signature.
+fn split_class(name: &str) -> Option<(&str, &str, bool)> {
+    if let Some((class, rest)) = name.strip_prefix('L').and_then(|rest| rest.split_once(';'))
+        && let Some(method) = rest.strip_prefix("::").or_else(|| rest.strip_prefix('.'))
+    {
+        return Some((class, method, true));
+    }
+    let (class, method) = name.split_once("::")?;
+    Some((class, method, false))
+}
+
+/// Java's, and those of other languages on its machine: hidden classes have `+0x…`, Kotlin's may have `-`.
+fn is_identifier(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-+".contains(&byte) || !byte.is_ascii();
+    !text.is_empty() && text.bytes().all(fits)
+}
+
+/// Whether it can stand behind a method: the types that it takes and gives, and where it is.
+fn is_tail(text: &str) -> bool {
+    let place = |text: &str| {
+        let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
+        inner.and_then(|inner| inner.rsplit_once(':')).is_some_and(|(_, line)| line.parse::<i64>().is_ok())
+    };
+    let types = |text: &str| {
+        let sides = text.strip_prefix('(').and_then(|text| text.split_once(')'));
+        let is_type = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-+/.;[".contains(&byte) || !byte.is_ascii();
+        sides.is_some_and(|(takes, gives)| !gives.is_empty() && takes.bytes().chain(gives.bytes()).all(is_type))
+    };
+    let split = text.rfind('(').unwrap_or(0);
+    text.is_empty() || place(text) || types(text) || types(&text[..split]) && place(&text[split..])
+}
+
+/// Whether a longer text may begin so.
+fn is_beginning(text: &str) -> bool {
+    text.starts_with('L') && text.bytes().all(|byte| byte.is_ascii_graphic() || !byte.is_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(name: &str) -> Vec<String> {
+        let Some(JoinedCalls { root, expanded }) = joined(name.as_bytes()) else { return Vec::new() };
+        let all = std::iter::once(root).chain(expanded);
+        all.map(|part| String::from_utf8(part.to_vec()).unwrap()).collect()
+    }
+
+    #[test]
+    fn all_spellings_of_the_agent_are_taken_apart() {
+        assert_eq!(parts("La/B;::f->La/C;::g"), ["La/B;::f", "La/C;::g"]);
+        assert_eq!(parts("La/B;::f->La/C;::<init>->La/D;::h"), ["La/B;::f", "La/C;::<init>", "La/D;::h"]);
+        assert_eq!(parts("LMain;.f->LMain;.g"), ["LMain;.f", "LMain;.g"]);
+        assert_eq!(parts("La.B;::f->La.C;::g"), ["La.B;::f", "La.C;::g"]);
+        assert_eq!(parts("a.B::f->a.C$D::lambda$0"), ["a.B::f", "a.C$D::lambda$0"]);
+        assert_eq!(parts("a/B::f->Main::g"), ["a/B::f", "Main::g"]);
+        assert_eq!(parts("a/B::f->Lists::of(La/B;)La/B;"), ["a/B::f", "Lists::of(La/B;)La/B;"]);
+        assert_eq!(parts("La/B;::f(I[J)V->La/C;::g()La/X;"), ["La/B;::f(I[J)V", "La/C;::g()La/X;"]);
+        assert_eq!(
+            parts("La/B;::f(I)V(B.java:7)->La/C;::g(C.java:-1)"),
+            ["La/B;::f(I)V(B.java:7)", "La/C;::g(C.java:-1)"]
+        );
+        assert_eq!(parts("La/B;::f_[j]->La/C;::g_[i]"), ["La/B;::f_[j]", "La/C;::g_[i]"]);
+        let hidden = "La/B$$Lambda$14/0x00000008010;::f->La/C$$Lambda+0x7f01;::g";
+        assert_eq!(parts(hidden).len(), 2);
+        assert_eq!(parts("La/B;::f-><error writing signature>->La/C;::g").len(), 3);
+        assert_eq!(parts("Lorg/größe/B;::f->Lokio/-Util;::g").len(), 2);
+    }
+
+    #[test]
+    fn a_call_in_a_function_is_the_inner_one() {
+        assert_eq!(parts("La/C;::g in La/B;::f"), ["La/B;::f", "La/C;::g"]);
+        assert_eq!(parts("a.C::g(I)V in a.B::f(I)V"), ["a.B::f(I)V", "a.C::g(I)V"]);
+    }
+
+    #[test]
+    fn a_name_that_was_cut_keeps_its_whole_parts() {
+        assert_eq!(parts("La/B;::f->La/C;::g->Lorg/apa"), ["La/B;::f", "La/C;::g", "Lorg/apa"]);
+        assert_eq!(parts("La/B;::f->L"), ["La/B;::f", "L"]);
+    }
+
+    #[test]
+    fn what_others_call_so_stays_whole() {
+        for name in [
+            "C::operator->",
+            "ns::C::operator->()",
+            "ns::C::operator->() const",
+            "auto f(int)->int",
+            "a->b",
+            "JS:*a->b /x/y.js:1:1",
+            "JS:~Main::run->Main::next /x.js:1:1",
+            "Main::run->Main::next",
+            "$lists:'-f/1->g/2'/3",
+            "'Elixir.A':'x->y'/0",
+            "TRACE-1$App\\A->f$3",
+            "App\\A::f->g",
+            "wasm[0]::function[3]::f->g",
+            "fn(a) -> b",
+            "py::f->g:/x.py",
+            "x.y::z->w",
+            "La/B;::f->stub",
+            "La/B;::f->",
+            "->La/B;::f",
+            "La/B;::f",
+            "La/B;->f",
+            "block in Foo#bar",
+            "Foo::Bar in Foo::Baz",
+            "rescue in a.b::c",
+            "",
+            "->",
+            " in ",
+        ] {
+            assert_eq!(parts(name), Vec::<String>::new(), "{name}");
+        }
+        assert_eq!(joined(b"La/B;::f->La/C;::\xff"), None);
+    }
+
+    #[test]
+    fn only_java_s_methods_are_known_without_their_callers() {
+        for (name, is) in
+            [("La/B;::f", true), ("a.B::f", true), ("Main::f", false), ("std::f(int)", false), ("f", false)]
+        {
+            assert_eq!(is_method(name.as_bytes()), is, "{name}");
+        }
+    }
+}
