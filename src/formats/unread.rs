@@ -33,6 +33,11 @@ const KERNEL_TRACE: &str = "it holds events of the kernel's tracer; perf record 
 /// All of them. The first that fits is it.
 const UNREAD: &[UnreadFormat] = &[
     UnreadFormat {
+        name: "a profile of OpenTelemetry (OTLP)",
+        remedy: "send it to what keeps such profiles, as Pyroscope and Parca do, and take it from there as pprof",
+        signature: Is(is_otlp),
+    },
+    UnreadFormat {
         name: "a Perfetto trace (protobuf)",
         remedy: "traceconv json TRACE x.json gives trace events, traceconv profile TRACE pprof profiles of its samples",
         signature: Is(is_perfetto),
@@ -244,8 +249,33 @@ fn is_gecko(head: &[u8]) -> bool {
     gecko.fits(head) && !has(head, "\"preprocessedProfileVersion\"")
 }
 
+/// In JSON its first word; else a list of profiles of a resource, whose first attribute has a key that is a word: four
+/// fields 1, each within the one before. A packet of a trace has a number there.
+fn is_otlp(head: &[u8]) -> bool {
+    if Words(&["{\"resourceProfiles\""]).fits(head) {
+        return true;
+    }
+    let mut rest = head;
+    for _ in 0..4 {
+        let Some(inner) = first_message(rest) else { return false };
+        rest = inner;
+    }
+    rest.len() > 2 && rest.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
+}
+
+/// What is in a message's first field, if that is field 1 and holds bytes; as far as they go.
+fn first_message(mut bytes: &[u8]) -> Option<&[u8]> {
+    let (Ok((1, WireType::LengthDelimited)), Ok(len)) = (decode_key(&mut bytes), decode_varint(&mut bytes)) else {
+        return None;
+    };
+    bytes.get(..usize::try_from(len).ok()?.min(bytes.len()))
+}
+
 /// A trace is a list of packets: fields 1, each a message itself.
 fn is_perfetto(head: &[u8]) -> bool {
+    if is_otlp(head) {
+        return false;
+    }
     // A text may begin with a line break, which is the first byte of a packet.
     if head.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
         return false;
@@ -335,6 +365,11 @@ pub(super) mod tests {
 
     /// The beginning of a file of each row.
     pub(in crate::formats) const EXAMPLES: &[(&str, &[u8])] = &[
+        (
+            "OpenTelemetry",
+            b"\x0a\x1f\x0a\x17\x0a\x15\x0a\x0cservice.name\x12\x05\x0a\x03app\x12\x04\x12\x02\x0a\0\x12\x02\x12\0",
+        ),
+        ("OpenTelemetry", br#"{"resourceProfiles": [{"resource": {}, "scopeProfiles": []}], "dictionary": {}}"#),
         ("Perfetto", b"\x0a\x0c\x40\x80\x94\xeb\xdc\x03\x50\x01\x9a\x02\x01\x00\x0a\x04\x18\x01\x50\x01"),
         (
             "Gecko",

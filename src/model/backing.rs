@@ -132,14 +132,18 @@ impl<'a> Backing<'a> {
     }
 
     /// Whether a name that a profile has for an object is JIT code's: its memory, its image, the dump or map that tells
-    /// of it.
+    /// of it, or what eBPF agents call them all.
     pub fn is_jit_object(self) -> bool {
         let (Self::File(path) | Self::Other(path) | Self::Bracketed(path)) = self else {
             return self != Self::Unnamed && self.may_hold_jit_code();
         };
         let base = base_name(path);
         let is = |begin: &[u8], end: &[u8]| base.starts_with(begin) && base.ends_with(end);
-        is(b"jitted-", b"") || is(b"perf-", b".map") || is(b"jit-", b".dump") || is(b"[JIT] tid ", b"")
+        [&b"jit"[..], b"[jit]", b"[JIT]"].contains(&path)
+            || is(b"jitted-", b"")
+            || is(b"perf-", b".map")
+            || is(b"jit-", b".dump")
+            || is(b"[JIT] tid ", b"")
     }
 
     /// Whether it is the kernel itself, as perf records it: `[kernel.kallsyms]_text`.

@@ -110,13 +110,14 @@ mod tests {
     #[test]
     fn a_module_tells_the_sort_of_code() {
         let kind = |module| frame("f", module).1;
-        for module in ["/tmp/perf-77.map", "/x/jitted-77-3.so", "jit-77.dump", "//anon", "[JIT] tid 77"] {
+        for module in ["/tmp/perf-77.map", "/x/jitted-77-3.so", "jit-77.dump", "//anon", "[JIT] tid 77", "jit", "[jit]"]
+        {
             assert_eq!(kind(module), FrameKind::Jit, "{module}");
         }
         for module in ["[kernel.kallsyms]", "[guest.kernel.kallsyms]", "/lib/modules/6.1/kernel/fs/ext4.ko", "[ext4]"] {
             assert_eq!(kind(module), FrameKind::Kernel, "{module}");
         }
-        for module in ["", "/bin/node", "[vdso]", "libc.so.6"] {
+        for module in ["", "/bin/node", "/bin/jit", "[vdso]", "libc.so.6"] {
             assert_eq!(kind(module), FrameKind::User, "{module}");
         }
     }
