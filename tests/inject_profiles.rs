@@ -7,6 +7,8 @@ mod firefox;
 mod memory;
 #[path = "inject_profiles/pprof.rs"]
 mod pprof;
+#[path = "inject_profiles/profiler_cli.rs"]
+mod profiler_cli;
 #[path = "support/protobuf.rs"]
 mod protobuf;
 #[path = "inject_profiles/recorded.rs"]

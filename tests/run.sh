@@ -15,7 +15,7 @@ tools=(
 arguments=()
 if [ "${1-}" = --all ]; then
   shift
-  tools+=(node:nodejs javac:default-jdk-headless go:golang-go)
+  tools+=(node:nodejs npm:npm javac:default-jdk-headless go:golang-go)
   tools+=(php:php-cli php-fpm8.2:php8.2-fpm cgi-fcgi:libfcgi-bin python3:python3 unshare:util-linux)
   case " $* " in
     *" -- "*) arguments=(--include-ignored) ;;

@@ -165,7 +165,7 @@ fn functions_have_the_names_that_perf_shows_after_inject() {
 }
 
 /// The last entry of a perf map at an address.
-fn in_map(map: &str, address: u64) -> Option<&str> {
+pub(crate) fn in_map(map: &str, address: u64) -> Option<&str> {
     let covers = |line: &&str| {
         let mut words = line.split(' ');
         let mut hex = || u64::from_str_radix(words.next().unwrap(), 16).unwrap();

@@ -130,6 +130,32 @@ fn a_table_of_sources_of_a_later_version_is_left() {
     assert!(out.contains(r#""0x3000","f"]"#));
 }
 
+#[test]
+fn numbers_texts_and_spaces_stay_as_they_are_written() {
+    let spelled = [
+        (
+            r#""interval":1.000e0"#,
+            "\"interval\" :\t-0,\r\n \"a\":1E5,\"b\":123456789012345678901234567890.10,\"b\":1e-7,\"c\":-0.0",
+        ),
+        (r#""time":[0.10,1e3]"#, r#""time":[0.100000000000000005551115123125782702118158340454101562 , 1.0E+3]"#),
+        (r#"{"name":"a","pid""#, r#"{"name":"\u0061\/\ud83d\ude00\t","name2":"a","name2":"a","pid""#),
+        (r#""name":[0, 1 ,0],"#, r#""name":[0.0, 1e0 ,-0],"#),
+        (r#""func":[0,1,2]"#, r#""func":[ 0 ,1.0, 20e-1]"#),
+        (r#""lib\u0041"]"#, r#""lib\u0041\ud800" ]"#),
+    ];
+    // The later changes are of what the earlier ones have left as it was.
+    let text = spelled.iter().fold(OWN.to_owned(), |text, (old, new)| text.replacen(old, new, 1));
+    assert!(spelled.iter().all(|(_, new)| text.contains(new)));
+    assert_eq!(named(&text, &|_, _| Vec::new()), text);
+    let out = named(&text, &|pid, addr| if (pid, addr) == (77, 0x1008) { vec![call("f", "", 0)] } else { Vec::new() });
+    assert_eq!(out, with(&text, &[("[0.0, 1e0 ,-0]", "[0.0, 3 ,-0]"), (r#"\ud800" ]"#, r#"\ud800" ,"f"]"#)]));
+}
+
+#[test]
+fn a_name_that_holds_several_functions_is_told_whole() {
+    assert!(!open(OWN.as_bytes(), &mut Warnings::new()).unwrap().expands_calls());
+}
+
 /// A damaged profile is refused, or what comes of it can be read again.
 fn assert_harmless(bytes: &[u8]) {
     let Ok(profile) = open(bytes, &mut Warnings::new()) else { return };

@@ -1,7 +1,8 @@
 use super::*;
+use crate::formats::pprof::fields::Fields;
 use crate::formats::unsymbolized::NamedCall;
 use crate::model::{Addr, FrameAddr, Pid};
-use prost::encoding::encode_varint;
+use prost::encoding::{self, encode_varint};
 
 fn message(tag: u8, inside: &[u8]) -> Vec<u8> {
     let mut out = vec![tag * 8 + 2];
@@ -179,6 +180,86 @@ fn names_that_are_no_text_become_text() {
     let out =
         named(&profile(&[sample(&[ids(&[1])], None)]), &|_| vec![NamedCall { name: b"f\xff", file: b"", line: 0 }]);
     assert!(out.ends_with(&message(6, "f\u{fffd}".as_bytes())));
+}
+
+/// Numbers that look random, the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    /// Fields that no version of the format has, of each wire type.
+    fn unknown_fields(&mut self) -> Vec<u8> {
+        let (mut out, tag) = (Vec::new(), 200 + self.below(1000) as u32);
+        for _ in 0..self.below(3) {
+            match self.below(4) {
+                0 => encoding::uint64::encode(tag, &self.0, &mut out),
+                1 => encoding::bytes::encode(tag, &vec![0xaa; self.below(20) as usize], &mut out),
+                2 => encoding::fixed64::encode(tag, &self.0, &mut out),
+                _ => encoding::fixed32::encode(tag, &(self.0 as u32), &mut out),
+            }
+        }
+        out
+    }
+
+    fn sample(&mut self) -> Vec<u8> {
+        let places: Vec<u8> = (0..self.below(6)).map(|_| 1 + self.below(4) as u8).collect();
+        let pid = [Some(77), Some(78), None][self.below(3) as usize];
+        let sample = sample(&[ids(&places), self.unknown_fields()], pid);
+        [self.unknown_fields(), sample].concat()
+    }
+}
+
+/// The fields of a message with the bytes that each takes.
+fn fields_of(bytes: &[u8]) -> Vec<(u32, &[u8])> {
+    let (mut fields, mut start, mut all) = (Fields::of(bytes), 0, Vec::new());
+    while let Some(Ok((tag, _))) = fields.next() {
+        all.push((tag, &bytes[start..fields.offset()]));
+        start = fields.offset();
+    }
+    assert_eq!(start, bytes.len());
+    all
+}
+
+#[test]
+fn whatever_is_in_a_profile_only_what_is_named_changes() {
+    let mut random = Random(7);
+    for round in 0..400 {
+        let samples: Vec<_> = (0..random.below(8)).map(|_| random.sample()).collect();
+        let bytes = [random.unknown_fields(), profile(&samples), random.unknown_fields()].concat();
+        let share = random.below(4);
+        let out =
+            named(
+                &bytes,
+                &|address| match address.addr.raw().0.wrapping_add(address.pid.map_or(0, |pid| pid.0 as u64)) % 4 {
+                    part if part < share => vec![call("inner", "", 0), call("outer", "a.js", 3)],
+                    _ => Vec::new(),
+                },
+            );
+        let (before, after) = (fields_of(&bytes), fields_of(&out));
+        let (kept, new) = after.split_at(before.len());
+        for ((tag, old), (also, new)) in before.iter().zip(kept) {
+            assert_eq!(tag, also, "round {round}");
+            // Samples have other locations, locations have lines; nothing else differs in any byte.
+            let inner = |field: &'_ [u8]| -> Vec<u8> { Fields::of(field).next().unwrap().unwrap().1.bytes().to_vec() };
+            match tag {
+                2 => {
+                    let (old, new) = (inner(old), inner(new));
+                    let others = |message: &[u8]| -> Vec<Vec<u8>> {
+                        fields_of(message).iter().filter(|(tag, _)| *tag != 1).map(|(_, raw)| raw.to_vec()).collect()
+                    };
+                    assert_eq!(others(&old), others(&new), "round {round}");
+                }
+                4 => assert!(inner(new).starts_with(&inner(old)), "round {round}"),
+                _ => assert_eq!(old, new, "round {round}"),
+            }
+        }
+        assert!(new.iter().all(|(tag, _)| [4, 5, 6].contains(tag)), "round {round}");
+        assert!(share > 0 || out == bytes, "round {round}: what nobody named is as it was");
+    }
 }
 
 /// A damaged profile is refused, or what comes of it can be read again.
