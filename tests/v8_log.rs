@@ -8,6 +8,8 @@ use std::process::Command;
 
 const FIXTURE: &str = "fixtures/v8-log/perf.data.zst";
 const LOG: &str = "fixtures/v8-log/isolate-0x807ceb0-15895-v8.log";
+const WITH_DUMP: &str = "fixtures/v8-log-and-dump/perf.data.zst";
+const WITH_DUMP_LOG: &str = "fixtures/v8-log-and-dump/isolate-0x3ef9bf00-16080-v8.log";
 /// The kind of bytecode in node 20.
 const BYTECODE: &str = "10";
 
@@ -261,6 +263,48 @@ fn a_function_that_was_inlined_is_of_the_tier_of_the_code_around_it() {
         .collect();
     assert!(seen.contains(&("JS:*inner /tmp/app/points.js:8:15", "jit", "optimised")), "{seen:?}");
     assert!(seen.iter().all(|(_, kind, tier)| *kind == "jit" && !tier.is_empty()), "{seen:?}");
+}
+
+/// The lines of a text without those of inlined calls.
+fn without_inlined(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.ends_with(" (inlined)")).collect()
+}
+
+#[test]
+fn a_log_beside_a_dump_tells_of_inlined_calls_and_leaves_every_name_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let alone = dir.path().join("perf.data.zst");
+    fs::copy(WITH_DUMP, &alone).unwrap();
+    let dump = Path::new(WITH_DUMP).with_file_name("jit-16080.dump");
+    fs::copy(&dump, dir.path().join("jit-16080.dump")).unwrap();
+    let text = |path: &str| jitgraft(&["script", "-F", "ip,sym", "-i", path]);
+    let (both, by_dump) = (text(WITH_DUMP), text(alone.to_str().unwrap()));
+    let named = |line: &&&str| line.contains(" JS:*");
+    let names = without_inlined(&both);
+    assert!(names.iter().filter(named).count() > 500);
+    let is_known = |line: &&str| !line.ends_with(" [unknown]");
+    let kept = names.iter().zip(by_dump.lines()).filter(|(_, line)| is_known(line));
+    kept.for_each(|(with, without)| assert_eq!(*with, without));
+    let second = SecondReader::read(&fs::read_to_string(WITH_DUMP_LOG).unwrap());
+    let mut inlined = 0;
+    for (addr, functions) in frames(&both).into_iter().filter(|(_, functions)| functions.len() > 1) {
+        if !functions.last().unwrap().0.starts_with("JS:") {
+            continue;
+        }
+        inlined += 1;
+        let names = |chain: &[Place]| chain.iter().map(|place| printed(place).0).collect::<Vec<_>>();
+        let wanted: Vec<_> = second.at(addr).iter().map(|chain| names(chain)).collect();
+        assert!(wanted.contains(&names(&functions)), "{addr:x}: {functions:?} instead of {wanted:?}");
+    }
+    assert!(inlined > 100, "{inlined}");
+}
+
+#[test]
+fn doctor_says_what_a_log_beside_a_dump_is_good_for() {
+    let said = jitgraft(&["doctor", "-i", WITH_DUMP]);
+    let line = said.lines().find(|line| line.contains("V8 log")).expect(&said);
+    assert!(line.contains("lines and inlined calls of") && line.contains("pieces of the jitdump's"), "{line}");
+    assert!(said.contains("jitdump fixtures/v8-log-and-dump/jit-16080.dump"), "{said}");
 }
 
 #[test]

@@ -84,8 +84,8 @@ The format is found by the content, not by the name:
 ";
 
 const WHERE_NAMES_ARE: &str = "
-Names of JIT code come from jitdumps (jit-PID.dump), perf maps (perf-PID.map) and, where a process has neither, logs of \
-engines and core dumps (jitgraft formats lists them), looked for in this order:
+Names of JIT code come from jitdumps (jit-PID.dump), perf maps (perf-PID.map), logs of engines and core dumps (jitgraft \
+formats lists them; beside a dump logs tell of inlined calls, and of code that it lacks), looked for in this order:
 
   1. --jitdump, --perf-map and --jit-log: files, or directories of them; FILE@PID is for that process
   2. below /proc/PID/root, if the recorded process still runs, in a container, by the number it has there

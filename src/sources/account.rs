@@ -81,6 +81,8 @@ pub enum SourceState {
         torn: bool,
         /// The times of the first and the last record, on the recording's clock, as far as they can be told.
         times: Option<(Nanos, Nanos)>,
+        /// Of so many pieces of a dump's code it tells lines and inlined calls.
+        lent: u64,
     },
     /// The recording says that it exists, but it is in none of the places that were looked at.
     Missing {
@@ -100,10 +102,10 @@ pub enum ClockUse {
     Same,
     /// The processor's counter was converted as the recording says.
     Tsc,
-    /// By an estimated offset; the error in nanoseconds, as far as it can be told.
+    /// By an estimated offset.
     Estimated {
-        /// Estimated error, ns.
-        error: u64,
+        /// In nanoseconds; `None` if nobody can tell it.
+        error: Option<u64>,
     },
     /// The times could not be used: each address has the last code that was there.
     Dropped,
@@ -118,13 +120,16 @@ impl fmt::Display for Kind {
 impl fmt::Display for SourceState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Loaded { codes, skipped, clock, torn, .. } => {
+            Self::Loaded { codes, skipped, clock, torn, lent, .. } => {
                 write!(f, "loaded, {codes} pieces of code")?;
                 if *skipped > 0 {
                     write!(f, ", {skipped} skipped")?;
                 }
                 if *torn {
                     f.write_str(", torn at its end")?;
+                }
+                if *lent > 0 {
+                    write!(f, ", lines of {lent} pieces of the jitdump's")?;
                 }
                 clock.iter().try_for_each(|clock| write!(f, "; {clock}"))
             }
@@ -142,7 +147,10 @@ impl fmt::Display for ClockUse {
         match self {
             Self::Same => f.write_str("its clock is the recording's"),
             Self::Tsc => f.write_str("its processor time stamps were converted"),
-            Self::Estimated { error } => write!(f, "its times are estimated to {} ms", error.div_ceil(1_000_000)),
+            Self::Estimated { error: Some(error) } => {
+                write!(f, "its times are estimated to {} ms", error.div_ceil(1_000_000))
+            }
+            Self::Estimated { error: None } => f.write_str("its times are estimated, nobody knows how well"),
             Self::Dropped => f.write_str("its times could not be used"),
         }
     }

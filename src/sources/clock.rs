@@ -35,7 +35,11 @@ pub(super) struct DumpTimes {
 pub(super) enum Conversion {
     Same,
     Tsc(TscConversion),
-    Offset { offset: i64, error: u64 },
+    /// The error is `None` where nobody can tell it.
+    Offset {
+        offset: i64,
+        error: Option<u64>,
+    },
     None,
 }
 
@@ -102,7 +106,7 @@ impl DumpTimes {
         let Some(first) = self.first else { return (Conversion::None, None) };
         // The wall clock is recognised by its size, and the recording may say what it was.
         if let Some((wall, own)) = clock.reference.filter(|(wall, _)| wall.0.abs_diff(first) < 1000 * PLAUSIBLE) {
-            return (Conversion::Offset { offset: signed(own.0, wall.0), error: 0 }, None);
+            return (Conversion::Offset { offset: signed(own.0, wall.0), error: Some(0) }, None);
         }
         let Some(marker) = self.marker else { return dropped(why) };
         // The header is written when the marker is mapped; but in some runtimes its time is of another clock than the
@@ -117,7 +121,7 @@ impl DumpTimes {
             "{why}: its times are shifted so that it begins with its marker; the error is about {} ms",
             error / 1_000_000
         );
-        (Conversion::Offset { offset: signed(marker.0, begun), error }, Some(said))
+        (Conversion::Offset { offset: signed(marker.0, begun), error: Some(error) }, Some(said))
     }
 }
 

@@ -4,10 +4,11 @@
 mod indexes;
 
 use super::account::{Account, ClockUse, Kind, SourceState};
+use super::beside;
 use super::clock::{Conversion, DumpTimes};
 use super::discover::{Found, Source};
 use super::guest::{GuestFiles, GuestNames};
-use super::logs;
+use super::logs::{self, DatedLog};
 use super::native;
 use super::options::{SourceOptions, outer_pid};
 use super::placed_elf;
@@ -37,9 +38,20 @@ pub struct Loaded<'data> {
 /// One source, read.
 pub(super) struct ReadSource<'data> {
     pub(super) list: CodeList<'data>,
-    account: Account,
+    pub(super) account: Account,
     machine: Option<u16>,
     warnings: Warnings,
+}
+
+impl<'data> ReadSource<'data> {
+    /// Takes what a log says, now that it has times. Of so many pieces of dumps it tells the lines.
+    pub(super) fn take(&mut self, dated: DatedLog<'data>, lines_of: u64) {
+        self.warnings.extend(dated.warning);
+        self.list = dated.list;
+        if let SourceState::Loaded { codes, clock, times, lent, .. } = &mut self.account.state {
+            (*codes, *clock, *times, *lent) = (self.list.code_count() as u64, dated.clock, dated.times, lines_of);
+        }
+    }
 }
 
 impl Loaded<'_> {
@@ -52,8 +64,7 @@ impl Loaded<'_> {
 impl Found {
     /// Reads all sources, in parallel, and builds the code map.
     pub fn load(&self, processes: &Processes, pool: &Pool, warnings: &mut Warnings) -> Loaded<'_> {
-        let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
-        let read = pool.map(sources, |(at, source)| read(OriginId(at as u32), source, processes, &self.options));
+        let read = self.read(processes, pool);
         let (mut lists, mut accounts, mut machine) = (Vec::new(), Vec::new(), None);
         for read in read {
             warnings.append(read.warnings);
@@ -78,13 +89,21 @@ impl Found {
         Loaded { map, accounts, machine }
     }
 
+    /// Reads each source, and brings together those of one process.
+    pub(super) fn read(&self, processes: &Processes, pool: &Pool) -> Vec<ReadSource<'_>> {
+        let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
+        let mut read = pool.map(sources, |(at, source)| read(OriginId(at as u32), source, processes, &self.options));
+        beside::date_logs(&self.files, &mut read, processes);
+        read
+    }
+
     /// Whether there is nothing to load.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 }
 
-pub(super) fn read<'data>(
+fn read<'data>(
     origin: OriginId,
     source: &'data Source,
     processes: &Processes,
@@ -95,7 +114,7 @@ pub(super) fn read<'data>(
     let result = match source.kind {
         Kind::JitDump => read_dump(origin, source, processes, options, &mut warnings),
         Kind::PerfMap => Ok(read_map(origin, source, guest, &mut warnings)),
-        Kind::Log(id) => logs::read(origin, id, source, processes, &mut warnings),
+        Kind::Log(id) => logs::read(id, source, &mut warnings),
         Kind::PlacedElf => {
             placed_elf::codes(&source.bytes, source.addr, origin).map(|codes| untimed(source.pid, codes))
         }
@@ -119,7 +138,8 @@ pub(super) fn read<'data>(
 type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
 
 fn untimed(pid: Pid, codes: Vec<Code<'_>>) -> SourceEvents<'_> {
-    let state = SourceState::Loaded { codes: codes.len() as u64, skipped: 0, clock: None, torn: false, times: None };
+    let codes_count = codes.len() as u64;
+    let state = SourceState::Loaded { codes: codes_count, skipped: 0, clock: None, torn: false, times: None, lent: 0 };
     let event = |code| CodeEvent { pid, tid: Tid(0), time: None, kind: CodeEventKind::Load(code) };
     (codes.into_iter().map(event).collect(), state, None)
 }
@@ -230,7 +250,7 @@ fn read_dump<'data>(
     let codes = reader.list.code_count() as u64;
     let at = |time: Option<u64>| time.and_then(|time| conversion.apply(time));
     let (clock, times) = (is_timed.then(|| conversion.used()), at(times.first).zip(at(last)));
-    let state = SourceState::Loaded { codes, skipped: count, clock, torn, times };
+    let state = SourceState::Loaded { codes, skipped: count, clock, torn, times, lent: 0 };
     Ok((reader.list, state, Some(header.machine).filter(|machine| *machine != 0)))
 }
 

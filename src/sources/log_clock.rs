@@ -10,6 +10,10 @@
 //! Engines map memory piece by piece when they need it, and new code is soon sampled, somewhere in a call chain:
 //! both bounds of a V8 log lie within a tenth of a millisecond of the truth (measured by recording with a jitdump, too).
 //! What lies in files bounds nothing: an engine's own functions are told of when the log gets round to them.
+//!
+//! Where the bounds are far apart or one is missing (node 24 and 25 map all memory at once; a process that ran already has
+//! mapped all it needs), the log's file tells: it is made when the log begins. A copy has a time of its own, which the
+//! bounds betray, as a copy is made later than the samples. Where nothing else is known, the error is not.
 
 use crate::formats::jit_logs::{CodeLog, LogEventKind};
 use crate::model::Addr;
@@ -24,16 +28,17 @@ pub(super) type FirstSeen = BTreeMap<Addr, Nanos>;
 /// Code may be run before the log's line is stamped: by so much bounds may contradict each other.
 const LATE: i64 = 1_000_000;
 
-/// An engine starts so much later than its program, at most: that is the error where no code is seen to be made.
-const START: u64 = 20_000_000;
+/// File systems stamp new files with the last tick of the kernel's clock, 1 to 10 ms ago; the log's times begin when the
+/// file is there (measured with node 18 to 25: 0 to 5 ms behind the stamp).
+const TICK: u64 = 10_000_000;
 
 /// When a log began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogStart {
     /// On the recording's clock.
     pub(super) at: i64,
-    /// How much later or earlier it may have been.
-    pub(super) error: u64,
+    /// How much later or earlier it may have been; `None` if nobody knows.
+    pub(super) error: Option<u64>,
 }
 
 /// Code of the log.
@@ -44,8 +49,8 @@ struct Made {
     end: u64,
 }
 
-/// When the log of a process began; `None` if nothing tells.
-pub(super) fn start(log: &CodeLog, process: &Process, seen: &FirstSeen) -> Option<LogStart> {
+/// When the log of a process began; `None` if nothing tells. `born` is when its file was made.
+pub(super) fn start(log: &CodeLog, process: &Process, seen: &FirstSeen, born: Option<i64>) -> Option<LogStart> {
     let made: Vec<Made> = made(log).collect();
     let jit = jit_memory(process);
     let began = process.execs.last().copied().or(process.forked.map(|(_, time)| time));
@@ -53,21 +58,27 @@ pub(super) fn start(log: &CodeLog, process: &Process, seen: &FirstSeen) -> Optio
     let earliest = made.iter().filter_map(|code| bound(jit.get(code.addr)?.value, code.time)).max();
     let earliest = earliest.max(began);
     let latest = latest(&made, &jit, seen, earliest);
-    Some(match (earliest, latest) {
-        (None, None) => return None,
-        (Some(earliest), None) => LogStart { at: earliest, error: START },
-        (None, Some(latest)) => LogStart { at: latest, error: START },
-        (Some(earliest), Some(latest)) => between(earliest, latest),
+    by_bounds(earliest, latest).or_else(|| by_file(born?, earliest, latest)).or_else(|| {
+        let error = earliest.zip(latest).map(|(earliest, latest)| latest.abs_diff(earliest));
+        Some(LogStart { at: latest.or(earliest)?, error })
     })
 }
 
-/// Where both bounds are near, the middle; else the later one, which code that is sampled soon sets.
-fn between(earliest: i64, latest: i64) -> LogStart {
+/// Where both bounds are near, the middle.
+fn by_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
+    let (earliest, latest) = earliest.zip(latest)?;
     let room = latest.abs_diff(earliest);
-    if room <= LATE.unsigned_abs() {
-        return LogStart { at: earliest.midpoint(latest), error: room.div_ceil(2) };
-    }
-    LogStart { at: latest, error: room }
+    let near = room <= LATE.unsigned_abs();
+    near.then(|| LogStart { at: earliest.midpoint(latest), error: Some(room.div_ceil(2)) })
+}
+
+/// What the file says, if nothing contradicts it.
+fn by_file(born: i64, earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
+    let tick = TICK as i64;
+    let fits =
+        earliest.is_none_or(|earliest| born >= earliest - tick) && latest.is_some_and(|latest| born <= latest + LATE);
+    let at = (born + tick / 2).max(earliest.unwrap_or(i64::MIN)).min(latest?);
+    fits.then_some(LogStart { at, error: Some(TICK) })
 }
 
 fn made(log: &CodeLog) -> impl Iterator<Item = Made> + '_ {
@@ -165,8 +176,8 @@ mod tests {
         let log = log(&[(MS, 0xf000), (10 * MS, 0x1000), (20 * MS, 0x1100), (30 * MS, 0x1000)]);
         let process = process(&[(140 * MS - MS / 10, 0x1000, 0x1000), (160 * MS, 0x1000, 0x8000)]);
         let seen = seen(&[(0x1008, 145 * MS), (0x1108, 150 * MS + 3 * MS / 10), (0xf004, 101 * MS), (0x9000, 1)]);
-        let start = start(&log, &process, &seen).unwrap();
-        assert_eq!(start, LogStart { at: (130 * MS + MS / 10) as i64, error: MS / 5 });
+        let start = start(&log, &process, &seen, None).unwrap();
+        assert_eq!(start, LogStart { at: (130 * MS + MS / 10) as i64, error: Some(MS / 5) });
     }
 
     #[test]
@@ -174,8 +185,13 @@ mod tests {
         let log = log(&[(10 * MS, 0x1000), (20 * MS, 0x1100)]);
         let process = process(&[(101 * MS, 0x1000, 0x1000)]);
         let seen = seen(&[(0x1008, 145 * MS), (0x1108, 151 * MS)]);
-        let start = start(&log, &process, &seen).unwrap();
-        assert_eq!(start, LogStart { at: 131 * MS as i64, error: 31 * MS });
+        let at = |born| start(&log, &process, &seen, born).unwrap();
+        let by_samples = LogStart { at: 131 * MS as i64, error: Some(31 * MS) };
+        assert_eq!(at(None), by_samples);
+        assert_eq!(at(Some(126 * MS as i64)), LogStart { at: 131 * MS as i64, error: Some(TICK) }, "by its file");
+        assert_eq!(at(Some(110 * MS as i64)), LogStart { at: 115 * MS as i64, error: Some(TICK) });
+        assert_eq!(at(Some(900 * MS as i64)), by_samples, "a copy's own time");
+        assert_eq!(at(Some(80 * MS as i64)), by_samples, "before the program began");
     }
 
     #[test]
@@ -184,17 +200,22 @@ mod tests {
         let process = process(&[(140 * MS, 0x1000, 0x1000)]);
         // Seen 30 ms before the log has it.
         let seen = seen(&[(0x1008, 110 * MS + 500_000), (0x1108, 150 * MS + MS)]);
-        assert_eq!(start(&log, &process, &seen), Some(between(130 * MS as i64, 131 * MS as i64)));
+        let bounds = by_bounds(Some(130 * MS as i64), Some(131 * MS as i64));
+        assert_eq!(start(&log, &process, &seen, None), bounds);
     }
 
     #[test]
     fn without_samples_or_mappings_less_is_told() {
         let codes = log(&[(10 * MS, 0x1000)]);
         let mapped = process(&[(140 * MS, 0x1000, 0x1000)]);
-        assert_eq!(start(&codes, &mapped, &FirstSeen::new()), Some(LogStart { at: 130 * MS as i64, error: START }));
+        let of = |process: &Process, seen: &FirstSeen, born| start(&codes, process, seen, born);
+        let unknown = |ms: u64| Some(LogStart { at: (ms * MS) as i64, error: None });
+        assert_eq!(of(&mapped, &FirstSeen::new(), None), unknown(130));
         let attached = Process { execs: Vec::new(), ..process(&[(0, 0x1000, 0x1000)]) };
         let seen = seen(&[(0x1008, 150 * MS)]);
-        assert_eq!(start(&codes, &attached, &seen), Some(LogStart { at: 140 * MS as i64, error: START }));
-        assert_eq!(start(&codes, &attached, &FirstSeen::new()), None);
+        assert_eq!(of(&attached, &seen, None), unknown(140), "it may be much older");
+        let by_file = LogStart { at: (30 * MS + TICK / 2) as i64, error: Some(TICK) };
+        assert_eq!(of(&attached, &seen, Some(30 * MS as i64)), Some(by_file));
+        assert_eq!(of(&attached, &FirstSeen::new(), None), None);
     }
 }

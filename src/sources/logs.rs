@@ -1,6 +1,6 @@
 //! Reads an engine's log into code events, on the recording's clock.
 
-use super::account::SourceState;
+use super::account::{ClockUse, SourceState};
 use super::clock::{Conversion, DumpTimes};
 use super::discover::Source;
 use super::log_clock::{self, LogStart};
@@ -8,17 +8,16 @@ use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, ExpandedCall, Lines, OriginId, Positions, SourceMap, Unwind};
 use crate::model::process::{Clock, Processes};
-use crate::model::{Addr, Tid};
+use crate::model::{Addr, Nanos, Tid};
 use crate::resolve::code_map::CodeList;
 
 /// A log that says when it began is that exact: milliseconds.
 const STATED: u64 = 1_000_000;
 
+/// Reads a log; [`date`] makes a list of it, when the other sources of its process are known.
 pub(super) fn read<'data>(
-    origin: OriginId,
     id: LogId,
     source: &'data Source,
-    processes: &Processes,
     warnings: &mut Warnings,
 ) -> Result<(CodeList<'data>, SourceState, Option<u16>)> {
     let mut read = (id.log().read)(&source.bytes)?;
@@ -26,16 +25,39 @@ pub(super) fn read<'data>(
     let count = skipped.count();
     skipped.report(&source.path, warnings);
     let log = source.log.get_or_init(|| read);
-    let (conversion, said) = conversion(log, source, processes);
-    warnings.extend(said.map(|said| Warning::new(said).in_file(&source.path, None)));
-    let list = events(origin, log, source, conversion);
-    let codes = list.code_count() as u64;
+    let state = SourceState::Loaded { codes: 0, skipped: count, clock: None, torn: log.torn, times: None, lent: 0 };
+    Ok((CodeList::default(), state, log.machine))
+}
+
+/// A log on the recording's clock.
+pub(super) struct DatedLog<'data> {
+    pub(super) list: CodeList<'data>,
+    pub(super) clock: Option<ClockUse>,
+    /// Of the first and the last event.
+    pub(super) times: Option<(Nanos, Nanos)>,
+    /// What is wrong with its times.
+    pub(super) warning: Option<Warning>,
+}
+
+/// Brings a log to the recording's clock. `tied` is when it began, if a dump told.
+pub(super) fn date<'data>(
+    number: usize,
+    source: &'data Source,
+    log: &'data CodeLog,
+    processes: &Processes,
+    tied: Option<LogStart>,
+) -> DatedLog<'data> {
+    let by_dump = tied.map(|start| (by_start(start), None));
+    let (conversion, said) = by_dump.unwrap_or_else(|| conversion(log, source, processes));
     let has_times = log.events.iter().any(|event| event.time.is_some());
     let times = log.events.iter().filter_map(|event| conversion.apply(event.time?));
     let (first, last) = (times.clone().next(), times.clone().next_back());
-    let clock = has_times.then(|| conversion.used());
-    let state = SourceState::Loaded { codes, skipped: count, clock, torn: log.torn, times: first.zip(last) };
-    Ok((list, state, log.machine))
+    DatedLog {
+        list: events(OriginId(number as u32), log, source, conversion),
+        clock: has_times.then(|| conversion.used()),
+        times: first.zip(last),
+        warning: said.map(|said| Warning::new(said).in_file(&source.path, None)),
+    }
 }
 
 fn events<'data>(
@@ -57,12 +79,7 @@ fn events<'data>(
 }
 
 fn code<'data>(origin: OriginId, code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
-    let in_log = || source.bytes.get(code.positions()).unwrap_or_default();
-    let raw = code.place.map_or_else(in_log, |place| log.texts.get(place));
-    let lines = match log.positions {
-        Some(_) if !raw.is_empty() => Lines { raw, size: code.size, positions: Some(source), ..Lines::default() },
-        _ => Lines::default(),
-    };
+    let lines = lines(code, log, source);
     // What is shorter than it says is cut.
     let in_log = || source.bytes.get(code.memory()).filter(|bytes| !bytes.is_empty());
     let bytes = code.bytes.map(|bytes| log.texts.get(bytes)).or_else(in_log);
@@ -71,6 +88,16 @@ fn code<'data>(origin: OriginId, code: &LogCode, log: &'data CodeLog, source: &'
     let eh_frame = code.unwind.map(|unwind| log.texts.get(unwind));
     let unwind = eh_frame.map(|eh_frame| Unwind { eh_frame, eh_frame_hdr: &[], mapped_size: 0 });
     Code { name, addr, size, bytes, lines, unwind, origin }
+}
+
+/// What the log tells of the source of a piece of code.
+pub(super) fn lines<'data>(code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Lines<'data> {
+    let in_log = || source.bytes.get(code.positions()).unwrap_or_default();
+    let raw = code.place.map_or_else(in_log, |place| log.texts.get(place));
+    match log.positions {
+        Some(_) if !raw.is_empty() => Lines { raw, size: code.size, positions: Some(source), ..Lines::default() },
+        _ => Lines::default(),
+    }
 }
 
 impl Positions for Source {
@@ -103,7 +130,9 @@ fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Convers
         LogClock::Wall => by_wall(clock, 0, 0).map_or_else(not_tied, |conversion| (conversion, None)),
         LogClock::SinceStart { began } => {
             let stated = began.and_then(|began| by_wall(clock, began, STATED));
-            let tied = || Some(by_start(log_clock::start(log, processes.by_pid.get(&source.pid)?, &source.seen)?));
+            let born = written_from(source, clock);
+            let tied =
+                || Some(by_start(log_clock::start(log, processes.by_pid.get(&source.pid)?, &source.seen, born)?));
             stated.or_else(tied).map_or_else(not_tied, |conversion| (conversion, None))
         }
     }
@@ -119,7 +148,15 @@ fn not_tied() -> (Conversion, Option<String>) {
 fn by_wall(clock: &Clock, began: u64, error: u64) -> Option<Conversion> {
     let (wall, own) = clock.reference?;
     let offset = i128::from(own.0) - i128::from(wall.0) + i128::from(began);
-    Some(Conversion::Offset { offset: i64::try_from(offset).ok()?, error })
+    Some(Conversion::Offset { offset: i64::try_from(offset).ok()?, error: Some(error) })
+}
+
+/// When the file was made, on the recording's clock, as its file system says.
+fn written_from(source: &Source, clock: &Clock) -> Option<i64> {
+    let (wall, own) = clock.reference?;
+    let born = std::fs::metadata(&source.path).ok()?.created().ok()?;
+    let born = born.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos();
+    i64::try_from(i128::try_from(born).ok()? - i128::from(wall.0) + i128::from(own.0)).ok()
 }
 
 /// For times that count from the start of the engine.
@@ -133,12 +170,12 @@ mod tests {
     use super::*;
     use crate::formats::jit_logs::LogPositions;
     use crate::io::Bytes;
+    use crate::model::Pid;
     use crate::model::code::{InlinedCall, Line};
     use crate::model::process::Process;
-    use crate::model::{Nanos, Pid};
     use crate::parallel::Pool;
     use crate::resolve::code_map::CodeMap;
-    use crate::sources::account::{ClockUse, Kind};
+    use crate::sources::account::Kind;
     use std::path::PathBuf;
 
     /// The part of the log is the name of a function that was expanded at its very start.
@@ -182,7 +219,7 @@ mod tests {
         let (source, processes) = (source(), started_at(5_000_000));
         let log = source.log.get().unwrap();
         let (conversion, said) = conversion(log, &source, &processes);
-        assert_eq!((conversion.used(), said), (ClockUse::Estimated { error: 20_000_000 }, None));
+        assert_eq!((conversion.used(), said), (ClockUse::Estimated { error: None }, None));
         let list = events(OriginId(0), log, &source, conversion);
         assert_eq!(list.iter().map(|listed| listed.is_move).collect::<Vec<_>>(), [false, true]);
         let pool = Pool::new(None).unwrap();

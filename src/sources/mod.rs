@@ -12,6 +12,7 @@
 //! ```
 
 mod account;
+mod beside;
 mod clock;
 mod discover;
 mod evidence;

@@ -66,6 +66,7 @@ impl<'a> DoctorContext<'a> {
             path: account.path.clone(),
             kind: account.kind,
             covered: self.tally.covered.get(number).map_or(0, |(frames, _)| *frames),
+            doubtful: self.tally.doubtful.get(number).copied().unwrap_or_default(),
             frames: process.map_or(0, |process| process.named + process.unnamed),
         }
     }

@@ -88,6 +88,7 @@ fn of_jit(coverage: &Coverage, process: &Who, path: &std::path::Path, cost: u64)
                 path: account.path.clone(),
                 kind: account.kind,
                 covered: nameable,
+                doubtful: 0,
                 frames: nameable + unnameable,
             };
             let other_run = nameable == 0 && unnameable > 0;

@@ -38,8 +38,13 @@ pub(super) fn recording(diagnosis: &Diagnosis) -> Value {
 
 /// A callgrind file.
 pub(super) fn counted(diagnosis: &CountedDiagnosis) -> Value {
-    let unused =
-        |account: &Account| SourceFile { path: account.path.clone(), kind: account.kind, covered: 0, frames: 0 };
+    let unused = |account: &Account| SourceFile {
+        path: account.path.clone(),
+        kind: account.kind,
+        covered: 0,
+        doubtful: 0,
+        frames: 0,
+    };
     let source = |account: &Account| {
         let mut value = source(account, &unused(account));
         // Costs are counted, and not frames.
@@ -121,6 +126,7 @@ fn source(account: &Account, source: &SourceFile) -> Value {
         "kind": account.kind.id(),
         "path": account.path.to_string_lossy(),
         "named_frames": source.covered,
+        "doubtful_frames": source.doubtful,
     });
     let told = match &account.state {
         SourceState::Missing { looked_at } => {
@@ -129,11 +135,12 @@ fn source(account: &Account, source: &SourceFile) -> Value {
         }
         SourceState::Refused(why) => json!({"state": "refused", "why": why}),
         SourceState::Offered(why) => json!({"state": "offered", "why": why}),
-        SourceState::Loaded { codes, skipped, clock, torn, times } => {
+        SourceState::Loaded { codes, skipped, clock, torn, times, lent } => {
             let seconds = |nanos: u64| nanos as f64 / 1e9;
             json!({
                 "state": "loaded",
                 "codes": codes,
+                "lends_lines": lent,
                 "skipped": skipped,
                 "torn": torn,
                 "clock": clock_used(*clock),

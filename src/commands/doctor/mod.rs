@@ -6,6 +6,7 @@
 //! | `words` | what is said of each, and what to do |
 //! | `causes`, `places`, `tally` | what is counted: frames without a name by cause, stacks that end too soon |
 //! | `bpf` | what is known of BPF programs |
+//! | `doubtful` | frames that a log names, and whose time it does not know well enough |
 //! | `rules` | what is found in these figures |
 //! | `diagnosis`, `live`, `counted` | what is known of a recording, a running process, a callgrind file |
 //! | `text`, `json` | how it is told; `docs/doctor.md` lists problems and keys |
@@ -15,6 +16,7 @@ mod causes;
 mod context;
 mod counted;
 mod diagnosis;
+mod doubtful;
 mod json;
 mod live;
 mod places;

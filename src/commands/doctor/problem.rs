@@ -26,6 +26,8 @@ pub struct SourceFile {
     pub kind: Kind,
     /// How many frames it names.
     pub covered: u64,
+    /// How many of these may be of other code that was there: its times are not exact.
+    pub doubtful: u64,
     /// How many frames of its process are in memory for JIT code, named or not.
     pub frames: u64,
 }
@@ -59,6 +61,15 @@ pub enum Problem {
         /// The dump.
         source: SourceFile,
         /// By how much its times may be wrong, in nanoseconds; `None` if they could not be used at all.
+        error: Option<u64>,
+    },
+    /// A log's times are not the recording's, and other code was there about the same time.
+    Doubtful {
+        /// Whose.
+        process: Who,
+        /// The log.
+        source: SourceFile,
+        /// By how much its times may be wrong, in nanoseconds; `None` if nobody knows.
         error: Option<u64>,
     },
     /// A runtime wrote nothing that names its code.
@@ -294,6 +305,7 @@ impl Problem {
             Self::Lost { .. } => "samples-lost",
             Self::NoCallChains => "no-call-chains",
             Self::Clock { .. } => "clock",
+            Self::Doubtful { .. } => "log-clock",
             Self::Silent { .. } => "no-dump-or-map",
             Self::SilentUnderValgrind { .. } => "no-dump-or-map",
             Self::NotNamedYet { .. } => "not-named-yet",
@@ -331,6 +343,7 @@ impl Problem {
     pub fn process(&self) -> Option<&Who> {
         match self {
             Self::Clock { process, .. }
+            | Self::Doubtful { process, .. }
             | Self::Silent { process, .. }
             | Self::SilentUnderValgrind { process, .. }
             | Self::NotNamedYet { process, .. }

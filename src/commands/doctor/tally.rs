@@ -1,6 +1,7 @@
 //! What is counted while the samples are gone through once.
 
 use super::causes::{Cause, Status};
+use super::doubtful;
 use super::places::{Owner, PlaceFacts, Runs};
 use crate::model::{Nanos, Pid};
 use crate::pipeline::recording::Examined;
@@ -54,6 +55,8 @@ pub(super) struct Tally {
     pub(super) processes: BTreeMap<Pid, ProcessTally>,
     /// Frames that each source of JIT code names, and samples that have one.
     pub(super) covered: Vec<(u64, u64)>,
+    /// Frames that each log names and that may be of other code.
+    pub(super) doubtful: Vec<u64>,
     /// Stacks that have as many frames as the kernel may record, and how many those are.
     pub(super) cut: (u64, u16),
     pub(super) copies_ended: u64,
@@ -104,7 +107,8 @@ struct Stack<'a> {
 impl Tally {
     pub(super) fn new(examined: &Examined<'_>, facts: &[PlaceFacts]) -> Self {
         let samples = examined.samples;
-        let mut tally = Self { covered: vec![(0, 0); examined.accounts().len()], ..Self::default() };
+        let covered = vec![(0, 0); examined.accounts().len()];
+        let mut tally = Self { covered, doubtful: doubtful::frames(examined), ..Self::default() };
         let mut frames = Vec::new();
         for row in &samples.rows {
             let pid = samples.tracks.items()[row.track as usize].pid.unwrap_or_default();

@@ -102,6 +102,16 @@ fn of_jit(problem: &Problem) -> String {
             "{} has times of another clock than the recording: they cannot be used, and code that moved has wrong names",
             file(&source.path)
         ),
+        Problem::Doubtful { source, error, .. } => format!(
+            "{} of {} frames that {} names are at addresses that had other code, too, {}",
+            source.doubtful,
+            source.covered,
+            file(&source.path),
+            match error {
+                Some(error) => format!("within {:.1} ms: so well are its times known", *error as f64 / 1e6),
+                None => "at some time: nobody knows how well its times are known".to_owned(),
+            }
+        ),
         Problem::Silent { process, .. } => {
             format!("JIT code of {} has no names: there is no jitdump and no perf map of it", who(process))
         }
@@ -203,6 +213,8 @@ pub(super) fn remedy(problem: &Problem) -> String {
                                               its addresses from others)"
                 .to_owned()
         }
+        Problem::Clock { source, .. } if matches!(source.kind, Kind::Log(_)) => WHEN_IT_BEGAN.to_owned(),
+        Problem::Doubtful { .. } => WHEN_IT_BEGAN.to_owned(),
         Problem::Clock { .. } => "record with perf record -k mono".to_owned(),
         Problem::Interpreted { process, .. } => {
             process.runtime.and_then(|runtime| runtime.interpreter.as_ref()).map_or("", |it| it.remedy).to_owned()
@@ -436,22 +448,39 @@ pub(super) fn source(account: &Account, covered: Option<SourceFile>) -> String {
             format!("missing; looked for at {}", places.join(", "))
         }
         SourceState::Refused(why) | SourceState::Offered(why) => format!("not used: {}", text(why)),
-        SourceState::Loaded { codes, skipped, clock, torn, .. } => {
+        SourceState::Loaded { codes, skipped, clock, torn, lent, .. } => {
+            let lent = if *lent > 0 {
+                format!(", lines and inlined calls of {lent} pieces of the jitdump's")
+            } else {
+                String::new()
+            };
             let skipped = if *skipped > 0 { format!(", {skipped} records skipped") } else { String::new() };
             let torn = if *torn { ", cut at its end" } else { "" };
+            let doubtful = covered.as_ref().map_or(0, |source| source.doubtful);
+            let doubtful = match doubtful {
+                0 => String::new(),
+                frames => format!(" ({frames} of them perhaps of other code)"),
+            };
             let covered = covered.map_or_else(String::new, |source| format!(", names {} frames", source.covered));
-            format!("{codes} pieces of code{skipped}{torn}{}{covered}", clock_used(*clock))
+            format!("{codes} pieces of code{skipped}{torn}{}{covered}{doubtful}{lent}", clock_used(*clock))
         }
     };
     format!("{} {}: {state}", account.kind.name(), file(&account.path))
 }
+
+/// What ties a log to a recording.
+const WHEN_IT_BEGAN: &str = "let perf record start the program, with -k mono, and keep the log's file as it was made (cp --preserve does not keep \
+                             when); a dump of the same run is exact, too";
 
 fn clock_used(clock: Option<ClockUse>) -> String {
     match clock {
         Some(ClockUse::Same) => String::new(),
         None => ", without times".to_owned(),
         Some(ClockUse::Tsc) => ", times converted from the processor's counter".to_owned(),
-        Some(ClockUse::Estimated { error }) => format!(", times estimated to within {:.3} ms", error as f64 / 1e6),
+        Some(ClockUse::Estimated { error: Some(error) }) => {
+            format!(", times estimated to within {:.3} ms", error as f64 / 1e6)
+        }
+        Some(ClockUse::Estimated { error: None }) => ", times estimated, nobody knows how well".to_owned(),
         Some(ClockUse::Dropped) => ", times not usable".to_owned(),
     }
 }

@@ -13,11 +13,18 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "deno",
         programs: &["deno"],
-        switches: &[Switch {
-            word: "--perf-prof",
-            how: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack",
-            leaves: &["./jit-PID.dump"],
-        }],
+        switches: &[
+            Switch {
+                word: "--perf-prof",
+                how: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack",
+                leaves: &["./jit-PID.dump"],
+            },
+            Switch {
+                word: "--log-code",
+                how: "with --v8-flags=--log-code,--log-source-position,--interpreted-frames-native-stack, which tells of inlined calls, too",
+                leaves: &["./isolate-*-PID-v8.log"],
+            },
+        ],
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
             frame_a_call: true,
@@ -75,11 +82,18 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Chromium",
         programs: &["chrome", "chromium"],
         libraries: &["libcef.so"],
-        switches: &[Switch {
-            word: "--perf-prof",
-            how: "run it with --no-sandbox --js-flags='--perf-prof --interpreted-frames-native-stack'",
-            leaves: &["./jit-PID.dump"],
-        }],
+        switches: &[
+            Switch {
+                word: "--perf-prof",
+                how: "run it with --no-sandbox --js-flags='--perf-prof --interpreted-frames-native-stack'",
+                leaves: &["./jit-PID.dump"],
+            },
+            Switch {
+                word: "--log-code",
+                how: "with --log-code --log-source-position added there, which tells of inlined calls, too",
+                leaves: &["./isolate-*-PID-v8.log"],
+            },
+        ],
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
             frame_a_call: true,

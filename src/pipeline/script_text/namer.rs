@@ -57,7 +57,7 @@ impl<'m, 'data> Namer<'m, 'data> {
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
             is_one_of_several: wanted.time.is_none()
-                && hit.how == How::Live
+                && hit.how.is_timed()
                 && self.map.has_other_names(wanted.pid, at, code.name),
         };
         Answer::Named(named, self.valid(&wanted, hit))

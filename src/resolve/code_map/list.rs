@@ -23,6 +23,8 @@ pub(super) struct Change {
     /// Its place among its process's changes; not known before they are swept.
     pub(super) order: u32,
     pub(super) kind: ChangeKind,
+    /// Whether it is asked only where others tell nothing.
+    pub(super) fills_in: bool,
 }
 
 /// One thing that a source said of a piece of code.
@@ -73,7 +75,8 @@ impl<'data> CodeList<'data> {
         };
         let size = if kind == ChangeKind::Nothing { 0 } else { self.codes.size(code) };
         let end = Addr(start.0.saturating_add(size));
-        self.changes.push(Change { time: time.unwrap_or_default(), start, end, code, pid, order: 0, kind });
+        let time = time.unwrap_or_default();
+        self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
     }
 
     /// What the source said, in its order.
@@ -98,8 +101,28 @@ impl<'data> CodeList<'data> {
 
     /// Says that what was told of these addresses before, without a time, is not there.
     pub fn hide_untimed(&mut self, pid: Pid, Range { start, end }: Range<Addr>) {
-        let (time, code) = (Nanos(0), CodeId(0));
-        self.changes.push(Change { time, start, end, code, pid, order: 0, kind: ChangeKind::Hidden });
+        let (time, code, kind) = (Nanos(0), CodeId(0), ChangeKind::Hidden);
+        self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
+    }
+
+    /// Says that it is asked only where nothing else has code: what it tells of the same code is worth less.
+    pub fn fill_in(&mut self) {
+        self.changes.iter_mut().for_each(|change| change.fills_in = true);
+    }
+
+    /// Gives pieces of code the lines that another source has of them; how many.
+    pub fn take_lines(&mut self, mut told: impl FnMut(&ListedCode<'data>) -> Option<Lines<'data>>) -> usize {
+        let loads = self.iter().filter(|listed| !listed.is_move);
+        let told: Vec<Option<Lines<'data>>> = loads.map(|listed| told(&listed)).collect();
+        let mut taken = 0;
+        // Codes are numbered in the order of their loads.
+        for (lines, id) in told.into_iter().zip(0..) {
+            if let Some(lines) = lines {
+                self.codes.set_lines(CodeId(id), lines);
+                taken += 1;
+            }
+        }
+        taken
     }
 
     /// How many events there are.
@@ -182,6 +205,17 @@ impl<'data> Codes<'data> {
         let body = bytes.map_or(EventBody::Size(size), EventBody::Bytes);
         self.packed.push(Packed { name, body, addr, origin, details });
         CodeId(self.packed.len() as u32 - 1)
+    }
+
+    fn set_lines(&mut self, id: CodeId, lines: Lines<'data>) {
+        let Some(code) = self.packed.get_mut(id.0 as usize) else { return };
+        match self.details.get_mut(code.details as usize) {
+            Some((own, _)) => *own = lines,
+            None => {
+                code.details = self.details.len() as u32;
+                self.details.push((lines, None));
+            }
+        }
     }
 
     fn append(&mut self, other: Self) {

@@ -1,7 +1,8 @@
 //! What JIT code was at (process, address, time). Built once from code events, in parallel; then only read.
 //!
-//! Order of precedence for an address: a timed load that is live at the time; an untimed entry (perf map, placed
-//! ELF object); a timed load that comes only later, if exactly one does (producers stamp a load slightly late).
+//! Order of precedence for an address: a timed load that is live at the time; one of a source that fills in what the
+//! others lack (a log beside a dump or map); an untimed entry (perf map, placed ELF object); a timed load that comes
+//! only later, if exactly one does (producers stamp a load slightly late).
 //!
 //! A timed load ends where a later load or move of the same process overwrites it (the overlap only), where its
 //! piece is moved away or said to be gone, where a file's code is mapped over it, or where the process execs. Anonymous memory mapped
@@ -43,10 +44,19 @@ use sweep::Batch;
 pub enum How {
     /// The load was live at that time (or no time was asked for and it is the last there).
     Live,
+    /// The load of a source that fills in was live at that time.
+    FilledIn,
     /// An entry without a time covers the address.
     Untimed,
     /// The only load that ever covers the address comes later.
     Later,
+}
+
+impl How {
+    /// Whether it is of a time: elsewhere something else may have been there.
+    pub fn is_timed(self) -> bool {
+        matches!(self, Self::Live | Self::FilledIn)
+    }
 }
 
 /// An answer of the code map.
@@ -76,6 +86,8 @@ pub struct CodeMap<'data> {
 #[derive(Debug, Default)]
 struct Layer {
     timed: Stab,
+    /// Of sources that fill in.
+    beside: Stab,
     untimed: Stab,
 }
 
@@ -87,16 +99,21 @@ impl<'data> CodeMap<'data> {
         let CodeList { codes, mut changes } = all;
         let mut map = Self::default();
         let untimed = |kind| matches!(kind, ChangeKind::Untimed | ChangeKind::Hidden);
-        let untimed = changes.extract_if(.., |change| untimed(change.kind)).collect();
+        let mut untimed: Vec<_> = changes.extract_if(.., |change| untimed(change.kind)).collect();
+        // The later one holds.
+        untimed.sort_by_key(|change| !change.fills_in);
         changes.retain(|change| change.kind != ChangeKind::Nothing);
+        let beside: Vec<_> = changes.extract_if(.., |change| change.fills_in).collect();
         sweep::untimed(untimed, pool, |batch| {
             map.overlaps += batch.overlaps;
             map.append(batch, |layer| &mut layer.untimed);
         });
         sweep::timed(changes, &codes, processes, pool, |batch| map.append(batch, |layer| &mut layer.timed));
+        sweep::timed(beside, &codes, processes, pool, |batch| map.append(batch, |layer| &mut layer.beside));
         pool.install(|| {
             map.layers.values_mut().for_each(|layer| {
                 layer.timed.finish(&mut map.segments);
+                layer.beside.finish(&mut map.segments);
                 layer.untimed.finish(&mut map.segments);
             })
         });
@@ -122,11 +139,13 @@ impl<'data> CodeMap<'data> {
         }
         let family = self.family(pid, time);
         let live = || family.clone().find_map(|(layer, time)| layer.timed.live(self.segments(), addr, time));
+        let beside = || family.clone().find_map(|(layer, time)| layer.beside.live(self.segments(), addr, time));
         let untimed = || family.clone().find_map(|(layer, _)| layer.untimed.live(self.segments(), addr, None));
         let later = || family.clone().find_map(|(layer, time)| layer.timed.only_later(self.segments(), addr, time?));
         let found = |how| move |at: usize| (how, at);
         let (how, at) = live()
             .map(found(How::Live))
+            .or_else(|| beside().map(found(How::FilledIn)))
             .or_else(|| untimed().map(found(How::Untimed)))
             .or_else(|| later().map(found(How::Later)))?;
         let segment = &self.segments()[at];
@@ -148,8 +167,22 @@ impl<'data> CodeMap<'data> {
     /// Whether code of another name was at `addr` in process `pid` at some other time: without a time, nobody can tell
     /// which is meant.
     pub fn has_other_names(&self, pid: Pid, addr: Addr, name: &[u8]) -> bool {
-        let is_other = |segment: &Segment| self.code(segment.code).name != name;
-        self.family(pid, None).any(|(layer, _)| layer.timed.any(self.segments(), addr, is_other))
+        self.may_be_other(pid, addr, name, (Nanos(0), Nanos(u64::MAX)))
+    }
+
+    /// Whether code of another name was at `addr` at any time from `from` to `until`: where times are not exact, that may
+    /// be the code which is meant.
+    pub fn may_be_other(&self, pid: Pid, addr: Addr, name: &[u8], (from, until): (Nanos, Nanos)) -> bool {
+        let is_then = |segment: &Segment| segment.from < until && segment.until > from;
+        let is_other = |segment: &Segment| is_then(segment) && self.code(segment.code).name != name;
+        let any = |part: fn(&Layer) -> &Stab, is_such: &dyn Fn(&Segment) -> bool| {
+            self.family(pid, None).any(|(layer, _)| part(layer).any(self.segments(), addr, is_such))
+        };
+        // What fills in may spell a name in another way than what it stands beside.
+        match any(|layer| &layer.timed, &|_| true) {
+            true => any(|layer| &layer.timed, &is_other),
+            false => any(|layer| &layer.beside, &is_other),
+        }
     }
 
     /// The layers of a process and of those it was forked from, each with the time up to which it is inherited.
@@ -192,7 +225,7 @@ impl<'data> CodeMap<'data> {
     /// page or more.
     pub fn extents(&self) -> impl Iterator<Item = (Pid, Addr, Addr)> + '_ {
         self.layers.iter().flat_map(|(pid, layer)| {
-            let all = layer.timed.extents().chain(layer.untimed.extents());
+            let all = layer.timed.extents().chain(layer.beside.extents()).chain(layer.untimed.extents());
             all.map(|(start, end)| (*pid, start, end))
         })
     }

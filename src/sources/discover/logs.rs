@@ -1,4 +1,4 @@
-//! Logs of engines, for processes that have neither dump nor map: found by the names they go by.
+//! Logs of engines, found by the names they go by, also for processes that have a dump or a map (`beside`).
 //!
 //! A log whose name tells the process is taken as a dump is; a process may have several (V8: one an isolate). Names
 //! that tell none (`v8.log`) are matched by what the logs hold (`orphans`).
@@ -8,6 +8,7 @@ use crate::formats::jit_logs::{LogEventKind, LogId, LogProcess};
 use crate::model::Pid;
 use crate::sources::account::Kind;
 use crate::sources::trust::Named;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -38,9 +39,11 @@ pub(super) fn process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
 }
 
 impl Finder<'_> {
-    /// Logs of processes that have nothing better.
+    /// Logs of processes for which the user named none.
     pub(super) fn logs(&mut self) {
-        let without = self.without_sources();
+        let has_log =
+            |pid: &Pid| self.found.files.iter().any(|source| source.pid == *pid && matches!(source.kind, Kind::Log(_)));
+        let without: Vec<Pid> = self.not_injected().filter(|pid| !has_log(pid)).collect();
         if without.is_empty() {
             return;
         }
@@ -61,7 +64,10 @@ impl Finder<'_> {
     /// process need is kept for each.
     pub(super) fn date_logs(&mut self) {
         let Some(samples) = self.site.samples else { return };
-        let is_log = |source: &&mut Source| matches!(source.kind, Kind::Log(_));
+        // A dump ties the log of its process.
+        let of_dumps = self.found.files.iter().filter(|source| source.kind == Kind::JitDump).map(|source| source.pid);
+        let with_dump: BTreeSet<Pid> = of_dumps.collect();
+        let is_log = |source: &&mut Source| matches!(source.kind, Kind::Log(_)) && !with_dump.contains(&source.pid);
         let mut logs = self.found.files.iter_mut().filter(is_log).peekable();
         if logs.peek().is_none() {
             return;

@@ -18,9 +18,14 @@ impl Finder<'_> {
 
     /// Processes with JIT memory that have neither dump nor map.
     pub(super) fn without_sources(&self) -> Vec<Pid> {
-        let is_injected = |pid: &Pid| self.processes.by_pid.get(pid).is_some_and(Process::is_injected);
         let has_one = |pid: &Pid| self.found.files.iter().any(|source| source.pid == *pid);
-        self.jit_processes().into_iter().filter(|pid| !has_one(pid) && !is_injected(pid)).collect()
+        self.not_injected().filter(|pid| !has_one(pid)).collect()
+    }
+
+    /// Processes with JIT memory whose code is not in the recording already.
+    pub(super) fn not_injected(&self) -> impl Iterator<Item = Pid> {
+        let is_injected = |pid: &Pid| self.processes.by_pid.get(pid).is_some_and(Process::is_injected);
+        self.jit_processes().into_iter().filter(move |pid| !is_injected(pid))
     }
 
     /// Dumps and maps that go by the numbers of processes.

@@ -140,7 +140,7 @@ impl LiveSource {
     }
 
     fn file(&self) -> super::problem::SourceFile {
-        super::problem::SourceFile { path: self.path.clone(), kind: self.kind, covered: 0, frames: 0 }
+        super::problem::SourceFile { path: self.path.clone(), kind: self.kind, covered: 0, doubtful: 0, frames: 0 }
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::problem::{Finding, Problem};
 use super::super::tally::percent;
 use crate::model::Pid;
-use crate::sources::{ClockUse, Kind, SourceState};
+use crate::sources::{Account, ClockUse, Kind, SourceState};
 
 /// Of fewer samples, shares are chance: a tenth of them is known to within a third of it.
 const ENOUGH: u64 = 100;
@@ -33,16 +33,36 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
         found.push(of_all(Problem::NoCallChains, 50.0));
     }
     found.extend(clocks(context));
+    found.extend(doubtful(context));
     found
 }
 
-/// Dumps whose times are of another clock.
+fn accounts(context: DoctorContext<'_>) -> impl Iterator<Item = (usize, &Account)> {
+    context.examined.accounts().iter().enumerate()
+}
+
+/// Logs whose times are estimated, and that name addresses which had several codes about that time.
+fn doubtful(context: DoctorContext<'_>) -> Vec<Finding> {
+    let finding = |(number, account): (usize, &Account)| {
+        let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state else { return None };
+        let source = context.source_file((number, account));
+        let (frames, of_all) = (source.doubtful, context.tally.frames);
+        let problem = Problem::Doubtful { process: context.who(account.pid), source, error };
+        (frames > 0).then(|| Finding { problem, percent: percent(frames as f64, of_all), samples: 0, frames: 0 })
+    };
+    accounts(context).filter_map(finding).collect()
+}
+
+/// Dumps whose times are of another clock, and logs whose times cannot be used.
 fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
-    let dumps = context.examined.accounts().iter().enumerate().filter(|(_, account)| account.kind == Kind::JitDump);
     let mut found = Vec::new();
-    for (number, account) in dumps.filter(|(_, account)| account.pid > Pid(0)) {
+    for (number, account) in accounts(context).filter(|(_, account)| account.pid > Pid(0)) {
         let error = match account.state {
-            SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } if error > EXACT => Some(error),
+            SourceState::Loaded { clock: Some(ClockUse::Estimated { error: Some(error) }), .. }
+                if account.kind == Kind::JitDump && error > EXACT =>
+            {
+                Some(error)
+            }
             SourceState::Loaded { clock: Some(ClockUse::Dropped), codes: 1.., .. } => None,
             _ => continue,
         };

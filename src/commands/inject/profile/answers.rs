@@ -5,7 +5,7 @@ use crate::formats::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
 use crate::model::Pid;
 use crate::pipeline::Job;
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::{CodeMap, Hit, How};
+use crate::resolve::code_map::{CodeMap, Hit};
 use crate::resolve::frames::Frames;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
@@ -88,7 +88,7 @@ fn lookup(map: &CodeMap<'_>, pid: Pid, address: &BareAddress, counts: &mut Addre
     let at = address.addr.for_lookup();
     let hit = map.lookup(pid, at, None)?;
     counts.named += 1;
-    counts.several += u64::from(hit.how == How::Live && map.has_other_names(pid, at, map.code(hit.code).name));
+    counts.several += u64::from(hit.how.is_timed() && map.has_other_names(pid, at, map.code(hit.code).name));
     Some(hit)
 }
 

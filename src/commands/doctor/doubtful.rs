@@ -1,0 +1,48 @@
+//! Frames that a log names by times that are not exact, at addresses that had other code about that time.
+
+use crate::model::code::OriginId;
+use crate::model::{Addr, Nanos, Pid};
+use crate::pipeline::recording::{Examined, FrameLocation};
+use crate::resolve::Location;
+use crate::resolve::code_map::CodeMap;
+use crate::sources::{Account, ClockUse, Kind, SourceState};
+
+/// A place that had code of several names.
+#[derive(Clone, Copy)]
+struct DoubtfulPlace<'a> {
+    origin: OriginId,
+    pid: Pid,
+    addr: Addr,
+    name: &'a [u8],
+    /// By how much the times may be wrong.
+    error: u64,
+}
+
+/// How many there are of each source.
+pub(super) fn frames(examined: &Examined<'_>) -> Vec<u64> {
+    let (accounts, map) = (examined.accounts(), &examined.resolution.sources.map);
+    let mut frames = vec![0; accounts.len()];
+    let places: Vec<_> = examined.samples.chains.places().iter().map(|place| doubtful(place, accounts, map)).collect();
+    if places.iter().all(Option::is_none) {
+        return frames;
+    }
+    for row in &examined.samples.rows {
+        let Some(time) = row.time else { continue };
+        for place in examined.samples.chains.up(row.chain).filter_map(|place| places[place.0 as usize]) {
+            let DoubtfulPlace { origin, pid, addr, name, error } = place;
+            let times = (Nanos(time.0.saturating_sub(error)), Nanos(time.0.saturating_add(error)));
+            frames[origin.0 as usize] += u64::from(map.may_be_other(pid, addr, name, times));
+        }
+    }
+    frames
+}
+
+fn doubtful<'a>(place: &FrameLocation, accounts: &[Account], map: &CodeMap<'a>) -> Option<DoubtfulPlace<'a>> {
+    let Location::Code(id, offset) = place.location else { return None };
+    let code = map.code(id);
+    let account = accounts.get(code.origin.0 as usize).filter(|account| matches!(account.kind, Kind::Log(_)))?;
+    let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state else { return None };
+    let (addr, pid, error) = (Addr(code.addr.0.saturating_add(offset)), account.pid, error.unwrap_or(u64::MAX));
+    let has_others = map.has_other_names(pid, addr, code.name);
+    has_others.then_some(DoubtfulPlace { origin: code.origin, pid, addr, name: code.name, error })
+}

@@ -1,0 +1,191 @@
+//! A log beside a dump or a map of the same process: which of them is asked for what.
+//!
+//! | what was at an address | its name | its lines and inlined calls |
+//! |---|---|---|
+//! | code of the dump, at that time | the dump's | the log's of the same code, else the dump's |
+//! | else code of the log, at that time, in memory that no file backs | the log's | the log's |
+//! | else an entry of the map | the map's | – |
+//!
+//! So a log never names what a dump names, and neither names what a file names; but it tells of what the dump lacks:
+//! inlined calls, and code that the runtime does not dump (V8's builtins, copied to where its JIT code is). A map has no
+//! times: where memory was used again the log knows better.
+//!
+//! Code is the same if address, size and time are. One event is written to both, one behind the other: the difference
+//! of the times of what is in both ties the log to the dump, better than samples do.
+
+use super::account::{Kind, SourceState};
+use super::clock::Conversion;
+use super::discover::Source;
+use super::load::ReadSource;
+use super::log_clock::LogStart;
+use super::logs;
+use crate::formats::jit_logs::{CodeLog, LogCode, LogEventKind};
+use crate::model::Pid;
+use crate::model::code::Lines;
+use crate::model::process::Processes;
+use crate::resolve::code_map::{CodeList, ListedCode};
+use std::collections::HashMap;
+
+/// Between its two lines a process may be kept waiting, but not for longer than this.
+const NEAR: u64 = 100_000_000;
+
+/// Dates the logs that were read, and brings them together with the dumps and maps of their processes.
+pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<'data>], processes: &Processes) {
+    for (number, source) in sources.iter().enumerate() {
+        let Some(log) = source.log.get() else { continue };
+        let of_process = |kind| move |(_, other): &(usize, &Source)| other.kind == kind && other.pid == source.pid;
+        let with_times =
+            |number: usize| matches!(read[number].account.state, SourceState::Loaded { times: Some(_), .. });
+        let dumps = sources.iter().enumerate().filter(of_process(Kind::JitDump)).map(|(number, _)| number);
+        let dumps: Vec<usize> = dumps.filter(|dump| with_times(*dump)).collect();
+        let tied = dumps.iter().find_map(|dump| tie(log, source.pid, &read[*dump].list));
+        let mut dated = logs::date(number, source, log, processes, tied);
+        if !dumps.is_empty() || sources.iter().enumerate().any(|other| of_process(Kind::PerfMap)(&other)) {
+            dated.list.fill_in();
+        }
+        let same = SameCode::new(log, source, tied);
+        let lent = dumps.into_iter().map(|dump| read[dump].list.take_lines(|code| same.lines(code))).sum::<usize>();
+        read[number].take(dated, lent as u64);
+    }
+}
+
+/// Address and size.
+type Place = (u64, u64);
+
+/// By place, the times in their order.
+type Times = HashMap<Place, Vec<i64>>;
+
+fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
+    log.events.iter().filter_map(|event| match &event.kind {
+        LogEventKind::Load(code) => Some((i64::try_from(event.time?).ok()?, code)),
+        LogEventKind::Move { .. } | LogEventKind::Unload { .. } => None,
+    })
+}
+
+/// When a log began, by what a dump of the same process tells of the same code.
+fn tie(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
+    let mut dumped = Times::new();
+    for listed in dump.iter().filter(|listed| listed.pid == pid && !listed.is_move) {
+        let place = (listed.code.addr.0, listed.code.size);
+        dumped.entry(place).or_default().extend(listed.time.and_then(|time| i64::try_from(time.0).ok()));
+    }
+    let mut logged = Times::new();
+    loads(log).for_each(|(time, code)| logged.entry((code.addr, code.size)).or_default().push(time));
+    // Where one of them tells of more code than the other, nobody knows yet which is the same.
+    let pairs = logged.iter().filter_map(|(place, times)| Some((times, dumped.get(place)?)));
+    let pairs = pairs.filter(|(logged, dumped)| logged.len() == dumped.len());
+    let starts = pairs.flat_map(|(logged, dumped)| logged.iter().zip(dumped).map(|(own, time)| time - own));
+    middle(starts.collect())
+}
+
+/// What most of the starts say; nothing if they contradict each other.
+fn middle(mut starts: Vec<i64>) -> Option<LogStart> {
+    starts.sort_unstable();
+    let at = *starts.get(starts.len() / 2)?;
+    let near = starts.iter().map(|start| start.abs_diff(at)).filter(|error| *error <= NEAR);
+    let agree = near.clone().count() * 2 > starts.len();
+    near.max().filter(|_| agree).map(|error| LogStart { at, error: Some(error) })
+}
+
+/// Finds the code of a log that is a dump's.
+struct SameCode<'data> {
+    log: &'data CodeLog,
+    source: &'data Source,
+    /// By place, in the order of time; times are the recording's.
+    codes: HashMap<Place, Vec<(u64, &'data LogCode)>>,
+}
+
+impl<'data> SameCode<'data> {
+    fn new(log: &'data CodeLog, source: &'data Source, tied: Option<LogStart>) -> Self {
+        let mut codes: HashMap<Place, Vec<_>> = HashMap::new();
+        if let Some(LogStart { at, error }) = tied {
+            let conversion = Conversion::Offset { offset: at, error };
+            for (time, code) in loads(log) {
+                let time = conversion.apply(time.unsigned_abs()).unwrap_or_default();
+                codes.entry((code.addr, code.size)).or_default().push((time.0, code));
+            }
+        }
+        Self { log, source, codes }
+    }
+
+    /// What the log has of a piece of code.
+    fn lines(&self, listed: &ListedCode<'data>) -> Option<Lines<'data>> {
+        let time = listed.time.filter(|_| listed.pid == self.source.pid)?.0;
+        let here = self.codes.get(&(listed.code.addr.0, listed.code.size))?;
+        let (_, code) =
+            here.iter().min_by_key(|(own, _)| own.abs_diff(time)).filter(|(own, _)| own.abs_diff(time) <= NEAR)?;
+        Some(logs::lines(code, self.log, self.source)).filter(|lines| !lines.raw.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::jit_logs::{LogClock, LogEvent, LogPositions};
+    use crate::io::Bytes;
+    use crate::model::code::{Code, CodeEvent, CodeEventKind, Line, OriginId, SourceMap};
+    use crate::model::{Addr, Nanos, Tid};
+    use std::path::PathBuf;
+
+    const MS: u64 = 1_000_000;
+
+    /// Code is on the line that its part of the log spells.
+    #[derive(Debug)]
+    struct Spelled;
+
+    impl LogPositions for Spelled {
+        fn source_map<'a>(&'a self, _: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
+            let line = Line { line: u32::from(entry[0] - b'0'), ..Line::default() };
+            SourceMap { lines: vec![line], calls: Vec::new() }
+        }
+    }
+
+    /// Pieces of 0x10 bytes at these times and addresses; the nth is on line n.
+    fn logged(codes: &[(u64, u64)]) -> Source {
+        let mut log = CodeLog::new(LogClock::SinceStart { began: None }, "line");
+        log.positions = Some(Box::new(Spelled));
+        let name = log.texts.intern(b"of the log");
+        for (&(time, addr), at) in codes.iter().zip(0..) {
+            let code = LogCode { positions: (at, at + 1), ..LogCode::new(name, addr, 0x10) };
+            log.events.push(LogEvent { time: Some(time), kind: LogEventKind::Load(code) });
+        }
+        let source = Source::new(PathBuf::from("x.log"), Kind::PerfMap, Pid(7), Bytes::Owned(b"0123456789".to_vec()));
+        source.log.set(log).unwrap();
+        source
+    }
+
+    fn dumped(codes: &[(u64, u64)]) -> CodeList<'static> {
+        let event = |&(time, addr): &(u64, u64)| {
+            let code = Code::new(b"of the dump", Addr(addr), &[0; 0x10], OriginId(0));
+            CodeEvent { pid: Pid(7), tid: Tid(7), time: Some(Nanos(time)), kind: CodeEventKind::Load(code) }
+        };
+        codes.iter().map(event).collect()
+    }
+
+    #[test]
+    fn a_dump_ties_the_log_of_its_process() {
+        // The log began at 500 ms; the third piece waited for 3 ms between its two lines.
+        let source = logged(&[(MS, 0x100), (2 * MS, 0x200), (3 * MS, 0x300), (4 * MS, 0x900)]);
+        let dump = dumped(&[(501 * MS, 0x100), (502 * MS + 7, 0x200), (506 * MS, 0x300), (507 * MS, 0x800)]);
+        let log = source.log.get().unwrap();
+        let start = LogStart { at: 500 * MS as i64 + 7, error: Some(3 * MS - 7) };
+        assert_eq!(tie(log, Pid(7), &dump), Some(start));
+        assert_eq!(tie(log, Pid(8), &dump), None, "of another process");
+        let strange = dumped(&[(501 * MS, 0x100), (900 * MS, 0x200), (1900 * MS, 0x300)]);
+        assert_eq!(tie(log, Pid(7), &strange), None, "of another run");
+    }
+
+    #[test]
+    fn code_of_a_dump_takes_the_lines_of_the_same_code_of_the_log() {
+        // The place is used again; at 0x400 the log has a piece much later, at 0x200 none.
+        let source = logged(&[(MS, 0x100), (300 * MS, 0x100), (2 * MS, 0x300), (900 * MS, 0x400)]);
+        let mut dump =
+            dumped(&[(501 * MS, 0x100), (502 * MS, 0x200), (503 * MS, 0x300), (504 * MS, 0x400), (801 * MS, 0x100)]);
+        let log = source.log.get().unwrap();
+        let same = SameCode::new(log, &source, Some(LogStart { at: 500 * MS as i64, error: Some(0) }));
+        assert_eq!(dump.take_lines(|code| same.lines(code)), 3);
+        let lines = dump.iter().map(|listed| listed.code.lines.entries().first().map(|line| line.line));
+        assert_eq!(lines.collect::<Vec<_>>(), [Some(0), None, Some(2), None, Some(1)]);
+        assert!(dump.iter().all(|listed| listed.code.name == b"of the dump"));
+    }
+}
