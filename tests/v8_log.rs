@@ -281,7 +281,7 @@ fn a_log_beside_a_dump_tells_of_inlined_calls_and_leaves_every_name_as_it_was() 
     let (both, by_dump) = (text(WITH_DUMP), text(alone.to_str().unwrap()));
     let named = |line: &&&str| line.contains(" JS:*");
     let names = without_inlined(&both);
-    assert!(names.iter().filter(named).count() > 500);
+    assert!(names.iter().filter(named).count() > 150);
     let is_known = |line: &&str| !line.ends_with(" [unknown]");
     let kept = names.iter().zip(by_dump.lines()).filter(|(_, line)| is_known(line));
     kept.for_each(|(with, without)| assert_eq!(*with, without));
@@ -296,7 +296,7 @@ fn a_log_beside_a_dump_tells_of_inlined_calls_and_leaves_every_name_as_it_was() 
         let wanted: Vec<_> = second.at(addr).iter().map(|chain| names(chain)).collect();
         assert!(wanted.contains(&names(&functions)), "{addr:x}: {functions:?} instead of {wanted:?}");
     }
-    assert!(inlined > 100, "{inlined}");
+    assert!(inlined > 50, "{inlined}");
 }
 
 #[test]

@@ -16,9 +16,9 @@
 use super::account::{Kind, SourceState};
 use super::clock::Conversion;
 use super::discover::Source;
-use super::load::ReadSource;
 use super::log_clock::LogStart;
 use super::logs;
+use super::read_source::ReadSource;
 use crate::formats::jit_logs::{CodeLog, LogCode, LogEventKind};
 use crate::model::Pid;
 use crate::model::code::Lines;

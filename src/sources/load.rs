@@ -8,10 +8,11 @@ use super::beside;
 use super::clock::{Conversion, DumpTimes};
 use super::discover::{Found, Source};
 use super::guest::{GuestFiles, GuestNames};
-use super::logs::{self, DatedLog};
+use super::logs;
 use super::native;
 use super::options::{SourceOptions, outer_pid};
 use super::placed_elf;
+use super::read_source::ReadSource;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::cursor::Endian;
 use crate::formats::jitdump::{Body, DebugInfo, JitDump, decode_lines};
@@ -33,25 +34,6 @@ pub struct Loaded<'data> {
     pub accounts: Vec<Account>,
     /// The first machine (e_machine) that a dump names, for images of recordings that do not say.
     pub machine: Option<u16>,
-}
-
-/// One source, read.
-pub(super) struct ReadSource<'data> {
-    pub(super) list: CodeList<'data>,
-    pub(super) account: Account,
-    machine: Option<u16>,
-    warnings: Warnings,
-}
-
-impl<'data> ReadSource<'data> {
-    /// Takes what a log says, now that it has times. Of so many pieces of dumps it tells the lines.
-    pub(super) fn take(&mut self, dated: DatedLog<'data>, lines_of: u64) {
-        self.warnings.extend(dated.warning);
-        self.list = dated.list;
-        if let SourceState::Loaded { codes, clock, times, lent, .. } = &mut self.account.state {
-            (*codes, *clock, *times, *lent) = (self.list.code_count() as u64, dated.clock, dated.times, lines_of);
-        }
-    }
 }
 
 impl Loaded<'_> {

@@ -25,6 +25,7 @@ mod logs;
 mod native;
 mod options;
 mod placed_elf;
+mod read_source;
 mod registered;
 mod site;
 mod trust;

@@ -1,0 +1,25 @@
+//! One source, read into code events.
+
+use super::account::{Account, SourceState};
+use super::logs::DatedLog;
+use crate::error::Warnings;
+use crate::resolve::code_map::CodeList;
+
+/// One source, read.
+pub(super) struct ReadSource<'data> {
+    pub(super) list: CodeList<'data>,
+    pub(super) account: Account,
+    pub(super) machine: Option<u16>,
+    pub(super) warnings: Warnings,
+}
+
+impl<'data> ReadSource<'data> {
+    /// Takes what a log says, now that it has times. Of so many pieces of dumps it tells the lines.
+    pub(super) fn take(&mut self, dated: DatedLog<'data>, lines_of: u64) {
+        self.warnings.extend(dated.warning);
+        self.list = dated.list;
+        if let SourceState::Loaded { codes, clock, times, lent, .. } = &mut self.account.state {
+            (*codes, *clock, *times, *lent) = (self.list.code_count() as u64, dated.clock, dated.times, lines_of);
+        }
+    }
+}
