@@ -8,7 +8,6 @@ mod support;
 mod aarch64;
 #[path = "annotate_machines/callgrind.rs"]
 mod callgrind;
-#[expect(dead_code, reason = "other tests compare images, too")]
 #[path = "annotate/objdump.rs"]
 mod objdump;
 #[path = "annotate_machines/page.rs"]
