@@ -92,7 +92,7 @@ const RECORDED: &[Recorded] = &[
         runtime: ".NET",
         program: "/usr/share/dotnet/dotnet",
         libraries: &["/usr/share/dotnet/shared/Microsoft.NETCore.App/3.1.23/libcoreclr.so"],
-        advice: &["DOTNET_PerfMapEnabled=1", "DOTNET_ReadyToRun=0", "COMPlus_PerfMapEnabled=1", "/tmp/perf-PID.map"],
+        advice: &["DOTNET_PerfMapEnabled=1", "COMPlus_PerfMapEnabled=1", "/tmp/perf-PID.map"],
     },
     Recorded {
         runtime: "Mono",

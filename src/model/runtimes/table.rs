@@ -397,10 +397,10 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libcoreclr.so"],
         switches: &[Switch {
             word: "PerfMapEnabled=1",
-            how: "run it with DOTNET_PerfMapEnabled=1 DOTNET_ReadyToRun=0 (before .NET 6 COMPlus_PerfMapEnabled=1 COMPlus_ReadyToRun=0) in its environment",
+            how: "run it with DOTNET_PerfMapEnabled=1 (before .NET 6 COMPlus_PerfMapEnabled=1) in its environment",
             leaves: &["/tmp/perf-PID.map"],
         }],
-        unnamed: "code that was compiled ahead of time into PE files: DOTNET_ReadyToRun=0 makes it JIT code",
+        unnamed: "code that was compiled ahead of time into PE files that are not at hand, or into one for several (composite): DOTNET_ReadyToRun=0 makes it JIT code",
         // GetJitOptimizationTierStr in coreclr's vm/prestub.cpp; DOTNET_PerfMapShowOptimizationTiers=0 leaves them out.
         marked_names: &[
             (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),

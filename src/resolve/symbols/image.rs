@@ -1,8 +1,10 @@
-//! One ELF file, mapped: its build ID, where its bytes go in memory, its sections.
+//! One file of code, mapped: its build ID, where its bytes go in memory, its sections. An ELF file, or a ReadyToRun
+//! image of .NET, which brings its methods instead of sections and symbols.
 //!
 //! perf speaks of addresses as offsets in the file (address − start of the mapping + page offset); symbols, DWARF
 //! and unwinding information speak of the addresses the file was linked for. The loadable segments connect the two.
 
+use super::ready_to_run::{Method, ReadyToRun};
 use crate::error::{Error, Result};
 use crate::io::Bytes;
 use crate::model::process::BuildId;
@@ -12,7 +14,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// An opened ELF file.
+/// An opened file.
 #[derive(Debug)]
 pub struct Image {
     path: PathBuf,
@@ -20,6 +22,7 @@ pub struct Image {
     segments: Vec<LoadSegment>,
     build_id: Option<BuildId>,
     machine: u16,
+    methods: Vec<Method>,
 }
 
 /// A loadable segment that has bytes in the file.
@@ -33,6 +36,9 @@ struct LoadSegment {
 impl Image {
     /// Takes the bytes of a file that may be one. Errors name what is damaged.
     pub fn new(path: &Path, bytes: Bytes) -> Result<Self> {
+        if bytes.starts_with(b"MZ") {
+            return Self::of_dot_net(path, bytes);
+        }
         let parsed = parse(&bytes).map_err(|error| error.in_file(path))?;
         let build_id = parsed.build_id().ok().flatten().and_then(BuildId::new);
         let (machine, segments) = match &parsed {
@@ -40,7 +46,26 @@ impl Image {
             object::File::Elf64(file) => headers(file.elf_header(), file.endian(), &bytes),
             _ => return Err(Error::new("not an ELF file").in_file(path)),
         };
-        Ok(Self { path: path.to_owned(), bytes, segments, build_id, machine })
+        Ok(Self { path: path.to_owned(), bytes, segments, build_id, machine, methods: Vec::new() })
+    }
+
+    /// Takes a PE file.
+    fn of_dot_net(path: &Path, bytes: Bytes) -> Result<Self> {
+        let Some(image) = ReadyToRun::read(&bytes) else {
+            return Err(Error::new("not a ReadyToRun image of .NET").in_file(path));
+        };
+        let segments = image.sections.iter().map(|section| LoadSegment {
+            offset: section.offset.into(),
+            vaddr: section.rva.into(),
+            size: section.size.into(),
+        });
+        let (segments, machine, methods) = (segments.collect(), image.machine, image.methods);
+        Ok(Self { path: path.to_owned(), bytes, segments, build_id: None, machine, methods })
+    }
+
+    /// What it says of functions where it has no symbols.
+    pub fn methods(&self) -> &[Method] {
+        &self.methods
     }
 
     /// Its path here.
@@ -92,7 +117,7 @@ impl Image {
 
     /// Whether it holds a full symbol table.
     pub fn has_symtab(&self) -> bool {
-        self.object().is_ok_and(|object| object.section_by_name(".symtab").is_some())
+        !self.methods.is_empty() || self.object().is_ok_and(|object| object.section_by_name(".symtab").is_some())
     }
 
     /// Whether it is the file that the recording means. A recording pads short IDs with zeros.

@@ -1,4 +1,5 @@
-//! Functions, inlined calls and lines of native code: ELF symbols and DWARF of the files that were running.
+//! Functions, inlined calls and lines of native code: ELF symbols and DWARF of the files that were running, methods of
+//! .NET's images.
 //!
 //! Addresses are resolved in batches, each unique one once: by file, then in shards of neighbouring addresses, so
 //! that a shard parses only the DWARF units that its addresses lie in.
@@ -12,6 +13,7 @@ pub mod inlines;
 pub mod mini;
 pub mod no_elf;
 pub mod plt;
+pub mod ready_to_run;
 pub mod table;
 
 use super::dso::DsoId;
@@ -164,6 +166,9 @@ fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, pool: &Pool) -> Loade
     let main = file.debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(file.running);
     let sections = || file.files.as_ref().and_then(|files| DebugSections::load(main, files, &wanted));
     let table = || {
+        if !file.running.methods().is_empty() {
+            return SymbolTable::of_methods(file.running.methods());
+        }
         let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
         let objects: Vec<_> = images.into_iter().flatten().filter_map(|image| image.object().ok()).collect();
         let running = objects.last().filter(|running| plt::covers(running, &wanted));

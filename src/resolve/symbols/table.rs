@@ -6,6 +6,7 @@
 
 use super::demangle::demangle;
 use super::plt::{self, Stub};
+use super::ready_to_run::Method;
 use object::read::elf::{ElfFile, FileHeader, Sym, SymbolTable as ElfTable};
 use object::{Endianness, Object, ObjectSection, SectionFlags, SymbolIndex, elf};
 use std::borrow::Cow;
@@ -73,6 +74,18 @@ impl<'data> SymbolTable<'data> {
         let mut table = Self::from_symbols(gathering.finish());
         table.add_stubs(stubs);
         table
+    }
+
+    /// The methods of an image that has no symbols.
+    pub fn of_methods(methods: &'data [Method]) -> Self {
+        let symbols = methods.iter().map(|method| Symbol {
+            start: method.start,
+            end: method.end,
+            name: Cow::Borrowed(&method.name),
+            sized: true,
+            binding: Binding::Global,
+        });
+        Self::from_symbols(symbols.collect())
     }
 
     fn from_symbols(mut symbols: Vec<Symbol<'data>>) -> Self {

@@ -1,0 +1,65 @@
+//! Names of methods, as perf maps of .NET spell them.
+
+use super::schema::{
+    ASSEMBLY, MEMBER_REF, MEMBER_REF_PARENT, METHOD_DEF, RESOLUTION_SCOPE, TYPE_DEF, TYPE_REF, TYPE_SPEC,
+};
+use super::signature::{self, DEPTH, Spelling, scope_name, type_name};
+use super::tables::{Metadata, Token};
+
+/// What perf maps append to a method's name for its tier.
+const TIER: &[u8] = b"[PreJIT]";
+
+/// A method that a file defines.
+pub(super) fn method_name(metadata: &Metadata<'_>, row: u32) -> Option<Vec<u8>> {
+    let owner = type_name(metadata, type_of(metadata, row)?, Spelling::Owner)?;
+    method_of(metadata, Token { table: METHOD_DEF, row }, &owner)
+}
+
+/// A method of an owner whose name is known.
+pub(super) fn method_of(metadata: &Metadata<'_>, method: Token, owner: &[u8]) -> Option<Vec<u8>> {
+    let (assembly, name, signature) = match method.table {
+        MEMBER_REF => {
+            let parent = metadata.coded(method, 0, MEMBER_REF_PARENT)?;
+            (assembly_of(metadata, parent, 0)?, metadata.text(method, 1)?, metadata.blob(method, 2)?)
+        }
+        _ => (own_assembly(metadata)?, metadata.text(method, 3)?, metadata.blob(method, 4)?),
+    };
+    let middle = [b"[", assembly, b"] ", owner, b"::", name].concat();
+    let mut whole = signature::method(metadata, signature, &middle)?;
+    whole.extend_from_slice(TIER);
+    Some(whole)
+}
+
+/// Who defines a method, as a name; of a method of another file, who is said to.
+pub(super) fn owner(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
+    let owner = match method.table {
+        METHOD_DEF => type_of(metadata, method.row)?,
+        _ => metadata.coded(method, 0, MEMBER_REF_PARENT)?,
+    };
+    type_name(metadata, owner, Spelling::Owner)
+}
+
+/// The type that a method is in: the last one whose methods do not begin behind it.
+fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
+    let first = |row| metadata.number(Token { table: TYPE_DEF, row }, 5).unwrap_or(u32::MAX);
+    let (mut low, mut high) = (0, metadata.len(TYPE_DEF));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if first(middle + 1) <= method { low = middle + 1 } else { high = middle }
+    }
+    (low > 0).then_some(Token { table: TYPE_DEF, row: low })
+}
+
+/// The assembly that a type is in, as far as this file tells.
+fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Option<&'a [u8]> {
+    match token.table {
+        _ if depth > DEPTH => None,
+        TYPE_REF => assembly_of(metadata, metadata.coded(token, 0, RESOLUTION_SCOPE)?, depth + 1),
+        TYPE_SPEC => assembly_of(metadata, signature::generic(metadata.blob(token, 0)?)?, depth + 1),
+        _ => scope_name(metadata, token).or_else(|| own_assembly(metadata)),
+    }
+}
+
+fn own_assembly<'a>(metadata: &Metadata<'a>) -> Option<&'a [u8]> {
+    metadata.text(Token { table: ASSEMBLY, row: 1 }, 7)
+}

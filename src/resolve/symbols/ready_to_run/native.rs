@@ -1,0 +1,142 @@
+//! Numbers, sparse arrays and hash tables as .NET packs them in native images: offsets are relative to where they
+//! stand, numbers have one to five bytes, of which the low bits of the first tell how many.
+
+use super::pe::{u16_at, u32_at};
+
+/// The bytes of an image, which offsets count from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Native<'a>(pub(super) &'a [u8]);
+
+/// Elements that a leaf of a sparse array's tree is for.
+const BLOCK: u32 = 16;
+
+impl Native<'_> {
+    /// The bits of a number, how many they are, and where the number ends.
+    fn number(self, at: usize) -> Option<(u32, u32, usize)> {
+        let first = *self.0.get(at)?;
+        let len = first.trailing_ones() as usize + 1;
+        if len > 5 {
+            return None;
+        }
+        if len == 5 {
+            return Some((u32_at(self.0, at + 1)?, 32, at + 5));
+        }
+        let bytes = self.0.get(at..at + len)?;
+        let all = bytes.iter().rev().fold(0, |sum, &byte| (sum << 8) | u32::from(byte));
+        Some((all >> len, 7 * len as u32, at + len))
+    }
+
+    /// A number and where it ends.
+    pub(super) fn unsigned(self, at: usize) -> Option<(u32, usize)> {
+        self.number(at).map(|(bits, _, end)| (bits, end))
+    }
+
+    /// A number that may be negative, and where it ends.
+    fn signed(self, at: usize) -> Option<(i32, usize)> {
+        let (bits, width, end) = self.number(at)?;
+        let unused = 32 - width;
+        Some(((bits << unused) as i32 >> unused, end))
+    }
+
+    /// What a method's entry says: the number of its first runtime function.
+    pub(super) fn runtime_function(self, at: usize) -> Option<u32> {
+        let (number, _) = self.unsigned(at)?;
+        // The low bits tell of what else is to be done before the method runs.
+        Some(if number & 1 == 0 { number >> 1 } else { number >> 2 })
+    }
+
+    /// A number of an index, each of which has so many bytes.
+    fn index(self, at: usize, size: u32, number: usize) -> Option<usize> {
+        match size {
+            0 => self.0.get(at.checked_add(number)?).map(|&byte| byte.into()),
+            1 => u16_at(self.0, at.checked_add(2 * number)?).map(usize::from),
+            _ => u32_at(self.0, at.checked_add(4 * number)?).and_then(|at| usize::try_from(at).ok()),
+        }
+    }
+}
+
+/// An array that has only some of its elements: trees of 16 each.
+#[derive(Debug)]
+pub(super) struct Array<'a> {
+    native: Native<'a>,
+    base: usize,
+    len: u32,
+    index_size: u32,
+}
+
+impl<'a> Array<'a> {
+    pub(super) fn new(native: Native<'a>, at: usize) -> Option<Self> {
+        let (head, base) = native.unsigned(at)?;
+        Some(Self { native, base, len: head >> 2, index_size: head & 3 })
+    }
+
+    /// Numbers of the elements that are there, at most the first so many, and where they are.
+    pub(super) fn iter(&self, most: u32) -> impl Iterator<Item = (u32, usize)> {
+        (0..self.len.min(most)).filter_map(|index| Some((index, self.find(index)?)))
+    }
+
+    fn find(&self, index: u32) -> Option<usize> {
+        let block = usize::try_from(index / BLOCK).ok()?;
+        let mut at = self.base.checked_add(self.native.index(self.base, self.index_size, block)?)?;
+        for bit in [8, 4, 2, 1] {
+            let (node, behind) = self.native.unsigned(at)?;
+            match (index & bit != 0, node & 2 != 0, node & 1 != 0) {
+                (true, true, _) => at = at.checked_add(usize::try_from(node >> 2).ok()?)?,
+                (false, _, true) => at = behind,
+                // A tree of one element has that alone.
+                (_, false, false) if node >> 2 == index % BLOCK => return Some(behind),
+                _ => return None,
+            }
+        }
+        Some(at)
+    }
+}
+
+/// Where all the entries of a hash table are. `None` if its frame is damaged; entries up to the first bad one.
+pub(super) fn hash_table(native: Native<'_>, at: usize) -> Option<(Vec<usize>, bool)> {
+    let head = *native.0.get(at)?;
+    let (base, index_size) = (at + 1, u32::from(head & 3));
+    let buckets = 1usize.checked_shl((head >> 2).into()).filter(|&buckets| buckets <= native.0.len())?;
+    let (mut entries, mut whole) = (Vec::new(), true);
+    for bucket in 0..buckets {
+        let bound = |number| base.checked_add(native.index(base, index_size, number)?);
+        let (mut at, end) = (bound(bucket)?, bound(bucket + 1)?);
+        while at < end && entries.len() < native.0.len() {
+            // A byte of the hash is before each.
+            let Some((distance, behind)) = native.signed(at + 1) else { return Some((entries, false)) };
+            match (at + 1).checked_add_signed(distance as isize) {
+                Some(entry) => entries.push(entry),
+                None => whole = false,
+            }
+            at = behind;
+        }
+    }
+    Some((entries, whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_one_to_five_bytes() {
+        let number = |bytes: &[u8]| Native(bytes).unsigned(0);
+        assert_eq!(number(&[0x54]), Some((42, 1)));
+        assert_eq!(number(&[0x01 | 0x40, 0x01]), Some((0x50, 2)));
+        assert_eq!(number(&[0x03, 0x00, 0x01]), Some((0x2000, 3)));
+        assert_eq!(number(&[0x07, 0, 0, 0x01]), Some((0x10_0000, 4)));
+        assert_eq!(number(&[0x0f, 0x78, 0x56, 0x34, 0x12]), Some((0x1234_5678, 5)));
+        assert_eq!(number(&[0x1f, 0, 0, 0, 0, 0]), None);
+        assert_eq!(number(&[0x01]), None);
+        assert_eq!(Native(&[0xfe]).signed(0), Some((-1, 1)));
+        assert_eq!(Native(&[0xfd, 0xff]).signed(0), Some((-1, 2)));
+    }
+
+    #[test]
+    fn a_tree_of_one_element_has_that_alone() {
+        // Two elements, an index of bytes; the leaf of number 1 and what it holds.
+        let bytes = [2 << 3, 1, 1 << 3, 0x54];
+        let array = Array::new(Native(&bytes), 0).unwrap();
+        assert_eq!(array.iter(9).collect::<Vec<_>>(), [(1, 3)]);
+    }
+}

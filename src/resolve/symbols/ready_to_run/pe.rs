@@ -1,0 +1,74 @@
+//! The frame of a PE file of .NET: its sections, and where its metadata and its own header for native code are.
+
+/// Bytes of the file that go to addresses relative to the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Section {
+    /// First address.
+    pub rva: u32,
+    /// Where its bytes begin in the file.
+    pub offset: u32,
+    /// How many the file has.
+    pub size: u32,
+}
+
+/// A PE file of .NET.
+#[derive(Debug)]
+pub(super) struct Pe<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) machine: u16,
+    pub(super) sections: Vec<Section>,
+    /// Address and size.
+    pub(super) metadata: (u32, u32),
+    /// Address of the header of code that was compiled ahead of time.
+    pub(super) native_header: Option<u32>,
+}
+
+/// .NET's entry among the directories of a PE file.
+const DIRECTORY_OF_DOT_NET: usize = 14;
+
+impl<'a> Pe<'a> {
+    /// `None` for files that are none, or of other programs than .NET's.
+    pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
+        let signature = usize::try_from(u32_at(bytes, 0x3c)?).ok().filter(|_| bytes.starts_with(b"MZ"))?;
+        if !bytes.get(signature..)?.starts_with(b"PE\0\0") {
+            return None;
+        }
+        let machine = u16_at(bytes, signature + 4)?;
+        let section_count = u16_at(bytes, signature + 6)?;
+        let optional = signature + 24;
+        let first_section = optional + usize::from(u16_at(bytes, signature + 20)?);
+        let directories = optional + if u16_at(bytes, optional)? == 0x20b { 112 } else { 96 };
+        let sections = (0..usize::from(section_count)).map_while(|section| {
+            let at = first_section + 40 * section;
+            let (size, offset) = (u32_at(bytes, at + 16)?, u32_at(bytes, at + 20)?);
+            Some(Section { rva: u32_at(bytes, at + 12)?, offset, size })
+        });
+        let mut pe = Self { bytes, machine, sections: sections.collect(), metadata: (0, 0), native_header: None };
+        let own = pe.offset(u32_at(bytes, directories + 8 * DIRECTORY_OF_DOT_NET)?)?;
+        pe.metadata = (u32_at(bytes, own + 8)?, u32_at(bytes, own + 12)?);
+        pe.native_header = u32_at(bytes, own + 64).filter(|&rva| rva != 0);
+        Some(pe)
+    }
+
+    /// Where in the file the byte of an address is.
+    pub(super) fn offset(&self, rva: u32) -> Option<usize> {
+        let section = self.sections.iter().find(|section| rva.wrapping_sub(section.rva) < section.size)?;
+        usize::try_from(section.offset.checked_add(rva - section.rva)?).ok()
+    }
+
+    /// The bytes at an address.
+    pub(super) fn slice(&self, rva: u32, size: u32) -> Option<&'a [u8]> {
+        let at = self.offset(rva)?;
+        self.bytes.get(at..at.checked_add(usize::try_from(size).ok()?)?)
+    }
+}
+
+/// A number of four bytes.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+/// A number of two bytes.
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+}

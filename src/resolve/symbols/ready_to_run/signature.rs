@@ -1,0 +1,316 @@
+//! Signatures of methods and types, written as perf maps of .NET write them.
+
+use super::schema::{ASSEMBLY_REF, MODULE_REF, RESOLUTION_SCOPE, TYPE_DEF, TYPE_REF, TYPE_SPEC};
+use super::tables::{Blob, LONGEST, Metadata, Token};
+
+/// Types that stand in each other: a signature that goes deeper is damaged.
+pub(super) const DEPTH: usize = 32;
+
+/// Names by element type, in signatures and as arguments of types.
+const SIMPLE: &[(u8, &str, &str)] = &[
+    (0x01, "void", "System.Void"),
+    (0x02, "bool", "System.Boolean"),
+    (0x03, "char", "System.Char"),
+    (0x04, "int8", "System.SByte"),
+    (0x05, "uint8", "System.Byte"),
+    (0x06, "int16", "System.Int16"),
+    (0x07, "uint16", "System.UInt16"),
+    (0x08, "int32", "System.Int32"),
+    (0x09, "uint32", "System.UInt32"),
+    (0x0a, "int64", "System.Int64"),
+    (0x0b, "uint64", "System.UInt64"),
+    (0x0c, "float32", "System.Single"),
+    (0x0d, "float64", "System.Double"),
+    (0x0e, "string", "System.String"),
+    (0x16, "typedref", "System.TypedReference"),
+    (0x18, "native int", "System.IntPtr"),
+    (0x19, "native uint", "System.UIntPtr"),
+    (0x1c, "object", "System.Object"),
+    (CANON, "object", "System.__Canon"),
+];
+
+const PTR: u8 = 0x0f;
+const BYREF: u8 = 0x10;
+const VALUE_TYPE: u8 = 0x11;
+const CLASS: u8 = 0x12;
+const VAR: u8 = 0x13;
+const ARRAY: u8 = 0x14;
+const GENERIC: u8 = 0x15;
+const FUNCTION: u8 = 0x1b;
+const SZ_ARRAY: u8 = 0x1d;
+const METHOD_VAR: u8 = 0x1e;
+const REQUIRED: u8 = 0x1f;
+const OPTIONAL: u8 = 0x20;
+const SENTINEL: u8 = 0x41;
+const PINNED: u8 = 0x45;
+/// Of images of native code only: any type that is a reference.
+const CANON: u8 = 0x3e;
+/// Of images of native code only: what follows is of another file.
+pub(super) const OTHER_MODULE: u8 = 0x3f;
+
+/// Bits of a method's calling convention.
+const GENERIC_METHOD: u8 = 0x10;
+const HAS_THIS: u8 = 0x20;
+const EXPLICIT_THIS: u8 = 0x40;
+const CONVENTIONS: [&str; 6] =
+    ["", "unmanaged cdecl ", "unmanaged stdcall ", "unmanaged thiscall ", "unmanaged fastcall ", "vararg "];
+
+/// A method's signature around its name.
+pub(super) fn method(metadata: &Metadata<'_>, signature: &[u8], name: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(name.len() + 64);
+    let mut writer = Writer { metadata, blob: Blob::new(signature, 0), spelling: Spelling::Signature, out: &mut out };
+    writer.method(name, 0)?;
+    Some(out)
+}
+
+/// How a type is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// In a signature: nested in others behind `/`, of other assemblies with their name.
+    Signature,
+    /// As the owner of a method: nested in others behind `+`.
+    Owner,
+}
+
+/// A type's name.
+pub(super) fn type_name(metadata: &Metadata<'_>, token: Token, spelling: Spelling) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    Writer { metadata, blob: Blob::new(&[], 0), spelling, out: &mut out }.type_of(token, 0)?;
+    Some(out)
+}
+
+/// Of an assembly or module that types are in.
+pub(super) fn scope_name<'a>(metadata: &Metadata<'a>, scope: Token) -> Option<&'a [u8]> {
+    match scope.table {
+        ASSEMBLY_REF => metadata.text(scope, 6),
+        MODULE_REF => metadata.text(scope, 0),
+        _ => None,
+    }
+}
+
+/// The type at the head of a blob, as an argument of types is spelled; the blob goes on behind it.
+pub(super) fn argument(metadata: &Metadata<'_>, blob: &mut Blob<'_>) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut writer = Writer { metadata, blob: *blob, spelling: Spelling::Owner, out: &mut out };
+    writer.one(0)?;
+    *blob = writer.blob;
+    Some(out)
+}
+
+/// The generic type that a signature makes an instance of.
+pub(super) fn generic(signature: &[u8]) -> Option<Token> {
+    let mut blob = Blob::new(signature, 0);
+    if blob.byte()? != GENERIC {
+        return None;
+    }
+    blob.byte()?;
+    blob.type_token()
+}
+
+struct Writer<'b, 'o, 'm> {
+    metadata: &'o Metadata<'m>,
+    blob: Blob<'b>,
+    spelling: Spelling,
+    out: &'o mut Vec<u8>,
+}
+
+impl<'b> Writer<'b, '_, '_> {
+    fn put(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    fn method(&mut self, name: &[u8], depth: usize) -> Option<()> {
+        let convention = self.blob.byte()?;
+        if convention & EXPLICIT_THIS != 0 {
+            self.put("explicit ");
+        }
+        if convention & HAS_THIS != 0 {
+            self.put("instance ");
+        }
+        match convention & 0xf {
+            9 => self.put("unmanaged "),
+            kind => self.put(CONVENTIONS.get(usize::from(kind))?),
+        }
+        if convention & GENERIC_METHOD != 0 {
+            self.blob.number()?;
+        }
+        let count = self.blob.number()?;
+        self.one(depth)?;
+        self.put(" ");
+        self.out.extend_from_slice(name);
+        self.put("(");
+        for argument in 0..count {
+            if argument > 0 {
+                self.put(",");
+            }
+            if self.blob.peek()? == SENTINEL {
+                self.blob.byte()?;
+                self.put("...,");
+            }
+            self.one(depth)?;
+        }
+        self.put(")");
+        Some(())
+    }
+
+    /// One type, with what qualifies it behind it.
+    fn one(&mut self, depth: usize) -> Option<()> {
+        if depth > DEPTH || self.out.len() > LONGEST {
+            return None;
+        }
+        let kind = self.blob.byte()?;
+        if let Some(simple) = SIMPLE.iter().find(|simple| simple.0 == kind) {
+            self.put(if self.spelling == Spelling::Signature { simple.1 } else { simple.2 });
+            return Some(());
+        }
+        match kind {
+            PTR => self.qualified("*", depth),
+            BYREF => self.qualified("&", depth),
+            SZ_ARRAY => self.qualified("[]", depth),
+            PINNED => self.qualified(" pinned", depth),
+            VALUE_TYPE | CLASS => self.named(kind, depth),
+            VAR => self.variable("!"),
+            METHOD_VAR => self.variable("!!"),
+            ARRAY => self.array(depth),
+            GENERIC => self.generic(depth),
+            FUNCTION => {
+                self.put("method ");
+                self.method(b"*", depth + 1)
+            }
+            REQUIRED => self.modified(" modreq(", depth),
+            OPTIONAL => self.modified(" modopt(", depth),
+            OTHER_MODULE => self.of_other_module(depth),
+            _ => None,
+        }
+    }
+
+    /// The type of a row.
+    fn type_of(&mut self, token: Token, depth: usize) -> Option<()> {
+        if depth > DEPTH {
+            return None;
+        }
+        let metadata = self.metadata;
+        let (outer, name, space) = match token.table {
+            TYPE_SPEC => {
+                let blob = Blob::new(metadata.blob(token, 0)?, 0);
+                return Writer { metadata, blob, spelling: self.spelling, out: &mut *self.out }.one(depth + 1);
+            }
+            TYPE_DEF => (metadata.enclosing(token), 1, 2),
+            TYPE_REF => (metadata.coded(token, 0, RESOLUTION_SCOPE).filter(|scope| scope.row != 0), 1, 2),
+            _ => return None,
+        };
+        match outer {
+            Some(outer) if matches!(outer.table, TYPE_DEF | TYPE_REF) => {
+                self.type_of(outer, depth + 1)?;
+                self.put(if self.spelling == Spelling::Signature { "/" } else { "+" });
+            }
+            Some(scope) if self.spelling == Spelling::Signature => {
+                if let Some(assembly) = scope_name(metadata, scope) {
+                    self.out.extend([b"[", assembly, b"]"].concat());
+                }
+            }
+            _ => {}
+        }
+        let space = metadata.text(token, space)?;
+        if !space.is_empty() {
+            self.out.extend([space, b"."].concat());
+        }
+        self.out.extend_from_slice(metadata.text(token, name)?);
+        Some(())
+    }
+
+    fn qualified(&mut self, with: &str, depth: usize) -> Option<()> {
+        self.one(depth + 1)?;
+        self.put(with);
+        Some(())
+    }
+
+    fn named(&mut self, kind: u8, depth: usize) -> Option<()> {
+        let token = self.blob.type_token()?;
+        if self.spelling == Spelling::Signature {
+            self.put(if kind == VALUE_TYPE { "valuetype " } else { "class " });
+        }
+        self.type_of(token, depth + 1)
+    }
+
+    fn variable(&mut self, mark: &str) -> Option<()> {
+        let number = self.blob.number()?;
+        self.put(&format!("{mark}{number}"));
+        Some(())
+    }
+
+    fn generic(&mut self, depth: usize) -> Option<()> {
+        let (open, close) = if self.spelling == Spelling::Signature { ("<", ">") } else { ("[", "]") };
+        self.one(depth + 1)?;
+        let count = self.blob.number()?;
+        self.put(open);
+        for argument in 0..count {
+            if argument > 0 {
+                self.put(",");
+            }
+            self.one(depth + 1)?;
+        }
+        self.put(close);
+        Some(())
+    }
+
+    fn modified(&mut self, with: &str, depth: usize) -> Option<()> {
+        let token = self.blob.type_token()?;
+        self.one(depth + 1)?;
+        self.put(with);
+        self.type_of(token, depth + 1)?;
+        self.put(")");
+        Some(())
+    }
+
+    /// An array of several dimensions, or of one that does not begin at 0.
+    fn array(&mut self, depth: usize) -> Option<()> {
+        self.one(depth + 1)?;
+        let rank = self.blob.number()?;
+        let sizes = self.numbers(Blob::number)?;
+        let lows = self.numbers(Blob::signed)?;
+        self.put("[");
+        if self.spelling == Spelling::Owner {
+            self.put(if rank == 1 { "*" } else { "" });
+        } else if rank == 1 && sizes.is_empty() && lows.is_empty() {
+            self.put("...");
+        }
+        for at in 0..usize::try_from(rank).ok()?.min(DEPTH) {
+            if at > 0 {
+                self.put(",");
+            }
+            if self.spelling == Spelling::Signature {
+                self.put(&bounds(sizes.get(at).copied(), lows.get(at).copied()));
+            }
+        }
+        self.put("]");
+        Some(())
+    }
+
+    fn numbers<T>(&mut self, one: impl Fn(&mut Blob<'b>) -> Option<T>) -> Option<Vec<T>> {
+        let count = self.blob.number().filter(|&count| count as usize <= DEPTH)?;
+        (0..count).map(|_| one(&mut self.blob)).collect()
+    }
+
+    /// A type of another file: only the number of it there is told.
+    fn of_other_module(&mut self, depth: usize) -> Option<()> {
+        let own = self.blob.number()? == 0;
+        let written = self.out.len();
+        self.one(depth + 1)?;
+        if !own {
+            self.out.truncate(written);
+            self.put("?");
+        }
+        Some(())
+    }
+}
+
+/// How many elements a dimension has, and where they begin.
+fn bounds(size: Option<u32>, low: Option<i32>) -> String {
+    match (size, low) {
+        (Some(size), None | Some(0)) => size.to_string(),
+        (None, Some(low)) => format!("{low}..."),
+        (Some(size), Some(low)) => format!("{low}...{}", i64::from(low) + i64::from(size) - 1),
+        (None, None) => String::new(),
+    }
+}

@@ -1,0 +1,238 @@
+//! ECMA-335 metadata: its tables, and the texts and bytes that their rows mean.
+
+use super::pe::{Pe, u16_at, u32_at};
+use super::schema::{Coded, Column, METHOD_DEF, NESTED_CLASS, TABLES, TYPE_DEF, TYPE_DEF_OR_REF};
+use rustc_hash::FxHashMap;
+
+/// No name has so many bytes.
+pub(super) const LONGEST: usize = 8192;
+
+/// A file's metadata.
+#[derive(Debug)]
+pub(super) struct Metadata<'a> {
+    strings: &'a [u8],
+    blobs: &'a [u8],
+    tables: Vec<Table<'a>>,
+    wide: Wide,
+    /// The type around each nested one.
+    nested: FxHashMap<u32, u32>,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) table: u8,
+    /// Counted from 1; 0 is none.
+    pub(super) row: u32,
+}
+
+/// Rows of one table.
+#[derive(Debug, Clone, Copy, Default)]
+struct Table<'a> {
+    bytes: &'a [u8],
+    width: usize,
+}
+
+/// Which offsets take four bytes: among strings, GUIDs and blobs.
+#[derive(Debug, Clone, Copy)]
+struct Wide {
+    strings: bool,
+    guids: bool,
+    blobs: bool,
+}
+
+impl<'a> Metadata<'a> {
+    /// `None` if it is damaged.
+    pub(super) fn read(pe: &Pe<'a>) -> Option<Self> {
+        let root = pe.slice(pe.metadata.0, pe.metadata.1)?;
+        let (mut strings, mut blobs, mut tables) = (&root[..0], &root[..0], None);
+        for (name, bytes) in streams(root)? {
+            match name {
+                b"#Strings" => strings = bytes,
+                b"#Blob" => blobs = bytes,
+                b"#~" | b"#-" => tables = Some(bytes),
+                _ => {}
+            }
+        }
+        let (wide, tables) = read_tables(tables?)?;
+        let mut metadata = Self { strings, blobs, tables, wide, nested: FxHashMap::default() };
+        let row = |row| Token { table: NESTED_CLASS, row };
+        let pairs = (1..=metadata.len(NESTED_CLASS)).map(row);
+        let pairs = pairs.filter_map(|row| Some((metadata.number(row, 0)?, metadata.number(row, 1)?)));
+        metadata.nested = pairs.collect();
+        Some(metadata)
+    }
+
+    /// How many methods it defines.
+    pub(super) fn methods(&self) -> u32 {
+        self.len(METHOD_DEF)
+    }
+
+    /// Which type one is nested in.
+    pub(super) fn enclosing(&self, inner: Token) -> Option<Token> {
+        self.nested.get(&inner.row).map(|&row| Token { table: TYPE_DEF, row })
+    }
+
+    pub(super) fn len(&self, table: u8) -> u32 {
+        let table = self.tables.get(usize::from(table)).copied().unwrap_or_default();
+        u32::try_from(table.bytes.len() / table.width.max(1)).unwrap_or(u32::MAX)
+    }
+
+    /// What stands in a column, as a number.
+    pub(super) fn number(&self, token: Token, column: usize) -> Option<u32> {
+        let table = self.tables.get(usize::from(token.table))?;
+        let row = usize::try_from(token.row.checked_sub(1)?).ok()?;
+        let from = row.checked_mul(table.width)?;
+        let bytes = table.bytes.get(from..from.checked_add(table.width)?)?;
+        let columns = TABLES.get(usize::from(token.table))?;
+        let sizes = || self.tables.iter().map(|table| (table.bytes.len() / table.width.max(1)) as u32);
+        let width = |column: &Column| self.wide.width(*column, &|number| sizes().nth(number.into()).unwrap_or(0));
+        let at: usize = columns.get(..column)?.iter().map(width).sum();
+        if width(columns.get(column)?) == 2 { u16_at(bytes, at).map(u32::from) } else { u32_at(bytes, at) }
+    }
+
+    pub(super) fn coded(&self, token: Token, column: usize, coded: Coded) -> Option<Token> {
+        coded.token(self.number(token, column)?)
+    }
+
+    pub(super) fn text(&self, token: Token, column: usize) -> Option<&'a [u8]> {
+        let rest = self.strings.get(usize::try_from(self.number(token, column)?).ok()?..)?;
+        rest.get(..memchr::memchr(0, &rest[..rest.len().min(LONGEST)])?)
+    }
+
+    pub(super) fn blob(&self, token: Token, column: usize) -> Option<&'a [u8]> {
+        let mut blob = Blob::new(self.blobs, usize::try_from(self.number(token, column)?).ok()?);
+        let len = usize::try_from(blob.number()?).ok()?;
+        self.blobs.get(blob.at()..blob.at().checked_add(len)?)
+    }
+}
+
+impl Coded {
+    /// The row that a number means.
+    fn token(self, number: u32) -> Option<Token> {
+        let table = *self.tables.get(usize::try_from(number & ((1 << self.bits) - 1)).ok()?)?;
+        Some(Token { table, row: number >> self.bits })
+    }
+}
+
+impl Wide {
+    /// Bytes of a column, if tables have so many rows.
+    fn width(self, column: Column, rows: &dyn Fn(u8) -> u32) -> usize {
+        let wide = match column {
+            Column::Fixed(size) => return size.into(),
+            Column::Text => self.strings,
+            Column::Guid => self.guids,
+            Column::Blob => self.blobs,
+            Column::Row(table) => rows(table) > 0xffff,
+            Column::Coded(coded) => coded.tables.iter().any(|&table| rows(table) > 0xffff >> coded.bits),
+        };
+        if wide { 4 } else { 2 }
+    }
+}
+
+/// Names and bytes of the streams.
+fn streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    const SIGNATURE: u32 = 0x424a_5342;
+    if u32_at(root, 0)? != SIGNATURE {
+        return None;
+    }
+    let version = usize::try_from(u32_at(root, 12)?).ok()?;
+    let flags = version.checked_add(16)?;
+    let count = u16_at(root, flags.checked_add(2)?)?;
+    let (mut at, mut streams) = (flags + 4, Vec::new());
+    for _ in 0..count {
+        let (offset, size) = (u32_at(root, at)? as usize, u32_at(root, at + 4)? as usize);
+        let name = root.get(at + 8..)?;
+        let len = memchr::memchr(0, name)?;
+        let bytes = root.get(offset..).map(|bytes| &bytes[..size.min(bytes.len())]);
+        streams.push((&name[..len], bytes?));
+        at += 8 + (len + 4) / 4 * 4;
+    }
+    Some(streams)
+}
+
+/// Cuts the stream of tables into them.
+fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<Table<'_>>)> {
+    let heaps = *stream.get(6)?;
+    let wide = Wide { strings: heaps & 1 != 0, guids: heaps & 2 != 0, blobs: heaps & 4 != 0 };
+    let has = u64::from(u32_at(stream, 8)?) | u64::from(u32_at(stream, 12)?) << 32;
+    let (mut at, mut rows) = (24, [0u32; 64]);
+    for (_, rows) in rows.iter_mut().enumerate().filter(|(table, _)| has >> table & 1 != 0) {
+        *rows = u32_at(stream, at)?;
+        at += 4;
+    }
+    // A flag of unoptimised metadata: four more bytes.
+    if heaps & 0x40 != 0 {
+        at += 4;
+    }
+    let mut tables = Vec::new();
+    for (columns, count) in TABLES.iter().zip(rows) {
+        let of = |table: u8| rows.get(usize::from(table)).copied().unwrap_or(0);
+        let width: usize = columns.iter().map(|column| wide.width(*column, &of)).sum();
+        let rest = stream.get(at..).unwrap_or_default();
+        let len = width.checked_mul(usize::try_from(count).ok()?)?.min(rest.len());
+        tables.push(Table { bytes: &rest[..len], width });
+        at += len;
+    }
+    Some((wide, tables))
+}
+
+/// Bytes of a signature.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Blob<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Blob<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
+    /// Where it is at.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    pub(super) fn byte(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    /// A number of one, two or four bytes.
+    pub(super) fn number(&mut self) -> Option<u32> {
+        let first = self.byte()?;
+        let (mut number, more) = match first {
+            0..0x80 => (first.into(), 0),
+            0x80..0xc0 => (u32::from(first & 0x3f), 1),
+            0xc0..0xe0 => (u32::from(first & 0x1f), 3),
+            _ => return None,
+        };
+        for _ in 0..more {
+            number = (number << 8) | u32::from(self.byte()?);
+        }
+        Some(number)
+    }
+
+    /// A number whose lowest bit is its sign.
+    pub(super) fn signed(&mut self) -> Option<i32> {
+        let from = self.at;
+        let number = self.number()?;
+        let bits = match self.at - from {
+            1 => 6,
+            2 => 13,
+            _ => 28,
+        };
+        let positive = (number >> 1).cast_signed();
+        Some(if number & 1 == 0 { positive } else { positive - (1 << bits) })
+    }
+
+    pub(super) fn type_token(&mut self) -> Option<Token> {
+        TYPE_DEF_OR_REF.token(self.number()?)
+    }
+}
