@@ -37,6 +37,12 @@ const PAGE: u64 = 0x1000;
 const MOST: usize = 1 << 16;
 const CLOSER: usize = 256;
 
+/// Bytes of an instruction, more or less.
+const INSTRUCTION: u64 = 4;
+
+/// So many functions have to have run of a file that tells of some only.
+const FEWEST_OF_SOME: u64 = 6;
+
 /// What code of a guest is called.
 #[derive(Debug, Default)]
 pub(super) struct GuestNames {
@@ -136,14 +142,14 @@ impl GuestNames {
 
     /// Takes the names of a file, if it can be placed.
     fn add(&mut self, object: &object::File<'_>, addresses: &[u64], is_program: bool) -> bool {
-        let functions = functions(object);
+        let functions = Functions::of(object);
         let entry = is_program.then(|| object.entry());
         let base = match object.kind() {
-            ObjectKind::Executable => fits(&functions, addresses, 0).then_some(0),
-            _ => place(&functions, addresses, entry),
+            ObjectKind::Executable => functions.fit(addresses, 0).then_some(0),
+            _ => functions.place(addresses, entry),
         };
         let (Some(base), Some(&(first, _)), Some(end)) =
-            (base, functions.first(), functions.iter().map(|function| function.1).max())
+            (base, functions.ranges.first(), functions.ranges.iter().map(|function| function.1).max())
         else {
             return false;
         };
@@ -209,56 +215,74 @@ fn needed(object: &object::File<'_>) -> Vec<Vec<u8>> {
     names.collect()
 }
 
-/// Begin and end of each function, in order.
-fn functions(object: &object::File<'_>) -> Vec<(u64, u64)> {
-    let symbols = object.symbols().chain(object.dynamic_symbols());
-    let known =
-        symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0);
-    let mut functions: Vec<(u64, u64)> =
-        known.filter_map(|symbol| Some((symbol.address(), symbol.address().checked_add(symbol.size())?))).collect();
-    functions.sort_unstable();
-    functions.dedup_by_key(|function| function.0);
-    functions
+/// What a file tells of its functions.
+#[derive(Debug)]
+struct Functions {
+    /// Begin and end of each, in order.
+    ranges: Vec<(u64, u64)>,
+    /// Whether these are all: a stripped library tells of those that others call.
+    complete: bool,
 }
 
-/// Where a relocatable file stands: where most of its functions begin at an address that ran. A program ran from its
-/// `entry` on.
-fn place(functions: &[(u64, u64)], addresses: &[u64], entry: Option<u64>) -> Option<u64> {
-    let mut by_page_offset: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
-    for (start, _) in functions.iter().take(MOST) {
-        by_page_offset.entry(start % PAGE).or_default().push(*start);
+impl Functions {
+    fn of(object: &object::File<'_>) -> Self {
+        let symbols = object.symbols().chain(object.dynamic_symbols());
+        let known =
+            symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0);
+        let mut ranges: Vec<(u64, u64)> =
+            known.filter_map(|symbol| Some((symbol.address(), symbol.address().checked_add(symbol.size())?))).collect();
+        ranges.sort_unstable();
+        ranges.dedup_by_key(|function| function.0);
+        Self { ranges, complete: object.symbol_table().is_some() }
     }
-    let mut votes: FxHashMap<u64, u32> = FxHashMap::default();
-    for addr in addresses.iter().take(MOST) {
-        for start in by_page_offset.get(&(addr % PAGE)).into_iter().flatten() {
-            if let Some(base) = addr.checked_sub(*start) {
-                *votes.entry(base).or_default() += 1;
+
+    /// Where a relocatable file stands: where most of its functions begin at an address that ran. A program ran from
+    /// its `entry` on.
+    fn place(&self, addresses: &[u64], entry: Option<u64>) -> Option<u64> {
+        let mut by_page_offset: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
+        for (start, _) in self.ranges.iter().take(MOST) {
+            by_page_offset.entry(start % PAGE).or_default().push(*start);
+        }
+        let mut votes: FxHashMap<u64, u32> = FxHashMap::default();
+        for addr in addresses.iter().take(MOST) {
+            for start in by_page_offset.get(&(addr % PAGE)).into_iter().flatten() {
+                if let Some(base) = addr.checked_sub(*start) {
+                    *votes.entry(base).or_default() += 1;
+                }
             }
         }
+        let mut bases: Vec<(u64, u32)> = votes.into_iter().collect();
+        bases.sort_unstable_by_key(|&(base, votes)| (std::cmp::Reverse(votes), base));
+        let begins = |base: u64| {
+            entry.is_none_or(|entry| base.checked_add(entry).is_some_and(|addr| addresses.binary_search(&addr).is_ok()))
+        };
+        // Of some functions a few begin where others ran, too: the right place stands out.
+        let stands_out = |bases: &[(u64, u32)]| bases.get(1).is_none_or(|next| bases[0].1 / 2 >= next.1);
+        let closer = if self.complete { CLOSER } else { usize::from(stands_out(&bases)) };
+        let bases = bases.into_iter().map(|(base, _)| base).filter(|&base| begins(base));
+        bases.take(closer).find(|&base| self.fit(addresses, base))
     }
-    let mut bases: Vec<(u64, u32)> = votes.into_iter().collect();
-    bases.sort_unstable_by_key(|&(base, votes)| (std::cmp::Reverse(votes), base));
-    let begins = |base: u64| {
-        entry.is_none_or(|entry| base.checked_add(entry).is_some_and(|addr| addresses.binary_search(&addr).is_ok()))
-    };
-    let bases = bases.into_iter().map(|(base, _)| base).filter(|&base| begins(base));
-    bases.take(CLOSER).find(|&base| fits(functions, addresses, base))
-}
 
-/// Whether the functions that ran did so from their beginnings, and hardly anything ran between them.
-fn fits(functions: &[(u64, u64)], addresses: &[u64], base: u64) -> bool {
-    let before = |addr: u64| addresses.partition_point(|&other| other < base.saturating_add(addr));
-    let (mut ran, mut begun, mut inside, mut end) = (0u64, 0u64, 0, 0);
-    for &(start, until) in functions {
-        let (from, to) = (before(start), before(until));
-        ran += u64::from(to > from);
-        begun += u64::from(to > from && addresses.get(from) == Some(&base.saturating_add(start)));
-        // Functions may overlap.
-        inside += to.saturating_sub(from.max(end));
-        end = end.max(to);
+    /// Whether the functions that ran did so from their beginnings, and hardly anything ran between them; where some
+    /// are not told of, more of the others have to.
+    fn fit(&self, addresses: &[u64], base: u64) -> bool {
+        let before = |addr: u64| addresses.partition_point(|&other| other < base.saturating_add(addr));
+        let (mut ran, mut begun, mut inside, mut end, mut bytes) = (0u64, 0u64, 0, 0, 0u64);
+        for &(start, until) in &self.ranges {
+            let (from, to) = (before(start), before(until));
+            ran += u64::from(to > from);
+            begun += u64::from(to > from && addresses.get(from) == Some(&base.saturating_add(start)));
+            bytes = bytes.saturating_add(if to > from { until - start } else { 0 });
+            // Functions may overlap.
+            inside += to.saturating_sub(from.max(end));
+            end = end.max(to);
+        }
+        let all = end.saturating_sub(self.ranges.first().map_or(0, |function| before(function.0)));
+        // Where every instruction ran, functions of any file begin anywhere.
+        let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
+        let enough = if self.complete { ran >= 3 && inside * 2 >= all } else { ran >= FEWEST_OF_SOME && has_gaps };
+        enough && begun * 5 >= ran * 4
     }
-    let all = end.saturating_sub(functions.first().map_or(0, |function| before(function.0)));
-    ran >= 3 && begun * 5 >= ran * 4 && inside * 2 >= all
 }
 
 #[cfg(test)]
@@ -275,23 +299,45 @@ mod tests {
         spread().iter().step_by(3).flat_map(|&(start, end)| (start..end).step_by(4)).map(|addr| base + addr).collect()
     }
 
+    fn told(ranges: Vec<(u64, u64)>, complete: bool) -> Functions {
+        Functions { ranges, complete }
+    }
+
     #[test]
     fn a_relocatable_file_is_placed_where_its_functions_begin() {
         let base = 0x7f70_3a0d_8000;
-        assert_eq!(place(&spread(), &ran(base), None), Some(base));
+        let functions = told(spread(), true);
+        assert_eq!(functions.place(&ran(base), None), Some(base));
         let mut with_others = ran(base);
         with_others.extend((0..4000).map(|at| 0x5000_0000 + at * 4));
         with_others.sort_unstable();
-        assert_eq!(place(&spread(), &with_others, Some(0x1000)), Some(base));
+        assert_eq!(functions.place(&with_others, Some(0x1000)), Some(base));
+    }
+
+    #[test]
+    fn a_stripped_library_is_placed_by_the_functions_that_others_call() {
+        let base = 0x7f70_3a0d_8000;
+        let exported: Vec<(u64, u64)> = spread().into_iter().step_by(9).collect();
+        // Hardly any function runs from its first to its last instruction.
+        let first_half = |&(start, end): &(u64, u64)| (start..(start + end) / 2).step_by(4);
+        let ran: Vec<u64> = spread().iter().step_by(3).flat_map(first_half).map(|addr| base + addr).collect();
+        assert_eq!(told(exported.clone(), true).place(&ran, None), None, "most ran between them");
+        assert_eq!(told(exported.clone(), false).place(&ran, None), Some(base));
+        let few = exported[..4].to_vec();
+        assert_eq!(told(few, false).place(&ran, None), None, "so few may be by chance");
     }
 
     #[test]
     fn a_file_that_did_not_run_is_placed_nowhere() {
         let others: Vec<u64> = (0..4000).map(|at| 0x5000_0000 + at * 4).collect();
-        assert_eq!(place(&spread(), &others, None), None);
-        assert!(!fits(&spread(), &ran(0x8_1000), 0x8_0000));
-        assert!(fits(&spread(), &ran(0), 0));
-        assert!(!fits(&[], &others, 0) && place(&[], &[], None).is_none());
+        for complete in [true, false] {
+            let functions = told(spread(), complete);
+            assert_eq!(functions.place(&others, None), None);
+            assert_eq!(functions.fit(&ran(0), 0), complete, "all ran, from first to last");
+            let none = told(Vec::new(), complete);
+            assert!(!none.fit(&others, 0) && none.place(&[], None).is_none());
+        }
+        assert!(!told(spread(), true).fit(&ran(0x8_1000), 0x8_0000));
     }
 
     #[test]
