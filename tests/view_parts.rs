@@ -160,3 +160,34 @@ fn the_page_tells_what_doctor_tells_and_which_frames_it_is_about() {
     assert!(!expected[0]["findings"].as_array().unwrap().is_empty());
     assert_eq!(told, expected[0]);
 }
+
+#[test]
+fn calls_that_a_compiler_expanded_are_told_as_annotate_tells_them() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["perf.data", "hotspot_pid12340.log"] {
+        let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/hotspot-log").join(format!("{name}.zst"));
+        fs::write(dir.path().join(name), zstd::decode_all(&fs::read(packed).unwrap()[..]).unwrap()).unwrap();
+    }
+    let input = dir.path().join("perf.data");
+    let page = Data::of(&["--code", "40"], &input);
+    let text = jitgraft(&["annotate", "--limit", "1000", "--format", "json", "-i"], &input);
+    let told: Value = serde_json::from_str(&text).unwrap();
+    let versions =
+        told["listings"].as_array().unwrap().iter().flat_map(|listing| listing["versions"].as_array().unwrap());
+    let line = |call: &Value| {
+        let indent = "  ".repeat(call["depth"].as_u64().unwrap() as usize);
+        format!("{indent}@ {} {}", call["bytecode"], call["function"].as_str().unwrap())
+    };
+    let tree =
+        |version: &Value| version["inlined_calls"].as_array().into_iter().flatten().map(line).collect::<Vec<_>>();
+    let expected: Vec<Vec<String>> = versions.map(tree).collect();
+    let mut lines = page.texts("code/expanded").into_iter();
+    let counts = page.numbers("code/listing.expanded").into_iter();
+    let own = counts.map(|count| lines.by_ref().take(count as usize).collect::<Vec<_>>());
+    let own: Vec<Vec<String>> = own.filter(|lines| !lines.is_empty()).collect();
+    assert!(own.len() > 7, "{}", own.len());
+    for lines in &own {
+        assert!(expected.contains(lines), "{lines:?}");
+    }
+    assert_eq!(lines.next(), None);
+}

@@ -156,7 +156,7 @@ impl BpfSource {
 impl Version {
     /// Its expanded calls as a tree for people, a line each, as HotSpot's `PrintInlining` shows them: where in its
     /// caller's bytecode each stands, and its name.
-    pub(super) fn expansion(&self) -> impl Iterator<Item = String> {
+    pub fn expansion(&self) -> impl Iterator<Item = String> {
         self.expanded.iter().map(|call| {
             let indent = "  ".repeat(call.depth as usize);
             format!("{indent}@ {} {}", call.bytecode, readable(&call.function))

@@ -2,7 +2,8 @@
 //!
 //! Instructions are numbered through all listings. What repeats is told once: how instructions are spelled with their
 //! length (`texts`, `texts.len`; an instruction is a number into these), where branches lead to (`out.*`), source lines.
-//! What few instructions have is told as how far each is from the one before (`*.gap`).
+//! What few instructions have is told as how far each is from the one before (`*.gap`). Calls that were expanded at places
+//! that are not known (`listing.expanded`: how many) are lines of a tree (`expanded`), the listings' behind each other.
 
 mod spelled;
 
@@ -131,7 +132,9 @@ impl<'a> Listings<'a> {
             .texts("listing.address", code(|addr, _| format!("{addr:x}")))
             .numbers("listing.size", each().map(size))
             .numbers("listing.instructions", each().map(|of| of.len() as u64))
-            .texts("listing.missing", each().map(missing));
+            .texts("listing.missing", each().map(missing))
+            .numbers("listing.expanded", version().map(|version| version.expanded.len() as u64))
+            .texts("expanded", version().flat_map(Version::expansion));
         let mut spelled = Spelled::default();
         self.list.iter().for_each(|of| spelled.add(of.listing, &of.recorded.names));
         spelled.columns(section)

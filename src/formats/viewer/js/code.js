@@ -111,6 +111,7 @@ class CodePart {
     this.#drawTable(shown);
     if (isListed) this.#drawListing(shown);
     else if (state.selected !== null) nodes.note.append(...this.#whyNot(shown));
+    if (shown >= 0) nodes.note.append(...this.#expanded(shown));
     this.#shown = shown;
   }
 
@@ -263,6 +264,15 @@ class CodePart {
     return [element("p", {}, more
       ? `It is not among the ${grouped(this.#listings.length)} hottest codes, which the page holds: --code N puts more into it.`
       : `Nothing is known of the code of ${name}.`)];
+  }
+
+  /** What a compiler told of the calls that it expanded, where it did not tell at which instructions. */
+  #expanded(shown) {
+    const lines = this.#listings.expanded(shown);
+    if (lines.length === 0) return [];
+    const told = `Compiled with ${counted(lines.length, "inlined call")}, at bytecodes of their callers; where in the code is not told`;
+    return [element("details", { id: "code-expanded", open: "" }, element("summary", {}, told),
+      element("pre", {}, lines.join("\n")))];
   }
 
   /** The listings that samples stand in whose innermost frame is this function, with how many: it was inlined there. */

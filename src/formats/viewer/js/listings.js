@@ -31,11 +31,15 @@ export class Listings {
     this.missing = texts("listing.missing");
     /** By listing the number of its first instruction, and behind them all, of the last one's end. */
     this.first = prefixSums(numbers("listing.instructions"));
+    this.#expanded = texts("expanded");
+    this.#firstExpanded = prefixSums(numbers("listing.expanded"));
     this.#loaded = numbers("listing.loaded");
     this.#address = texts("listing.address");
     this.#index();
   }
 
+  #expanded;
+  #firstExpanded;
   #loaded;
   #address;
 
@@ -79,6 +83,11 @@ export class Listings {
       return start !== null && address >= start && address < start + BigInt(this.size[listing]);
     };
     return all.find(holds) ?? all[0] ?? -1;
+  }
+
+  /** The calls that were expanded in it at places that are not known: lines of a tree. */
+  expanded(listing) {
+    return this.#expanded.slice(this.#firstExpanded[listing], this.#firstExpanded[listing + 1]);
   }
 
   /** The address of its first byte; null where it is not listed. */
