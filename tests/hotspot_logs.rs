@@ -253,7 +253,6 @@ fn cut_and_changed_logs_name_nothing_else() {
 #[test]
 fn a_log_and_a_map_together_name_methods_by_time_and_the_rest_by_the_map() {
     let dir = directory(&[LOG]);
-    // Beside the recording it would be found, and be enough.
     std::fs::create_dir(dir.path().join("maps")).unwrap();
     std::fs::write(dir.path().join("maps/jcmd.map"), unpacked("jcmd.map")).unwrap();
     let named = |args: &[&str]| {
@@ -265,4 +264,7 @@ fn a_log_and_a_map_together_name_methods_by_time_and_the_rest_by_the_map() {
     assert_eq!(named(&[]), (0, true));
     let (interpreted, timed) = named(&["--perf-map", "maps/jcmd.map@12340", "--jit-log", LOG]);
     assert!(interpreted > 10 && timed, "{interpreted} {timed}");
+    // Beside the recording both are found.
+    std::fs::rename(dir.path().join("maps/jcmd.map"), dir.path().join("perf-12340.map")).unwrap();
+    assert_eq!(named(&[]), (interpreted, timed));
 }
