@@ -136,7 +136,7 @@ fn damage_is_counted_and_strict_makes_it_a_failure() {
     assert_eq!(jitgraft(&["collapse"], &[&file]).status.code(), Some(1));
     let output = jitgraft(&["collapse", "--strict"], &[&long]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("1 line skipped"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("long: at byte 0x13880: 1 line skipped"), "{}", stderr(&output));
     assert_eq!(stdout(&jitgraft(&["collapse", "--quiet"], &[&long])), "main;f 12000\nmain;f;g 16000\n");
 }
 

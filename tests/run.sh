@@ -3,7 +3,7 @@
 # named, and the run fails: no test is skipped silently. Arguments go to `cargo test`.
 #
 #   tests/run.sh          all tests but those that need a language's runtime or package manager
-#   tests/run.sh --all    these, too: they are marked `#[ignore = "needs node: tests/run.sh --all"]`
+#   tests/run.sh --all    these, too: they are marked `#[ignore = "needs node: tests/run.sh --all"]`; and python/test.sh
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,9 +12,10 @@ tools=(
   perf:linux-perf prlimit:util-linux valgrind:valgrind readelf:binutils objdump:binutils eu-elflint:elfutils zstd:zstd gcc:gcc dwp:binutils xz:xz-utils dwz:dwz
   hotspot:hotspot aarch64-linux-gnu-objdump:binutils-aarch64-linux-gnu script:bsdutils bzip2:bzip2 chromium:chromium setpriv:util-linux
 )
-arguments=()
+arguments=() with_python=
 if [ "${1-}" = --all ]; then
   shift
+  with_python=1
   tools+=(node:nodejs npm:npm javac:default-jdk-headless go:golang-go)
   tools+=(php:php-cli php-fpm8.2:php8.2-fpm cgi-fcgi:libfcgi-bin python3:python3 unshare:util-linux)
   case " $* " in
@@ -44,3 +45,4 @@ if [ "${#missing[@]}" -gt 0 ]; then
   exit 1
 fi
 cargo test --no-fail-fast "$@" ${arguments[@]+"${arguments[@]}"}
+[ -z "$with_python" ] || python/test.sh

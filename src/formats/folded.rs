@@ -12,7 +12,6 @@ use crate::model::call_tree::{CallTree, Spelling};
 use crate::model::runtimes::{RuntimeSet, Tiers};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Track, Unit};
 use std::io::Write;
-use std::path::Path;
 
 /// So many separators in the beginning of an input that has no line break make it a folded stack: its weight is not seen.
 const MANY_FRAMES: usize = 1000;
@@ -71,7 +70,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         }
         at += line.len() as u64;
     }
-    skipped.report(Path::new("folded stacks"), warnings);
+    warnings.extend(skipped.into_warning());
     Ok(profile)
 }
 

@@ -10,7 +10,6 @@ use crate::model::java_calls;
 use crate::model::runtimes::{RuntimeSet, Tiers};
 use crate::model::stacks::{self, FrameKind, Profile, Row, Track, Unit};
 use crate::model::{Nanos, Pid};
-use std::path::Path;
 
 /// Reads a text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
@@ -28,7 +27,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         at += line.len() as u64;
     }
     reader.end_sample();
-    reader.skipped.report(Path::new("perf script text"), warnings);
+    warnings.extend(reader.skipped.into_warning());
     Ok(reader.profile)
 }
 

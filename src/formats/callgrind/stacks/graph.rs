@@ -10,7 +10,6 @@ use crate::formats::callgrind::grammar::{
 };
 use rustc_hash::FxHashMap;
 use std::io::Read;
-use std::path::Path;
 
 /// The graph of all parts of a file together.
 #[derive(Debug, Default)]
@@ -57,7 +56,7 @@ pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGrap
             }
         }
     }
-    reader.skipped.report(Path::new("callgrind"), warnings);
+    warnings.extend(reader.skipped.into_warning());
     Ok(reader.graph)
 }
 

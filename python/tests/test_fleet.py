@@ -1,0 +1,74 @@
+"""examples/fleet.py, on Spark: every recording is in the data set or in its errors, once."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import jitgraft
+
+ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "fixtures" / "php-recording"
+
+
+def fleet(source, dataset, *questions):
+    """What the job prints."""
+    submit = Path(sys.executable).parent / "spark-submit"
+    words = [submit, "--master", "local[2]", ROOT / "examples" / "fleet.py", source, dataset, *questions]
+    path = os.pathsep.join([str(Path(jitgraft.command()).parent), os.environ["PATH"]])
+    module = str(Path(jitgraft.__file__).parents[1])
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": module, "PATH": path}
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def hashes(dataset):
+    files = (path for path in dataset.rglob("*") if path.is_file())
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def asked(dataset, question):
+    return duckdb.sql(question.format(f"read_parquet('{dataset}/*/*/*/*.parquet', hive_partitioning=true)")).fetchall()
+
+
+@pytest.fixture
+def recordings(tmp_path):
+    source = tmp_path / "source"
+    shutil.copytree(RECORDING, source / "php")
+    (source / "stacks").mkdir()
+    (source / "stacks" / "a.folded").write_text("main;f 3\nmain;g 4\n")
+    (source / "stacks" / "the same.folded").write_text("main;f 3\nmain;g 4\n")
+    (source / "cut").mkdir()
+    (source / "cut" / "perf.data").write_bytes(b"PERFILE2" + bytes(range(90)))
+    return source
+
+
+def test_all_recordings_are_in_the_data_set_once(tmp_path, recordings):
+    dataset, questions = tmp_path / "dataset", tmp_path / "questions.md"
+    questions.write_text("```sql\nselect 'weight', sum(weight) from samples where leaf = 'g';\n```\n")
+    assert "4 recordings, 3 of them new" in fleet(recordings, dataset, questions)
+    total = "select sum(weight)::bigint, sum(count)::bigint from {} where \"table\" = 'samples' and path like '%{}'"
+    assert asked(dataset, total.format("{}", ".folded")) == [(7, 7)]
+    weight = sum(
+        int(line.rsplit(" ", 1)[1])
+        for line in subprocess.run(
+            [jitgraft.command(), "collapse", "-q", str(RECORDING / "perf.data.zst")], capture_output=True, text=True
+        ).stdout.splitlines()
+    )
+    assert asked(dataset, total.format("{}", ".zst"))[0][0] == weight > 0
+    ((path, error),) = asked(dataset, "select path, error from {} where \"table\" = 'errors'")
+    assert path.endswith("cut/perf.data") and error
+
+    before = hashes(dataset)
+    told = fleet(recordings, dataset, questions)
+    assert "4 recordings, 0 of them new" in told and "|weight|" in told
+    assert hashes(dataset) == before
+    (recordings / "stacks" / "b.folded").write_text("main;f 1\n")
+    assert "5 recordings, 1 of them new" in fleet(recordings, dataset)
+    assert before.items() < hashes(dataset).items()
