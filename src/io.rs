@@ -4,6 +4,7 @@
 //! take its place. An output gets its name when it is whole ([`NewFile`]): it appears complete or not at all.
 
 mod copy;
+pub mod guard;
 mod new_file;
 mod opened;
 mod output;
@@ -19,7 +20,6 @@ pub use output::Output;
 pub use permissions::{mode_of, mode_within};
 pub use run::Run;
 pub use terminal::Terminal;
-pub(crate) use unopened::input as cannot_open;
 pub use viewing::{has_viewer, private_directory, show};
 
 use crate::error::{Error, Result};
@@ -180,7 +180,9 @@ fn map_unremembered(file: File) -> Result<Bytes> {
 /// a hole of many megabytes is refused.
 pub fn copy_open_file(file: File) -> Result<Bytes> {
     opened::remember(&file);
-    copy::copy(file)
+    let mut copy = temporary()?;
+    copy::copy_data(&file, &mut copy)?;
+    map_spool(&copy)
 }
 
 /// Maps a file that something else than the user names: only a regular file that is not empty is one. Anything else is
@@ -227,8 +229,8 @@ pub fn map_spool(file: &File) -> Result<Bytes> {
 fn map_regular(file: &File) -> Result<Bytes> {
     // SAFETY: the map is read-only and private to this process's view; the contract that memmap2 cannot check is
     // that nobody shortens the file meanwhile. Recordings are finished when we read them; dumps and maps of other
-    // owners are refused, or copied first (`sources::trust`). A file cut under us ends the process by SIGBUS:
-    // the output, which has no name yet, then never appears.
+    // owners are refused, or copied first (`sources::trust`). A file cut under us ends the process (`guard`): the
+    // output, which has no name yet, then never appears.
     let map = unsafe { Mmap::map(file) }.map_err(|error| Error::new("cannot map into memory").because(error))?;
     Ok(Bytes::Mapped(Arc::new(map)))
 }

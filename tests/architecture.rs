@@ -15,7 +15,7 @@ use tree::Tree;
 
 /// Room → the rooms it may import from, besides itself and `error`.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("main", &["cli", "commands"]),
+    ("main", &["cli", "commands", "io"]),
     ("cli", &["commands", "pipeline", "sources", "formats", "resolve", "model", "parallel", "io"]),
     ("commands", &["pipeline", "sources", "formats", "resolve", "model", "parallel", "io"]),
     ("pipeline", &["sources", "formats", "resolve", "model", "parallel", "io"]),

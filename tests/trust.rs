@@ -184,3 +184,93 @@ fn a_dump_that_ends_in_gigabytes_of_nothing_names_what_it_names() {
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stdout), whole, "what is in front of the hole is there");
 }
+
+/// Distinct stacks, many.
+fn many_stacks(scene: &Scene) {
+    let lines = (0..150_000).map(|number| format!("main;function_{number};leaf_{} 1\n", number * 7));
+    scene.write("many.folded", lines.collect::<String>().as_bytes());
+}
+
+#[test]
+fn memory_that_is_not_to_be_had_ends_in_one_line_and_leaves_the_output_alone() {
+    let scene = Scene::new();
+    many_stacks(&scene);
+    scene.write("old.svg", b"old");
+    let jitgraft = env!("CARGO_BIN_EXE_jitgraft");
+    for (limit, words) in [("--max-memory 24M", ""), ("", "prlimit --data=24000000 "), ("", "prlimit --as=60000000 ")] {
+        let script = format!("exec {words}{jitgraft} --threads 1 {limit} flamegraph many.folded -o old.svg");
+        let output = Command::new("sh").args(["-c", &script]).current_dir(scene.0.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{script}: {said}");
+        assert!(said.starts_with("error: out of memory: ") && said.lines().count() == 1, "{script}: {said}");
+        assert_eq!(fs::read(scene.path("old.svg")).unwrap(), b"old");
+    }
+    let left = fs::read_dir(scene.0.path())
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().starts_with(".jitgraft"));
+    assert_eq!(left.count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn an_input_that_becomes_shorter_while_it_is_read_is_named() {
+    let scene = Scene::new();
+    let packed = fs::read(scene.path("perf.data.zst")).unwrap();
+    scene.write("perf.data", &zstd::decode_all(&packed[..]).unwrap());
+    assert!(Command::new("mkfifo").arg(scene.path("out")).status().unwrap().success());
+    // The recording is mapped when the program waits for somebody who reads what it writes.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.args(["inject", "-i", "perf.data", "-o", "out"]).current_dir(scene.0.path());
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let of_child = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", child.id())).unwrap_or_default();
+    let waits = || of_child("maps").contains("/perf.data") && of_child("stat").contains(") S ");
+    let mut seen = 0;
+    while seen < 5 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        seen = if waits() { seen + 1 } else { 0 };
+    }
+    fs::File::options().write(true).open(scene.path("perf.data")).unwrap().set_len(0).unwrap();
+    let reader = fs::File::open(scene.path("out")).unwrap();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    assert!(said.contains("/perf.data became shorter while it was read"), "{said}");
+    drop(reader);
+}
+
+#[test]
+fn what_looks_like_an_empty_file_or_waits_for_a_writer_is_no_binary() {
+    let scene = Scene::new();
+    let pipe = scene.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for special in [&pipe, Path::new("/dev/zero"), Path::new("/proc/self/status"), scene.0.path()] {
+        let refused = jitgraft::io::map_regular_file(special).unwrap_err();
+        assert!(refused.to_string().contains("is no regular file, or an empty one"), "{refused}");
+    }
+    assert!(jitgraft::io::map_regular_file(&std::env::current_exe().unwrap()).unwrap().starts_with(b"\x7fELF"));
+}
+
+#[test]
+fn a_pipe_that_never_ends_is_refused_by_its_start() {
+    let scene = Scene::new();
+    for (source, said) in [("yes", "none of the formats"), ("yes | gzip -c", "none of the formats")] {
+        let script = format!("{source} | {} collapse", env!("CARGO_BIN_EXE_jitgraft"));
+        let output = Command::new("sh").args(["-c", &script]).current_dir(scene.0.path()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{source}: {told}");
+        assert!(told.contains(said), "{source}: {told}");
+    }
+}
+
+#[test]
+fn a_first_line_may_be_as_long_as_it_likes() {
+    let scene = Scene::new();
+    let deep = format!("main{} 3\nmain;f 4\n", ";a_function_of_the_program".repeat(50_000));
+    scene.write("deep.folded", deep.as_bytes());
+    assert!(deep.len() > 1 << 20);
+    let folded = scene.done("collapse deep.folded");
+    assert!(folded == deep || folded.lines().rev().eq(deep.lines()), "all of it is there");
+    assert_eq!(scene.done("collapse < deep.folded"), folded);
+    let script = format!("cat deep.folded | {} collapse", env!("CARGO_BIN_EXE_jitgraft"));
+    let piped = Command::new("sh").args(["-c", &script]).current_dir(scene.0.path()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&piped.stdout), folded, "through a pipe");
+}

@@ -2,6 +2,7 @@
 
 use super::stderr;
 use crate::error::Result;
+use crate::io::guard::{self, MemoryLimit};
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::pipeline::{Job, Outcome};
@@ -19,6 +20,9 @@ pub struct Common {
     /// Number of worker threads [default: one for each processor]
     #[arg(long, value_name = "N", global = true)]
     threads: Option<NonZeroUsize>,
+    /// Most memory to take, such as 4G or 50% of what there is; mapped files do not count [default: 90%]
+    #[arg(long, value_name = "SIZE", global = true)]
+    max_memory: Option<MemoryLimit>,
     /// Exit with status 1 if there was any warning, or if 1 % or more of the frames in JIT memory have no name
     #[arg(long, global = true)]
     strict: bool,
@@ -32,6 +36,7 @@ pub struct Common {
 
 impl Common {
     pub(super) fn job(&self) -> Result<Job> {
+        guard::limit_memory(self.max_memory.unwrap_or_default())?;
         Ok(Job { pool: Pool::new(self.threads)?, quiet: self.quiet, verbose: self.verbose > 0 })
     }
 

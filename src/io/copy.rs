@@ -1,6 +1,5 @@
 //! Copies of files that somebody else may change at any time.
 
-use super::{Bytes, map_spool, temporary};
 use crate::error::{Error, Result};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -11,21 +10,20 @@ use std::ops::Range;
 /// No program leaves such holes in what it writes from front to back; they are made to fill memory and disks.
 const LARGEST_HOLE: u64 = 16 << 20;
 
-/// Copies what a file has of data to an unlinked temporary file, and maps that. A hole at its end goes; one within
-/// that is large is refused.
-pub(super) fn copy(file: File) -> Result<Bytes> {
-    let mut copy = temporary()?;
+/// Copies what a file has of data to the same places of another. A hole at its end goes; one within that is large is
+/// refused.
+pub(super) fn copy_data(file: &File, copy: &mut File) -> Result<()> {
     let mut end = 0;
-    while let Some(data) = next_data(&file, end)? {
+    while let Some(data) = next_data(file, end)? {
         if data.start - end > LARGEST_HOLE {
             let message = format!("has a hole of {} bytes, as no log has: it is not read", data.start - end);
             let remedy = "if that is in order, make a copy that is yours (cp) and name that".to_owned();
             return Err(Error::new(message).with_remedy(Some(remedy)).at(end));
         }
-        copy_range(&file, &mut copy, data.clone())?;
+        copy_range(file, copy, data.clone())?;
         end = data.end;
     }
-    map_spool(&copy)
+    Ok(())
 }
 
 /// The next stretch that is no hole, from an offset on.
@@ -63,14 +61,24 @@ mod tests {
         file
     }
 
+    /// All of a copy, of which no more than a hundred kilobytes may be there.
+    fn copied(file: &File) -> Result<Vec<u8>> {
+        let mut copy = tempfile::tempfile().unwrap();
+        copy_data(file, &mut copy)?;
+        assert!(copy.metadata().unwrap().len() < 100_000);
+        let mut bytes = Vec::new();
+        copy.rewind().unwrap();
+        copy.read_to_end(&mut bytes).unwrap();
+        Ok(bytes)
+    }
+
     #[test]
     fn a_copy_has_what_is_there_and_no_hole_of_gigabytes() {
-        let small = copy(file(70_000, &[(0, b"head"), (65_536, b"tail")])).unwrap();
+        let small = copied(&file(70_000, &[(0, b"head"), (65_536, b"tail")])).unwrap();
         assert_eq!((&small[..4], &small[65_536..65_540]), (&b"head"[..], &b"tail"[..]));
-        let behind = copy(file(60 << 30, &[(0, b"head")])).unwrap();
-        assert!(behind.starts_with(b"head") && behind.len() < 1 << 20, "{}", behind.len());
-        let within = copy(file(60 << 30, &[(0, b"head"), ((60 << 30) - 4, b"tail")])).unwrap_err();
+        assert!(copied(&file(60 << 30, &[(0, b"head")])).unwrap().starts_with(b"head"));
+        let within = copied(&file(60 << 30, &[(0, b"head"), ((60 << 30) - 4, b"tail")])).unwrap_err();
         assert!(within.to_string().contains("has a hole of"), "{within}");
-        assert!(copy(file(0, &[])).unwrap().is_empty());
+        assert!(copied(&file(0, &[])).unwrap().is_empty());
     }
 }

@@ -39,6 +39,9 @@ pub struct StreamFile {
 /// How much of an input a format may look at to know its own.
 const HEAD: usize = 1 << 16;
 
+/// As much is looked at where less does not tell: a first line may be that long.
+const LONGEST_HEAD: usize = HEAD << 8;
+
 /// Packed in packed in packed: enough for anybody, and an end for a file that unpacks to itself.
 const MAX_WRAPPINGS: usize = 4;
 
@@ -71,7 +74,7 @@ impl Input {
 
     /// What was read and unpacked already.
     fn of(Unpacked { bytes, wrappings }: Unpacked) -> Result<Self> {
-        let head = &bytes[..bytes.len().min(HEAD)];
+        let head = head_of(&bytes);
         let format = detect(head).ok_or_else(|| mistaken::refused(head))?;
         Ok(Self { bytes, file: None, format, streams: None, wrappings })
     }
@@ -158,9 +161,35 @@ impl LookedFile {
         Ok(stream)
     }
 
-    /// The whole of it, unpacked.
-    pub(crate) fn into_whole(self) -> Result<Input> {
+    /// What it is packed in, and what it is inside, by as many of its first bytes as that takes. An error if that is
+    /// nothing that is known; `None` if only the whole of what it is packed in tells.
+    fn format(&mut self) -> Result<Option<(Vec<Wrapping>, &'static Format)>> {
+        let mut most = HEAD;
+        loop {
+            let head = self.stream.peek_all(most)?;
+            if head.is_empty() {
+                return Err(empty(&self.path));
+            }
+            let is_all = head.len() < most;
+            let (wrappings, start) = look_inside(head, most);
+            if let Some(format) = detect(&start) {
+                return Ok(Some((wrappings, format)));
+            }
+            let is_packed_and_short = !wrappings.is_empty() && start.len() < HEAD;
+            if !is_packed_and_short && !is_one_line(&start) || most >= LONGEST_HEAD {
+                return Err(mistaken::refused(&start));
+            }
+            if is_all {
+                return if wrappings.is_empty() { Err(mistaken::refused(&start)) } else { Ok(None) };
+            }
+            most <<= 4;
+        }
+    }
+
+    /// The whole of it, unpacked. What comes through a pipe is known by its start before the rest is waited for.
+    pub(crate) fn into_whole(mut self) -> Result<Input> {
         let Some(file) = self.regular else {
+            self.format()?;
             let unpacked = unpack(io::spool(self.stream)?)?;
             return if unpacked.bytes.is_empty() { Err(empty(&self.path)) } else { Input::of(unpacked) };
         };
@@ -218,9 +247,8 @@ impl Opened {
             Looked::Directory(directory) => return Input::open_directory(&directory).map(Self::Whole),
             Looked::File(looked) => looked,
         };
-        let (wrappings, start) = look_inside(looked.stream.peek_all(HEAD)?);
-        match detect(&start) {
-            Some(format) if format.read.is_streamed() => {
+        match looked.format()? {
+            Some((wrappings, format)) if format.read.is_streamed() => {
                 let plain = wrappings.is_empty() && looked.can_be_opened_again();
                 Ok(Self::Stream { reader: unwrap(looked.stream.into_reader(), &wrappings)?, format, plain })
             }
@@ -253,8 +281,24 @@ fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
     }
 }
 
-/// What an input's first bytes are packed in, and the first bytes inside.
-fn look_inside(head: &[u8]) -> (Vec<Wrapping>, Vec<u8>) {
+/// The bytes by which a format is known: more of them if the first line is long.
+fn head_of(bytes: &[u8]) -> &[u8] {
+    let head = &bytes[..bytes.len().min(HEAD)];
+    if !is_one_line(head) {
+        return head;
+    }
+    let longer = &bytes[..bytes.len().min(LONGEST_HEAD)];
+    let end = memchr::memchr(b'\n', longer).map_or(longer.len(), |end| longer.len().min(end + HEAD));
+    &longer[..end]
+}
+
+/// Whether a text has not come to the end of its first line.
+fn is_one_line(head: &[u8]) -> bool {
+    memchr::memchr2(b'\n', 0, head).is_none()
+}
+
+/// What an input's first bytes are packed in, and up to `most` of the first bytes inside.
+fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Vec<u8>) {
     let (mut wrappings, mut start) = (Vec::new(), head.to_vec());
     while let Some(one) = wrapping(&start)
         && wrappings.len() < MAX_WRAPPINGS
@@ -263,7 +307,7 @@ fn look_inside(head: &[u8]) -> (Vec<Wrapping>, Vec<u8>) {
         let packed = std::mem::take(&mut start);
         // It ends somewhere inside, which is an error to the decoder and none to us.
         let _ = unwrap(Box::new(Cursor::new(packed)), &[one])
-            .map(|reader| reader.take(HEAD as u64).read_to_end(&mut inside));
+            .map(|reader| reader.take(most as u64).read_to_end(&mut inside));
         wrappings.push(one);
         start = inside;
     }
@@ -329,11 +373,8 @@ pub(crate) fn check_further(inputs: &[InPath]) -> Result<()> {
 
 fn check_one(path: &Path) -> Result<()> {
     if path.is_file() {
-        let mut head = Vec::new();
-        let file = File::open(path).map_err(|error| io::cannot_open(path, error))?;
-        file.take(HEAD as u64).read_to_end(&mut head)?;
-        let packed = wrapping(&head).is_some();
-        return if packed || detect(&head).is_some() { Ok(()) } else { Err(mistaken::refused(&head)) };
+        let Looked::File(mut looked) = Looked::at(&InPath::Path(path.to_owned()))? else { return Ok(()) };
+        return looked.format().map(drop);
     }
     let written = path.extension().is_some_and(|extension| mistaken::WRITTEN.iter().any(|known| extension == *known));
     if written && !path.exists() {

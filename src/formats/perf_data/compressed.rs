@@ -23,6 +23,8 @@ pub struct Decompressor {
     plain: Vec<u8>,
     /// How many bytes of `plain` were given out.
     given: usize,
+    /// What a record may unpack to.
+    most: usize,
     failed: bool,
 }
 
@@ -32,14 +34,19 @@ impl std::fmt::Debug for Decompressor {
     }
 }
 
+/// No recorder has a larger buffer for each processor.
+const LARGEST: usize = 512 << 20;
+
 /// What a step of decompression makes at most; zstd's own blocks are no longer.
 const STEP: usize = 128 << 10;
 
 impl Decompressor {
-    /// The start of a stream.
-    pub fn new(endian: Endian) -> Result<Self> {
+    /// The start of a stream. `mmap_len` is the recorder's buffer: no record holds more than one bufferful
+    /// (`record__mmap_read_evlist` of builtin-record.c).
+    pub fn new(endian: Endian, mmap_len: Option<u32>) -> Result<Self> {
         let decoder = Decoder::new().map_err(|error| Error::new("cannot start zstd").because(error))?;
-        Ok(Self { decoder, endian, plain: Vec::new(), given: 0, failed: false })
+        let most = mmap_len.map_or(LARGEST, |len| LARGEST.min(len as usize));
+        Ok(Self { decoder, endian, plain: Vec::new(), given: 0, most, failed: false })
     }
 
     /// The whole records that come out of one compressed record. After an error nothing more can be read: later
@@ -52,6 +59,7 @@ impl Decompressor {
         let piece = piece(record)?;
         if let Err(error) = self.decompress(piece) {
             self.failed = true;
+            self.plain = Vec::new();
             return Err(Error::new("zstd data").because(error).at(record.offset));
         }
         let mut records = Records::new(&self.plain, 0, self.endian);
@@ -68,6 +76,7 @@ impl Decompressor {
 
     fn decompress(&mut self, piece: &[u8]) -> std::io::Result<()> {
         let mut input = InBuffer::around(piece);
+        let before = self.plain.len();
         loop {
             let start = self.plain.len();
             self.plain.resize(start + STEP, 0);
@@ -76,6 +85,10 @@ impl Decompressor {
             let end = output.pos();
             self.plain.truncate(end);
             result?;
+            if end - before > self.most {
+                let message = format!("a record unpacks to more than {} bytes, the recorder's buffer", self.most);
+                return Err(std::io::Error::other(message));
+            }
             if input.pos() == piece.len() && end - start < STEP {
                 return Ok(());
             }
@@ -122,11 +135,21 @@ mod tests {
         let mut second = (rest.len() as u64).to_le_bytes().to_vec();
         second.extend(&rest);
         second.extend([0; 5]);
-        let mut stream = Decompressor::new(Endian::Little).unwrap();
+        let mut stream = Decompressor::new(Endian::Little, None).unwrap();
         assert_eq!(stream.feed(&first(&record(kind::COMPRESSED, &packed))).unwrap(), &plain[..32]);
         assert_eq!(stream.pending(), 8);
         assert_eq!(stream.feed(&first(&record(kind::COMPRESSED2, &second))).unwrap(), &plain[32..]);
         assert!(stream.feed(&first(&record(kind::COMPRESSED, b"no zstd data"))).is_err());
         assert_eq!(stream.feed(&first(&record(kind::COMPRESSED, &packed))).unwrap(), b"");
+    }
+
+    #[test]
+    fn no_record_unpacks_to_more_than_the_recorders_buffer() {
+        let packed = zstd::bulk::compress(&vec![0; 64 << 20], 1).unwrap();
+        assert!(packed.len() < 1 << 16, "one record has it");
+        let mut stream = Decompressor::new(Endian::Little, Some(1 << 20)).unwrap();
+        let error = stream.feed(&first(&record(kind::COMPRESSED, &packed))).unwrap_err();
+        assert!(error.to_string().contains("unpacks to more than 1048576 bytes"), "{error}");
+        assert_eq!(stream.pending(), 0);
     }
 }

@@ -252,6 +252,13 @@ impl Recording {
         self.features.contains_key(&Feature::COMPRESSED)
     }
 
+    /// The size of the recorder's buffer for each processor, from the COMPRESSED feature (its fifth number).
+    pub fn mmap_len(&self) -> Option<u32> {
+        let feature = self.features.get(&Feature::COMPRESSED)?;
+        let mut numbers = Cursor::new(feature.bytes.get(16..)?, 0, self.header.endian);
+        numbers.u32("mmap_len").ok()
+    }
+
     /// The clock of the times, as far as the events agree; `tsc` comes from a TIME_CONV record.
     pub fn clock(&self, tsc: Option<TscConversion>) -> Clock {
         let mut clocks = self.events.iter().map(|event| event.attr.clock());

@@ -124,7 +124,7 @@ impl<'file> PlainRecords<'file> {
         warnings: &mut Warnings,
     ) -> Result<()> {
         let RecordBytes { bytes, base } = stream;
-        let mut decompressor = Decompressor::new(recording.header.endian)?;
+        let mut decompressor = Decompressor::new(recording.header.endian, recording.mmap_len())?;
         let mut records = Records::new(bytes, base, recording.header.endian);
         for record in records.by_ref() {
             if is_compressed(&record) {

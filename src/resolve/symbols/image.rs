@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::io::Bytes;
 use crate::model::process::BuildId;
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSection, elf};
+use object::{CompressionFormat, Endianness, Object, ObjectSection, elf};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -106,8 +106,13 @@ impl Image {
 
     /// The bytes of a section, decompressed; empty if it is missing or damaged.
     pub fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Cow<'a, [u8]> {
-        let section = object.section_by_name(name);
-        section.and_then(|section| section.uncompressed_data().ok()).unwrap_or(Cow::Borrowed(&[]))
+        let bytes = object.section_by_name(name).and_then(|section| {
+            let packed = section.compressed_data().ok()?;
+            let most = (packed.data.len() as u64).saturating_mul(LARGEST_RATIO).min(LARGEST_SECTION);
+            let fits = packed.format == CompressionFormat::None || packed.uncompressed_size <= most;
+            if fits { packed.decompress().ok() } else { None }
+        });
+        bytes.unwrap_or(Cow::Borrowed(&[]))
     }
 
     /// Whether it holds debugging information (itself, not by a link to another file).
@@ -129,6 +134,10 @@ impl Image {
         wanted[..common] == own[..common] && zeros(&wanted[common..]) && zeros(&own[common..])
     }
 }
+
+/// Debugging information is packed to a third or a tenth; what says that it unpacks to more is made to fill memory.
+const LARGEST_RATIO: u64 = 200;
+const LARGEST_SECTION: u64 = 4 << 30;
 
 fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     if !bytes.starts_with(&elf::ELFMAG) {

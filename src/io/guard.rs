@@ -1,0 +1,264 @@
+//! What ends the program in order where it could not go on: memory that is not to be had, and an input that became
+//! shorter while it was mapped. Both say one line and leave with status 1; outputs under way have no name yet, so that
+//! what was there before is there still.
+//!
+//! Memory is limited from the start (`RLIMIT_DATA`, setrlimit(2)): else a file that unpacks to more than the machine has
+//! would end other programs first. Reading inputs instead of mapping them would cost what mapping them wins.
+//!
+//! All that is unsafe here is done without allocating, locking or unwinding: in an allocator nothing of that can be
+//! relied upon, in a signal handler it is forbidden (signal-safety(7)).
+
+use crate::error::{Error, Result};
+use libc::{c_int, c_void, siginfo_t};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+
+/// How much memory of its own the program may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryLimit {
+    /// Bytes.
+    Bytes(u64),
+    /// Per cent of what the machine, or the control group that the program is in, has.
+    Share(u8),
+}
+
+impl Default for MemoryLimit {
+    fn default() -> Self {
+        Self::Share(90)
+    }
+}
+
+impl FromStr for MemoryLimit {
+    type Err = Error;
+
+    /// `4G`, `512M`, `64K`, bytes, or `50%`.
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = || Error::new("is no size such as 4G or 512M, and no share such as 50%");
+        if let Some(digits) = text.strip_suffix('%') {
+            let share = digits.parse().ok().filter(|share| (1..=100).contains(share));
+            return share.map(Self::Share).ok_or_else(wrong);
+        }
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (digits, unit) = text.split_at(end);
+        let shift = match unit.to_ascii_uppercase().as_str() {
+            "" | "B" => 0,
+            "K" | "KB" | "KIB" => 10,
+            "M" | "MB" | "MIB" => 20,
+            "G" | "GB" | "GIB" => 30,
+            "T" | "TB" | "TIB" => 40,
+            _ => return Err(wrong()),
+        };
+        let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+        bytes.filter(|bytes| *bytes > 0).map(Self::Bytes).ok_or_else(wrong)
+    }
+}
+
+/// Limits the memory that is this process's own from now on. What is mapped of files does not count.
+pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
+    let most = match limit {
+        MemoryLimit::Bytes(bytes) => Some(bytes),
+        MemoryLimit::Share(share) => available().map(|bytes| bytes / 100 * u64::from(share)),
+    };
+    let Some(most) = most else { return Ok(()) };
+    let old = getrlimit(Resource::Data);
+    let tighter = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
+    let new = Rlimit { current: tighter(old.current), maximum: old.maximum };
+    setrlimit(Resource::Data, new)
+        .map_err(|error| Error::new("cannot limit memory").because(std::io::Error::from(error)))
+}
+
+/// How much memory there is: the machine's, or less if a control group has less.
+fn available() -> Option<u64> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        total.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+    });
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    machine.into_iter().chain(groups.lines().filter_map(of_group)).min()
+}
+
+/// The least limit of a control group and those that it is in. `0::/a/b`, or `9:memory:/a/b` of the first version.
+fn of_group(line: &str) -> Option<u64> {
+    let mut fields = line.splitn(3, ':');
+    let (controllers, group) = (fields.nth(1)?, fields.next()?);
+    let (root, file) = match controllers {
+        "" => ("/sys/fs/cgroup", "memory.max"),
+        "memory" => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        _ => return None,
+    };
+    let limit = |group: &Path| {
+        let path = Path::new(root).join(group.strip_prefix("/").unwrap_or(group)).join(file);
+        fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
+    };
+    Path::new(group).ancestors().filter_map(limit).min()
+}
+
+/// The system's allocator; where that has nothing left, the program ends with a line that says so.
+#[derive(Debug)]
+pub struct GuardedAllocator;
+
+// SAFETY: each call is passed on as it came to the system's allocator, which keeps the contract; what it gives is given
+// on, and where that is null the process ends.
+#[expect(unsafe_code, reason = "only an allocator sees that there is no memory")]
+unsafe impl GlobalAlloc for GuardedAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        given(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        given(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        given(unsafe { System.realloc(old, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(old, layout) }
+    }
+}
+
+fn given(memory: *mut u8, size: usize) -> *mut u8 {
+    if memory.is_null() {
+        let mut digits = [0; 20];
+        let size = decimal(size, &mut digits);
+        let (start, end) = (&b"error: out of memory: "[..], &b" bytes more cannot be had (--max-memory)\n"[..]);
+        leave(&[start, size, end]);
+    }
+    memory
+}
+
+/// A number's digits, without allocating.
+fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 || at == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
+/// Says a line, and ends the process without more ado.
+#[expect(unsafe_code, reason = "the standard library's ways to write and to exit may allocate and lock")]
+fn leave(parts: &[&[u8]]) -> ! {
+    for part in parts {
+        // SAFETY: the pointer and the length are those of a slice. What cannot be said is not said.
+        unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
+    }
+    // SAFETY: _exit(2) runs nothing of this process any more.
+    unsafe { libc::_exit(1) }
+}
+
+/// From now on a mapped file that becomes shorter ends the process with a line that names it (SIGBUS otherwise ends it
+/// without a word).
+#[expect(unsafe_code, reason = "a signal's action is set")]
+pub fn watch_mapped_files() {
+    // SAFETY: all-zero bytes are a `sigaction` without flags and with an empty mask; the handler does only what
+    // signal-safety(7) allows, and never returns. It runs on the stack of the thread that read, which is in order.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_bus_error as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut());
+    }
+}
+
+#[expect(unsafe_code, reason = "what a signal tells comes behind a pointer")]
+extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
+    // SAFETY: with SA_SIGINFO the kernel gives a valid pointer; SIGBUS has an address.
+    let addr = unsafe { (*info).si_addr() } as usize;
+    let (mut line, mut path) = ([0; LINE], &b"a file that is read"[..]);
+    if let Some(found) = mapped_at(addr, &mut line) {
+        path = found;
+    }
+    leave(&[b"error: ", path, b" became shorter while it was read\n"]);
+}
+
+/// The longest line of /proc/self/maps.
+const LINE: usize = 4096 + 128;
+
+/// The file that is mapped at an address, by /proc/self/maps; nothing is allocated.
+#[expect(unsafe_code, reason = "the standard library's ways to open and to read may allocate")]
+fn mapped_at(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
+    // SAFETY: the name ends in a NUL.
+    let maps = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    let mut len = 0;
+    loop {
+        let left = &mut line[len..];
+        // SAFETY: pointer and length are those of a slice that nothing else uses. A descriptor that could not be opened
+        // gives an error, as does a full line.
+        let read = unsafe { libc::read(maps, left.as_mut_ptr().cast(), left.len()) };
+        len += usize::try_from(read).ok().filter(|read| *read > 0)?;
+        while let Some(end) = line[..len].iter().position(|byte| *byte == b'\n') {
+            if let Some(path) = path_of(&line[..end], addr) {
+                let path = path..end;
+                return Some(&line[path]);
+            }
+            line.copy_within(end + 1..len, 0);
+            len -= end + 1;
+        }
+    }
+}
+
+/// Where in a line of /proc/self/maps the path is, if the mapping has the address.
+fn path_of(line: &[u8], addr: usize) -> Option<usize> {
+    let dash = line.iter().position(|byte| *byte == b'-')?;
+    let space = line.iter().position(|byte| *byte == b' ')?;
+    let number = |digits: &[u8]| {
+        digits.iter().try_fold(0_usize, |number, digit| {
+            let digit = char::from(*digit).to_digit(16)?;
+            Some((number << 4) | digit as usize)
+        })
+    };
+    let range = number(line.get(..dash)?)?..number(line.get(dash + 1..space)?)?;
+    let path = line.iter().position(|byte| *byte == b'/')?;
+    range.contains(&addr).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        let sizes = [("1", 1), ("64K", 64 << 10), ("512m", 512 << 20), ("4GiB", 4 << 30), ("1T", 1 << 40)];
+        for (text, bytes) in sizes {
+            assert_eq!(text.parse::<MemoryLimit>().unwrap(), MemoryLimit::Bytes(bytes), "{text}");
+        }
+        assert_eq!("50%".parse::<MemoryLimit>().unwrap(), MemoryLimit::Share(50));
+        for wrong in ["", "0", "G", "-1", "4X", "0%", "101%", "99999999999999T"] {
+            assert!(wrong.parse::<MemoryLimit>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_without_allocating() {
+        for number in [0, 7, 10, 65_536, usize::MAX] {
+            assert_eq!(decimal(number, &mut [0; 20]), number.to_string().as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_mapped_file_is_found_by_any_of_its_addresses() {
+        let line = b"7f00-7fff r--p 00000000 08:01 12   /a b/c";
+        assert_eq!(path_of(line, 0x7f80).map(|at| &line[at..]), Some(&b"/a b/c"[..]));
+        assert_eq!(path_of(line, 0x7fff), None);
+        assert_eq!(path_of(b"7f00-7fff rw-p 00000000 00:00 0 ", 0x7f80), None);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), b"text").unwrap();
+        let bytes = crate::io::map_file(file.path()).unwrap();
+        let mut line = [0; LINE];
+        let found = mapped_at(bytes.as_ptr() as usize, &mut line).unwrap();
+        assert_eq!(found, file.path().canonicalize().unwrap().as_os_str().as_encoded_bytes());
+    }
+}
