@@ -43,6 +43,8 @@ pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedOb
     let machine = machine(own)?;
     let memory = match File::open(&mem) {
         Ok(file) => ProcessMemory(file),
+        // It has ended meanwhile.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => {
             let why = "its memory cannot be read, where it may have registered code with GDB's JIT interface";
             return Some(Err(Error::new(why).because(error)));

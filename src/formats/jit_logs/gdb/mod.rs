@@ -45,11 +45,11 @@ use lines::Registered;
 use symfile::Symfile;
 use unwind::UnwindRecords;
 
-/// A core dump.
+/// A core dump, or a copy of the same parts of a process that runs.
 pub(super) const CORE: JitLog = JitLog {
-    name: "core dump",
+    name: "GDB JIT objects",
     id: "core",
-    about: "objects that a process registered with GDB's JIT interface (LLVM: lli, PostgreSQL; Wasmtime with debug info), \
+    about: "core dumps: objects that a process registered with GDB's JIT interface (LLVM: lli, PostgreSQL; Wasmtime with debug info), \
             by gcore PID or as the kernel leaves it; with lines, inlined calls and machine code",
     files: &["core", "core.PID", "core-PID", "core.*.PID", "core.*.PID.*"],
     sniff: core_file::is_core,

@@ -160,6 +160,22 @@ fn a_core_in_which_nothing_is_registered_is_refused() {
 }
 
 #[test]
+fn distances_of_64_bits_to_the_code_are_relocated() {
+    let mut object = Object::new(BinaryFormat::Elf, Architecture::X86_64, object::Endianness::Little);
+    let text = object.add_section(Vec::new(), b".text".to_vec(), SectionKind::Text);
+    object.append_section_data(text, &[0x90; 16], 16);
+    let frames = object.add_section(Vec::new(), b".eh_frame".to_vec(), SectionKind::ReadOnlyData);
+    object.append_section_data(frames, &[0; 16], 8);
+    let symbol = object.section_symbol(text);
+    let flags = object::RelocationFlags::Elf { r_type: object::elf::R_X86_64_PC64 };
+    object.add_relocation(frames, object::write::Relocation { offset: 8, symbol, addend: 5, flags }).unwrap();
+    let bytes = object.write().unwrap();
+    let section = Symfile::parse(&bytes, X86_64).unwrap().section(".eh_frame").into_owned();
+    // The code is at 0 here, as is the section: the distance is from 8 to 5.
+    assert_eq!(section[8..], (-3_i64).to_le_bytes());
+}
+
+#[test]
 fn a_snapshot_of_memory_tells_what_the_memory_does() {
     let at = code_of(&object(&["f", "g"], 0));
     let memory = TestMemory::of(&[object(&["f", "g"], at)]);
