@@ -2,6 +2,8 @@
 # Runs the tests, after installing by apt the tools that they drive, where this user may. What cannot be installed is
 # named, and the run fails: no test is skipped silently. Arguments go to `cargo test`.
 #
+# Tables (Parquet, Arrow), which a plain build leaves out, are built and tested, too.
+#
 #   tests/run.sh          all tests but those that need a language's runtime or package manager
 #   tests/run.sh --all    these, too: they are marked `#[ignore = "needs node: tests/run.sh --all"]`; and python/test.sh
 set -eu
@@ -44,5 +46,5 @@ if [ "${#missing[@]}" -gt 0 ]; then
   echo "  sudo apt-get install ${packages[*]}" >&2
   exit 1
 fi
-cargo test --no-fail-fast "$@" ${arguments[@]+"${arguments[@]}"}
+cargo test --features tables --no-fail-fast "$@" ${arguments[@]+"${arguments[@]}"}
 [ -z "$with_python" ] || python/test.sh

@@ -13,7 +13,7 @@ use parquet::file::statistics::Statistics;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use support::bytes::Order;
@@ -88,25 +88,28 @@ fn recorded(dir: &Path, samples: u64) -> PathBuf {
 fn a_report_of_the_table_is_the_report_of_the_recording() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["tiers-recording/perf.data.zst", "php-recording/perf.data.zst", "recording-node/perf.data.zst"] {
-        for to in ["parquet", "arrow"] {
-            let table = dir.path().join("table");
-            stdout(&["export", "--to", to, "-o", table.to_str().unwrap()], &[&fixture(name)]);
-            let report = |input: &Path, names: &[&str]| -> BTreeMap<(String, String), Value> {
-                let told = stdout(&[&["report", "--format", "json"], names].concat(), &[input]);
-                let rows: Vec<Value> = serde_json::from_slice(&told).unwrap();
-                let key =
-                    |row: &Value| (row["symbol"].to_string(), row["kind"].to_string() + &row["source"].to_string());
-                let without_module = |mut row: Value| {
-                    // JIT code's is where its dump was found, and a table leaves that out.
-                    row.as_object_mut().unwrap().remove("module");
-                    row
-                };
-                rows.into_iter().map(|row| (key(&row), without_module(row))).collect()
+        let table = dir.path().join("table");
+        stdout(&["export", "--to", "parquet", "-o", table.to_str().unwrap()], &[&fixture(name)]);
+        let report = |input: &Path, names: &[&str]| -> BTreeMap<(String, String), Value> {
+            let told = stdout(&[&["report", "--format", "json"], names].concat(), &[input]);
+            let rows: Vec<Value> = serde_json::from_slice(&told).unwrap();
+            let file = |row: &Value| row["module"].as_str().and_then(|path| Some(path.rsplit('/').next()?.to_owned()));
+            let key = |row: &Value| (row["symbol"].to_string(), row["kind"].to_string() + &format!("{:?}", file(row)));
+            let without_places = |mut row: Value| {
+                let told = row.as_object_mut().unwrap();
+                // JIT code's is where its dump was found, and a table leaves that out.
+                told.remove("module");
+                // Of a function that only called, any of its lines is told.
+                if told["self"] == 0 {
+                    told.remove("source");
+                }
+                row
             };
-            let (of_table, of_recording) = (report(&table, &[]), report(&fixture(name), &["--merge-tiers"]));
-            assert!(of_recording.len() > 10);
-            assert_eq!(of_table, of_recording, "{name}, {to}");
-        }
+            rows.into_iter().map(|row| (key(&row), without_places(row))).collect()
+        };
+        let (of_table, of_recording) = (report(&table, &[]), report(&fixture(name), &["--merge-tiers"]));
+        assert!(of_recording.len() > 10);
+        assert_eq!(of_table, of_recording, "{name}");
     }
 }
 
@@ -150,7 +153,8 @@ fn a_row_tells_its_recording_thread_and_what_ran() {
     });
     assert_eq!(batch["depth"].as_primitive::<Int32Type>().value(0), functions.value_length(0));
     let share = batch["share_named"].as_primitive::<arrow_array::types::Float64Type>().value(0);
-    assert!((share - 1.0).abs() < 1e-9, "{share}");
+    // What every command says of it: 34 of 26874 frames have no name.
+    assert!((share - (1.0 - 34.0 / 26_874.0)).abs() < 1e-9, "{share}");
     let (time, start) = (&batch["time"], &batch["start"]);
     assert_eq!(time.as_primitive::<TimestampMicrosecondType>().null_count(), start.null_count());
 }
@@ -166,7 +170,7 @@ fn stretches_of_time_hold_what_was_in_them() {
     };
     assert_eq!(total(&each), total(&summed));
     let rows = |batches: &[RecordBatch]| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
-    assert!(rows(&summed) * 2 < rows(&each), "{} of {}", rows(&summed), rows(&each));
+    assert!(rows(&summed) * 3 < rows(&each) * 2, "{} of {}", rows(&summed), rows(&each));
     let by_stretch = |batches: &[RecordBatch], time: &dyn Fn(i64) -> i64| {
         let mut sums = BTreeMap::<(i64, Option<String>), i64>::new();
         let times = numbers(batches, "time_ns");
@@ -243,7 +247,8 @@ fn groups_of_rows_can_be_left_out_by_what_is_in_them() {
     let leaves = column("leaf");
     let fields = file.metadata().file_metadata().schema().clone();
     let only_leaf = fields.get_fields().iter().filter(|field| field.name() == "leaf").cloned().collect();
-    let only_leaf = parquet::schema::types::Type::group_type_builder("schema").with_fields(only_leaf).build().unwrap();
+    let only_leaf =
+        parquet::schema::types::Type::group_type_builder(fields.name()).with_fields(only_leaf).build().unwrap();
     let group = file.get_row_group(0).unwrap();
     let rows = group.get_row_iter(Some(only_leaf)).unwrap();
     let rows: Vec<String> = rows.map(|row| row.unwrap().to_string()).collect();
@@ -272,10 +277,8 @@ fn a_stream_is_read_while_it_is_written() {
 #[test]
 fn what_cannot_be_read_is_said_and_the_rest_is_read() {
     let dir = tempfile::tempdir().unwrap();
-    let (table, stream) = (dir.path().join("t.parquet"), dir.path().join("t.arrows"));
-    for path in [&table, &stream] {
-        stdout(&["export", "-o", path.to_str().unwrap()], &[&tiers()]);
-    }
+    let table = dir.path().join("t.parquet");
+    stdout(&["export", "-o", table.to_str().unwrap()], &[&tiers()]);
     let mut bytes = fs::read(&table).unwrap();
     fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
     let said = refused(&["report"], &[&table]);
@@ -284,22 +287,48 @@ fn what_cannot_be_read_is_said_and_the_rest_is_read() {
     fs::write(&table, &bytes).unwrap();
     let output = jitgraft(&["report"], &[&table]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
-    let bytes = fs::read(&stream).unwrap();
-    fs::write(&stream, &bytes[..bytes.len() * 2 / 3]).unwrap();
-    let output = jitgraft(&["report"], &[&stream]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("t.arrows") && said.contains("cannot be read to its end"), "{said}");
+}
+
+#[test]
+fn no_byte_of_a_table_panics_its_reader() {
+    use jitgraft::error::Warnings;
+    use jitgraft::formats::format::{ReadOptions, WriteOptions};
+    use jitgraft::formats::tables::parquet;
+    use jitgraft::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit};
+    let mut profile = Profile::new();
+    let (name, track) = (profile.name(b"f"), profile.track(Track::default()));
+    let frame = profile.frame(Frame::new(name, FrameKind::Jit));
+    let stack = Some(profile.stack(None, frame));
+    let series = profile.series_named("cycles", Unit::Samples);
+    profile.push(series, Row { track, stack, weight: 3, count: 1, time: None });
+    let mut file = Vec::new();
+    parquet::write(&profile, &WriteOptions::default(), &mut file).unwrap();
+    // Damage may be an error, or a warning.
+    let read = |bytes: &[u8]| {
+        let profile = parquet::read(bytes, &ReadOptions::default(), &mut Warnings::new()).ok()?;
+        Some(profile.series.iter().flat_map(|series| &series.rows).map(|row| row.weight).sum::<u64>())
+    };
+    assert_eq!(read(&file), Some(3));
+    for at in 0..file.len() {
+        read(&file[..at]);
+        for with in [0x00, 0x7f, 0xff] {
+            let mut changed = file.clone();
+            changed[at] = with;
+            read(&changed);
+        }
+    }
 }
 
 #[test]
 fn a_table_of_other_columns_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("other.arrows");
+    let path = dir.path().join("other.parquet");
     let columns = [("n", std::sync::Arc::new(arrow_array::Int32Array::from(vec![1])) as arrow_array::ArrayRef)];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let mut writer = arrow_ipc::writer::StreamWriter::try_new(File::create(&path).unwrap(), &batch.schema()).unwrap();
+    let file = File::create(&path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
-    writer.finish().unwrap();
+    writer.close().unwrap();
     let said = refused(&["report"], &[&path]);
     assert!(said.contains("without a column called functions"), "{said}");
 }

@@ -323,8 +323,8 @@ pub const FORMATS: &[Format] = &[
         name: "arrow",
         about: ARROW,
         files: &["*.arrows"],
-        sniff: Some(tables::arrow::sniff),
-        read: Read::Stacks(tables::arrow::read),
+        sniff: None,
+        read: Read::No,
         write: Some(Writer {
             run: tables::arrow::write,
             rows: Keep::EachRow,
@@ -348,7 +348,7 @@ pub struct LeftOut {
     pub about: &'static str,
     /// How its files' names end.
     extension: &'static str,
-    /// How they begin.
+    /// How they begin, if they are read.
     magic: &'static [u8],
 }
 
@@ -362,7 +362,7 @@ pub const LEFT_OUT: &[LeftOut] = if cfg!(feature = "tables") {
 } else {
     &[
         LeftOut { name: "parquet", about: PARQUET, extension: ".parquet", magic: b"PAR1" },
-        LeftOut { name: "arrow", about: ARROW, extension: ".arrows", magic: &[0xff; 4] },
+        LeftOut { name: "arrow", about: ARROW, extension: ".arrows", magic: b"" },
     ]
 };
 
@@ -377,7 +377,7 @@ pub fn left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
 
 /// The format of an input that begins so, if this build was made without it.
 pub fn left_out(head: &[u8]) -> Option<&'static LeftOut> {
-    LEFT_OUT.iter().find(|format| head.starts_with(format.magic))
+    LEFT_OUT.iter().find(|format| !format.magic.is_empty() && head.starts_with(format.magic))
 }
 
 /// The formats whose outputs are no text.

@@ -3,7 +3,7 @@
 use crate::told::{Frame, Stack, Told};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::reader::StreamReader;
 
 pub(crate) fn read(bytes: &[u8], names: &[String]) -> Vec<Told> {

@@ -104,20 +104,28 @@ pub(crate) fn read(packed: &[u8], _: &[String]) -> Vec<Told> {
     };
     let types = file.message.messages(1);
     let samples = file.message.messages(2);
-    let event = |at: usize| {
-        assert_eq!(file.text(&types[2 * at], 2), "count");
-        let mut told = Told {
-            unit: Some(file.text(&types[2 * at + 1], 2)).filter(|unit| unit != "count"),
-            samples: Some(0),
-            ..Told::default()
-        };
+    let is_a_count = |of: &Message| {
+        let name = file.text(of, 1);
+        (name == "samples" || name.ends_with(":samples")) && file.text(of, 2) == "count"
+    };
+    let event = |weights: usize, counts: Option<usize>| {
+        let unit = Some(file.text(&types[weights], 2)).filter(|unit| unit != "count");
+        let mut told = Told { unit, samples: counts.map(|_| 0), ..Told::default() };
         for sample in &samples {
             let values = sample.list(2);
-            told.samples = told.samples.map(|count| count + values[2 * at]);
+            told.samples = told.samples.zip(counts).map(|(sum, at)| sum + values[at]);
             let stack = sample.list(1).into_iter().rev().flat_map(frames).collect();
-            told.stacks.push(Stack { frames: stack, weight: values[2 * at + 1] });
+            told.stacks.push(Stack { frames: stack, weight: values[weights] });
         }
         told
     };
-    (0..types.len() / 2).map(event).collect()
+    let (mut events, mut at) = (Vec::new(), 0);
+    while at < types.len() {
+        // A number of samples stands before the weights; where it is all there is, it is the weight.
+        let counts = is_a_count(&types[at]).then_some(at);
+        at += usize::from(counts.is_some() && at + 1 < types.len());
+        events.push(event(at, counts));
+        at += 1;
+    }
+    events
 }

@@ -1,47 +1,20 @@
 //! The table as a stream of Arrow's batches (IPC streaming format), each written as soon as it is full:
 //! <https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format>.
 //!
+//! It is not read: the crate's reader takes lengths and offsets of a stream for granted, and panics where they are wrong.
+//!
 //! Every batch brings the texts that occur in it, so that neither side keeps those of all.
 
-use super::read::TableReader;
 use super::writer::{BatchWriter, TableWriter, write_whole};
-use crate::error::{Error, Result, Warning, Warnings};
-use crate::formats::options::{ReadOptions, WriteOptions};
+use crate::error::{Error, Result};
+use crate::formats::options::WriteOptions;
 use crate::model::rows::RowWriter;
 use crate::model::stacks::Profile;
 use arrow_array::RecordBatch;
-use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, SchemaRef};
 use std::fmt;
 use std::io::Write;
-
-/// Whether this is a stream of batches: what begins with a message, and no file.
-pub fn sniff(head: &[u8]) -> bool {
-    /// In front of a message's length.
-    const CONTINUATION: [u8; 4] = [0xff; 4];
-    /// What a schema is counted in: messages are of multiples of it.
-    const ALIGNMENT: u32 = 8;
-    let length = head.get(4..8).map(|length| u32::from_le_bytes([length[0], length[1], length[2], length[3]]));
-    head.starts_with(&CONTINUATION) && length.is_some_and(|length| length > 0 && length % ALIGNMENT == 0)
-}
-
-/// Reads a table, as far as its batches are whole.
-pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut left = bytes;
-    let unreadable = |error: ArrowError| Error::new("cannot be read").because(error);
-    let stream = StreamReader::try_new(&mut left, None).map_err(unreadable)?;
-    let mut table = TableReader::new(&stream.schema(), options)?;
-    for batch in stream {
-        let taken = batch.map_err(unreadable).and_then(|batch| table.batch(&batch));
-        if let Err(error) = taken {
-            let message = format!("cannot be read to its end: {error:#}");
-            warnings.push(Warning::new(message));
-            break;
-        }
-    }
-    Ok(table.finish())
-}
 
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {

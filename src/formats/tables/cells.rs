@@ -21,10 +21,11 @@ impl TextCells {
         if let Some(dictionary) = array.as_any_dictionary_opt() {
             let values = Self::of(dictionary.values())?;
             let keys = dictionary.keys();
-            let place = dictionary.normalized_keys();
+            // Without a text no cell has one, and its numbers cannot be asked for.
+            let places = if values.numbers.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
             let number = |at: usize| match keys.is_null(at) {
                 true => None,
-                false => values.numbers.get(place[at]).copied().flatten(),
+                false => values.numbers.get(*places.get(at)?).copied().flatten(),
             };
             return Some(Self { numbers: (0..keys.len()).map(number).collect(), texts: values.texts });
         }

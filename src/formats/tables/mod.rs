@@ -8,7 +8,8 @@
 //! | `columns` | rows → Arrow's arrays |
 //! | `waiting` | rows until there are enough of them for a batch, as they are or summed |
 //! | `writer` | rows → batches, whatever they are written to |
-//! | `arrow`, `parquet` | batches → a stream or a file, and back |
+//! | `arrow`, `parquet` | batches → a stream or a file; a file → batches |
+//! | `guard` | panics of the crate that reads are errors |
 //! | `cells`, `read` | batches → stacks |
 //!
 //! A stack is several lists of equal length, outermost frame first, one for each thing that is known of a frame. They
@@ -18,6 +19,7 @@
 pub mod arrow;
 mod cells;
 mod columns;
+mod guard;
 mod input;
 pub mod parquet;
 mod read;

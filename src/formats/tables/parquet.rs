@@ -6,6 +6,7 @@
 //!
 //! Nothing in a file tells when or where it was written: equal rows make equal files.
 
+use super::guard::guarded;
 use super::read::{COLUMNS, TableReader};
 use super::writer::{BatchWriter, TableWriter, write_whole};
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -32,11 +33,12 @@ pub fn sniff(head: &[u8]) -> bool {
 /// Reads a table. Row groups that are damaged are left out; without its end, no file says where they are.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let bytes = Bytes::copy_from_slice(bytes);
-    let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()).map_err(unreadable)?;
+    let load = || ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()).map_err(unreadable);
+    let metadata = guarded(load)?;
     let mut table = TableReader::new(metadata.schema(), options)?;
     let mut skipped = Skipped::new("row group");
     for group in 0..metadata.metadata().num_row_groups() {
-        if let Err(error) = read_group(&bytes, &metadata, group, &mut table) {
+        if let Err(error) = guarded(|| read_group(&bytes, &metadata, group, &mut table)) {
             let start =
                 metadata.metadata().row_group(group).columns().first().map_or(0, |column| column.byte_range().0);
             skipped.add(error.at(start));
