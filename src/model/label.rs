@@ -151,7 +151,7 @@ pub fn unnamed(profile: &Profile, frame: &Frame) -> String {
     unknown(profile, frame, false)
 }
 
-/// The function's name, in full, for writers that have room for it. What is not known is spelled as in [`labels`]: its
+/// The function's name, in full, for writers that have room for it. What is not known is spelled as in [`label`]: its
 /// address would be taken for a function, and all that is unknown of a module for it.
 pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
     called(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))
