@@ -107,6 +107,8 @@ def tasks(recordings, workers):
 def main():
     spark = SparkSession.builder.appName("jitgraft fleet").config("spark.sql.session.timeZone", "UTC")
     spark = spark.config("spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+    # Otherwise Spark sorts all rows of a task by host and day, on disk, before it writes the first.
+    spark = spark.config("spark.sql.maxConcurrentOutputFileWriters", 64)
     spark = spark.config("spark.sql.parquet.compression.codec", "zstd").getOrCreate()
     files, root = pyarrow.fs.FileSystem.from_uri(SOURCE)
     found = files.get_file_info(pyarrow.fs.FileSelector(root, recursive=True))
