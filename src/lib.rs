@@ -12,17 +12,17 @@
 //! |---|---|
 //! | [`commands`] | one file a job, the whole run of it on one screen |
 //! | [`pipeline`] | the way of a profile, for every job alike: open, detect, survey, read or resolve, filter, merge |
-//! | [`sources`] | finds, trusts, dates and loads what names JIT code: jitdumps, perf maps, logs of engines, ELF objects → one code map |
+//! | [`sources`] | finds, trusts, dates and loads what names JIT code: jitdumps, perf maps, logs of engines, core dumps, ELF objects → one code map |
 //! | [`formats`] | bytes ↔ typed records; knows no files, no threads, no other format |
 //! | [`resolve`] | address → frames: code map, address spaces, symbols, unwinding; bytes → instructions |
 //! | [`model`] | what readers fill and writers get: stacks, code events, processes, units; no I/O |
 //! | [`parallel`] | the only threads |
-//! | [`io`] | inputs, outputs, the only memory maps |
+//! | [`io`] | inputs, outputs, the only memory maps; the limit of memory |
 //! | [`error`] | errors, warnings, what was skipped |
 //!
 //! Two kinds of job share the house. *Rewriters* (inject, script, callgrind) stream a file through and touch only
 //! what they name: everything else is passed on byte for byte, in bounded memory ([`commands::inject`] lists the few
-//! exceptions). *Converters* (collapse, flamegraph, view, report, export, stats) turn any input into stacks
+//! exceptions). *Converters* (collapse, flamegraph, view, report, export, merge, stats) turn any input into stacks
 //! ([`model::stacks::Profile`]) and stacks into any output. `doctor` loads a recording as they do, or looks at a
 //! running process or a callgrind file, and tells what is wrong with it and why names are missing; `annotate` lists
 //! the machine code of what was hot. All get their code map from `sources` and ask `resolve` the same question.

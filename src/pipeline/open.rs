@@ -64,18 +64,18 @@ impl Input {
         let bytes = unpack(io::map_file(&main)?)?.bytes;
         let streams = stream_paths(path)?.into_iter().map(|path| Ok(StreamFile { bytes: io::map_file(&path)?, path }));
         let main = Unpacked { bytes, wrappings: Vec::new() };
-        Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(main)? })
+        Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(main, None)? })
     }
 
     /// What is left of a stream that was unpacked.
     pub(crate) fn spooled(stream: Stream) -> Result<Self> {
-        Self::of(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() })
+        Self::of(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() }, None)
     }
 
-    /// What was read and unpacked already.
-    fn of(Unpacked { bytes, wrappings }: Unpacked) -> Result<Self> {
-        let head = head_of(&bytes);
-        let format = detect(head).ok_or_else(|| mistaken::refused(head))?;
+    /// What was read and unpacked already; by its content, if it is not known yet what it is.
+    fn of(Unpacked { bytes, wrappings }: Unpacked, known: Option<&'static Format>) -> Result<Self> {
+        let head = || head_of(&bytes);
+        let format = known.or_else(|| detect(head())).ok_or_else(|| mistaken::refused(head()))?;
         Ok(Self { bytes, file: None, format, streams: None, wrappings })
     }
 }
@@ -119,6 +119,8 @@ pub(crate) struct LookedFile {
     regular: Option<File>,
     /// What it is called by.
     path: InPath,
+    /// What it is packed in, and what it is inside, once that was asked.
+    known: Option<(Vec<Wrapping>, &'static Format)>,
 }
 
 impl Looked {
@@ -137,7 +139,7 @@ impl Looked {
         };
         let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
         let regular = if at_start { Some(file.try_clone()?) } else { None };
-        Ok(Self::File(LookedFile { stream: Stream::new(wrap(file)), regular, path: path.clone() }))
+        Ok(Self::File(LookedFile { stream: Stream::new(wrap(file)), regular, path: path.clone(), known: None }))
     }
 }
 
@@ -163,7 +165,7 @@ impl LookedFile {
 
     /// What it is packed in, and what it is inside, by as many of its first bytes as that takes. An error if that is
     /// nothing that is known; `None` if only the whole of what it is packed in tells.
-    fn format(&mut self) -> Result<Option<(Vec<Wrapping>, &'static Format)>> {
+    fn format(&mut self) -> Result<Option<&(Vec<Wrapping>, &'static Format)>> {
         let mut most = HEAD;
         loop {
             let head = self.stream.peek_all(most)?;
@@ -173,7 +175,8 @@ impl LookedFile {
             let is_all = head.len() < most;
             let (wrappings, start) = look_inside(head, most);
             if let Some(format) = detect(&start) {
-                return Ok(Some((wrappings, format)));
+                self.known = Some((wrappings, format));
+                return Ok(self.known.as_ref());
             }
             let is_packed_and_short = !wrappings.is_empty() && start.len() < HEAD;
             if !is_packed_and_short && !is_one_line(&start) || most >= LONGEST_HEAD {
@@ -189,16 +192,19 @@ impl LookedFile {
     /// The whole of it, unpacked. What comes through a pipe is known by its start before the rest is waited for.
     pub(crate) fn into_whole(mut self) -> Result<Input> {
         let Some(file) = self.regular else {
-            self.format()?;
+            if self.known.is_none() {
+                self.format()?;
+            }
             let unpacked = unpack(io::spool(self.stream)?)?;
-            return if unpacked.bytes.is_empty() { Err(empty(&self.path)) } else { Input::of(unpacked) };
+            let known = self.known.map(|(_, format)| format);
+            return if unpacked.bytes.is_empty() { Err(empty(&self.path)) } else { Input::of(unpacked, known) };
         };
         if file.metadata()?.len() == 0 {
             return Err(empty(&self.path));
         }
         let packed = io::map_open_file(file.try_clone()?)?;
         let packed_len = packed.len();
-        let input = Input::of(unpack(packed)?)?;
+        let input = Input::of(unpack(packed)?, self.known.map(|(_, format)| format))?;
         // What was packed is not in the file as it stands.
         let as_it_stands = input.bytes.len() == packed_len;
         Ok(Input { file: as_it_stands.then_some(file), ..input })
@@ -247,7 +253,7 @@ impl Opened {
             Looked::Directory(directory) => return Input::open_directory(&directory).map(Self::Whole),
             Looked::File(looked) => looked,
         };
-        match looked.format()? {
+        match looked.format()?.cloned() {
             Some((wrappings, format)) if format.read.is_streamed() => {
                 let plain = wrappings.is_empty() && looked.can_be_opened_again();
                 Ok(Self::Stream { reader: unwrap(looked.stream.into_reader(), &wrappings)?, format, plain })
