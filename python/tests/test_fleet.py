@@ -34,7 +34,10 @@ def hashes(dataset):
 
 
 def asked(dataset, question):
-    return duckdb.sql(question.format(f"read_parquet('{dataset}/*/*/*/*.parquet', hive_partitioning=true)")).fetchall()
+    tables = {
+        table: f"read_parquet('{dataset}/{table}/**/*.parquet', hive_partitioning=true)" for table in ("samples", "errors")
+    }
+    return duckdb.sql(question.format(**tables)).fetchall()
 
 
 @pytest.fixture
@@ -53,17 +56,19 @@ def test_all_recordings_are_in_the_data_set_once(tmp_path, recordings):
     dataset, questions = tmp_path / "dataset", tmp_path / "questions.md"
     questions.write_text("```sql\nselect 'weight', sum(weight) from samples where leaf = 'g';\n```\n")
     assert "4 recordings, 3 of them new" in fleet(recordings, dataset, questions)
-    total = "select sum(weight)::bigint, sum(count)::bigint from {} where \"table\" = 'samples' and path like '%{}'"
-    assert asked(dataset, total.format("{}", ".folded")) == [(7, 7)]
+    of = lambda path: hashlib.sha1(path.read_bytes()).hexdigest()  # noqa: E731
+    total = "select sum(weight)::bigint, sum(count)::bigint from {samples} where input = '%s'"
+    assert asked(dataset, total % of(recordings / "stacks" / "a.folded")) == [(7, 7)]
     weight = sum(
         int(line.rsplit(" ", 1)[1])
         for line in subprocess.run(
             [jitgraft.command(), "collapse", "-q", str(RECORDING / "perf.data.zst")], capture_output=True, text=True
         ).stdout.splitlines()
     )
-    assert asked(dataset, total.format("{}", ".zst"))[0][0] == weight > 0
-    ((error,),) = asked(dataset, "select error from {} where \"table\" = 'errors' and path like '%cut/perf.data'")
-    assert "cut/perf.data: " in error
+    assert asked(dataset, total % of(recordings / "php" / "perf.data.zst"))[0][0] == weight > 0
+    ((path, error),) = asked(dataset, "select path, error from {errors} where level = 'error'")
+    assert path.endswith("cut/perf.data") and "cut/perf.data: " in error
+    assert not list(dataset.glob("_*")), "what is under way is no part of the data set"
 
     before = hashes(dataset)
     told = fleet(recordings, dataset, questions)
@@ -72,3 +77,16 @@ def test_all_recordings_are_in_the_data_set_once(tmp_path, recordings):
     (recordings / "stacks" / "b.folded").write_text("main;f 1\n")
     assert "5 recordings, 1 of them new" in fleet(recordings, dataset)
     assert before.items() < hashes(dataset).items()
+
+
+def test_a_job_that_ended_on_its_way_is_taken_up_again(tmp_path, recordings):
+    """Of the recordings whose files are missing all is read again, and the same files come out."""
+    dataset = tmp_path / "dataset"
+    fleet(recordings, dataset)
+    whole = hashes(dataset)
+    lost = [*dataset.glob("samples/*/*/*.parquet")][0]
+    lost.unlink()
+    (dataset / "_under_way").mkdir()
+    (dataset / "_under_way" / "half").write_text("PAR1")
+    assert "4 recordings, 1 of them new" in fleet(recordings, dataset)
+    assert hashes(dataset) == whole

@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 import pyarrow
 import pyarrow.compute
+import pyarrow.parquet
 import pytest
 
 import jitgraft
@@ -136,6 +137,27 @@ def test_what_was_survived_is_a_warning(tmp_path):
     reader = jitgraft.read(cut)
     with pytest.warns(jitgraft.JitgraftWarning, match="cut.folded: .*1 line skipped"):
         assert sums(reader)[0] == 7 * 8000
+
+
+def test_a_recording_is_written_as_it_is_read(tmp_path):
+    jitgraft.write(RECORDING, tmp_path / "one.parquet")
+    jitgraft.write([RECORDING], tmp_path / "set", partition=True)
+    (parted,) = (tmp_path / "set").glob("host=*/day=*/*.parquet")
+    for written in (tmp_path / "one.parquet", parted):
+        table = pyarrow.parquet.ParquetFile(written).read()
+        assert pyarrow.compute.sum(table["weight"]).as_py() == sums(jitgraft.read(RECORDING))[0] > 0
+
+
+def test_writing_raises_and_warns_as_reading_does(tmp_path, fake):
+    with pytest.raises(jitgraft.Error, match="No such file") as raised:
+        jitgraft.write(tmp_path / "missing", tmp_path / "out.parquet")
+    assert raised.value.status == 1 and not (tmp_path / "out.parquet").exists()
+    with pytest.raises(ValueError):
+        jitgraft.write([], tmp_path / "out.parquet")
+    fake("echo 'warning: x: 1 line skipped' >&2")
+    with pytest.warns(jitgraft.JitgraftWarning, match="x: 1 line skipped") as warned:
+        jitgraft.write("x", tmp_path / "out.parquet")
+    assert warned[0].filename == __file__, "it is said of the line that asked"
 
 
 def test_a_whole_recording_read_to_its_end_warns_of_nothing_else(fake, stream):

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Iterable, Optional, Sequence, Union
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Error", "JitgraftWarning", "command", "read"]
+__all__ = ["Error", "JitgraftWarning", "command", "read", "write"]
 
 StrPath = Union[str, "os.PathLike[str]"]
 Value = Union[None, bool, int, float, StrPath]
@@ -74,13 +74,29 @@ def read(paths: StrPath | Iterable[StrPath], **options: Option) -> pyarrow.Recor
     """
     import pyarrow
 
-    if isinstance(paths, (str, os.PathLike)):
-        paths = [paths]
-    inputs = [os.fspath(path) for path in paths]
-    if not inputs:
-        raise ValueError("no path to read")
+    inputs = _inputs(paths)
     batches = _Batches([command(), "export", "--to", "arrow", *_flags(options), "--", *map(_as_file, inputs)], inputs)
     return pyarrow.RecordBatchReader.from_batches(batches.schema, batches)
+
+
+def write(paths: StrPath | Iterable[StrPath], output: StrPath, **options: Option) -> None:
+    """Writes profiles of any format to Parquet, without a row of them passing through Python.
+
+    Options are the flags of ``jitgraft export``; with ``partition=True`` the output is a directory, which gets a file for
+    each input. Files are put in place whole. Raises and warns as :func:`read` does.
+    """
+    inputs = _inputs(paths)
+    words = ["--to", "parquet", "-o", os.fspath(output), *_flags(options), "--", *map(_as_file, inputs)]
+    with tempfile.TemporaryFile(prefix="jitgraft-") as said:
+        status = subprocess.run([command(), "export", *words], stdin=subprocess.DEVNULL, stderr=said).returncode
+        _tell(said, status, inputs, cause=None, stacklevel=3)
+
+
+def _inputs(paths: StrPath | Iterable[StrPath]) -> list[str]:
+    inputs = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    if not inputs:
+        raise ValueError("no path to read")
+    return inputs
 
 
 def _as_file(path: str) -> str:
@@ -159,16 +175,21 @@ class _Batches:
         """Waits for the end of the command, and says what it said."""
         self._out.close()
         status = self._process.wait()
-        self._said.seek(0)
-        said = self._said.read().decode(errors="replace").splitlines()
-        self._said.close()
-        if status != 0:
-            raise _error(said, status, self._inputs) from cause
-        for line in said:
-            if line.startswith("warning: "):
-                warnings.warn(line[len("warning: ") :], JitgraftWarning, stacklevel=4)
+        with self._said:
+            _tell(self._said, status, self._inputs, cause, stacklevel=5)
         if cause is not None:
             raise Error(f"the stream is damaged: {cause}", status) from cause
+
+
+def _tell(file: IO[bytes], status: int, inputs: list[str], cause: Optional[BaseException], stacklevel: int) -> None:
+    """Raises and warns of what the command said on standard error."""
+    file.seek(0)
+    said = file.read().decode(errors="replace").splitlines()
+    if status != 0:
+        raise _error(said, status, inputs) from cause
+    for line in said:
+        if line.startswith("warning: "):
+            warnings.warn(line[len("warning: ") :], JitgraftWarning, stacklevel=stacklevel)
 
 
 def _error(said: list[str], status: int, inputs: list[str]) -> Error:
