@@ -20,6 +20,9 @@ const KERNELS: &[&[u8]] = &[b"unix", b"genunix", b"kernel", b"mach_kernel"];
 
 /// Whether it is such a text: behind a blank line a stack of `module`function`, then a number.
 pub fn sniff(head: &[u8]) -> bool {
+    if memchr::memchr(b'`', head).is_none() && memchr::memmem::find(head, b"0x").is_none() {
+        return false;
+    }
     let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let (mut frames, mut keys) = (0, 0);
     for line in lines.skip_while(|line| !line.is_empty()).filter(|line| !line.is_empty()) {

@@ -21,13 +21,16 @@ pub fn sniff(head: &[u8]) -> bool {
     if !head.contains(&b'\n') && is_a_deep_stack(head) {
         return true;
     }
-    let mut lines: Vec<_> = head.split(|&byte| byte == b'\n').collect();
     // What is behind the last line break may be cut off.
-    if lines.len() > 1 {
-        lines.pop();
-    }
-    let mut stacks = lines.iter().filter(|line| !line.trim_ascii().is_empty()).peekable();
-    let several_frames = lines.iter().any(|line| line.contains(&b';'));
+    let mut rest = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
+    let several_frames = memchr::memchr(b';', rest).is_some();
+    let lines = std::iter::from_fn(|| {
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let (line, behind) = rest.split_at_checked(end).filter(|_| !rest.is_empty())?;
+        rest = behind.get(1..).unwrap_or_default();
+        Some(line)
+    });
+    let mut stacks = lines.filter(|line| !line.trim_ascii().is_empty()).peekable();
     let begins_a_stack = |line: &[u8]| line.first().is_some_and(|byte| !byte.is_ascii_whitespace() && *byte != b'#');
     several_frames && stacks.peek().is_some() && stacks.all(|line| begins_a_stack(line) && parse(line).is_some())
 }

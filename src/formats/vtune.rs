@@ -15,7 +15,7 @@ const MODULE: &str = "Module";
 /// Whether it has the line of such a report's names; VTune's own words may stand before it.
 pub fn sniff(head: &[u8]) -> bool {
     let is_header = |line: &[u8]| line.starts_with(FIRST) && memchr::memmem::find(line, TIME.as_bytes()).is_some();
-    head.split(|&byte| byte == b'\n').any(is_header)
+    memchr::memmem::find(head, FIRST).is_some() && head.split(|&byte| byte == b'\n').any(is_header)
 }
 
 /// Reads the tree.

@@ -396,7 +396,11 @@ impl Profile {
         let name = |id: NameId| names[id.index()];
         let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
         for frame in other.frames.items() {
-            let function = self.name(&rename(frame, other.name_of(frame.name)));
+            let called = other.name_of(frame.name);
+            let function = match rename(frame, called) {
+                Cow::Borrowed(same) if std::ptr::eq(same, called) => name(frame.name),
+                renamed => self.name(&renamed),
+            };
             let (module, file) = (frame.module.map(name), frame.file.map(name));
             frames.push(self.frame(Frame { name: function, module, file, ..*frame }));
         }

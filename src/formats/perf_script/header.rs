@@ -31,6 +31,16 @@ impl<'a> Header<'a> {
         Self::by_time(line, tokens).or_else(|| Self::by_event(line, tokens))
     }
 
+    /// Whether a line can be the first of a sample and has a time.
+    pub(super) fn has_time(line: &'a [u8]) -> bool {
+        // Words of other texts are not looked at one by one if nothing ends as a time does.
+        let ends_a_number = |at: usize| at > 0 && line[at - 1].is_ascii_digit();
+        let ends_a_word = |at: usize| line.get(at + 1).is_none_or(u8::is_ascii_whitespace);
+        let mut colons = memchr::memchr_iter(b':', line);
+        colons.any(|at| ends_a_number(at) && ends_a_word(at))
+            && Self::parse(line).is_some_and(|header| header.time.is_some())
+    }
+
     /// With a time: the number before it (and before the processor and flags) is the thread, all before the name.
     fn by_time(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
         let mut ids: Option<(usize, Ids)> = None;
