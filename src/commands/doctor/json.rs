@@ -6,7 +6,7 @@ use super::counted::CountedDiagnosis;
 use super::diagnosis::{Diagnosis, ProcessDiagnosis};
 use super::live::{LiveDiagnosis, LiveSource};
 use super::problem::{Finding, SourceFile};
-use super::words;
+use super::{remedies, words};
 use crate::sources::{Account, ClockUse, SourceState};
 use serde_json::{Value, json};
 
@@ -106,7 +106,7 @@ fn finding(finding: &Finding) -> Value {
         "frames": finding.frames,
         "pid": finding.problem.process().map(|process| process.pid.0),
         "cause": words::cause(&finding.problem),
-        "remedy": words::remedy(&finding.problem),
+        "remedy": remedies::remedy(&finding.problem),
     })
 }
 

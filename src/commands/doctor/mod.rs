@@ -3,7 +3,7 @@
 //! | file | what it is for |
 //! |---|---|
 //! | `problem` | what can be wrong, as data |
-//! | `words` | what is said of each, and what to do |
+//! | `words`, `remedies` | what is said of each, and what to do |
 //! | `causes`, `places`, `tally` | what is counted: frames without a name by cause, stacks that end too soon |
 //! | `bpf` | what is known of BPF programs |
 //! | `doubtful` | frames that a log names, and whose time it does not know well enough |
@@ -21,6 +21,7 @@ mod json;
 mod live;
 mod places;
 mod problem;
+mod remedies;
 mod rules;
 mod tally;
 mod text;
@@ -155,7 +156,7 @@ fn row(file: &Path, finding: &Finding) -> Vec<Cell> {
         Cell::Count(finding.frames),
         pid.unwrap_or(Cell::None),
         Cell::Text(words::cause(&finding.problem)),
-        Cell::Text(words::remedy(&finding.problem)),
+        Cell::Text(remedies::remedy(&finding.problem)),
     ]
 }
 

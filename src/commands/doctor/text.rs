@@ -6,7 +6,7 @@ use super::diagnosis::{Diagnosis, ProcessDiagnosis};
 use super::live::LiveDiagnosis;
 use super::problem::Finding;
 use super::tally::percent;
-use super::words;
+use super::{remedies, words};
 use crate::error::Result;
 use crate::model::printable::readable;
 use std::io::Write;
@@ -57,7 +57,7 @@ fn write_findings(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
 fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     for finding in findings {
         writeln!(out)?;
-        let (cause, remedy) = (words::cause(&finding.problem), words::remedy(&finding.problem));
+        let (cause, remedy) = (words::cause(&finding.problem), remedies::remedy(&finding.problem));
         write_wrapped(&format!("{:>6.1}%  {cause}", finding.percent), 9, out)?;
         write_wrapped(&format!("         → {remedy}"), 11, out)?;
     }
@@ -116,7 +116,7 @@ pub(super) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     }
     for finding in &diagnosis.findings {
         let jcmd = format!("jcmd {}", diagnosis.process.pid);
-        let remedy = words::remedy(&finding.problem).replace("jcmd PID", &jcmd);
+        let remedy = remedies::remedy(&finding.problem).replace("jcmd PID", &jcmd);
         writeln!(out)?;
         write_wrapped(&format!("  {}", words::cause(&finding.problem)), 2, out)?;
         write_wrapped(&format!("  → {remedy}"), 4, out)?;

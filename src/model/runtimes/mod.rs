@@ -5,6 +5,7 @@
 //! tests: each must be given the tier that stands beside it, and each shape must be met by one of them.
 
 mod engines;
+mod managed;
 mod runtime;
 mod set;
 mod shape;

@@ -2,11 +2,12 @@
 //! their sources write; where neither is certain, a name tells nothing.
 
 use super::engines::{JSC_EXAMPLES, JSC_NAMES, V8_EXAMPLES, V8_INTERPRETERS, V8_NAMES, V8_PLAIN_NAMES, V8_UNNAMED};
+use super::managed::{DOT_NET, MONO, OPENJDK};
 use super::runtime::{Interpreter, PLAIN, Runtime, Switch};
 use super::shape::Shape::{Around, Ends, Holds, Is, Starts};
 use super::tracing::{LUAJIT, PYPY};
 use super::translators::{GUILE, LLVM, QEMU, SBCL};
-use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub, Wasm};
+use crate::model::tier::Tier::{Baseline, Interpreted, Optimised, Stub, Wasm};
 
 /// Every runtime that is known. They are asked in this order: what embeds another one stands before it.
 pub const RUNTIMES: &[Runtime] = &[
@@ -145,87 +146,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    Runtime {
-        name: "OpenJDK",
-        programs: &["java"],
-        libraries: &["libjvm.so"],
-        switches: &[
-            Switch {
-                word: "-XX:+DumpPerfMapAtExit",
-                how: "run java with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
-                leaves: &["/tmp/perf-PID.map"],
-            },
-            Switch { word: "", how: "with `jcmd PID Compiler.perfmap` before it ends", leaves: &["/tmp/perf-PID.map"] },
-            Switch {
-                word: "-XX:+LogCompilation",
-                how: "with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+LogCompilation, which tells times, tiers and inlining, but not of the interpreter and stubs",
-                leaves: &["./hotspot_pidPID.log"],
-            },
-            Switch {
-                word: "libperf-jvmti.so",
-                how: "with perf's agent -agentpath:libperf-jvmti.so",
-                leaves: &["~/.debug/jit/java-jit-*/jit-PID.dump"],
-            },
-        ],
-        valgrind: Some("java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
-        interpreter: Some(Interpreter {
-            functions: &["Interpreter"],
-            frame_a_call: true,
-            remedy: "nothing names interpreted methods to perf: let the program run longer, until its hot methods are \
-                      compiled, without -Xint (-Xcomp compiles all of them at once)",
-        }),
-        unnamed: "interpreted methods, which are all one `Interpreter`, and have no name in a compilation log, as stubs and adapters; in a map, methods that were freed before it was written",
-        // Methods have their arguments in their names, and the compiler that made them only if a log of HotSpot's told
-        // it; what has no arguments is a blob (share/code/codeBlob.cpp).
-        marked_names: &[
-            (Baseline, &[Ends(") [c1]")]),
-            (Optimised, &[Ends(") [c2]"), Ends(") [jvmci]")]),
-            (
-                Stub,
-                &[
-                    Starts("StubRoutines ("),
-                    Starts("Shared Runtime "),
-                    Starts("C1 Runtime "),
-                    Starts("C2 Runtime "),
-                    Ends(" Runtime1 stub"),
-                    Is("I2C/C2I adapters"),
-                ],
-            ),
-        ],
-        plain_names: &[(Interpreted, &[Is("Interpreter")])],
-        untold_names: &[Holds("("), Holds("::"), Holds(";.")],
-        other_names: Some(Stub),
-        examples: &[
-            ("Interpreter", Some(Interpreted)),
-            ("StubRoutines (1)", Some(Stub)),
-            ("Shared Runtime ic_miss_blob", Some(Stub)),
-            ("C1 Runtime new_instance_blob", Some(Stub)),
-            ("C2 Runtime slow_arraycopy", Some(Stub)),
-            ("throw_div0_exception Runtime1 stub", Some(Stub)),
-            ("I2C/C2I adapters", Some(Stub)),
-            ("MethodHandles adapters", Some(Stub)),
-            ("adapters", Some(Stub)),
-            ("native signature handlers", Some(Stub)),
-            ("jni_fast_GetIntField", Some(Stub)),
-            ("vtable stub", Some(Stub)),
-            ("ic_miss_stub", Some(Stub)),
-            ("SafepointBlob", Some(Stub)),
-            ("NullPointerException at call throw_exception", Some(Stub)),
-            ("resolve_opt_virtual_call", Some(Stub)),
-            ("_complete_monitor_locking_Java", Some(Stub)),
-            ("jbyte_disjoint_arraycopy_avx3", Some(Stub)),
-            ("int java.lang.Object.hashCode()", None),
-            ("int java.lang.Object.hashCode() [c1]", Some(Baseline)),
-            ("int java.lang.Object.hashCode() [c2]", Some(Optimised)),
-            ("int java.lang.Object.hashCode() [jvmci]", Some(Optimised)),
-            ("LW;work(I)J", None),
-            // As perf-map-agent spells it, by its options.
-            ("Ljava/lang/Object;::hashCode", None),
-            ("Ljava/lang/Object;.hashCode", None),
-            ("java.lang.Object::hashCode", None),
-        ],
-        ..PLAIN
-    },
+    OPENJDK,
     Runtime {
         name: "Erlang",
         programs: &["beam.smp", "beam.debug.smp", "beam.frmptr.smp", "erl"],
@@ -391,48 +312,8 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    Runtime {
-        name: ".NET",
-        programs: &["dotnet"],
-        libraries: &["libcoreclr.so"],
-        switches: &[Switch {
-            word: "PerfMapEnabled=1",
-            how: "run it with DOTNET_PerfMapEnabled=1 (before .NET 6 COMPlus_PerfMapEnabled=1) in its environment",
-            leaves: &["/tmp/perf-PID.map"],
-        }],
-        unnamed: "code that was compiled ahead of time into PE files that are not at hand, or into one for several (composite): DOTNET_ReadyToRun=0 makes it JIT code",
-        // GetJitOptimizationTierStr in coreclr's vm/prestub.cpp; DOTNET_PerfMapShowOptimizationTiers=0 leaves them out.
-        marked_names: &[
-            (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),
-            (MidTier, &[Ends(")[InstrumentedTierOptimized]")]),
-            (Optimised, &[Ends(")[Optimized]"), Ends(")[OptimizedTier1]"), Ends(")[OptimizedTier1OSR]")]),
-        ],
-        plain_names: &[(Stub, &[Starts("stub<"), Starts("stub ")])],
-        examples: &[
-            ("void [System.Private.CoreLib] System.AppContext::.cctor()[QuickJitted]", Some(Baseline)),
-            ("void [App] P::f(int32)[MinOptJitted]", Some(Baseline)),
-            ("void [App] P::f(int32)[InstrumentedTier]", Some(Baseline)),
-            ("void [App] P::f(int32)[InstrumentedTierOptimized]", Some(MidTier)),
-            ("void [System.Private.CoreLib] System.AppContext::Setup(char**,char**,int32)[Optimized]", Some(Optimised)),
-            ("void [App] P::f(int32)[OptimizedTier1]", Some(Optimised)),
-            ("void [App] P::f(int32)[OptimizedTier1OSR]", Some(Optimised)),
-            ("stub<9> AllocateTemporaryEntryPoints<PRECODE_FIXUP>", Some(Stub)),
-            ("stub GenerateResolveStub<?>", Some(Stub)),
-            ("void [App] P::f(int32)[PreJIT]", None),
-            ("void [App] P::f(int32)", None),
-        ],
-        ..PLAIN
-    },
-    Runtime {
-        name: "Mono",
-        programs: &["mono", "mono-sgen"],
-        libraries: &["libmonosgen*"],
-        switches: &[Switch { word: "--jitmap", how: "run mono with --jitmap", leaves: &["/tmp/perf-PID.map"] }],
-        unnamed: "pieces that its map calls `(null)`",
-        perf_record: "-g",
-        examples: &[("(null)", None)],
-        ..PLAIN
-    },
+    DOT_NET,
+    MONO,
     Runtime {
         name: "Julia",
         programs: &["julia"],
