@@ -59,7 +59,7 @@ class Code:
             if int(call) >= len(inlined):
                 return ()
             function, call = inlined[int(call)]
-            chain.append(spelled(functions[int(function)]))
+            chain.append(spelled(functions[int(function)]) if function else "(unknown)")
         return tuple(chain)
 
 
@@ -86,7 +86,8 @@ def read(path):
             fields = rest.split(",")
             if int(fields[0], 16) == last.addr:
                 positions = re.findall(r"C(\d+)O-?\d+(?:I(\d+))?", fields[4])
-                inlined = re.findall(r"F(-?\d+)O-?\d+(?:I(\d+))?", fields[5])
+                # A function without a number is one that V8 does not know itself.
+                inlined = re.findall(r"F(\d*)O-?\d+(?:I(\d+))?", fields[5])
                 functions = [names.get("0x" + function, "(unknown)") for function in fields[6].split("S0x")[1:]]
                 last.calls = ([int(code) for code, _ in positions], [call for _, call in positions], inlined, functions)
         elif word == "code-move":
@@ -135,7 +136,8 @@ def main(directory, jitgraft, trace=None):
     (log,) = glob.glob(os.path.join(directory, "isolate-*-v8.log"))
     pages = collections.defaultdict(list)
     for code in read(log):
-        for page in range(code.addr >> 12, (code.addr + code.size - 1 >> 12) + 1):
+        # Sizes beyond reason are of no code that runs.
+        for page in range(code.addr >> 12, (code.addr + min(code.size, 1 << 24) - 1 >> 12) + 1):
             pages[page].append(code)
 
     def at(addr):
