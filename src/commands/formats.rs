@@ -7,6 +7,14 @@ use crate::formats::{FORMATS, HAS_ALL, LEFT_OUT};
 use crate::pipeline::Outcome;
 use std::io::Write;
 
+/// What names code besides, and is found by the recording itself.
+const UNASKED: &[(&str, &str)] = &[
+    ("PE files (ReadyToRun)", "methods of .NET that were compiled ahead of time; below --symfs, too"),
+    ("BPF programs", "their names, machine code and source lines, as perf record keeps them in perf.data"),
+    ("processes that still run", "objects that they registered with GDB's JIT interface, as in a core dump"),
+    ("ELF files of a guest", "what QEMU's guest-0x… is called; --guest FILE where they are not found"),
+];
+
 /// Writes the table as text.
 pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     for format in FORMATS {
@@ -28,6 +36,10 @@ pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     writeln!(out, "\nNames of JIT code are read from jitdumps and perf maps, and from logs:")?;
     for log in JIT_LOGS {
         writeln!(out, "{:<14} {:<12} {}", log.id, "--jit-log", log.about)?;
+    }
+    writeln!(out, "\nAnd, without being asked, from what a recording leads to:")?;
+    for (what, about) in UNASKED {
+        writeln!(out, "{what:<27} {about}")?;
     }
     Ok(Outcome::default())
 }
