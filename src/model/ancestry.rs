@@ -12,6 +12,7 @@
 use super::process::Processes;
 use super::{Nanos, Pid};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// Lines that are longer are damage, or an attempt to make every lookup slow: this many processes would have to run
 /// one after the other, none of which execs.
@@ -78,6 +79,17 @@ impl Ancestry {
     /// fork (text in another order, clocks of several processors) runs what the parent had at that moment.
     pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, Fork::passes_on)
+    }
+
+    /// The stretch of time around a moment in which what a process has inherited stays as it is: a child's ancestors
+    /// are asked as of the fork, whenever it is asked. Before its fork that cannot be told.
+    pub fn settled(&self, pid: Pid, time: Nanos) -> Range<Nanos> {
+        let Some(&Fork { at, exec, .. }) = self.forks.get(&pid) else { return Nanos(0)..Nanos(u64::MAX) };
+        match exec {
+            Some(exec) if time >= exec => exec..Nanos(u64::MAX),
+            _ if time >= at => at..exec.unwrap_or(Nanos(u64::MAX)),
+            _ => time..Nanos(time.0.saturating_add(1)),
+        }
     }
 
     /// The process itself, then all that it may have inherited from at any time.

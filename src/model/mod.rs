@@ -16,6 +16,7 @@ pub mod interner;
 pub mod java_calls;
 pub mod jit_names;
 pub mod label;
+pub mod lasting;
 pub mod moment;
 pub mod named_frames;
 pub mod prefix_tree;

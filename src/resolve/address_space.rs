@@ -18,6 +18,7 @@
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::backing;
+use crate::model::lasting::{ALWAYS, Lasting, Quiet, both};
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
 use crate::model::ranges::{Entry, IntervalTree, RangeMap, Span};
 use crate::model::{Addr, Nanos, Pid};
@@ -137,6 +138,12 @@ impl AddressSpaces {
                 self.user(pid, addr, time).or_else(|| self.in_realm(KERNEL_PID, Realm::Kernel, addr, time))
             }
         }
+    }
+
+    /// What was at an address of user space at a moment, and how long it stays so.
+    pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
+        let own = self.spaces.get(&(pid, Realm::User)).map_or(ALWAYS, |space| space.quiet(addr, time));
+        Lasting { answer: self.user(pid, addr, time), holds: both(self.ancestry.settled(pid, time), own) }
     }
 
     /// Everything that is mapped anywhere.
@@ -317,6 +324,13 @@ impl Space {
         let offset = region.offset.wrapping_add(addr.0 - region.start);
         Some(Place { dso: region.dso, offset, mapped: region.from, until: region.until })
     }
+
+    /// The stretch of time around a moment in which nothing comes to an address or goes from it.
+    fn quiet(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
+        let mut quiet = Quiet::around(time);
+        self.regions.visit(addr.0..addr.0.saturating_add(1), |region| quiet.cut(region.from..region.until));
+        quiet.stretch
+    }
 }
 
 #[cfg(test)]
@@ -350,6 +364,22 @@ mod tests {
         Some((path, place.offset))
     }
 
+    /// As long as an answer is said to hold, asking again gives the same.
+    fn assert_lasting(spaces: &AddressSpaces, addrs: &[u64], times: u64) {
+        let mode = CpuMode::User;
+        for (pid, &addr) in (0..=8).flat_map(|pid| addrs.iter().map(move |addr| (Pid(pid), addr))) {
+            for at in 0..times {
+                let Lasting { answer, holds } = spaces.user_lasting(pid, Addr(addr), Nanos(at));
+                assert!(holds.contains(&Nanos(at)));
+                let what = |place: Place| (place.dso, place.offset, place.mapped);
+                for other in [holds.start.0, at, holds.end.0.min(times) - 1] {
+                    let again = spaces.lookup(pid, Addr(addr), Nanos(other), mode);
+                    assert_eq!(again.map(what), answer.map(what), "{pid}, {addr:#x}, {at} as {other}");
+                }
+            }
+        }
+    }
+
     fn hit(path: &str, offset: u64) -> Option<(String, u64)> {
         Some((path.to_owned(), offset))
     }
@@ -364,6 +394,7 @@ mod tests {
         assert_eq!(at(&spaces, 7, 0x4001, 9), hit("/a", 0x4001));
         assert_eq!(at(&spaces, 7, 0xa000, 9), None);
         assert_eq!(at(&spaces, 8, 0x3000, 9), None);
+        assert_lasting(&spaces, &[0xfff, 0x1000, 0x2fff, 0x3000, 0x4000, 0xa000], 12);
     }
 
     #[test]
@@ -385,6 +416,8 @@ mod tests {
         assert_eq!(at(&spaces, 2, 0x5000, 35), None);
         assert_eq!(at(&spaces, 2, 0x1000, 35), None);
         assert_eq!(at(&spaces, 2, 0x8000, 35), hit("/sh", 0x1000));
+        assert_lasting(&spaces, &[0x1000, 0x5000, 0x8000], 40);
+        assert_eq!(spaces.user_lasting(Pid(2), Addr(0x1000), Nanos(25)).holds, Nanos(10)..Nanos(30));
     }
 
     #[test]

@@ -20,10 +20,10 @@ pub(super) fn annotate(
     warnings: &mut Warnings,
 ) -> Result<Annotation> {
     let AnnotateOptions { recording, code, .. } = options;
-    let streams = Streams::open(input, path, warnings)?;
+    let streams = Streams::open(input, path, &job.pool, warnings)?;
     let events: Vec<&str> = streams.recording.events.iter().map(|event| event.name.as_str()).collect();
     check_events(&events, &recording.event)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
+    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
     let memory = Memory::find(&survey, recording, warnings);
     let resolution = Resolution::new(&survey, &memory, recording, job, warnings);
     let samples = &resolution.samples(Keep::EachRow, job, warnings)?;

@@ -203,8 +203,8 @@ fn examine(
     outcome: &mut Outcome,
 ) -> Result<Diagnosis> {
     let (path, warnings) = (&shown(path), &mut outcome.warnings);
-    let streams = Streams::open(input, path, warnings)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
+    let streams = Streams::open(input, path, &job.pool, warnings)?;
+    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
     let memory = Memory::find(&survey, &options.recording, warnings);
     let resolution = Resolution::new(&survey, &memory, &options.recording, job, warnings);
     // Each by itself: it matters when what has no name was sampled.

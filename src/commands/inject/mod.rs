@@ -78,7 +78,7 @@ fn run_recording(
     run: &Run,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let input = PlainRecording::read(input, &open::shown(&options.input), &mut outcome.warnings)?;
+    let input = PlainRecording::read(input, &open::shown(&options.input), &job.pool, &mut outcome.warnings)?;
     let output = Output::create_with_mode(&options.output, io::mode_of(&options.input), run)?;
     let progress = &Progress::new((input.records().len() as u64).saturating_mul(PASSES), job);
     let context = &mut InjectContext { options, job, run, progress, outcome };

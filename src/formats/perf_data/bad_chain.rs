@@ -14,12 +14,14 @@ use crate::error::Result;
 use crate::formats::byte_writer::ByteWriter;
 
 /// Whether a word of a call chain makes perf drop the chain.
+#[inline]
 fn is_bad(word: u64) -> bool {
     is_context(word) && !is_mark(word)
 }
 
 impl Sample<'_> {
     /// How many entries of the call chain make perf drop the chain.
+    #[inline]
     pub fn bad_chain_entries(&self) -> usize {
         self.callchain.iter().filter(|&word| is_bad(word)).count()
     }

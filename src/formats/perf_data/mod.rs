@@ -51,7 +51,7 @@ pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_
 pub use sample::{Branch, Branches, ReadValue, ReadValues, Registers, Sample, StackCopy, Words};
 pub use sample_id::SampleId;
 pub use survey::RecordSurvey;
-pub use walk::{RawRecord, Records, Stop};
+pub use walk::{RawRecord, Records, Stop, may_begin};
 
 /// `PERF_RECORD_*` numbers: those of the kernel as named by linux-perf-event-reader, and perf's own
 /// (`enum perf_user_event_type`, tools/lib/perf/include/perf/event.h).

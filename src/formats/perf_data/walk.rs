@@ -7,6 +7,7 @@
 use super::kind;
 use crate::error::Error;
 use crate::formats::cursor::{Cursor, Endian};
+use std::ops::Range;
 
 const HEADER: usize = 8;
 
@@ -30,6 +31,7 @@ pub struct RawRecord<'data> {
 impl<'data> RawRecord<'data> {
     /// A record that is whole in `bytes`, which start with it; `Err` says how many bytes are needed (of the record,
     /// not its payload), 0 for a size that no record can have.
+    #[inline]
     fn read(bytes: &'data [u8], offset: u64, endian: Endian) -> Result<Self, usize> {
         let Some(&[k0, k1, k2, k3, m0, m1, s0, s1]) = bytes.first_chunk::<HEADER>() else { return Err(HEADER) };
         let (kind, misc, size) = match endian {
@@ -50,6 +52,7 @@ impl<'data> RawRecord<'data> {
         Ok(record)
     }
 
+    #[inline]
     fn payload_size(&self) -> u64 {
         let mut body = self.body();
         match self.kind {
@@ -60,14 +63,31 @@ impl<'data> RawRecord<'data> {
     }
 
     /// Behind its header.
+    #[inline]
     pub fn body(&self) -> Cursor<'data> {
         Cursor::new(&self.bytes[HEADER..], self.offset + HEADER as u64, self.endian)
     }
 
     /// One past its last byte in the file, payload included; saturates on nonsense.
+    #[inline]
     pub fn end(&self) -> u64 {
         (self.offset + self.bytes.len() as u64).saturating_add(self.payload)
     }
+}
+
+/// The first place in a range at which records may begin: what stands there looks like a few of them. The fields of
+/// a sample may look so, too.
+pub fn may_begin(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
+    /// So many records in a row are none by chance.
+    const IN_A_ROW: usize = 6;
+    let looks_right = |record: &RawRecord<'_>| {
+        matches!(record.kind, 1..=32 | 64..=96) && record.bytes.len().is_multiple_of(8) && record.misc & !0xf007 == 0
+    };
+    range.step_by(8).find(|&at| {
+        let mut records = Records::new(&bytes[at..], 0, endian);
+        let count = records.by_ref().take(IN_A_ROW).take_while(looks_right).count();
+        count == IN_A_ROW || count > 0 && records.rest().is_none_or(<[u8]>::is_empty)
+    })
 }
 
 /// Why a walk ended.
@@ -95,6 +115,7 @@ impl<'data> Records<'data> {
         Self { bytes, base, at: 0, endian }
     }
 
+    #[inline]
     fn rest(&self) -> Option<&'data [u8]> {
         usize::try_from(self.at).ok().and_then(|at| self.bytes.get(at..))
     }
@@ -112,6 +133,7 @@ impl<'data> Records<'data> {
 impl<'data> Iterator for Records<'data> {
     type Item = RawRecord<'data>;
 
+    #[inline]
     fn next(&mut self) -> Option<RawRecord<'data>> {
         let record = RawRecord::read(self.rest()?, self.base + self.at, self.endian).ok()?;
         self.at = record.end().saturating_sub(self.base);

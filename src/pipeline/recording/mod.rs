@@ -28,6 +28,7 @@ mod samples;
 pub(crate) mod streams;
 pub(crate) mod survey;
 mod text;
+pub(crate) mod walk;
 
 pub(crate) use examined::Examined;
 pub(crate) use locator::FrameLocation;
@@ -72,12 +73,12 @@ pub(crate) fn load(
     outcome: &mut Outcome,
 ) -> Result<Loaded> {
     let warnings = &mut outcome.warnings;
-    let streams = Streams::open(input, path, warnings)?;
+    let streams = Streams::open(input, path, &job.pool, warnings)?;
     check_events(
         &streams.recording.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(),
         &options.event,
     )?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
+    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
     let memory = Memory::find(&survey, options, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     outcome.summary.extend(resolution.sources.remarks());
@@ -102,8 +103,8 @@ pub(super) fn push(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let warnings = &mut outcome.warnings;
-    let streams = Streams::open(input, path, warnings)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, job, warnings);
+    let streams = Streams::open(input, path, &job.pool, warnings)?;
+    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
     let memory = Memory::find(&survey, options, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     outcome.summary.extend(resolution.sources.remarks());

@@ -1,13 +1,16 @@
 //! The record streams of a recording: decompressed, walked once, and cut into chunks for the threads.
 
+use super::walk::Walk;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::cursor::Endian;
 use crate::formats::perf_data::{Decompressor, RawRecord, Recording, Records, Stop, is_compressed, kind};
 use crate::io::{self, Bytes};
 use crate::model::Nanos;
+use crate::parallel::Pool;
 use crate::pipeline::open::Input;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::Path;
 
 /// A recording and its streams of records: that of the file, and those of a directory (`perf record --threads`).
@@ -19,7 +22,13 @@ pub(crate) struct Streams<'input> {
 }
 
 #[derive(Debug)]
-enum RecordStream<'input> {
+struct RecordStream<'input> {
+    bytes: StreamBytes<'input>,
+    walk: Walk,
+}
+
+#[derive(Debug)]
+enum StreamBytes<'input> {
     /// Bytes of the input, and the offset of the first.
     AsRecorded(&'input [u8], u64),
     /// Decompressed, in a temporary file.
@@ -37,24 +46,25 @@ pub(crate) struct RecordBytes<'data> {
 impl<'input> Streams<'input> {
     /// Parses what stands around the records, and decompresses the streams that are compressed.
     /// `path` is what messages call the recording.
-    pub(crate) fn open(input: &'input Input, path: &Path, warnings: &mut Warnings) -> Result<Self> {
+    pub(crate) fn open(input: &'input Input, path: &Path, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let mut own = Warnings::new();
-        let opened = Self::open_unnamed(input, &mut own);
+        let opened = Self::open_unnamed(input, pool, &mut own);
         warnings.append(own.in_file(path));
         opened
     }
 
-    fn open_unnamed(input: &'input Input, warnings: &mut Warnings) -> Result<Self> {
+    fn open_unnamed(input: &'input Input, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let recording = Recording::parse(&input.bytes, warnings)?;
         let main = RecordBytes { bytes: own_records(&recording, &input.bytes), base: recording.data.start };
         let others = input.streams.iter().flatten().map(|stream| RecordBytes { bytes: &stream.bytes, base: 0 });
-        let list = std::iter::once(main).chain(others).map(|stream| RecordStream::open(&recording, stream, warnings));
+        let list =
+            std::iter::once(main).chain(others).map(|stream| RecordStream::open(&recording, stream, pool, warnings));
         let list = list.collect::<Result<_>>()?;
         Ok(Self { recording, list })
     }
 
     /// The records of each stream.
-    pub(crate) fn list(&self) -> Vec<RecordBytes<'_>> {
+    pub(crate) fn list(&self) -> Vec<WalkedRecords<'_>> {
         self.list.iter().map(RecordStream::records).collect()
     }
 }
@@ -66,29 +76,30 @@ pub(crate) fn own_records<'data>(recording: &Recording, bytes: &'data [u8]) -> &
     &bytes[start..end.max(start)]
 }
 
-/// Whether a stream has compressed records.
-pub(crate) fn has_compressed(recording: &Recording, stream: RecordBytes<'_>) -> bool {
-    let mut records = Records::new(stream.bytes, stream.base, recording.header.endian);
-    recording.says_compressed() || records.any(|record| is_compressed(&record))
-}
-
 impl<'input> RecordStream<'input> {
-    fn records(&self) -> RecordBytes<'_> {
-        match self {
-            Self::AsRecorded(bytes, base) => RecordBytes { bytes, base: *base },
-            Self::Decompressed(bytes) => RecordBytes { bytes, base: 0 },
-        }
+    fn records(&self) -> WalkedRecords<'_> {
+        let records = match &self.bytes {
+            StreamBytes::AsRecorded(bytes, base) => RecordBytes { bytes, base: *base },
+            StreamBytes::Decompressed(bytes) => RecordBytes { bytes, base: 0 },
+        };
+        WalkedRecords { records, walk: &self.walk }
     }
 
-    fn open(recording: &Recording, stream: RecordBytes<'input>, warnings: &mut Warnings) -> Result<Self> {
-        if !has_compressed(recording, stream) {
-            return Ok(Self::AsRecorded(stream.bytes, stream.base));
+    fn open(recording: &Recording, stream: RecordBytes<'input>, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
+        let endian = recording.header.endian;
+        if !recording.says_compressed() {
+            let walk = Walk::of(stream.bytes, stream.base, endian, pool);
+            if !walk.has_compressed {
+                return Ok(Self { bytes: StreamBytes::AsRecorded(stream.bytes, stream.base), walk });
+            }
         }
         let file = io::temporary()?;
         let mut plain = PlainRecords::new(&file, stream.base);
         plain.append(recording, stream, warnings)?;
         plain.finish()?;
-        io::map_spool(&file).map(Self::Decompressed)
+        let plain = io::map_spool(&file)?;
+        let walk = Walk::of(&plain, 0, endian, pool);
+        Ok(Self { bytes: StreamBytes::Decompressed(plain), walk })
     }
 }
 
@@ -163,55 +174,39 @@ impl<'file> PlainRecords<'file> {
     }
 }
 
+/// The records of a stream, and where they stand.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WalkedRecords<'data> {
+    pub(crate) records: RecordBytes<'data>,
+    pub(crate) walk: &'data Walk,
+}
+
 /// Whole records, in chunks of about equal length: one is the work of a thread.
 #[derive(Debug)]
 pub(crate) struct RecordChunks<'data> {
     endian: Endian,
     list: Vec<RecordBytes<'data>>,
     /// Why a walk ended early.
-    pub(crate) damage: Option<Error>,
+    pub(crate) damage: Option<&'data Error>,
 }
 
-/// A chunk is at least this long: what neighbouring samples share is looked up once a chunk.
-const MIN_CHUNK: usize = 1 << 20;
-/// So many chunks a thread: the last ones to be ready wait little.
-const CHUNKS_A_THREAD: usize = 4;
-
 impl<'data> RecordChunks<'data> {
-    /// Walks all records of all streams once, and shows each to `each`.
+    /// Those of all streams. Shows each record that is no sample to `each`.
     pub(crate) fn new(
-        recording: &Recording,
-        streams: &[RecordBytes<'data>],
-        threads: usize,
+        endian: Endian,
+        streams: &[WalkedRecords<'data>],
         mut each: impl FnMut(&RawRecord<'data>),
     ) -> Self {
-        let total: usize = streams.iter().map(|stream| stream.bytes.len()).sum();
-        let length = (total / (threads * CHUNKS_A_THREAD)).max(MIN_CHUNK);
-        let mut chunks = Self { endian: recording.header.endian, list: Vec::new(), damage: None };
-        for &stream in streams {
-            chunks.walk(stream, length, &mut each);
+        let mut chunks = Self { endian, list: Vec::new(), damage: None };
+        for &WalkedRecords { records: RecordBytes { bytes, base }, walk } in streams {
+            let from = |at: usize| Records::new(&bytes[at..], base + at as u64, endian).next();
+            walk.others.iter().filter_map(|&at| from(at)).for_each(|record| each(&record));
+            let piece =
+                |piece: &Range<usize>| RecordBytes { bytes: &bytes[piece.clone()], base: base + piece.start as u64 };
+            chunks.list.extend(walk.pieces.iter().map(piece));
+            chunks.damage = chunks.damage.or(walk.damage.as_ref());
         }
         chunks
-    }
-
-    fn walk(&mut self, stream: RecordBytes<'data>, length: usize, each: &mut impl FnMut(&RawRecord<'data>)) {
-        let RecordBytes { bytes: data, base } = stream;
-        let place = |offset: u64| usize::try_from(offset - base).unwrap_or(usize::MAX).min(data.len());
-        let mut records = Records::new(data, base, self.endian);
-        let (mut start, mut end) = (0, 0);
-        for record in records.by_ref() {
-            each(&record);
-            let at = place(record.offset);
-            if at - start >= length {
-                self.list.push(RecordBytes { bytes: &data[start..at], base: base + start as u64 });
-                start = at;
-            }
-            end = place(record.end());
-        }
-        self.list.push(RecordBytes { bytes: &data[start..end.max(start)], base: base + start as u64 });
-        if let (Stop::Damage(error), None) = (records.stop(), &self.damage) {
-            self.damage = Some(error);
-        }
     }
 
     /// How many bytes all chunks have.

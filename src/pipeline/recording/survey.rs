@@ -1,12 +1,11 @@
 //! The first look at a recording: who ran, what was mapped where, and where the records can be cut into chunks.
 
-use super::streams::{RecordBytes, RecordChunks};
+use super::streams::{RecordChunks, WalkedRecords};
 use crate::error::{Warning, Warnings};
 use crate::formats::perf_data::{self, Feature, Recording, kind};
 use crate::model::about::{self, TimeExtent};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::threads::Threads;
-use crate::pipeline::job::Job;
 use crate::sources::{Sampled, Site};
 use std::path::Path;
 
@@ -26,17 +25,16 @@ pub(crate) struct Survey<'data> {
 }
 
 impl<'data> Survey<'data> {
-    /// Walks all records of all streams once.
+    /// Takes what the records of all streams tell.
     pub(crate) fn new(
         recording: &'data Recording,
-        streams: &[RecordBytes<'data>],
+        streams: &[WalkedRecords<'data>],
         path: &'data Path,
-        job: &Job,
         warnings: &mut Warnings,
     ) -> Self {
         let mut survey = perf_data::RecordSurvey::default();
         let add = |record: &_| survey.add(recording, record);
-        let chunks = RecordChunks::new(recording, streams, job.pool.threads(), add);
+        let chunks = RecordChunks::new(recording.header.endian, streams, add);
         if let Some(damage) = &chunks.damage {
             let message = format!("what follows cannot be read: {damage}");
             warnings.push(Warning::new(message).in_file(path, None));

@@ -31,12 +31,14 @@ pub use selected::{SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::code::Code;
+use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::Processes;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::parallel::Pool;
 use list::{ChangeKind, Codes};
 use stab::Stab;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use sweep::Batch;
 
 /// Why a [`Hit`] is one.
@@ -151,6 +153,27 @@ impl<'data> CodeMap<'data> {
         let segment = &self.segments()[at];
         let offset = segment.offset + (addr.0 - segment.start.0);
         Some(Hit { code: segment.code, segment: SegmentId(at as u32), offset, how })
+    }
+
+    /// The same at a moment, and how long it stays so.
+    pub fn lookup_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Hit>> {
+        let answer = self.lookup(pid, addr, Some(time));
+        let holds = match answer {
+            // Nothing has precedence over a process's own live code.
+            Some(Hit { how: How::Live, segment, .. }) if self.segment(segment).pid == pid => {
+                let Segment { from, until, .. } = *self.segment(segment);
+                from..until
+            }
+            _ => both(self.ancestry.settled(pid, time), self.quiet(pid, addr, time)),
+        };
+        Lasting { answer, holds }
+    }
+
+    /// The stretch of time around a moment in which nothing of a process's own comes to an address or goes from it.
+    fn quiet(&self, pid: Pid, addr: Addr, time: Nanos) -> Range<Nanos> {
+        self.layers.get(&pid).map_or(ALWAYS, |Layer { timed, beside, untimed: _ }| {
+            both(timed.quiet(self.segments(), addr, time), beside.quiet(self.segments(), addr, time))
+        })
     }
 
     /// Where a frame is looked up: a return address in the call before it, but for functions that are entered by a return.

@@ -7,9 +7,10 @@
 //! where code lies side by side, times where one place was used again and again.
 
 use super::segment::Segment;
+use crate::model::lasting::Quiet;
 use crate::model::{Addr, Nanos};
 use crate::parallel;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 /// How many segments a leaf may hold: fewer make more boxes, more make longer scans (`benches/code_map.rs`).
@@ -166,6 +167,21 @@ impl Stab {
             },
         );
         found
+    }
+
+    /// The stretch of time around a moment in which the same segments hold `addr`, and the same ones come later.
+    pub(super) fn quiet(&self, segments: &[Segment], addr: Addr, time: Nanos) -> Range<Nanos> {
+        let quiet = RefCell::new(Quiet::around(time));
+        self.visit(
+            segments,
+            addr,
+            |extent| quiet.borrow().may_be_cut(&(extent.from..extent.until)),
+            |_, segment| {
+                quiet.borrow_mut().cut(segment.from..segment.until);
+                false
+            },
+        );
+        quiet.into_inner().stretch
     }
 
     /// The place of the first segment that holds `addr` after `time`, if all that do are of one code.

@@ -38,6 +38,25 @@ fn name_at(map: &CodeMap<'_>, pid: i32, addr: u64, time: Option<u64>) -> Option<
     Some((String::from_utf8_lossy(map.code(hit.code).name).into_owned(), hit.offset, hit.how))
 }
 
+/// As long as an answer is said to hold, asking again gives the same.
+fn assert_lasting(
+    map: &CodeMap<'_>,
+    pids: std::ops::RangeInclusive<i32>,
+    addrs: std::ops::Range<u64>,
+    times: u64,
+    step: usize,
+) {
+    for (pid, addr) in pids.flat_map(|pid| addrs.clone().map(move |addr| (Pid(pid), Addr(addr)))) {
+        for at in (0..times).step_by(step) {
+            let Lasting { answer, holds } = map.lookup_lasting(pid, addr, Nanos(at));
+            assert!(holds.contains(&Nanos(at)));
+            for other in [holds.start.0, at, holds.end.0.min(times) - 1] {
+                assert_eq!(map.lookup(pid, addr, Some(Nanos(other))), answer, "{pid}, {addr:?}, {at} as {other}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_later_load_takes_only_what_it_overlaps() {
     let map = build(
@@ -139,6 +158,8 @@ fn children_run_their_parents_code_until_they_exec() {
     assert_eq!(at(3, 0x10c, 26), Some("a".into()));
     assert_eq!(at(1, 0x104, 26), Some("after".into()));
     assert_eq!(at(8, 0x104, 26), None);
+    assert_lasting(&map, 1..=9, 0xf0..0x120, 40, 1);
+    assert_eq!(map.lookup_lasting(Pid(3), Addr(0x10c), Nanos(26)).holds, Nanos(20)..Nanos(u64::MAX));
 }
 
 #[test]
@@ -156,6 +177,7 @@ fn untimed_entries_stand_behind_live_code_and_the_later_wins() {
     assert_eq!(at(0x184, Some(15)), Some(("new".into(), 4, How::Untimed)));
     assert_eq!(at(0x1c0, None), Some(("old".into(), 0xc0, How::Untimed)));
     assert_eq!(map.overlaps(), 1);
+    assert_lasting(&map, 1..=1, 0xf0..0x210, 20, 1);
 }
 
 /// Which load's which byte, if any.
@@ -232,6 +254,7 @@ fn every_address_and_time_of_random_histories_is_as_simulated() {
         let mut processes = Processes::default();
         processes.by_pid.insert(Pid(1), Process { mappings: covers, ..Process::default() });
         let map = build(events, &processes);
+        assert_lasting(&map, 1..=1, 0..space / 16, time + 2, 7);
         for at in 0..time + 2 {
             for addr in 0..space {
                 let hit = map.lookup(Pid(1), Addr(addr), Some(Nanos(at))).filter(|hit| hit.how == How::Live);
@@ -267,4 +290,5 @@ fn what_fills_in_is_asked_where_nothing_else_was_live() {
     assert!(!others(0x108, b"own") && others(0x308, b"beside"));
     let doubtful = |from, until| map.may_be_other(Pid(1), Addr(0x308), b"beside", (Nanos(from), Nanos(until)));
     assert!(doubtful(35, 41) && !doubtful(31, 40));
+    assert_lasting(&map, 1..=1, 0xf0..0x320, 50, 1);
 }

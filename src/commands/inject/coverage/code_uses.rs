@@ -8,17 +8,20 @@
 //! every (process, segment, epoch): as much as there is distinct code, whatever the length of the recording.
 
 use super::jit_ranges::{JitRanges, contains};
+use super::memo::{FrameAnswer, FramePlace, Memo};
 use super::shadowings::Shadowings;
 use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::formats::perf_data::{RawRecord, Recording, Sample, Words, kind};
+use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
-use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::address_space::{AddressSpaces, Place};
 use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
 use crate::resolve::dso::DsoKind;
 use crate::resolve::precedence::is_told_of;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 /// Code of one process in one epoch.
@@ -82,28 +85,57 @@ impl SampleCounts {
 /// What the samples of some records use.
 #[derive(Debug, Default)]
 pub(super) struct CodeUses {
-    by_epoch: FxHashMap<CodeEpoch, CodeUse>,
+    by_epoch: FxHashMap<CodeEpoch, UseId>,
+    list: Vec<CodeUse>,
     pub(super) counts: SampleCounts,
 }
+
+/// A place in the list of [`CodeUses`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct UseId(NonZeroU32);
 
 impl CodeUses {
     /// Adds what another worker found.
     pub(super) fn append(&mut self, other: Self) {
-        for (epoch, found) in other.by_epoch {
-            self.note(epoch, found);
+        for (epoch, id) in other.by_epoch {
+            self.note(epoch, other.list[id.index()]);
         }
         self.counts.append(other.counts);
     }
 
-    fn note(&mut self, epoch: CodeEpoch, found: CodeUse) {
-        self.by_epoch.entry(epoch).and_modify(|known| known.join(found)).or_insert(found);
+    fn note(&mut self, epoch: CodeEpoch, found: CodeUse) -> UseId {
+        let next = UseId::new(self.list.len());
+        let id = *self.by_epoch.entry(epoch).or_insert(next);
+        if id == next {
+            self.list.push(found)
+        } else {
+            self.list[id.index()].join(found)
+        }
+        id
+    }
+
+    /// A sample uses once more what is known.
+    #[inline]
+    fn note_again(&mut self, id: UseId, order: RecordOrder) {
+        self.list[id.index()].join(CodeUse { first: order, last: order });
     }
 
     /// All uses, in the order of their first samples.
     pub(super) fn in_order(self) -> Vec<(CodeEpoch, CodeUse)> {
-        let mut list: Vec<_> = self.by_epoch.into_iter().collect();
+        let mut list: Vec<_> = self.by_epoch.into_iter().map(|(epoch, id)| (epoch, self.list[id.index()])).collect();
         list.sort_unstable_by_key(|(epoch, of)| (of.first, *epoch));
         list
+    }
+}
+
+impl UseId {
+    /// There are no more uses than numbers: each has a segment, an epoch of which is numbered as one.
+    fn new(index: usize) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(index as u32))
+    }
+
+    fn index(self) -> usize {
+        self.0.get() as usize - 1
     }
 }
 
@@ -122,15 +154,33 @@ pub(super) struct UseContext<'a, 'data> {
 }
 
 impl UseContext<'_, '_> {
-    /// Whether code of another time is what was there. Mostly no file is near it.
-    fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> bool {
-        !contains(self.files.of(pid), addr) || is_told_of(hit, self.codes, self.spaces, (pid, addr), time)
+    /// Whether code of another time is what was there, and how long that stays so. Mostly no file is near it.
+    fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
+        if !contains(self.files.of(pid), addr) {
+            return Lasting { answer: true, holds: ALWAYS };
+        }
+        let answer = is_told_of(hit, self.codes, self.spaces, (pid, addr), time);
+        let holds = time.map_or(NEVER, |time| self.spaces.user_lasting(pid, addr, time).holds);
+        Lasting { answer, holds }
+    }
+
+    /// The code at an address.
+    fn code(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Lasting<Option<Hit>> {
+        match time {
+            Some(time) => self.codes.lookup_lasting(pid, addr, time),
+            None => Lasting { answer: self.codes.lookup(pid, addr, None), holds: NEVER },
+        }
     }
 
     /// Whether an address is in memory of a process that no file backs, such as JIT code is in.
-    fn is_anonymous(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> bool {
-        let place = self.spaces.lookup(pid, addr, time.unwrap_or(Nanos(u64::MAX)), CpuMode::User);
-        place.is_some_and(|place| self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous)
+    fn is_anonymous(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Lasting<bool> {
+        let is_anonymous = |place: Place| self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
+        let Some(time) = time else {
+            let place = self.spaces.lookup(pid, addr, Nanos(u64::MAX), CpuMode::User);
+            return Lasting { answer: place.is_some_and(is_anonymous), holds: NEVER };
+        };
+        let Lasting { answer, holds } = self.spaces.user_lasting(pid, addr, time);
+        Lasting { answer: answer.is_some_and(is_anonymous), holds }
     }
 }
 
@@ -141,6 +191,15 @@ pub(super) struct UseFinder<'a, 'data> {
     found: CodeUses,
     /// When something else was mapped over a segment, for those of processes with many mappings.
     shadowed: FxHashMap<(Pid, SegmentId), Vec<RecordOrder>>,
+    memo: Memo,
+}
+
+/// The code that perf is to be told of at an address.
+#[derive(Debug, Clone, Copy)]
+struct UsedCode {
+    id: UseId,
+    /// The first address behind the one asked for that may have another answer.
+    end: Addr,
 }
 
 /// The sample whose addresses are looked up.
@@ -157,7 +216,7 @@ struct UsingSample<'a> {
 impl<'a, 'data> UseFinder<'a, 'data> {
     /// Nothing is found yet.
     pub(super) fn new(context: UseContext<'a, 'data>) -> Self {
-        Self { context, found: CodeUses::default(), shadowed: FxHashMap::default() }
+        Self { context, found: CodeUses::default(), shadowed: FxHashMap::default(), memo: Memo::default() }
     }
 
     /// Looks at the samples among some records.
@@ -197,19 +256,47 @@ impl<'a, 'data> UseFinder<'a, 'data> {
 
     /// Whether a frame of user space is in JIT code.
     fn frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> bool {
-        let end = self.address(user, frame.for_lookup());
+        let known = user.time.and_then(|time| self.memo.get(user.pid, frame, time));
+        let answer = match known {
+            Some(answer) => {
+                answer.uses.into_iter().flatten().for_each(|id| self.found.note_again(id, user.order));
+                answer
+            }
+            None => {
+                let found = self.find_frame(user, frame);
+                let answer = found.answer;
+                self.memo.put(user.pid, frame, found);
+                answer
+            }
+        };
+        match answer.kind {
+            FramePlace::Known => self.found.counts.resolved += 1,
+            FramePlace::Unknown => self.unresolved(user),
+            FramePlace::Elsewhere => {}
+        }
+        answer.kind == FramePlace::Known
+    }
+
+    fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<FrameAnswer> {
+        let code = self.address(user, frame.for_lookup());
+        let mut holds = code.holds;
+        let mut uses = [code.answer.map(|code| code.id), None];
         // perf looks a return address up as it is: it may be the first of other code, or the only one with a name.
         if let FrameAddr::Return(addr) = frame
-            && end.is_none_or(|end| addr >= end)
+            && code.answer.is_none_or(|code| addr >= code.end)
         {
-            self.address(user, addr);
+            let behind = self.address(user, addr);
+            holds = both(holds, behind.holds);
+            uses[1] = behind.answer.map(|code| code.id);
         }
-        if end.is_some() {
-            self.found.counts.resolved += 1;
-        } else if self.context.is_anonymous(user.pid, frame.for_lookup(), user.time) {
-            self.unresolved(user);
-        }
-        end.is_some()
+        let kind = if code.answer.is_some() {
+            FramePlace::Known
+        } else {
+            let anonymous = self.context.is_anonymous(user.pid, frame.for_lookup(), user.time);
+            holds = both(holds, anonymous.holds);
+            if anonymous.answer { FramePlace::Unknown } else { FramePlace::Elsewhere }
+        };
+        Lasting { answer: FrameAnswer { uses, kind }, holds }
     }
 
     fn unresolved(&mut self, UsingSample { pid, time, .. }: UsingSample<'_>) {
@@ -238,38 +325,58 @@ impl<'a, 'data> UseFinder<'a, 'data> {
         }
     }
 
-    /// Notes the code at an address, if it is JIT code. Gives the first address behind it that may have another
-    /// answer.
+    /// Notes the code at an address, if it is JIT code.
     #[inline]
-    fn address(&mut self, user: UsingSample<'_>, addr: Addr) -> Option<Addr> {
-        if contains(user.ranges, addr) { self.address_in_range(user, addr) } else { None }
+    fn address(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
+        match contains(user.ranges, addr) {
+            true => self.address_in_range(user, addr),
+            false => Lasting { answer: None, holds: ALWAYS },
+        }
     }
 
-    fn address_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Option<Addr> {
+    fn address_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
         let UsingSample { pid, time, order, .. } = user;
-        let hit = self.context.codes.lookup(pid, addr, time)?;
-        if hit.how != How::Live && !self.context.is_told_of(pid, addr, time, &hit) {
-            return None;
+        let Lasting { answer: hit, mut holds } = self.context.code(pid, addr, time);
+        let Some(hit) = hit else { return Lasting { answer: None, holds } };
+        if hit.how != How::Live {
+            let is_told_of = self.context.is_told_of(pid, addr, time, &hit);
+            holds = both(holds, is_told_of.holds);
+            if !is_told_of.answer {
+                return Lasting { answer: None, holds };
+            }
         }
-        let epoch = CodeEpoch { pid, segment: hit.segment, number: self.epoch(pid, hit.segment, order) };
-        self.found.note(epoch, CodeUse { first: order, last: order });
+        let number = self.epoch(pid, hit.segment, order);
+        let epoch = CodeEpoch { pid, segment: hit.segment, number: number.answer };
+        let id = self.found.note(epoch, CodeUse { first: order, last: order });
         let segment = self.context.codes.segment(hit.segment);
         // Nothing has precedence over a process's own live code.
         let sure = hit.how == How::Live && segment.pid == pid;
-        Some(if sure { segment.end } else { Addr(addr.0.saturating_add(1)) })
+        let end = if sure { segment.end } else { Addr(addr.0.saturating_add(1)) };
+        Lasting { answer: Some(UsedCode { id, end }), holds: both(holds, number.holds) }
     }
 
     /// How often something else was mapped over a segment before a moment.
-    fn epoch(&mut self, pid: Pid, id: SegmentId, now: RecordOrder) -> u32 {
+    fn epoch(&mut self, pid: Pid, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
         /// So many mappings are looked through faster than a list for each segment is found.
         const FEW: usize = 8;
         let UseContext { codes, shadowings, .. } = self.context;
         let all = || shadowings.over(pid, id, codes.segment(id));
-        let before = |list: &[RecordOrder]| list.partition_point(|order| *order < now) as u32;
         match shadowings.count(pid) {
-            0 => 0,
-            1..=FEW => before(&all()),
-            _ => before(self.shadowed.entry((pid, id)).or_insert_with(all)),
+            0 => Lasting { answer: 0, holds: ALWAYS },
+            1..=FEW => before(&all(), now),
+            _ => before(self.shadowed.entry((pid, id)).or_insert_with(all), now),
         }
     }
 }
+
+/// How many of some records, which are in order, come before a moment.
+fn before(list: &[RecordOrder], now: RecordOrder) -> Lasting<u32> {
+    let number = list.partition_point(|order| *order < now);
+    // Records of equal time come in the order of the stream: such a moment is asked for anew.
+    let start = list[..number].last().map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
+    let end = list.get(number).map_or(Nanos(u64::MAX), |next| next.time);
+    Lasting { answer: number as u32, holds: start..end }
+}
+
+/// What was asked for without a time.
+const NEVER: Range<Nanos> = Nanos(0)..Nanos(0);

@@ -3,6 +3,7 @@
 mod code_uses;
 mod insertions;
 mod jit_ranges;
+mod memo;
 mod selection;
 mod shadowings;
 

@@ -11,7 +11,7 @@ use crate::commands::inject::options::InjectContext;
 use crate::error::{Warning, Warnings};
 use crate::model::Pid;
 use crate::model::process::Processes;
-use crate::pipeline::recording::streams::{RecordBytes, RecordChunks};
+use crate::pipeline::recording::streams::{RecordBytes, RecordChunks, WalkedRecords};
 use crate::pipeline::recording::survey::{self, Survey};
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found};
@@ -32,9 +32,10 @@ impl<'i> SurveyedRecording<'i> {
     /// Walks all records once.
     pub(in crate::commands::inject) fn read(input: &'i PlainRecording, context: &mut InjectContext<'_>) -> Self {
         context.progress.phase("reading records");
-        let stream = RecordBytes { bytes: input.records(), base: input.base() };
+        let records = RecordBytes { bytes: input.records(), base: input.base() };
+        let stream = WalkedRecords { records, walk: &input.walk };
         let warnings = &mut context.outcome.warnings;
-        let survey = Survey::new(&input.recording, &[stream], &input.shown, context.job, warnings);
+        let survey = Survey::new(&input.recording, &[stream], &input.shown, warnings);
         let Survey { processes, chunks, .. } = survey;
         warn_of_cut_record(input, &chunks, warnings);
         context.progress.done(input.records().len() as u64);

@@ -8,8 +8,10 @@ use crate::error::{Error, Result, Warnings};
 use crate::formats::format::{Format, Read};
 use crate::formats::perf_data::{Feature, Form, Recording};
 use crate::io::{self, Bytes};
+use crate::parallel::Pool;
 use crate::pipeline::open;
-use crate::pipeline::recording::streams::{MovedRecord, PlainRecords, RecordBytes, has_compressed, own_records};
+use crate::pipeline::recording::streams::{MovedRecord, PlainRecords, RecordBytes, own_records};
+use crate::pipeline::recording::walk::Walk;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -27,6 +29,8 @@ pub(in crate::commands::inject) struct PlainRecording {
     pub(in crate::commands::inject) file: Option<File>,
     /// AUXTRACE records in the input and in `plain`.
     auxtrace: Vec<MovedRecord>,
+    /// Where the plain records stand.
+    pub(in crate::commands::inject) walk: Walk,
     /// How it is called in messages.
     pub(in crate::commands::inject) shown: PathBuf,
     /// How the records were kept, if that was not plainly.
@@ -42,23 +46,33 @@ fn refused(format: &Format) -> Error {
 
 impl PlainRecording {
     /// Reads what was opened.
-    pub(in crate::commands::inject) fn read(input: open::Input, shown: &Path, warnings: &mut Warnings) -> Result<Self> {
+    pub(in crate::commands::inject) fn read(
+        input: open::Input,
+        shown: &Path,
+        pool: &Pool,
+        warnings: &mut Warnings,
+    ) -> Result<Self> {
         let mut own = Warnings::new();
-        let opened = Self::read_shown(input, shown.to_owned(), &mut own);
+        let opened = Self::read_shown(input, shown.to_owned(), pool, &mut own);
         warnings.append(own.in_file(shown));
         opened.map_err(|error| error.in_file(shown))
     }
 
-    fn read_shown(input: open::Input, shown: PathBuf, warnings: &mut Warnings) -> Result<Self> {
+    fn read_shown(input: open::Input, shown: PathBuf, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let open::Input { bytes, file, streams, format, .. } = input;
         if !matches!(format.read, Read::Addresses) {
             return Err(refused(format));
         }
         let recording = Recording::parse(&bytes, warnings)?;
-        let mut input = Self { recording, bytes, plain: None, file, auxtrace: Vec::new(), shown, was: None };
-        let own = RecordBytes { bytes: input.records(), base: input.base() };
-        if streams.is_some() || has_compressed(&input.recording, own) {
+        let endian = recording.header.endian;
+        let plain = |bytes: &[u8], base| Walk::of(bytes, base, endian, pool);
+        let is_plain = streams.is_none() && !recording.says_compressed();
+        let walk = if is_plain { plain(own_records(&recording, &bytes), recording.data.start) } else { Walk::none() };
+        let is_plain = is_plain && !walk.has_compressed;
+        let mut input = Self { recording, bytes, plain: None, file, auxtrace: Vec::new(), walk, shown, was: None };
+        if !is_plain {
             input.write_plain(streams.as_deref(), warnings)?;
+            input.walk = plain(input.records(), input.base());
         }
         Ok(input)
     }
