@@ -7,8 +7,8 @@
 //! The stretches of time between such records are *epochs* of a segment. Each worker notes the earliest use of
 //! every (process, segment, epoch): as much as there is distinct code, whatever the length of the recording.
 
-use super::jit_ranges::{JitRanges, contains};
-use super::memo::{FrameAnswer, FramePlace, Memo};
+use super::jit_ranges::{AddrRanges, JitRanges};
+use super::memo::{Asked, FramePlace, Memo, StackAnswer};
 use super::shadowings::Shadowings;
 use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::formats::perf_data::{RawRecord, Recording, Sample, Words, kind};
@@ -156,7 +156,7 @@ pub(super) struct UseContext<'a, 'data> {
 impl UseContext<'_, '_> {
     /// Whether code of another time is what was there, and how long that stays so. Mostly no file is near it.
     fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
-        if !contains(self.files.of(pid), addr) {
+        if !self.files.of(pid).contains(addr) {
             return Lasting { answer: true, holds: ALWAYS };
         }
         let answer = is_told_of(hit, self.codes, self.spaces, (pid, addr), time);
@@ -210,7 +210,7 @@ struct UsingSample<'a> {
     time: Option<Nanos>,
     order: RecordOrder,
     /// Where the process may have JIT code.
-    ranges: &'a [Range<Addr>],
+    ranges: &'a AddrRanges,
 }
 
 impl<'a, 'data> UseFinder<'a, 'data> {
@@ -256,19 +256,7 @@ impl<'a, 'data> UseFinder<'a, 'data> {
 
     /// Whether a frame of user space is in JIT code.
     fn frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> bool {
-        let known = user.time.and_then(|time| self.memo.get(user.pid, frame, time));
-        let answer = match known {
-            Some(answer) => {
-                answer.uses.into_iter().flatten().for_each(|id| self.found.note_again(id, user.order));
-                answer
-            }
-            None => {
-                let found = self.find_frame(user, frame);
-                let answer = found.answer;
-                self.memo.put(user.pid, frame, found);
-                answer
-            }
-        };
+        let answer = self.answer(user, Asked::Frame(frame), |finder| finder.find_frame(user, frame));
         match answer.kind {
             FramePlace::Known => self.found.counts.resolved += 1,
             FramePlace::Unknown => self.unresolved(user),
@@ -277,7 +265,25 @@ impl<'a, 'data> UseFinder<'a, 'data> {
         answer.kind == FramePlace::Known
     }
 
-    fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<FrameAnswer> {
+    /// What is known of an address of a stack, or else what `find` finds; the code that it uses is noted.
+    #[inline]
+    fn answer(
+        &mut self,
+        user: UsingSample<'_>,
+        asked: Asked,
+        find: impl FnOnce(&mut Self) -> Lasting<StackAnswer>,
+    ) -> StackAnswer {
+        if let Some(answer) = user.time.and_then(|time| self.memo.get(user.pid, asked, time)) {
+            answer.uses.into_iter().flatten().for_each(|id| self.found.note_again(id, user.order));
+            return answer;
+        }
+        let found = find(self);
+        let answer = found.answer;
+        self.memo.put(user.pid, asked, found);
+        answer
+    }
+
+    fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
         let code = self.address(user, frame.for_lookup());
         let mut holds = code.holds;
         let mut uses = [code.answer.map(|code| code.id), None];
@@ -296,7 +302,7 @@ impl<'a, 'data> UseFinder<'a, 'data> {
             holds = both(holds, anonymous.holds);
             if anonymous.answer { FramePlace::Unknown } else { FramePlace::Elsewhere }
         };
-        Lasting { answer: FrameAnswer { uses, kind }, holds }
+        Lasting { answer: StackAnswer { uses, kind }, holds }
     }
 
     fn unresolved(&mut self, UsingSample { pid, time, .. }: UsingSample<'_>) {
@@ -320,15 +326,23 @@ impl<'a, 'data> UseFinder<'a, 'data> {
         let endian = self.context.recording.header.endian;
         let stack = sample.user_stack.map(|stack| Words::new(stack.bytes, endian));
         for word in registers.chain(stack.into_iter().flat_map(|words| words.iter())) {
-            self.address(user, Addr(word));
-            self.address(user, Addr(word.wrapping_sub(1)));
+            if user.ranges.may_reach(Addr(word)) {
+                self.answer(user, Asked::Word(Addr(word)), |finder| finder.find_word(user, word));
+            }
         }
+    }
+
+    fn find_word(&mut self, user: UsingSample<'_>, word: u64) -> Lasting<StackAnswer> {
+        let (own, before) = (self.address(user, Addr(word)), self.address(user, Addr(word.wrapping_sub(1))));
+        let uses = [own.answer, before.answer].map(|code| code.map(|code| code.id));
+        let answer = StackAnswer { uses, kind: FramePlace::Elsewhere };
+        Lasting { answer, holds: both(own.holds, before.holds) }
     }
 
     /// Notes the code at an address, if it is JIT code.
     #[inline]
     fn address(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
-        match contains(user.ranges, addr) {
+        match user.ranges.contains(addr) {
             true => self.address_in_range(user, addr),
             false => Lasting { answer: None, holds: ALWAYS },
         }

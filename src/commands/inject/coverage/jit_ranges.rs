@@ -11,8 +11,29 @@ use std::ops::Range;
 /// The addresses at which a process may run JIT code: a quick no for most words of a stack.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct JitRanges {
-    by_pid: FxHashMap<Pid, Vec<Range<Addr>>>,
+    by_pid: FxHashMap<Pid, AddrRanges>,
 }
+
+/// Ranges of addresses of one process.
+#[derive(Debug, Default)]
+pub(super) struct AddrRanges {
+    /// In order; none touches the next.
+    list: Vec<Range<Addr>>,
+    /// All from the first to the last of them in stretches of equal length, and of each whether there is anything in
+    /// it or directly before it. Stacks have millions of words, of which most point to somewhere else near the code.
+    used: Vec<u64>,
+    first: u64,
+    /// A stretch is 2 to the power of this many bytes.
+    shift: u32,
+}
+
+/// So many stretches stand in a processor's nearest cache.
+const STRETCHES: u64 = 1 << 16;
+
+/// They are at least a page long.
+const PAGE_SHIFT: u32 = 12;
+
+static NO_RANGES: AddrRanges = AddrRanges { list: Vec::new(), used: Vec::new(), first: 0, shift: 0 };
 
 impl JitRanges {
     /// Those of every process with code of its own or of those it was forked from, but for those in `without`.
@@ -50,7 +71,7 @@ impl JitRanges {
             let mut all: Vec<_> = ancestors.filter_map(|pid| own.get(&pid)).flatten().cloned().collect();
             merge(&mut all);
             if !all.is_empty() {
-                ranges.by_pid.insert(pid, all);
+                ranges.by_pid.insert(pid, AddrRanges::new(all));
             }
         }
         ranges
@@ -58,27 +79,55 @@ impl JitRanges {
 
     /// Whether a process may run JIT code anywhere between two addresses.
     pub(in crate::commands::inject) fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
-        let Some(ranges) = self.by_pid.get(&pid) else { return false };
-        let at = ranges.partition_point(|range| range.end <= start);
-        ranges.get(at).is_some_and(|range| range.start < end)
+        let list = &self.of(pid).list;
+        let at = list.partition_point(|range| range.end <= start);
+        list.get(at).is_some_and(|range| range.start < end)
     }
 
-    /// The ranges of one process, in order.
-    pub(super) fn of(&self, pid: Pid) -> &[Range<Addr>] {
-        self.by_pid.get(&pid).map(Vec::as_slice).unwrap_or_default()
+    /// The ranges of one process.
+    pub(super) fn of(&self, pid: Pid) -> &AddrRanges {
+        self.by_pid.get(&pid).unwrap_or(&NO_RANGES)
     }
 }
 
-/// Whether an address is in one of some ranges, which are in order. Most words of a stack are no address near them.
-#[inline]
-pub(super) fn contains(ranges: &[Range<Addr>], addr: Addr) -> bool {
-    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return false };
-    addr >= first.start && addr < last.end && contains_near(ranges, addr)
-}
+impl AddrRanges {
+    /// Of a list in order.
+    fn new(list: Vec<Range<Addr>>) -> Self {
+        let (Some(first), Some(last)) = (list.first(), list.last()) else { return Self::default() };
+        let (first, last) = (first.start.0, last.end.0);
+        let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < STRETCHES).unwrap_or(u64::BITS - 1);
+        let mut used = vec![0; (((last - first) >> shift) / u64::from(u64::BITS)) as usize + 1];
+        for range in &list {
+            for stretch in (range.start.0 - first) >> shift..=(range.end.0 - first) >> shift {
+                used[(stretch / u64::from(u64::BITS)) as usize] |= 1 << (stretch % u64::from(u64::BITS));
+            }
+        }
+        Self { list, used, first, shift }
+    }
 
-fn contains_near(ranges: &[Range<Addr>], addr: Addr) -> bool {
-    let at = ranges.partition_point(|range| range.end <= addr);
-    ranges.get(at).is_some_and(|range| range.start <= addr)
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether an address, or the one before it, may be in one of them.
+    #[inline]
+    pub(super) fn may_reach(&self, addr: Addr) -> bool {
+        let stretch = addr.0.wrapping_sub(self.first) >> self.shift;
+        let word = self.used.get((stretch / u64::from(u64::BITS)) as usize);
+        word.is_some_and(|word| word >> (stretch % u64::from(u64::BITS)) & 1 != 0)
+    }
+
+    /// Whether an address is in one of them.
+    #[inline]
+    pub(super) fn contains(&self, addr: Addr) -> bool {
+        self.may_reach(addr) && self.contains_near(addr)
+    }
+
+    fn contains_near(&self, addr: Addr) -> bool {
+        let at = self.list.partition_point(|range| range.end <= addr);
+        self.list.get(at).is_some_and(|range| range.start <= addr)
+    }
 }
 
 /// Sorts ranges and joins those between which there is less than a page.
@@ -91,4 +140,31 @@ fn merge(ranges: &mut Vec<Range<Addr>>) {
         }
         joined
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+
+    proptest! {
+        #[test]
+        fn what_may_be_near_is_no_less_than_what_is_there(
+            ranges in prop::collection::vec((prop_oneof![0..1u64 << 20, any::<u64>()], 0..20_000u64), 0..20),
+            others in prop::collection::vec(any::<u64>(), 0..20),
+        ) {
+            let range = |(start, len): (u64, u64)| Addr(start)..Addr(start.saturating_add(len));
+            let mut list: Vec<_> = ranges.into_iter().map(range).filter(|range| !range.is_empty()).collect();
+            merge(&mut list);
+            let ranges = AddrRanges::new(list.clone());
+            prop_assert!(ranges.used.len() <= (STRETCHES / 64) as usize);
+            let edges = list.iter().flat_map(|range| [range.start.0, range.end.0]);
+            let near = edges.flat_map(|edge| [edge.wrapping_sub(1), edge, edge.wrapping_add(1)]);
+            for addr in near.chain(others) {
+                let is_in = |addr: u64| list.iter().any(|range| range.contains(&Addr(addr)));
+                prop_assert_eq!(ranges.contains(Addr(addr)), is_in(addr));
+                prop_assert!(ranges.may_reach(Addr(addr)) || !is_in(addr) && !is_in(addr.wrapping_sub(1)));
+            }
+        }
+    }
 }

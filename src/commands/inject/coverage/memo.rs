@@ -1,18 +1,28 @@
-//! What frames were found to be, for those that come again: most of a stack was in the stack before, too.
+//! What addresses of stacks were found to be, for those that come again: most of a stack was in the stack before, too.
 
 use super::code_uses::UseId;
 use crate::model::lasting::Lasting;
-use crate::model::{FrameAddr, Nanos, Pid};
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use std::ops::Range;
 
 /// So many answers are kept; a newer one takes the place of an older one. They shall fit into a processor's cache.
 const SLOTS: usize = 1 << 13;
 
-/// What a frame of user space is.
+/// An address of user space that is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A frame of a call chain.
+    Frame(FrameAddr),
+    /// A word of a copied stack: any may be a return address.
+    Word(Addr),
+}
+
+/// What such an address is.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct FrameAnswer {
+pub(super) struct StackAnswer {
     /// The code that perf is to be told of: that of the call, and that of the address behind it if it is another one.
     pub(super) uses: [Option<UseId>; 2],
+    /// Of a frame.
     pub(super) kind: FramePlace,
 }
 
@@ -36,41 +46,44 @@ pub(super) struct Memo {
 
 #[derive(Debug, Clone)]
 struct Slot {
-    addr: u64,
     pid: Pid,
-    is_return: bool,
-    answer: FrameAnswer,
+    asked: Asked,
+    answer: StackAnswer,
     /// Empty at first.
     holds: Range<Nanos>,
 }
 
 impl Default for Memo {
     fn default() -> Self {
-        let empty =
-            Slot { addr: 0, pid: Pid(0), is_return: false, answer: FrameAnswer::default(), holds: Nanos(0)..Nanos(0) };
+        let (asked, answer) = (Asked::Word(Addr(0)), StackAnswer::default());
+        let empty = Slot { pid: Pid(0), asked, answer, holds: Nanos(0)..Nanos(0) };
         Self { slots: vec![empty; SLOTS] }
     }
 }
 
 impl Memo {
-    /// The answer for a frame, if it is here and holds at this time.
+    /// The answer, if it is here and holds at this time.
     #[inline]
-    pub(super) fn get(&self, pid: Pid, frame: FrameAddr, time: Nanos) -> Option<FrameAnswer> {
-        let (addr, is_return) = key(frame);
-        let slot = &self.slots[place(pid, addr)];
-        let same = slot.addr == addr && slot.pid == pid && slot.is_return == is_return;
-        (same && slot.holds.start <= time && time < slot.holds.end).then_some(slot.answer)
+    pub(super) fn get(&self, pid: Pid, asked: Asked, time: Nanos) -> Option<StackAnswer> {
+        let slot = &self.slots[place(pid, asked.addr())];
+        let is_it = slot.asked == asked && slot.pid == pid && slot.holds.start <= time && time < slot.holds.end;
+        is_it.then_some(slot.answer)
     }
 
     /// Keeps an answer.
-    pub(super) fn put(&mut self, pid: Pid, frame: FrameAddr, Lasting { answer, holds }: Lasting<FrameAnswer>) {
-        let (addr, is_return) = key(frame);
-        self.slots[place(pid, addr)] = Slot { addr, pid, is_return, answer, holds };
+    pub(super) fn put(&mut self, pid: Pid, asked: Asked, Lasting { answer, holds }: Lasting<StackAnswer>) {
+        self.slots[place(pid, asked.addr())] = Slot { pid, asked, answer, holds };
     }
 }
 
-fn key(frame: FrameAddr) -> (u64, bool) {
-    (frame.raw().0, matches!(frame, FrameAddr::Return(_)))
+impl Asked {
+    #[inline]
+    fn addr(self) -> u64 {
+        match self {
+            Self::Frame(frame) => frame.raw().0,
+            Self::Word(addr) => addr.0,
+        }
+    }
 }
 
 /// Addresses of calls differ in all of their lower bits.
