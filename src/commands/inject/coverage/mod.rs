@@ -6,6 +6,7 @@ mod jit_ranges;
 mod memo;
 mod selection;
 mod shadowings;
+mod use_finder;
 
 pub(in crate::commands::inject) use selection::{CodeSelection, FirstUse};
 
@@ -14,10 +15,11 @@ use crate::commands::inject::survey::{JitCode, SurveyedRecording};
 use crate::error::{Result, Warning};
 use crate::formats::perf_data::Records;
 pub(in crate::commands::inject) use code_uses::SampleCounts;
-use code_uses::{CodeEpoch, CodeUse, CodeUses, UseContext, UseFinder};
+use code_uses::{CodeEpoch, CodeUse, CodeUses};
 use insertions::shadowed_by_insertions;
 use jit_ranges::JitRanges;
 use shadowings::Shadowings;
+use use_finder::{UseContext, UseFinder};
 
 /// So often insertions may make other insertions necessary; beyond that some frames stay without a name.
 const MAX_ROUNDS: usize = 8;

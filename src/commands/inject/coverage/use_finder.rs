@@ -1,0 +1,274 @@
+//! Finds the JIT code that samples use: what was at each address of their stacks, and which mapping records cover it.
+
+use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
+use super::jit_ranges::{AddrRanges, JitRanges};
+use super::memo::{Asked, FramePlace, Memo, StackAnswer};
+use super::shadowings::Shadowings;
+use crate::commands::inject::survey::record_order::RecordOrder;
+use crate::formats::perf_data::{RawRecord, Recording, Sample, Words, kind};
+use crate::model::lasting::{ALWAYS, Lasting, both};
+use crate::model::process::CpuMode;
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
+use crate::resolve::address_space::{AddressSpaces, Place};
+use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
+use crate::resolve::dso::DsoKind;
+use crate::resolve::precedence::is_told_of;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What tells which code is at an address, and what may have shadowed it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UseContext<'a, 'data> {
+    pub(super) recording: &'a Recording,
+    pub(super) codes: &'a CodeMap<'data>,
+    pub(super) jit_ranges: &'a JitRanges,
+    pub(super) shadowings: &'a Shadowings,
+    pub(super) spaces: &'a AddressSpaces,
+    /// When the dumps of processes have their last records.
+    pub(super) dump_ends: &'a BTreeMap<Pid, Nanos>,
+    /// Where files were mapped that JIT code may be said to be in.
+    pub(super) files: &'a JitRanges,
+}
+
+impl UseContext<'_, '_> {
+    /// Whether code of another time is what was there, and how long that stays so. Mostly no file is near it.
+    fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
+        if !self.files.of(pid).contains(addr) {
+            return Lasting { answer: true, holds: ALWAYS };
+        }
+        let answer = is_told_of(hit, self.codes, self.spaces, (pid, addr), time);
+        let holds = time.map_or(NEVER, |time| self.spaces.user_lasting(pid, addr, time).holds);
+        Lasting { answer, holds }
+    }
+
+    /// The code at an address.
+    fn code(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Lasting<Option<Hit>> {
+        match time {
+            Some(time) => self.codes.lookup_lasting(pid, addr, time),
+            None => Lasting { answer: self.codes.lookup(pid, addr, None), holds: NEVER },
+        }
+    }
+
+    /// Whether an address is in memory of a process that no file backs, such as JIT code is in.
+    fn is_anonymous(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Lasting<bool> {
+        let is_anonymous = |place: Place| self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
+        let Some(time) = time else {
+            let place = self.spaces.lookup(pid, addr, Nanos(u64::MAX), CpuMode::User);
+            return Lasting { answer: place.is_some_and(is_anonymous), holds: NEVER };
+        };
+        let Lasting { answer, holds } = self.spaces.user_lasting(pid, addr, time);
+        Lasting { answer: answer.is_some_and(is_anonymous), holds }
+    }
+}
+
+/// Finds what samples use.
+#[derive(Debug)]
+pub(super) struct UseFinder<'a, 'data> {
+    context: UseContext<'a, 'data>,
+    found: CodeUses,
+    /// When something else was mapped over a segment, for those of processes with many mappings.
+    shadowed: FxHashMap<(Pid, SegmentId), Vec<RecordOrder>>,
+    memo: Memo,
+}
+
+/// The code that perf is to be told of at an address.
+#[derive(Debug, Clone, Copy)]
+struct UsedCode {
+    id: UseId,
+    /// The first address behind the one asked for that may have another answer.
+    end: Addr,
+}
+
+/// The sample whose addresses are looked up.
+#[derive(Debug, Clone, Copy)]
+struct UsingSample<'a> {
+    pid: Pid,
+    /// As the sample says it.
+    time: Option<Nanos>,
+    order: RecordOrder,
+    /// Where the process may have JIT code.
+    ranges: &'a AddrRanges,
+}
+
+impl<'a, 'data> UseFinder<'a, 'data> {
+    /// Nothing is found yet.
+    pub(super) fn new(context: UseContext<'a, 'data>) -> Self {
+        Self { context, found: CodeUses::default(), shadowed: FxHashMap::default(), memo: Memo::default() }
+    }
+
+    /// Looks at the samples among some records.
+    pub(super) fn read<'r>(mut self, records: impl Iterator<Item = RawRecord<'r>>) -> CodeUses {
+        for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
+            match self.context.recording.sample(&raw) {
+                Ok(sample) => self.sample(&sample, raw.offset),
+                Err(_) => self.found.counts.unreadable += 1,
+            }
+        }
+        self.found
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>, offset: u64) {
+        self.found.counts.samples += 1;
+        let bad_entries = sample.bad_chain_entries();
+        self.found.counts.bad_chains += u64::from(bad_entries > 0);
+        self.found.counts.bad_entries += bad_entries as u64;
+        let Some((pid, _)) = sample.pid_tid else { return };
+        if matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor) {
+            return;
+        }
+        let order = RecordOrder { time: sample.time.unwrap_or_default(), offset };
+        let user = UsingSample { pid, time: sample.time, order, ranges: self.context.jit_ranges.of(pid) };
+        let mut has_jit = false;
+        for (mode, frame) in sample.frames() {
+            if mode == CpuMode::User {
+                has_jit |= self.frame(user, frame);
+            }
+        }
+        self.found.counts.with_jit += u64::from(has_jit);
+        if !user.ranges.is_empty() {
+            self.branches(user, sample);
+            self.stack_copy(user, sample);
+        }
+    }
+
+    /// Whether a frame of user space is in JIT code.
+    fn frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> bool {
+        let answer = self.answer(user, Asked::Frame(frame), |finder| finder.find_frame(user, frame));
+        match answer.kind {
+            FramePlace::Known => self.found.counts.resolved += 1,
+            FramePlace::Unknown => self.unresolved(user),
+            FramePlace::Elsewhere => {}
+        }
+        answer.kind == FramePlace::Known
+    }
+
+    /// What is known of an address of a stack, or else what `find` finds; the code that it uses is noted.
+    #[inline]
+    fn answer(
+        &mut self,
+        user: UsingSample<'_>,
+        asked: Asked,
+        find: impl FnOnce(&mut Self) -> Lasting<StackAnswer>,
+    ) -> StackAnswer {
+        if let Some(answer) = user.time.and_then(|time| self.memo.get(user.pid, asked, time)) {
+            answer.uses.into_iter().flatten().for_each(|id| self.found.note_again(id, user.order));
+            return answer;
+        }
+        let found = find(self);
+        let answer = found.answer;
+        self.memo.put(user.pid, asked, found);
+        answer
+    }
+
+    fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
+        let code = self.address(user, frame.for_lookup());
+        let mut holds = code.holds;
+        let mut uses = [code.answer.map(|code| code.id), None];
+        // perf looks a return address up as it is: it may be the first of other code, or the only one with a name.
+        if let FrameAddr::Return(addr) = frame
+            && code.answer.is_none_or(|code| addr >= code.end)
+        {
+            let behind = self.address(user, addr);
+            holds = both(holds, behind.holds);
+            uses[1] = behind.answer.map(|code| code.id);
+        }
+        let kind = if code.answer.is_some() {
+            FramePlace::Known
+        } else {
+            let anonymous = self.context.is_anonymous(user.pid, frame.for_lookup(), user.time);
+            holds = both(holds, anonymous.holds);
+            if anonymous.answer { FramePlace::Unknown } else { FramePlace::Elsewhere }
+        };
+        Lasting { answer: StackAnswer { uses, kind }, holds }
+    }
+
+    fn unresolved(&mut self, UsingSample { pid, time, .. }: UsingSample<'_>) {
+        *self.found.counts.unresolved.entry(pid).or_default() += 1;
+        let end = self.context.dump_ends.get(&pid);
+        if end.zip(time).is_some_and(|(end, time)| time > *end) {
+            *self.found.counts.late.entry(pid).or_default() += 1;
+        }
+    }
+
+    fn branches(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
+        for branch in sample.branches.into_iter().flat_map(|branches| branches.iter()) {
+            self.address(user, branch.from);
+            self.address(user, branch.to);
+        }
+    }
+
+    /// Notes what perf may find when it unwinds the copy of a stack: any word may be a return address.
+    fn stack_copy(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
+        let registers = sample.user_regs.into_iter().flat_map(|registers| registers.values.iter());
+        let endian = self.context.recording.header.endian;
+        let stack = sample.user_stack.map(|stack| Words::new(stack.bytes, endian));
+        for word in registers.chain(stack.into_iter().flat_map(|words| words.iter())) {
+            if user.ranges.may_reach(Addr(word)) {
+                self.answer(user, Asked::Word(Addr(word)), |finder| finder.find_word(user, word));
+            }
+        }
+    }
+
+    fn find_word(&mut self, user: UsingSample<'_>, word: u64) -> Lasting<StackAnswer> {
+        let (own, before) = (self.address(user, Addr(word)), self.address(user, Addr(word.wrapping_sub(1))));
+        let uses = [own.answer, before.answer].map(|code| code.map(|code| code.id));
+        let answer = StackAnswer { uses, kind: FramePlace::Elsewhere };
+        Lasting { answer, holds: both(own.holds, before.holds) }
+    }
+
+    /// Notes the code at an address, if it is JIT code.
+    #[inline]
+    fn address(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
+        match user.ranges.contains(addr) {
+            true => self.address_in_range(user, addr),
+            false => Lasting { answer: None, holds: ALWAYS },
+        }
+    }
+
+    fn address_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
+        let UsingSample { pid, time, order, .. } = user;
+        let Lasting { answer: hit, mut holds } = self.context.code(pid, addr, time);
+        let Some(hit) = hit else { return Lasting { answer: None, holds } };
+        if hit.how != How::Live {
+            let is_told_of = self.context.is_told_of(pid, addr, time, &hit);
+            holds = both(holds, is_told_of.holds);
+            if !is_told_of.answer {
+                return Lasting { answer: None, holds };
+            }
+        }
+        let number = self.epoch(pid, hit.segment, order);
+        let epoch = CodeEpoch { pid, segment: hit.segment, number: number.answer };
+        let id = self.found.note(epoch, CodeUse { first: order, last: order });
+        let segment = self.context.codes.segment(hit.segment);
+        // Nothing has precedence over a process's own live code.
+        let sure = hit.how == How::Live && segment.pid == pid;
+        let end = if sure { segment.end } else { Addr(addr.0.saturating_add(1)) };
+        Lasting { answer: Some(UsedCode { id, end }), holds: both(holds, number.holds) }
+    }
+
+    /// How often something else was mapped over a segment before a moment.
+    fn epoch(&mut self, pid: Pid, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
+        /// So many mappings are looked through faster than a list for each segment is found.
+        const FEW: usize = 8;
+        let UseContext { codes, shadowings, .. } = self.context;
+        let all = || shadowings.over(pid, id, codes.segment(id));
+        match shadowings.count(pid) {
+            0 => Lasting { answer: 0, holds: ALWAYS },
+            1..=FEW => before(&all(), now),
+            _ => before(self.shadowed.entry((pid, id)).or_insert_with(all), now),
+        }
+    }
+}
+
+/// How many of some records, which are in order, come before a moment.
+fn before(list: &[RecordOrder], now: RecordOrder) -> Lasting<u32> {
+    let number = list.partition_point(|order| *order < now);
+    // Records of equal time come in the order of the stream: such a moment is asked for anew.
+    let start = list[..number].last().map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
+    let end = list.get(number).map_or(Nanos(u64::MAX), |next| next.time);
+    Lasting { answer: number as u32, holds: start..end }
+}
+
+/// What was asked for without a time.
+const NEVER: Range<Nanos> = Nanos(0)..Nanos(0);
