@@ -5,8 +5,12 @@ use crate::model::lasting::Lasting;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use std::ops::Range;
 
-/// So many answers are kept; a newer one takes the place of an older one. They shall fit into a processor's cache.
-const SLOTS: usize = 1 << 13;
+/// So many answers are kept at most; a newer one takes the place of an older one. They shall fit into a processor's
+/// cache.
+const MOST: usize = 1 << 13;
+
+/// So many at first: short recordings have few.
+const FEW: usize = 1 << 6;
 
 /// An address of user space that is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +22,7 @@ pub(super) enum Asked {
 }
 
 /// What such an address is.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct StackAnswer {
     /// The code that perf is to be told of: that of the call, and that of the address behind it if it is another one.
     pub(super) uses: [Option<UseId>; 2],
@@ -27,21 +31,23 @@ pub(super) struct StackAnswer {
 }
 
 /// Where a frame is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FramePlace {
     /// In code that the dumps and maps know.
     Known,
     /// In memory that no file backs, and in no code that is known.
     Unknown,
     /// In a file, or nowhere.
-    #[default]
     Elsewhere,
 }
 
 /// The last answers.
 #[derive(Debug)]
 pub(super) struct Memo {
+    /// A power of two.
     slots: Vec<Slot>,
+    /// How many answers came since there are so many slots.
+    came: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -55,24 +61,44 @@ struct Slot {
 
 impl Default for Memo {
     fn default() -> Self {
-        let (asked, answer) = (Asked::Word(Addr(0)), StackAnswer::default());
-        let empty = Slot { pid: Pid(0), asked, answer, holds: Nanos(0)..Nanos(0) };
-        Self { slots: vec![empty; SLOTS] }
+        Self { slots: vec![Slot::EMPTY; FEW], came: 0 }
     }
+}
+
+impl Slot {
+    const EMPTY: Self = Self {
+        pid: Pid(0),
+        asked: Asked::Word(Addr(0)),
+        answer: StackAnswer { uses: [None; 2], kind: FramePlace::Elsewhere },
+        holds: Nanos(0)..Nanos(0),
+    };
 }
 
 impl Memo {
     /// The answer, if it is here and holds at this time.
     #[inline]
     pub(super) fn get(&self, pid: Pid, asked: Asked, time: Nanos) -> Option<StackAnswer> {
-        let slot = &self.slots[place(pid, asked.addr())];
+        let slot = &self.slots[self.place(pid, asked)];
         let is_it = slot.asked == asked && slot.pid == pid && slot.holds.start <= time && time < slot.holds.end;
         is_it.then_some(slot.answer)
     }
 
     /// Keeps an answer.
     pub(super) fn put(&mut self, pid: Pid, asked: Asked, Lasting { answer, holds }: Lasting<StackAnswer>) {
-        self.slots[place(pid, asked.addr())] = Slot { pid, asked, answer, holds };
+        self.came += 1;
+        if self.came > self.slots.len() && self.slots.len() < MOST {
+            *self = Self { slots: vec![Slot::EMPTY; self.slots.len() * 2], came: 0 };
+        }
+        let place = self.place(pid, asked);
+        self.slots[place] = Slot { pid, asked, answer, holds };
+    }
+
+    /// Addresses of calls differ in all of their lower bits.
+    #[inline]
+    fn place(&self, pid: Pid, asked: Asked) -> usize {
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mixed = (asked.addr() ^ u64::from(pid.0.cast_unsigned()) << 40).wrapping_mul(GOLDEN);
+        (mixed >> 32) as usize & (self.slots.len() - 1)
     }
 }
 
@@ -84,12 +110,4 @@ impl Asked {
             Self::Word(addr) => addr.0,
         }
     }
-}
-
-/// Addresses of calls differ in all of their lower bits.
-#[inline]
-fn place(pid: Pid, addr: u64) -> usize {
-    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mixed = (addr ^ u64::from(pid.0.cast_unsigned()) << 40).wrapping_mul(GOLDEN);
-    (mixed >> (u64::BITS - SLOTS.trailing_zeros())) as usize
 }
