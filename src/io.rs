@@ -5,32 +5,35 @@
 
 mod copy;
 pub mod guard;
+mod hidden;
+mod mapped;
 mod new_file;
 mod opened;
 mod output;
 mod permissions;
 mod run;
+mod spool;
 mod target;
 mod terminal;
 mod unopened;
 mod viewing;
 
+pub use mapped::Bytes;
 pub use new_file::NewFile;
 pub use output::Output;
 pub use permissions::{mode_of, mode_within};
 pub use run::Run;
+pub use spool::{Spool, spool, temporary};
 pub use terminal::Terminal;
-pub use viewing::{has_viewer, private_directory, show};
+pub use viewing::{PrivateDirectory, has_viewer, show};
 
 use crate::error::{Error, Result};
-use memmap2::{Mmap, UncheckedAdvice};
+use mapped::{map_regular, map_regular_to};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
-use std::ops::{Deref, Range};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Where to read from: `-` is standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,59 +100,6 @@ impl OutPath {
     }
 }
 
-/// The whole of an input: mapped, or in memory where it cannot be mapped.
-#[derive(Debug)]
-pub enum Bytes {
-    /// A memory-mapped file.
-    Mapped(Arc<Mmap>),
-    /// Read into memory.
-    Owned(Vec<u8>),
-}
-
-impl Deref for Bytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Owned(bytes) => bytes,
-        }
-    }
-}
-
-impl Bytes {
-    /// Something to call with each range of the bytes that will not be looked at again: a mapped file's pages then
-    /// leave this process's memory. They come back from the file if they are looked at all the same.
-    pub fn releaser(&self) -> impl Fn(Range<usize>) + Send + Sync + 'static {
-        let map = match self {
-            Self::Mapped(map) => Some(Arc::clone(map)),
-            Self::Owned(_) => None,
-        };
-        move |range| {
-            if let Some(map) = &map {
-                release(map, range);
-            }
-        }
-    }
-}
-
-#[expect(unsafe_code, reason = "the kernel is told to forget pages of a map")]
-fn release(map: &Mmap, range: Range<usize>) {
-    let page = rustix::param::page_size();
-    let (start, end) = (range.start.next_multiple_of(page), range.end.min(map.len()) / page * page);
-    if start < end {
-        // SAFETY: MADV_DONTNEED destroys what was written to private or anonymous memory; this map is read-only and
-        // backed by a file, whose pages are read again when touched. A refusal costs memory, nothing else.
-        let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
-    }
-}
-
-impl AsRef<[u8]> for Bytes {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
 /// Maps a file. Things that cannot be mapped (pipes, /proc) are spooled to an unlinked temporary file.
 pub fn map_file(path: &Path) -> Result<Bytes> {
     let file = File::open(path).map_err(|error| unopened::input(path, error))?;
@@ -160,6 +110,17 @@ pub fn map_file(path: &Path) -> Result<Bytes> {
 pub fn map_open_file(file: File) -> Result<Bytes> {
     opened::remember(&file);
     map_unremembered(file)
+}
+
+/// The same up to where its data end: what says that it has gigabytes behind them has a hole there.
+pub fn map_data(file: File) -> Result<Bytes> {
+    opened::remember(&file);
+    let (all, end) = (file.metadata()?.len(), copy::data_end(&file)?);
+    match (all, end) {
+        (0, _) => spool(file),
+        (_, 0) => Ok(Bytes::Owned(Vec::new())),
+        _ => map_regular_to(&file, end),
+    }
 }
 
 /// Maps a file that the run will write anew: it is no input that an output could destroy.
@@ -177,25 +138,43 @@ fn map_unremembered(file: File) -> Result<Bytes> {
 }
 
 /// Copies an open file, which somebody may change at any time, to an unlinked temporary file, and maps that. One with
-/// a hole of many megabytes is refused.
-pub fn copy_open_file(file: File) -> Result<Bytes> {
+/// a hole within that is larger than this is refused.
+pub fn copy_open_file(file: File, largest_hole: u64) -> Result<Bytes> {
     opened::remember(&file);
     let mut copy = temporary()?;
-    copy::copy_data(&file, &mut copy)?;
-    map_spool(&copy)
+    copy::copy_data(&file, &mut copy, largest_hole)?;
+    copy.map()
 }
 
 /// Maps a file that something else than the user names: only a regular file that is not empty is one. Anything else is
 /// not waited for: a device or a pipe, and files of /proc, which look regular and empty and may never end.
 pub fn map_regular_file(path: &Path) -> Result<Bytes> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
-    let file = file.map_err(|error| unopened::input(path, error.into()))?;
-    let about = file.metadata()?;
-    if !about.is_file() || about.len() == 0 {
-        return Err(Error::new("is no regular file, or an empty one").in_file(path));
-    }
-    map_open_file(file).map_err(|error| error.in_file(path))
+    let bytes = map_part(path, true)?;
+    if bytes.is_empty() { Err(no_regular_file(path)) } else { Ok(bytes) }
+}
+
+/// Maps a file that belongs to an input, as those of a recording's directory do, and may be empty. No link leads to it
+/// unless that is said.
+pub fn map_part(path: &Path, may_be_link: bool) -> Result<Bytes> {
+    let file = open_regular_file(path, may_be_link)?;
+    let is_empty = file.metadata()?.len() == 0;
+    if is_empty { Ok(Bytes::Owned(Vec::new())) } else { map_open_file(file).map_err(|error| error.in_file(path)) }
+}
+
+/// Opens a regular file, without waiting for what is none.
+pub fn open_regular_file(path: &Path, may_be_link: bool) -> Result<File> {
+    let follow = if may_be_link { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | follow;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(rustix::io::Errno::LOOP) => return Err(Error::new("is a symbolic link").in_file(path)),
+        Err(error) => return Err(unopened::input(path, error.into())),
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(no_regular_file(path)) }
+}
+
+fn no_regular_file(path: &Path) -> Error {
+    Error::new("is no regular file, or an empty one").in_file(path)
 }
 
 /// Says that a directory is an input as a whole, as that of a recording is.
@@ -203,36 +182,9 @@ pub fn opens_directory(path: &Path) {
     opened::remember_directory(path);
 }
 
-/// Copies a stream to an unlinked temporary file and maps that: memory stays bounded, and it can be walked twice.
-pub fn spool(mut stream: impl Read) -> Result<Bytes> {
-    let mut file = temporary()?;
-    let len = io::copy(&mut stream, &mut file)?;
-    if len == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(&file) }
-}
-
-/// A new temporary file without a name.
-pub fn temporary() -> Result<File> {
-    tempfile::tempfile().map_err(|error| {
-        let place = std::env::temp_dir();
-        Error::new(format!("cannot make a temporary file in {}", place.display()))
-            .because(io::Error::from(error.kind()))
-            .with_remedy(Some("TMPDIR chooses another directory".to_owned()))
-    })
-}
-
-/// Maps an unlinked temporary file that a reader filled itself.
-pub fn map_spool(file: &File) -> Result<Bytes> {
+/// Maps a file that this process has made and nobody else knows.
+pub fn map_own(file: &File) -> Result<Bytes> {
     if file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(file) }
-}
-
-#[expect(unsafe_code, reason = "the only memory map")]
-fn map_regular(file: &File) -> Result<Bytes> {
-    // SAFETY: the map is read-only and private to this process's view; the contract that memmap2 cannot check is
-    // that nobody shortens the file meanwhile. Recordings are finished when we read them; dumps and maps of other
-    // owners are refused, or copied first (`sources::trust`). A file cut under us ends the process (`guard`): the
-    // output, which has no name yet, then never appears.
-    let map = unsafe { Mmap::map(file) }.map_err(|error| Error::new("cannot map into memory").because(error))?;
-    Ok(Bytes::Mapped(Arc::new(map)))
 }
 
 /// Opens an input wherever it is, whole. Standard input that is a regular file is mapped, else spooled.
@@ -272,6 +224,7 @@ pub fn open_rewindable(input: &InPath) -> Result<File> {
     }
     let mut spooled = temporary()?;
     io::copy(&mut file, &mut spooled)?;
+    let mut spooled = spooled.into_file();
     spooled.rewind()?;
     Ok(spooled)
 }
@@ -373,11 +326,5 @@ mod tests {
         stream.read_to_string(&mut all).unwrap();
         assert_eq!(all, "head and rest");
         assert_eq!(Stream::new(Box::new(io::empty())).peek(100).unwrap(), b"");
-    }
-
-    #[test]
-    fn a_stream_is_spooled_and_mapped() {
-        assert_eq!(&spool(&b"stream"[..]).unwrap()[..], b"stream");
-        assert!(spool(io::empty()).unwrap().is_empty());
     }
 }

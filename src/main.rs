@@ -1,7 +1,7 @@
 //! Runs jitgraft, prints what stopped it, and chooses the exit code: 0 done, 1 failed, 2 usage.
 
 use jitgraft::cli::{Cli, stderr};
-use jitgraft::io::guard::{GuardedAllocator, watch_mapped_files};
+use jitgraft::io::guard::{GuardedAllocator, leave_nothing_behind, watch_mapped_files};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -9,6 +9,7 @@ static ALLOCATOR: GuardedAllocator = GuardedAllocator;
 
 fn main() -> ExitCode {
     watch_mapped_files();
+    leave_nothing_behind();
     let cli = match Cli::from_words(std::env::args_os()) {
         Ok(cli) => cli,
         Err(usage) => return stderr::say_usage(&usage),

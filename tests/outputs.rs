@@ -174,6 +174,12 @@ fn no_job_writes_over_its_input() {
         "script text -o text",
         "callgrind callgrind.out --perf-map callgrind.map -o callgrind.out",
         "inject -i perf.data -o perf.data",
+        "annotate perf.data -o perf.data",
+        "view --no-open perf.data -o perf.data",
+        "merge --to folded stacks stacks -o stacks",
+        "export --to folded perf.data -o perf.data",
+        #[cfg(feature = "tables")]
+        "export --to parquet perf.data -o perf.data",
     ] {
         scene.refuses(words);
     }
@@ -245,6 +251,84 @@ fn standard_output_that_is_an_input_is_refused() {
     let read = File::open(scene.path("stacks")).unwrap();
     let appending = File::options().append(true).open(scene.path("stacks")).unwrap();
     scene.refuses_run(scene.command("collapse -").stdin(read).stdout(appending));
+}
+
+#[test]
+fn a_descriptor_that_is_an_input_is_refused() {
+    let scene = Scene::new();
+    let program = env!("CARGO_BIN_EXE_jitgraft");
+    // Of this process, which is the shell's; of another one, which has it open still.
+    for output in ["/dev/fd/7", "/proc/self/fd/7", "/proc/thread-self/fd/7", "/proc/$$/fd/7"] {
+        for (words, file) in
+            [("collapse stacks", "stacks"), ("inject -i perf.data", "perf.data"), ("report -", "stacks")]
+        {
+            let script = format!("exec 7>>{file}; {program} {words} -o {output} <{file}; exit $?");
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]).current_dir(scene.0.path());
+            scene.refuses_run(&mut command);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs unshare: tests/run.sh --all"]
+fn a_place_where_an_input_is_mounted_is_that_input() {
+    let scene = Scene::new();
+    scene.write("bound", "");
+    fs::create_dir(scene.path("below")).unwrap();
+    let program = env!("CARGO_BIN_EXE_jitgraft");
+    for output in ["bound", "below/stacks"] {
+        let script =
+            format!("mount --bind stacks bound && mount --bind . below && {program} collapse stacks -o {output}");
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &script]).current_dir(scene.0.path());
+        scene.refuses_run(&mut command);
+    }
+    // What is mounted there cannot be replaced.
+    let script = format!("mount --bind perf.data bound && {program} collapse stacks -o bound");
+    let mut command = Command::new("unshare");
+    let output = command.args(["-rm", "sh", "-c", &script]).current_dir(scene.0.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("bound: cannot be put into its place"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_directory_is_no_output() {
+    let scene = Scene::new();
+    fs::create_dir(scene.path("below")).unwrap();
+    symlink("below", scene.path("link")).unwrap();
+    for output in ["below", "link", "below/", ".", "new/"] {
+        for words in ["collapse stacks", "inject -i perf.data", "view --no-open stacks"] {
+            let before = scene.content();
+            let output = scene.command(&format!("{words} -o {output}")).output().unwrap();
+            assert!(!output.status.success(), "{words}: {}", stderr(&output));
+            assert!(stderr(&output).contains("director"), "{words}: {}", stderr(&output));
+            assert!(scene.content() == before, "{words} made something");
+        }
+    }
+}
+
+#[test]
+fn an_image_is_not_put_where_an_input_of_its_name_is() {
+    let scene = Scene::new();
+    let image = format!("jitted-{PID}.so");
+    // The recording itself is called as the image would be.
+    fs::copy(scene.path("perf.data"), scene.path(&image)).unwrap();
+    let recording = fs::read(scene.path(&image)).unwrap();
+    scene.done(&format!("inject -i {image} -o new.data"));
+    assert!(fs::read(scene.path(&image)).unwrap() == recording);
+    assert!(scene.path(&format!("jitted-{PID}.2.so")).exists());
+    // A link of that name, which leads to what must not be touched, and one that leads nowhere.
+    for target in ["object", "nowhere"] {
+        let scene = Scene::new();
+        symlink(target, scene.path(&image)).unwrap();
+        let before = scene.content();
+        scene.done("inject -i perf.data -o new.data");
+        let after = scene.content();
+        assert!(before.iter().all(|(path, bytes)| after[path] == *bytes), "{target}");
+        assert!(!scene.path("nowhere").exists());
+        assert!(scene.path(&format!("jitted-{PID}.2.so")).exists());
+    }
 }
 
 #[test]

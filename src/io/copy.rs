@@ -1,5 +1,6 @@
 //! Copies of files that somebody else may change at any time.
 
+use super::spool::Spool;
 use crate::error::{Error, Result};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -7,15 +8,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 
-/// No program leaves such holes in what it writes from front to back; they are made to fill memory and disks.
-const LARGEST_HOLE: u64 = 16 << 20;
-
-/// Copies what a file has of data to the same places of another. A hole at its end goes; one within that is large is
-/// refused.
-pub(super) fn copy_data(file: &File, copy: &mut File) -> Result<()> {
+/// Copies what a file has of data to the same places of another. A hole at its end goes; one within that is larger than
+/// any may be is refused.
+pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Result<()> {
     let mut end = 0;
     while let Some(data) = next_data(file, end)? {
-        if data.start - end > LARGEST_HOLE {
+        if data.start - end > largest_hole {
             let message = format!("has a hole of {} bytes, as no log has: it is not read", data.start - end);
             let remedy = "if that is in order, make a copy that is yours (cp) and name that".to_owned();
             return Err(Error::new(message).with_remedy(Some(remedy)).at(end));
@@ -24,6 +22,19 @@ pub(super) fn copy_data(file: &File, copy: &mut File) -> Result<()> {
         end = data.end;
     }
     Ok(())
+}
+
+/// Where the last that a file has of data ends: a hole behind it is nothing. A file of very many pieces is taken as it is.
+pub(super) fn data_end(file: &File) -> Result<u64> {
+    const PIECES: usize = 10_000;
+    let mut end = 0;
+    for _ in 0..PIECES {
+        match next_data(file, end)? {
+            Some(data) => end = data.end,
+            None => return Ok(end),
+        }
+    }
+    Ok(file.metadata()?.len())
 }
 
 /// The next stretch that is no hole, from an offset on.
@@ -41,8 +52,9 @@ fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
     Ok((start < end).then_some(start..end))
 }
 
-fn copy_range(file: &File, copy: &mut File, range: Range<u64>) -> Result<()> {
+fn copy_range(file: &File, copy: &mut Spool, range: Range<u64>) -> Result<()> {
     let mut from = file;
+    let copy = copy.file_for(range.end - range.start)?;
     from.seek(io::SeekFrom::Start(range.start))?;
     copy.seek(io::SeekFrom::Start(range.start))?;
     io::copy(&mut from.take(range.end - range.start), copy)?;
@@ -63,8 +75,9 @@ mod tests {
 
     /// All of a copy, of which no more than a hundred kilobytes may be there.
     fn copied(file: &File) -> Result<Vec<u8>> {
-        let mut copy = tempfile::tempfile().unwrap();
-        copy_data(file, &mut copy)?;
+        let mut copy = super::super::spool::temporary().unwrap();
+        copy_data(file, &mut copy, 16 << 20)?;
+        let mut copy = copy.into_file();
         assert!(copy.metadata().unwrap().len() < 100_000);
         let mut bytes = Vec::new();
         copy.rewind().unwrap();
@@ -80,5 +93,8 @@ mod tests {
         let within = copied(&file(60 << 30, &[(0, b"head"), ((60 << 30) - 4, b"tail")])).unwrap_err();
         assert!(within.to_string().contains("has a hole of"), "{within}");
         assert!(copied(&file(0, &[])).unwrap().is_empty());
+        let end = data_end(&file(60 << 30, &[(0, b"head"), (1 << 20, b"tail")])).unwrap();
+        assert!((1 << 20..2 << 20).contains(&end), "{end}");
+        assert_eq!(data_end(&file(0, &[(0, b"head")])).unwrap(), 4);
     }
 }

@@ -1,6 +1,7 @@
 //! What ends the program in order where it could not go on: memory that is not to be had, and an input that became
 //! shorter while it was mapped. Both say one line and leave with status 1; outputs under way have no name yet, so that
-//! what was there before is there still.
+//! what was there before is there still. Where they had to have one (`hidden`) it is taken away, as it is when a signal
+//! ends the program.
 //!
 //! Memory is limited from the start (`RLIMIT_DATA`, setrlimit(2)): else a file that unpacks to more than the machine has
 //! would end other programs first. Reading inputs instead of mapping them would cost what mapping them wins.
@@ -8,6 +9,7 @@
 //! All that is unsafe here is done without allocating, locking or unwinding: in an allocator nothing of that can be
 //! relied upon, in a signal handler it is forbidden (signal-safety(7)).
 
+use super::hidden::{self, Passing};
 use crate::error::{Error, Result};
 use libc::{c_int, c_void, siginfo_t};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -151,6 +153,7 @@ fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
 /// Says a line, and ends the process without more ado.
 #[expect(unsafe_code, reason = "the standard library's ways to write and to exit may allocate and lock")]
 fn leave(parts: &[&[u8]]) -> ! {
+    remove_hidden();
     for part in parts {
         // SAFETY: the pointer and the length are those of a slice. What cannot be said is not said.
         unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
@@ -182,6 +185,45 @@ extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
         path = found;
     }
     leave(&[b"error: ", path, b" became shorter while it was read\n"]);
+}
+
+/// From now on a signal by which somebody ends the program takes away what stands by a name that is not for good. A file
+/// that may not become larger (`ulimit -f`) is an error of who writes it, and not the end without a word.
+#[expect(unsafe_code, reason = "signals' actions are set")]
+pub fn leave_nothing_behind() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: all-zero bytes are a `sigaction` without flags and with an empty mask; both pointers are valid. The
+        // handler does only what signal-safety(7) allows. What was ignored (nohup(1)) stays so.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action);
+            if action.sa_sigaction == libc::SIG_DFL {
+                action.sa_sigaction = on_end as extern "C" fn(c_int) as usize;
+                action.sa_flags = libc::SA_RESETHAND;
+                libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+            }
+        }
+    }
+    // SAFETY: to ignore a signal runs nothing.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+#[expect(unsafe_code, reason = "the signal is sent once more, now that it has its usual action again")]
+extern "C" fn on_end(signal: c_int) {
+    remove_hidden();
+    // SAFETY: raise(3) may be called in a handler; the signal is delivered when this one returns.
+    unsafe { libc::raise(signal) };
+}
+
+/// Takes away all names that are not for good. It allocates nothing, and locks nothing.
+#[expect(unsafe_code, reason = "a descriptor is known by its number only")]
+fn remove_hidden() {
+    hidden::each(|directory, name, what| {
+        let flags = if what == Passing::Directory { libc::AT_REMOVEDIR } else { 0 };
+        // SAFETY: the name is one, and ends in a NUL. A number that is no descriptor any more, or is another's by now,
+        // gives an error: no file has that name by chance.
+        unsafe { libc::unlinkat(directory, name.as_ptr(), flags) };
+    });
 }
 
 /// The longest line of /proc/self/maps.

@@ -1,56 +1,62 @@
 //! Files that have no name until they are whole.
+//!
+//! The directory is held open meanwhile: what is begun in it is put into it, wherever its path leads by then.
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use super::hidden::{HiddenName, Passing};
+use super::opened::FileId;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with};
+use rustix::io::Errno;
+use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use tempfile::{Builder, NamedTempFile};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 /// A file under way. Dropped, or with its process killed, it leaves nothing behind; only on a file system that knows no
-/// files without a name (`O_TMPFILE` of open(2)) a killed process leaves its hidden one.
+/// files without a name (`O_TMPFILE` of open(2)) a process that is killed with SIGKILL leaves its hidden one.
 #[derive(Debug)]
 pub struct NewFile {
-    kind: NewFileKind,
-    directory: PathBuf,
+    file: File,
+    /// What it is called meanwhile, if it has to be called something.
+    hidden: Option<HiddenName>,
+    directory: File,
 }
 
-#[derive(Debug)]
-enum NewFileKind {
-    Nameless(File),
-    Hidden(NamedTempFile),
+/// What has a name in a directory, or nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamedPlace {
+    pub(super) directory: FileId,
+    pub(super) name: OsString,
+    pub(super) taken_by: Option<FileId>,
 }
-
-const PREFIX: &str = ".jitgraft-";
 
 impl NewFile {
     /// Begins one that shall stand in a directory, with these permissions (less the umask).
     pub fn create_in(directory: &Path, mode: u32) -> io::Result<Self> {
-        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        let directory = open_directory(directory)?;
         // A name is given through /proc (linkat(2)), which a chroot may lack.
-        let nameless = Path::new("/proc/self/fd")
-            .exists()
-            .then(|| rustix::fs::open(directory, flags, Mode::from_raw_mode(mode)).map(File::from));
-        let kind = match nameless {
-            Some(Ok(file)) => NewFileKind::Nameless(file),
-            _ => {
-                let hidden =
-                    Builder::new().prefix(PREFIX).permissions(PermissionsExt::from_mode(mode)).tempfile_in(directory);
-                // Its name, which the error would tell, is nobody's business.
-                NewFileKind::Hidden(hidden.map_err(|error| io::Error::from(error.kind()))?)
-            }
-        };
-        Ok(Self { kind, directory: directory.to_owned() })
+        let nameless = Path::new("/proc/self/fd").exists().then(|| {
+            let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+            openat(&directory, ".", flags, Mode::from_raw_mode(mode)).map(File::from)
+        });
+        match nameless {
+            Some(Ok(file)) => Ok(Self { file, hidden: None, directory }),
+            _ => Self::hidden_in(directory, mode),
+        }
+    }
+
+    fn hidden_in(directory: File, mode: u32) -> io::Result<Self> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let (file, hidden) = HiddenName::take(&directory, Passing::File, |name| {
+            Ok(openat(&directory, name, flags, Mode::from_raw_mode(mode)).map(File::from)?)
+        })?;
+        Ok(Self { file, hidden: Some(hidden), directory })
     }
 
     /// The file itself.
     pub fn file(&self) -> &File {
-        match &self.kind {
-            NewFileKind::Nameless(file) => file,
-            NewFileKind::Hidden(file) => file.as_file(),
-        }
+        &self.file
     }
 
     /// A writer with an offset of its own: several may write to different places side by side.
@@ -60,46 +66,74 @@ impl NewFile {
 
     /// The file itself, to be written.
     pub fn file_mut(&mut self) -> &mut File {
-        match &mut self.kind {
-            NewFileKind::Nameless(file) => file,
-            NewFileKind::Hidden(file) => file.as_file_mut(),
-        }
+        &mut self.file
     }
 
-    /// Puts it in its place, whatever was there.
-    pub fn persist(self, path: &Path) -> io::Result<()> {
-        let hidden = match self.kind {
-            NewFileKind::Hidden(file) => file.into_temp_path(),
-            NewFileKind::Nameless(file) => match link(&file, path) {
+    /// The place that it would get by a name.
+    pub(super) fn place(&self, name: &OsStr) -> io::Result<NamedPlace> {
+        let taken_by = openat(&self.directory, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok();
+        let taken_by = taken_by.and_then(|file| File::from(file).metadata().ok());
+        Ok(NamedPlace {
+            directory: FileId::new(&self.directory.metadata()?),
+            name: name.to_owned(),
+            taken_by: taken_by.as_ref().map(FileId::new),
+        })
+    }
+
+    /// Puts it in its place in its directory, whatever was there.
+    pub fn persist(self, name: &OsStr) -> io::Result<()> {
+        let hidden = match self.hidden {
+            Some(hidden) => hidden,
+            None => match link(&self.file, &self.directory, name) {
                 // Only what has a name can take the place of something else.
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {
-                    let named = Builder::new().prefix(PREFIX).make_in(&self.directory, |name| link(&file, name))?;
-                    named.into_temp_path()
+                    let linked = |name: &CStr| link(&self.file, &self.directory, name);
+                    HiddenName::take(&self.directory, Passing::File, linked)?.1
                 }
                 done => return done,
             },
         };
-        hidden.persist(path).map_err(|refused| refused.error)
+        renameat(&self.directory, hidden.name(), &self.directory, name)?;
+        hidden.is_gone();
+        Ok(())
     }
 
     /// Puts it in its place if nothing is there; gives it back if something is.
-    pub fn persist_noclobber(self, path: &Path) -> io::Result<Option<Self>> {
-        let Self { kind, directory } = self;
-        let taken = |error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists;
-        let back = |kind| Ok(Some(Self { kind, directory }));
-        match kind {
-            NewFileKind::Hidden(file) => match file.persist_noclobber(path) {
-                Ok(_) => Ok(None),
-                Err(refused) if taken(&refused.error) => back(NewFileKind::Hidden(refused.file)),
-                Err(refused) => Err(refused.error),
-            },
-            NewFileKind::Nameless(file) => match link(&file, path) {
-                Ok(()) => Ok(None),
-                Err(error) if taken(&error) => back(NewFileKind::Nameless(file)),
-                Err(error) => Err(error),
-            },
+    pub fn persist_noclobber(mut self, name: &OsStr) -> io::Result<Option<Self>> {
+        let named = match &self.hidden {
+            None => link(&self.file, &self.directory, name),
+            Some(hidden) => rename_to_free(&self.directory, hidden.name(), name),
+        };
+        match named {
+            Ok(()) => {
+                self.hidden.take().map(HiddenName::is_gone);
+                Ok(None)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Some(self)),
+            Err(error) => Err(error),
         }
     }
+}
+
+/// Renames to a name that must be free.
+fn rename_to_free(directory: &File, from: &CStr, to: &OsStr) -> io::Result<()> {
+    match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
+        // Not on this file system. A second name is never another's, and the first one goes.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            linkat(directory, from, directory, to, AtFlags::empty())?;
+            // The file has its name; what is left of the first one is not worth an error.
+            let _ = rustix::fs::unlinkat(directory, from, AtFlags::empty());
+            Ok(())
+        }
+        done => Ok(done?),
+    }
+}
+
+/// Opens a directory to work in it: it need not be readable.
+pub(super) fn open_directory(path: &Path) -> io::Result<File> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty()).map(File::from)?)
 }
 
 /// Writes to a file from its start, or from where it is sought to.
@@ -134,9 +168,9 @@ impl Seek for Writer<'_> {
 }
 
 /// Gives an open file a name.
-fn link(file: &File, path: &Path) -> io::Result<()> {
+fn link(file: &File, directory: &File, name: impl rustix::path::Arg) -> io::Result<()> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+    Ok(linkat(CWD, own, directory, name, AtFlags::SYMLINK_FOLLOW)?)
 }
 
 #[cfg(test)]
@@ -153,8 +187,7 @@ mod tests {
     }
 
     fn both(directory: &Path) -> [NewFile; 2] {
-        let hidden = Builder::new().prefix(PREFIX).tempfile_in(directory).unwrap();
-        let hidden = NewFile { kind: NewFileKind::Hidden(hidden), directory: directory.to_owned() };
+        let hidden = NewFile::hidden_in(open_directory(directory).unwrap(), 0o644).unwrap();
         [NewFile::create_in(directory, 0o644).unwrap(), hidden]
     }
 
@@ -162,19 +195,41 @@ mod tests {
     fn a_file_appears_under_its_name_and_leaves_no_other() {
         for which in 0..2 {
             let dir = tempfile::tempdir().unwrap();
-            let path = dir.path().join("out");
+            let (path, name) = (dir.path().join("out"), OsStr::new("out"));
             for text in ["first", "second"] {
                 let mut new = both(dir.path()).into_iter().nth(which).unwrap();
                 new.file_mut().write_all(text.as_bytes()).unwrap();
-                new.persist(&path).unwrap();
+                new.persist(name).unwrap();
                 assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
                 assert_eq!(names(dir.path()), ["out"]);
             }
             let new = both(dir.path()).into_iter().nth(which).unwrap();
-            let new = new.persist_noclobber(&path).unwrap().expect("the name is taken");
-            assert!(new.persist_noclobber(&dir.path().join("other")).unwrap().is_none());
+            let new = new.persist_noclobber(name).unwrap().expect("the name is taken");
+            assert!(new.persist_noclobber(OsStr::new("other")).unwrap().is_none());
             assert_eq!(names(dir.path()), ["other", "out"]);
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "second");
+        }
+    }
+
+    #[test]
+    fn what_is_begun_in_a_directory_is_put_into_it_wherever_its_path_leads_by_then() {
+        for which in 0..2 {
+            let dir = tempfile::tempdir().unwrap();
+            let at = |name: &str| dir.path().join(name);
+            for name in ["ours", "theirs"] {
+                std::fs::create_dir(at(name)).unwrap();
+                std::fs::write(at(name).join("out"), name).unwrap();
+            }
+            let mut new = both(&at("ours")).into_iter().nth(which).unwrap();
+            new.file_mut().write_all(b"new").unwrap();
+            std::fs::rename(at("ours"), at("moved")).unwrap();
+            std::os::unix::fs::symlink("theirs", at("ours")).unwrap();
+            let taken_by = FileId::at(&at("moved/out"));
+            assert_eq!(new.place(OsStr::new("out")).unwrap().taken_by, taken_by);
+            new.persist(OsStr::new("out")).unwrap();
+            assert_eq!(std::fs::read_to_string(at("moved/out")).unwrap(), "new");
+            assert_eq!(std::fs::read_to_string(at("theirs/out")).unwrap(), "theirs");
+            assert_eq!((names(&at("moved")), names(&at("theirs"))), (vec!["out".to_owned()], vec!["out".to_owned()]));
         }
     }
 
@@ -182,10 +237,12 @@ mod tests {
     fn what_is_under_way_has_no_name() {
         let dir = tempfile::tempdir().unwrap();
         let new = NewFile::create_in(dir.path(), 0o644).unwrap();
-        if let NewFileKind::Nameless(_) = new.kind {
+        if new.hidden.is_none() {
             assert!(names(dir.path()).is_empty());
         }
         drop(new);
+        assert!(names(dir.path()).is_empty());
+        drop(both(dir.path()));
         assert!(names(dir.path()).is_empty());
     }
 }

@@ -6,6 +6,7 @@ use super::run::{OutputPlace, Run};
 use super::target::{self, OutputTarget};
 use super::{OutPath, unopened, widen};
 use crate::error::{Error, Result};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::Range;
@@ -24,8 +25,8 @@ enum Inner {
         new: BufWriter<Writing>,
         /// What it is called in messages.
         shown: PathBuf,
-        /// Where it will be, all links followed.
-        path: PathBuf,
+        /// What it will be called in its directory.
+        name: OsString,
     },
     Stream(BufWriter<DirectFile>),
 }
@@ -126,13 +127,11 @@ impl Output {
         self.flush()?;
         match self.inner {
             Inner::Stream(_) => Ok(()),
-            Inner::File { new, shown, path } => {
-                let Writing(new) = new.into_inner().map_err(|error| Error::from(error.into_error()))?;
-                OutputPlace::named(&path)
-                    .and_then(|place| self.run.check(&place))
-                    .map_err(|error| error.in_file(&shown))?;
-                new.persist(&path)
-                    .map_err(|error| Error::new("cannot be put into its place").because(error).in_file(&shown))
+            Inner::File { new, shown, name } => {
+                let Writing(new) = new.into_inner().map_err(|error| unwritten(error.into_error(), &shown))?;
+                let place = new.place(&name).map_err(|error| unplaced(error, &shown))?;
+                self.run.check(&OutputPlace::Name(place)).map_err(|error| error.in_file(&shown))?;
+                new.persist(&name).map_err(|error| unplaced(error, &shown))
             }
         }
     }
@@ -170,24 +169,41 @@ impl Inner {
         let new = NewFile::create_in(directory, if replaced.is_some() { OWNER } else { mode });
         let new = new.map_err(|error| unopened::output(directory, error))?;
         replaced.map_or(Ok(()), |replaced| replaced.give_to(&new))?;
-        Ok(Self::File { new: BufWriter::with_capacity(BUFFER, Writing(new)), shown, path })
+        let name = path.file_name().unwrap_or_default().to_owned();
+        Ok(Self::File { new: BufWriter::with_capacity(BUFFER, Writing(new)), shown, name })
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.inner {
-            Inner::File { new, .. } => new.write(bytes),
-            Inner::Stream(out) => out.write(bytes),
+            Inner::File { new, shown, .. } => new.write(bytes).map_err(|error| unwritten(error, shown)),
+            Inner::Stream(out) => out.write(bytes).map_err(|error| unwritten(error, &out.get_ref().shown)),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.inner {
-            Inner::File { new, .. } => new.flush(),
-            Inner::Stream(out) => out.flush(),
+            Inner::File { new, shown, .. } => new.flush().map_err(|error| unwritten(error, shown)),
+            Inner::Stream(out) => out.flush().map_err(|error| unwritten(error, &out.get_ref().shown)),
         }
     }
+}
+
+/// Why an output could not be written, and which: what is told by the time it reaches whoever asked for it. A closed
+/// pipe is known by its kind.
+fn unwritten(error: io::Error, shown: &Path) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted => error,
+        _ => match error.downcast::<Error>() {
+            Ok(own) => io::Error::other(own),
+            Err(error) => io::Error::other(Error::new("cannot be written").because(error).in_file(shown)),
+        },
+    }
+}
+
+fn unplaced(error: io::Error, shown: &Path) -> Error {
+    Error::new("cannot be put into its place").because(error).in_file(shown)
 }
 
 #[cfg(test)]
@@ -249,6 +265,21 @@ mod tests {
         map_file(&at("a")).unwrap();
         assert!(output.commit().unwrap_err().is_usage());
         assert_eq!(fs::read(at("a")).unwrap(), b"a");
+    }
+
+    #[test]
+    fn an_input_that_is_moved_to_where_the_output_goes_stays() {
+        let (_dir, at) = directory();
+        let run = Run::begin();
+        map_file(&at("a")).unwrap();
+        for place in ["b", "new"] {
+            let mut output = Output::create(&OutPath::Path(at(place)), &run).unwrap();
+            output.write_all(b"new").unwrap();
+            fs::rename(at("a"), at(place)).unwrap();
+            assert!(output.commit().unwrap_err().is_usage());
+            assert_eq!(fs::read(at(place)).unwrap(), b"a");
+            fs::rename(at(place), at("a")).unwrap();
+        }
     }
 
     #[test]

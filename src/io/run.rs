@@ -10,9 +10,9 @@
 //! | standard output, another descriptor | it is a file that was opened, as cat refuses it |
 //! | both | another output of this run goes there |
 
+use super::new_file::NamedPlace;
 use super::opened::{self, FileId, Since};
 use crate::error::{Error, Result};
-use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,7 +42,7 @@ struct RunState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OutputPlace {
     /// Under a name, in place of the file that has it.
-    Name { directory: FileId, name: OsString, taken_by: Option<FileId> },
+    Name(NamedPlace),
     /// Into an open file.
     Open(FileId),
 }
@@ -85,13 +85,15 @@ impl Run {
     pub(super) fn check(&self, place: &OutputPlace) -> Result<()> {
         let since = &self.0.since;
         match place {
-            OutputPlace::Name { directory, .. } if since.was_opened(*directory) => {
+            OutputPlace::Name(NamedPlace { directory, .. }) if since.was_opened(*directory) => {
                 Err(Error::usage("is in the directory of a recording that is read: choose another output"))
             }
-            OutputPlace::Name { taken_by: Some(file), .. } | OutputPlace::Open(file) if since.was_opened(*file) => {
+            OutputPlace::Name(NamedPlace { taken_by: Some(file), .. }) | OutputPlace::Open(file)
+                if since.was_opened(*file) =>
+            {
                 Err(Error::usage("is an input, too: choose another output"))
             }
-            OutputPlace::Name { .. } | OutputPlace::Open(_) => Ok(()),
+            OutputPlace::Name(_) | OutputPlace::Open(_) => Ok(()),
         }
     }
 
@@ -110,7 +112,7 @@ impl OutputPlace {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let directory = std::fs::metadata(parent).map_err(|error| Error::new("cannot write there").because(error))?;
         let name = path.file_name().unwrap_or_default().to_owned();
-        Ok(Self::Name { directory: FileId::new(&directory), name, taken_by: FileId::at(path) })
+        Ok(Self::Name(NamedPlace { directory: FileId::new(&directory), name, taken_by: FileId::at(path) }))
     }
 
     /// The place of what is written to an open file; `None` if nothing is kept there: a device, a pipe.
@@ -121,11 +123,9 @@ impl OutputPlace {
 
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Name { directory, name, .. }, Self::Name { directory: other, name: its, .. }) => {
-                (directory, name) == (other, its)
-            }
-            (Self::Name { taken_by, .. }, Self::Open(file)) | (Self::Open(file), Self::Name { taken_by, .. }) => {
-                taken_by.as_ref() == Some(file)
+            (Self::Name(place), Self::Name(other)) => (place.directory, &place.name) == (other.directory, &other.name),
+            (Self::Name(place), Self::Open(file)) | (Self::Open(file), Self::Name(place)) => {
+                place.taken_by.as_ref() == Some(file)
             }
             (Self::Open(file), Self::Open(other)) => file == other,
         }

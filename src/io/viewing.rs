@@ -1,15 +1,40 @@
 //! A page for a person at this machine: a private place for it, and the browser that shows it.
 
+use super::hidden::{HiddenName, Passing};
+use super::new_file::open_directory;
 use crate::error::{Error, Result};
+use rustix::fs::{Mode, mkdirat};
+use std::ffi::OsStr;
 use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A new directory that only this user may enter, for files that stay until the system clears its temporary files.
-pub fn private_directory() -> Result<PathBuf> {
-    let directory = tempfile::Builder::new().prefix("jitgraft-").tempdir();
-    let directory = directory.map_err(|error| Error::new("cannot make a directory for the page").because(error))?;
-    Ok(directory.keep())
+/// A new directory that only this user may enter, for files that stay until the system clears its temporary files. It
+/// goes again if nothing is put into it.
+#[derive(Debug)]
+pub struct PrivateDirectory {
+    /// Where it is.
+    pub path: PathBuf,
+    name: HiddenName,
+}
+
+impl PrivateDirectory {
+    /// Makes one.
+    pub fn create() -> Result<Self> {
+        let place = std::env::temp_dir();
+        let made = open_directory(&place).and_then(|place| {
+            HiddenName::take(&place, Passing::Directory, |name| Ok(mkdirat(&place, name, Mode::RWXU)?))
+        });
+        let ((), name) =
+            made.map_err(|error| Error::new("cannot make a directory for the page").because(error).in_file(&place))?;
+        Ok(Self { path: place.join(OsStr::from_bytes(name.name().to_bytes())), name })
+    }
+
+    /// Something is in it: it stays.
+    pub fn keep(self) {
+        self.name.is_gone();
+    }
 }
 
 /// Whether somebody looks: standard output is a terminal, and there is a display.

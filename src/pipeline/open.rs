@@ -9,7 +9,7 @@ use crate::formats::{detect, unread};
 use crate::io::{self, Bytes, InPath, Stream};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::{Cursor, Read, Seek};
+use std::io::{Cursor, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// An input, unpacked.
@@ -61,8 +61,9 @@ impl Input {
             return Err(no_recording(path));
         }
         io::opens_directory(path);
-        let bytes = unpack(io::map_file(&main)?)?.bytes;
-        let streams = stream_paths(path)?.into_iter().map(|path| Ok(StreamFile { bytes: io::map_file(&path)?, path }));
+        let bytes = unpack(io::map_regular_file(&main)?)?.bytes;
+        let stream = |path: PathBuf| Ok(StreamFile { bytes: io::map_part(&path, false)?, path });
+        let streams = stream_paths(path)?.into_iter().map(stream);
         let main = Unpacked { bytes, wrappings: Vec::new() };
         Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(main, None)? })
     }
@@ -349,19 +350,35 @@ fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     while wrappings.len() < MAX_WRAPPINGS {
         let Some(one) = wrapping(&bytes) else { return Ok(Unpacked { bytes, wrappings }) };
         bytes = match one {
-            Wrapping::Gzip => io::spool(MultiGzDecoder::new(&bytes[..]))
-                .map_err(|error| Error::new("cannot decompress (gzip)").because(error))?,
-            Wrapping::Zstd => unpack_zstd(&bytes)?,
+            Wrapping::Gzip => io::spool(Decoding { reader: MultiGzDecoder::new(&bytes[..]), packing: "gzip" })?,
+            Wrapping::Zstd => {
+                let decoder = zstd::stream::read::Decoder::with_buffer(&bytes[..]);
+                let reader = decoder.map_err(|error| undecoded("zstd", error))?;
+                io::spool(Decoding { reader, packing: "zstd" })?
+            }
         };
         wrappings.push(one);
     }
     Err(Error::new(format!("is packed more than {MAX_WRAPPINGS} times")))
 }
 
-fn unpack_zstd(bytes: &[u8]) -> Result<Bytes> {
-    let decoder = zstd::stream::read::Decoder::with_buffer(bytes);
-    let spooled = decoder.map_err(Error::from).and_then(io::spool);
-    spooled.map_err(|error| Error::new("cannot decompress (zstd)").because(error))
+/// What is unpacked, whose damage is told apart from what the place has that it is written to.
+struct Decoding<R> {
+    reader: R,
+    packing: &'static str,
+}
+
+impl<R: Read> Read for Decoding<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        self.reader.read(into).map_err(|error| match error.kind() {
+            ErrorKind::Interrupted => error,
+            _ => std::io::Error::other(undecoded(self.packing, error)),
+        })
+    }
+}
+
+fn undecoded(packing: &str, error: std::io::Error) -> Error {
+    Error::new(format!("cannot decompress ({packing})")).because(error)
 }
 
 /// Looks whether all inputs but the first can be inputs at all, before the first is worked on: the last word of a

@@ -99,7 +99,7 @@ fn run_recording(
         images: &images,
         inserted: planned.inserted,
     };
-    output::write(&survey, planned, output, context)?;
+    output::write(&survey, planned, &images, output, context)?;
     summary.tell(context);
     output::fill_cache(&images, &sources, context);
     images.keep();

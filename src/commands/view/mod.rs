@@ -10,7 +10,7 @@ mod recorded;
 
 use crate::error::{Result, Warnings};
 use crate::formats::viewer::{self, Page};
-use crate::io::{self, InPath, OutPath, Output, Run};
+use crate::io::{self, InPath, OutPath, Output, PrivateDirectory, Run};
 use crate::model::printable::readable;
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::any::{LoadOptions, load, load_and_ask};
@@ -19,7 +19,7 @@ use crate::pipeline::recording::Examined;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use recorded::Recorded;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What to show, and how.
 #[derive(Debug)]
@@ -60,13 +60,19 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     sections.extend(findings::section(recorded.iter().map(|recorded| &recorded.findings)));
     drop(recorded);
     let page = Page { title, sections };
-    let place = match &options.output {
-        Some(place) => place.clone(),
-        None => OutPath::Path(private_place(&options.inputs)?),
+    let (place, private) = match &options.output {
+        Some(place) => (place.clone(), None),
+        None => {
+            let private = PrivateDirectory::create()?;
+            (OutPath::Path(private.path.join(file_name(&options.inputs))), Some(private))
+        }
     };
     let mut output = Output::create(&place, &run)?;
     viewer::write(&page, &mut output)?;
     output.commit()?;
+    if let Some(private) = private {
+        private.keep();
+    }
     if let (OutPath::Path(path), false) = (&place, place.is_stream()) {
         let mut told = Output::create(&OutPath::Stdout, &run)?;
         write_text(&mut told, |out| Ok(writeln!(out, "{}", path.display())?))?;
@@ -94,11 +100,11 @@ fn base_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "profile".to_owned(), |name| readable(name.as_encoded_bytes()).into_owned())
 }
 
-/// A file that only this user can read.
-fn private_place(inputs: &[InPath]) -> Result<PathBuf> {
+/// What the page's file is called.
+fn file_name(inputs: &[InPath]) -> String {
     let name = match inputs {
         [InPath::Path(path)] => base_name(path),
         _ => "profile".to_owned(),
     };
-    Ok(io::private_directory()?.join(format!("{name}.html")))
+    format!("{name}.html")
 }

@@ -4,11 +4,10 @@ use super::walk::Walk;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::cursor::Endian;
 use crate::formats::perf_data::{Decompressor, RawRecord, Recording, Records, Stop, is_compressed, kind};
-use crate::io::{self, Bytes};
+use crate::io::{self, Bytes, Spool};
 use crate::model::Nanos;
 use crate::parallel::Pool;
 use crate::pipeline::open::Input;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -93,11 +92,11 @@ impl<'input> RecordStream<'input> {
                 return Ok(Self { bytes: StreamBytes::AsRecorded(stream.bytes, stream.base), walk });
             }
         }
-        let file = io::temporary()?;
-        let mut plain = PlainRecords::new(&file, stream.base);
+        let mut spool = io::temporary()?;
+        let mut plain = PlainRecords::new(&mut spool, stream.base);
         plain.append(recording, stream, warnings)?;
         plain.finish()?;
-        let plain = io::map_spool(&file)?;
+        let plain = spool.map()?;
         let walk = Walk::of(&plain, 0, endian, pool);
         Ok(Self { bytes: StreamBytes::Decompressed(plain), walk })
     }
@@ -106,7 +105,7 @@ impl<'input> RecordStream<'input> {
 /// Records on their way to a file, COMPRESSED ones as what is in them.
 #[derive(Debug)]
 pub(crate) struct PlainRecords<'file> {
-    out: BufWriter<&'file File>,
+    out: BufWriter<&'file mut Spool>,
     /// The offset that the next record is said to have.
     at: u64,
     auxtrace: Vec<MovedRecord>,
@@ -123,7 +122,7 @@ pub(crate) struct MovedRecord {
 
 impl<'file> PlainRecords<'file> {
     /// None yet; the first one is said to have this offset.
-    pub(crate) fn new(file: &'file File, base: u64) -> Self {
+    pub(crate) fn new(file: &'file mut Spool, base: u64) -> Self {
         Self { out: BufWriter::with_capacity(1 << 20, file), at: base, auxtrace: Vec::new() }
     }
 

@@ -88,7 +88,7 @@ pub(super) fn named(
         outcome.summary.extend(untold(&counts, &nameless));
     }
     outcome.summary.extend(frameless(&counts));
-    io::map_spool(&spool)
+    spool.map()
 }
 
 /// What was found in a text.

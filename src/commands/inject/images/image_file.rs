@@ -1,7 +1,8 @@
 //! Image files: how they are called and written.
 //!
 //! An image has the name `jitted-PID.so`. If a file of that name is there already and is another one, the new one is
-//! called `jitted-PID.2.so`, and so on: an older output may still refer to the first.
+//! called `jitted-PID.2.so`, and so on: an older output may still refer to the first. A new image gets its name just
+//! before the output does that refers to it: a run that is killed meanwhile leaves nothing.
 
 use crate::error::{Error, Result};
 use crate::formats::elf_image::{AuxMapping, Image};
@@ -11,7 +12,10 @@ use crate::model::{Addr, Pid};
 use crate::parallel;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Where images go.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +26,12 @@ pub(super) struct ImageDirectory<'a> {
     pub(super) run: &'a Run,
     /// Who may read them (less the umask): nobody who may not read what their code comes from.
     pub(super) mode: u32,
+    /// How many wait for their names.
+    pub(super) waiting: &'a AtomicUsize,
 }
+
+/// So many images wait for their names, each an open file; further ones get theirs at once.
+const MOST_WAITING: usize = 100;
 
 /// An image of JIT code of one process.
 #[derive(Debug)]
@@ -37,42 +46,73 @@ pub(in crate::commands::inject) struct ImageFile {
     pub(in crate::commands::inject) code_end: u64,
     /// Where all of it is mapped, if its code got addresses of its own.
     pub(in crate::commands::inject) base: Option<Addr>,
-    /// Whether this run made the file; else the very same was there.
-    made: bool,
+    state: Mutex<ImageState>,
+}
+
+#[derive(Debug)]
+enum ImageState {
+    /// It has no name yet.
+    Waiting(NewFile),
+    /// This run made the file.
+    Made,
+    /// The very same was there.
+    WasThere,
 }
 
 impl ImageFile {
-    /// Writes an image under the first name that is free, or taken by the very same image.
+    /// Writes an image for the first name that is free, or taken by the very same image; `before` are those of the same
+    /// process, which have none yet, either.
     pub(super) fn write(
         image: &Image<'_, '_>,
         aux_mappings: &[AuxMapping],
         pid: Pid,
         directory: ImageDirectory<'_>,
+        before: &[Self],
     ) -> Result<Self> {
-        let ImageDirectory { path: directory, run, mode } = directory;
-        let in_directory = |error: Error| error.in_file(directory);
-        let mut new = NewFile::create_in(directory, mode).map_err(|error| in_directory(error.into()))?;
-        let build_id = write_to(&new, image).map_err(in_directory)?;
-        let (aux_mappings, code_end) = (aux_mappings.to_vec(), image.code_end());
-        let written = |path, made| Self { path, build_id, aux_mappings, code_end, base: None, made };
+        let in_directory = |error: Error| error.in_file(directory.path);
+        let new = NewFile::create_in(directory.path, directory.mode).map_err(|error| in_directory(error.into()))?;
+        let unwritten =
+            |error| Error::new("cannot be written").because(error).in_file(&directory.path.join(name(pid, 1)));
+        let build_id = write_to(&new, image).map_err(unwritten)?;
         for number in 1.. {
-            let path = directory.join(name(pid, number));
-            run.leave_outputs(&path)?;
-            let placed = new.persist_noclobber(&path);
-            match placed.map_err(|error| Error::new("cannot be put into its place").because(error).in_file(&path))? {
-                None => return Ok(written(path, true)),
-                Some(back) => new = back,
+            let path = directory.path.join(name(pid, number));
+            directory.run.leave_outputs(&path)?;
+            if before.iter().any(|other| other.path == path) {
+                continue;
             }
-            if same_content(new.file(), &path) {
-                return Ok(written(path, false));
+            let is_there = fs::symlink_metadata(&path).is_ok();
+            if is_there && !is_same(new.file(), &path) {
+                continue;
             }
+            let state = if is_there { ImageState::WasThere } else { ImageState::Waiting(new) };
+            let (aux_mappings, code_end) = (aux_mappings.to_vec(), image.code_end());
+            let written = Self { path, build_id, aux_mappings, code_end, base: None, state: Mutex::new(state) };
+            if directory.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
+                written.put_in_place()?;
+            }
+            return Ok(written);
         }
         Err(in_directory(Error::new(format!("all names for the image of process {pid} are taken"))))
     }
 
+    /// Gives it its name, if it has none yet.
+    pub(super) fn put_in_place(&self) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let ImageState::Waiting(new) = std::mem::replace(&mut *state, ImageState::WasThere) else { return Ok(()) };
+        let placed = new.persist_noclobber(self.path.file_name().unwrap_or_default());
+        let unplaced = |error: Error| error.in_file(&self.path);
+        match placed.map_err(|error| unplaced(Error::new("cannot be put into its place").because(error)))? {
+            None => *state = ImageState::Made,
+            Some(back) if is_same(back.file(), &self.path) => {}
+            Some(_) => return Err(unplaced(Error::new("was made by somebody else meanwhile: run this again"))),
+        }
+        Ok(())
+    }
+
     /// Takes the file away again, if this run made it: no output came about that refers to it.
     pub(super) fn take_away(&self) {
-        if self.made {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*state, ImageState::Made) {
             // The run has failed already, for a better reason than this one could be.
             let _ = fs::remove_file(&self.path);
         }
@@ -101,10 +141,12 @@ fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
     code.and(rest)
 }
 
-fn same_content(new: &File, path: &Path) -> bool {
-    let len = |metadata: std::io::Result<fs::Metadata>| metadata.map(|metadata| metadata.len()).ok();
-    if len(new.metadata()) != len(fs::metadata(path)) {
+/// Whether a file is the very same, and nobody else may make another of it.
+fn is_same(new: &File, path: &Path) -> bool {
+    let (Ok(new_one), Ok(old)) = (new.metadata(), fs::metadata(path)) else { return false };
+    let is_ours = [0, rustix::process::geteuid().as_raw()].contains(&old.uid());
+    if !is_ours || !old.is_file() || new_one.len() != old.len() {
         return false;
     }
-    matches!((io::map_spool(new), io::map_file(path)), (Ok(a), Ok(b)) if a[..] == b[..])
+    matches!((io::map_own(new), io::map_file(path)), (Ok(a), Ok(b)) if a[..] == b[..])
 }

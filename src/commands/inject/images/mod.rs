@@ -23,6 +23,7 @@ use process_images::{ImageRequest, ProcessImages, SegmentPlace};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
 
 /// What all images of a run have in common.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +67,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
         let unwound = has_user_stacks(recording) && !options.unwinds(recording);
         let libraries = unwound.then(|| Libraries::new(&survey.processes));
         let path = &made_directory(options.image_directory())?;
-        let directory = ImageDirectory { path, run: context.run, mode };
+        let directory = ImageDirectory { path, run: context.run, mode, waiting: &AtomicUsize::new(0) };
         let (for_viewers, libraries) = (options.relocate, libraries.as_ref());
         images.write_all(ImageRequest { code, target, for_viewers, libraries, directory }, context)?;
         if options.relocate {
@@ -119,6 +120,11 @@ impl<'s, 'data> JitImages<'s, 'data> {
     /// All of them, each with its process.
     pub(in crate::commands::inject) fn iter(&self) -> impl Iterator<Item = (Pid, &ImageFile)> {
         self.by_pid.iter().flat_map(|(pid, images)| images.iter().map(|image| (*pid, image)))
+    }
+
+    /// Gives them their names: the output that refers to them is about to be there.
+    pub(in crate::commands::inject) fn put_in_place(&self) -> Result<()> {
+        self.iter().try_for_each(|(_, image)| image.put_in_place())
     }
 
     /// The output that refers to them is there: they stay.

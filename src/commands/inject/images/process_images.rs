@@ -59,12 +59,17 @@ impl ProcessImages {
             None => {
                 let image = builder.build();
                 let places = places(code, slot_of, |slot| Some((0, image.place(slot)?)));
-                (vec![ImageFile::write(&image, &[], pid, directory)?], places)
+                (vec![ImageFile::write(&image, &[], pid, directory, &[])?], places)
             }
             Some(libraries) => {
                 let set = builder.build_set(libraries.ranges(pid));
-                let image_file = |(index, image)| ImageFile::write(image, set.aux_mappings(index), pid, directory);
-                (all_or_none(set.images().enumerate().map(image_file))?, places(code, slot_of, |slot| set.place(slot)))
+                let mut files = Vec::new();
+                for (index, image) in set.images().enumerate() {
+                    let written = ImageFile::write(image, set.aux_mappings(index), pid, directory, &files);
+                    // If one cannot be written, those before it go.
+                    files.push(written.inspect_err(|_| files.iter().for_each(ImageFile::take_away))?);
+                }
+                (files, places(code, slot_of, |slot| set.place(slot)))
             }
         };
         Ok(Self { files, places, functions: list.len() })
@@ -82,21 +87,6 @@ fn places(
         Some((id, SegmentPlace { image: image as u32, offset: whole.offset + code.segment(id).offset }))
     };
     slot_of.filter_map(place).collect()
-}
-
-/// If one cannot be written, those before it go.
-fn all_or_none(written: impl Iterator<Item = Result<ImageFile>>) -> Result<Vec<ImageFile>> {
-    let mut files = Vec::new();
-    for file in written {
-        match file {
-            Ok(file) => files.push(file),
-            Err(error) => {
-                files.iter().for_each(ImageFile::take_away);
-                return Err(error);
-            }
-        }
-    }
-    Ok(files)
 }
 
 /// A piece of code at one address.

@@ -34,7 +34,7 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let mode = io::mode_of(&InPath::Path(image.path.clone()));
     let mut new = NewFile::create_in(&directory, mode).map_err(|error| fail("copy into", error))?;
     let copied = std::io::copy(&mut from, new.file_mut());
-    copied.and_then(|_| new.persist_noclobber(&directory.join("elf"))).map_err(|error| fail("copy into", error))?;
+    copied.and_then(|_| new.persist_noclobber("elf".as_ref())).map_err(|error| fail("copy into", error))?;
     let (first, rest) = id.split_at(2);
     let links = cache.join(".build-id").join(first);
     fs::create_dir_all(&links).map_err(|error| fail("make a directory in", error))?;

@@ -16,16 +16,22 @@ use crate::sources::Found;
 use std::io::Write;
 use std::ops::Range;
 
-/// Writes it all, and puts the output into its place.
+/// Writes it all, and puts the images and the output into their places.
 pub(in crate::commands::inject) fn write(
     survey: &SurveyedRecording<'_>,
     planned: PlannedEdits<'_>,
+    images: &JitImages<'_, '_>,
     mut output: Output,
     context: &mut InjectContext<'_>,
 ) -> Result<()> {
     context.progress.phase("writing records");
-    let written = write_records(survey, planned, &mut output, context).and_then(|()| output.commit());
-    written.map_err(|error| error.in_file(&context.options.output.shown()))
+    // Whoever reads a stream looks for them as soon as it tells of them.
+    if context.options.output.is_stream() {
+        images.put_in_place()?;
+    }
+    let written = write_records(survey, planned, &mut output, context);
+    let placed = written.and_then(|()| images.put_in_place()).and_then(|()| output.commit());
+    placed.map_err(|error| error.in_file(&context.options.output.shown()))
 }
 
 fn write_records(

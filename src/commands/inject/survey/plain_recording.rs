@@ -78,8 +78,8 @@ impl PlainRecording {
     }
 
     fn write_plain(&mut self, streams: Option<&[open::StreamFile]>, warnings: &mut Warnings) -> Result<()> {
-        let file = io::temporary()?;
-        let mut plain = PlainRecords::new(&file, self.base());
+        let mut spool = io::temporary()?;
+        let mut plain = PlainRecords::new(&mut spool, self.base());
         plain.append(&self.recording, RecordBytes { bytes: self.records(), base: self.base() }, warnings)?;
         self.was = Some(match streams {
             Some(streams) => format!("a directory of {} streams", streams.len()),
@@ -91,8 +91,8 @@ impl PlainRecording {
             warnings.append(own.in_file(&stream.path));
         }
         self.auxtrace = plain.finish()?;
-        self.plain = Some(io::map_spool(&file)?);
-        self.file = Some(file);
+        self.plain = Some(spool.map()?);
+        self.file = Some(spool.into_file());
         self.recording.features.remove(&Feature::COMPRESSED);
         self.recording.features.remove(&Feature::DIR_FORMAT);
         Ok(())

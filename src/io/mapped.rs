@@ -1,0 +1,78 @@
+//! The bytes of an input, and the place for memory maps.
+
+use crate::error::{Error, Result};
+use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
+use std::fs::File;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+/// The whole of an input: mapped, or in memory where it cannot be mapped.
+#[derive(Debug)]
+pub enum Bytes {
+    /// A memory-mapped file.
+    Mapped(Arc<Mmap>),
+    /// Read into memory.
+    Owned(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl Bytes {
+    /// Something to call with each range of the bytes that will not be looked at again: a mapped file's pages then
+    /// leave this process's memory. They come back from the file if they are looked at all the same.
+    pub fn releaser(&self) -> impl Fn(Range<usize>) + Send + Sync + 'static {
+        let map = match self {
+            Self::Mapped(map) => Some(Arc::clone(map)),
+            Self::Owned(_) => None,
+        };
+        move |range| {
+            if let Some(map) = &map {
+                release(map, range);
+            }
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "the kernel is told to forget pages of a map")]
+fn release(map: &Mmap, range: Range<usize>) {
+    let page = rustix::param::page_size();
+    let (start, end) = (range.start.next_multiple_of(page), range.end.min(map.len()) / page * page);
+    if start < end {
+        // SAFETY: MADV_DONTNEED destroys what was written to private or anonymous memory; this map is read-only and
+        // backed by a file, whose pages are read again when touched. A refusal costs memory, nothing else.
+        let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, end - start) };
+    }
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+/// Maps a regular file that is not empty.
+pub(super) fn map_regular(file: &File) -> Result<Bytes> {
+    map_regular_to(file, file.metadata()?.len())
+}
+
+/// The same up to an offset.
+#[expect(unsafe_code, reason = "the only memory map")]
+pub(super) fn map_regular_to(file: &File, end: u64) -> Result<Bytes> {
+    let len = usize::try_from(end).map_err(|_| Error::new("is larger than can be mapped"))?;
+    // SAFETY: the map is read-only and private to this process's view; the contract that memmap2 cannot check is
+    // that nobody shortens the file meanwhile. Recordings are finished when we read them; dumps and maps of other
+    // owners are refused, or copied first (`sources::trust`). A file cut under us ends the process (`guard`): the
+    // output, which has no name yet, then never appears.
+    let map = unsafe { MmapOptions::new().len(len).map(file) }
+        .map_err(|error| Error::new("cannot map into memory").because(error))?;
+    Ok(Bytes::Mapped(Arc::new(map)))
+}

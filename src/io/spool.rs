@@ -1,0 +1,160 @@
+//! Temporary files without a name, for what is read more than once and cannot be had twice: what comes through a pipe,
+//! is packed, or is somebody else's.
+//!
+//! What unpacks to more than anybody thinks must not fill the file system for all others: the last of its room is left.
+
+use super::mapped::{Bytes, map_regular};
+use crate::error::{Error, Result};
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+/// So much room is left to others, or a twentieth of the file system if that is less.
+const RESERVE: u64 = 1 << 30;
+
+/// How much is written between two looks at the room.
+const STEP: u64 = 16 << 20;
+
+/// A file system's bytes.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    free: u64,
+    all: u64,
+}
+
+/// A temporary file under way.
+#[derive(Debug)]
+pub struct Spool {
+    file: File,
+    /// How much may be written before the room is looked at again.
+    granted: u64,
+    room: fn(&File) -> Option<Room>,
+}
+
+/// A new temporary file without a name.
+pub fn temporary() -> Result<Spool> {
+    let file = tempfile::tempfile().map_err(|error| {
+        let message = format!("cannot make a temporary file in {}", std::env::temp_dir().display());
+        Error::new(message).because(io::Error::from(error.kind())).with_remedy(elsewhere())
+    })?;
+    Ok(Spool { file, granted: 0, room: room_of })
+}
+
+fn elsewhere() -> Option<String> {
+    Some("TMPDIR chooses another directory".to_owned())
+}
+
+/// Copies a stream to an unlinked temporary file and maps that: memory stays bounded, and it can be walked twice.
+pub fn spool(mut stream: impl Read) -> Result<Bytes> {
+    let mut spool = temporary()?;
+    io::copy(&mut stream, &mut spool)?;
+    spool.map()
+}
+
+impl Spool {
+    /// What was written.
+    pub fn map(&self) -> Result<Bytes> {
+        if self.file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(&self.file) }
+    }
+
+    /// The file, of which nothing else is known any more.
+    pub fn into_file(self) -> File {
+        self.file
+    }
+
+    /// The file, to be written to otherwise, if there is room for so many bytes.
+    pub(super) fn file_for(&mut self, len: u64) -> Result<&mut File> {
+        self.ask(len)?;
+        Ok(&mut self.file)
+    }
+
+    /// Looks, from time to time, whether there is room.
+    fn ask(&mut self, len: u64) -> io::Result<()> {
+        if self.granted < len {
+            let left = (self.room)(&self.file).map(|room| (room, RESERVE.min(room.all / 20)));
+            if let Some((room, reserve)) = left
+                && room.free < reserve.saturating_add(len)
+            {
+                return Err(io::Error::other(full(room.free, reserve)));
+            }
+            self.granted = len.max(STEP.min(left.map_or(STEP, |(room, reserve)| room.free - reserve)));
+        }
+        self.granted -= len;
+        Ok(())
+    }
+}
+
+fn full(free: u64, reserve: u64) -> Error {
+    let (free, reserve) = (free >> 20, reserve >> 20);
+    let place = std::env::temp_dir();
+    let message = format!(
+        "{}: a temporary file would leave less than {reserve} MiB free there ({free} MiB are)",
+        place.display()
+    );
+    Error::new(message).with_remedy(elsewhere())
+}
+
+/// The room where a file is, as far as it is anybody's; `None` where that is not told.
+fn room_of(file: &File) -> Option<Room> {
+    let about = rustix::fs::fstatvfs(file).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);
+    (about.f_blocks > 0).then(|| Room { free: bytes(about.f_bavail), all: bytes(about.f_blocks) })
+}
+
+impl Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.ask(bytes.len() as u64)?;
+        self.file.write(bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => error,
+            _ => {
+                let message = format!("a temporary file in {} cannot be written", std::env::temp_dir().display());
+                io::Error::other(Error::new(message).because(error).with_remedy(elsewhere()))
+            }
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_spooled_and_mapped() {
+        assert_eq!(&spool(&b"stream"[..]).unwrap()[..], b"stream");
+        assert!(spool(io::empty()).unwrap().is_empty());
+    }
+
+    /// How much of an endless stream is written where there is so much room.
+    fn written(room: fn(&File) -> Option<Room>) -> (u64, String) {
+        let mut spool = temporary().unwrap();
+        spool.room = room;
+        let error = io::copy(&mut io::repeat(7), &mut spool).unwrap_err();
+        (spool.file.metadata().unwrap().len(), Error::from(error).to_string())
+    }
+
+    /// A file system of so many MiB that has nothing else on it.
+    fn holding<const MIB: u64>(file: &File) -> Option<Room> {
+        let all = MIB << 20;
+        Some(Room { free: all.saturating_sub(file.metadata().unwrap().len()), all })
+    }
+
+    #[test]
+    fn what_never_ends_leaves_a_twentieth_of_the_room() {
+        let (len, said) = written(holding::<100>);
+        assert!(len <= 95 << 20 && len > 90 << 20, "{len}");
+        assert!(said.contains("would leave less than 5 MiB free there"), "{said}");
+        assert!(said.ends_with("; TMPDIR chooses another directory"), "{said}");
+        let (len, _) = written(|_| Some(Room { free: RESERVE, all: 1 << 50 }));
+        assert_eq!(len, 0, "a large file system has a gigabyte for others");
+    }
+
+    #[test]
+    fn where_the_room_is_not_told_it_is_taken() {
+        let mut spool = temporary().unwrap();
+        spool.room = |_| None;
+        assert_eq!(io::copy(&mut io::repeat(7).take(40 << 20), &mut spool).unwrap(), 40 << 20);
+    }
+}
