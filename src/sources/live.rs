@@ -7,7 +7,7 @@
 use super::site::{Sampled, Site, wall_time};
 use super::trust;
 use crate::error::Result;
-use crate::io::Bytes;
+use crate::io::{self, Bytes};
 use crate::model::process::{BuildId, CpuMode, FileId, Mapping, Process, Processes, SharedMemory};
 use crate::model::{Addr, Nanos, Pid};
 use object::Object;
@@ -241,8 +241,9 @@ fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, own: &Path) -> Option<bo
         return Some((file.major, file.minor, file.inode) == (line.device.0, line.device.1, line.inode));
     }
     let recorded = mapping.build_id?;
-    let bytes = std::fs::read(own.join("map_files").join(format!("{:x}-{:x}", line.start, line.end)))
-        .or_else(|_| std::fs::read(own.join("root").join(line.path.trim_start_matches('/'))))
+    // Whoever runs there may have put anything in the file's place.
+    let bytes = io::map_regular_file(&own.join("map_files").join(format!("{:x}-{:x}", line.start, line.end)))
+        .or_else(|_| io::map_regular_file(&own.join("root").join(line.path.trim_start_matches('/'))))
         .ok()?;
     let here = object::File::parse(&*bytes).ok().and_then(|file| BuildId::new(file.build_id().ok()??));
     here.map(|here| here == recorded)

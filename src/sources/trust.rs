@@ -1,6 +1,7 @@
 //! Opens files that somebody else may have put there: dumps and maps lie in directories that all may write to.
 
 use crate::error::{Error, Result};
+use crate::formats::jit_logs::LogId;
 use crate::formats::jitdump;
 use crate::io::{self, Bytes};
 use crate::model::Pid;
@@ -13,6 +14,9 @@ use std::path::Path;
 
 /// By so many bytes a file of somebody else's is known.
 const HEAD: usize = 1 << 12;
+
+/// No program leaves such holes in a log, which it writes from front to back; they are made to fill memory and disks.
+const LARGEST_HOLE: u64 = 16 << 20;
 
 /// Who named the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +51,7 @@ pub(super) fn open(path: &Path, named: Named, force: bool) -> Option<Result<Byte
         Err(error) => return Some(Err(Error::new("cannot open").because(std::io::Error::from(error)).in_file(path))),
     };
     let checked = check(&file, force || named == Named::Marker).and_then(|whose| match whose {
-        Whose::Ours => io::map_open_file(File::from(file)),
+        Whose::Ours => io::map_data(File::from(file)),
         Whose::Others => copy(File::from(file)),
     });
     Some(checked.map_err(|error| error.in_file(path)))
@@ -75,11 +79,14 @@ fn copy(file: File) -> Result<Bytes> {
     let mut head = [0; HEAD];
     let len = file.read_at(&mut head, 0)?;
     let head = &head[..len];
-    let is_text = !head.contains(&0);
-    if !is_text && !jitdump::sniff(head) {
-        return Err(Error::new("is neither a jitdump nor a text"));
+    if !head.contains(&0) || jitdump::sniff(head) {
+        return io::copy_open_file(file, LARGEST_HOLE);
     }
-    io::copy_open_file(file)
+    // The kernel leaves out of a core what was never touched.
+    if LogId::detect(head).is_some_and(|id| id.log().process.is_some()) {
+        return io::copy_open_file(file, u64::MAX);
+    }
+    Err(Error::new("is neither a jitdump nor a core dump nor a text"))
 }
 
 /// Device and inode of a file.
@@ -135,6 +142,30 @@ mod tests {
         assert!(open(dir.path(), Named::User, true).unwrap().unwrap_err().to_string().contains("regular"));
         assert!(open(Path::new("/dev/null"), Named::User, true).unwrap().is_err());
         assert!(open(&dir.path().join("none"), Named::Habit, false).is_none());
+    }
+
+    /// A file of somebody else's, or nothing where nobody may give files away.
+    fn of_nobody(bytes: &[u8]) -> Option<tempfile::NamedTempFile> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        std::os::unix::fs::chown(file.path(), Some(65534), None).is_ok().then_some(file)
+    }
+
+    #[test]
+    fn a_core_of_somebody_elses_is_read_with_its_holes_if_it_is_believed() {
+        let packed = include_bytes!("../../fixtures/recording-gdb-jit/core.24209.zst");
+        let core = zstd::decode_all(&packed[..]).unwrap();
+        let Some(file) = of_nobody(&core) else { return };
+        let hole = 1 << 30;
+        let at_end = std::fs::File::options().write(true).open(file.path()).unwrap();
+        at_end.write_all_at(b"end", core.len() as u64 + hole).unwrap();
+        let refused = open(file.path(), Named::Habit, false).unwrap().unwrap_err().to_string();
+        assert!(refused.contains("belongs to user 65534"), "{refused}");
+        let believed = open(file.path(), Named::Habit, true).unwrap().unwrap();
+        assert!(believed.starts_with(&core) && believed.ends_with(b"end"));
+        let Some(other) = of_nobody(b"\x7fELF\x02\0 no core") else { return };
+        let refused = open(other.path(), Named::Habit, true).unwrap().unwrap_err().to_string();
+        assert!(refused.contains("is neither a jitdump nor a core dump nor a text"), "{refused}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::annotation::{Code, Line, Listing, SourceFile, SourceLine, SourceText};
 use super::functions::{CodePlace, Function};
 use crate::error::Warnings;
+use crate::io;
 use crate::model::bpf::BpfFunctionId;
 use crate::pipeline::Job;
 use crate::pipeline::recording::Resolution;
@@ -14,7 +15,10 @@ use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -151,12 +155,21 @@ fn text(texts: &mut FxHashMap<Vec<u8>, Option<Arc<[String]>>>, name: &[u8]) -> O
     texts.entry(name.to_vec()).or_insert_with(|| read(name)).clone()
 }
 
-/// The lines of a file that a stranger names: nothing but a plain file of some length is opened.
+/// The lines of a file that a stranger names: nothing but a plain file of some length is opened; and where root does it,
+/// who may read any, only what everybody may read.
 pub(super) fn read(name: &[u8]) -> Option<Arc<[String]>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let path = PathBuf::from(OsStr::from_bytes(name));
-    let about = std::fs::metadata(&path).ok().filter(|about| about.is_file() && about.len() <= LONGEST)?;
-    let bytes = if about.len() == 0 { Vec::new() } else { std::fs::read(&path).ok()? };
+    let file = io::open_regular_file(&path, true).ok()?;
+    let about = file.metadata().ok().filter(|about| about.len() <= LONGEST && is_everybodys(about))?;
+    let mut bytes = Vec::new();
+    // What says that it is empty may never end.
+    file.take(about.len()).read_to_end(&mut bytes).ok()?;
     let lines = bytes.split(|&byte| byte == b'\n').map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
     Some(lines.collect())
+}
+
+fn is_everybodys(about: &Metadata) -> bool {
+    const READABLE_BY_ALL: u32 = 0o004;
+    !rustix::process::geteuid().is_root() || about.mode() & READABLE_BY_ALL != 0
 }

@@ -1,5 +1,6 @@
 //! Files whose code ran, and that are no ELF files: nothing is read from them, and what they are tells what to do.
 
+use crate::io;
 use std::io::Read;
 use std::path::Path;
 
@@ -39,12 +40,9 @@ const MAGICS: &[(&[u8], NoElf)] = &[
 impl NoElf {
     /// What the file at a path is; `None` if it is an ELF file, or cannot be read.
     pub fn of_file(path: &Path) -> Option<Self> {
-        // Devices and pipes may block who reads them.
-        if !std::fs::metadata(path).ok()?.is_file() {
-            return None;
-        }
         let mut head = Vec::new();
-        std::fs::File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+        // Devices and pipes may block who reads them.
+        io::open_regular_file(path, true).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
         Self::of(&head)
     }
 

@@ -22,6 +22,15 @@ const SYSTEMD: &str = "/var/lib/systemd/coredump";
 /// So many of a directory are opened.
 const MOST: usize = 32;
 
+/// What goes by the name of a core.
+struct CoreFile {
+    path: PathBuf,
+    named: Named,
+    kind: LogId,
+    /// The process that its name tells.
+    of: Option<Pid>,
+}
+
 impl Finder<'_> {
     /// Cores of processes that have nothing better.
     pub(super) fn cores(&mut self) {
@@ -29,8 +38,15 @@ impl Finder<'_> {
         if without.is_empty() {
             return;
         }
-        for (path, named, kind) in self.core_files() {
-            let Some(Ok(bytes)) = trust::open(&path, named, self.options.force) else { continue };
+        for CoreFile { path, named, kind, of } in self.core_files() {
+            let bytes = match trust::open(&path, named, self.options.force) {
+                Some(Ok(bytes)) => bytes,
+                Some(Err(error)) => {
+                    self.core_refused(&path, kind, of, error);
+                    continue;
+                }
+                None => continue,
+            };
             let Some(LogProcess { pid: Some(own), .. }) = logs::process(kind, &bytes) else { continue };
             let own = Pid(own);
             let is_it = |pid: &Pid| self.inner_pids(*pid).contains(&own) && !self.shared.contains(&own);
@@ -41,6 +57,16 @@ impl Finder<'_> {
                     |path, bytes| Source { inner: Some(own), ..Source::new(path, Kind::Log(kind), pid, bytes) };
                 self.first_good(&[(path, named)], source);
             }
+        }
+    }
+
+    /// Tells of one that may not be read, if its name says that it is of a process that has nothing better: what is in
+    /// it does not, unread.
+    fn core_refused(&mut self, path: &Path, kind: LogId, of: Option<Pid>, error: Error) {
+        let Some(of) = of else { return };
+        let is_it = |pid: &Pid| self.inner_pids(*pid).contains(&of);
+        if let Some(pid) = self.without_sources().into_iter().find(is_it) {
+            self.refused(path, Kind::Log(kind), pid, error);
         }
     }
 
@@ -70,24 +96,25 @@ impl Finder<'_> {
     }
 
     /// What goes by the name of a core where cores lie, the newest first.
-    fn core_files(&self) -> Vec<(PathBuf, Named, LogId)> {
+    fn core_files(&self) -> Vec<CoreFile> {
         let given = self.options.jit_log.iter().filter(|given| given.path.is_dir());
         let given = given.map(|given| (given.path.as_path(), Named::User));
-        let beside = self.site.beside.map(|path| (path, Named::User));
+        let beside = self.site.beside.map(|path| (path, Named::Habit));
         let usual = [".", "/tmp", SYSTEMD].map(|path| (Path::new(path), Named::Habit));
         let mut files = Vec::new();
         for (directory, named) in given.chain(beside).chain(usual) {
             let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
             let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-            let core = |name: &str| LogId::named(name).map(|(id, _)| id).find(|id| id.log().process.is_some());
+            let core = |name: &str| LogId::named(name).find(|(id, _)| id.log().process.is_some());
             let cores = entries.filter_map(|entry| {
-                let kind = core(entry.file_name().to_str()?)?;
+                let (kind, of) = core(entry.file_name().to_str()?)?;
                 let written = entry.metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok()?;
-                Some((written, entry.path(), kind))
+                Some((written, entry.path(), (kind, of)))
             });
             let mut cores: Vec<_> = cores.filter(|(_, path, _)| !self.seen.contains(path)).collect();
             cores.sort();
-            files.extend(cores.into_iter().rev().take(MOST).map(|(_, path, kind)| (path, named, kind)));
+            let cores = cores.into_iter().rev().take(MOST);
+            files.extend(cores.map(|(_, path, (kind, of))| CoreFile { path, named, kind, of: of.map(Pid) }));
         }
         files
     }
