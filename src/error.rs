@@ -265,6 +265,15 @@ impl Skipped {
         }
     }
 
+    /// The same, of a part that begins so many bytes into its file.
+    #[must_use]
+    pub fn moved(mut self, by: u64) -> Self {
+        if let Some(offset) = self.first.as_mut().and_then(|first| first.offset.as_mut()) {
+            *offset += by;
+        }
+        self
+    }
+
     /// Adds one warning for all that were skipped, if any was.
     pub fn report(self, file: &Path, warnings: &mut Warnings) {
         if let Some(warning) = self.into_warning() {

@@ -1,6 +1,6 @@
 //! Walks the table of formats: what holds for every one of them.
 
-use jitgraft::error::{Result, Warnings};
+use jitgraft::error::{Result, Skipped, Warnings};
 use jitgraft::formats::format::{Read, ReadOptions, StartSpansFn, WriteOptions};
 use jitgraft::formats::spans::{Done, SpanBytes, SpanInput, Spans, Workers};
 use jitgraft::formats::{FORMATS, detect, for_file, named};
@@ -68,6 +68,10 @@ fn read(bytes: &[u8]) {
     let _ = match detect(bytes).map(|format| format.read) {
         Some(Read::Stacks(read) | Read::Script(read)) => read(bytes, &options, warnings).map(|_| ()),
         Some(Read::Stream(read)) => read(&mut &bytes[..], &options, warnings).map(|_| ()),
+        Some(Read::Lines(read)) => {
+            read(bytes, &options, &mut Skipped::new("line"));
+            Ok(())
+        }
         Some(Read::Spans(of)) => read_spans(&of, bytes, &options, warnings),
         Some(Read::Addresses | Read::No) | None => Ok(()),
     };

@@ -7,10 +7,11 @@
 //! See <https://github.com/brendangregg/FlameGraph#2-fold-stacks>.
 
 use super::format::{ReadOptions, WriteOptions};
-use crate::error::{Error, Result, Skipped, Warnings};
+use crate::error::{Error, Result, Skipped};
 use crate::model::call_tree::{CallTree, Spelling};
 use crate::model::runtimes::{RuntimeSet, Tiers};
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Track, Unit};
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
+use rustc_hash::FxHashMap;
 use std::io::Write;
 
 /// So many separators in the beginning of an input that has no line break make it a folded stack: its weight is not seen.
@@ -50,31 +51,77 @@ fn parse(line: &[u8]) -> Option<(&[u8], u64)> {
     (!stack.is_empty()).then_some((stack, weight))
 }
 
-/// Reads folded stacks.
-pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut profile = Profile::keeping(options.keep);
-    let mut tiers = Tiers::default();
-    let track = profile.track(Track::default());
-    let series = profile.series_named("samples", Unit::Samples);
-    let mut skipped = Skipped::new("line");
+/// Reads whole lines of folded stacks.
+pub fn read(bytes: &[u8], options: &ReadOptions, skipped: &mut Skipped) -> Profile {
+    let mut reader = LineReader {
+        profile: Profile::keeping(options.keep),
+        tiers: Tiers::default(),
+        frames: FxHashMap::default(),
+        before: &[],
+        open: Vec::new(),
+    };
+    let track = reader.profile.track(Track::default());
+    let series = reader.profile.series_named("samples", Unit::Samples);
     let mut at = 0;
-    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+    while at < bytes.len() {
+        let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |len| at + len + 1);
+        let line = &bytes[at..end];
         match parse(line) {
             Some((names, weight)) => {
-                let mut stack = None;
-                for name in names.split(|&byte| byte == b';') {
-                    let frame = frame(&mut profile, &mut tiers, name);
-                    stack = Some(profile.stack(stack, frame));
-                }
-                profile.push(series, Row { track, stack, weight, count: weight, time: None });
+                let stack = reader.stack(names);
+                reader.profile.push(series, Row { track, stack, weight, count: weight, time: None });
             }
             None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
-            None => skipped.add(Error::new("a folded stack ends with a blank and a whole number").at(at)),
+            None => skipped.add(Error::new("a folded stack ends with a blank and a whole number").at(at as u64)),
         }
-        at += line.len() as u64;
+        at = end;
     }
-    warnings.extend(skipped.into_warning());
-    Ok(profile)
+    reader.profile
+}
+
+/// Reads lines, most of which begin as the one before.
+struct LineReader<'t> {
+    profile: Profile,
+    tiers: Tiers,
+    frames: FxHashMap<&'t [u8], FrameId>,
+    /// The names of the stack before.
+    before: &'t [u8],
+    /// Where each of these ends, and the stack up to there.
+    open: Vec<(usize, StackId)>,
+}
+
+impl<'t> LineReader<'t> {
+    /// The stack of these names; those that it shares with the one before are not looked at again.
+    fn stack(&mut self, names: &'t [u8]) -> Option<StackId> {
+        let shared = shared_len(self.before, names);
+        let is_shared =
+            |&&(end, _): &&(usize, StackId)| end <= shared && names.get(end).is_none_or(|&byte| byte == b';');
+        // An end inside of what is shared has the same separator behind it.
+        let kept = self.open.iter().rposition(|end| is_shared(&end)).map_or(0, |last| last + 1);
+        self.open.truncate(kept);
+        let (mut at, mut stack) = self.open.last().map_or((0, None), |&(end, stack)| (end + 1, Some(stack)));
+        while at <= names.len() {
+            let end = memchr::memchr(b';', &names[at..]).map_or(names.len(), |len| at + len);
+            let frame = self.frame(&names[at..end]);
+            let next = self.profile.stack(stack, frame);
+            self.open.push((end, next));
+            (stack, at) = (Some(next), end + 1);
+        }
+        self.before = names;
+        stack
+    }
+
+    fn frame(&mut self, label: &'t [u8]) -> FrameId {
+        let Self { profile, tiers, frames, .. } = self;
+        *frames.entry(label).or_insert_with(|| frame(profile, tiers, label))
+    }
+}
+
+/// How many bytes two texts begin with alike.
+fn shared_len(a: &[u8], b: &[u8]) -> usize {
+    const WORD: usize = 16;
+    let words = a.chunks_exact(WORD).zip(b.chunks_exact(WORD)).take_while(|(a, b)| a == b).count() * WORD;
+    words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
 }
 
 fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
@@ -107,9 +154,9 @@ mod tests {
     fn what_is_written_is_read_back() {
         let text = b"main;f (x);g_[j] 12\nmain;read_[k] 3\n";
         assert!(sniff(text));
-        let mut warnings = Warnings::new();
-        let profile = read(text, &ReadOptions::default(), &mut warnings).unwrap();
-        assert!(warnings.is_empty());
+        let mut skipped = Skipped::new("line");
+        let profile = read(text, &ReadOptions::default(), &mut skipped);
+        assert_eq!(skipped.count(), 0);
         let mut out = Vec::new();
         write(&profile, &WriteOptions::default(), &mut out).unwrap();
         assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(text));
@@ -118,17 +165,32 @@ mod tests {
     #[test]
     fn jit_code_has_the_tier_that_its_name_tells() {
         let text = b"node;JS:~f /a.js:1:1_[j];JS:*g /a.js:2:1_[j];JS:*g /a.js:2:1 12\n";
-        let profile = read(text, &ReadOptions::default(), &mut Warnings::new()).unwrap();
+        let profile = read(text, &ReadOptions::default(), &mut Skipped::new("line"));
         let tiers: Vec<_> = profile.frames().map(|(_, frame)| frame.tier).collect();
         assert_eq!(tiers, [None, Some(Tier::Interpreted), Some(Tier::Optimised), None]);
     }
 
     #[test]
     fn lines_without_a_weight_are_counted() {
-        let mut warnings = Warnings::new();
-        read(b"a;b 1\nnonsense\n\n# x\na;b x\n", &ReadOptions::default(), &mut warnings).unwrap();
-        let said = warnings.iter().next().unwrap().to_string();
+        let mut skipped = Skipped::new("line");
+        read(b"a;b 1\nnonsense\n\n# x\na;b x\n", &ReadOptions::default(), &mut skipped);
+        let said = skipped.into_warning().unwrap().to_string();
         assert!(said.contains("at byte 0x6: 2 lines skipped"), "{said}");
+    }
+
+    proptest::proptest! {
+        /// Lines are told apart by separators only: a name may be the beginning of another, or empty.
+        #[test]
+        fn what_is_shared_with_the_line_before_changes_nothing(lines in "([ab;]{1,9} [1-3]\n){1,12}") {
+            let profile = read(lines.as_bytes(), &ReadOptions::default(), &mut Skipped::new("line"));
+            let spelled = profile.series[0].rows.iter().map(|row| {
+                let mut names: Vec<_> =
+                    profile.frames_up(row.stack).map(|id| profile.name_of(profile.frame_of(id).name)).collect();
+                names.reverse();
+                format!("{} {}\n", String::from_utf8(names.join(&b';')).unwrap(), row.weight)
+            });
+            proptest::prop_assert_eq!(spelled.collect::<String>(), lines);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ pub use super::options::{ReadOptions, WriteOptions};
 
 use super::spans::{Spans, Wants};
 use super::unsymbolized::OpenUnsymbolized;
-use crate::error::{Result, Warnings};
+use crate::error::{Result, Skipped, Warnings};
 use crate::model::jit_names::JitNames;
 use crate::model::rows::RowWriter;
 use crate::model::stacks::{Keep, Profile};
@@ -46,6 +46,8 @@ pub enum Read {
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It names its own functions and may be larger than memory: a stream in, stacks out.
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
+    /// It names its own functions, each line by itself: any whole lines of it in, stacks out.
+    Lines(fn(lines: &[u8], options: &ReadOptions, skipped: &mut Skipped) -> Profile),
     /// It holds spans of time, which may stay spans.
     Spans(Spans),
     /// It is perf script's text, in which `pipeline` names the frames of JIT code first: text in, stacks out.
@@ -67,7 +69,11 @@ impl Read {
 
     /// Whether an input is best read as a stream, so that it need not be in memory or in a file.
     pub fn is_streamed(&self) -> bool {
-        matches!(self, Self::Stream(_) | Self::Spans(Spans { wants: Wants::Stream, .. }))
+        match self {
+            Self::Stream(_) | Self::Lines(_) | Self::Script(_) => true,
+            Self::Spans(spans) => spans.wants == Wants::Stream,
+            Self::Stacks(_) | Self::Addresses | Self::No => false,
+        }
     }
 }
 

@@ -30,19 +30,73 @@ use messages::{
     FunctionMessage, LabelMessage, LineMessage, LocationMessage, ProfileMessage, SampleMessage, StringTable, ValueType,
 };
 use prost::Message;
+use prost::encoding::message::encode as encode_tagged;
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
 /// Writes all events.
 pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    let file = build(profile);
+    let Draft { mut file, sums, labels } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
-    gzip.write_all(&file.encode_to_vec())?;
+    let values = file.sample_type.len();
+    let types = ProfileMessage { sample_type: std::mem::take(&mut file.sample_type), ..ProfileMessage::default() };
+    let mut bytes = types.encode_to_vec();
+    for sum in &sums {
+        encode_tagged(SAMPLE, &sum.message(profile, values, &labels), &mut bytes);
+        if bytes.len() >= PIECE {
+            gzip.write_all(&bytes)?;
+            bytes.clear();
+        }
+    }
+    file.encode_raw(&mut bytes);
+    gzip.write_all(&bytes)?;
     gzip.finish()?;
     Ok(())
 }
 
-fn build(profile: &Profile) -> ProfileMessage {
+/// The number of [`ProfileMessage::sample`].
+const SAMPLE: u32 = 2;
+
+/// So much is packed at once.
+const PIECE: usize = 1 << 20;
+
+/// A file, whose samples are not spelled out yet: each has the list of all its frames, which may be far more than all
+/// else together.
+struct Draft {
+    file: ProfileMessage,
+    sums: Vec<SampleSum>,
+    /// By event and thread.
+    labels: FxHashMap<(usize, TrackId), Vec<LabelMessage>>,
+}
+
+/// A sample.
+struct SampleSum {
+    series: usize,
+    track: TrackId,
+    stack: Option<StackId>,
+    places: ValuePlaces,
+    count: i64,
+    weight: i64,
+}
+
+impl SampleSum {
+    fn message(
+        &self,
+        profile: &Profile,
+        values: usize,
+        labels: &FxHashMap<(usize, TrackId), Vec<LabelMessage>>,
+    ) -> SampleMessage {
+        let mut value = vec![0; values];
+        if let Some(counts) = self.places.counts {
+            value[counts] = self.count;
+        }
+        value[self.places.weights] = self.weight;
+        let location_id = profile.frames_up(self.stack).map(location_id).collect();
+        SampleMessage { location_id, value, label: labels.get(&(self.series, self.track)).cloned().unwrap_or_default() }
+    }
+}
+
+fn build(profile: &Profile) -> Draft {
     let (mut strings, mut file) = (StringTable::new(), ProfileMessage::default());
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| is_counted(series)).count();
@@ -57,12 +111,13 @@ fn build(profile: &Profile) -> ProfileMessage {
         places.push(ValuePlaces { counts, weights: file.sample_type.len() - 1 });
     }
     locations(profile, &mut strings, &mut file);
-    for (series, places) in profile.series.iter().zip(places) {
-        samples(profile, series, places, &mut strings, &mut file);
+    let mut draft = Draft { file, sums: Vec::new(), labels: FxHashMap::default() };
+    for (series, places) in places.into_iter().enumerate() {
+        draft.add(profile, series, places, &mut strings);
     }
-    head(profile, &mut strings, &mut file);
-    file.string_table = strings.into_list();
-    file
+    head(profile, &mut strings, &mut draft.file);
+    draft.file.string_table = strings.into_list();
+    draft
 }
 
 /// Where the values of an event stand in a sample.
@@ -119,26 +174,25 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
     rows.filter_map(|row| row.time).map(|time: Nanos| TimeExtent::at(time)).reduce(TimeExtent::with)
 }
 
-/// The samples of one event.
-fn samples(profile: &Profile, series: &Series, at: ValuePlaces, strings: &mut StringTable, file: &mut ProfileMessage) {
-    let (list, values) = (&mut file.sample, file.sample_type.len());
-    let mut places: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
-    let mut labels: FxHashMap<TrackId, Vec<LabelMessage>> = FxHashMap::default();
-    for row in &series.rows {
-        let place = *places.entry((row.track, row.stack)).or_insert(list.len());
-        if place == list.len() {
-            let label = labels.entry(row.track).or_insert_with(|| {
-                let event = (profile.series.len() > 1).then_some(&*series.name);
-                label(profile.track_of(row.track), event, strings)
-            });
-            let location_id = profile.frames_up(row.stack).map(location_id).collect();
-            list.push(SampleMessage { location_id, value: vec![0; values], label: label.clone() });
+impl Draft {
+    /// Adds the samples of one event.
+    fn add(&mut self, profile: &Profile, series: usize, places: ValuePlaces, strings: &mut StringTable) {
+        let mut numbers: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
+        let of = &profile.series[series];
+        for row in &of.rows {
+            let &Row { track, stack, .. } = row;
+            let number = *numbers.entry((track, stack)).or_insert(self.sums.len());
+            if number == self.sums.len() {
+                self.labels.entry((series, track)).or_insert_with(|| {
+                    let event = (profile.series.len() > 1).then_some(&*of.name);
+                    label(profile.track_of(track), event, strings)
+                });
+                self.sums.push(SampleSum { series, track, stack, places, count: 0, weight: 0 });
+            }
+            let sum = &mut self.sums[number];
+            sum.count = sum.count.saturating_add(clamp(row.count));
+            sum.weight = sum.weight.saturating_add(clamp(row.weight));
         }
-        let value = &mut list[place].value;
-        if let Some(counts) = at.counts {
-            value[counts] = value[counts].saturating_add(clamp(row.count));
-        }
-        value[at.weights] = value[at.weights].saturating_add(clamp(row.weight));
     }
 }
 

@@ -1,8 +1,10 @@
-//! speedscope's own JSON: one sampled profile for each thread of each event, frames shared by all.
+//! speedscope's own JSON: one sampled profile for each thread of each event, frames shared by all. Where the lists of
+//! all frames of each stack would be far longer than what changes from one to the next, the profile tells the changes.
 //!
 //! Samples with times stand in their order, so that speedscope's "Time Order" view means something.
 //! See <https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts>.
 
+mod lists;
 mod read;
 
 pub use read::{read, sniff};
@@ -10,8 +12,9 @@ pub use read::{read, sniff};
 use super::format::WriteOptions;
 use crate::error::Result;
 use crate::model::label;
-use crate::model::stacks::{Profile, Row, Series, Unit, Weight};
+use crate::model::stacks::{Profile, Series, Unit, Weight};
 use crate::model::thread_rows::{ThreadRows, threads};
+use lists::{Changes, Depths, StackLists};
 use serde::Serialize;
 use std::io::Write;
 
@@ -24,7 +27,7 @@ struct SpeedscopeFile<'a> {
     #[serde(rename = "activeProfileIndex")]
     active: usize,
     shared: SharedFrames<'a>,
-    profiles: Vec<Sampled>,
+    profiles: Vec<ThreadProfile<'a>>,
 }
 
 #[derive(Serialize)]
@@ -43,14 +46,18 @@ struct FrameEntry<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Sampled {
+struct ThreadProfile<'a> {
     r#type: &'static str,
     name: String,
     unit: String,
     start_value: u64,
     end_value: u64,
-    samples: Vec<Vec<u32>>,
-    weights: Vec<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<StackLists<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weights: Option<Vec<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<Changes<'a>>,
 }
 
 /// Writes all events.
@@ -60,11 +67,13 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         let line = (frame.line > 0).then_some(frame.line);
         FrameEntry { name: label::function(profile, frame), file: frame.file.or(frame.module).map(text), line }
     });
-    let profiles: Vec<Sampled> = profile.series.iter().flat_map(|series| sampled(profile, series, options)).collect();
+    let depths = Depths::of(profile);
+    let of_series = |series| of_series(profile, series, &depths, options);
+    let profiles: Vec<ThreadProfile<'_>> = profile.series.iter().flat_map(of_series).collect();
     let of_first_event = profile.series.first().map_or(0, |series| threads(profile, series).len());
-    let weight = |sampled: &Sampled| sampled.end_value - sampled.start_value;
+    let weight = |thread: &ThreadProfile<'_>| thread.end_value - thread.start_value;
     // Of equal ones the first.
-    let heaviest = profiles.iter().take(of_first_event).enumerate().rev().max_by_key(|(_, sampled)| weight(sampled));
+    let heaviest = profiles.iter().take(of_first_event).enumerate().rev().max_by_key(|(_, thread)| weight(thread));
     let file = SpeedscopeFile {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("jitgraft ", env!("CARGO_PKG_VERSION")),
@@ -76,33 +85,47 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     Ok(writeln!(out)?)
 }
 
-fn sampled(profile: &Profile, series: &Series, options: &WriteOptions) -> Vec<Sampled> {
-    threads(profile, series).iter().map(|rows| thread(profile, series, rows, options)).collect()
+fn of_series<'a>(
+    profile: &'a Profile,
+    series: &'a Series,
+    depths: &Depths,
+    options: &WriteOptions,
+) -> Vec<ThreadProfile<'a>> {
+    threads(profile, series).into_iter().map(|rows| thread(profile, series, rows, depths, options)).collect()
 }
 
-fn thread(profile: &Profile, series: &Series, of: &ThreadRows<'_>, options: &WriteOptions) -> Sampled {
+fn thread<'a>(
+    profile: &'a Profile,
+    series: &Series,
+    of: ThreadRows<'a>,
+    depths: &Depths,
+    options: &WriteOptions,
+) -> ThreadProfile<'a> {
     let weights: Vec<u64> = of.rows.iter().map(|row| options.weight.of(row)).collect();
     let unit = match (&series.unit, options.weight) {
         (Unit::Nanos, Weight::Period) => "nanoseconds",
         (Unit::Named(unit), Weight::Period) if unit == "bytes" => unit,
         _ => "none",
     };
-    let stack = |row: &&Row| {
-        let mut frames: Vec<u32> = profile.frames_up(row.stack).map(|frame| frame.0).collect();
-        frames.reverse();
-        frames
+    let name = thread_name(&of);
+    let start_value = if unit == "nanoseconds" { first(profile, &of) } else { 0 };
+    // The viewer takes the difference for the sum of the weights.
+    let end_value = weights.iter().fold(start_value, |sum: u64, weight| sum.saturating_add(*weight));
+    let lists = StackLists { profile, rows: of.rows };
+    let is_long = depths.lists_are_long(&lists);
+    let (samples, weights, events) = match is_long {
+        true => (None, None, Some(Changes { lists, weights, start: start_value })),
+        false => (Some(lists), Some(weights), None),
     };
-    let name = thread_name(of);
-    let start_value = if unit == "nanoseconds" { first(profile, of) } else { 0 };
-    Sampled {
-        r#type: "sampled",
+    ThreadProfile {
+        r#type: if is_long { "evented" } else { "sampled" },
         name: if profile.series.len() > 1 { format!("{} {name}", series.name) } else { name },
         unit: unit.to_owned(),
         start_value,
-        // The viewer takes the difference for the sum of the weights.
-        end_value: weights.iter().fold(start_value, |sum: u64, weight| sum.saturating_add(*weight)),
-        samples: of.rows.iter().map(stack).collect(),
+        end_value,
+        samples,
         weights,
+        events,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::stacks::{Profile, Row, Series, TrackId};
 use super::units::{Pid, Tid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// One thread.
@@ -64,15 +64,13 @@ enum ThreadKey {
 /// The places of the processes: each behind its parent, brothers by their first sample.
 fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid, usize> {
     let mut brothers: BTreeMap<Option<Pid>, Vec<Pid>> = BTreeMap::new();
-    let pids: Vec<Pid> = threads.iter().filter_map(|thread| thread.pid).collect();
-    for &pid in &pids {
+    let pids: FxHashSet<Pid> = threads.iter().filter_map(|thread| thread.pid).collect();
+    let mut seen = FxHashSet::default();
+    for pid in threads.iter().filter_map(|thread| thread.pid).filter(|pid| seen.insert(*pid)) {
         let parent = profile.about.processes.get(&pid).and_then(|life| life.parent);
         // The parent of the first process that was recorded is the recorder, or was not seen.
         let parent = parent.filter(|parent| *parent != pid && pids.contains(parent));
-        let list = brothers.entry(parent).or_default();
-        if !list.contains(&pid) {
-            list.push(pid);
-        }
+        brothers.entry(parent).or_default().push(pid);
     }
     let mut order = FxHashMap::default();
     let mut waiting: Vec<Pid> = brothers.get(&None).into_iter().flatten().rev().copied().collect();

@@ -1,6 +1,7 @@
 //! Any input → one [`Profile`]: open, decompress, find the format, read or resolve, filter, merge.
 
 use super::job::{Job, Outcome};
+use super::lines;
 use super::nothing_left;
 use super::open::{Opened, check_further, shown};
 use super::recording::{self, Ask, RecordingOptions};
@@ -9,7 +10,7 @@ use super::sink::{Naming, Sink, Whole};
 use super::spans::read_spans;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::{Detail, Format, Read, ReadOptions};
-use crate::io::InPath;
+use crate::io::{InPath, Stream};
 use crate::model::filter::Filter;
 use crate::model::stacks::{Keep, Profile};
 use crate::resolve::kernel::KernelOptions;
@@ -174,34 +175,25 @@ fn read_stacks(
         outcome.warnings.append(warnings.in_file(&shown(path)));
         return Ok(profile);
     }
-    let input = match opened {
-        Opened::Whole(input) => input,
-        Opened::Stream { mut reader, format, .. } => {
-            let mut warnings = Warnings::new();
-            let profile = match format.read {
-                Read::Stream(read) => read(&mut reader, &read_options, &mut warnings)?,
-                _ => return Err(unreadable(format)),
-            };
-            outcome.warnings.append(warnings.in_file(&shown(path)));
-            return Ok(profile);
-        }
+    let mut warnings = Warnings::new();
+    let profile = match opened {
+        Opened::Whole(input) => match input.format.read {
+            Read::Stacks(read) => read(&input.bytes, &read_options, &mut warnings)?,
+            _ => return Err(unreadable(input.format)),
+        },
+        Opened::Stream { mut reader, format, .. } => match format.read {
+            Read::Stream(read) => read(&mut reader, &read_options, &mut warnings)?,
+            Read::Lines(read) => lines::read(reader, read, &read_options, job, &mut warnings)?,
+            Read::Script(_) => {
+                let text = Stream::new(reader);
+                let profile = script_text::stacks((text, path), keep, &options.sources, job, outcome)?;
+                return Ok(profile);
+            }
+            _ => return Err(unreadable(format)),
+        },
     };
-    match input.format.read {
-        Read::Stacks(read) => {
-            let mut warnings = Warnings::new();
-            let profile = read(&input.bytes, &read_options, &mut warnings)?;
-            outcome.warnings.append(warnings.in_file(&shown(path)));
-            Ok(profile)
-        }
-        Read::Script(read) => {
-            let named = script_text::named(input.bytes, path, &options.sources, job, outcome)?;
-            let mut warnings = Warnings::new();
-            let profile = read(&named, &read_options, &mut warnings)?;
-            outcome.warnings.append(warnings.in_file(&shown(path)));
-            Ok(profile)
-        }
-        Read::Addresses | Read::Stream(_) | Read::Spans(_) | Read::No => Err(unreadable(input.format)),
-    }
+    outcome.warnings.append(warnings.in_file(&shown(path)));
+    Ok(profile)
 }
 
 impl LoadOptions {

@@ -10,13 +10,15 @@
 //! | `rows` | any input → a writer of rows, as they are read |
 //! | `repack` | an output that is packed as its input was |
 //! | [`recording`] | perf.data → samples whose addresses have names |
-//! | [`script_text`] | perf script's text → the same text with names |
+//! | [`script_text`] | perf script's text → the same text with names, or its stacks |
+//! | `lines`, `parts` | texts that are read in blocks side by side → what their parts hold together |
 //! | `spans` | inputs that hold spans of time → whatever their format reads of them |
 //! | `outputs` | stacks → one output for each event |
 //! | [`table`] | rows of cells → text, CSV or JSON |
 
 pub mod any;
 mod job;
+mod lines;
 pub(crate) mod listed;
 mod merged_about;
 pub(crate) mod merging;
@@ -24,6 +26,7 @@ pub(crate) mod mistaken;
 mod nothing_left;
 pub mod open;
 pub(crate) mod outputs;
+mod parts;
 pub(crate) mod progress;
 pub mod recording;
 pub(crate) mod repack;

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 /// One of `meta.categories`.
-#[derive(Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct CategoryEntry {
     name: &'static str,
     color: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct CategoryPair {
     pub(super) subcategory: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub(super) struct Categories {
     list: Vec<CategoryEntry>,

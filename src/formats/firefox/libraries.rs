@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 /// One of `libs`.
-#[derive(Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Library {
     arch: String,
@@ -18,7 +18,7 @@ pub(super) struct Library {
     code_id: Option<String>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Libraries {
     list: Vec<Library>,
     numbers: FxHashMap<NameId, usize>,

@@ -31,7 +31,9 @@ use crate::model::thread_rows::{ThreadRows, threads};
 use categories::Categories;
 use libraries::{Libraries, Library};
 use meta::Meta;
-use serde::Serialize;
+use rustc_hash::FxHashMap;
+use serde::{Serialize, Serializer};
+use std::cell::RefCell;
 use std::io::Write;
 use thread::Thread;
 use writing::Writing;
@@ -44,11 +46,16 @@ struct Document<'a> {
     #[serde(rename = "profilerOverhead")]
     overhead: [(); 0],
     counters: [(); 0],
-    threads: Vec<Thread>,
+    threads: Threads<'a>,
 }
 
 /// Writes one event.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    write_keeping(KEPT, profile, options, out)
+}
+
+/// The same; if there are more than so many threads, they are made twice.
+fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else {
         return Err(Error::new("no samples to write"));
     };
@@ -57,9 +64,17 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let mut categories = Categories::default();
     let rows = threads(profile, series);
     let moments = moments(profile, &rows);
-    let threads = rows.iter().zip(moments);
-    let threads =
-        threads.map(|(rows, moments)| Thread::new(&writing, rows, &moments, &mut libraries, &mut categories)).collect();
+    let mut kept = Vec::new();
+    for (thread, moments) in rows.iter().zip(&moments) {
+        // What is numbered over all of them stands before them.
+        let made = Thread::new(&writing, thread, moments, &mut libraries, &mut categories);
+        kept.extend((rows.len() <= most).then_some(made));
+    }
+    let known = RefCell::new((libraries.clone(), categories.clone()));
+    let threads = match rows.len() <= most {
+        true => Threads::Kept(kept),
+        false => Threads::Again { writing: &writing, threads: &rows, moments: &moments, known: &known },
+    };
     let document = Document {
         meta: Meta::new(&writing, &rows, categories),
         libs: libraries.list(),
@@ -72,17 +87,83 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     Ok(writeln!(out)?)
 }
 
+/// More threads than this are not in memory all at once.
+const KEPT: usize = 1 << 12;
+
+/// The threads, each with tables of its own.
+enum Threads<'a> {
+    /// As they were made.
+    Kept(Vec<Thread>),
+    /// To be made again, one by one.
+    Again {
+        writing: &'a Writing<'a>,
+        threads: &'a [ThreadRows<'a>],
+        moments: &'a [Vec<&'a Moment>],
+        /// What all threads share, in which nothing is new any more.
+        known: &'a RefCell<(Libraries, Categories)>,
+    },
+}
+
+impl Serialize for Threads<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Self::Kept(threads) => threads.serialize(serializer),
+            Self::Again { writing, threads, moments, known } => {
+                serializer.collect_seq(threads.iter().zip(*moments).map(|(thread, moments)| {
+                    let (libraries, categories) = &mut *known.borrow_mut();
+                    Thread::new(writing, thread, moments, libraries, categories)
+                }))
+            }
+        }
+    }
+}
+
 /// What else happened in each thread; what happened in a thread without samples, in the first one of its process, or of
 /// all.
 fn moments<'p>(profile: &'p Profile, threads: &[ThreadRows<'_>]) -> Vec<Vec<&'p Moment>> {
     let mut of_threads: Vec<Vec<&Moment>> = vec![Vec::new(); threads.len()];
-    let first_of = |is: &dyn Fn(&ThreadRows<'_>) -> bool| threads.iter().position(is);
+    let (mut first_of_thread, mut first_of_process) = (FxHashMap::default(), FxHashMap::default());
+    for (at, thread) in threads.iter().enumerate() {
+        first_of_thread.entry((thread.pid, thread.tid)).or_insert(at);
+        first_of_process.entry(thread.pid).or_insert(at);
+    }
     for moment in &profile.about.moments {
-        let own = first_of(&|thread| thread.pid == Some(moment.pid) && thread.tid == Some(moment.tid));
-        let thread = own.or_else(|| first_of(&|thread| thread.pid == Some(moment.pid))).unwrap_or(0);
-        if let Some(list) = of_threads.get_mut(thread) {
+        let (pid, tid) = (Some(moment.pid), Some(moment.tid));
+        let place = first_of_thread.get(&(pid, tid)).or_else(|| first_of_process.get(&pid));
+        if let Some(list) = of_threads.get_mut(place.copied().unwrap_or(0)) {
             list.push(moment);
         }
     }
     of_threads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::moment::MomentKind;
+    use crate::model::stacks::{Frame, FrameKind, Row, Track, Unit};
+    use crate::model::{Nanos, Pid, Tid};
+
+    #[test]
+    fn threads_that_are_made_twice_are_what_they_were() {
+        let mut profile = Profile::new();
+        let series = profile.series_named("cpu-clock", Unit::Nanos);
+        for tid in 0..9 {
+            let (comm, pid) = (format!("worker {tid}").into_bytes(), Some(Pid(tid / 4)));
+            let track = profile.track(Track { comm, pid, tid: Some(Tid(tid)), cpu: None });
+            let (name, module) = (profile.name(format!("f{tid}").as_bytes()), profile.name(&[b'a' + tid as u8 % 3]));
+            let frame = profile.frame(Frame { module: Some(module), ..Frame::new(name, FrameKind::User) });
+            let (stack, time) = (Some(profile.stack(None, frame)), Some(Nanos(tid as u64)));
+            profile.push(series, Row { track, stack, weight: 1, count: 1, time });
+            let time = Nanos(20);
+            let (pid, tid, kind) = (Pid(tid / 4), Tid(tid), MomentKind::Exited);
+            profile.about.moments.push(Moment { time, pid, tid, kind });
+        }
+        let written = |most| {
+            let mut out = Vec::new();
+            write_keeping(most, &profile, &WriteOptions::default(), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(8), written(9));
+    }
 }

@@ -7,7 +7,7 @@ use super::tables::{FrameTable, FuncTable, ResourceTable, Shared, StackTable, Ta
 use super::writing::{Counted, Writing, millis};
 use crate::model::Nanos;
 use crate::model::moment::Moment;
-use crate::model::stacks::{Profile, Row, Track};
+use crate::model::stacks::Row;
 use crate::model::thread_rows::ThreadRows;
 use serde::Serialize;
 
@@ -77,7 +77,7 @@ impl Thread {
         let name = String::from_utf8_lossy(thread.comm).into_owned();
         Self {
             process_type: "default",
-            process_name: process_name(writing.profile, thread),
+            process_name: process_name(writing, thread),
             process_startup_time: started,
             process_shutdown_time: life.and_then(|life| life.ended).map(shown),
             register_time: thread.rows.first().map_or(0.0, |row| writing.time(row)).min(started.max(0.0)),
@@ -100,9 +100,8 @@ impl Thread {
 }
 
 /// That of the main thread, if it has samples.
-fn process_name(profile: &Profile, thread: &ThreadRows<'_>) -> String {
-    let main = |track: &&Track| track.pid == thread.pid && track.tid.map(|tid| tid.0) == track.pid.map(|pid| pid.0);
-    let comm = profile.tracks().iter().rev().find(main).map_or(thread.comm, |track| &track.comm);
+fn process_name(writing: &Writing<'_>, thread: &ThreadRows<'_>) -> String {
+    let comm = writing.main(thread.pid).unwrap_or(thread.comm);
     String::from_utf8_lossy(if thread.is_main() { thread.comm } else { comm }).into_owned()
 }
 

@@ -1,7 +1,8 @@
 //! What is written of an event, and how its times and weights are meant.
 
-use crate::model::Nanos;
-use crate::model::stacks::{Profile, Row, Series, Unit, Weight};
+use crate::model::stacks::{Profile, Row, Series, Track, Unit, Weight};
+use crate::model::{Nanos, Pid};
+use rustc_hash::FxHashMap;
 
 /// What the samples of the event count, as the format knows it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,12 +23,21 @@ pub(super) struct Writing<'a> {
     pub(super) counted: Counted,
     /// The time that is shown as 0: that of the first sample. Recordings tell times since boot.
     pub(super) start: u64,
+    /// The last name of each process's main thread.
+    mains: FxHashMap<Option<Pid>, &'a [u8]>,
 }
 
 impl<'a> Writing<'a> {
     pub(super) fn new(profile: &'a Profile, series: &'a Series, weight: Weight) -> Self {
         let start = series.rows.iter().filter_map(|row| row.time).min().map_or(0, |time| time.0);
-        Self { profile, series, weight, counted: counted(series, weight), start }
+        let is_main = |track: &&Track| track.tid.map(|tid| tid.0) == track.pid.map(|pid| pid.0);
+        let mains = profile.tracks().iter().filter(is_main).map(|track| (track.pid, &*track.comm)).collect();
+        Self { profile, series, weight, counted: counted(series, weight), start, mains }
+    }
+
+    /// The name of a process's main thread, if it has samples.
+    pub(super) fn main(&self, pid: Option<Pid>) -> Option<&'a [u8]> {
+        self.mains.get(&pid).copied()
     }
 
     /// Milliseconds since the first sample; of what has no time, 0.

@@ -1,4 +1,14 @@
 //! perf script's text as stacks.
+//!
+//! A text can be read in parts ([`cut`]), side by side; what the record lines before a part told of threads is given
+//! with it.
+//!
+//! Stacks share most of their callers with the stack before, and nearly all lines were seen before: a stack is compared
+//! with the one before from its end on, where its callers are ([`callers`]), and each distinct line is taken apart once.
+
+mod callers;
+#[cfg(test)]
+mod tests;
 
 use super::frame::{Frame, Place, UNKNOWN};
 use super::header::Header;
@@ -8,50 +18,145 @@ use crate::formats::format::ReadOptions;
 use crate::model::backing::Backing;
 use crate::model::java_calls;
 use crate::model::runtimes::{RuntimeSet, Tiers};
-use crate::model::stacks::{self, FrameKind, Profile, Row, Track, Unit};
-use crate::model::{Nanos, Pid};
+use crate::model::stacks::{self, FrameId, FrameKind, Keep, Profile, Row, StackId, Track, TrackId, Unit};
+use crate::model::{Nanos, Pid, Tid};
+use callers::{Callers, Paragraphs};
+use memchr::memmem;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
 
-/// Reads a text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
+/// Reads a whole text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut reader = TextReader {
-        profile: Profile::keeping(options.keep),
+    let part = read_part(bytes, &Known::default(), options.keep);
+    warnings.extend(part.skipped.into_warning());
+    Ok(part.profile)
+}
+
+/// What a part of a text holds.
+#[derive(Debug)]
+pub struct TextPart {
+    /// Its samples.
+    pub profile: Profile,
+    /// Lines that are none of a sample.
+    pub skipped: Skipped,
+}
+
+/// Reads a part that begins where a text was [`cut`]; `known` is what the lines before it told.
+pub fn read_part(text: &[u8], known: &Known, keep: Keep) -> TextPart {
+    let mut reader = reader(text, known, keep);
+    reader.run();
+    let TextReader { profile, skipped, .. } = reader;
+    TextPart { profile, skipped }
+}
+
+fn reader<'t>(text: &'t [u8], known: &'t Known, keep: Keep) -> TextReader<'t> {
+    let mut profile = Profile::keeping(keep);
+    profile.perf_names = true;
+    TextReader {
+        text,
+        profile,
         tiers: Tiers::default(),
+        before: known,
         known: Known::default(),
         sample: None,
         skipped: Skipped::new("line"),
-    };
-    reader.profile.perf_names = true;
-    let mut at = 0;
-    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-        reader.line(line.trim_ascii_end(), at);
-        at += line.len() as u64;
+        of_lines: FxHashMap::default(),
+        joined: Vec::new(),
+        paragraphs: Paragraphs::default(),
+        callers: Callers::default(),
+        lines: Vec::new(),
+        thread: None,
+        event: None,
     }
-    reader.end_sample();
-    warnings.extend(reader.skipped.into_warning());
-    Ok(reader.profile)
 }
 
-struct TextReader {
+/// How much of a buffer can be read as a part: no sample goes on behind it. 0 if there is no such place.
+pub fn cut(buffer: &[u8]) -> usize {
+    let sample_end = memmem::rfind(buffer, b"\n\n").map(|at| at + 2);
+    let windows_end = || memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
+    sample_end.or_else(windows_end).unwrap_or_else(|| last_header(buffer))
+}
+
+/// Where the last sample begins whose first line is whole.
+fn last_header(buffer: &[u8]) -> usize {
+    let mut end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
+    while end > 0 {
+        let start = memchr::memrchr(b'\n', &buffer[..end]).map_or(0, |at| at + 1);
+        let line = buffer[start..end].trim_ascii_end();
+        if !is_record_line(line) && Header::parse(line).is_some_and(|header| header.event().is_some()) {
+            return start;
+        }
+        end = start.saturating_sub(1);
+    }
+    0
+}
+
+struct TextReader<'t> {
+    text: &'t [u8],
     profile: Profile,
     tiers: Tiers,
+    /// What the lines before the text told, and what its own did.
+    before: &'t Known,
     known: Known,
-    sample: Option<OpenSample>,
+    sample: Option<OpenSample<'t>>,
     skipped: Skipped,
+    /// The frames of each distinct line.
+    of_lines: FxHashMap<&'t [u8], LineFrames>,
+    /// Those of lines that have several, leaf first.
+    joined: Vec<FrameId>,
+    paragraphs: Paragraphs,
+    callers: Callers,
+    /// The stack's own lines, by how many bytes there are from the begin of each to the stack's end.
+    lines: Vec<(usize, LineFrames)>,
+    /// The last sample's thread, as its first line tells it.
+    thread: Option<(Thread<'t>, TrackId)>,
+    /// The last sample's event, and its series.
+    event: Option<(&'t [u8], usize)>,
+}
+
+/// The frames that a line tells, leaf first.
+#[derive(Debug, Clone)]
+enum LineFrames {
+    One(FrameId),
+    /// Where they stand in [`TextReader::joined`].
+    Several(Range<usize>),
+}
+
+/// Whose sample it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Thread<'t> {
+    comm: &'t [u8],
+    pid: Option<Pid>,
+    tid: Option<Tid>,
 }
 
 /// A sample whose frames are being read.
-struct OpenSample {
-    event: String,
-    track: Track,
+struct OpenSample<'t> {
+    event: &'t [u8],
+    track: TrackId,
     weight: u64,
     unit: Unit,
     time: Option<Nanos>,
     /// Leaf first, as printed.
-    frames: Vec<stacks::FrameId>,
+    frames: Vec<FrameId>,
 }
 
-impl TextReader {
-    fn line(&mut self, line: &[u8], at: u64) {
+impl<'t> TextReader<'t> {
+    fn run(&mut self) {
+        let mut at = 0;
+        while at < self.text.len() {
+            let end = memchr::memchr(b'\n', &self.text[at..]).map_or(self.text.len(), |len| at + len);
+            let begins = self.line(self.text[at..end].trim_ascii_end(), at as u64);
+            at = end + 1;
+            if begins && self.text.get(at) == Some(&b'\t') {
+                at = self.stack(at).unwrap_or(at);
+            }
+        }
+        self.end_sample();
+    }
+
+    /// Whether a sample begins that has no frame yet.
+    fn line(&mut self, line: &'t [u8], at: u64) -> bool {
         if line.is_empty() {
             self.end_sample();
         } else if line.starts_with(b"\t") {
@@ -60,43 +165,113 @@ impl TextReader {
             self.known.apply(line);
         } else if let Some(header) = Header::parse(line).filter(|header| header.event().is_some()) {
             self.end_sample();
-            self.begin_sample(&header);
+            return self.begin_sample(&header);
         } else if let Some(source) = line.strip_prefix(b"  ").filter(|_| self.sample.is_some()) {
             self.source_line(source);
         } else if !line.starts_with(b"#") {
             self.skipped.add(Error::new("neither a sample's first line nor a frame").at(at));
         }
+        false
     }
 
-    fn begin_sample(&mut self, header: &Header<'_>) {
-        let of_thread = |tid| self.known.process_of(tid);
-        let pid = header.pid.or_else(|| header.tid.and_then(of_thread)).or(header.tid.map(|tid| Pid(tid.0)));
-        let track = Track { comm: header.comm.to_vec(), pid, tid: header.tid, cpu: None };
-        let event = String::from_utf8_lossy(header.event().unwrap_or_default()).into_owned();
-        let unit = header.period().map_or(Unit::Samples, |_| Unit::of_event(&event));
+    /// Reads the frames of the sample that has begun, from here to its end, if there is nothing else; where that is.
+    fn stack(&mut self, start: usize) -> Option<usize> {
+        let end = self.paragraphs.end(self.text, start)?;
+        let shared = self.callers.shared(self.text, &(start..end));
+        self.lines.clear();
+        let mut at = start;
+        while at < shared.own_end {
+            let line = &self.text[at..shared.own_end];
+            let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+            let frames = self.frames_of(line)?;
+            self.lines.push((end - at, frames));
+            at += line.len() + 1;
+        }
+        self.callers.begin(start..end, &shared);
+        let mut stack = shared.stack;
+        for (to_end, frames) in self.lines.drain(..).rev() {
+            let frames = match &frames {
+                LineFrames::One(frame) => std::slice::from_ref(frame),
+                LineFrames::Several(range) => &self.joined[range.clone()],
+            };
+            for &frame in frames.iter().rev() {
+                stack = Some(self.profile.stack(stack, frame));
+            }
+            self.callers.push(to_end, stack);
+        }
+        let sample = self.sample.take()?;
+        self.push_row(&sample, stack);
+        Some(end + 2)
+    }
+
+    /// The frames of a line, which was mostly seen before; `None` if it is no frame's.
+    fn frames_of(&mut self, line: &'t [u8]) -> Option<LineFrames> {
+        if let Some(known) = self.of_lines.get(line) {
+            return Some(known.clone());
+        }
+        if line.first() != Some(&b'\t') {
+            return None;
+        }
+        let start = self.joined.len();
+        let mut frames = std::mem::take(&mut self.joined);
+        let frame = Frame::parse(line.trim_ascii_end());
+        frame.iter().for_each(|frame| self.push(frame, &mut frames));
+        self.joined = frames;
+        let told = match self.joined[start..] {
+            [] => return None,
+            [one] => {
+                self.joined.pop();
+                LineFrames::One(one)
+            }
+            _ => LineFrames::Several(start..self.joined.len()),
+        };
+        self.of_lines.insert(line, told.clone());
+        Some(told)
+    }
+
+    /// Whether it has no frame yet.
+    fn begin_sample(&mut self, header: &Header<'t>) -> bool {
+        let track = self.track(header);
+        let event = header.event().unwrap_or_default();
+        let unit = header.period().map_or(Unit::Samples, |_| Unit::of_event(&String::from_utf8_lossy(event)));
         let weight = header.period().unwrap_or(1);
         let mut sample = OpenSample { event, track, weight, unit, time: header.time, frames: Vec::new() };
         // One-line samples have their frame behind the event.
-        let behind = header.event().and_then(|event| {
-            let start = memchr::memmem::find(header.rest, event)? + event.len() + 1;
-            Frame::parse(header.rest.get(start..)?)
+        let behind = memmem::find(header.rest, event).and_then(|start| {
+            let behind = header.rest.get(start + event.len() + 1..)?;
+            Frame::parse(behind)
         });
         if let Some(frame) = behind {
             self.push(&frame, &mut sample.frames);
         }
+        let begins = sample.frames.is_empty();
         self.sample = Some(sample);
+        begins
     }
 
-    fn frame_line(&mut self, line: &[u8], at: u64) {
-        match (Frame::parse(line), self.sample.is_some()) {
-            (Some(frame), true) => {
-                if let Some(mut sample) = self.sample.take() {
-                    self.push(&frame, &mut sample.frames);
-                    self.sample = Some(sample);
-                }
+    fn track(&mut self, header: &Header<'t>) -> TrackId {
+        let of_thread = |tid| self.known.process_of(tid).or_else(|| self.before.process_of(tid));
+        let pid = header.pid.or_else(|| header.tid.and_then(of_thread)).or(header.tid.map(|tid| Pid(tid.0)));
+        let thread = Thread { comm: header.comm, pid, tid: header.tid };
+        if let Some((_, track)) = self.thread.filter(|(last, _)| *last == thread) {
+            return track;
+        }
+        let track = self.profile.track(Track { comm: header.comm.to_vec(), pid, tid: header.tid, cpu: None });
+        self.thread = Some((thread, track));
+        track
+    }
+
+    fn frame_line(&mut self, line: &'t [u8], at: u64) {
+        match (Frame::parse(line), self.sample.take()) {
+            (Some(frame), Some(mut sample)) => {
+                self.push(&frame, &mut sample.frames);
+                self.sample = Some(sample);
             }
-            (Some(_), false) => self.skipped.add(Error::new("a frame without a sample above it").at(at)),
-            (None, _) => self.skipped.add(Error::new("a frame begins with a hexadecimal address").at(at)),
+            (Some(_), None) => self.skipped.add(Error::new("a frame without a sample above it").at(at)),
+            (None, sample) => {
+                self.sample = sample;
+                self.skipped.add(Error::new("a frame begins with a hexadecimal address").at(at));
+            }
         }
     }
 
@@ -113,7 +288,7 @@ impl TextReader {
     }
 
     /// A line's frame, behind those that its name tells of to have been expanded in it.
-    fn push(&mut self, frame: &Frame<'_>, frames: &mut Vec<stacks::FrameId>) {
+    fn push(&mut self, frame: &Frame<'_>, frames: &mut Vec<FrameId>) {
         let calls = Some(frame)
             .filter(|frame| kind(frame) == FrameKind::Jit)
             .and_then(|frame| java_calls::joined(frame.symbol));
@@ -124,7 +299,7 @@ impl TextReader {
         frames.push(self.frame(&Frame { symbol: calls.root, ..*frame }));
     }
 
-    fn frame(&mut self, frame: &Frame<'_>) -> stacks::FrameId {
+    fn frame(&mut self, frame: &Frame<'_>) -> FrameId {
         let name = self.profile.name(frame.symbol);
         let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
         let module = dso.map(|dso| self.profile.name(dso));
@@ -144,13 +319,24 @@ impl TextReader {
 
     fn end_sample(&mut self) {
         let Some(sample) = self.sample.take() else { return };
-        let track = self.profile.track(sample.track);
         let mut stack = None;
-        for frame in sample.frames.into_iter().rev() {
+        for &frame in sample.frames.iter().rev() {
             stack = Some(self.profile.stack(stack, frame));
         }
-        let row = Row { track, stack, weight: sample.weight, count: 1, time: sample.time };
-        let series = self.profile.series_named(&sample.event, sample.unit);
+        self.push_row(&sample, stack);
+    }
+
+    fn push_row(&mut self, sample: &OpenSample<'t>, stack: Option<StackId>) {
+        let series = match self.event {
+            Some((event, series)) if event == sample.event => series,
+            _ => {
+                let name = String::from_utf8_lossy(sample.event);
+                let series = self.profile.series_named(&name, sample.unit.clone());
+                self.event = Some((sample.event, series));
+                series
+            }
+        };
+        let row = Row { track: sample.track, stack, weight: sample.weight, count: 1, time: sample.time };
         self.profile.push(series, row);
     }
 }
@@ -169,95 +355,5 @@ fn kind(frame: &Frame<'_>) -> FrameKind {
         () if anonymous => FrameKind::Unknown,
         () if Backing::of(dso).is_kernel_object() => FrameKind::Kernel,
         () => FrameKind::User,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::backing::tests::those;
-    use crate::model::tier::Tier;
-
-    #[test]
-    fn every_sort_of_object_has_its_kind_of_code() {
-        let of = |kind_of: FrameKind| {
-            those(|path| {
-                kind(&Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), inlined: false }) == kind_of
-            })
-        };
-        let kernel = ["[uprobes]", "[guest.kernel.kallsyms]", "[ext4]", "/lib/modules/6.1/kernel/fs/ext4.ko"];
-        assert_eq!(of(FrameKind::Kernel), kernel);
-        let user = [
-            "",
-            "//toolong",
-            "anon_inode:[perf_event]",
-            "[vdso]",
-            "[vdso32]",
-            "[vsyscall]",
-            "[kernel.kallsyms]_text",
-            "/usr/bin/node",
-            "/usr/lib/libc.so.6 (deleted)",
-            "/dev/shm/code",
-            "/tmp/jit-77.dump",
-            "/usr/lib/jit-helper.so",
-            "/x/core.dump",
-            "file",
-            "[unknown]",
-        ];
-        assert_eq!(of(FrameKind::User), user);
-    }
-
-    fn read_text(text: &str) -> (Profile, Vec<String>) {
-        let mut warnings = Warnings::new();
-        let profile = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
-        let said = warnings.iter().map(ToString::to_string).collect();
-        (profile, said)
-    }
-
-    fn folded(profile: &Profile, series: usize) -> Vec<String> {
-        let spelled = |row: &Row| {
-            let name = |id| String::from_utf8_lossy(profile.name_of(profile.frame_of(id).name)).into_owned();
-            let mut names: Vec<_> = profile.frames_up(row.stack).map(name).collect();
-            names.reverse();
-            format!("{} {}", names.join(";"), row.weight)
-        };
-        profile.series[series].rows.iter().map(spelled).collect()
-    }
-
-    #[test]
-    fn samples_of_two_events_with_and_without_stacks() {
-        let (profile, said) = read_text(
-            "# ========\nswapper 0 0.000000: PERF_RECORD_COMM: java:5/6\n\
-             java 6 1.000002:    10 cycles:u: \n\t 7f1 leaf+0x1 (/tmp/perf-5.map)\n\t 7f2 main+0x1 (/bin/x)\n  x.c:3\n\n\
-             java 6 1.000003: faults:  ffffffff8168bb05 fault+0x1 ([kernel.kallsyms])\n\
-             java 6 1.000004:    10 cycles:u: \r\n\t 7f2 main+0x1 (/bin/x)\r\n\r\n",
-        );
-        assert!(said.is_empty(), "{said:?}");
-        assert_eq!(folded(&profile, 0), ["main;leaf 10", "main 10"]);
-        assert_eq!(folded(&profile, 1), ["fault 1"]);
-        let row = profile.series[0].rows[0];
-        assert_eq!(profile.track_of(row.track).pid, Some(Pid(5)));
-        let frames: Vec<_> = profile.frames_up(row.stack).map(|id| *profile.frame_of(id)).collect();
-        assert_eq!((frames[0].kind, frames[1].line), (FrameKind::Jit, 3));
-        let kernel = profile.frames_up(profile.series[1].rows[0].stack).next().unwrap();
-        assert_eq!(profile.frame_of(kernel).kind, FrameKind::Kernel);
-    }
-
-    #[test]
-    fn only_jit_code_has_a_tier_and_only_where_its_name_tells() {
-        let (profile, _) = read_text(
-            "node 6 1.000002: cycles: \n\t 7f1 JS:*f /a.js:1:1+0x1 (/tmp/perf-5.map)\n\t 7f2 JS:^f /a.js:1:1+0x1 (/bin/x)\n\
-             \t 7f3 f+0x1 (/tmp/perf-5.map)\n\t 7f4 JS:~g /a.js:9:1+0x1 (/x/jitted-5-3.so)\n\n",
-        );
-        let tiers: Vec<_> =
-            profile.frames_up(profile.series[0].rows[0].stack).map(|id| profile.frame_of(id).tier).collect();
-        assert_eq!(tiers, [Some(Tier::Optimised), None, None, Some(Tier::Interpreted)]);
-    }
-
-    #[test]
-    fn noise_is_counted_with_its_first_place() {
-        let (profile, said) = read_text("\t 7f1 lost (x)\nj 6 1.000002: cycles: \n\t zzz\n\t 7f1 kept (x)\n");
-        assert_eq!(folded(&profile, 0), ["kept 1"]);
-        assert_eq!(said, ["at byte 0x0: 2 lines skipped, the first here: a frame without a sample above it"]);
     }
 }

@@ -12,4 +12,4 @@ mod walk;
 pub use keys::{Grouping, Key, Unnamed, Value, kind};
 pub use sums::{Group, ending_in, groups};
 pub use tree::{GroupTree, Roots};
-pub use walk::{Sum, Walk};
+pub use walk::{Step, Sum, Walk};

@@ -122,8 +122,9 @@ pub(super) fn push(
         let tables = resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
         sink.end(&tables.profile)?;
     } else {
-        tables.push(&samples.rows);
-        drop(samples);
+        let rows = samples.into_rows();
+        tables.push(&rows);
+        drop(rows);
         sink.take(&mut tables.profile)?;
         sink.end(&tables.profile)?;
     }

@@ -80,7 +80,7 @@ impl<'a> Resolution<'a> {
     /// Reads the samples that count, in parallel: each address becomes the place where it belongs.
     pub(crate) fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
         let mut all: Option<Samples> = None;
-        self.read(keep, usize::MAX, job, |chunk| match &mut all {
+        self.read(keep, job, |chunk| match &mut all {
             Some(all) => all.append(chunk),
             none => {
                 *none = Some(chunk);
@@ -101,7 +101,7 @@ impl<'a> Resolution<'a> {
         job: &Job,
         mut each: impl FnMut(&mut Profile) -> Result<()>,
     ) -> Result<Tables> {
-        self.read(Keep::EachRow, job.pool.threads(), job, |mut chunk| {
+        self.read(Keep::EachRow, job, |mut chunk| {
             let rows = samples.translate(&mut chunk)?;
             tables.push(&rows);
             each(&mut tables.profile)?;
@@ -111,8 +111,8 @@ impl<'a> Resolution<'a> {
         Ok(tables)
     }
 
-    /// Reads so many chunks at a time, and gives what is in each.
-    fn read(&self, keep: Keep, at_once: usize, job: &Job, mut each: impl FnMut(Samples) -> Result<()>) -> Result<()> {
+    /// Reads the chunks side by side, and gives what is in each, in their order: few are in memory at a time.
+    fn read(&self, keep: Keep, job: &Job, each: impl FnMut(Samples) -> Result<()>) -> Result<()> {
         let (options, recording, chunks) = (self.options, self.survey.recording, &self.survey.chunks);
         let max_depth = options.max_stack.unwrap_or(MAX_DEPTH);
         let unwinder = Unwinder::new(self.spaces, &self.sources.map, &self.images, max_depth);
@@ -136,22 +136,17 @@ impl<'a> Resolution<'a> {
         progress.phase("reading samples");
         let mut counted = Counted::new(recording, chunks).into_iter();
         let list = chunks.list().into_iter().map(|records| (records, counted.next().unwrap_or_default()));
-        let mut list = list.peekable();
-        while list.peek().is_some() {
-            let some = list.by_ref().take(at_once).collect();
-            let read = job.pool.map(some, |(records, counted): (Records<'_>, Counted)| {
-                let mut bytes = 0;
-                let records = records.inspect(|record| {
-                    bytes += record.bytes.len() as u64;
-                    if bytes >= PROGRESS_STEP {
-                        progress.done(std::mem::take(&mut bytes));
-                    }
-                });
-                Reading::new(context).read(records, &counted)
+        let read = |(records, counted): (Records<'_>, Counted)| {
+            let mut bytes = 0;
+            let records = records.inspect(|record| {
+                bytes += record.bytes.len() as u64;
+                if bytes >= PROGRESS_STEP {
+                    progress.done(std::mem::take(&mut bytes));
+                }
             });
-            read.into_iter().try_for_each(&mut each)?;
-        }
-        Ok(())
+            Reading::new(context).read(records, &counted)
+        };
+        job.pool.stream(list, read, each)
     }
 
     /// Names the places of these chains, each once.

@@ -144,6 +144,11 @@ impl Samples {
         }
     }
 
+    /// The rows, without all that they are made from.
+    pub(super) fn into_rows(self) -> Vec<SampleRow> {
+        self.rows
+    }
+
     /// Whether everything got a number of its own.
     pub(super) fn check(&self) -> Result<()> {
         self.chains.check()?;

@@ -51,25 +51,42 @@ impl Gate {
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
     pub(super) state: State,
+    /// How many bytes the text before it has.
+    pub(super) at: u64,
+}
+
+/// How a text is cut.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cutting {
+    /// How long a block is to be.
+    pub(super) block: usize,
+    /// How much of a buffer can be a block; 0 if it must be longer.
+    pub(super) cut: fn(&[u8]) -> usize,
+    /// Whether a block ends where the writer pauses.
+    pub(super) at_pauses: bool,
 }
 
 /// Cuts the input into blocks.
 pub(super) struct Feeder<'a> {
-    input: Stream,
+    input: Box<dyn Read + Send>,
     /// Where blocks come back to when they are through.
     spare: &'a Spare<Vec<u8>>,
+    pub(super) cutting: Cutting,
     state: State,
     /// Read, but behind the last cut.
     rest: Vec<u8>,
-    ended: bool,
+    /// How much was given out.
+    at: u64,
+    pub(super) ended: bool,
     /// Whether the writer paused behind what was read last.
     pub(super) paused: bool,
     pub(super) failed: Option<Error>,
 }
 
 impl<'a> Feeder<'a> {
-    pub(super) fn new(input: Stream, spare: &'a Spare<Vec<u8>>) -> Self {
-        Self { input, spare, state: State::default(), rest: Vec::new(), ended: false, paused: false, failed: None }
+    pub(super) fn new(input: Stream, cutting: Cutting, spare: &'a Spare<Vec<u8>>) -> Self {
+        let (state, rest, input) = (State::default(), Vec::new(), input.into_reader());
+        Self { input, spare, cutting, state, rest, at: 0, ended: false, paused: false, failed: None }
     }
 
     /// What the text has told so far.
@@ -80,28 +97,48 @@ impl<'a> Feeder<'a> {
     pub(super) fn next_block(&mut self) -> Option<Block> {
         let mut bytes = self.spare.take();
         bytes.append(&mut self.rest);
-        let mut wanted = BLOCK;
+        let mut wanted = self.cutting.block;
         while !self.ended {
-            self.paused = self.fill(&mut bytes, wanted);
-            let cut = rewrite::cut(&bytes);
+            self.fill(&mut bytes, wanted);
+            let mut cut = (self.cutting.cut)(&bytes);
+            if cut == 0 && bytes.len() >= LONGEST {
+                cut = rewrite::cut(&bytes);
+            }
             let whole_line = cut > 0 && bytes[cut - 1] == b'\n';
             if !self.ended && (whole_line || bytes.len() >= LONGEST) && (self.paused || bytes.len() >= wanted) {
                 self.rest.extend_from_slice(&bytes[cut..]);
                 bytes.truncate(cut);
                 break;
             }
-            wanted = bytes.len() + BLOCK;
+            wanted = bytes.len() + self.cutting.block;
         }
         if bytes.is_empty() {
             return None;
         }
-        let state = self.state.clone();
+        let (state, at) = (self.state.clone(), self.at);
         self.state.advance(&bytes);
-        Some(Block { bytes, state })
+        self.at += bytes.len() as u64;
+        Some(Block { bytes, state, at })
+    }
+
+    fn fill(&mut self, bytes: &mut Vec<u8>, wanted: usize) {
+        if self.cutting.at_pauses {
+            self.paused = self.fill_to_pause(bytes, wanted);
+            return;
+        }
+        let room = wanted.saturating_sub(bytes.len());
+        bytes.reserve_exact(room);
+        match (&mut self.input).take(room as u64).read_to_end(bytes) {
+            Ok(len) => self.ended = len < room,
+            Err(error) => {
+                self.failed = Some(Error::new("cannot read on").because(error));
+                self.ended = true;
+            }
+        }
     }
 
     /// Reads until `bytes` are that long, the writer pauses or the input ends; whether it paused.
-    fn fill(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> bool {
+    fn fill_to_pause(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> bool {
         let mut filled = bytes.len();
         bytes.resize(wanted.max(filled), 0);
         let mut paused = false;

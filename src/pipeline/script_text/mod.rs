@@ -14,19 +14,22 @@ mod feeder;
 mod namer;
 mod natives;
 mod spare;
+mod stacks;
+
+pub(super) use stacks::stacks;
 
 use super::job::{Job, Outcome};
 use super::terminal::write_text;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::perf_script::memo::Memo;
 use crate::formats::perf_script::rewrite::{self, Counts, Needs, Rewritten, State, Style, Wanted};
-use crate::io::{self, Bytes, InPath, OutPath, Output, Run, Stream};
+use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::resolve::code_map::CodeMap;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::{self, SourceOptions};
-use feeder::{BLOCK, Block, Feeder, Gate};
+use feeder::{BLOCK, Block, Cutting, Feeder, Gate};
 use namer::{Namer, ask_for};
 use natives::Natives;
 use spare::Spare;
@@ -61,34 +64,12 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
         images: images_directory(&options.output),
         job,
     };
-    let Filtered { counts, nameless } = write_text(&mut out, |out| filter.run(input, out, &mut outcome.warnings))?;
+    let Filtered { counts, nameless } = write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
     out.commit()?;
     summarise(&counts, &mut outcome);
     outcome.summary.extend(untold(&counts, &nameless));
     outcome.summary.extend(frameless(&counts));
     Ok(outcome)
-}
-
-/// The same for a text that is about to be read as stacks: named, in a temporary file.
-pub(super) fn named(
-    bytes: Bytes,
-    path: &InPath,
-    sources: &SourceOptions,
-    job: &Job,
-    outcome: &mut Outcome,
-) -> Result<Bytes> {
-    let images = images_directory(&OutPath::Stdout);
-    let symbols = &SymbolOptions::default();
-    let filter = TextFilter { style: Style::default(), sources, symbols, beside: beside(path), images, job };
-    let mut spool = io::temporary()?;
-    let input = Stream::new(Box::new(std::io::Cursor::new(bytes)));
-    let Filtered { counts, nameless } = filter.run(input, &mut spool, &mut outcome.warnings)?;
-    if counts.named > 0 {
-        summarise(&counts, outcome);
-        outcome.summary.extend(untold(&counts, &nameless));
-    }
-    outcome.summary.extend(frameless(&counts));
-    spool.map()
 }
 
 /// What was found in a text.
@@ -109,14 +90,55 @@ struct TextFilter<'a> {
     job: &'a Job,
 }
 
+/// A block with names, as it comes from a worker.
+struct NamedBlock {
+    /// The text.
+    bytes: Vec<u8>,
+    /// What it was before, if that is another.
+    before: Option<Vec<u8>>,
+    /// What the text before it told.
+    state: State,
+    /// How many bytes the text before it had.
+    at: u64,
+}
+
+/// What is made of blocks.
+struct Made<'f, T> {
+    /// How the text is cut.
+    cutting: Cutting,
+    /// Where the buffers of blocks come from and go to.
+    buffers: &'f Spare<Vec<u8>>,
+    /// Run by workers.
+    make: &'f (dyn Fn(NamedBlock) -> T + Sync),
+    /// Gets what was made, in the order of the text.
+    take: &'f mut dyn FnMut(T) -> Result<()>,
+}
+
 impl TextFilter<'_> {
+    /// Writes the text with names.
+    fn write(&self, input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
+        let buffers = &Spare::default();
+        let make = &|block: NamedBlock| {
+            block.before.into_iter().for_each(|before| buffers.give_buffer(before, 4 * BLOCK));
+            block.bytes
+        };
+        let take = &mut |bytes: Vec<u8>| {
+            out.write_all(&bytes)?;
+            out.flush()?;
+            buffers.give_buffer(bytes, 4 * BLOCK);
+            Ok(())
+        };
+        let cutting = Cutting { block: BLOCK, cut: rewrite::cut, at_pauses: true };
+        self.run(input, Made { cutting, buffers, make, take }, warnings)
+    }
+
     /// Rewrites block by block. Where names of a process are wanted that nobody looked for, it stops, looks, and
     /// goes on with the blocks that were under way.
-    fn run(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
+    fn run<T: Send>(&self, mut input: Stream, made: Made<'_, T>, warnings: &mut Warnings) -> Result<Filtered> {
         let mut style = self.style;
         style.learn(input.peek(1 << 16)?);
-        let buffers = Spare::default();
-        let mut feeder = Feeder::new(input, &buffers);
+        let buffers = made.buffers;
+        let mut feeder = Feeder::new(input, made.cutting, buffers);
         let mut processes = Processes::default();
         // perf script does not print the clock. A jitdump needs the monotonic one, so that is what was recorded if
         // its times are any good.
@@ -133,8 +155,9 @@ impl TextFilter<'_> {
             let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline);
             let memos = Spare::default();
             let asked = loop {
-                let shop = Workshop { style, namer: &namer, natives: &natives, memos: &memos, buffers: &buffers };
-                let round = self.round(&mut feeder, pending, &shop, out)?;
+                let (make, block) = (made.make, made.cutting.block);
+                let shop = Workshop { style, namer: &namer, natives: &natives, memos: &memos, buffers, block, make };
+                let round = self.round(&mut feeder, pending, &shop, made.take)?;
                 counts += round.counts;
                 if round.again.is_empty() {
                     break 'sources without_code(&loaded.map, &processes, feeder.told());
@@ -156,21 +179,29 @@ impl TextFilter<'_> {
     }
 
     /// Rewrites blocks until one needs names, or to the end.
-    fn round(
+    fn round<T: Send>(
         &self,
         feeder: &mut Feeder<'_>,
-        pending: Vec<Work>,
-        shop: &Workshop<'_, '_, '_>,
-        out: &mut dyn Write,
-    ) -> Result<Round> {
+        mut pending: Vec<Work<T>>,
+        shop: &Workshop<'_, '_, '_, T>,
+        take: &mut dyn FnMut(T) -> Result<()>,
+    ) -> Result<Round<T>> {
         let mut round = Round { again: Vec::new(), needs: Vec::new(), counts: Counts::default() };
+        if !feeder.cutting.at_pauses && pending.is_empty() {
+            pending.extend(feeder.next_block().map(Work::Raw));
+        }
+        // Whoever reads many small texts starts no threads for each.
+        if feeder.ended && pending.len() < 2 {
+            pending.into_iter().try_for_each(|last| round.take(last.run(shop), take))?;
+            return Ok(round);
+        }
         let gate = Gate::new(pending.len());
         let fresh = std::iter::from_fn(|| if gate.may_read(feeder.paused) { feeder.next_block() } else { None });
         self.job.pool.stream(
             pending.into_iter().chain(fresh.map(Work::Raw)),
             |work| work.run(shop),
             |work| {
-                let taken = round.take(work, shop.buffers, out);
+                let taken = round.take(work, take);
                 gate.taken(taken.is_err() || !round.again.is_empty());
                 taken
             },
@@ -180,22 +211,20 @@ impl TextFilter<'_> {
 }
 
 /// What comes out between two looks for names.
-struct Round {
+struct Round<T> {
     /// From the first block on that needs more names: all blocks, done or not, in order.
-    again: Vec<Work>,
+    again: Vec<Work<T>>,
     /// What they need, and what the text has told to their ends.
     needs: Vec<(Needs, State)>,
     counts: Counts,
 }
 
-impl Round {
-    fn take(&mut self, work: Work, buffers: &Spare<Vec<u8>>, out: &mut dyn Write) -> Result<()> {
+impl<T> Round<T> {
+    fn take(&mut self, work: Work<T>, take: &mut dyn FnMut(T) -> Result<()>) -> Result<()> {
         match work {
-            Work::Done(bytes, counts) if self.again.is_empty() => {
-                out.write_all(&bytes)?;
-                out.flush()?;
+            Work::Done(made, counts) if self.again.is_empty() => {
+                take(made)?;
                 self.counts += counts;
-                buffers.give_buffer(bytes, 4 * BLOCK);
             }
             Work::Needs(block, needs) => {
                 let mut told = block.state.clone();
@@ -210,25 +239,28 @@ impl Round {
 }
 
 /// A block on its way.
-enum Work {
+enum Work<T> {
     Raw(Block),
-    Done(Vec<u8>, Counts),
+    Done(T, Counts),
     Needs(Block, Needs),
 }
 
 /// What workers work with.
-struct Workshop<'a, 'm, 'data> {
+struct Workshop<'a, 'm, 'data, T> {
     style: Style,
     namer: &'a Namer<'m, 'data>,
     natives: &'a Natives<'a>,
     /// What was said of earlier blocks, by whichever worker.
     memos: &'a Spare<Memo>,
     buffers: &'a Spare<Vec<u8>>,
+    /// How long blocks are.
+    block: usize,
+    make: &'a (dyn Fn(NamedBlock) -> T + Sync),
 }
 
-impl Work {
-    fn run(self, shop: &Workshop<'_, '_, '_>) -> Self {
-        let Self::Raw(Block { bytes, state }) = self else { return self };
+impl<T> Work<T> {
+    fn run(self, shop: &Workshop<'_, '_, '_, T>) -> Self {
+        let Self::Raw(Block { bytes, state, at }) = self else { return self };
         let (mut memo, mut out) = (shop.memos.take(), shop.buffers.take());
         let answer = |wanted: Wanted<'_>| match wanted.file {
             Some(file) => shop.natives.answer(file, wanted.addr),
@@ -236,13 +268,18 @@ impl Work {
         };
         let rewritten = rewrite::rewrite(&bytes, &state, shop.style, &answer, &mut memo, &mut out);
         shop.memos.give(memo);
-        let (spare, done) = match rewritten {
-            Rewritten::Unchanged(counts) => (out, Self::Done(bytes, counts)),
-            Rewritten::Changed(counts) => (bytes, Self::Done(out, counts)),
-            Rewritten::Needs(needs) => (out, Self::Needs(Block { bytes, state }, needs)),
+        let (named, counts) = match rewritten {
+            Rewritten::Unchanged(counts) => {
+                shop.buffers.give_buffer(out, 4 * shop.block);
+                (NamedBlock { bytes, before: None, state, at }, counts)
+            }
+            Rewritten::Changed(counts) => (NamedBlock { bytes: out, before: Some(bytes), state, at }, counts),
+            Rewritten::Needs(needs) => {
+                shop.buffers.give_buffer(out, 4 * shop.block);
+                return Self::Needs(Block { bytes, state, at }, needs);
+            }
         };
-        shop.buffers.give_buffer(spare, 4 * BLOCK);
-        done
+        Self::Done((shop.make)(named), counts)
     }
 }
 

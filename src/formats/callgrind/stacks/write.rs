@@ -9,21 +9,26 @@
 use crate::error::Result;
 use crate::formats::callgrind::grammar::{Columns, IdSpace, Position, PositionEncoder};
 use crate::formats::format::WriteOptions;
+use crate::model::groups::{Step, Sum, Walk};
 use crate::model::label;
 use crate::model::stacks::{Frame, FrameId, NameId, Profile};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let mut sums = CostSums::new(profile);
+    let mut walk = Walk::new(profile);
     for (event, series) in profile.series.iter().enumerate() {
         for row in &series.rows {
-            let stack: Vec<FrameId> = profile.frames_up(row.stack).collect();
-            sums.add(event, &stack, options.weight.of(row), row.count);
+            if let Some(stack) = row.stack {
+                walk.add(stack, Sum { weight: options.weight.of(row), count: row.count });
+            }
         }
+        sums.add(event, &mut walk);
     }
+    sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
     GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.run(out)
 }
 
@@ -46,7 +51,51 @@ struct FunctionCosts {
     /// Lowest address and line seen.
     entry: (u64, u32),
     own: BTreeMap<CostSite, Vec<u64>>,
-    calls: BTreeMap<(CostSite, FunctionId), (u64, Vec<u64>)>,
+    calls: BTreeMap<(CostSite, FunctionId), CallCosts>,
+}
+
+impl FunctionCosts {
+    /// Drops calls that are told elsewhere in each of their stacks.
+    fn drop_uncounted(&mut self) {
+        self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost > 0));
+    }
+}
+
+/// All calls from one place to one function.
+#[derive(Debug, Default)]
+struct CallCosts {
+    count: u64,
+    /// By event.
+    costs: Vec<u64>,
+}
+
+/// A call: from where, to which function.
+#[derive(Debug, Clone, Copy)]
+struct CallKey {
+    caller: FunctionId,
+    site: CostSite,
+    callee: FunctionId,
+}
+
+/// The frames between the root and where one is in the stacks.
+#[derive(Debug, Default)]
+struct OpenFrames {
+    list: Vec<OpenFrame>,
+    /// Where the last frame of each function is in the list.
+    last_of: FxHashMap<FunctionId, usize>,
+    /// The last call between two functions.
+    last_call: FxHashMap<(FunctionId, FunctionId), CallKey>,
+}
+
+#[derive(Debug)]
+struct OpenFrame {
+    function: FunctionId,
+    frame: FrameId,
+    /// How it was called.
+    call: Option<CallKey>,
+    /// What was the last frame of its function, and the last call of the two, before.
+    before: Option<usize>,
+    call_before: Option<CallKey>,
 }
 
 impl<'a> CostSums<'a> {
@@ -79,25 +128,61 @@ impl<'a> CostSums<'a> {
         (frame.file, frame.addr.unwrap_or(0), frame.line)
     }
 
-    /// `stack` is leaf first.
-    fn add(&mut self, event: usize, stack: &[FrameId], weight: u64, count: u64) {
-        let Some(&leaf) = stack.first() else { return };
-        let leaf_function = self.of_frame[leaf.index()];
-        let (events, site) = (self.events, self.site(leaf));
-        let own = self.functions[self.of_frame[leaf.index()]].own.entry(site).or_insert_with(|| vec![0; events]);
-        own[event] = own[event].saturating_add(weight);
-        let (mut seen, mut charged) = (FxHashSet::default(), FxHashSet::from_iter([leaf_function]));
-        for pair in stack.windows(2) {
-            let (callee, caller) = (self.of_frame[pair[0].index()], self.of_frame[pair[1].index()]);
-            if !seen.insert((caller, callee)) {
-                continue;
+    /// Adds the stacks of an event. Each is to count for the last call between two functions, and to cost for the last call
+    /// that a function makes: what comes to a call is taken off again below, where the same comes again.
+    fn add(&mut self, event: usize, walk: &mut Walk<'_>) {
+        let mut open = OpenFrames::default();
+        walk.run(|walk, step| match step {
+            Step::Enter(stack) => {
+                let (own, total) = walk.sums(stack);
+                let frame = self.profile.stack_of(stack).1;
+                self.add_own(event, frame, own);
+                self.enter(event, frame, total, &mut open);
             }
-            let cost = if charged.insert(caller) { weight } else { 0 };
-            let site = self.site(pair[1]);
-            let calls = self.functions[caller].calls.entry((site, callee)).or_insert_with(|| (0, vec![0; events]));
-            calls.0 = calls.0.saturating_add(count);
-            calls.1[event] = calls.1[event].saturating_add(cost);
+            Step::Leave(_) => open.leave(),
+        });
+    }
+
+    fn add_own(&mut self, event: usize, frame: FrameId, own: Sum) {
+        if own.is_zero() {
+            return;
         }
+        let (events, site) = (self.events, self.site(frame));
+        let costs = self.functions[self.of_frame[frame.index()]].own.entry(site).or_insert_with(|| vec![0; events]);
+        costs[event] = costs[event].saturating_add(own.weight);
+    }
+
+    fn enter(&mut self, event: usize, frame: FrameId, total: Sum, open: &mut OpenFrames) {
+        let function = self.of_frame[frame.index()];
+        let call = open.list.last().map(|caller| CallKey {
+            caller: caller.function,
+            site: self.site(caller.frame),
+            callee: function,
+        });
+        if let Some(call) = call {
+            let calls = self.calls(call);
+            calls.count = calls.count.saturating_add(total.count);
+            calls.costs[event] = calls.costs[event].saturating_add(total.weight);
+        }
+        let before = open.last_of.insert(function, open.list.len());
+        let call_before = call.and_then(|call| open.last_call.insert((call.caller, function), call));
+        if let Some(told) = call_before {
+            let calls = self.calls(told);
+            calls.count = calls.count.saturating_sub(total.count);
+        }
+        // What the function called when it was entered before.
+        let charged = before.and_then(|before| open.list.get(before + 1).map_or(call, |callee| callee.call));
+        if let Some(charged) = charged {
+            let cost = &mut self.calls(charged).costs[event];
+            *cost = cost.saturating_sub(total.weight);
+        }
+        open.list.push(OpenFrame { function, frame, call, before, call_before });
+    }
+
+    fn calls(&mut self, CallKey { caller, site, callee }: CallKey) -> &mut CallCosts {
+        let events = self.events;
+        let none = || CallCosts { count: 0, costs: vec![0; events] };
+        self.functions[caller].calls.entry((site, callee)).or_insert_with(none)
     }
 
     fn totals(&self) -> Vec<u64> {
@@ -108,6 +193,21 @@ impl<'a> CostSums<'a> {
             }
         }
         totals
+    }
+}
+
+impl OpenFrames {
+    fn leave(&mut self) {
+        let Some(OpenFrame { function, call, before, call_before, .. }) = self.list.pop() else { return };
+        match before {
+            Some(before) => self.last_of.insert(function, before),
+            None => self.last_of.remove(&function),
+        };
+        let Some(CallKey { caller, callee, .. }) = call else { return };
+        match call_before {
+            Some(before) => self.last_call.insert((caller, callee), before),
+            None => self.last_call.remove(&(caller, callee)),
+        };
     }
 }
 
@@ -172,7 +272,7 @@ impl GraphWriter<'_> {
             encoder.cost(self.position(addr, line), &mut self.text);
             self.put(&format!(" {}\n", joined(costs)));
         }
-        for (&((call_file, addr, line), callee), (count, costs)) in &function.calls {
+        for (&((call_file, addr, line), callee), CallCosts { count, costs }) in &function.calls {
             self.switch_file(&mut file, call_file, frame);
             self.callee(callee, frame);
             self.put(&format!("calls={count} "));
@@ -250,7 +350,52 @@ mod tests {
     use crate::error::Warnings;
     use crate::formats::callgrind::{read, sniff};
     use crate::formats::format::ReadOptions;
-    use crate::model::stacks::{FrameKind, Row, Series, Track};
+    use crate::model::stacks::{FrameKind, Row, Series, Track, profile_of};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// What each call is told to count and to cost, stack by stack: (caller, callee) → (count, cost).
+    fn by_stacks(stacks: &[(String, u64)]) -> BTreeMap<(String, String), (u64, u64)> {
+        let mut told = BTreeMap::new();
+        for (stack, weight) in stacks {
+            let frames: Vec<&str> = stack.rsplit(';').collect();
+            let (mut seen, mut charged) = (BTreeSet::new(), BTreeSet::from([frames[0]]));
+            for pair in frames.windows(2).filter(|pair| seen.insert((pair[1], pair[0]))) {
+                let call: &mut (u64, u64) = told.entry((pair[1].to_owned(), pair[0].to_owned())).or_default();
+                call.0 += 1;
+                call.1 += if charged.insert(pair[1]) { *weight } else { 0 };
+            }
+        }
+        told
+    }
+
+    proptest! {
+        #[test]
+        fn calls_count_and_cost_as_if_each_stack_was_gone_through(
+            stacks in proptest::collection::vec(("[abc](;[abc]){0,7}", 1..9u64), 1..20)
+        ) {
+            let given: Vec<(&str, u64)> = stacks.iter().map(|(stack, weight)| (stack.as_str(), *weight)).collect();
+            let profile = profile_of(&given);
+            let mut sums = CostSums::new(&profile);
+            let mut walk = Walk::new(&profile);
+            for row in &profile.series[0].rows {
+                walk.add(row.stack.unwrap(), Sum { weight: row.weight, count: 1 });
+            }
+            sums.add(0, &mut walk);
+            sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
+            let name = |function: FunctionId| {
+                let frame = profile.frame_of(sums.functions[function].frame);
+                String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()
+            };
+            let calls = (0..sums.functions.len()).flat_map(|caller| {
+                let calls = sums.functions[caller].calls.iter();
+                calls.map(move |(&(_, callee), calls)| ((caller, callee), (calls.count, calls.costs[0])))
+            });
+            let told: BTreeMap<_, _> =
+                calls.map(|((caller, callee), calls)| ((name(caller), name(callee)), calls)).collect();
+            prop_assert_eq!(told, by_stacks(&stacks));
+        }
+    }
 
     #[test]
     fn stacks_become_functions_and_calls_and_come_back() {

@@ -1,0 +1,160 @@
+//! What texts say, read as a whole, in parts, and line by line.
+
+use super::*;
+use crate::model::backing::tests::those;
+use crate::model::tier::Tier;
+use proptest::prelude::*;
+
+#[test]
+fn every_sort_of_object_has_its_kind_of_code() {
+    let of = |kind_of: FrameKind| {
+        those(|path| kind(&Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), inlined: false }) == kind_of)
+    };
+    let kernel = ["[uprobes]", "[guest.kernel.kallsyms]", "[ext4]", "/lib/modules/6.1/kernel/fs/ext4.ko"];
+    assert_eq!(of(FrameKind::Kernel), kernel);
+    let user = [
+        "",
+        "//toolong",
+        "anon_inode:[perf_event]",
+        "[vdso]",
+        "[vdso32]",
+        "[vsyscall]",
+        "[kernel.kallsyms]_text",
+        "/usr/bin/node",
+        "/usr/lib/libc.so.6 (deleted)",
+        "/dev/shm/code",
+        "/tmp/jit-77.dump",
+        "/usr/lib/jit-helper.so",
+        "/x/core.dump",
+        "file",
+        "[unknown]",
+    ];
+    assert_eq!(of(FrameKind::User), user);
+}
+
+fn read_text(text: &str) -> (Profile, Vec<String>) {
+    let mut warnings = Warnings::new();
+    let profile = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
+    let said = warnings.iter().map(ToString::to_string).collect();
+    (profile, said)
+}
+
+fn folded(profile: &Profile, series: usize) -> Vec<String> {
+    let spelled = |row: &Row| {
+        let name = |id| String::from_utf8_lossy(profile.name_of(profile.frame_of(id).name)).into_owned();
+        let mut names: Vec<_> = profile.frames_up(row.stack).map(name).collect();
+        names.reverse();
+        format!("{} {}", names.join(";"), row.weight)
+    };
+    profile.series[series].rows.iter().map(spelled).collect()
+}
+
+#[test]
+fn samples_of_two_events_with_and_without_stacks() {
+    let (profile, said) = read_text(
+        "# ========\nswapper 0 0.000000: PERF_RECORD_COMM: java:5/6\n\
+         java 6 1.000002:    10 cycles:u: \n\t 7f1 leaf+0x1 (/tmp/perf-5.map)\n\t 7f2 main+0x1 (/bin/x)\n  x.c:3\n\n\
+         java 6 1.000003: faults:  ffffffff8168bb05 fault+0x1 ([kernel.kallsyms])\n\
+         java 6 1.000004:    10 cycles:u: \r\n\t 7f2 main+0x1 (/bin/x)\r\n\r\n",
+    );
+    assert!(said.is_empty(), "{said:?}");
+    assert_eq!(folded(&profile, 0), ["main;leaf 10", "main 10"]);
+    assert_eq!(folded(&profile, 1), ["fault 1"]);
+    let row = profile.series[0].rows[0];
+    assert_eq!(profile.track_of(row.track).pid, Some(Pid(5)));
+    let frames: Vec<_> = profile.frames_up(row.stack).map(|id| *profile.frame_of(id)).collect();
+    assert_eq!((frames[0].kind, frames[1].line), (FrameKind::Jit, 3));
+    let kernel = profile.frames_up(profile.series[1].rows[0].stack).next().unwrap();
+    assert_eq!(profile.frame_of(kernel).kind, FrameKind::Kernel);
+}
+
+#[test]
+fn only_jit_code_has_a_tier_and_only_where_its_name_tells() {
+    let (profile, _) = read_text(
+        "node 6 1.000002: cycles: \n\t 7f1 JS:*f /a.js:1:1+0x1 (/tmp/perf-5.map)\n\t 7f2 JS:^f /a.js:1:1+0x1 (/bin/x)\n\
+         \t 7f3 f+0x1 (/tmp/perf-5.map)\n\t 7f4 JS:~g /a.js:9:1+0x1 (/x/jitted-5-3.so)\n\n",
+    );
+    let tiers: Vec<_> =
+        profile.frames_up(profile.series[0].rows[0].stack).map(|id| profile.frame_of(id).tier).collect();
+    assert_eq!(tiers, [Some(Tier::Optimised), None, None, Some(Tier::Interpreted)]);
+}
+
+/// Lines of every sort.
+const LINES: [&str; 14] = [
+    "j 6 1.000002: 7 cycles: \n",
+    "j 5/6 1.000003: faults: \n",
+    "k 7 1.000004: 7 cycles:  7f1 one (x)\n",
+    "\t 7f1 a+0x1 (/bin/x)\n",
+    "\t 7f1 a+0x1 (/bin/x)\n",
+    "\t 7f2 La;::b->Lc;::d+0x1 (/tmp/perf-6.map)\n",
+    "\t 7f3 [unknown] (/lib/y)\n",
+    "\t zzz\n",
+    "  x.c:3\n",
+    "\n",
+    "\n",
+    "\r\n",
+    "j 6 1.000002: PERF_RECORD_COMM: j:5/6\n",
+    "noise\n",
+];
+fn lines() -> impl Strategy<Value = String> {
+    proptest::collection::vec(proptest::sample::select(&LINES[..]), 0..40).prop_map(|lines| lines.concat())
+}
+
+/// What a text says, taken apart line by line, without what is known from lines before.
+fn by_lines(text: &str) -> Vec<String> {
+    let mut warnings = Warnings::new();
+    let known = Known::default();
+    let mut reader = reader(text.as_bytes(), &known, Keep::EachRow);
+    let mut at = 0;
+    for line in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
+        reader.line(line.trim_ascii_end(), at);
+        at += line.len() as u64;
+    }
+    reader.end_sample();
+    warnings.extend(reader.skipped.into_warning());
+    told(&reader.profile, &warnings)
+}
+
+fn told(profile: &Profile, warnings: &Warnings) -> Vec<String> {
+    let series = (0..profile.series.len()).flat_map(|series| folded(profile, series));
+    let frames = profile.frames().map(|(_, frame)| format!("{frame:?}"));
+    let rows = profile.series.iter().flat_map(|series| series.rows.iter().map(|row| format!("{row:?}")));
+    let tracks = profile.tracks().iter().map(|track| format!("{track:?}"));
+    series.chain(frames).chain(rows).chain(tracks).chain(warnings.iter().map(ToString::to_string)).collect()
+}
+
+proptest! {
+    #[test]
+    fn what_is_known_from_lines_before_changes_nothing(text in lines()) {
+        let mut warnings = Warnings::new();
+        let profile = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
+        prop_assert_eq!(told(&profile, &warnings), by_lines(&text));
+    }
+
+    #[test]
+    fn parts_hold_what_the_whole_holds(text in lines(), len in 1..200usize) {
+        let mut warnings = Warnings::new();
+        let whole = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
+        let (mut known, mut parts, mut skipped) = (Known::default(), Profile::new(), Skipped::new("line"));
+        let (mut rest, mut at) = (text.as_bytes(), 0);
+        while !rest.is_empty() {
+            // As much as it takes to find a place where it can be cut.
+            let part = (len..rest.len()).map(|len| cut(&rest[..len])).find(|cut| *cut > 0).unwrap_or(rest.len());
+            let TextPart { profile, skipped: of_part } = read_part(&rest[..part], &known, Keep::EachRow);
+            parts.merge(&profile);
+            skipped.append(of_part.moved(at));
+            rest[..part].split(|byte| *byte == b'\n').filter(|line| is_record_line(line)).for_each(|line| known.apply(line));
+            (rest, at) = (&rest[part..], at + part as u64);
+        }
+        let mut of_parts = Warnings::new();
+        of_parts.extend(skipped.into_warning());
+        prop_assert_eq!(told(&parts, &of_parts), told(&whole, &warnings));
+    }
+}
+
+#[test]
+fn noise_is_counted_with_its_first_place() {
+    let (profile, said) = read_text("\t 7f1 lost (x)\nj 6 1.000002: cycles: \n\t zzz\n\t 7f1 kept (x)\n");
+    assert_eq!(folded(&profile, 0), ["kept 1"]);
+    assert_eq!(said, ["at byte 0x0: 2 lines skipped, the first here: a frame without a sample above it"]);
+}

@@ -1,0 +1,166 @@
+//! The stacks of a thread: a list of frames for each, or what changes from one to the next.
+//!
+//! Spans in spans in spans, each with time of its own, make lists that are as long as half the square of their number.
+
+use crate::model::stacks::{FrameId, Profile, Row, StackId};
+use serde::{Serialize, Serializer};
+
+/// The frames of each row, outermost first.
+pub(super) struct StackLists<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) rows: Vec<&'a Row>,
+}
+
+/// Which frames end and begin between rows.
+pub(super) struct Changes<'a> {
+    pub(super) lists: StackLists<'a>,
+    /// Of each row.
+    pub(super) weights: Vec<u64>,
+    /// What the first row begins at.
+    pub(super) start: u64,
+}
+
+#[derive(Serialize)]
+struct Change {
+    r#type: &'static str,
+    frame: u32,
+    at: u64,
+}
+
+/// How many frames each stack has.
+pub(super) struct Depths(Vec<u32>);
+
+/// Lists of fewer frames are written as they are.
+const LONG: u64 = 1 << 22;
+
+/// So many frames in lists are as long as one change.
+const FRAMES_OF_A_CHANGE: u64 = 8;
+
+impl Depths {
+    pub(super) fn of(profile: &Profile) -> Self {
+        let mut depths: Vec<u32> = Vec::with_capacity(profile.stack_count());
+        for stack in 0..profile.stack_count() as u32 {
+            let caller = profile.stack_of(StackId(stack)).0;
+            depths.push(caller.map_or(0, |caller| depths[caller.index()]) + 1);
+        }
+        Self(depths)
+    }
+
+    fn depth(&self, stack: Option<StackId>) -> u64 {
+        stack.map_or(0, |stack| self.0[stack.index()].into())
+    }
+
+    /// Whether changes are much shorter.
+    pub(super) fn lists_are_long(&self, lists: &StackLists<'_>) -> bool {
+        let stacks = || lists.rows.iter().map(|row| row.stack);
+        let listed = stacks().fold(0u64, |sum, stack| sum.saturating_add(self.depth(stack)));
+        if listed < LONG {
+            return false;
+        }
+        let before = std::iter::once(None).chain(stacks());
+        let changes: u64 = before.zip(stacks()).map(|(a, b)| changed(lists.profile, a, b, |_| {}, |_| {})).sum();
+        changes.saturating_mul(FRAMES_OF_A_CHANGE) < listed
+    }
+}
+
+impl Serialize for StackLists<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.rows.iter().map(|row| {
+            let mut frames: Vec<u32> = self.profile.frames_up(row.stack).map(|frame| frame.0).collect();
+            frames.reverse();
+            frames
+        }))
+    }
+}
+
+impl Serialize for Changes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (mut before, mut at) = (None, self.start);
+        let rows = self.lists.rows.iter().map(|row| row.stack).zip(&self.weights);
+        // At the end all that is open ends.
+        let all = rows.chain(std::iter::once((None, &0)));
+        serializer.collect_seq(all.flat_map(|(stack, weight)| {
+            let (mut changes, mut begun) = (Vec::new(), Vec::new());
+            let change = |r#type, frame: FrameId| Change { r#type, frame: frame.0, at };
+            changed(
+                self.lists.profile,
+                before,
+                stack,
+                |ends| changes.push(change("C", ends)),
+                |begins| begun.push(change("O", begins)),
+            );
+            changes.extend(begun.into_iter().rev());
+            (before, at) = (stack, at.saturating_add(*weight));
+            changes
+        }))
+    }
+}
+
+/// Tells the frames that end and those that begin between two stacks, innermost first; how many they are.
+fn changed(
+    profile: &Profile,
+    mut before: Option<StackId>,
+    mut after: Option<StackId>,
+    mut ends: impl FnMut(FrameId),
+    mut begins: impl FnMut(FrameId),
+) -> u64 {
+    let mut count = 0;
+    // A caller's number is smaller than its callees'.
+    while before != after {
+        let (side, tell): (_, &mut dyn FnMut(FrameId)) =
+            if before > after { (&mut before, &mut ends) } else { (&mut after, &mut begins) };
+        let Some(stack) = *side else { break };
+        let (caller, frame) = profile.stack_of(stack);
+        tell(frame);
+        *side = caller;
+        count += 1;
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{read, write};
+    use crate::error::Warnings;
+    use crate::formats::format::{ReadOptions, WriteOptions};
+    use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit};
+
+    /// Each of so many spans has time of its own in the one around it.
+    fn nested(spans: u32) -> Profile {
+        let mut profile = Profile::new();
+        let track = profile.track(Track::default());
+        let series = profile.series_named("wall-time", Unit::Nanos);
+        let mut stack = None;
+        for span in 0..spans {
+            let name = profile.name(format!("f{}", span % 7).as_bytes());
+            let frame = profile.frame(Frame::new(name, FrameKind::User));
+            stack = Some(profile.stack(stack, frame));
+            profile.push(series, Row { track, stack, weight: u64::from(span) + 1, count: 1, time: None });
+        }
+        profile
+    }
+
+    #[test]
+    fn spans_in_spans_are_written_by_what_changes_and_read_back() {
+        const SPANS: u32 = 20_000;
+        let profile = nested(SPANS);
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        // As lists they are 200 million numbers.
+        assert!(out.len() < 100 * SPANS as usize, "{} bytes", out.len());
+        let again = read(&out, &ReadOptions::default(), &mut Warnings::new()).unwrap();
+        assert_eq!(again.stack_count(), SPANS as usize);
+        let weight = |profile: &Profile| profile.series[0].rows.iter().map(|row| row.weight).sum::<u64>();
+        assert_eq!(weight(&again), weight(&profile));
+        let deepest = again.series[0].rows.iter().map(|row| row.stack).max().unwrap();
+        assert_eq!(again.frames_up(deepest).count(), SPANS as usize);
+    }
+
+    #[test]
+    fn few_frames_are_lists() {
+        let mut out = Vec::new();
+        write(&nested(3), &WriteOptions::default(), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(r#""samples":[[0],[0,1],[0,1,2]],"weights":[1,2,3]"#), "{text}");
+    }
+}

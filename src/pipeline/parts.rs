@@ -1,0 +1,34 @@
+//! What the parts of an input hold, put together in their order: the same as if it had been read in one.
+
+use crate::error::{Skipped, Warnings};
+use crate::model::stacks::{Keep, Profile};
+
+/// The parts so far.
+#[derive(Debug)]
+pub(super) struct Parts {
+    keep: Keep,
+    profile: Option<Profile>,
+    skipped: Skipped,
+}
+
+impl Parts {
+    /// None yet; `what` is the singular noun of what may be skipped.
+    pub(super) fn of(what: &'static str, keep: Keep) -> Self {
+        Self { keep, profile: None, skipped: Skipped::new(what) }
+    }
+
+    /// The next one.
+    pub(super) fn add(&mut self, part: Profile, skipped: Skipped) {
+        self.skipped.append(skipped);
+        match &mut self.profile {
+            Some(profile) => profile.merge(&part),
+            none => *none = Some(part),
+        }
+    }
+
+    /// All of them.
+    pub(super) fn into_profile(self, warnings: &mut Warnings) -> Profile {
+        warnings.extend(self.skipped.into_warning());
+        self.profile.unwrap_or_else(|| Profile::keeping(self.keep))
+    }
+}
