@@ -66,9 +66,9 @@ impl HiddenName {
         for _ in 0..TRIES {
             let hidden = Self::new(directory, what)?;
             match make(hidden.name()) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => hidden.is_gone(),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => hidden.forget(),
                 Err(error) => {
-                    hidden.is_gone();
+                    hidden.forget();
                     return Err(error);
                 }
                 Ok(made) => return Ok((made, hidden)),
@@ -91,7 +91,7 @@ impl HiddenName {
     }
 
     /// It has got another name, or was never there.
-    pub(super) fn is_gone(mut self) {
+    pub(super) fn forget(mut self) {
         self.is_there = false;
     }
 }

@@ -94,7 +94,7 @@ impl NewFile {
             },
         };
         renameat(&self.directory, hidden.name(), &self.directory, name)?;
-        hidden.is_gone();
+        hidden.forget();
         Ok(())
     }
 
@@ -106,7 +106,9 @@ impl NewFile {
         };
         match named {
             Ok(()) => {
-                self.hidden.take().map(HiddenName::is_gone);
+                if let Some(hidden) = self.hidden.take() {
+                    hidden.forget();
+                }
                 Ok(None)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Some(self)),

@@ -33,7 +33,7 @@ impl PrivateDirectory {
 
     /// Something is in it: it stays.
     pub fn keep(self) {
-        self.name.is_gone();
+        self.name.forget();
     }
 }
 

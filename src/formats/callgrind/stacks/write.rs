@@ -23,6 +23,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     for (event, series) in profile.series.iter().enumerate() {
         for row in &series.rows {
             if let Some(stack) = row.stack {
+                // It stands in the file even if it costs nothing.
+                sums.own(profile.stack_of(stack).1);
                 walk.add(stack, Sum { weight: options.weight.of(row), count: row.count });
             }
         }
@@ -144,12 +146,16 @@ impl<'a> CostSums<'a> {
     }
 
     fn add_own(&mut self, event: usize, frame: FrameId, own: Sum) {
-        if own.is_zero() {
-            return;
+        if !own.is_zero() {
+            let cost = &mut self.own(frame)[event];
+            *cost = cost.saturating_add(own.weight);
         }
+    }
+
+    /// What a function costs itself, by event.
+    fn own(&mut self, frame: FrameId) -> &mut Vec<u64> {
         let (events, site) = (self.events, self.site(frame));
-        let costs = self.functions[self.of_frame[frame.index()]].own.entry(site).or_insert_with(|| vec![0; events]);
-        costs[event] = costs[event].saturating_add(own.weight);
+        self.functions[self.of_frame[frame.index()]].own.entry(site).or_insert_with(|| vec![0; events])
     }
 
     fn enter(&mut self, event: usize, frame: FrameId, total: Sum, open: &mut OpenFrames) {
