@@ -4,7 +4,7 @@
 //! with it.
 //!
 //! Stacks share most of their callers with the stack before, and nearly all lines were seen before: a stack is compared
-//! with the one before from its end on, where its callers are ([`callers`]), and each distinct line is taken apart once.
+//! with the one before from its end on, where its callers are (`callers`), and each distinct line is taken apart once.
 
 mod callers;
 #[cfg(test)]
