@@ -90,7 +90,7 @@ impl Blocks {
         match (&mut self.input).take(BLOCK as u64).read_to_end(bytes) {
             Ok(len) => self.ended = len < BLOCK,
             Err(error) => {
-                self.failed = Some(Error::new("cannot read on").because(error));
+                self.failed = Some(error.into());
                 self.ended = true;
             }
         }

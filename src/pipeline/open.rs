@@ -324,14 +324,30 @@ fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Vec<u8>) {
 fn unwrap(mut reader: Box<dyn Read + Send>, wrappings: &[Wrapping]) -> Result<Box<dyn Read + Send>> {
     for wrapping in wrappings {
         reader = match wrapping {
-            Wrapping::Gzip => Box::new(MultiGzDecoder::new(reader)),
+            Wrapping::Gzip => Box::new(Unpacking { reader: MultiGzDecoder::new(reader), packing: "gzip" }),
             Wrapping::Zstd => {
                 let decoder = zstd::stream::read::Decoder::new(reader);
-                Box::new(decoder.map_err(|error| Error::new("cannot decompress (zstd)").because(error))?)
+                let reader = decoder.map_err(|error| undecoded("zstd", error))?;
+                Box::new(Unpacking { reader, packing: "zstd" })
             }
         };
     }
     Ok(reader)
+}
+
+/// Says of an error that it came of unpacking.
+struct Unpacking<R> {
+    reader: R,
+    packing: &'static str,
+}
+
+impl<R: Read> Read for Unpacking<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.reader.read(buffer).map_err(|error| match error.kind() {
+            std::io::ErrorKind::Interrupted => error,
+            kind => std::io::Error::new(kind, undecoded(self.packing, error)),
+        })
+    }
 }
 
 /// An input without a byte.
