@@ -98,7 +98,13 @@ impl ImageFile {
     /// Gives it its name, if it has none yet.
     pub(super) fn put_in_place(&self) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let ImageState::Waiting(new) = std::mem::replace(&mut *state, ImageState::WasThere) else { return Ok(()) };
+        let new = match std::mem::replace(&mut *state, ImageState::WasThere) {
+            ImageState::Waiting(new) => new,
+            settled => {
+                *state = settled;
+                return Ok(());
+            }
+        };
         let placed = new.persist_noclobber(self.path.file_name().unwrap_or_default());
         let unplaced = |error: Error| error.in_file(&self.path);
         match placed.map_err(|error| unplaced(Error::new("cannot be put into its place").because(error)))? {
