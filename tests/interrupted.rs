@@ -227,7 +227,10 @@ fn told_to_end_at_any_moment_nothing_is_half_there() {
     end_at_random(libc::SIGTERM, &mut Random(18));
 }
 
-/// Has a file system that knows no files without a name, as some of networks and of sticks do.
+/// The signals by which somebody ends a program.
+const ENDING: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+/// Has a file system that knows no files without a name, as some of networks and of sticks do; signals end it as usual.
 #[expect(unsafe_code, reason = "between fork and exec")]
 fn without_nameless_files(command: &mut Command) -> &mut Command {
     let jump = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
@@ -245,14 +248,16 @@ fn without_nameless_files(command: &mut Command) -> &mut Command {
     ];
     let set = move || {
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-        // SAFETY: both calls take numbers, and a pointer to a program that outlives them; neither allocates.
+        // SAFETY: all calls take numbers, and a pointer to a program that outlives them; none allocates.
         let done = unsafe {
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            // Whoever runs the tests in the background or under nohup(1) has them ignored.
+            ENDING.iter().all(|signal| libc::signal(*signal, libc::SIG_DFL) != libc::SIG_ERR)
+                && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
                 && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
         };
         if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     };
-    // SAFETY: what is run between fork and exec makes two system calls.
+    // SAFETY: what is run between fork and exec makes system calls only.
     unsafe { command.pre_exec(set) }
 }
 
@@ -266,7 +271,7 @@ fn names(directory: &Path) -> Vec<String> {
 
 #[test]
 fn where_a_file_must_have_a_name_a_signal_takes_it_away() {
-    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+    for signal in ENDING {
         let scene = scene();
         let before = names(&scene.path(""));
         // More than is looked at before it is known what it is.
