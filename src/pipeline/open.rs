@@ -343,9 +343,15 @@ struct Unpacking<R> {
 
 impl<R: Read> Read for Unpacking<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.reader.read(buffer).map_err(|error| match error.kind() {
-            std::io::ErrorKind::Interrupted => error,
-            kind => std::io::Error::new(kind, undecoded(self.packing, error)),
+        self.reader.read(buffer).map_err(|error| {
+            // What is packed twice is said of the layer that is cut.
+            let is_told = error.get_ref().is_some_and(|inner| inner.is::<Error>());
+            match error.kind() {
+                kind if !is_told && kind != ErrorKind::Interrupted => {
+                    std::io::Error::new(kind, undecoded(self.packing, error))
+                }
+                _ => error,
+            }
         })
     }
 }
