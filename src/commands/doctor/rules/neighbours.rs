@@ -97,8 +97,8 @@ impl Neighbour {
     }
 
     fn ranges(&self) -> Vec<(u64, u64)> {
-        let regular = std::fs::symlink_metadata(&self.path).is_ok_and(|about| about.is_file());
-        let Some(bytes) = io::map_file(&self.path).ok().filter(|_| regular) else { return Vec::new() };
+        // Whoever may write there may have put a link or a device there, which is looked at before it is opened.
+        let Ok(bytes) = io::map_part(&self.path, false) else { return Vec::new() };
         if self.kind == Kind::PerfMap {
             return perf_map::read(&bytes).0.iter().map(|entry| (entry.start, entry.size)).collect();
         }
