@@ -28,7 +28,7 @@ impl WaitingRows {
 
     /// Takes a row: by itself, or, with the length of stretches of time, into the sum of its own.
     pub(super) fn push(&mut self, row: Row, bucket: Option<i64>, epoch: Option<i128>) {
-        let own = row.time.map(|time| i64::try_from(time.0).unwrap_or(i64::MAX));
+        let own = row.time.and_then(|time| i64::try_from(time.0).ok());
         let Some(bucket) = bucket else { return self.rows.push(WaitingRow { row, time: own }) };
         let time = own.map(|own| start_of(own, bucket, epoch));
         let at = *self.sums.entry((row.track, row.stack, time)).or_insert(self.rows.len());
@@ -98,5 +98,16 @@ mod tests {
         assert_eq!(told(waiting.take()), [(0, Some(0), 2), (1, Some(0), 1), (0, Some(1_000), 1)]);
         waiting.push(row(0, 1), Some(1_000), None);
         assert_eq!(waiting.take()[0].row.weight, 5);
+    }
+
+    /// A table's times end in the year 2262 of the recording's clock: the last of them would be a wrong one.
+    #[test]
+    fn a_time_that_no_table_can_hold_is_none() {
+        let row = Row { track: TrackId(0), stack: None, weight: 5, count: 1, time: Some(Nanos(1 << 63)) };
+        for bucket in [None, Some(1_000)] {
+            let mut waiting = WaitingRows::default();
+            waiting.push(row, bucket, None);
+            assert_eq!(waiting.take()[0].time, None);
+        }
     }
 }
