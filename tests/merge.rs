@@ -139,6 +139,26 @@ fn what_is_damaged_is_skipped_counted_and_named() {
     assert!(!dir.path("out.folded").exists());
 }
 
+/// Small stacks are read as one text: none may run into the next one, and what is skipped is said of its own file.
+#[test]
+fn what_is_skipped_is_said_of_its_own_file_however_many_are_read_together() {
+    let dir = Dir::new();
+    let paths = [
+        dir.write("a.folded", "main;f 1\nmain;g 2"),
+        dir.write("b.folded", "main;f 10\n".repeat(9000) + "no stack\nmain;f 3\n"),
+        dir.write("none.folded", ""),
+        dir.write("c.folded", "main;g 4\n\n"),
+        dir.write("d.pb.gz", pprof("cycles", "count", 7, 1)),
+        dir.write("e.folded", "main;f 5\r\nmain;g 6\n\n"),
+    ];
+    let output = merge(&["--event", "samples"], &paths.each_ref().map(PathBuf::as_path));
+    assert_eq!(stdout(&output), "main;f 90009\nmain;g 12\n");
+    let said = stderr(&output);
+    assert!(said.contains("b.folded: at byte 0x15f90: 1 line skipped"), "{said}");
+    assert!(said.contains("none.folded: skipped: "), "{said}");
+    assert_eq!(said.matches("line skipped").count(), 1, "{said}");
+}
+
 #[test]
 fn of_many_damaged_inputs_some_are_named_and_the_others_counted() {
     let dir = Dir::new();

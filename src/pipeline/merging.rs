@@ -1,13 +1,13 @@
 //! Any number of inputs, one after the other into one sum: memory grows with distinct stacks, not with inputs, and one
 //! that cannot be read is left out and told.
 //!
-//! Each input is summed by itself, on any thread; the sums are added in the order of the inputs.
+//! Inputs are summed on any thread, a large one by itself; the sums are added in the order of the inputs.
 
-use super::any::{LoadOptions, keep_events, run_opened};
+use super::any::{LoadOptions, keep_events};
 use super::job::{Job, Outcome};
 use super::merged_about::MergedAbout;
-use super::open::{Opened, shown};
-use super::sink::Whole;
+use super::open::Opened;
+use super::together::{self, InputSums};
 use crate::error::{Error, Result, Warning};
 use crate::formats::format::Format;
 use crate::io::InPath;
@@ -51,30 +51,14 @@ pub(crate) fn load_merged(
         let opened = first.take_if(|first| first.at == at).map(|first| first.opened);
         (path, opened)
     });
-    let read = |(path, opened)| InputSums::read(path, opened, options, job);
-    job.pool.stream(&mut given, read, |input| merging.add(input))?;
+    let read = |group| together::read(group, options, job);
+    let mut add = |sums: Vec<_>| sums.into_iter().try_for_each(|input| merging.add(input));
+    job.pool.stream(together::groups(&mut given), read, &mut add)?;
     drop(given);
     let (mut profile, outcome) = merging.finish(inputs.len(), job)?;
     profile.check()?;
     keep_events(&mut profile, &options.event)?;
     Ok((profile, outcome))
-}
-
-/// What one input gave.
-struct InputSums {
-    /// Its sums, or why there are none.
-    profile: Result<Profile>,
-    outcome: Outcome,
-}
-
-impl InputSums {
-    fn read(path: &InPath, opened: Option<Opened>, options: &LoadOptions, job: &Job) -> Self {
-        let (mut whole, mut outcome) = (Whole::new(Keep::Sums, options.jit_names), Outcome::default());
-        let input = std::slice::from_ref(path);
-        let done = run_opened(opened, input, options, (&mut whole, &mut |_, _, _| {}), job, &mut outcome);
-        let profile = done.map(|()| whole.into_profile()).map_err(|error| error.in_file(&shown(path)));
-        Self { profile, outcome }
-    }
 }
 
 /// The sum so far.
