@@ -1,6 +1,6 @@
 //! What a format is: one entry of the table.
 
-pub use super::options::{ReadOptions, WriteOptions};
+pub use super::options::{Detail, ReadOptions, WriteOptions};
 
 use super::spans::{Spans, Wants};
 use super::unsymbolized::OpenUnsymbolized;
@@ -48,6 +48,8 @@ pub enum Read {
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It names its own functions, each line by itself: any whole lines of it in, stacks out.
     Lines(fn(lines: &[u8], options: &ReadOptions, skipped: &mut Skipped) -> Profile),
+    /// It names its own functions, in pieces that can be read side by side: bytes in, pieces out.
+    Pieces(OpenPieces),
     /// It holds spans of time, which may stay spans.
     Spans(Spans),
     /// It is perf script's text, in which `pipeline` names the frames of JIT code first: text in, stacks out.
@@ -56,6 +58,21 @@ pub enum Read {
     Addresses,
     /// It is only written, or is not a profile.
     No,
+}
+
+/// Looks at an input of pieces.
+pub type OpenPieces = for<'b> fn(bytes: &'b [u8], options: &ReadOptions) -> Result<Box<dyn ReadPieces + 'b>>;
+
+/// An input whose pieces can be read in any order: put together in theirs, they are what the input holds.
+pub trait ReadPieces: Sync {
+    /// What is counted where something of a piece is skipped.
+    fn what(&self) -> &'static str;
+
+    /// How many there are: at least one, which may be empty.
+    fn count(&self) -> usize;
+
+    /// Reads one. What of it cannot be read is skipped.
+    fn read(&self, piece: usize, skipped: &mut Skipped) -> Profile;
 }
 
 impl Read {
@@ -72,7 +89,7 @@ impl Read {
         match self {
             Self::Stream(_) | Self::Lines(_) | Self::Script(_) => true,
             Self::Spans(spans) => spans.wants == Wants::Stream,
-            Self::Stacks(_) | Self::Addresses | Self::No => false,
+            Self::Stacks(_) | Self::Pieces(_) | Self::Addresses | Self::No => false,
         }
     }
 }
@@ -107,18 +124,6 @@ pub enum Events {
     One,
     /// All of them.
     All,
-}
-
-/// How much a format tells of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Detail {
-    /// Function and module.
-    #[default]
-    Names,
-    /// Source file and line, too.
-    Lines,
-    /// The address, too.
-    Addresses,
 }
 
 /// Writes a profile in one format.

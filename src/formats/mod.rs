@@ -305,7 +305,7 @@ pub const FORMATS: &[Format] = &[
         about: PARQUET,
         files: &["*.parquet"],
         sniff: Some(tables::parquet::sniff),
-        read: Read::Stacks(tables::parquet::read),
+        read: Read::Pieces(tables::parquet::open),
         write: Some(Writer {
             run: tables::parquet::write,
             rows: Keep::EachRow,

@@ -7,6 +7,18 @@ use crate::model::label::{Annotate, By};
 use crate::model::stacks::{Keep, Weight};
 use crate::model::timeline::{CallOptions, Span};
 
+/// How much is told of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Detail {
+    /// Function and module.
+    #[default]
+    Names,
+    /// Source file and line, too.
+    Lines,
+    /// The address, too.
+    Addresses,
+}
+
 /// What reading may depend on.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
@@ -20,6 +32,8 @@ pub struct ReadOptions {
     pub times: Vec<TimeRange>,
     /// What is kept of the rows.
     pub keep: Keep,
+    /// How much of a frame is needed; `None`: all. Formats that have it at no cost tell more.
+    pub detail: Option<Detail>,
     /// Whether spans are counted as Perfetto's trace processor counts them, for traces.
     pub perfetto_compat: bool,
 }

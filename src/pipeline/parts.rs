@@ -1,6 +1,8 @@
 //! What the parts of an input hold, put together in their order: the same as if it had been read in one.
 
+use super::job::Job;
 use crate::error::{Skipped, Warnings};
+use crate::formats::format::ReadPieces;
 use crate::model::stacks::{Keep, Profile};
 
 /// The parts so far.
@@ -31,4 +33,20 @@ impl Parts {
         warnings.extend(self.skipped.into_warning());
         self.profile.unwrap_or_else(|| Profile::keeping(self.keep))
     }
+}
+
+/// Reads an input of pieces side by side.
+pub(super) fn read(input: &dyn ReadPieces, keep: Keep, job: &Job, warnings: &mut Warnings) -> Profile {
+    let mut parts = Parts::of(input.what(), keep);
+    let make = |piece| {
+        let mut skipped = Skipped::new(input.what());
+        (input.read(piece, &mut skipped), skipped)
+    };
+    // Whoever reads many small inputs starts no threads for each.
+    let mut add = |(profile, skipped)| parts.add(profile, skipped);
+    match input.count() {
+        1 => add(make(0)),
+        count => job.pool.each(0..count, make, add),
+    }
+    parts.into_profile(warnings)
 }

@@ -10,7 +10,8 @@
 //! | `writer` | rows → batches, whatever they are written to |
 //! | `arrow`, `parquet` | batches → a stream or a file; a file → batches |
 //! | `guard` | panics of the crate that reads are errors |
-//! | `cells`, `read` | batches → stacks |
+//! | `chunks` | the bytes of a file that a row group is read from |
+//! | `cells`, `stacks`, `read` | batches → stacks |
 //!
 //! A stack is several lists of equal length, outermost frame first, one for each thing that is known of a frame. They
 //! are columns of their own, so that a question about functions reads no module and no line: engines leave out columns,
@@ -18,11 +19,13 @@
 
 pub mod arrow;
 mod cells;
+mod chunks;
 mod columns;
 mod guard;
 mod input;
 pub mod parquet;
 mod read;
 mod schema;
+mod stacks;
 mod waiting;
 mod writer;

@@ -6,16 +6,17 @@
 //!
 //! Nothing in a file tells when or where it was written: equal rows make equal files.
 
+use super::chunks::Chunks;
 use super::guard::guarded;
-use super::read::{COLUMNS, TableReader};
+use super::read::{TableReader, is_wanted};
 use super::writer::{BatchWriter, TableWriter, write_whole};
 use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::format::ReadPieces;
 use crate::formats::options::{ReadOptions, WriteOptions};
 use crate::model::rows::RowWriter;
 use crate::model::stacks::Profile;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -30,35 +31,74 @@ pub fn sniff(head: &[u8]) -> bool {
     head.starts_with(b"PAR1")
 }
 
-/// Reads a table. Row groups that are damaged are left out; without its end, no file says where they are.
-pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let bytes = Bytes::copy_from_slice(bytes);
-    let load = || ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()).map_err(unreadable);
+/// Looks at a table, whose row groups are read side by side. Those that are damaged are left out; without its end, no
+/// file says where they are.
+pub fn open<'b>(bytes: &'b [u8], options: &ReadOptions) -> Result<Box<dyn ReadPieces + 'b>> {
+    let load = || ArrowReaderMetadata::load(&Chunks::end_of(bytes), ArrowReaderOptions::new()).map_err(unreadable);
     let metadata = guarded(load)?;
-    let mut table = TableReader::new(metadata.schema(), options)?;
-    let mut skipped = Skipped::new("row group");
-    for group in 0..metadata.metadata().num_row_groups() {
-        if let Err(error) = guarded(|| read_group(&bytes, &metadata, group, &mut table)) {
-            let start =
-                metadata.metadata().row_group(group).columns().first().map_or(0, |column| column.byte_range().0);
-            skipped.add(error.at(start));
-        }
-    }
-    warnings.extend(skipped.into_warning());
-    Ok(table.finish())
+    TableReader::new(metadata.schema(), options)?;
+    Ok(Box::new(Groups { bytes, metadata, options: options.clone() }))
 }
 
-fn read_group(bytes: &Bytes, metadata: &ArrowReaderMetadata, group: usize, table: &mut TableReader) -> Result<()> {
-    const ROWS: usize = 1 << 13;
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes.clone(), metadata.clone());
-    let columns = metadata.schema().fields().iter().enumerate();
-    let wanted = columns.filter(|(_, field)| COLUMNS.contains(&&field.name()[..])).map(|(at, _)| at);
-    let projection = ProjectionMask::roots(metadata.parquet_schema(), wanted);
-    let reader = builder.with_row_groups(vec![group]).with_projection(projection).with_batch_size(ROWS).build();
-    for batch in reader.map_err(unreadable)? {
-        table.batch(&batch.map_err(|error| Error::new("cannot be read").because(error))?)?;
+/// Reads a table, row group by row group.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let groups = open(bytes, options)?;
+    let mut skipped = Skipped::new(groups.what());
+    let mut profile = groups.read(0, &mut skipped);
+    for group in 1..groups.count() {
+        profile.merge(&groups.read(group, &mut skipped));
     }
-    Ok(())
+    warnings.extend(skipped.into_warning());
+    Ok(profile)
+}
+
+/// The row groups of a file.
+struct Groups<'b> {
+    bytes: &'b [u8],
+    metadata: ArrowReaderMetadata,
+    options: ReadOptions,
+}
+
+impl ReadPieces for Groups<'_> {
+    fn what(&self) -> &'static str {
+        "row group"
+    }
+
+    fn count(&self) -> usize {
+        self.metadata.metadata().num_row_groups().max(1)
+    }
+
+    fn read(&self, group: usize, skipped: &mut Skipped) -> Profile {
+        let Ok(mut table) = TableReader::new(self.metadata.schema(), &self.options) else { return Profile::new() };
+        if group < self.metadata.metadata().num_row_groups()
+            && let Err(error) = guarded(|| self.read_group(group, &mut table))
+        {
+            let first = self.metadata.metadata().row_group(group).columns().first();
+            let start = first.map(|column| column.dictionary_page_offset().unwrap_or(column.data_page_offset()));
+            skipped.add(error.at(start.and_then(|start| u64::try_from(start).ok()).unwrap_or(0)));
+        }
+        table.finish()
+    }
+}
+
+impl Groups<'_> {
+    fn read_group(&self, group: usize, table: &mut TableReader) -> Result<()> {
+        const ROWS: usize = 1 << 13;
+        let schema = self.metadata.parquet_schema();
+        let is_wanted = |root: usize| is_wanted(schema.root_schema().get_fields()[root].name(), self.options.detail);
+        let roots = (0..schema.root_schema().get_fields().len()).filter(|root| is_wanted(*root));
+        let projection = ProjectionMask::roots(schema, roots);
+        let columns = self.metadata.metadata().row_group(group).columns().iter().enumerate();
+        let wanted = columns.filter(|(leaf, _)| projection.leaf_included(*leaf));
+        let places = wanted.map(|(_, column)| column.byte_range()).map(|(start, len)| start..start.saturating_add(len));
+        let chunks = Chunks::of(self.bytes, places)?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, self.metadata.clone());
+        let reader = builder.with_row_groups(vec![group]).with_projection(projection).with_batch_size(ROWS).build();
+        for batch in reader.map_err(unreadable)? {
+            table.batch(&batch.map_err(|error| Error::new("cannot be read").because(error))?)?;
+        }
+        Ok(())
+    }
 }
 
 fn unreadable(error: ParquetError) -> Error {

@@ -1,0 +1,238 @@
+//! The lists of a batch → the stacks of its rows.
+//!
+//! Each row's lists are of equal length, outermost frame first. Rows of one function that ran stand side by side in what
+//! was exported, and share callers: what a row has in common with the one before is not looked at again.
+
+use super::cells::{Meanings, NONE, numbers, wrong_type};
+use crate::error::Result;
+use crate::model::category::Category;
+use crate::model::label;
+use crate::model::process::BuildId;
+use crate::model::stacks::{Frame, FrameKind, NameId, Profile, StackId, UNKNOWN};
+use crate::model::tier::Tier;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
+
+/// A function's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct FunctionName {
+    name: NameId,
+    /// Whether it is spelled as what has no name is, after its module.
+    may_be_unnamed: bool,
+}
+
+/// What stays known from batch to batch.
+#[derive(Debug)]
+pub(super) struct StackReader {
+    functions: Meanings<Option<FunctionName>>,
+    modules: Meanings<Option<NameId>>,
+    files: Meanings<Option<NameId>>,
+    build_ids: Meanings<Option<u32>>,
+    kinds: Meanings<FrameKind>,
+    tiers: Meanings<Option<Tier>>,
+    /// The build IDs, by number.
+    builds: Vec<BuildId>,
+    /// Of which modules they are.
+    built: FxHashSet<(NameId, u32)>,
+    /// What functions that may be unnamed are called.
+    called: FxHashMap<(NameId, Option<NameId>), NameId>,
+}
+
+/// The frames of all rows of a batch.
+#[derive(Debug)]
+pub(super) struct BatchFrames {
+    functions: Lists<Option<FunctionName>>,
+    modules: Lists<Option<NameId>>,
+    files: Lists<Option<NameId>>,
+    build_ids: Lists<Option<u32>>,
+    kinds: Lists<FrameKind>,
+    tiers: Lists<Option<Tier>>,
+    lines: Lists<i64>,
+    addresses: Lists<i64>,
+}
+
+/// The stack of the row before.
+#[derive(Debug, Default)]
+pub(super) struct OpenStack {
+    row: Option<usize>,
+    /// The stacks up to each of its frames.
+    stacks: Vec<StackId>,
+}
+
+impl StackReader {
+    pub(super) fn new() -> Self {
+        Self {
+            functions: Meanings::new(None),
+            modules: Meanings::new(None),
+            files: Meanings::new(None),
+            build_ids: Meanings::new(None),
+            kinds: Meanings::new(FrameKind::User),
+            tiers: Meanings::new(None),
+            builds: Vec::new(),
+            built: FxHashSet::default(),
+            called: FxHashMap::default(),
+        }
+    }
+
+    pub(super) fn frames(&mut self, batch: &RecordBatch, profile: &mut Profile) -> Result<BatchFrames> {
+        let function = |text: &str| {
+            let may_be_unnamed = text.starts_with('[') && text.ends_with(']');
+            Some(FunctionName { name: profile.name(text.as_bytes()), may_be_unnamed })
+        };
+        let functions = Lists::of(batch, "functions", |cells| self.functions.cells(cells, function))?;
+        let name = |text: &str| Some(profile.name(text.as_bytes()));
+        let modules = Lists::of(batch, "modules", |cells| self.modules.cells(cells, name))?;
+        let name = |text: &str| Some(profile.name(text.as_bytes()));
+        let files = Lists::of(batch, "files", |cells| self.files.cells(cells, name))?;
+        let builds = &mut self.builds;
+        let build = |text: &str| {
+            builds.push(build_id(text)?);
+            u32::try_from(builds.len() - 1).ok()
+        };
+        Ok(BatchFrames {
+            functions,
+            modules,
+            files,
+            build_ids: Lists::of(batch, "build_ids", |cells| self.build_ids.cells(cells, build))?,
+            kinds: Lists::of(batch, "kinds", |cells| self.kinds.cells(cells, kind))?,
+            tiers: Lists::of(batch, "tiers", |cells| self.tiers.cells(cells, tier))?,
+            lines: Lists::of(batch, "lines", numbers)?,
+            addresses: Lists::of(batch, "addresses", numbers)?,
+        })
+    }
+
+    /// The stack of a row.
+    pub(super) fn stack(
+        &mut self,
+        frames: &BatchFrames,
+        row: usize,
+        open: &mut OpenStack,
+        profile: &mut Profile,
+    ) -> Option<StackId> {
+        let shared = open.row.map_or(0, |before| frames.shared(before, row)).min(open.stacks.len());
+        open.row = Some(row);
+        open.stacks.truncate(shared);
+        for at in shared..frames.functions.row(row).len() {
+            let frame = self.frame(frames, (row, at), profile);
+            let frame = profile.frame(frame);
+            open.stacks.push(profile.stack(open.stacks.last().copied(), frame));
+        }
+        open.stacks.last().copied()
+    }
+
+    fn frame(&mut self, frames: &BatchFrames, place: (usize, usize), profile: &mut Profile) -> Frame {
+        let module = frames.modules.at(place).flatten();
+        let name = match frames.functions.at(place).flatten() {
+            None => profile.name(UNKNOWN),
+            Some(FunctionName { name, may_be_unnamed: false }) => name,
+            Some(FunctionName { name, .. }) => self.name(name, module, profile),
+        };
+        if let (Some(module), Some(build)) = (module, frames.build_ids.at(place).flatten())
+            && self.built.insert((module, build))
+        {
+            let (name, id) = (profile.name_of(module).to_vec(), self.builds[build as usize]);
+            profile.about.modules.entry(name).or_default().build_id.get_or_insert(id);
+        }
+        let number = |list: &Lists<i64>| list.at(place).filter(|number| *number != NONE);
+        let line = number(&frames.lines).and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
+        let addr = number(&frames.addresses).map(i64::cast_unsigned);
+        let kind = frames.kinds.at(place).unwrap_or(FrameKind::User);
+        let (file, tier) = (frames.files.at(place).flatten(), frames.tiers.at(place).flatten());
+        Frame { module, file, line, addr, tier, ..Frame::new(name, kind) }
+    }
+
+    /// What has no name is called after its module there, as everywhere.
+    fn name(&mut self, name: NameId, module: Option<NameId>, profile: &mut Profile) -> NameId {
+        *self.called.entry((name, module)).or_insert_with(|| {
+            let unnamed = label::called(UNKNOWN, module.map(|module| profile.name_of(module)));
+            if profile.name_of(name) == unnamed.as_bytes() { profile.name(UNKNOWN) } else { name }
+        })
+    }
+}
+
+impl BatchFrames {
+    /// How many of their outermost frames two rows share.
+    fn shared(&self, one: usize, other: usize) -> usize {
+        let columns = [
+            self.functions.shared(one, other),
+            self.modules.shared(one, other),
+            self.files.shared(one, other),
+            self.build_ids.shared(one, other),
+            self.kinds.shared(one, other),
+            self.tiers.shared(one, other),
+            self.lines.shared(one, other),
+            self.addresses.shared(one, other),
+        ];
+        columns.into_iter().min().unwrap_or(0).min(self.functions.row(other).len())
+    }
+}
+
+/// A column of lists, none of which is told, or all of which have the length of their row's stack.
+#[derive(Debug)]
+struct Lists<V> {
+    ends: Vec<usize>,
+    cells: Vec<V>,
+}
+
+impl<V: Copy + Eq> Lists<V> {
+    fn of(batch: &RecordBatch, name: &str, cells: impl FnOnce(&ArrayRef) -> Option<Vec<V>>) -> Result<Self> {
+        let Some(column) = batch.column_by_name(name) else { return Ok(Self { ends: Vec::new(), cells: Vec::new() }) };
+        let list = column.as_list_opt::<i32>().ok_or_else(|| wrong_type(name, column.data_type()))?;
+        let place = |offset: i32| usize::try_from(offset).unwrap_or(0);
+        let offsets = list.value_offsets();
+        let (first, last) =
+            (offsets.first().map_or(0, |first| place(*first)), offsets.last().map_or(0, |end| place(*end)));
+        let values = list.values().slice(first, last - first);
+        let cells = cells(&values).ok_or_else(|| wrong_type(name, values.data_type()))?;
+        Ok(Self { ends: offsets.iter().map(|end| place(*end) - first).collect(), cells })
+    }
+
+    fn range(&self, row: usize) -> Range<usize> {
+        match (self.ends.get(row), self.ends.get(row + 1)) {
+            (Some(&start), Some(&end)) => start..end,
+            _ => 0..0,
+        }
+    }
+
+    fn row(&self, row: usize) -> &[V] {
+        self.cells.get(self.range(row)).unwrap_or_default()
+    }
+
+    fn at(&self, (row, at): (usize, usize)) -> Option<V> {
+        self.row(row).get(at).copied()
+    }
+
+    /// How many of their first cells two rows share; any number, if they are equal.
+    fn shared(&self, one: usize, other: usize) -> usize {
+        let (one, other) = (self.row(one), self.row(other));
+        let shared = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+        if shared == one.len() && shared == other.len() { usize::MAX } else { shared }
+    }
+}
+
+fn kind(word: &str) -> FrameKind {
+    let is = |category: Category| category.name() == word;
+    match word {
+        _ if is(Category::Kernel) => FrameKind::Kernel,
+        _ if is(Category::Inlined) => FrameKind::Inlined,
+        _ if is(Category::Jit(None)) => FrameKind::Jit,
+        _ if is(Category::Unknown) => FrameKind::Unknown,
+        _ => FrameKind::User,
+    }
+}
+
+fn tier(word: &str) -> Option<Tier> {
+    let tiers = Category::ALL.iter().filter_map(|category| match category {
+        Category::Jit(tier) => *tier,
+        _ => None,
+    });
+    tiers.into_iter().find(|tier| tier.name() == word)
+}
+
+fn build_id(text: &str) -> Option<BuildId> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let byte = |pair: &[u8]| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8);
+    BuildId::new(&text.as_bytes().chunks(2).map(byte).collect::<Option<Vec<u8>>>()?)
+}
