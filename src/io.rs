@@ -222,9 +222,7 @@ pub fn open_rewindable(input: &InPath) -> Result<File> {
     if at_start {
         return Ok(file);
     }
-    let mut spooled = temporary()?;
-    io::copy(&mut file, &mut spooled)?;
-    let mut spooled = spooled.into_file();
+    let mut spooled = temporary()?.filled(file)?.into_file();
     spooled.rewind()?;
     Ok(spooled)
 }

@@ -18,6 +18,7 @@ arguments=() with_python=
 if [ "${1-}" = --all ]; then
   shift
   with_python=1
+  export JITGRAFT_STEP=1
   tools+=(node:nodejs npm:npm javac:default-jdk-headless go:golang-go)
   tools+=(php:php-cli php-fpm8.2:php8.2-fpm cgi-fcgi:libfcgi-bin python3:python3 unshare:util-linux)
   case " $* " in

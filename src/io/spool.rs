@@ -6,13 +6,16 @@
 use super::mapped::{Bytes, map_regular};
 use crate::error::{Error, Result};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 
 /// So much room is left to others, or a twentieth of the file system if that is less.
 const RESERVE: u64 = 1 << 30;
 
 /// How much is written between two looks at the room.
 const STEP: u64 = 16 << 20;
+
+/// As many bytes of a stream are copied at once, as a pipe holds where it was widened.
+const AT_ONCE: usize = 1 << 20;
 
 /// A file system's bytes.
 #[derive(Debug, Clone, Copy)]
@@ -44,13 +47,20 @@ fn elsewhere() -> Option<String> {
 }
 
 /// Copies a stream to an unlinked temporary file and maps that: memory stays bounded, and it can be walked twice.
-pub fn spool(mut stream: impl Read) -> Result<Bytes> {
-    let mut spool = temporary()?;
-    io::copy(&mut stream, &mut spool)?;
-    spool.map()
+pub fn spool(stream: impl Read) -> Result<Bytes> {
+    temporary()?.filled(stream)?.map()
 }
 
 impl Spool {
+    /// With all of that stream in it.
+    pub(super) fn filled(mut self, mut stream: impl Read) -> Result<Self> {
+        let mut out = BufWriter::with_capacity(AT_ONCE, &mut self);
+        io::copy(&mut stream, &mut out)?;
+        out.flush()?;
+        drop(out);
+        Ok(self)
+    }
+
     /// What was written.
     pub fn map(&self) -> Result<Bytes> {
         if self.file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(&self.file) }

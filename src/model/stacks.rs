@@ -398,6 +398,7 @@ impl Profile {
         for frame in other.frames.items() {
             let called = other.name_of(frame.name);
             let function = match rename(frame, called) {
+                // Handed back as it was, as most are: what it became here is known.
                 Cow::Borrowed(same) if std::ptr::eq(same, called) => name(frame.name),
                 renamed => self.name(&renamed),
             };

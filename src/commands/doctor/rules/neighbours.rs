@@ -10,6 +10,8 @@ use crate::pipeline::recording::FrameLocation;
 use crate::resolve::Location;
 use crate::resolve::dso::DsoKind;
 use crate::sources::Kind;
+use std::cell::OnceCell;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What lies beside a recording and was not used.
@@ -23,10 +25,15 @@ struct Neighbour {
     path: PathBuf,
     kind: Kind,
     of: Pid,
+    /// Start and size of the code that it tells of, once somebody asked.
+    ranges: OnceCell<Vec<(u64, u64)>>,
 }
 
 /// More of them are not looked at: it is a directory for dumps, and the one that is meant is not to be guessed.
 const MOST: usize = 16;
+
+/// So many bytes of each are looked at, which are enough to guess: it may be anybody's, and of any length.
+const START: u64 = 32 << 20;
 
 impl Neighbours {
     /// Those of this recording.
@@ -81,13 +88,13 @@ impl Neighbour {
             (Some(of), _) => (Kind::JitDump, of),
             (None, of) => (Kind::PerfMap, of?),
         };
-        Some(Self { path, kind, of })
+        Some(Self { path, kind, of, ranges: OnceCell::new() })
     }
 
     /// Whether most of these addresses, in order, are in code that it tells of.
     fn tells_of(&self, addresses: &[u64]) -> bool {
         let mut hit = vec![false; addresses.len()];
-        for (start, size) in self.ranges() {
+        for &(start, size) in self.ranges.get_or_init(|| self.told()) {
             let from = addresses.partition_point(|addr| *addr < start);
             let to = addresses.partition_point(|addr| *addr < start.saturating_add(size));
             hit[from..to.max(from)].fill(true);
@@ -96,9 +103,13 @@ impl Neighbour {
         hits > 0 && hits * 2 >= addresses.len()
     }
 
-    fn ranges(&self) -> Vec<(u64, u64)> {
+    fn told(&self) -> Vec<(u64, u64)> {
+        let mut bytes = Vec::new();
         // Whoever may write there may have put a link or a device there, which is looked at before it is opened.
-        let Ok(bytes) = io::map_part(&self.path, false) else { return Vec::new() };
+        let read = io::open_regular_file(&self.path, false).map(|file| file.take(START).read_to_end(&mut bytes));
+        if !matches!(read, Ok(Ok(_))) {
+            return Vec::new();
+        }
         if self.kind == Kind::PerfMap {
             return perf_map::read(&bytes).0.iter().map(|entry| (entry.start, entry.size)).collect();
         }
