@@ -98,7 +98,7 @@ fn run_on(tool: &str, option: &str, path: &Path) -> String {
 }
 
 fn plan(order: Order, mode: Mode) -> Plan {
-    Plan { loads: 1500, samples: 2500, processes: 3, moves: true, order, mode }
+    Plan { loads: 1500, samples: 2500, processes: 3, heap: None, moves: true, order, mode }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 pub(super) const PLAN: Plan =
-    Plan { loads: 600, samples: 1500, processes: 2, moves: true, order: Order::Little, mode: Mode::File };
+    Plan { loads: 600, samples: 1500, processes: 2, heap: None, moves: true, order: Order::Little, mode: Mode::File };
 
 /// A generated recording and its dumps, in a directory.
 pub(super) struct Case {

@@ -51,7 +51,15 @@ fn perf_reads_what_the_writer_writes() {
 
 #[test]
 fn the_brute_force_look_up_agrees_with_the_generator() {
-    let plan = Plan { loads: 600, samples: 900, processes: 2, moves: true, order: Order::Little, mode: Mode::File };
+    let plan = Plan {
+        loads: 600,
+        samples: 900,
+        processes: 2,
+        heap: None,
+        moves: true,
+        order: Order::Little,
+        mode: Mode::File,
+    };
     let made = generate(plan, "/nowhere");
     let recording = Recording::read(&made.perf_data);
     let mut truth = Truth::default();
@@ -70,8 +78,12 @@ fn the_brute_force_look_up_agrees_with_the_generator() {
 
 #[test]
 fn the_brute_force_reader_knows_pipes_compressed_parts_and_killed_recorders() {
-    let made =
-        |mode| generate(Plan { loads: 50, samples: 90, processes: 2, moves: false, order: Order::Little, mode }, "/");
+    let made = |mode| {
+        generate(
+            Plan { loads: 50, samples: 90, processes: 2, heap: None, moves: false, order: Order::Little, mode },
+            "/",
+        )
+    };
     let file = made(Mode::File).perf_data;
     let key = |recording: Recording| -> Vec<_> {
         recording.samples.into_iter().map(|sample| (sample.pid, sample.tid, sample.time, sample.addrs)).collect()
@@ -107,7 +119,15 @@ fn the_brute_force_reader_knows_pipes_compressed_parts_and_killed_recorders() {
 
 #[test]
 fn names_that_perf_does_not_know_are_counted() {
-    let plan = Plan { loads: 100, samples: 50, processes: 1, moves: false, order: Order::Little, mode: Mode::File };
+    let plan = Plan {
+        loads: 100,
+        samples: 50,
+        processes: 1,
+        heap: None,
+        moves: false,
+        order: Order::Little,
+        mode: Mode::File,
+    };
     let made = generate(plan, "/nowhere");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("perf.data");

@@ -17,6 +17,8 @@ pub(crate) struct Plan {
     pub(crate) loads: u64,
     pub(crate) samples: u64,
     pub(crate) processes: u32,
+    /// Bytes of JIT memory that each process has; without one, 40 for each of its loads.
+    pub(crate) heap: Option<u64>,
     /// One in ten loads is followed by the move of an earlier function.
     pub(crate) moves: bool,
     pub(crate) order: Order,
@@ -134,7 +136,8 @@ impl Process {
 pub(crate) fn generate(plan: Plan, dir: &str) -> Generated {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut out = PerfData::new(plan.order, Event::usual());
-    let arena = (plan.loads / u64::from(plan.processes) * 40).max(4096).next_multiple_of(4096);
+    let usual = plan.loads / u64::from(plan.processes) * 40;
+    let arena = plan.heap.unwrap_or(usual).max(4096).next_multiple_of(4096);
     let mut processes: Vec<Process> = (0..plan.processes)
         .map(|nth| {
             let pid = FIRST_PID + nth * 7;

@@ -1,10 +1,10 @@
 //! Writes a generated recording of any size, for comparisons of whole programs:
 //!
 //! ```text
-//! cargo run --release --example generate -- DIR LOADS SAMPLES [moves] [processes=N]
+//! cargo run --release --example generate -- DIR LOADS SAMPLES [moves] [processes=N] [heap=BYTES]
 //! ```
 //!
-//! DIR gets `perf.data`, `jit-PID.dump` and `truth.txt`: one line a sample in the order of time, `PID TIME`, then
+//! Each process has so many bytes of JIT memory, or 40 for each of its loads. DIR gets `perf.data`, `jit-PID.dump` and `truth.txt`: one line a sample in the order of time, `PID TIME`, then
 //! TAB and `ADDRESS NAME` for each frame, leaf first.
 
 #[path = "../support/mod.rs"]
@@ -22,16 +22,18 @@ use support::perf_data::Mode;
 fn main() -> std::io::Result<ExitCode> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [dir, loads, samples, options @ ..] = args.as_slice() else {
-        eprintln!("usage: generate DIR LOADS SAMPLES [moves] [processes=N]");
+        eprintln!("usage: generate DIR LOADS SAMPLES [moves] [processes=N] [heap=BYTES]");
         return Ok(ExitCode::from(2));
     };
     let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("not a number: {text}"));
     let processes = options.iter().find_map(|option| option.strip_prefix("processes=")).map_or(1, number);
+    let heap = options.iter().find_map(|option| option.strip_prefix("heap=")).map(|bytes| number(bytes).into());
     let moves = options.iter().any(|option| option == "moves");
     let plan = Plan {
         loads: number(loads).into(),
         samples: number(samples).into(),
         processes,
+        heap,
         moves,
         order: Order::Little,
         mode: Mode::File,
