@@ -31,8 +31,15 @@ impl EditSink for Memory<'_> {
 }
 
 fn perf_data(c: &mut Criterion) {
-    let plan =
-        Plan { loads: 10_000, samples: 50_000, processes: 1, moves: true, order: Order::Little, mode: Mode::File };
+    let plan = Plan {
+        loads: 10_000,
+        samples: 50_000,
+        processes: 1,
+        heap: None,
+        moves: true,
+        order: Order::Little,
+        mode: Mode::File,
+    };
     let file = generate(plan, "/nowhere").perf_data;
     let recording = Recording::parse(&file, &mut Warnings::new()).unwrap();
     let mut group = c.benchmark_group("perf_data");
