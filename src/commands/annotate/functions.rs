@@ -5,6 +5,7 @@ use crate::error::Warnings;
 use crate::model::bpf::BpfFunctionId;
 use crate::model::category::Category;
 use crate::model::chains::{Chains, PlaceId};
+use crate::model::code::OriginId;
 use crate::model::interner::Interner;
 use crate::model::process::CpuMode;
 use crate::model::runtimes::Tiers;
@@ -18,6 +19,7 @@ use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::kernel::link_shift;
 use crate::resolve::symbols::functions::extents;
 use crate::resolve::symbols::{Base, Request, SymbolOptions};
+use crate::sources::Kind;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -171,7 +173,7 @@ impl Sampled<'_> {
                 function.place = if piece.bytes.is_some() || piece.lines.positions.is_some() {
                     CodePlace::Jit(code)
                 } else {
-                    CodePlace::Unknown("a perf map has names but no code: record with a jitdump")
+                    CodePlace::Unknown(self.without_code(piece.origin))
                 };
                 offset
             }
@@ -189,6 +191,14 @@ impl Sampled<'_> {
                 offset
             }
             (Location::Nothing(addr), _) => addr.0,
+        }
+    }
+
+    /// Why JIT code of that source has no bytes.
+    fn without_code(&self, origin: OriginId) -> &'static str {
+        match self.examined.accounts().get(origin.0 as usize).map(|account| account.kind) {
+            Some(Kind::Log(_)) => "its log has names but no code: record with a jitdump",
+            _ => "a perf map has names but no code: record with a jitdump",
         }
     }
 

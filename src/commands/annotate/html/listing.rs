@@ -140,18 +140,18 @@ impl Table<'_> {
             writeln!(out, "<tbody>")?;
         }
         for at in part.range.clone() {
-            self.row(at, out)?;
+            self.row(at, part.range.start, out)?;
         }
         Ok(writeln!(out, "</tbody>")?)
     }
 
-    fn row(&self, at: usize, out: &mut dyn Write) -> Result<()> {
+    /// One instruction of a part that begins at `first`.
+    fn row(&self, at: usize, first: usize, out: &mut dyn Write) -> Result<()> {
         let line = &self.lines[at];
         write!(out, "<tr id=\"c{}-{:x}\">", self.number, line.offset)?;
         self.page.costs(line.costs.as_ref(), |event| self.listing.costs.get(event.number), out)?;
-        let before = at.checked_sub(1).and_then(|before| self.lines[before].source);
-        let source = line.source.filter(|source| before != Some(*source));
-        let source = source.map_or_else(String::new, |source| source_text(self.files, source));
+        let source =
+            new_source(self.lines, first, at).map_or_else(String::new, |source| source_text(self.files, source));
         let address = self.base.wrapping_add(line.offset);
         let said = self.said(line);
         Ok(writeln!(out, "<td class=\"n d\">{address:x}</td><td>{said}</td><td class=\"d\">{source}</td></tr>")?)
@@ -189,6 +189,13 @@ impl Table<'_> {
     }
 }
 
+/// The source line that begins at an instruction; at the `first` of a part its own, as the instruction before may not be
+/// seen.
+fn new_source(lines: &[Line], first: usize, at: usize) -> Option<SourceLine> {
+    let before = at.checked_sub(1).filter(|_| at > first).and_then(|before| lines[before].source);
+    lines[at].source.filter(|source| before != Some(*source))
+}
+
 /// Instructions that are seen, or that are not at first.
 #[derive(Debug, PartialEq, Eq)]
 struct Part {
@@ -224,6 +231,15 @@ mod tests {
     fn line(offset: u64, hot: bool) -> Line {
         let costs = hot.then(Costs::default);
         Line { offset, len: 1, text: "nop".into(), costs, target: None, source: None }
+    }
+
+    #[test]
+    fn a_source_line_is_said_where_it_begins_and_where_a_part_does() {
+        let source = |number| Some(SourceLine { file: 0, line: number });
+        let lines: Vec<Line> = [7, 7, 7, 8].map(|number| Line { source: source(number), ..line(0, false) }).into();
+        let said = |first| (first..4).map(|at| new_source(&lines, first, at)).collect::<Vec<_>>();
+        assert_eq!(said(0), [source(7), None, None, source(8)]);
+        assert_eq!(said(2), [source(7), source(8)], "the rows before are folded away");
     }
 
     #[test]
