@@ -1,6 +1,6 @@
 //! Names of JIT code that are missing, each for one reason.
 
-use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, dump, map};
+use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, dump, map};
 
 /// Names of what the samples are in.
 const NAMES: &[&str] = &["JS:*hot /a.js:1:1", "JS:*warm /a.js:2:1", "start_thread"];
@@ -170,6 +170,33 @@ fn what_a_virtual_machine_only_interprets_is_said() {
     scene.samples(SAMPLES, &[&[at(2), at(0), at(0), at(1)]]);
     scene.write(&named_map(), map(JIT, &["Interpreter", "start_thread", "int A.hot()"]));
     assert_eq!(scene.problems(), [""; 0]);
+}
+
+#[test]
+fn what_the_recorded_command_has_is_not_advised_again() {
+    let switch = "--interpreted-frames-native-stack";
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.samples(SAMPLES, &[&[at(0), at(1)]]);
+    scene.write(&named_map(), map(JIT, &["Builtin:InterpreterEntryTrampoline", "start_thread"]));
+    let (_, remedy) = scene.first("interpreted");
+    assert!(remedy.starts_with("run node with --interpreted-frames-native-stack"), "{remedy}");
+    scene.data.command(&["perf", "record", "node", "--perf-basic-prof", switch, "a.js"]);
+    let (_, remedy) = scene.first("interpreted");
+    assert!(remedy.starts_with("--interpreted-frames-native-stack was given"), "{remedy}");
+}
+
+#[test]
+fn what_is_remarked_of_a_source_is_told_with_it() {
+    let mut scene = Scene::of("/usr/bin/qemu-aarch64");
+    scene.samples(SAMPLES, &[&[at(0), at(1)]]);
+    scene.write(&named_map(), map(JIT, &["guest-0x400280", "guest-0x400284"]));
+    let path = scene.record();
+    let said = |args: &[&str]| String::from_utf8(doctor(args, &path).stdout).unwrap();
+    let list: serde_json::Value = serde_json::from_str(&said(&["--format", "json"])).unwrap();
+    let remark = list[0]["processes"][0]["sources"][0]["remark"].as_str().unwrap();
+    assert!(remark.contains("addresses of a guest: --guest FILE names its functions"), "{remark}");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&said(&[])).contains(&words(remark)), "{}", said(&[]));
 }
 
 #[test]

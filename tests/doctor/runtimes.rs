@@ -83,6 +83,12 @@ const RECORDED: &[Recorded] = &[
         advice: &["--profile=jitdump", "./jit-PID.dump", "--profile=perfmap"],
     },
     Recorded {
+        runtime: "Wasmer",
+        program: "/usr/bin/python3.10",
+        libraries: &["/usr/lib/python3/dist-packages/wasmer/wasmer.cpython-310-x86_64-linux-gnu.so"],
+        advice: &["--profiler=perfmap", "/tmp/perf-PID.map"],
+    },
+    Recorded {
         runtime: "MoarVM",
         program: "/usr/bin/rakudo-m",
         libraries: &["/usr/lib/x86_64-linux-gnu/libmoar.so.2022.12"],
@@ -110,7 +116,7 @@ const RECORDED: &[Recorded] = &[
         runtime: "Ruby",
         program: "/usr/bin/ruby3.3",
         libraries: &["/usr/lib/x86_64-linux-gnu/libruby-3.3.so.3.3.0"],
-        advice: &["--yjit --yjit-perf", "Debian's has none", "/tmp/perf-PID.map"],
+        advice: &["ruby (3.3 or newer) with --yjit --yjit-perf", "if it is built with YJIT", "/tmp/perf-PID.map"],
     },
     Recorded {
         runtime: "PyPy",

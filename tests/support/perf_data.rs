@@ -153,12 +153,20 @@ impl PerfData {
             let text = this.string(text);
             this.feature(bit, text);
         }
-        let mut cmdline = Out::new(order);
-        cmdline.u32(2).raw(&this.string("perf")).raw(&this.string("record"));
-        this.feature(11, cmdline.bytes);
+        this.command(&["perf", "record"]);
         let desc = this.event_desc();
         this.feature(12, desc);
         this
+    }
+
+    /// Sets the recorder's command line.
+    pub(crate) fn command(&mut self, words: &[&str]) {
+        let mut cmdline = Out::new(self.order);
+        cmdline.u32(words.len() as u32);
+        for word in words {
+            cmdline.raw(&self.string(word));
+        }
+        self.feature(11, cmdline.bytes);
     }
 
     /// Sets a feature section.

@@ -127,6 +127,7 @@ fn source(account: &Account, source: &SourceFile) -> Value {
         "path": account.path.to_string_lossy(),
         "named_frames": source.covered,
         "doubtful_frames": source.doubtful,
+        "remark": account.remark,
     });
     let told = match &account.state {
         SourceState::Missing { looked_at } => {

@@ -197,6 +197,8 @@ pub enum Problem {
         process: Who,
         /// The version before the one that can tell of its functions, where the files tell it.
         too_old: Option<String>,
+        /// The word of the recorded command line that gives interpreted functions names of their own.
+        switched_on: Option<&'static str>,
     },
     /// The JVM's compiled methods do not keep the frame pointer.
     JvmFramePointers {

@@ -44,6 +44,10 @@ pub(super) fn remedy(problem: &Problem) -> String {
         Problem::Clock { source, .. } if matches!(source.kind, Kind::Log(_)) => WHEN_IT_BEGAN.to_owned(),
         Problem::Doubtful { .. } => WHEN_IT_BEGAN.to_owned(),
         Problem::Clock { .. } => "record with perf record -k mono".to_owned(),
+        Problem::Interpreted { switched_on: Some(switch), .. } => format!(
+            "{switch} was given: what is left are functions that the engine gives no frame of their own, such as those that came \
+             compiled, out of a snapshot"
+        ),
         Problem::Interpreted { process, .. } => {
             process.runtime.and_then(|runtime| runtime.interpreter.as_ref()).map_or("", |it| it.remedy).to_owned()
         }
@@ -245,10 +249,10 @@ fn incomplete_map(process: &Who) -> String {
 /// How a process is made to tell of its code.
 fn switches(process: &Who) -> String {
     match process.runtime.map(|runtime| (runtime, runtime.advice())) {
-        Some((_, Some(how))) => format!("{how}; or give what it left by --jitdump or --perf-map"),
+        Some((_, Some(how))) => format!("{how}; or give what it left by --jitdump, --perf-map or --jit-log"),
         Some((runtime, None)) => runtime.unnamed.to_owned(),
-        None => "if a JIT compiler runs there, make it write a perf map or a jitdump, and give it by --perf-map or --jitdump \
-                 if it is not in a usual place"
+        None => "if a JIT compiler runs there, make it write a perf map, a jitdump or a log that is read (jitgraft formats), and give \
+                 it by --perf-map, --jitdump or --jit-log if it is not in a usual place"
             .to_owned(),
     }
 }

@@ -90,6 +90,9 @@ fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> 
     writeln!(out, "\nProcess {pid} ({comm}), {runtime}: {named} of {whole} frames of JIT code have a name")?;
     for (account, source) in &process.sources {
         writeln!(out, "  {}", words::source(account, Some(source.clone())))?;
+        if let Some(remark) = &account.remark {
+            write_wrapped(&format!("    {}", readable(remark.as_bytes())), 4, out)?;
+        }
     }
     Ok(())
 }

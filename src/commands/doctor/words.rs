@@ -171,7 +171,7 @@ fn of_jit(problem: &Problem) -> String {
             let more = if *count > 1 { format!(" and {} more", count - 1) } else { String::new() };
             format!("names were injected for {}, but their images are gone: {}{more}", who(process), file(path))
         }
-        Problem::Interpreted { process, too_old } => {
+        Problem::Interpreted { process, too_old, .. } => {
             let version = too_old.as_ref().map_or_else(String::new, |version| format!(" {version}"));
             let runtime = process.runtime.map_or("its runtime", |runtime| runtime.name);
             format!("{} interpreted its program: of its functions {runtime}{version} told perf nothing", who(process))

@@ -22,6 +22,16 @@ pub(super) const OPENJDK: Runtime = Runtime {
             leaves: &["./hotspot_pidPID.log"],
         },
         Switch {
+            word: "",
+            how: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before it ends, which tells tiers",
+            leaves: &["./codelist-PID.txt"],
+        },
+        Switch {
+            word: "",
+            how: "before JDK 17 with perf-map-agent's create-java-perf-map.sh PID before it ends, which tells inlined calls when asked to unfold",
+            leaves: &["/tmp/perf-PID.map"],
+        },
+        Switch {
             word: "libperf-jvmti.so",
             how: "with perf's agent -agentpath:libperf-jvmti.so",
             leaves: &["~/.debug/jit/java-jit-*/jit-PID.dump"],
@@ -33,6 +43,7 @@ pub(super) const OPENJDK: Runtime = Runtime {
         frame_a_call: true,
         remedy: "nothing names interpreted methods to perf: let the program run longer, until its hot methods are \
                   compiled, without -Xint (-Xcomp compiles all of them at once)",
+        word: "",
     }),
     unnamed: "interpreted methods, which are all one `Interpreter`, and have no name in a compilation log, as stubs and adapters; in a map, methods that were freed before it was written",
     // Methods have their arguments in their names, and the compiler that made them only if a log of HotSpot's told
@@ -97,7 +108,7 @@ pub(super) const DOT_NET: Runtime = Runtime {
         how: "run it with DOTNET_PerfMapEnabled=1 (before .NET 6 COMPlus_PerfMapEnabled=1) in its environment",
         leaves: &["/tmp/perf-PID.map"],
     }],
-    unnamed: "code that was compiled ahead of time into PE files that are not at hand, or into one for several (composite): DOTNET_ReadyToRun=0 makes it JIT code",
+    unnamed: "code that was compiled ahead of time into PE files that are not at hand, or into one for several (composite): DOTNET_ReadyToRun=0 makes it JIT code; perfinfo-PID.map lists loaded files as the recording does, and is not read",
     // GetJitOptimizationTierStr in coreclr's vm/prestub.cpp; DOTNET_PerfMapShowOptimizationTiers=0 leaves them out.
     marked_names: &[
         (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),

@@ -61,6 +61,8 @@ pub struct Interpreter {
     pub frame_a_call: bool,
     /// How interpreted functions get names of their own, or why they cannot have them.
     pub remedy: &'static str,
+    /// The word of a command line that gives them these; empty if none does.
+    pub word: &'static str,
 }
 
 /// Something to switch on, and what it leaves.

@@ -80,6 +80,8 @@ mod tests {
             files.iter().map(|runtime| runtime.name).collect::<Vec<_>>()
         };
         assert_eq!(of(&["/usr/bin/python3.13", "/x/_libwasmtime.so"]), ["Wasmtime", "CPython"]);
+        let compiler = "/x/wasmer_compiler_cranelift.cpython-310-x86_64-linux-gnu.so";
+        assert_eq!(of(&["/usr/bin/python3.10", compiler]), ["Wasmer", "CPython"]);
         assert_eq!(of(&["/usr/bin/python3.13", "//anon"]), ["CPython"]);
         assert_eq!(of(&["/usr/lib/jvm/bin/java", "/usr/lib/jvm/lib/server/libjvm.so"]), ["OpenJDK"]);
         assert!(of(&["/usr/bin/nodemon", "/usr/lib/libc.so.6"]).is_empty());

@@ -30,6 +30,7 @@ pub const RUNTIMES: &[Runtime] = &[
             functions: V8_INTERPRETERS,
             frame_a_call: true,
             remedy: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack: each interpreted function then has a frame of its own",
+            word: "--interpreted-frames-native-stack",
         }),
         unnamed: V8_UNNAMED,
         marked_names: V8_NAMES,
@@ -72,6 +73,7 @@ pub const RUNTIMES: &[Runtime] = &[
             functions: V8_INTERPRETERS,
             frame_a_call: true,
             remedy: "run node with --interpreted-frames-native-stack, too: each interpreted function then has a frame of its own",
+            word: "--interpreted-frames-native-stack",
         }),
         unnamed: V8_UNNAMED,
         marked_names: V8_NAMES,
@@ -99,6 +101,7 @@ pub const RUNTIMES: &[Runtime] = &[
             functions: V8_INTERPRETERS,
             frame_a_call: true,
             remedy: "add --interpreted-frames-native-stack to --js-flags: each interpreted function then has a frame of its own",
+            word: "--interpreted-frames-native-stack",
         }),
         unnamed: "the last code of a renderer that was killed",
         marked_names: V8_NAMES,
@@ -204,6 +207,7 @@ pub const RUNTIMES: &[Runtime] = &[
             frame_a_call: false,
             remedy: "compile it: run php with -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
                       -d opcache.jit=tracing -d opcache.jit_debug=48; what is only interpreted has no names in perf",
+            word: "",
         }),
         unnamed: "the interpreter's own functions where php is stripped",
         // PHP has one compiler; it optimises by types unless opcache.jit asks for its lowest level.
@@ -262,7 +266,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         valgrind: Some("wasmtime --profile=perfmap"),
         perf_record: "-k mono --call-graph dwarf",
-        unnamed: "the host's functions where it is stripped",
+        unnamed: "the host's functions where it is stripped; what its own sampler writes (--profile=guest) is a Firefox profile, and read as one",
         marked_names: &[
             (
                 Stub,
@@ -287,6 +291,18 @@ pub const RUNTIMES: &[Runtime] = &[
         ..PLAIN
     },
     Runtime {
+        name: "Wasmer",
+        programs: &["wasmer"],
+        libraries: &["wasmer.*", "libwasmer*", "wasmer_compiler_*"],
+        switches: &[Switch {
+            word: "--profiler=perfmap",
+            how: "run wasmer (6 or newer: older ones leave nothing) with --profiler=perfmap (enable_perfmap of the compiler's configuration where it is embedded)",
+            leaves: &["/tmp/perf-PID.map"],
+        }],
+        unnamed: "all WebAssembly code of older versions: they leave neither map nor dump and register nothing for debuggers",
+        ..PLAIN
+    },
+    Runtime {
         name: "MoarVM",
         programs: &["rakudo-m", "moar"],
         libraries: &["libmoar.so*"],
@@ -301,6 +317,7 @@ pub const RUNTIMES: &[Runtime] = &[
             functions: &["MVM_interp_run"],
             frame_a_call: false,
             remedy: "run it with MVM_JIT_PERF_MAP=1 in its environment; what is only interpreted has no names in perf",
+            word: "",
         }),
         unnamed: "what MoarVM interprets: its functions are all one `MVM_interp_run`",
         // Its compiler is given only what its specialiser has optimised.
@@ -332,16 +349,18 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libruby*"],
         switches: &[Switch {
             word: "--yjit-perf",
-            how: "run ruby with --yjit --yjit-perf, if it is built with YJIT (Debian's has none)",
+            how: "run ruby (3.3 or newer) with --yjit --yjit-perf, if it is built with YJIT",
             leaves: &["/tmp/perf-PID.map"],
         }],
         perf_record: "-g",
         interpreter: Some(Interpreter {
             functions: &["vm_exec_core"],
             frame_a_call: false,
-            remedy: "run ruby with --yjit --yjit-perf, if it is built with YJIT (Debian's has none); what is only \
+            remedy: "run ruby (3.3 or newer) with --yjit --yjit-perf, if it is built with YJIT; what is only \
                       interpreted has no names in perf",
+            word: "",
         }),
+        unnamed: "all JIT code of builds older than 3.3, whose YJIT tells perf nothing",
         ..PLAIN
     },
     PYPY,
@@ -374,6 +393,7 @@ pub const RUNTIMES: &[Runtime] = &[
             functions: &["_PyEval_EvalFrameDefault"],
             frame_a_call: false,
             remedy: "run python with -X perf (3.12 or newer; older ones cannot tell perf of their functions)",
+            word: "",
         }),
         unnamed: "nothing of Python: each function has a trampoline of its own, which the interpreter runs under",
         marked_names: &[(Interpreted, &[Around("py::", ".py")])],

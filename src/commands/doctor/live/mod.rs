@@ -105,7 +105,7 @@ fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: 
     let only_interprets =
         || process().runtime?.interpreter.as_ref().filter(|interpreter| !interpreter.frame_a_call).map(|_| ());
     match jit_bytes {
-        0 => only_interprets().map(|()| Problem::Interpreted { process: process(), too_old: None }),
+        0 => only_interprets().map(|()| Problem::Interpreted { process: process(), too_old: None, switched_on: None }),
         _ => process().runtime.map(|_| Problem::Silent { process: process(), inner: None }),
     }
 }

@@ -12,6 +12,7 @@ use crate::model::runtimes::{Interpreter, Runtime, RuntimeSet};
 use crate::resolve::address_space::Place;
 use crate::resolve::dso::DsoKind;
 use crate::sources::{self, Account, Kind, SourceState};
+use memchr::memmem;
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let neighbours = Neighbours::beside(context);
@@ -150,7 +151,15 @@ fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Op
     // What it called of the interpreter's own functions has names.
     let percent = percent(samples as f64 * 0.9, context.tally.samples);
     let too_old = if process.runtime?.name == "CPython" { old_python(pid, context) } else { None };
-    Some(Finding { problem: Problem::Interpreted { process, too_old }, percent, samples, frames })
+    let switched_on = switched_on(process.runtime?, context);
+    Some(Finding { problem: Problem::Interpreted { process, too_old, switched_on }, percent, samples, frames })
+}
+
+/// The word by which the recorded command line gave interpreted functions names of their own already.
+fn switched_on(runtime: &Runtime, context: DoctorContext<'_>) -> Option<&'static str> {
+    let word = runtime.interpreter.as_ref().map(|interpreter| interpreter.word).filter(|word| !word.is_empty())?;
+    let command = &context.examined.resolution.survey.processes.command;
+    command.iter().any(|said| memmem::find(said, word.as_bytes()).is_some()).then_some(word)
 }
 
 /// What was sampled in files of a runtime that have no symbols, if that is most of a process.
