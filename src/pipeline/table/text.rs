@@ -23,6 +23,9 @@ const LEAST_NAME: usize = 12;
 /// Names beside a symbol are cut to this before the symbol is.
 const TELLING_NAME: usize = 18;
 
+/// Where lines may be of any length, names longer than this push the columns behind them away, and not those of all rows.
+const ALIGNED_NAME: usize = 100;
+
 const GAP: &str = "  ";
 
 /// Terminal sequences (ECMA-48, "select graphic rendition").
@@ -47,7 +50,10 @@ pub(super) struct Text<'a> {
 /// What is shown of a table, and how wide its columns are.
 struct Fitted {
     shown: Vec<Vec<String>>,
+    /// How wide cells may be.
     widths: Vec<usize>,
+    /// How wide they are made.
+    padded: Vec<usize>,
     /// Columns of names stand at the left.
     left: Vec<bool>,
 }
@@ -93,7 +99,11 @@ impl Text<'_> {
             let symbols = self.columns.iter().position(|name| *name == "symbol");
             fit(&mut widths, &left, symbols, most);
         }
-        Fitted { shown, widths, left }
+        let unbounded = self.style.width.is_none();
+        let padded =
+            |(width, left): (&usize, &bool)| if unbounded && *left { ALIGNED_NAME.min(*width) } else { *width };
+        let padded = widths.iter().zip(&left).map(padded).collect();
+        Fitted { shown, widths, padded, left }
     }
 
     /// Whether a column holds names, which stand at the left and may be cut.
@@ -107,7 +117,7 @@ impl Text<'_> {
 impl Fitted {
     /// A text in its column; the last one is not padded.
     fn aligned(&self, at: usize, text: &str) -> String {
-        let padding = " ".repeat(self.widths[at].saturating_sub(text.width()));
+        let padding = " ".repeat(self.padded[at].saturating_sub(text.width()));
         match self.left[at] {
             true if at + 1 == self.widths.len() => text.to_owned(),
             true => format!("{text}{padding}"),
@@ -215,6 +225,19 @@ mod tests {
         let mut out = Vec::new();
         table().write_text(style, &mut out).unwrap();
         String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn one_long_name_does_not_pad_all_rows_where_lines_may_be_of_any_length() {
+        let mut table = Table::new(&["symbol", "source"]);
+        let text = |text: &str| Cell::Text(text.to_owned());
+        for symbol in ["f".repeat(1000), "g".to_owned()] {
+            table.rows.push(vec![text(&symbol), text("a.rs:1")]);
+        }
+        let mut out = Vec::new();
+        table.write_text(TextStyle::default(), &mut out).unwrap();
+        let lines: Vec<usize> = String::from_utf8(out).unwrap().lines().map(str::len).collect();
+        assert_eq!(lines, [108, 1008, 108]);
     }
 
     #[test]
