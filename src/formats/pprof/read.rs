@@ -25,15 +25,17 @@ use std::ops::Range;
 /// hundred calls expanded in one place nobody has seen.
 const FRAMES_PER_BYTE: u64 = 100;
 
+/// What values are called that the file has no name for.
+const UNNAMED: &str = "values";
+
 /// Whether an input is such a buffer: its fields are a profile's, among them a type of values.
 pub fn sniff(head: &[u8]) -> bool {
-    let (mut fields, mut types, mut whole) = (Fields::of(head), 0, 0);
+    let (mut fields, mut types, mut whole, mut told) = (Fields::of(head), 0, 0, false);
     while let Some(Ok((tag, value))) = fields.next() {
         let fits = match tag {
-            1 => is_value_type(value.bytes()),
+            1 | 11 => matches!(value, FieldValue::Bytes(message) if is_value_type(message)),
             2..=6 => value.number() == 0,
             7..=10 | 12 | 14 | 15 => value.bytes().is_empty(),
-            11 => is_value_type(value.bytes()),
             13 => true,
             16 => value.number() == 0,
             // Of a later version: they stand behind what is known.
@@ -43,16 +45,18 @@ pub fn sniff(head: &[u8]) -> bool {
             return false;
         }
         types += u32::from(tag == 1);
+        // A type without a name and a unit has no bytes, as other things have none.
+        told |= (1..=5).contains(&tag) && !value.bytes().is_empty();
         whole += 1;
     }
-    types > 0 && whole > 1
+    types > 0 && whole > 1 && told
 }
 
-/// Whether these are two numbers of strings.
+/// Whether these are two numbers of strings; what is the empty string may be left out.
 fn is_value_type(message: &[u8]) -> bool {
     let fields: Result<Vec<_>> = Fields::of(message).take(3).collect();
     let is_number = |(tag, value): &(u32, _)| matches!(tag, 1 | 2) && matches!(value, FieldValue::Number(_));
-    fields.is_ok_and(|fields| (1..=2).contains(&fields.len()) && fields.iter().all(is_number))
+    fields.is_ok_and(|fields| fields.len() <= 2 && fields.iter().all(is_number))
 }
 
 /// Reads a profile.
@@ -135,6 +139,9 @@ impl Event {
             unit => (1, Unit::Named(unit.to_owned())),
         };
         let mut name = tables.text(name);
+        if name.is_empty() {
+            name.push_str(UNNAMED);
+        }
         // Two of one name differ in their unit, as a profile of waits has them.
         if profile.series.iter().any(|series| series.name == name) {
             name += &format!(" ({})", tables.text(tables.sample_types[at].unit));
@@ -335,6 +342,21 @@ mod tests {
             assert_eq!((profile.series[0].name.as_str(), row.weight, row.count), ("cpu", 70, 3));
             assert_eq!((profile.frames_up(row.stack).count(), said), (2, Vec::new()));
         }
+    }
+
+    #[test]
+    fn a_type_of_values_may_have_neither_name_nor_unit() {
+        let sample = message(&[(2, &numbers(&[(1, 1), (2, 7)]))]);
+        let location = message(&[(4, &numbers(&[(1, 1), (3, 0x1f)]))]);
+        let bytes = [message(&[(1, &[])]), sample, location, strings()].concat();
+        assert!(sniff(&bytes));
+        let (profile, said) = read_all(&bytes);
+        assert_eq!(
+            (profile.series[0].name.as_str(), profile.series[0].rows[0].weight, said),
+            ("values", 7, Vec::new())
+        );
+        // An empty line in UTF-16, and another.
+        assert!(!sniff(b"\n\0\n\0h\0i\0"));
     }
 
     #[test]
