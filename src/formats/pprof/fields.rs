@@ -1,6 +1,7 @@
 //! The fields of a message of protocol buffers, one after the other, as they stand in its bytes.
 
 use crate::error::{Error, Result};
+use prost::DecodeError;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 /// What a field holds.
@@ -39,9 +40,32 @@ impl<'d> FieldValue<'d> {
             if one.is_some() {
                 return one.take();
             }
-            if packed.is_empty() { None } else { decode_varint(&mut packed).ok() }
+            if packed.is_empty() { None } else { varint(&mut packed).ok() }
         })
     }
+}
+
+/// A number; most have one byte.
+#[inline]
+fn varint(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
+    match *bytes {
+        [number @ 0..0x80, rest @ ..] => {
+            *bytes = rest;
+            Ok((*number).into())
+        }
+        _ => decode_varint(bytes),
+    }
+}
+
+/// The number and the kind of a field; those of a profile have one byte.
+#[inline]
+fn key(bytes: &mut &[u8]) -> Result<(u32, WireType), DecodeError> {
+    let wire = match *bytes {
+        [key @ 8..0x80, ..] if key & 7 == WireType::Varint as u8 => WireType::Varint,
+        [key @ 8..0x80, ..] if key & 7 == WireType::LengthDelimited as u8 => WireType::LengthDelimited,
+        _ => return decode_key(bytes),
+    };
+    varint(bytes).map(|key| ((key >> 3) as u32, wire))
 }
 
 /// Reads a message; finished after its first error.
@@ -63,11 +87,11 @@ impl<'d> Fields<'d> {
 
     fn field(&mut self) -> Result<(u32, FieldValue<'d>)> {
         let wrong = |error| Error::new("is no protocol buffer").because(error);
-        let (tag, wire) = decode_key(&mut self.rest).map_err(wrong)?;
+        let (tag, wire) = key(&mut self.rest).map_err(wrong)?;
         let value = match wire {
-            WireType::Varint => FieldValue::Number(decode_varint(&mut self.rest).map_err(wrong)?),
+            WireType::Varint => FieldValue::Number(varint(&mut self.rest).map_err(wrong)?),
             WireType::LengthDelimited => {
-                let len = decode_varint(&mut self.rest).map_err(wrong)?;
+                let len = varint(&mut self.rest).map_err(wrong)?;
                 FieldValue::Bytes(self.take(len)?)
             }
             WireType::SixtyFourBit => FieldValue::Number(self.fixed::<8>().map(u64::from_le_bytes)?),

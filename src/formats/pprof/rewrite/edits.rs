@@ -5,21 +5,29 @@ use super::uses::{SampleCalls, Use, Uses};
 use crate::error::Result;
 use crate::formats::pprof::fields::{FieldValue, Fields};
 use crate::formats::pprof::tables::Tables;
-use crate::formats::splices::Splices;
 use crate::formats::unsymbolized::{Ask, NamedCall};
 use prost::encoding::{self, WireType};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::io::Write;
 
 /// The changes of a profile.
 #[derive(Debug)]
 pub(super) struct Edits {
     names: NewNames,
-    /// Encoded lines of locations, by their places.
-    lines: BTreeMap<u32, Vec<u8>>,
+    lines: NewLines,
     copies: Vec<LocationCopy>,
     /// The numbers of the copies that these have in place of the location.
     moved: FxHashMap<Use, u64>,
+    /// By place, which locations have copies; empty if none has.
+    has_copies: Vec<bool>,
+}
+
+/// Encoded lines of locations.
+#[derive(Debug, Default)]
+struct NewLines {
+    bytes: Vec<u8>,
+    /// The places of locations that get some, in ascending order, and where each one's end.
+    ends: Vec<(u32, usize)>,
 }
 
 /// A location of its own for some of those that share one.
@@ -39,13 +47,18 @@ struct Meaning<'a> {
 impl Edits {
     /// Asks for the names.
     pub(super) fn plan(tables: &Tables<'_>, uses: &Uses, ask: &Ask<'_>) -> Result<Self> {
-        let (names, lines, copies) = (NewNames::behind(tables), BTreeMap::new(), Vec::new());
-        let mut edits = Self { names, lines, copies, moved: FxHashMap::default() };
+        let (names, lines, copies) = (NewNames::behind(tables), NewLines::default(), Vec::new());
+        let mut edits = Self { names, lines, copies, moved: FxHashMap::default(), has_copies: Vec::new() };
         let mut last_id = tables.locations.iter().map(|location| location.id).max().unwrap_or(0);
         for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
+            if let [one] = of_location {
+                let calls = uses.asked(one, tables).map(ask).unwrap_or_default();
+                edits.name(one.location, &calls)?;
+                continue;
+            }
             let mut meanings = meanings(of_location, tables, uses, ask).into_iter();
-            if let Some(first) = meanings.next() {
-                edits.name(&first)?;
+            if let (Some(first), Some(one)) = (meanings.next(), of_location.first()) {
+                edits.name(one.location, &first.calls)?;
             }
             for other in meanings {
                 last_id = next_id(last_id, "location")?;
@@ -55,49 +68,63 @@ impl Edits {
         Ok(edits)
     }
 
-    fn name(&mut self, meaning: &Meaning<'_>) -> Result<()> {
-        let Some(one) = meaning.uses.first().filter(|_| !meaning.calls.is_empty()) else { return Ok(()) };
-        self.names.lines(&meaning.calls, self.lines.entry(one.location).or_default())
+    fn name(&mut self, location: u32, calls: &[NamedCall<'_>]) -> Result<()> {
+        if !calls.is_empty() {
+            self.names.lines(calls, &mut self.lines.bytes)?;
+            self.lines.ends.push((location, self.lines.bytes.len()));
+        }
+        Ok(())
     }
 
     fn copy(&mut self, meaning: &Meaning<'_>, id: u64) -> Result<()> {
         let Some(one) = meaning.uses.first() else { return Ok(()) };
         let mut lines = Vec::new();
         self.names.lines(&meaning.calls, &mut lines)?;
+        self.has_copies.resize(self.has_copies.len().max(one.location as usize + 1), false);
+        self.has_copies[one.location as usize] = true;
         self.copies.push(LocationCopy { location: one.location, id, lines });
         self.moved.extend(meaning.uses.iter().map(|one| (*one, id)));
         Ok(())
     }
 
-    /// What becomes of the bytes.
-    pub(super) fn splices(&self, bytes: &[u8], tables: &Tables<'_>, uses: &Uses) -> Result<Splices> {
-        let mut splices = Splices::default();
-        let (mut locations, mut fields) = (0.., Fields::of(bytes));
-        let mut start = 0;
+    /// Writes what becomes of the bytes.
+    pub(super) fn write(&self, bytes: &[u8], tables: &Tables<'_>, uses: &Uses, out: &mut dyn Write) -> Result<()> {
+        let (mut lines, mut place, mut fields) = (self.lines.iter().peekable(), 0, Fields::of(bytes));
+        let (mut start, mut done, mut calls) = (0, 0, SampleCalls::default());
+        let mut changed = Vec::new();
         while let Some(field) = fields.next() {
             let (tag, value) = field?;
             let (range, message) = (start..fields.offset(), value.bytes());
             start = range.end;
-            let changed = match tag {
-                2 => self.sample(message, tables, uses),
-                4 => locations.next().and_then(|at| self.lines.get(&at)).map(|lines| [message, lines].concat()),
-                _ => None,
-            };
-            if let Some(message) = changed {
-                splices.replace(range, field_of(tag, &message));
+            match tag {
+                2 if !self.moved.is_empty() => {
+                    let Some(sample) = self.sample(message, &mut calls, tables, uses) else { continue };
+                    put_field(tag, &[&sample], &mut changed);
+                }
+                4 => {
+                    place += 1;
+                    let Some((_, lines)) = lines.next_if(|(location, _)| location + 1 == place) else { continue };
+                    put_field(tag, &[message, lines], &mut changed);
+                }
+                _ => continue,
             }
+            out.write_all(bytes.get(done..range.start).unwrap_or_default())?;
+            out.write_all(&changed)?;
+            changed.clear();
+            done = range.end;
         }
-        splices.replace(bytes.len()..bytes.len(), self.behind(tables));
-        Ok(splices)
+        out.write_all(bytes.get(done..).unwrap_or_default())?;
+        Ok(out.write_all(&self.behind(tables))?)
     }
 
     /// A sample that has copies of locations; `None` if it stays.
-    fn sample(&self, message: &[u8], tables: &Tables<'_>, uses: &Uses) -> Option<Vec<u8>> {
-        if self.moved.is_empty() {
-            return None;
-        }
-        let calls = SampleCalls::read(message, tables).ok()?;
-        let new = |depth: usize| self.moved.get(&uses.at(&calls, depth)?).copied();
+    fn sample(&self, message: &[u8], calls: &mut SampleCalls, tables: &Tables<'_>, uses: &Uses) -> Option<Vec<u8>> {
+        calls.read(message, tables).ok()?;
+        let new = |depth: usize| {
+            let one = uses.at(calls, depth)?;
+            let has_copies = self.has_copies.get(one.location as usize).copied().unwrap_or(false);
+            if has_copies { self.moved.get(&one).copied() } else { None }
+        };
         (0..calls.locations.len()).find_map(new)?;
         let mut ids = calls.locations.iter().enumerate().map(|(depth, id)| new(depth).unwrap_or(*id));
         let (mut out, mut start, mut fields) = (Vec::new(), 0, Fields::of(message));
@@ -121,10 +148,19 @@ impl Edits {
         let mut out = Vec::new();
         for copy in &self.copies {
             let message = tables.locations.get(copy.location as usize).map_or(&[][..], |location| location.message());
-            out.extend(field_of(4, &[&with_id(message, copy.id), &copy.lines[..]].concat()));
+            put_field(4, &[&with_id(message, copy.id), &copy.lines[..]], &mut out);
         }
         self.names.fields(&mut out);
         out
+    }
+}
+
+impl NewLines {
+    /// The places of locations with their lines.
+    fn iter(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end));
+        let ranges = self.ends.iter().zip(starts);
+        ranges.map(|((location, end), start)| (*location, self.bytes.get(start..*end).unwrap_or_default()))
     }
 }
 
@@ -158,10 +194,10 @@ fn with_id(message: &[u8], id: u64) -> Vec<u8> {
     out
 }
 
-fn field_of(tag: u32, message: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(message.len() + 8);
-    encoding::encode_key(tag, WireType::LengthDelimited, &mut out);
-    encoding::encode_varint(message.len() as u64, &mut out);
-    out.extend_from_slice(message);
-    out
+/// Appends a message that consists of these parts.
+fn put_field(tag: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    encoding::encode_key(tag, WireType::LengthDelimited, out);
+    encoding::encode_varint(len as u64, out);
+    parts.iter().for_each(|part| out.extend_from_slice(part));
 }

@@ -59,7 +59,7 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
 
     fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
         let edits = Edits::plan(&self.tables, &self.uses, ask)?;
-        edits.splices(self.bytes, &self.tables, &self.uses)?.write(self.bytes, out)
+        edits.write(self.bytes, &self.tables, &self.uses, out)
     }
 }
 

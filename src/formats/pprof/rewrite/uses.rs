@@ -7,7 +7,8 @@ use crate::formats::pprof::tables::{Location, Tables};
 use crate::formats::unsymbolized::BareAddress;
 use crate::model::backing::Backing;
 use crate::model::{Addr, FrameAddr, Pid};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
+use std::num::NonZero;
 
 /// A location without a function, as samples of one process run through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,24 +28,42 @@ pub(super) struct Uses {
     pub(super) list: Vec<Use>,
     /// What they ask for, each once, in ascending order.
     pub(super) addresses: Vec<BareAddress>,
-    /// The places of locations without a function, by their numbers.
-    places: FxHashMap<u64, u32>,
+    places: Places,
+}
+
+/// The places of locations without a function, by their numbers.
+#[derive(Debug, Default)]
+struct Places {
+    /// Of numbers that are hardly higher than there are locations, as most writers count them.
+    dense: Vec<Option<NonZero<u32>>>,
+    /// Of others.
+    sparse: FxHashMap<u64, u32>,
+}
+
+/// Uses as they are found, each hardly more than once.
+#[derive(Debug)]
+struct Found {
+    list: Vec<Use>,
+    /// How many there were when they were last sorted.
+    distinct: usize,
+    /// In which process a location was last run through, as a leaf and as a caller: mostly it is the same again.
+    last: Vec<[Option<Option<Pid>>; 2]>,
 }
 
 impl Uses {
     /// Walks the samples. Those that cannot be read are passed on as they are.
     pub(super) fn find(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
         let mut uses = Self { places: places(tables, warnings), ..Self::default() };
-        let (mut found, mut skipped) = (FxHashSet::default(), Skipped::new("sample"));
+        let (mut found, mut skipped) = (Found::among(tables.locations.len()), Skipped::new("sample"));
+        let mut calls = SampleCalls::default();
         for sample in &tables.samples {
-            match SampleCalls::read(sample, tables) {
-                Ok(calls) => found.extend(uses.of(&calls)),
+            match calls.read(sample, tables) {
+                Ok(()) => uses.of(&calls).for_each(|one| found.add(one)),
                 Err(error) => skipped.add(error),
             }
         }
         warnings.extend(skipped.into_warning());
-        uses.list = found.into_iter().collect();
-        uses.list.sort_unstable();
+        uses.list = found.sorted();
         uses.addresses = uses.list.iter().map(|one| one.address(tables)).collect();
         uses.addresses.sort_unstable();
         uses.addresses.dedup();
@@ -52,21 +71,76 @@ impl Uses {
     }
 
     /// The locations of a sample that have no function.
-    pub(super) fn of(&self, calls: &SampleCalls) -> impl Iterator<Item = Use> {
+    fn of(&self, calls: &SampleCalls) -> impl Iterator<Item = Use> {
         let pid = calls.pid;
         let places = calls.locations.iter().enumerate();
-        places.filter_map(move |(depth, id)| Some(Use { location: *self.places.get(id)?, pid, is_caller: depth > 0 }))
+        places.filter_map(move |(depth, id)| Some(Use { location: self.places.get(*id)?, pid, is_caller: depth > 0 }))
     }
 
     /// The one that a sample of this process has at this depth.
     pub(super) fn at(&self, calls: &SampleCalls, depth: usize) -> Option<Use> {
-        let location = *self.places.get(calls.locations.get(depth)?)?;
+        let location = self.places.get(*calls.locations.get(depth)?)?;
         Some(Use { location, pid: calls.pid, is_caller: depth > 0 })
     }
 
     /// The place of what it asks for in the list of all that is asked.
     pub(super) fn asked(&self, one: &Use, tables: &Tables<'_>) -> Option<usize> {
         self.addresses.binary_search(&one.address(tables)).ok()
+    }
+}
+
+impl Found {
+    fn among(locations: usize) -> Self {
+        Self { list: Vec::new(), distinct: 0, last: vec![[None; 2]; locations] }
+    }
+
+    fn add(&mut self, one: Use) {
+        let Some(last) = self.last.get_mut(one.location as usize) else { return };
+        let last = &mut last[usize::from(one.is_caller)];
+        if *last == Some(one.pid) {
+            return;
+        }
+        *last = Some(one.pid);
+        self.list.push(one);
+        // Where samples of several processes come in turn.
+        if self.list.len() > 2 * self.distinct + 1024 {
+            self.sort();
+        }
+    }
+
+    fn sort(&mut self) {
+        self.list.sort_unstable();
+        self.list.dedup();
+        self.distinct = self.list.len();
+    }
+
+    /// Each once, in ascending order.
+    fn sorted(mut self) -> Vec<Use> {
+        self.sort();
+        self.list
+    }
+}
+
+impl Places {
+    /// For so many locations.
+    fn of(locations: usize) -> Self {
+        Self { dense: vec![None; 2 * locations + 1], sparse: FxHashMap::default() }
+    }
+
+    fn get(&self, id: u64) -> Option<u32> {
+        match usize::try_from(id).ok().and_then(|id| self.dense.get(id)) {
+            Some(place) => place.map(|place| place.get() - 1),
+            None => self.sparse.get(&id).copied(),
+        }
+    }
+
+    /// Of two of one number the later one is meant.
+    fn set(&mut self, id: u64, place: Option<u32>) {
+        match (usize::try_from(id).ok().and_then(|id| self.dense.get_mut(id)), place) {
+            (Some(slot), _) => *slot = place.and_then(|place| NonZero::new(place.wrapping_add(1))),
+            (None, Some(place)) => drop(self.sparse.insert(id, place)),
+            (None, None) => drop(self.sparse.remove(&id)),
+        }
     }
 }
 
@@ -79,16 +153,13 @@ impl Use {
 }
 
 /// The places of locations without a function, by their numbers. Of two of one number the later one is meant.
-fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> FxHashMap<u64, u32> {
-    let (mut places, mut skipped) = (FxHashMap::default(), Skipped::new("location"));
+fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> Places {
+    let (mut places, mut skipped) = (Places::of(tables.locations.len()), Skipped::new("location"));
     for (at, location) in (0..).zip(&tables.locations) {
-        match Fields::of(location.message()).find_map(Result::err) {
-            None if lacks_name(location, tables) => drop(places.insert(location.id, at)),
-            damage => {
-                places.remove(&location.id);
-                damage.into_iter().for_each(|error| skipped.add(error));
-            }
-        }
+        let damage = Fields::of(location.message()).find_map(Result::err);
+        let lacks_name = damage.is_none() && lacks_name(location, tables);
+        places.set(location.id, lacks_name.then_some(at));
+        damage.into_iter().for_each(|error| skipped.add(error));
     }
     warnings.extend(skipped.into_warning());
     places
@@ -122,17 +193,18 @@ pub(super) struct SampleCalls {
 }
 
 impl SampleCalls {
-    /// Reads a sample.
-    pub(super) fn read(sample: &[u8], tables: &Tables<'_>) -> Result<Self> {
-        let mut calls = Self::default();
+    /// Reads a sample in place of the one before.
+    pub(super) fn read(&mut self, sample: &[u8], tables: &Tables<'_>) -> Result<()> {
+        self.locations.clear();
+        self.pid = None;
         for field in Fields::of(sample) {
             match field? {
-                (1, value) => calls.add_locations(value)?,
-                (3, value) => calls.add_label(&Label::read(value.bytes(), tables)),
+                (1, value) => self.add_locations(value)?,
+                (3, value) => self.add_label(&Label::read(value.bytes(), tables)),
                 _ => {}
             }
         }
-        Ok(calls)
+        Ok(())
     }
 
     fn add_locations(&mut self, value: FieldValue<'_>) -> Result<()> {
