@@ -119,8 +119,12 @@ impl SecondReader {
         let Some([_, mut offset, mut inside]) = before.next_back().copied() else { return vec![own(None)] };
         let mut chain = Vec::new();
         while let Some(call) = inside.map(|call| made.inlined[call]) {
-            let (name, script) = &made.functions[call[0].unwrap()];
-            chain.push((made.tag.clone() + name, self.line(script, offset)));
+            // V8 gives some functions no number.
+            chain.push(match call[0].map(|function| &made.functions[function]) {
+                Some((name, script)) => (made.tag.clone() + name, self.line(script, offset)),
+                // V8 gives some functions no number.
+                None => ("(unknown)".to_owned(), 0),
+            });
             (offset, inside) = (call[1], call[2]);
         }
         chain.push(own(offset));
@@ -219,6 +223,13 @@ fn every_name_inlined_call_and_line_is_what_a_second_reader_of_the_log_says() {
         lines += usize::from(functions.iter().all(|(_, line)| *line > 0));
     }
     assert!(covered > 1000 && inlined > 50 && lines > 100, "{covered} frames, {inlined} inlined, {lines} lines");
+}
+
+#[test]
+fn a_call_of_a_function_without_a_number_is_of_nobody_knows_whom() {
+    let log = "code-creation,JS,5,10,0x1000,64,f /a.js:1:1,0x10,*\ncode-source-info,0x1000,1,0,9,C0O0C4O5I0,FO3,\n";
+    let place = |name: &str| (name.to_owned(), 0);
+    assert_eq!(SecondReader::read(log).at(0x1008), [[place("(unknown)"), place("JS:*f /a.js:1:1")]]);
 }
 
 #[test]
