@@ -188,3 +188,12 @@ fn pictures_are_the_same_every_time() {
     assert_eq!(svg, draw("4"));
     assert!(svg.contains("T &amp; T"));
 }
+
+#[test]
+fn formats_says_of_tables_whether_this_build_has_them() {
+    let told = stdout(&jitgraft(&["formats"], &[]));
+    for name in ["parquet", "arrow"] {
+        let line = told.lines().find(|line| line.starts_with(name)).unwrap();
+        assert_eq!(line.contains("not in this build"), !cfg!(feature = "tables"), "{line}");
+    }
+}

@@ -37,8 +37,12 @@ impl InputSums {
     }
 }
 
-/// So many bytes of inputs are read at once; a larger one by itself, so that all workers have something to do.
-const TOGETHER: u64 = 4 << 20;
+/// So many bytes of inputs are read at once; a larger one by itself, so that all workers have something to do. Each worker
+/// holds as much of texts.
+const TOGETHER: u64 = 2 << 20;
+
+/// Room for a group, whose last input may begin just before its end. What is not used of it is no memory.
+const ROOM: usize = 2 * TOGETHER as usize;
 
 /// Takes inputs apart into groups, in their order.
 pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl Iterator<Item = Vec<Given<'a>>> {
@@ -64,7 +68,7 @@ fn size_of(path: &InPath) -> u64 {
 
 /// Reads a group. Of folded stacks that stand together there is one sum.
 pub(super) fn read(group: Vec<Given<'_>>, options: &LoadOptions, job: &Job) -> Vec<InputSums> {
-    let mut texts = Texts { options, read: None, text: Vec::new(), places: Vec::new(), sums: Vec::new() };
+    let mut texts = Texts { options, read: None, text: Vec::with_capacity(ROOM), places: Vec::new(), sums: Vec::new() };
     for (path, opened) in group {
         let opened = opened.map_or_else(|| Opened::open(path, job), Ok);
         match opened.and_then(|opened| texts.take(path, opened)) {
@@ -82,8 +86,8 @@ type ReadLines = fn(&[u8], &ReadOptions, &mut Skipped) -> Profile;
 /// Folded stacks that were not read yet, and the sums of all before them.
 struct Texts<'a> {
     options: &'a LoadOptions,
-    /// Who reads them.
-    read: Option<ReadLines>,
+    /// Which format they are all of, and who reads it.
+    read: Option<(&'static str, ReadLines)>,
     text: Vec<u8>,
     /// Which bytes of the text are whose.
     places: Vec<(&'a InPath, Range<usize>)>,
@@ -96,7 +100,12 @@ impl<'a> Texts<'a> {
     fn take(&mut self, path: &'a InPath, opened: Opened) -> Result<Option<Opened>> {
         let Opened::Stream { mut reader, format, plain } = opened else { return Ok(Some(opened)) };
         match format.read {
-            Read::Lines(read) if self.may_join() => self.read = Some(read),
+            Read::Lines(read) if self.may_join() => {
+                if self.read.is_some_and(|(name, _)| name != format.name) {
+                    self.flush();
+                }
+                self.read = Some((format.name, read));
+            }
             _ => return Ok(Some(Opened::Stream { reader, format, plain })),
         }
         let start = self.text.len();
@@ -127,7 +136,7 @@ impl<'a> Texts<'a> {
     /// Reads them; those of which something is skipped one by one, to say in which file.
     fn flush(&mut self) {
         let (text, places) = (std::mem::take(&mut self.text), std::mem::take(&mut self.places));
-        let Some(read) = self.read.filter(|_| !places.is_empty()) else { return };
+        let Some((_, read)) = self.read.filter(|_| !places.is_empty()) else { return };
         let mut skipped = Skipped::new("line");
         let all = self.sum(read, &text, &mut skipped);
         if skipped.count() == 0 {
