@@ -33,6 +33,14 @@ struct LoadSegment {
     size: u64,
 }
 
+impl LoadSegment {
+    /// With itself, how far into it a place is, if it is in it; `first` is where it begins.
+    fn holds(&self, place: u64, first: u64) -> Option<(&Self, u64)> {
+        let into = place.checked_sub(first).filter(|&into| into < self.size)?;
+        Some((self, into))
+    }
+}
+
 impl Image {
     /// Takes the bytes of a file that may be one. Errors name what is damaged.
     pub fn new(path: &Path, bytes: Bytes) -> Result<Self> {
@@ -85,15 +93,14 @@ impl Image {
 
     /// The link-time address of the byte at `offset` in the file. `None` if no segment loads it.
     pub fn vaddr(&self, offset: u64) -> Option<u64> {
-        let segment = self.segments.iter().find(|segment| offset.wrapping_sub(segment.offset) < segment.size)?;
-        Some(segment.vaddr.wrapping_add(offset - segment.offset))
+        let (segment, into) = self.segments.iter().find_map(|segment| segment.holds(offset, segment.offset))?;
+        Some(segment.vaddr.wrapping_add(into))
     }
 
     /// The bytes that are loaded to these link-time addresses, as far as the file has them.
     pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
         let Range { start, end } = addresses;
-        let segment = self.segments.iter().find(|segment| start.wrapping_sub(segment.vaddr) < segment.size)?;
-        let from = start - segment.vaddr;
+        let (segment, from) = self.segments.iter().find_map(|segment| segment.holds(start, segment.vaddr))?;
         let len = end.checked_sub(start)?.min(segment.size - from);
         let at = usize::try_from(segment.offset.checked_add(from)?).ok()?;
         self.bytes.get(at..at.checked_add(usize::try_from(len).ok()?)?)
@@ -180,6 +187,13 @@ mod tests {
         assert_eq!(image.loaded(start..start), Some(&b""[..]));
         assert_eq!(image.loaded(u64::MAX - 1..u64::MAX), None);
         assert!(image.is(None));
+    }
+
+    #[test]
+    fn what_is_before_a_segment_is_not_in_it_however_large_it_says_it_is() {
+        let segment = LoadSegment { offset: 0x1000, vaddr: 0x40_1000, size: u64::MAX };
+        assert!(segment.holds(0xfff, segment.offset).is_none());
+        assert_eq!(segment.holds(0x1010, segment.offset).map(|(_, into)| into), Some(0x10));
     }
 
     #[test]

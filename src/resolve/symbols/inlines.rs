@@ -126,7 +126,7 @@ impl<'data> DebugSections<'data> {
         let mut units = Vec::new();
         let mut seen = FxHashSet::default();
         let Some(context) = self.context(false) else { return units };
-        for &addr in addresses {
+        for &addr in addresses.iter().filter(|&&addr| has_next(addr)) {
             for (load, _) in context.preload_units(addr) {
                 if seen.insert(load.dwo_id.0) {
                     units.extend(dwo_path(&load).map(|path| (load.dwo_id, path)));
@@ -234,6 +234,9 @@ impl<'a> Inlines<'a> {
 
     /// `None` if it is damaged, or refers to a unit that the context does not have.
     fn find_in<'c>(&self, context: &'c Context<Reader<'a>>, addr: u64) -> Option<FrameIter<'c, Reader<'a>>> {
+        if !has_next(addr) {
+            return None;
+        }
         let mut lookup = context.find_frames(addr);
         loop {
             match lookup {
@@ -260,6 +263,11 @@ impl std::fmt::Debug for Inlines<'_> {
     }
 }
 
+/// addr2line looks for what is between an address and the next one.
+fn has_next(addr: u64) -> bool {
+    addr != u64::MAX
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,5 +287,13 @@ mod tests {
         let mut frames = inlines.find(addr).unwrap();
         let location = frames.next().unwrap().unwrap().location.unwrap();
         assert!(location.file.unwrap().ends_with("inlines.rs"), "{:?}", location.file);
+    }
+
+    #[test]
+    fn nothing_is_at_the_last_address() {
+        let image = files::open(&std::env::current_exe().unwrap()).unwrap();
+        let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[u64::MAX]);
+        let sections = DebugSections::load(&image, &files, &[u64::MAX]).unwrap();
+        assert!(Inlines::new(&sections).unwrap().find(u64::MAX).is_none());
     }
 }

@@ -52,8 +52,11 @@ impl<'a> Pe<'a> {
 
     /// Where in the file the byte of an address is.
     pub(super) fn offset(&self, rva: u32) -> Option<usize> {
-        let section = self.sections.iter().find(|section| rva.wrapping_sub(section.rva) < section.size)?;
-        usize::try_from(section.offset.checked_add(rva - section.rva)?).ok()
+        let (section, into) = self.sections.iter().find_map(|section| {
+            let into = rva.checked_sub(section.rva).filter(|&into| into < section.size)?;
+            Some((section, into))
+        })?;
+        usize::try_from(section.offset.checked_add(into)?).ok()
     }
 
     /// The bytes at an address.
@@ -71,4 +74,17 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 /// A number of two bytes.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_before_a_section_is_not_in_it_however_large_it_says_it_is() {
+        let sections = vec![Section { rva: 0x2000, offset: 0x400, size: u32::MAX }];
+        let pe = Pe { bytes: &[0; 0x500], machine: 0, sections, metadata: (0, 0), native_header: None };
+        assert_eq!([pe.offset(0x1fff), pe.offset(0x2000), pe.offset(0x2010)], [None, Some(0x400), Some(0x410)]);
+        assert_eq!(pe.offset(u32::MAX).and_then(|at| pe.bytes.get(at)), None);
+    }
 }
