@@ -7,7 +7,7 @@
 //! function that ran: the calls of a recursion before it are told, but cost nothing.
 
 use crate::error::Result;
-use crate::formats::callgrind::grammar::{Columns, IdSpace, Position, PositionEncoder};
+use crate::formats::callgrind::grammar::{Columns, IdSpace, Position, PositionEncoder, UNKNOWN};
 use crate::formats::format::WriteOptions;
 use crate::model::groups::{Step, Sum, Walk};
 use crate::model::label;
@@ -314,7 +314,7 @@ impl GraphWriter<'_> {
     }
 
     fn statement(&mut self, key: &str, space: IdSpace, frame: &Frame) {
-        let name_of = |id: Option<NameId>| id.map_or_else(|| b"???".to_vec(), |id| one_line(self.profile.name_of(id)));
+        let name_of = |id: Option<NameId>| one_line(id.map_or(UNKNOWN, |id| self.profile.name_of(id)));
         let (identity, name) = match space {
             IdSpace::Object => (name_of(frame.module), None),
             IdSpace::File => (name_of(frame.file), None),
@@ -337,7 +337,9 @@ impl GraphWriter<'_> {
     }
 }
 
+/// A name without ends of lines. What has none is unknown: an ID with nothing behind it refers to what has that ID.
 fn one_line(name: &[u8]) -> Vec<u8> {
+    let name = if name.trim_ascii().is_empty() { UNKNOWN } else { name };
     name.iter().map(|&byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }).collect()
 }
 
@@ -401,6 +403,27 @@ mod tests {
                 calls.map(|((caller, callee), calls)| ((name(caller), name(callee)), calls)).collect();
             prop_assert_eq!(told, by_stacks(&stacks));
         }
+    }
+
+    #[test]
+    fn a_function_without_a_name_keeps_its_cost() {
+        let mut profile = Profile::new();
+        let track = profile.track(Track::default());
+        let frames = [&b"main"[..], b"", b" "].map(|name| Frame::new(profile.name(name), FrameKind::Jit));
+        let stack = frames.into_iter().fold(None, |caller, frame| {
+            let frame = profile.frame(frame);
+            Some(profile.stack(caller, frame))
+        });
+        let rows = vec![Row { track, stack, weight: 7, count: 1, time: None }];
+        profile.series.push(Series { name: "cpu-clock".into(), rows, ..Series::default() });
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        let text = String::from_utf8_lossy(&out);
+        assert!(text.contains(") ???\n") && !text.contains(") \n"), "{text}");
+        let mut warnings = Warnings::new();
+        let again = read(&mut &out[..], &ReadOptions::default(), &mut warnings).unwrap();
+        assert_eq!(again.series[0].rows.iter().map(|row| row.weight).sum::<u64>(), 7, "{text}");
+        assert!(warnings.is_empty());
     }
 
     #[test]
