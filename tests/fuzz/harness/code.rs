@@ -1,0 +1,117 @@
+//! What names, lists and leaves code: files of code with symbols, DWARF and unwinding information; the kernel's list.
+
+use super::scratch::Scratch;
+use jitgraft::Pool;
+use jitgraft::error::Warnings;
+use jitgraft::model::Addr;
+use jitgraft::model::process::BuildId;
+use jitgraft::resolve::address_space::KernelReference;
+use jitgraft::resolve::disasm::{Disassembler, Syntax};
+use jitgraft::resolve::dso::{Dso, DsoKind, Dsos};
+use jitgraft::resolve::kernel::{KernelOptions, KernelSymbols};
+use jitgraft::resolve::symbols::files::SearchOptions;
+use jitgraft::resolve::symbols::images::Images;
+use jitgraft::resolve::symbols::ready_to_run::ReadyToRun;
+use jitgraft::resolve::symbols::{self, Base, Request, SymbolOptions, functions};
+use jitgraft::resolve::unwind::cfi::{FrameTable, Scratch as CfiScratch};
+use jitgraft::resolve::unwind::registers::{Machine, Registers};
+use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
+
+/// Neither `~/.debug` nor anything else of this machine but what a file names.
+fn alone() -> SearchOptions {
+    SearchOptions { cache: None, ..SearchOptions::default() }
+}
+
+/// A file of code: its functions, calls expanded into them and lines, what its frames are left by.
+pub(super) fn elf(bytes: &[u8]) {
+    let scratch = Scratch::new();
+    let path = scratch.put("code", bytes);
+    let mut dsos = Dsos::default();
+    let dso = Dso { path: path.as_os_str().as_bytes().to_vec(), build_id: None, kind: DsoKind::File };
+    let dso = dsos.intern(dso);
+    let pool = Pool::new(NonZeroUsize::new(1)).unwrap();
+    let options = SymbolOptions { search: alone(), inlines: true, lines: true, demangle: true };
+    let (images, warnings) = (Images::new(dsos.iter(), alone()), &mut Warnings::new());
+    let named = functions::named(dso, &images, &options, warnings);
+    let Some(image) = images.get(dso) else { return };
+    let mut offsets: Vec<u64> = named.iter().take(64).flat_map(|range| [range.start, range.end / 2]).collect();
+    offsets.extend([0, bytes.len() as u64 / 2, u64::MAX]);
+    offsets.sort_unstable();
+    offsets.dedup();
+    for base in [Base::File, Base::Linked(0)] {
+        let request = Request { dso, offsets: offsets.clone(), base };
+        let extents = functions::extents(&request, &images, &options, &pool, warnings);
+        assert_eq!(extents.len(), offsets.len());
+        let frames = symbols::resolve(&[request], &images, &options, &pool, warnings);
+        assert!(!frames.is_empty());
+    }
+    leave(FrameTable::of_image(image), &offsets, bytes);
+}
+
+/// Leaves frames by the rules of these addresses; `memory` is the stack.
+fn leave(table: Option<FrameTable<'_>>, addresses: &[u64], memory: &[u8]) {
+    let Some(table) = table else { return };
+    let mut scratch = CfiScratch::new();
+    let mut registers = Registers::new(table.machine());
+    (0..33).for_each(|register| registers.set(register, 8 * u64::from(register)));
+    let read = |addr: u64| {
+        let word = memory.get(usize::try_from(addr).ok()?..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*word))
+    };
+    for &addr in addresses {
+        let Some(row) = table.row(addr, &mut scratch) else { continue };
+        let _ = row.caller(&registers, &read);
+    }
+}
+
+/// The `.eh_frame` of a piece of JIT code, of either machine: the first byte says which.
+pub(super) fn unwind(bytes: &[u8]) {
+    const START: u64 = 0x1000;
+    let Some((first, eh_frame)) = bytes.split_first() else { return };
+    let machine = if first & 1 == 0 { Machine::X86_64 } else { Machine::Aarch64 };
+    let size = 8 * u64::from(*first);
+    let addresses: Vec<u64> = (START..START + size + 8).step_by(4).collect();
+    leave(FrameTable::of_code(machine, eh_frame, START, size), &addresses, bytes);
+}
+
+/// Images of .NET with code that was compiled ahead of time: methods have begun before they end, and the names of all do
+/// not grow beyond what the file can tell.
+pub(super) fn ready_to_run(bytes: &[u8]) {
+    let Some(image) = ReadyToRun::read(bytes) else { return };
+    assert!(image.methods.len() <= bytes.len());
+    assert!(image.methods.iter().all(|method| method.start < method.end && !method.name.is_empty()));
+}
+
+/// A list of the kernel's functions, with addresses all over it.
+pub(super) fn kallsyms(bytes: &[u8]) {
+    let scratch = Scratch::new();
+    let list = scratch.put("kallsyms", bytes);
+    let mut dsos = Dsos::default();
+    // The kernel of nobody: the list of the one that runs here is not looked at.
+    let build_id = BuildId::new(&[0xee; 20]);
+    dsos.intern(Dso { path: b"[kernel.kallsyms]_text".to_vec(), build_id, kind: DsoKind::Kernel });
+    let reference = KernelReference { symbol: b"_text".to_vec(), addr: Addr(0xffff_ffff_8100_0000) };
+    let options = KernelOptions { kallsyms: Some(list), ..KernelOptions::default() };
+    let symbols = KernelSymbols::find(&dsos, Some(&reference), &options, &alone(), &mut Warnings::new());
+    let edges = [0, 1, 0xffff_ffff_8100_0000, 0xffff_ffff_8100_0010, 0xffff_ffff_c000_0000, u64::MAX];
+    for addr in edges {
+        let name = symbols.lookup(addr).map_or(0, |symbol| symbol.name.len());
+        assert!(name <= bytes.len());
+    }
+}
+
+/// Machine code of any machine: the instructions together are all of its bytes.
+pub(super) fn disasm(bytes: &[u8]) {
+    let Some((first, code)) = bytes.split_first() else { return };
+    let machine = [62, 3, 183, 243][usize::from(first & 3)];
+    let syntax = if first & 4 == 0 { Syntax::Att } else { Syntax::Intel };
+    let addr = if first & 8 == 0 { 0x1000 } else { u64::MAX - 16 };
+    let decoded = Disassembler::new(machine, syntax).decode(code, addr);
+    assert!(decoded.len() <= code.len());
+}
+
+/// Names as compilers spell them.
+pub(super) fn demangle(bytes: &[u8]) {
+    let _ = symbols::demangle::demangle(bytes);
+}

@@ -1,0 +1,62 @@
+//! What is tried with any bytes: one function a target. The fuzzer (`targets/all.rs`) feeds them with what it thinks
+//! up, `tests/replay.rs` with what it once found.
+//!
+//! A target may refuse its input, but not panic, run long or take more memory than the input can ask for; where what was
+//! read or written has a bound or can be read again, that is asserted.
+
+#![allow(unreachable_pub, reason = "the fuzzer's program is another crate, the tests are not")]
+
+#[path = "../../support/mod.rs"]
+#[expect(dead_code, reason = "the writers are shared with tests that need more of them")]
+mod support;
+
+mod code;
+pub mod commands;
+mod framed;
+mod readers;
+mod recordings;
+pub mod scene;
+pub mod scratch;
+mod spans;
+#[cfg(feature = "tables")]
+mod tables;
+
+/// What is done with an input.
+pub type Run = fn(bytes: &[u8]);
+
+/// Each target by its name, in the order of the table in README.md.
+pub const TARGETS: &[(&str, Run)] = &[
+    ("perf_data", recordings::perf_data),
+    ("framed", framed::framed),
+    ("scene", scene::scene),
+    ("inject", commands::inject),
+    ("script", commands::script),
+    ("callgrind_command", commands::callgrind),
+    ("merge", commands::merge),
+    ("convert", commands::convert),
+    ("jitdump", recordings::jitdump),
+    ("perf_map", recordings::perf_map),
+    ("jit_logs", recordings::jit_logs),
+    ("hotspot", recordings::hotspot),
+    ("elf", code::elf),
+    ("unwind", code::unwind),
+    ("ready_to_run", code::ready_to_run),
+    ("kallsyms", code::kallsyms),
+    ("disasm", code::disasm),
+    ("demangle", code::demangle),
+    ("measureme", spans::measureme),
+    ("trace_event", spans::trace_event),
+    ("perf_script", readers::perf_script),
+    ("callgrind", readers::callgrind),
+    ("folded", readers::folded),
+    ("cpuprofile", readers::cpuprofile),
+    ("pprof", readers::pprof),
+    ("inject_pprof", readers::inject_pprof),
+    ("firefox", readers::firefox),
+    ("inject_firefox", readers::inject_firefox),
+    ("speedscope", readers::speedscope),
+    ("json", readers::json),
+    ("texts", readers::texts),
+    #[cfg(feature = "tables")]
+    ("tables", tables::parquet),
+];

@@ -1,0 +1,92 @@
+//! Readers of profiles that name their own functions, and what gives names to those of other tools.
+
+use jitgraft::error::{Result, Skipped, Warnings};
+use jitgraft::formats::options::ReadOptions;
+use jitgraft::formats::unsymbolized::{NamedCall, OpenUnsymbolized};
+use jitgraft::formats::{
+    self, cpuprofile, dtrace, firefox, folded, ghcprof, json, pprof, sample, speedscope, vsprof, vtune, xctrace,
+};
+use jitgraft::model::stacks::Profile;
+
+type Sniffer = fn(&[u8]) -> bool;
+type Reader = fn(&[u8], &ReadOptions, &mut Warnings) -> Result<Profile>;
+
+/// Reads everything as this format; no byte can tell of more stacks than `a_byte`.
+fn reads(bytes: &[u8], sniff: Sniffer, read: Reader, a_byte: usize) {
+    let _ = sniff(bytes);
+    let Ok(profile) = read(bytes, &ReadOptions::default(), &mut Warnings::new()) else { return };
+    assert!(profile.stack_count() <= a_byte * bytes.len(), "more stacks than the file could tell");
+}
+
+pub(super) fn firefox(bytes: &[u8]) {
+    reads(bytes, firefox::sniff, firefox::read, 1);
+}
+
+pub(super) fn folded(bytes: &[u8]) {
+    reads(bytes, folded::sniff, |bytes, options, _| Ok(folded::read(bytes, options, &mut Skipped::new("line"))), 1);
+}
+
+pub(super) fn cpuprofile(bytes: &[u8]) {
+    reads(bytes, cpuprofile::sniff, cpuprofile::read, 1);
+}
+
+pub(super) fn speedscope(bytes: &[u8]) {
+    reads(bytes, speedscope::sniff, speedscope::read, 1);
+}
+
+pub(super) fn json(bytes: &[u8]) {
+    reads(bytes, json::sniff, json::read, 1);
+}
+
+/// The fields, the tables, every sample: what is packed tells more than its bytes.
+pub(super) fn pprof(bytes: &[u8]) {
+    reads(bytes, pprof::sniff, pprof::read, 100);
+}
+
+/// Texts of profilers of other systems: each reader reads everything.
+pub(super) fn texts(bytes: &[u8]) {
+    for (sniff, read) in [
+        (dtrace::sniff as Sniffer, dtrace::read as Reader),
+        (ghcprof::sniff, ghcprof::read),
+        (sample::sniff, sample::read),
+        (vsprof::sniff, vsprof::read),
+        (vtune::sniff, vtune::read),
+        (xctrace::sniff, xctrace::read),
+    ] {
+        reads(bytes, sniff, read, 1);
+    }
+}
+
+/// The text of perf script, as it is.
+pub(super) fn perf_script(bytes: &[u8]) {
+    reads(bytes, formats::perf_script::sniff, formats::perf_script::read::read, 1);
+}
+
+/// callgrind's profile: its stacks, which every function may share, and what its instructions cost.
+pub(super) fn callgrind(bytes: &[u8]) {
+    let _ = formats::callgrind::sniff(bytes);
+    let _ = formats::callgrind::read(&mut &bytes[..], &ReadOptions::default(), &mut Warnings::new());
+    let _ = formats::callgrind::instruction_costs(bytes, &mut Warnings::new());
+}
+
+pub(super) fn inject_pprof(bytes: &[u8]) {
+    names(bytes, pprof::open_unsymbolized);
+}
+
+pub(super) fn inject_firefox(bytes: &[u8]) {
+    names(bytes, firefox::open_unsymbolized);
+}
+
+/// What has no name, the file with names, and that it can be read again.
+fn names(bytes: &[u8], open: OpenUnsymbolized) {
+    let Ok(profile) = open(bytes, &mut Warnings::new()) else { return };
+    let name = |at: usize| match at % 3 {
+        0 => Vec::new(),
+        1 => vec![NamedCall { name: b"f\xff", file: b"a.js", line: 3 }],
+        _ => vec![NamedCall { name: b"inner", file: b"", line: 0 }, NamedCall { name: b"g", file: b"", line: 1 }],
+    };
+    let mut out = Vec::new();
+    if profile.write(&name, &mut out).is_ok() {
+        assert!(open(&out, &mut Warnings::new()).is_ok(), "what was read is read again");
+    }
+}
