@@ -4,7 +4,9 @@ use super::*;
 use crate::model::Tid;
 use crate::model::code::{CodeEvent, CodeEventKind, Lines, OriginId};
 use crate::model::process::{Mapping, Process};
+use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 
 pub(super) fn code(name: &'static str, addr: u64, size: u64) -> Code<'static> {
     Code {
@@ -39,13 +41,7 @@ fn name_at(map: &CodeMap<'_>, pid: i32, addr: u64, time: Option<u64>) -> Option<
 }
 
 /// As long as an answer is said to hold, asking again gives the same.
-fn assert_lasting(
-    map: &CodeMap<'_>,
-    pids: std::ops::RangeInclusive<i32>,
-    addrs: std::ops::Range<u64>,
-    times: u64,
-    step: usize,
-) {
+fn assert_lasting(map: &CodeMap<'_>, pids: std::ops::RangeInclusive<i32>, addrs: Range<u64>, times: u64, step: usize) {
     for (pid, addr) in pids.flat_map(|pid| addrs.clone().map(move |addr| (Pid(pid), Addr(addr)))) {
         for at in (0..times).step_by(step) {
             let Lasting { answer, holds } = map.lookup_lasting(pid, addr, Nanos(at));
@@ -189,7 +185,7 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn put(&mut self, time: u64, range: std::ops::Range<u64>, code: Option<(usize, u64)>) {
+    fn put(&mut self, time: u64, range: Range<u64>, code: Option<(usize, u64)>) {
         for (at, addr) in range.enumerate() {
             let what = code.map(|(code, offset)| (code, offset + at as u64));
             self.cells[addr as usize].push((time, what));
@@ -201,67 +197,86 @@ impl Simulation {
     }
 }
 
-/// Numerical Recipes' generator: the same numbers on every machine.
-struct Random(u64);
+/// What happens to code, next.
+#[derive(Debug, Clone)]
+enum Step {
+    Load(Range<u64>),
+    /// To a place, if anything was loaded yet: which, counted round.
+    Move(usize, u64),
+    /// A file is mapped.
+    Cover(Range<u64>),
+}
 
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % limit
+/// Steps in so many addresses: a small space is one group of code that hides other code, a wide one is many. Each a little
+/// later than the one before.
+fn history(space: u64) -> impl Strategy<Value = Vec<(u64, Step)>> {
+    let range = || (0..space - 40, 0..40u64).prop_map(|(start, size)| start..start + size);
+    let step = prop_oneof![
+        8 => range().prop_map(Step::Load),
+        1 => (any::<usize>(), 0..space - 40).prop_map(|(which, to)| Step::Move(which, to)),
+        1 => range().prop_map(Step::Cover),
+    ];
+    proptest::collection::vec((1..4u64, step), 0..150)
+}
+
+fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>) {
+    let mut simulation = Simulation { cells: vec![Vec::new(); space as usize] };
+    let (mut events, mut places): (Vec<CodeEvent<'static>>, Vec<(usize, Range<u64>)>) = (Vec::new(), Vec::new());
+    let mut covers = Vec::new();
+    let mut time = 0;
+    for (later, step) in history {
+        time += later;
+        match step {
+            Step::Move(..) if places.is_empty() => {}
+            Step::Move(which, to) => {
+                let which = which % places.len();
+                let (event, old) = places[which].clone();
+                let size = old.end - old.start;
+                for addr in old {
+                    if simulation.at(addr, time).is_some_and(|(code, _)| code == event) {
+                        simulation.put(time, addr..addr + 1, None);
+                    }
+                }
+                simulation.put(time, to..to + size, Some((event, 0)));
+                places[which].1 = to..to + size;
+                events.push(moved(1, time, event, to));
+            }
+            Step::Cover(range) => {
+                covers.push(mapping(time, range.start, range.end - range.start, "/lib/x.so"));
+                simulation.put(time, range, None);
+            }
+            Step::Load(range) => {
+                let event = events.len();
+                events.push(load(1, Some(time), code("x", range.start, range.end - range.start)));
+                simulation.put(time, range.clone(), Some((event, 0)));
+                places.push((event, range));
+            }
+        }
+    }
+    // Loads are numbered without the moves between them.
+    let loads: Vec<usize> = (0..events.len()).filter(|&at| matches!(events[at].kind, CodeEventKind::Load(_))).collect();
+    let mut processes = Processes::default();
+    processes.by_pid.insert(Pid(1), Process { mappings: covers, ..Process::default() });
+    let map = build(events, &processes);
+    assert_lasting(&map, 1..=1, 0..space / 16, time + 2, 7);
+    for (at, addr) in (0..time + 2).flat_map(|at| (0..space).map(move |addr| (at, addr))) {
+        let hit = map.lookup(Pid(1), Addr(addr), Some(Nanos(at))).filter(|hit| hit.how == How::Live);
+        let found = hit.map(|hit| (loads[hit.code.0 as usize], hit.offset));
+        assert_eq!(found, simulation.at(addr, at), "address {addr}, time {at}");
     }
 }
 
-#[test]
-fn every_address_and_time_of_random_histories_is_as_simulated() {
-    // A small space is one group of code that hides other code, a wide one is many.
-    for (seed, space) in (0..8).map(|seed| (seed, if seed % 2 == 0 { 240 } else { 1000 })) {
-        let mut random = Random(seed);
-        let mut simulation = Simulation { cells: vec![Vec::new(); space as usize] };
-        let (mut events, mut places): (Vec<CodeEvent<'static>>, Vec<(usize, u64, u64)>) = (Vec::new(), Vec::new());
-        let mut covers = Vec::new();
-        let mut time = 0;
-        for _ in 0..300 {
-            time += 1 + random.below(3);
-            let (start, size) = (random.below(space - 40), random.below(40));
-            match random.below(10) {
-                0 if !places.is_empty() => {
-                    let which = random.below(places.len() as u64) as usize;
-                    let (event, old, size) = places[which];
-                    for addr in old..old + size {
-                        if simulation.at(addr, time).is_some_and(|(code, _)| code == event) {
-                            simulation.put(time, addr..addr + 1, None);
-                        }
-                    }
-                    simulation.put(time, start..start + size, Some((event, 0)));
-                    places[which].1 = start;
-                    events.push(moved(1, time, event, start));
-                }
-                1 => {
-                    covers.push(mapping(time, start, size, "/lib/x.so"));
-                    simulation.put(time, start..start + size, None);
-                }
-                _ => {
-                    let event = events.len();
-                    simulation.put(time, start..start + size, Some((event, 0)));
-                    places.push((event, start, size));
-                    events.push(load(1, Some(time), code("x", start, size)));
-                }
-            }
-        }
-        // Loads are numbered without the moves between them.
-        let loads: Vec<usize> =
-            (0..events.len()).filter(|&at| matches!(events[at].kind, CodeEventKind::Load(_))).collect();
-        let mut processes = Processes::default();
-        processes.by_pid.insert(Pid(1), Process { mappings: covers, ..Process::default() });
-        let map = build(events, &processes);
-        assert_lasting(&map, 1..=1, 0..space / 16, time + 2, 7);
-        for at in 0..time + 2 {
-            for addr in 0..space {
-                let hit = map.lookup(Pid(1), Addr(addr), Some(Nanos(at))).filter(|hit| hit.how == How::Live);
-                let found = hit.map(|hit| (loads[hit.code.0 as usize], hit.offset));
-                assert_eq!(found, simulation.at(addr, at), "seed {seed}, address {addr}, time {at}");
-            }
-        }
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn code_that_hides_code_is_as_simulated(history in history(240)) {
+        every_address_and_time_is_as_simulated(240, history);
+    }
+
+    #[test]
+    fn code_far_apart_is_as_simulated(history in history(1000)) {
+        every_address_and_time_is_as_simulated(1000, history);
     }
 }
 
