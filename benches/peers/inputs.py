@@ -1,0 +1,191 @@
+"""What jobs read: made when it is absent, from recordings or from nothing."""
+
+import os
+import shutil
+import struct
+import subprocess
+
+MMAP, SAMPLE, MMAP2, FINISHED_ROUND = 1, 9, 10, 68
+
+
+class Missing(Exception):
+    """What this machine does not have."""
+
+
+class Given:
+    """An input of some size, and where outputs go."""
+
+    def __init__(self, path, out, **more):
+        self.path, self.out, self.errors = path, out + ".out", out + ".err"
+        self.result = out + ".result"
+        self.outputs = [self.result, self.out]
+        self.environment = dict(os.environ, HOME=os.path.dirname(out), LC_ALL="C")
+        self.size = os.path.getsize(path)
+        self.__dict__.update(more)
+
+
+class Place:
+    """Where inputs are, and how they get there."""
+
+    def __init__(self, directory, house, program):
+        self.directory, self.house, self.program = directory, house, program
+        os.makedirs(os.path.join(directory, "inputs"), exist_ok=True)
+
+    def at(self, *names):
+        return os.path.join(self.directory, *names)
+
+    def given(self, path, **more):
+        return Given(path, self.at("inputs", "last"), **more)
+
+    def made(self, name, make):
+        """A file or directory of that name, which `make` fills under another one first."""
+        path = self.at("inputs", name)
+        if not os.path.exists(path):
+            new = path + ".new"
+            shutil.rmtree(new, ignore_errors=True)
+            make(new)
+            os.rename(new, path)
+        return path
+
+    def recording(self, name):
+        path = self.at("recordings", name, "perf.data")
+        if not os.path.exists(path):
+            raise Missing(f"no recordings/{name}/perf.data")
+        return path
+
+    def repeated(self, name, times):
+        """A recording whose samples come so many times; its dumps stay where they are, and its marker says so."""
+        source = self.recording(name)
+        return self.made(f"{name}-{times}.data", lambda new: repeat(source, new, times))
+
+    def generated(self, name, *words):
+        """A directory with the recording of a program that never was, and its dumps."""
+
+        def make(new):
+            # The markers in the recording say where the dumps are: the name it will have.
+            final = new.removesuffix(".new")
+            command = ["cargo", "run", "-q", "--release", "--features", "tables", "--example", "generate", "--"]
+            program = os.environ.get("GENERATE")
+            subprocess.run(([program] if program else command) + [final, *words], cwd=self.house, check=True)
+            os.rename(final, new)
+
+        return os.path.join(self.made(name, make), "perf.data")
+
+
+def markers_here(record, directory):
+    """A mapping of `jit-PID.dump` names that file in another directory; every other record stays."""
+    kind, misc, length = struct.unpack_from("<IHH", record)
+    fixed = {MMAP: 40, MMAP2: 72}.get(kind)
+    if fixed is None or length < fixed:
+        return record
+    name, rest = record[fixed:].split(b"\0", 1)
+    base = os.path.basename(name)
+    if not (base.startswith(b"jit-") and base.endswith(b".dump")):
+        return record
+    name = os.path.join(os.fsencode(directory), base)
+    trailer = record[fixed + (len(record) - fixed - len(rest)) :]
+    # What follows the name is its padding to eight bytes, then the sample's identity.
+    padding = -(len(record) - fixed - len(trailer)) % 8
+    trailer = trailer[padding:]
+    name += b"\0" * (8 - len(name) % 8)
+    body = record[8:fixed] + name + trailer
+    return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
+
+
+def repeat(source, target, times):
+    """A perf.data (file form, little-endian, one layout of samples, uncompressed) whose samples come `times` times, each
+    time later by the recording's length; all other records once."""
+    with open(source, "rb") as file:
+        data = file.read()
+    attrs, _, start, size = struct.unpack_from("<QQQQ", data, 24)
+    sample_type = struct.unpack_from("<Q", data, attrs + 24)[0]
+    at = 8 + 8 * bool(sample_type & 1 << 16) + 8 * bool(sample_type & 1) + 8 * bool(sample_type & 2)
+    records, position = [], start
+    while position + 8 <= start + size:
+        kind, _, length = struct.unpack_from("<IHH", data, position)
+        records.append((kind, markers_here(data[position : position + length], os.path.dirname(source))))
+        position += max(length, 8)
+    stamps = [struct.unpack_from("<Q", record, at)[0] for kind, record in records if kind == SAMPLE]
+    span, written = max(stamps) - min(stamps) + 1_000_000, 0
+    with open(target, "wb") as out:
+        head = bytearray(data[:start])
+        out.write(head)
+        for turn in range(times):
+            for kind, record in records:
+                if turn and kind not in (SAMPLE, FINISHED_ROUND):
+                    continue
+                if turn and kind == SAMPLE:
+                    record = bytearray(record)
+                    struct.pack_into("<Q", record, at, struct.unpack_from("<Q", record, at)[0] + turn * span)
+                out.write(record)
+                written += len(record)
+        features = sum(bin(byte).count("1") for byte in data[72:104])
+        sections = start + size
+        for at in range(features):
+            offset, length = struct.unpack_from("<QQ", data, sections + 16 * at)
+            out.write(struct.pack("<QQ", offset + written - size, length))
+        out.write(data[sections + 16 * features :])
+        struct.pack_into("<QQ", head, 40, start, written)
+        out.seek(0)
+        out.write(head)
+
+
+def stacks(count, depth=20):
+    """Stacks that share about half their frames with others."""
+    state = 1
+    for number in range(count):
+        frames = []
+        for level in range(depth):
+            state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+            shared = (number // 4 ** (depth - level)) % 997 + level
+            frames.append((state >> 33 if level < depth // 2 else shared) % 5000)
+        yield frames
+
+
+def script_text(path, samples, distinct):
+    """What perf script prints of a recording: so many samples, of so many distinct stacks."""
+    few = list(stacks(distinct)) if distinct < samples else None
+    with open(path, "wb") as out:
+        for at, stack in enumerate(stacks(samples) if few is None else (few[n * 7919 % distinct] for n in range(samples))):
+            out.write(b"app 7/7 %d.%06d: 1000000 cpu-clock: \n" % (at // 1000, at % 1000 * 1000))
+            out.write(b"".join(b"\t%16x function_%d+0x10 (/usr/bin/app)\n" % (0x400000 + 64 * f, f) for f in stack) + b"\n")
+
+
+def folded(path, lines):
+    with open(path, "w") as out:
+        for at, stack in enumerate(stacks(lines)):
+            out.write("app;" + ";".join(f"function_{frame}" for frame in reversed(stack)) + f" {at % 97 + 1}\n")
+
+
+def callgrind(directory, functions, lines=40):
+    """Functions with costs of instructions, each of which calls the next; half of them are JIT code that has no name,
+    whose names are in a perf map beside."""
+    os.makedirs(directory)
+    where = lambda at: (0x400000 if at % 2 else 0x7F0000000000) + 0x100 * at
+    name = lambda at: f"function_{at}" if at % 2 else f"0x{where(at):016x}"
+    with open(os.path.join(directory, "perf-7.map"), "w") as out:
+        out.writelines(f"{where(at):x} 100 JS:*function_{at}\n" for at in range(0, functions, 2))
+
+    with open(os.path.join(directory, "callgrind.out.7"), "w") as out:
+        out.write("# callgrind format\nversion: 1\npid: 7\ncmd: ./app\npart: 1\npositions: instr line\nevents: Ir\n\n")
+        out.write("ob=(1) ???\nfl=(1) ???\nfn=(0) 0x0000000000000000\n0x0 0 1\n\nob=(2) app\nfl=(2) app.c\n")
+        for at in range(functions):
+            out.write(f"ob=({at % 2 + 1})\nfl=({at % 2 + 1})\nfn=({at + 1}) {name(at)}\n")
+            out.writelines(f"0x{where(at) + 4 * line:x} {line if at % 2 else 0} {line % 7 + 1}\n" for line in range(1, lines))
+            if at + 1 < functions:
+                out.write(f"cob=({(at + 1) % 2 + 1})\ncfi=({(at + 1) % 2 + 1})\ncfn=({at + 2}) {name(at + 1)}\ncalls=1 0x{where(at + 1):x} 0\n")
+                out.write(f"0x{where(at) + 4 * lines:x} 0 {(functions - at) * 10}\n")
+            out.write("\n")
+
+
+def trace(path, spans):
+    """Spans of a compiler, four deep."""
+    with open(path, "w") as out:
+        out.write('{"traceEvents":[\n')
+        for at in range(spans):
+            depth, end = at % 4, ",\n" if at + 1 < spans else "\n"
+            start, length = at // 4 * 100 + depth * 10, 95 - depth * 20
+            out.write(
+                f'{{"name":"span_{at % 499}","cat":"frame","ph":"X","ts":{start},"dur":{length},"pid":7,"tid":7,"args":{{"n":{at}}}}}{end}'
+            )
+        out.write("]}\n")
