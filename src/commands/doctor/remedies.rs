@@ -45,8 +45,7 @@ pub(super) fn remedy(problem: &Problem) -> String {
         Problem::Doubtful { .. } => WHEN_IT_BEGAN.to_owned(),
         Problem::Clock { .. } => "record with perf record -k mono".to_owned(),
         Problem::Interpreted { switched_on: Some(switch), .. } => format!(
-            "{switch} was given: what is left are functions that the engine gives no frame of their own, such as those that came \
-             compiled, out of a snapshot"
+            "{switch} was given: what is left are functions that the engine gave no frame of their own all the same"
         ),
         Problem::Interpreted { process, .. } => {
             process.runtime.and_then(|runtime| runtime.interpreter.as_ref()).map_or("", |it| it.remedy).to_owned()
