@@ -6,6 +6,9 @@ use rustc_hash::FxHashMap;
 /// How many ids the small table in front remembers. Interpreters repeat a few thousand functions.
 const RECENT: usize = 1 << 13;
 
+/// The number of no label: any id may stand in a file, the one of an empty place, too.
+const NONE: u32 = u32::MAX;
+
 /// Numbers the labels that are asked for, in the order in which they are first seen.
 #[derive(Debug)]
 pub(super) struct Labels<'s, 'data> {
@@ -19,7 +22,7 @@ pub(super) struct Labels<'s, 'data> {
 impl<'s, 'data> Labels<'s, 'data> {
     /// No label yet.
     pub(super) fn new(strings: &'s Strings<'data>) -> Self {
-        let recent = vec![(u64::MAX, 0); RECENT];
+        let recent = vec![(u64::MAX, NONE); RECENT];
         Self { strings, recent, by_id: FxHashMap::default(), by_text: FxHashMap::default(), texts: Vec::new() }
     }
 
@@ -28,8 +31,9 @@ impl<'s, 'data> Labels<'s, 'data> {
     pub(super) fn of(&mut self, id: u64) -> u32 {
         // Addresses of strings lie a text apart: the low bits alone would collide less well than a product's high ones.
         let place = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
-        if self.recent[place].0 == id {
-            return self.recent[place].1;
+        let (recent, label) = self.recent[place];
+        if recent == id && label != NONE {
+            return label;
         }
         let label = self.look_up(id);
         self.recent[place] = (id, label);

@@ -151,6 +151,22 @@ fn a_killed_process_leaves_events_without_names() {
 }
 
 #[test]
+fn the_largest_id_is_an_id_like_others() {
+    let mut builder = Builder::new(9, 1 << 18);
+    let kind = builder.string(&[Ok("kind")]);
+    let name = builder.string(&[Ok("f")]);
+    builder.event(kind, name, 1, 10, 20);
+    builder.event(u64::MAX, u64::MAX, 1, 0, 30);
+    let bytes = builder.bytes();
+    let warnings = &mut Warnings::new();
+    let summary = super::summary::summarize(SpanInput::whole(&bytes), warnings).unwrap();
+    assert_eq!(summary.labels.len(), 2, "{:?}", summary.labels);
+    super::slices::timeline(SpanInput::whole(&bytes), &ReadOptions::default(), warnings).unwrap();
+    let unnamed = format!("fn#{}", u64::MAX);
+    assert!(folded(&bytes).0.iter().any(|line| line.starts_with(&unnamed)), "{:?}", folded(&bytes).0);
+}
+
+#[test]
 fn strings_that_refer_to_themselves_end() {
     let mut file = Builder::new(9, 1 << 18);
     let own = 100_000_003 + file.streams[1].len() as u64;
