@@ -135,8 +135,7 @@ impl<'a> FrameTable<'a> {
     pub fn row(&self, addr: u64, scratch: &mut Scratch) -> Option<UnwindRow> {
         if let Some(header) = self.header() {
             let section = self.eh_frame_section();
-            let table = header.table()?;
-            if let Ok(entry) = table.fde_for_address(&section, &self.bases, addr, EhFrame::cie_from_offset) {
+            if let Some(entry) = self.listed(&header, &section, addr) {
                 return self.row_of(&entry, &section, addr, scratch);
             }
         }
@@ -153,6 +152,19 @@ impl<'a> FrameTable<'a> {
         let section = self.eh_frame_section();
         let entry = section.fde_from_offset(&self.bases, place.into(), EhFrame::cie_from_offset).ok()?;
         self.row_of(&entry, &section, addr, scratch)
+    }
+
+    /// The entry of an address by the header's table, which may say that it lies before the section.
+    fn listed<'s>(
+        &self,
+        header: &gimli::ParsedEhFrameHdr<SectionSlice<'s>>,
+        section: &EhFrame<SectionSlice<'s>>,
+        addr: u64,
+    ) -> Option<FrameDescriptionEntry<SectionSlice<'s>>> {
+        let place = header.table()?.lookup(addr, &self.bases).ok()?.direct().ok()?;
+        let offset = usize::try_from(place.checked_sub(header.eh_frame_ptr().direct().ok()?)?).ok()?;
+        let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
+        entry.contains(addr).then_some(entry)
     }
 
     fn row_of<'s, S: UnwindSection<SectionSlice<'s>>>(
