@@ -25,6 +25,7 @@ import measure
 from jobs import JOBS
 
 HOUSE = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+THREADS = (1, 2)
 TABLE = "docs/performance.md"
 MARKS = ("<!-- benches/peers: begin -->\n", "<!-- benches/peers: end -->\n")
 HEAD = "| job | size | threads | jitgraft | peer | ratio | goal | outputs |\n|---|---|---|---|---|---|---|---|\n"
@@ -38,28 +39,29 @@ def rows_of(job, place, options):
         try:
             given = job.make(place, times)
         except inputs.Missing as missing:
-            yield f"| {job.name} | – | – | – | – | – | – | not measured: {missing} |\n"
+            yield row(job.name, f"×{times}", "–", "–", "–", "–", "–", f"not measured: {missing}")
             return
-        equal = None
-        for threads in (1, 2):
-            ours = job.ours(options.program, given, threads)
-            sides = {"jitgraft": ours}
-            for peer in job.peers:
-                if shutil.which(peer.tool) is None:
-                    yield f"| {job.name} | ×{times} | {threads} | – | {peer.name} | – | {peer.goal} | {peer.tool} is not here |\n"
-                elif times <= peer.largest:
-                    sides[peer.name] = peer.command(given, threads)
-            if len(sides) == 1:
-                continue
-            if equal is None:
-                equal = job.compare(options.program, given) if job.compare else "–"
-            results = measure.interleaved(sides, options.runs, given)
-            for peer in job.peers:
-                if peer.name in results:
-                    mine, its = results["jitgraft"], results[peer.name]
-                    size = f"{given.size / 1e6:.1f} MB"
-                    cells = [job.name, size, threads, mine, its, measure.ratio(mine, its), peer.goal, equal]
-                    yield "| " + " | ".join(str(cell) for cell in cells) + " |\n"
+        sides = {("jitgraft", threads): job.ours(options.program, given, threads) for threads in THREADS}
+        here = [peer for peer in job.peers if times <= peer.largest and shutil.which(peer.tool)]
+        for peer in job.peers:
+            if shutil.which(peer.tool) is None:
+                yield row(job.name, f"×{times}", "–", "–", peer.name, "–", peer.goal, f"{peer.tool} is not here")
+        # One that has no threads runs once a turn, and stands beside ours with one thread and with two.
+        threads_of = lambda peer: THREADS if peer.parallel else THREADS[:1]
+        sides |= {(peer.name, threads): peer.command(given, threads) for peer in here for threads in threads_of(peer)}
+        if not here:
+            continue
+        equal = job.compare(options.program, given) if job.compare else "–"
+        results = measure.interleaved(sides, options.runs, given)
+        for peer in here:
+            for threads in THREADS:
+                mine, its = results["jitgraft", threads], results[peer.name, threads if peer.parallel else 1]
+                size = f"{given.size / 1e6:.1f} MB"
+                yield row(job.name, size, threads, mine, f"{peer.name}: {its}", measure.ratio(mine, its), peer.goal, equal)
+
+
+def row(*cells):
+    return "| " + " | ".join(str(cell) for cell in cells) + " |\n"
 
 
 def write(table):

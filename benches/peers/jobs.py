@@ -24,6 +24,8 @@ class Peer:
     command: Callable
     # Larger inputs take it minutes.
     largest: int = ALL
+    # Whether it can be told to use threads.
+    parallel: bool = False
 
 
 @dataclass
@@ -311,7 +313,7 @@ JOBS = [
         "nothing",
         text(30_000, 2_000),
         collapse(),
-        [Peer("inferno-collapse-perf", "inferno-collapse-perf", "≥ 5×", INFERNO)],
+        [Peer("inferno-collapse-perf", "inferno-collapse-perf", "≥ 5×", INFERNO, parallel=True)],
         same_as_inferno,
     ),
     Job(
@@ -320,7 +322,7 @@ JOBS = [
         "nothing",
         text(30_000, 0),
         collapse(),
-        [Peer("inferno-collapse-perf", "inferno-collapse-perf", "≥ 3×", INFERNO)],
+        [Peer("inferno-collapse-perf", "inferno-collapse-perf", "≥ 3×", INFERNO, parallel=True)],
         same_as_inferno,
     ),
     Job(
@@ -340,7 +342,7 @@ JOBS = [
         "recordings/tsc",
         named("tsc"),
         flamegraph("--no-inline"),
-        [Peer("perf script, inferno", "inferno-flamegraph", "≥ 25×; 1 GB ≥ 60×", pipeline, largest=10)],
+        [Peer("perf script, inferno", "inferno-flamegraph", "≥ 25×; 1 GB ≥ 60×", pipeline, largest=10, parallel=True)],
         same_stacks,
     ),
     *(
@@ -357,6 +359,7 @@ JOBS = [
                     goal,
                     lambda given, threads: [["perf", "script", "-f", "-i", given.path], *pipeline(given, threads)[1:]],
                     largest=1,
+                    parallel=True,
                 )
             ],
             lambda program, given: same_folded(
@@ -379,6 +382,7 @@ JOBS = [
                     "≥ 15×",
                     lambda given, threads: pipeline(given, threads)[:2],
                     largest=1,
+                    parallel=True,
                 )
             ],
             same_stacks,
