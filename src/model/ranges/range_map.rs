@@ -5,25 +5,22 @@
 //! insert b          ├─ b ─┤               removed: the middle of a
 //! entries     ├─ a ─┼─ b ─┼── a ──┤       the second a has skipped as much as lies before it in the whole one
 //! ```
+//!
+//! The entries stand in blocks: a change finds its place by two short searches and moves few others, and what a range
+//! overwrites stands side by side, where a tree would be walked anew for each.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// A block of more entries becomes two. In tests even few entries shall be several blocks.
+const BLOCK: usize = if cfg!(test) { 4 } else { 64 };
 
 /// Ranges that do not overlap, each with a value.
 #[derive(Debug, Clone)]
 pub struct RangeMap<V> {
-    /// By first address.
-    entries: BTreeMap<u64, RestOfRange<V>>,
-}
-
-/// What is left of a range that was inserted.
-#[derive(Debug, Clone, Copy)]
-struct RestOfRange<V> {
-    /// One past the last address.
-    end: u64,
-    /// How much of the range lay before it.
-    skipped: u64,
-    value: V,
+    /// By first address; none is empty but the only one.
+    blocks: Vec<Vec<Entry<V>>>,
+    /// The first address of each block, apart from the rest, since only these are searched through.
+    starts: Vec<u64>,
 }
 
 /// A range of the map, or a part of one that was removed.
@@ -39,9 +36,16 @@ pub struct Entry<V> {
     pub value: V,
 }
 
+/// Where an entry stands.
+#[derive(Debug, Clone, Copy)]
+struct EntryPlace {
+    block: usize,
+    index: usize,
+}
+
 impl<V> Default for RangeMap<V> {
     fn default() -> Self {
-        Self { entries: BTreeMap::new() }
+        Self { blocks: Vec::new(), starts: Vec::new() }
     }
 }
 
@@ -55,7 +59,11 @@ impl<V: Copy> RangeMap<V> {
     /// Puts a range where nothing is: what was there must have been [cleared](Self::clear).
     pub fn insert_into_gap(&mut self, range: Range<u64>, value: V) {
         if !range.is_empty() {
-            self.entries.insert(range.start, RestOfRange { end: range.end, skipped: 0, value });
+            let Range { start, end } = range;
+            let block = self.block_of(start);
+            let index =
+                self.blocks.get(block).map_or(0, |entries| entries.partition_point(|entry| entry.start < start));
+            self.insert_at(EntryPlace { block, index }, Entry { start, end, skipped: 0, value });
         }
     }
 
@@ -64,70 +72,129 @@ impl<V: Copy> RangeMap<V> {
         if range.is_empty() {
             return;
         }
-        let mut next = self.first_overlapping(&range);
-        while let Some(start) = next {
-            self.clear_entry(start, &range, &mut removed);
-            next = self.first_starting_in(&range);
+        let mut place = self.first_ending_behind(range.start);
+        while let Some(entry) = self.entry(place).filter(|entry| entry.start < range.end) {
+            let (low, high) = (entry.start.max(range.start), entry.end.min(range.end));
+            let before = (entry.start < low).then_some(Entry { end: low, ..entry });
+            let behind = Entry { start: high, skipped: entry.skipped + (high - entry.start), ..entry };
+            let behind = (high < entry.end).then_some(behind);
+            removed(Entry { start: low, end: high, skipped: entry.skipped + (low - entry.start), ..entry });
+            match (before, behind) {
+                (None, None) => self.remove_at(place),
+                (Some(rest), None) | (None, Some(rest)) => self.replace_at(place, rest),
+                (Some(before), Some(behind)) => {
+                    self.replace_at(place, before);
+                    self.insert_at(EntryPlace { index: place.index + 1, ..place }, behind);
+                }
+            }
+            if behind.is_some() {
+                return;
+            }
+            if before.is_some() {
+                place.index += 1;
+            }
+            place = self.settled(place);
         }
-    }
-
-    fn clear_entry(&mut self, start: u64, range: &Range<u64>, removed: &mut impl FnMut(Entry<V>)) {
-        let Some(rest) = self.entries.remove(&start) else { return };
-        let (low, high) = (start.max(range.start), rest.end.min(range.end));
-        if start < low {
-            self.entries.insert(start, RestOfRange { end: low, ..rest });
-        }
-        if high < rest.end {
-            self.entries.insert(high, RestOfRange { skipped: rest.skipped + (high - start), ..rest });
-        }
-        removed(Entry { start: low, end: high, skipped: rest.skipped + (low - start), value: rest.value });
     }
 
     /// Removes the entries that overlap a range, as far as `wanted` says so, with all that stands out of it.
     pub fn evict(&mut self, range: Range<u64>, wanted: impl Fn(&V) -> bool, mut evicted: impl FnMut(Entry<V>)) {
-        let those: Vec<u64> =
-            self.overlapping(range).filter(|entry| wanted(&entry.value)).map(|entry| entry.start).collect();
-        for start in those {
-            if let Some(rest) = self.entries.remove(&start) {
-                evicted(entry((&start, &rest)));
+        if range.is_empty() {
+            return;
+        }
+        let mut place = self.first_ending_behind(range.start);
+        while let Some(entry) = self.entry(place).filter(|entry| entry.start < range.end) {
+            if wanted(&entry.value) {
+                self.remove_at(place);
+                evicted(entry);
+            } else {
+                place.index += 1;
             }
+            place = self.settled(place);
         }
     }
 
     /// The entry that an address is in.
     pub fn get(&self, addr: u64) -> Option<Entry<V>> {
-        self.entries.range(..=addr).next_back().filter(|(_, rest)| addr < rest.end).map(entry)
+        self.entry(self.first_ending_behind(addr)).filter(|entry| entry.start <= addr)
     }
 
     /// The entries that overlap a range, by address.
     pub fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = Entry<V>> + '_ {
-        let first = self.first_overlapping(&range).filter(|_| !range.is_empty());
-        first.into_iter().flat_map(move |first| self.entries.range(first..range.end).map(entry))
+        let EntryPlace { block, index } = self.first_ending_behind(range.start);
+        let from_there = self.blocks[block.min(self.blocks.len())..].iter().flatten().skip(index).copied();
+        from_there.take_while(move |entry| entry.start < range.end && !range.is_empty())
     }
 
     /// All entries, by address.
     pub fn iter(&self) -> impl Iterator<Item = Entry<V>> + '_ {
-        self.entries.iter().map(entry)
+        self.blocks.iter().flatten().copied()
     }
 
-    /// Takes all entries out, by address.
-    pub fn drain(&mut self) -> impl Iterator<Item = Entry<V>> + use<V> {
-        std::mem::take(&mut self.entries).into_iter().map(|(start, rest)| entry((&start, &rest)))
+    /// Takes all entries out, by address. The memory of the first stays for those to come.
+    pub fn drain(&mut self) -> impl Iterator<Item = Entry<V>> + '_ {
+        self.starts.truncate(1);
+        let rest = self.blocks.split_off(self.blocks.len().min(1));
+        let first = self.blocks.first_mut().map(|entries| entries.drain(..));
+        first.into_iter().flatten().chain(rest.into_iter().flatten())
     }
 
-    /// Where the first entry starts that overlaps a range.
-    fn first_overlapping(&self, range: &Range<u64>) -> Option<u64> {
-        let before = self.entries.range(..range.start).next_back().filter(|(_, rest)| rest.end > range.start);
-        before.map(|(start, _)| *start).or_else(|| self.first_starting_in(range))
+    /// The block in which an entry that starts at an address is, or would be.
+    fn block_of(&self, start: u64) -> usize {
+        self.starts.partition_point(|first| *first <= start).saturating_sub(1)
     }
 
-    fn first_starting_in(&self, range: &Range<u64>) -> Option<u64> {
-        self.entries.range(range.clone()).next().map(|(start, _)| *start)
+    /// Where the first entry is that ends behind an address: the one that holds it, or the next.
+    fn first_ending_behind(&self, addr: u64) -> EntryPlace {
+        let block = self.block_of(addr);
+        let index = self.blocks.get(block).map_or(0, |entries| entries.partition_point(|entry| entry.end <= addr));
+        self.settled(EntryPlace { block, index })
     }
-}
 
-fn entry<V: Copy>((&start, &RestOfRange { end, skipped, value }): (&u64, &RestOfRange<V>)) -> Entry<V> {
-    Entry { start, end, skipped, value }
+    /// The same place; behind the last entry of a block, the first of the next.
+    fn settled(&self, place: EntryPlace) -> EntryPlace {
+        match self.blocks.get(place.block) {
+            Some(entries) if place.index >= entries.len() => EntryPlace { block: place.block + 1, index: 0 },
+            _ => place,
+        }
+    }
+
+    fn entry(&self, place: EntryPlace) -> Option<Entry<V>> {
+        self.blocks.get(place.block)?.get(place.index).copied()
+    }
+
+    fn replace_at(&mut self, EntryPlace { block, index }: EntryPlace, entry: Entry<V>) {
+        self.blocks[block][index] = entry;
+        if index == 0 {
+            self.starts[block] = entry.start;
+        }
+    }
+
+    fn remove_at(&mut self, EntryPlace { block, index }: EntryPlace) {
+        let entries = &mut self.blocks[block];
+        entries.remove(index);
+        if let Some(first) = entries.first() {
+            self.starts[block] = first.start;
+        } else if self.blocks.len() > 1 {
+            self.blocks.remove(block);
+            self.starts.remove(block);
+        }
+    }
+
+    fn insert_at(&mut self, EntryPlace { block, index }: EntryPlace, entry: Entry<V>) {
+        let Some(entries) = self.blocks.get_mut(block) else {
+            self.blocks.push(vec![entry]);
+            self.starts.push(entry.start);
+            return;
+        };
+        entries.insert(index, entry);
+        self.starts[block] = entries[0].start;
+        if entries.len() > BLOCK {
+            let behind = entries.split_off(BLOCK / 2);
+            self.starts.insert(block + 1, behind[0].start);
+            self.blocks.insert(block + 1, behind);
+        }
+    }
 }
 
 #[cfg(test)]

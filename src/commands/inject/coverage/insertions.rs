@@ -31,13 +31,14 @@ pub(super) fn shadowed_by_insertions(
     };
     let mut mappings: Vec<InsertedMapping> = uses.iter().zip(0..).map(mapping).collect();
     pool.install(|| mappings.par_sort_unstable_by_key(|mapping| (mapping.pid, mapping.start, mapping.of_use)));
-    let mut shadowings = Vec::new();
+    let (mut shadowings, mut visible) = (Vec::new(), RangeMap::default());
     let mut rest = mappings.as_mut_slice();
     while !rest.is_empty() {
         let (overlapping, behind) = rest.split_at_mut(overlapping(rest));
         if overlapping.len() > 1 {
             overlapping.sort_unstable_by_key(|mapping| mapping.of_use);
-            shadowed_among(overlapping, uses, &mut shadowings);
+            shadowed_among(overlapping, uses, &mut visible, &mut shadowings);
+            visible.drain().for_each(drop);
         }
         rest = behind;
     }
@@ -55,9 +56,13 @@ fn overlapping(mappings: &[InsertedMapping]) -> usize {
     mappings.iter().skip(1).position(apart).map_or(mappings.len(), |before| before + 1)
 }
 
-/// Plays the mappings of one process, which are in the order in which they are inserted.
-fn shadowed_among(mappings: &[InsertedMapping], uses: &[(CodeEpoch, CodeUse)], shadowings: &mut Vec<(Pid, Shadowing)>) {
-    let mut visible: RangeMap<u32> = RangeMap::default();
+/// Plays the mappings of one process, which are in the order in which they are inserted. Nothing is `visible` before.
+fn shadowed_among(
+    mappings: &[InsertedMapping],
+    uses: &[(CodeEpoch, CodeUse)],
+    visible: &mut RangeMap<u32>,
+    shadowings: &mut Vec<(Pid, Shadowing)>,
+) {
     for new in mappings {
         let (epoch, of_new) = uses[new.of_use as usize];
         let range = new.start.0..new.end.0;
