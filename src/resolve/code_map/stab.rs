@@ -30,6 +30,33 @@ struct SegmentGroup {
     segments: Range<u32>,
     /// Its place in [`Stab::trees`], or [`NO_TREE`].
     tree: u32,
+    /// The place of its first segment's reach in [`Stab::reaches`].
+    reaches: u32,
+}
+
+/// Where a segment is, counted from the start of its group: all that is read of most segments that a look-up comes by. What
+/// lies too far from the start is said to be as far as can be counted, so that it may be taken for what it is not:
+/// what a reach lets pass is looked at itself.
+#[derive(Debug, Clone, Copy)]
+struct Reach {
+    first: u32,
+    last: u32,
+}
+
+impl Reach {
+    /// That of a segment, which is not empty, of a group that starts at an address.
+    fn of(segment: &Segment, start: Addr) -> Self {
+        Self { first: distance(segment.start, start), last: distance(Addr(segment.end.0.saturating_sub(1)), start) }
+    }
+
+    fn may_hold(self, distance: u32) -> bool {
+        self.first <= distance && distance <= self.last
+    }
+}
+
+/// How far behind the start of a group an address is.
+fn distance(addr: Addr, start: Addr) -> u32 {
+    u32::try_from(addr.0.saturating_sub(start.0)).unwrap_or(u32::MAX)
 }
 
 const NO_TREE: u32 = u32::MAX;
@@ -44,6 +71,45 @@ pub(super) struct Stab {
     starts: Vec<Addr>,
     groups: Vec<SegmentGroup>,
     trees: Vec<SegmentTree>,
+    /// Of the groups' segments, group by group.
+    reaches: Vec<Reach>,
+    index: GroupIndex,
+}
+
+/// Where to search among the groups for an address: all addresses from the first group on in stretches of equal length, as
+/// many as there are groups, and which groups start in each.
+#[derive(Debug, Default)]
+struct GroupIndex {
+    first: Addr,
+    /// A stretch is 2 to the power of this many bytes.
+    shift: u32,
+    /// How many groups start before each stretch.
+    before: Vec<u32>,
+}
+
+impl GroupIndex {
+    /// Of groups that start at these addresses, which are in order.
+    fn of(starts: &[Addr]) -> Self {
+        let (Some(&first), Some(last)) = (starts.first(), starts.last()) else { return Self::default() };
+        let span = last.0 - first.0;
+        let shift = (0..u64::BITS).find(|shift| span >> shift < starts.len() as u64).unwrap_or(u64::BITS - 1);
+        let mut before = Vec::with_capacity((span >> shift) as usize + 2);
+        for (number, start) in starts.iter().enumerate() {
+            let stretch = ((start.0 - first.0) >> shift) as usize;
+            before.resize(before.len().max(stretch + 1), number as u32);
+        }
+        before.push(starts.len() as u32);
+        Self { first, shift, before }
+    }
+
+    /// The last group that does not start behind an address.
+    fn find(&self, starts: &[Addr], addr: Addr) -> Option<usize> {
+        let stretch = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
+        let end = *self.before.get(stretch.saturating_add(1)).or(self.before.last())? as usize;
+        let start = self.before.get(stretch).map_or(end, |before| *before as usize);
+        let behind = start + starts.get(start..end)?.partition_point(|start| *start <= addr);
+        behind.checked_sub(1)
+    }
 }
 
 /// The bounding boxes of a large group's halves, quarters and so on.
@@ -83,12 +149,14 @@ impl Stab {
     pub(super) fn push(&mut self, addresses: Range<Addr>, places: Range<usize>, segments: &mut [Segment]) {
         let own = &mut segments[places.clone()];
         let segments = places.start as u32..places.end as u32;
-        let mut group = SegmentGroup { end: addresses.end, segments, tree: NO_TREE };
+        let reaches = self.reaches.len() as u32;
+        let mut group = SegmentGroup { end: addresses.end, segments, tree: NO_TREE, reaches };
         if own.len() > TREE && own.len() <= LARGE {
             group.tree = self.trees.len() as u32;
             self.trees.push(SegmentTree::build(own));
         }
         if !own.is_empty() {
+            self.reaches.extend(own.iter().map(|segment| Reach::of(segment, addresses.start)));
             self.starts.push(addresses.start);
             self.groups.push(group);
         }
@@ -96,23 +164,29 @@ impl Stab {
 
     /// Adds groups with higher addresses, whose segments stand `first` places further than they think.
     pub(super) fn append(&mut self, other: Self, first: usize) {
-        let (first, trees) = (first as u32, self.trees.len() as u32);
+        let (first, trees, reaches) = (first as u32, self.trees.len() as u32, self.reaches.len() as u32);
         self.starts.extend(other.starts);
         self.groups.extend(other.groups.into_iter().map(|group| SegmentGroup {
             segments: group.segments.start + first..group.segments.end + first,
             tree: if group.tree == NO_TREE { NO_TREE } else { group.tree + trees },
+            reaches: group.reaches + reaches,
             ..group
         }));
         self.trees.extend(other.trees);
+        self.reaches.extend(other.reaches);
     }
 
-    /// Builds the trees that are not built yet. `segments` are all.
+    /// Builds the trees that are not built yet, and the index: only then is anything found. `segments` are all.
     pub(super) fn finish(&mut self, segments: &mut [Segment]) {
-        for group in self.groups.iter_mut().filter(|group| group.segments.len() > LARGE) {
+        for (start, group) in self.starts.iter().zip(&mut self.groups).filter(|(_, group)| group.segments.len() > LARGE)
+        {
+            let own = &mut segments[group.segments.start as usize..group.segments.end as usize];
             group.tree = self.trees.len() as u32;
-            self.trees
-                .push(SegmentTree::build(&mut segments[group.segments.start as usize..group.segments.end as usize]));
+            self.trees.push(SegmentTree::build(own));
+            let reaches = &mut self.reaches[group.reaches as usize..];
+            reaches.iter_mut().zip(own).for_each(|(reach, segment)| *reach = Reach::of(segment, *start));
         }
+        self.index = GroupIndex::of(&self.starts);
     }
 
     /// The stretches of addresses of the groups, in order.
@@ -214,25 +288,40 @@ impl Stab {
         enter: impl Fn(&Extent) -> bool,
         mut each: impl FnMut(usize, &Segment) -> bool,
     ) {
-        let Some(at) = self.starts.partition_point(|start| *start <= addr).checked_sub(1) else { return };
+        let Some(at) = self.index.find(&self.starts, addr) else { return };
         let group = &self.groups[at];
         if addr >= group.end {
             return;
         }
-        let (first, end) = (group.segments.start as usize, group.segments.end as usize);
-        let each =
-            |at: usize, segment: &Segment| segment.start <= addr && addr < segment.end && each(first + at, segment);
-        let enter = |extent: &Extent| extent.holds(addr) && enter(extent);
-        let _ = match self.trees.get(group.tree as usize) {
-            Some(tree) => tree.visit(&segments[first..end], enter, each),
-            None => look_through(&segments[first..end], 0, each),
+        let first = group.segments.start as usize;
+        let reaches = &self.reaches[group.reaches as usize..group.reaches as usize + group.segments.len()];
+        let distance = distance(addr, self.starts[at]);
+        let each = |at: usize| {
+            let segment = &segments[first + at];
+            segment.start <= addr && addr < segment.end && each(first + at, segment)
+        };
+        let mut look_through = look_through(reaches, distance, each);
+        match self.trees.get(group.tree as usize) {
+            Some(tree) => tree.visit(reaches.len(), |extent| extent.holds(addr) && enter(extent), look_through),
+            None => {
+                look_through(0..reaches.len());
+            }
         };
     }
 }
 
-/// Shows `each` segment with its place; whether it has had enough.
-fn look_through(segments: &[Segment], first: usize, mut each: impl FnMut(usize, &Segment) -> bool) -> bool {
-    segments.iter().enumerate().any(|(at, segment)| each(first + at, segment))
+/// Shows `each` the places, among some, of the segments that may hold an address so far from the start of their group, until
+/// it has had enough; whether it has.
+fn look_through(
+    reaches: &[Reach],
+    distance: u32,
+    mut each: impl FnMut(usize) -> bool,
+) -> impl FnMut(Range<usize>) -> bool {
+    move |among| {
+        let first = among.start;
+        let mut near = reaches[among].iter().enumerate().filter(|(_, reach)| reach.may_hold(distance));
+        near.any(|(at, _)| each(first + at))
+    }
 }
 
 impl SegmentTree {
@@ -249,34 +338,27 @@ impl SegmentTree {
         Self { boxes }
     }
 
-    /// Shows `each` the segments, with their places, in nodes that `enter`, until it has had enough; whether
-    /// it has.
-    fn visit(
-        &self,
-        segments: &[Segment],
-        enter: impl Fn(&Extent) -> bool,
-        mut each: impl FnMut(usize, &Segment) -> bool,
-    ) -> bool {
-        // At most one sibling a level waits.
-        let mut waiting = [(0usize, 0usize, 0usize); usize::BITS as usize];
-        waiting[0] = (0, 0, segments.len());
+    /// Shows `each` leaf of nodes that `enter`, by the places of its segments, until it has had enough.
+    fn visit(&self, len: usize, enter: impl Fn(&Extent) -> bool, mut each: impl FnMut(Range<usize>) -> bool) {
+        // At most one sibling a level waits, and places are numbers of 32 bits.
+        let mut waiting = [(0u32, 0u32, 0u32); u32::BITS as usize];
+        waiting[0] = (0, 0, len as u32);
         let mut count = 1;
         while count > 0 {
             count -= 1;
             let (node, low, high) = waiting[count];
-            if !enter(&self.boxes[node]) {
+            if !enter(&self.boxes[node as usize]) {
                 continue;
             }
-            if 2 * node + 2 < self.boxes.len() {
+            if 2 * (node as usize) + 2 < self.boxes.len() {
                 let middle = low + (high - low) / 2;
                 waiting[count] = (2 * node + 2, middle, high);
                 waiting[count + 1] = (2 * node + 1, low, middle);
                 count += 2;
-            } else if look_through(&segments[low..high], low, &mut each) {
-                return true;
+            } else if each(low as usize..high as usize) {
+                return;
             }
         }
-        false
     }
 }
 

@@ -281,6 +281,22 @@ proptest! {
 }
 
 #[test]
+fn code_farther_from_its_neighbours_than_32_bits_count_is_found() {
+    const FAR: u64 = 1 << 33;
+    let events = vec![
+        load(1, Some(10), code("long", 0x1000, 2 * FAR)),
+        load(1, Some(20), code("a", FAR, 0x10)),
+        load(1, Some(30), code("b", FAR + 0x8, 0x10)),
+        load(1, Some(40), code("c", FAR + 0x100, 0x10)),
+    ];
+    let map = build(events, &Processes::default());
+    let at = |addr, time| name_at(&map, 1, addr, Some(time)).map(|(name, offset, _)| (name, offset));
+    assert_eq!(at(FAR + 4, 15), Some(("long".into(), FAR + 4 - 0x1000)));
+    assert_eq!([at(FAR + 4, 35), at(FAR + 0x9, 35)], [Some(("a".into(), 4)), Some(("b".into(), 1))]);
+    assert_eq!([at(FAR + 0x20, 45), at(0x1000 + 2 * FAR, 45)], [Some(("long".into(), FAR + 0x20 - 0x1000)), None]);
+}
+
+#[test]
 fn what_fills_in_is_asked_where_nothing_else_was_live() {
     let list = |events: Vec<CodeEvent<'static>>| events.into_iter().collect::<CodeList<'_>>();
     let own = list(vec![load(1, Some(20), code("own", 0x100, 0x10)), load(1, None, code("map", 0x200, 0x10))]);
