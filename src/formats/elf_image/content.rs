@@ -18,28 +18,58 @@ impl Image<'_, '_> {
 /// The ID of an image: SHA-1, as GNU ld makes it, over the inputs and their places. What is derived from them (symbol
 /// table, DWARF) need not be hashed.
 fn build_id(image: &Image) -> BuildId {
-    let Image { target, addressing, slots, layout } = image;
-    let mut hash = Sha1::new();
-    hash.update(WRITER);
-    number(&mut hash, u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.is_big()));
-    number(&mut hash, u64::from(*addressing == Addressing::RunTime));
-    number(&mut hash, u64::from(layout.frames == FramesAt::BehindAlways));
-    number(&mut hash, layout.sentinels.unwrap_or_default());
-    for piece in &layout.pieces {
-        let code = slots[piece.slot as usize].code;
+    let Image { target, addressing, layout, .. } = image;
+    let mut content = Content::new();
+    content.bytes(WRITER);
+    content.number(u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.is_big()));
+    content.number(u64::from(*addressing == Addressing::RunTime));
+    content.number(u64::from(layout.frames == FramesAt::BehindAlways));
+    content.number(layout.sentinels.unwrap_or_default());
+    for (piece, code) in image.with_code(&layout.pieces) {
         for value in [piece.addr, piece.skip, piece.len, code.size, code.lines.base, code.lines.count] {
-            number(&mut hash, value);
+            content.number(value);
         }
         let (eh_frame, eh_frame_hdr) = code.unwind.map_or((None, None), |u| (Some(u.eh_frame), Some(u.eh_frame_hdr)));
         for part in [Some(code.name), code.bytes, Some(code.lines.raw), eh_frame, eh_frame_hdr] {
             // A length before each part, and one that no part has for a missing one: nothing else hashes alike.
-            number(&mut hash, part.map_or(u64::MAX, |part| part.len() as u64));
-            hash.update(part.unwrap_or_default());
+            content.number(part.map_or(u64::MAX, |part| part.len() as u64));
+            content.bytes(part.unwrap_or_default());
         }
     }
-    BuildId::new(&hash.finalize()).expect("no input is known whose SHA-1 is zeros only")
+    BuildId::new(content.finish().as_ref()).expect("no input is known whose SHA-1 is zeros only")
 }
 
-fn number(hash: &mut Sha1, value: u64) {
-    hash.update(value.to_le_bytes());
+/// What is hashed. It is mostly short: a few thousand bytes are hashed at a time.
+struct Content {
+    hash: Sha1,
+    waiting: Vec<u8>,
+}
+
+/// So many bytes wait at most.
+const WAITING: usize = 1 << 13;
+
+impl Content {
+    fn new() -> Self {
+        Self { hash: Sha1::new(), waiting: Vec::with_capacity(WAITING) }
+    }
+
+    fn number(&mut self, value: u64) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        if self.waiting.len() + bytes.len() > WAITING {
+            self.hash.update(&self.waiting);
+            self.waiting.clear();
+        }
+        match bytes.len() > WAITING {
+            true => self.hash.update(bytes),
+            false => self.waiting.extend_from_slice(bytes),
+        }
+    }
+
+    fn finish(mut self) -> impl AsRef<[u8]> {
+        self.hash.update(&self.waiting);
+        self.hash.finalize()
+    }
 }

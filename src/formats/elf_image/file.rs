@@ -43,7 +43,7 @@ impl Image<'_, '_> {
         self.finish(&rest, self.build_id(), out)
     }
 
-    /// Writes the code to its place in the file, for who has another thread write the rest meanwhile.
+    /// Writes the code to its place in the file, for who has another thread make the build ID meanwhile.
     pub fn write_code(&self, out: &mut (impl Write + Seek)) -> Result<()> {
         write_code(self, out)
     }
@@ -96,8 +96,7 @@ fn write_code(image: &Image, out: &mut (impl Write + Seek)) -> Result<()> {
     let mut sink = ByteSink::new(out, image.layout.code.start)?;
     for run in image.layout.runs.iter().filter(|run| run.has_bytes) {
         sink.skip_to(run.offset, 0)?;
-        for piece in &image.layout.pieces[run.pieces.clone()] {
-            let code = image.slots[piece.slot as usize].code;
+        for (piece, code) in image.with_code(&image.layout.pieces[run.pieces.clone()]) {
             let all = code.bytes.unwrap_or_default();
             let from = usize::try_from(piece.skip).unwrap_or(usize::MAX).min(all.len());
             let to = from.saturating_add(usize::try_from(piece.len).unwrap_or(usize::MAX)).min(all.len());

@@ -1,8 +1,10 @@
 //! An image whose content and places are settled.
 
-use super::layout::Layout;
+use super::layout::{Layout, Piece};
 use super::slot::{Place, Slot, SlotId};
 use super::target::Target;
+use crate::model::code::Code;
+use std::hint::black_box;
 
 /// What the addresses in an image are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +33,26 @@ impl<'a, 'data> Image<'a, 'data> {
     /// its start, or if its address is beyond the class; with [`Addressing::FileOffset`] if its size is absurd.
     pub fn place(&self, slot: SlotId) -> Option<Place> {
         self.layout.places.get(slot.0 as usize).copied().flatten()
+    }
+
+    /// Pieces with their code. The code of neighbours lies all over a dump, far from any cache: of a few pieces at a time all is
+    /// asked for at once, so that the processor waits for them together and not for one after the other.
+    pub(super) fn with_code<'i>(
+        &'i self,
+        pieces: &'i [Piece],
+    ) -> impl Iterator<Item = (&'i Piece, &'a Code<'data>)> + use<'i, 'a, 'data> {
+        /// So many lines of memory can be under way.
+        const AT_ONCE: usize = 16;
+        let code = |piece: &Piece| self.slots[piece.slot as usize].code;
+        pieces.chunks(AT_ONCE).flat_map(move |some| {
+            let sizes =
+                some.iter().map(code).map(|code| code.size ^ code.lines.count ^ u64::from(code.unwind.is_some()));
+            black_box(sizes.fold(0, std::ops::BitXor::bitxor));
+            let ends = |bytes: &[u8]| bytes.first().zip(bytes.last()).map_or(0, |(first, last)| first ^ last);
+            let bytes = some.iter().map(code).map(|code| ends(code.name) ^ code.bytes.map_or(0, ends));
+            black_box(bytes.fold(0, std::ops::BitXor::bitxor));
+            some.iter().map(move |piece| (piece, code(piece)))
+        })
     }
 
     /// Where in the file its code ends.

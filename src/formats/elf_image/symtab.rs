@@ -46,8 +46,8 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
         encoder.symbol(&mut batch, &function(names.add(first), NOTE_SECTION, note.start, note.end - note.start));
     }
     for (section, run) in (sections.first_text()..).zip(&image.layout.runs) {
-        for piece in &image.layout.pieces[run.pieces.clone()] {
-            let name = until_nul(image.slots[piece.slot as usize].code.name);
+        for (piece, code) in image.with_code(&image.layout.pieces[run.pieces.clone()]) {
+            let name = until_nul(code.name);
             encoder.symbol(&mut batch, &function(names.add(name), section, piece.addr, piece.len));
             if batch.len() >= BATCH {
                 sink.bytes(&batch)?;

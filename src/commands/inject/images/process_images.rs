@@ -6,7 +6,7 @@ use super::libraries::Libraries;
 use crate::error::Result;
 use crate::formats::elf_image::{Addressing, ImageBuilder, Place, SlotId, Target};
 use crate::model::code::Code;
-use crate::model::{Addr, Pid};
+use crate::model::{Addr, Nanos, Pid};
 use crate::resolve::code_map::{CodeId, SelectedCode, SelectedId};
 use rayon::slice::ParallelSliceMut;
 use rustc_hash::FxHashMap;
@@ -44,10 +44,12 @@ pub(super) struct SegmentPlace {
 
 impl ProcessImages {
     /// Writes the images of a process that has these segments.
-    pub(super) fn write(request: ImageRequest<'_, '_>, pid: Pid, mut segments: Vec<SelectedId>) -> Result<Self> {
+    pub(super) fn write(request: ImageRequest<'_, '_>, pid: Pid, segments: Vec<SelectedId>) -> Result<Self> {
         let ImageRequest { code, target, directory, .. } = request;
         // In the order of time, as the builder wants it.
-        segments.par_sort_unstable_by_key(|&id| (code.segment(id).from, id));
+        let mut by_time: Vec<(Nanos, SelectedId)> = segments.iter().map(|&id| (code.segment(id).from, id)).collect();
+        by_time.par_sort_unstable();
+        let segments: Vec<SelectedId> = by_time.into_iter().map(|(_, id)| id).collect();
         let PlacedFunctions { of_segments, list } = PlacedFunctions::of(code, &segments);
         let whole: Vec<Code<'_>> = list.iter().map(|placed| code.code(placed.code)).collect();
         let builder = ImageBuilder::new(target, Addressing::FileOffset);
