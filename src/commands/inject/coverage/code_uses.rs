@@ -9,7 +9,9 @@
 
 use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::model::Pid;
+use crate::parallel::Pool;
 use crate::resolve::code_map::SegmentId;
+use rayon::slice::ParallelSliceMut;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -111,9 +113,9 @@ impl CodeUses {
     }
 
     /// All uses, in the order of their first samples.
-    pub(super) fn in_order(self) -> Vec<(CodeEpoch, CodeUse)> {
+    pub(super) fn in_order(self, pool: &Pool) -> Vec<(CodeEpoch, CodeUse)> {
         let mut list: Vec<_> = self.by_epoch.into_iter().map(|(epoch, id)| (epoch, self.list[id.index()])).collect();
-        list.sort_unstable_by_key(|(epoch, of)| (of.first, *epoch));
+        pool.install(|| list.par_sort_unstable_by_key(|(epoch, of)| (of.first, *epoch)));
         list
     }
 }

@@ -81,6 +81,6 @@ impl Coverage {
             Ok(())
         })?;
         let counts = std::mem::take(&mut all.counts);
-        Ok(Self { uses: all.in_order(), counts })
+        Ok(Self { uses: all.in_order(&context.job.pool), counts })
     }
 }

@@ -15,30 +15,41 @@ use crate::formats::perf_data::{Edit, Mmap, Records, Sample, SampleId};
 use crate::model::abi::{MAP_PRIVATE, PROT_READ_EXEC};
 use crate::model::process::{CpuMode, Mapping};
 use crate::model::{Addr, Nanos, Pid};
+use crate::parallel::Pool;
 use rustc_hash::FxHashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// So many first uses are seen to at a time.
+const PART: usize = 1 << 12;
 
 /// The edits that insert the mapping records: in the order of the stream, but for those of [`AuxMapping`]s.
 pub(super) fn insertions(
     survey: &SurveyedRecording<'_>,
     images: &JitImages<'_, '_>,
+    pool: &Pool,
     warnings: &mut Warnings,
 ) -> Vec<Edit> {
-    let mut inserter = MappingInserter {
-        survey,
-        images,
-        begun: FxHashSet::default(),
-        edits: Vec::new(),
-        unplaced: 0,
-        last_sample: None,
-    };
-    images.selection.first_uses.iter().for_each(|first_use| inserter.before_sample(first_use));
-    if inserter.unplaced > 0 {
-        let message = format!("{} pieces of code are too large for an image: they have no name", inserter.unplaced);
+    let uses = &images.selection.first_uses;
+    // Whether something is to be mapped that is mapped once hangs on all uses before.
+    let is_apart = images.iter().all(|(_, image)| !is_mapped_once(image));
+    let parts = uses.chunks(if is_apart { PART } else { uses.len().max(1) });
+    let parts = pool.map(parts.collect(), |uses: &[FirstUse]| {
+        let mut inserter = MappingInserter::new(survey, images);
+        uses.iter().for_each(|first_use| inserter.before_sample(first_use));
+        (inserter.edits, inserter.unplaced)
+    });
+    let unplaced: u64 = parts.iter().map(|(_, unplaced)| unplaced).sum();
+    if unplaced > 0 {
+        let message = format!("{unplaced} pieces of code are too large for an image: they have no name");
         warnings.push(Warning::new(message));
     }
-    inserter.edits
+    parts.into_iter().flat_map(|(edits, _)| edits).collect()
+}
+
+/// Whether something of an image is mapped before its first code, and not for each piece.
+fn is_mapped_once(image: &ImageFile) -> bool {
+    image.base.is_some() || !image.aux_mappings.is_empty()
 }
 
 /// The insertions under way.
@@ -78,6 +89,11 @@ impl From<&AuxMapping> for MappedPart {
 }
 
 impl<'a> MappingInserter<'a> {
+    fn new(survey: &'a SurveyedRecording<'a>, images: &'a JitImages<'a, 'a>) -> Self {
+        let begun = FxHashSet::default();
+        Self { survey, images, begun, edits: Vec::new(), unplaced: 0, last_sample: None }
+    }
+
     fn before_sample(&mut self, first_use: &FirstUse) {
         let FirstUse { pid, segment, sample } = *first_use;
         let Some((image, pgoff)) = self.images.place(segment) else {
@@ -88,8 +104,7 @@ impl<'a> MappingInserter<'a> {
             self.last_sample = self.anchor(sample.offset);
         }
         let Some(anchor) = self.last_sample else { return };
-        let once = image.base.is_some() || !image.aux_mappings.is_empty();
-        let is_first = once && self.begun.insert((pid, &image.path));
+        let is_first = is_mapped_once(image) && self.begun.insert((pid, &image.path));
         if let Some(base) = image.base {
             // Nothing else is ever mapped there: once is enough.
             if is_first {

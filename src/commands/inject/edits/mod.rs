@@ -38,7 +38,7 @@ impl<'a> PlannedEdits<'a> {
         context: &mut InjectContext<'_>,
     ) -> Result<Self> {
         let input = survey.input;
-        let mut edits = mapping_records::insertions(survey, images, &mut context.outcome.warnings);
+        let mut edits = mapping_records::insertions(survey, images, &context.job.pool, &mut context.outcome.warnings);
         let inserted = edits.len();
         let build_ids = BuildIdEdits::find(survey, context)?;
         edits.extend(build_ids.edits);
