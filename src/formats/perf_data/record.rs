@@ -83,7 +83,8 @@ impl Mmap<'_> {
 impl Mmap<'_> {
     /// As an MMAP2 record, with a trailer for this `sample_type` if its event has one. `None` if the path is too long.
     pub fn to_mmap2(&self, trailer: Option<(&SampleId, u64)>, endian: Endian) -> Option<Vec<u8>> {
-        let mut body = ByteWriter::behind(Vec::with_capacity(128), endian);
+        // A hundred thousand may be written: enough for the fields, the end of the path and the longest trailer.
+        let mut body = ByteWriter::behind(Vec::with_capacity(128 + self.path.len()), endian);
         body.u32(self.pid.0.cast_unsigned()).u32(self.tid.0.cast_unsigned());
         body.u64(self.addr.0).u64(self.len).u64(self.pgoff);
         let id = self.build_id.as_ref().map_or(&[][..], BuildId::as_bytes);
