@@ -168,7 +168,7 @@ pub fn open_regular_file(path: &Path, may_be_link: bool) -> Result<File> {
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => File::from(file),
         Err(rustix::io::Errno::LOOP) => return Err(Error::new("is a symbolic link").in_file(path)),
-        Err(error) => return Err(unopened::input(path, error.into())),
+        Err(error) => return Err(unopened::looked_for(path, error.into())),
     };
     if file.metadata()?.is_file() { Ok(file) } else { Err(no_regular_file(path)) }
 }

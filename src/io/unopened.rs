@@ -16,6 +16,14 @@ pub(crate) fn input(path: &Path, error: io::Error) -> Error {
     Error::new("cannot open").because(error).with_remedy(remedy).in_file(path)
 }
 
+/// A file that something else than the user names: many are looked for that are not there, and nobody hears of most.
+pub(super) fn looked_for(path: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::PermissionDenied => input(path, error),
+        _ => Error::new("cannot open").because(error).in_file(path),
+    }
+}
+
 /// An output that could not be made in its directory.
 pub(super) fn output(directory: &Path, error: io::Error) -> Error {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
@@ -110,6 +118,19 @@ mod tests {
         assert_eq!(near("app.fodled").as_deref(), Some("app.folded"));
         assert_eq!(near("y"), None);
         assert_eq!(near("something.else"), None);
+    }
+
+    #[test]
+    fn only_for_a_file_that_the_user_names_another_one_is_looked_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perf.data");
+        fs::write(dir.path().join("perf.data.old"), b"").unwrap();
+        let said = |error: fn(&Path, io::Error) -> Error| {
+            let warning = error(&path, io::Error::from(ErrorKind::NotFound)).into_warning();
+            warning.to_string()
+        };
+        assert!(said(input).contains("there is ") && said(input).contains("perf.data.old"), "{}", said(input));
+        assert!(!said(looked_for).contains("perf.data.old"), "{}", said(looked_for));
     }
 
     #[test]

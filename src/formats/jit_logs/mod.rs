@@ -46,8 +46,17 @@ impl LogId {
     /// The sorts that go by this name, with the number of the process if the name tells one.
     pub fn named(name: &str) -> impl Iterator<Item = (Self, Option<i32>)> {
         let patterns = Self::all().flat_map(|id| id.log().files.iter().map(move |pattern| (id, *pattern)));
+        let patterns = patterns.filter(|(_, pattern)| may_fit(pattern, name));
         patterns.filter_map(move |(id, pattern)| Some((id, number_in(pattern, name)?)))
     }
+}
+
+/// Whether a name begins and ends as a pattern does: a directory may hold a hundred thousand names that do not.
+fn may_fit(pattern: &str, name: &str) -> bool {
+    let (begin, end) = (pattern.bytes().zip(name.bytes()), pattern.bytes().rev().zip(name.bytes().rev()));
+    let same_until = |open: [u8; 2]| move |&(pattern, _): &(u8, u8)| !open.contains(&pattern);
+    begin.take_while(same_until(*b"*P")).all(|(pattern, name)| pattern == name)
+        && end.take_while(same_until(*b"*D")).all(|(pattern, name)| pattern == name)
 }
 
 /// Whether a name fits a pattern, and the number that stands in it for `PID`, if the pattern has that.
@@ -77,6 +86,18 @@ fn fits(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_fits_may_fit() {
+        let names =
+            ["isolate-0x5581e0-4711-v8.log", "hotspot_pid77.log", "core.4.x.5", "a.pypylog", "v8.log", "jit-1.dump"];
+        for name in names {
+            for pattern in JIT_LOGS.iter().flat_map(|log| log.files) {
+                assert!(may_fit(pattern, name) || number_in(pattern, name).is_none(), "{pattern}: {name}");
+            }
+        }
+        assert!(!may_fit("isolate-*-PID-v8.log", "jitted-1-2.so") && !may_fit("PID.log", "1.so"));
+    }
 
     #[test]
     fn a_name_tells_its_process() {

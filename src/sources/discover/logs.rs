@@ -9,7 +9,7 @@ use crate::model::Pid;
 use crate::sources::account::Kind;
 use crate::sources::trust::Named;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// As many bytes as it takes to tell what a log is.
@@ -87,24 +87,28 @@ impl Finder<'_> {
         let mut files: Vec<LogFile> = Vec::new();
         for (directory, named) in given.chain(beside).chain(usual) {
             let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-            let mut names: Vec<_> = std::fs::read_dir(directory).into_iter().flatten().flatten().collect();
-            names.sort_by_key(std::fs::DirEntry::file_name);
-            for entry in names {
-                let (name, path) = (entry.file_name(), entry.path());
-                let is_there = |file: &LogFile| file.path.file_name() == Some(OsStr::new(&name));
-                let Some((id, Some(of))) = name.to_str().and_then(|name| LogId::named(name).next()) else { continue };
+            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+            let mut logs: Vec<_> = entries.filter_map(|entry| log_named(entry.file_name())).collect();
+            logs.sort_unstable();
+            for (name, id, of) in logs {
                 // What tells its process itself is asked itself.
                 if id.log().process.is_some() {
                     continue;
                 }
                 // The first place that has it is meant.
-                if !files.iter().any(is_there) {
-                    files.push(LogFile { path, named, kind: Kind::Log(id), of: Pid(of) });
+                if !files.iter().any(|file| file.path.file_name() == Some(&name)) {
+                    files.push(LogFile { path: directory.join(name), named, kind: Kind::Log(id), of });
                 }
             }
         }
         files
     }
+}
+
+/// Which log goes by this name, and of which process.
+fn log_named(name: OsString) -> Option<(OsString, LogId, Pid)> {
+    let (id, of) = LogId::named(name.to_str()?).next()?;
+    Some((name, id, Pid(of?)))
 }
 
 /// A file that goes by the name of a log.

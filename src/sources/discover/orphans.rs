@@ -218,10 +218,9 @@ fn usual_names(directory: &Path) -> Vec<(PathBuf, Kind)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut files: Vec<(SystemTime, PathBuf, Kind)> = Vec::new();
     for entry in entries {
-        let path = entry.path();
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
-        let has_number = || inner_pid(&path).is_some();
+        let has_number = || inner_pid(Path::new(name)).is_some();
         let kind = match LogId::named(name).next() {
             _ if name.starts_with("perf-") && name.ends_with(".map") && has_number() => Kind::PerfMap,
             _ if name.starts_with("jit-") && name.ends_with(".dump") && has_number() => Kind::JitDump,
@@ -229,7 +228,7 @@ fn usual_names(directory: &Path) -> Vec<(PathBuf, Kind)> {
             None => continue,
         };
         let written = entry.metadata().and_then(|data| data.modified());
-        files.extend(written.ok().map(|written| (written, path, kind)));
+        files.extend(written.ok().map(|written| (written, entry.path(), kind)));
     }
     files.sort();
     files.into_iter().rev().take(MOST).map(|(_, path, kind)| (path, kind)).collect()
