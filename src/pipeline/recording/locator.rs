@@ -3,8 +3,8 @@
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::resolve::Location;
-use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::{CodeMap, How};
+use crate::resolve::address_space::{AddressSpaces, Place};
+use crate::resolve::code_map::CodeMap;
 use crate::resolve::dso::DsoKind;
 use crate::resolve::precedence::code_wins;
 
@@ -69,20 +69,16 @@ impl Locator<'_> {
             return LocatedFrame { spot: FrameLocation::mark((mode, frame)), until: Nanos(u64::MAX) };
         }
         let lookup = self.codes.lookup_address(pid, frame, Some(time));
-        let place = self.spaces.lookup(pid, lookup, time, mode);
         let in_user = matches!(mode, CpuMode::User | CpuMode::Unknown) && !self.codes.is_empty();
-        let hit = if in_user { self.codes.lookup(pid, lookup, Some(time)) } else { None };
-        let (location, until) = match (hit, place) {
+        let code = if in_user { Some(self.codes.lookup_lasting(pid, lookup, time)) } else { None };
+        let (place, until) = self.place((pid, mode), lookup, time);
+        let (hit, until) = code.map_or((None, until), |code| (code.answer, until.min(code.holds.end)));
+        let location = match (hit, place) {
             (Some(hit), place) if code_wins(&hit, self.codes, place, self.spaces) => {
-                let until = if hit.how == How::Live { self.codes.segment(hit.segment).until } else { time };
-                (Location::Code(hit.code, hit.offset), until)
+                Location::Code(hit.code, hit.offset)
             }
-            (_, Some(place)) => {
-                // A place that no code was ever logged at stays what it is until something else is mapped there.
-                let steady = !in_user || self.codes.lookup(pid, lookup, None).is_none();
-                (Location::File(place.dso, place.offset), if steady { place.until } else { time })
-            }
-            (_, None) => (Location::Nothing(lookup), time),
+            (_, Some(place)) => Location::File(place.dso, place.offset),
+            (_, None) => Location::Nothing(lookup),
         };
         let pid = match location {
             Location::File(dso, _) if self.spaces.dsos().get(dso).kind == DsoKind::Anonymous => pid,
@@ -91,5 +87,14 @@ impl Locator<'_> {
         let addr = if self.keep_addr { frame.raw() } else { Addr(0) };
         let is_return = lookup != frame.raw();
         LocatedFrame { spot: FrameLocation { location, pid, addr, is_return, mode }, until }
+    }
+
+    /// What was mapped there, and until when that stays so.
+    fn place(&self, (pid, mode): (Pid, CpuMode), addr: Addr, time: Nanos) -> (Option<Place>, Nanos) {
+        match self.spaces.lookup(pid, addr, time, mode) {
+            Some(place) if place.until > time => (Some(place), place.until),
+            place if mode == CpuMode::User => (place, self.spaces.user_lasting(pid, addr, time).holds.end),
+            place => (place, time),
+        }
     }
 }
