@@ -46,6 +46,11 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         ChainId(self.tree.child(caller.map(|caller| caller.0), callee))
     }
 
+    /// Chains that continue `caller`, the newest ones: not all if there are many.
+    pub fn newest(&self, caller: Option<ChainId>) -> impl Iterator<Item = ChainId> + '_ {
+        self.tree.newest(caller.map(|caller| caller.0)).map(ChainId)
+    }
+
     /// All places; the position is the number.
     pub fn places(&self) -> &[P] {
         self.places.items()

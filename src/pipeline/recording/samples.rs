@@ -245,6 +245,8 @@ pub(super) struct Reading<'a> {
     /// The stack of the sample before, outermost first.
     before: Vec<Kept>,
     before_of: Option<(Pid, Nanos)>,
+    /// How each chain was reached last: those of one stack stand side by side.
+    reached: Vec<Reached>,
     /// What an address was found to be, from and until when.
     seen: FxHashMap<(Pid, CpuMode, FrameAddr), (PlaceId, Nanos, Nanos)>,
     /// The track of a thread, and until when it has that name.
@@ -260,6 +262,19 @@ struct Kept {
     until: Nanos,
 }
 
+/// The innermost frame of a chain, as recorded, and when it belongs there.
+#[derive(Debug, Clone, Copy)]
+struct Reached {
+    frame: (CpuMode, FrameAddr),
+    pid: Pid,
+    from: Nanos,
+    until: Nanos,
+}
+
+impl Reached {
+    const NEVER: Self = Self { frame: TRUNCATED_FRAME, pid: Pid(0), from: Nanos(0), until: Nanos(0) };
+}
+
 impl<'a> Reading<'a> {
     pub(super) fn new(context: Context<'a>) -> Self {
         Self {
@@ -270,6 +285,7 @@ impl<'a> Reading<'a> {
             cache: Cache::default(),
             before: Vec::new(),
             before_of: None,
+            reached: Vec::new(),
             seen: FxHashMap::default(),
             named: FxHashMap::default(),
         }
@@ -351,9 +367,12 @@ impl<'a> Reading<'a> {
         let mut last = known.checked_sub(1).map(|last| self.before[last]);
         self.before.truncate(known);
         for &frame in frames.iter().rev().skip(known) {
-            let (place, until) = self.place(pid, frame, time);
+            let caller = last.map(|last| last.chain);
+            let (chain, until) = match self.again(caller, pid, frame, time) {
+                Some(reached) => reached,
+                None => self.reach(caller, pid, frame, time),
+            };
             let until = last.map_or(until, |last| last.until.min(until));
-            let chain = self.samples.chains.chain(last.map(|last| last.chain), place);
             let kept = Kept { frame, chain, until };
             self.before.push(kept);
             last = Some(kept);
@@ -361,6 +380,39 @@ impl<'a> Reading<'a> {
         self.before_of = Some((pid, time));
         self.frames = frames;
         (last.map(|last| last.chain), end)
+    }
+
+    /// The chain that continues another with a frame, if it was reached so before, and until when it is that one.
+    #[inline]
+    fn again(
+        &self,
+        caller: Option<ChainId>,
+        pid: Pid,
+        frame: (CpuMode, FrameAddr),
+        time: Nanos,
+    ) -> Option<(ChainId, Nanos)> {
+        self.samples.chains.newest(caller).find_map(|chain| {
+            let reached = self.reached.get(chain.0 as usize)?;
+            let is_it = reached.frame == frame && reached.pid == pid && reached.from <= time && time < reached.until;
+            is_it.then_some((chain, reached.until))
+        })
+    }
+
+    fn reach(
+        &mut self,
+        caller: Option<ChainId>,
+        pid: Pid,
+        frame: (CpuMode, FrameAddr),
+        time: Nanos,
+    ) -> (ChainId, Nanos) {
+        let (place, until) = self.place(pid, frame, time);
+        let chain = self.samples.chains.chain(caller, place);
+        let at = chain.0 as usize;
+        if at >= self.reached.len() {
+            self.reached.resize(at + 1, Reached::NEVER);
+        }
+        self.reached[at] = Reached { frame, pid, from: time, until };
+        (chain, until)
     }
 
     /// Keeps the branches of a sample, if asked for.
