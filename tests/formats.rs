@@ -68,8 +68,8 @@ fn read(bytes: &[u8]) {
     let _ = match detect(bytes).map(|format| format.read) {
         Some(Read::Stacks(read) | Read::Script(read)) => read(bytes, &options, warnings).map(|_| ()),
         Some(Read::Stream(read)) => read(&mut &bytes[..], &options, warnings).map(|_| ()),
-        Some(Read::Lines(read)) => {
-            read(bytes, &options, &mut Skipped::new("line"));
+        Some(Read::Lines(open)) => {
+            open(&options).read(bytes, &mut Skipped::new("line"));
             Ok(())
         }
         Some(Read::Pieces(open)) => open(bytes, &options).map(|pieces| {

@@ -212,3 +212,23 @@ fn pprof_stays_pprof_with_the_types_of_its_values() {
     assert!(text.contains("alloc_space") && !text.contains("samples"), "{text}");
     assert_eq!(stdout(&run(&["collapse"], &[&out], b"")), "f 14\n");
 }
+
+/// Small texts are read as one, which must not show: neither what else stands between them, nor one of which lines are
+/// skipped.
+#[test]
+fn folded_stacks_that_are_given_at_once_are_what_they_are_one_by_one() {
+    let dir = Dir::new();
+    let mut inputs: Vec<PathBuf> =
+        (0..20).map(|n| dir.write(&format!("{n}.folded"), format!("main;f{};g 2\nmain 1", n % 3))).collect();
+    inputs.insert(7, dir.write("in.txt", "a 1 1.000001: 5 cycles: \n\t 7f1 f+0x1 (/bin/x)\n\n"));
+    inputs.push(dir.write("torn.folded", "main;f0;g 1\n".repeat(9000) + "main;torn\n"));
+    let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+    for threads in ["1", "2", "8"] {
+        let output = run(&["collapse", "--threads", threads, "--event", "samples"], &inputs, b"");
+        assert_eq!(stdout(&output), "main 20\nmain;f0;g 9014\nmain;f1;g 14\nmain;f2;g 12\n");
+        assert!(stderr(&output).contains("torn.folded: at byte 0x1a5e0: 1 line skipped"), "{}", stderr(&output));
+    }
+    let absent = dir.path("absent.folded");
+    let output = run(&["collapse"], &[inputs[0], inputs[1], &absent], b"");
+    assert!(!output.status.success() && stderr(&output).contains("absent.folded"), "{}", stderr(&output));
+}

@@ -6,7 +6,7 @@
 //!
 //! See <https://github.com/brendangregg/FlameGraph#2-fold-stacks>.
 
-use super::format::{ReadOptions, WriteOptions};
+use super::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::model::call_tree::{CallTree, Spelling};
 use crate::model::runtimes::{RuntimeSet, Tiers};
@@ -53,44 +53,81 @@ fn parse(line: &[u8]) -> Option<(&[u8], u64)> {
 
 /// Reads whole lines of folded stacks.
 pub fn read(bytes: &[u8], options: &ReadOptions, skipped: &mut Skipped) -> Profile {
-    let mut reader = LineReader {
-        profile: Profile::keeping(options.keep),
-        tiers: Tiers::default(),
-        frames: FxHashMap::default(),
-        before: &[],
-        open: Vec::new(),
-    };
-    let track = reader.profile.track(Track::default());
-    let series = reader.profile.series_named("samples", Unit::Samples);
-    let mut at = 0;
-    while at < bytes.len() {
-        let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |len| at + len + 1);
-        let line = &bytes[at..end];
-        match parse(line) {
-            Some((names, weight)) => {
-                let stack = reader.stack(names);
-                reader.profile.push(series, Row { track, stack, weight, count: weight, time: None });
-            }
-            None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
-            None => skipped.add(Error::new("a folded stack ends with a blank and a whole number").at(at as u64)),
-        }
-        at = end;
-    }
+    let mut reader = FoldedReader::new(options);
+    reader.read(bytes, skipped);
     reader.profile
 }
 
-/// Reads lines, most of which begin as the one before.
-struct LineReader<'t> {
+/// Begins to read folded stacks.
+pub fn open(options: &ReadOptions) -> Box<dyn ReadLines> {
+    Box::new(FoldedReader::new(options))
+}
+
+/// Reads any number of stretches of lines.
+struct FoldedReader {
     profile: Profile,
     tiers: Tiers,
-    frames: FxHashMap<&'t [u8], FrameId>,
+    /// The frame of each label.
+    frames: FxHashMap<Box<[u8]>, FrameId>,
+}
+
+/// With more labels than this it forgets them all, so that their memory has a bound.
+const MOST_LABELS: usize = 1 << 16;
+
+impl FoldedReader {
+    fn new(options: &ReadOptions) -> Self {
+        Self { profile: Profile::keeping(options.keep), tiers: Tiers::default(), frames: FxHashMap::default() }
+    }
+
+    fn frame(&mut self, label: &[u8]) -> FrameId {
+        if let Some(&known) = self.frames.get(label) {
+            return known;
+        }
+        let frame = frame(&mut self.profile, &mut self.tiers, label);
+        self.frames.insert(label.into(), frame);
+        frame
+    }
+}
+
+impl ReadLines for FoldedReader {
+    fn read(&mut self, lines: &[u8], skipped: &mut Skipped) {
+        if self.frames.len() > MOST_LABELS {
+            self.frames.clear();
+        }
+        let track = self.profile.track(Track::default());
+        let series = self.profile.series_named("samples", Unit::Samples);
+        let mut reader = LineReader { of: self, before: &[], open: Vec::new() };
+        let mut at = 0;
+        while at < lines.len() {
+            let end = memchr::memchr(b'\n', &lines[at..]).map_or(lines.len(), |len| at + len + 1);
+            let line = &lines[at..end];
+            match parse(line) {
+                Some((names, weight)) => {
+                    let stack = reader.stack(names);
+                    reader.of.profile.push(series, Row { track, stack, weight, count: weight, time: None });
+                }
+                None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
+                None => skipped.add(Error::new("a folded stack ends with a blank and a whole number").at(at as u64)),
+            }
+            at = end;
+        }
+    }
+
+    fn profile(&mut self) -> &mut Profile {
+        &mut self.profile
+    }
+}
+
+/// Reads lines, most of which begin as the one before.
+struct LineReader<'r, 't> {
+    of: &'r mut FoldedReader,
     /// The names of the stack before.
     before: &'t [u8],
     /// Where each of these ends, and the stack up to there.
     open: Vec<(usize, StackId)>,
 }
 
-impl<'t> LineReader<'t> {
+impl<'t> LineReader<'_, 't> {
     /// The stack of these names; those that it shares with the one before are not looked at again.
     fn stack(&mut self, names: &'t [u8]) -> Option<StackId> {
         let shared = shared_len(self.before, names);
@@ -99,28 +136,25 @@ impl<'t> LineReader<'t> {
         // An end inside of what is shared has the same separator behind it.
         let kept = self.open.iter().rposition(|end| is_shared(&end)).map_or(0, |last| last + 1);
         self.open.truncate(kept);
+        self.before = names;
         let (mut at, mut stack) = self.open.last().map_or((0, None), |&(end, stack)| (end + 1, Some(stack)));
-        while at <= names.len() {
-            let end = memchr::memchr(b';', &names[at..]).map_or(names.len(), |len| at + len);
-            let frame = self.frame(&names[at..end]);
-            let next = self.profile.stack(stack, frame);
+        let Some(others) = names.get(at..) else { return stack };
+        let start = at;
+        for end in memchr::memchr_iter(b';', others).chain([others.len()]).map(|len| start + len) {
+            let frame = self.of.frame(&names[at..end]);
+            let next = self.of.profile.stack(stack, frame);
             self.open.push((end, next));
             (stack, at) = (Some(next), end + 1);
         }
-        self.before = names;
         stack
-    }
-
-    fn frame(&mut self, label: &'t [u8]) -> FrameId {
-        let Self { profile, tiers, frames, .. } = self;
-        *frames.entry(label).or_insert_with(|| frame(profile, tiers, label))
     }
 }
 
 /// How many bytes two texts begin with alike.
 fn shared_len(a: &[u8], b: &[u8]) -> usize {
     const WORD: usize = 16;
-    let words = a.chunks_exact(WORD).zip(b.chunks_exact(WORD)).take_while(|(a, b)| a == b).count() * WORD;
+    let ((a_words, _), (b_words, _)) = (a.as_chunks::<WORD>(), b.as_chunks::<WORD>());
+    let words = a_words.iter().zip(b_words).take_while(|(a, b)| a == b).count() * WORD;
     words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
 }
 
@@ -137,12 +171,25 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
     profile.frame(Frame { tier, ..Frame::new(name, kind) })
 }
 
+/// So many bytes of lines are written at once.
+const WRITTEN: usize = 1 << 16;
+
 /// Writes one event.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
     let spelling = Spelling { by: options.by, annotate: options.annotate, reversed: false, by_category: false };
     let tree = CallTree::new(profile, series, options.weight, spelling);
-    tree.stacks(0, |stack, weight| Ok(writeln!(out, "{stack} {weight}")?))
+    let mut lines = Vec::with_capacity(WRITTEN);
+    tree.stacks(0, |stack, weight| {
+        lines.extend_from_slice(stack.as_bytes());
+        writeln!(lines, " {weight}")?;
+        if lines.len() >= WRITTEN {
+            out.write_all(&lines)?;
+            lines.clear();
+        }
+        Ok::<_, Error>(())
+    })?;
+    Ok(out.write_all(&lines)?)
 }
 
 #[cfg(test)]

@@ -46,8 +46,8 @@ pub enum Read {
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It names its own functions and may be larger than memory: a stream in, stacks out.
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// It names its own functions, each line by itself: any whole lines of it in, stacks out.
-    Lines(fn(lines: &[u8], options: &ReadOptions, skipped: &mut Skipped) -> Profile),
+    /// It names its own functions, each line by itself: a reader that any whole lines of it are given to.
+    Lines(OpenLines),
     /// It names its own functions, in pieces that can be read side by side: bytes in, pieces out.
     Pieces(OpenPieces),
     /// It holds spans of time, which may stay spans.
@@ -58,6 +58,18 @@ pub enum Read {
     Addresses,
     /// It is only written, or is not a profile.
     No,
+}
+
+/// Begins to read an input line by line.
+pub type OpenLines = fn(options: &ReadOptions) -> Box<dyn ReadLines>;
+
+/// Reads lines into one profile. What it learnt of earlier ones makes later ones cheap.
+pub trait ReadLines: Send {
+    /// Reads any whole lines. Those that are none of the format are skipped.
+    fn read(&mut self, lines: &[u8], skipped: &mut Skipped);
+
+    /// What was read.
+    fn profile(&mut self) -> &mut Profile;
 }
 
 /// Looks at an input of pieces.

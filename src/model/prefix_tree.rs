@@ -116,7 +116,12 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
 
     /// All, in the order of their numbers, as [`PrefixTree::get`] tells them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + '_ {
-        (0..self.nodes.len()).map(|number| self.get(number as u32))
+        self.since(0)
+    }
+
+    /// The same from a number on.
+    pub fn since(&self, first: usize) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + '_ {
+        (first..self.nodes.len()).map(|number| self.get(number as u32))
     }
 }
 

@@ -4,6 +4,10 @@
 //! A [`Profile`] keeps the order of first appearance, so that merging parts in input order gives the same numbers
 //! for any number of threads.
 
+mod part;
+
+pub use part::{Part, Renumbered, Taken};
+
 use super::about::About;
 use super::interner::{self, Interner};
 use super::prefix_tree::PrefixTree;
@@ -310,6 +314,11 @@ impl Profile {
         (parent.map(StackId), frame)
     }
 
+    /// All stacks as [`Profile::stack_of`] tells them, in the order of their numbers.
+    pub fn stacks(&self) -> impl Iterator<Item = (Option<StackId>, FrameId)> + '_ {
+        self.stacks.iter().map(|(parent, frame)| (parent.map(StackId), frame))
+    }
+
     /// The track of that number.
     pub fn track_of(&self, id: TrackId) -> &Track {
         &self.tracks.items()[id.index()]
@@ -323,6 +332,11 @@ impl Profile {
     /// How many frames there are; their numbers run from 0.
     pub fn frame_count(&self) -> usize {
         self.frames.items().len()
+    }
+
+    /// How many names there are; their numbers run from 0.
+    pub fn name_count(&self) -> usize {
+        self.names.items().len()
     }
 
     /// All frames, in the order of their numbers.
@@ -355,7 +369,7 @@ impl Profile {
 
     /// The series of that name and unit. Where the name is taken by one of another unit, the unit stands behind it: what
     /// is counted in different units is never added.
-    fn series_of(&mut self, (name, unit): (&str, &Unit)) -> usize {
+    pub(crate) fn series_of(&mut self, (name, unit): (&str, &Unit)) -> usize {
         match self.series.iter().position(|series| series.name == name) {
             Some(at) if self.series[at].unit != *unit => self.series_of((&format!("{name} ({})", unit.name()), unit)),
             Some(at) => at,
@@ -414,7 +428,12 @@ impl Profile {
             stacks.push(self.stack(parent, frames[frame.index()]));
         }
         let tracks: Vec<_> = other.tracks.items().iter().map(|track| self.track(track.clone())).collect();
-        for series in &other.series {
+        self.add_rows(&other.series, &stacks, &tracks);
+    }
+
+    /// Appends the rows of another profile, of whose stacks and tracks it is given what they became here.
+    fn add_rows(&mut self, series: &[Series], stacks: &[StackId], tracks: &[TrackId]) {
+        for series in series {
             let to = self.series_of(series.identity());
             self.series[to].sampling = self.series[to].sampling.or(series.sampling);
             self.series[to].uncounted |= series.uncounted;

@@ -9,6 +9,7 @@ use super::recording::{self, Ask, RecordingOptions};
 use super::script_text;
 use super::sink::{Naming, Sink, Whole};
 use super::spans::read_spans;
+use super::texts::{self, InputSums, TextOptions};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::{Detail, Format, Read, ReadOptions};
 use crate::io::{InPath, Stream};
@@ -125,12 +126,48 @@ pub(super) fn run_opened(
     outcome: &mut Outcome,
 ) -> Result<()> {
     check_further(inputs)?;
+    if let [path, _, ..] = inputs {
+        let opened =
+            first.take().map_or_else(|| Opened::open(path, job), Ok).map_err(|error| error.in_file(&shown(path)))?;
+        if texts::shares(&opened, inputs, options.texts(), sink.keep()) {
+            return push_texts(opened, inputs, options, (sink, ask), job, outcome);
+        }
+        first = Some(opened);
+    }
     for path in inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let pushed = opened.and_then(|opened| run_one(opened, path, options, (sink, ask), job, outcome));
         pushed.map_err(|error| error.in_file(&shown(path)))?;
     }
     Ok(())
+}
+
+/// The same of inputs that are mostly small texts, which are read in groups.
+fn push_texts(
+    first: Opened,
+    inputs: &[InPath],
+    options: &LoadOptions,
+    (sink, ask): (&mut dyn Sink, &mut Ask<'_>),
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let mut first = Some(first);
+    let mut given = inputs.iter().map(|path| (path, first.take()));
+    // What is no such text is opened again in its turn: a group may have more inputs than can be open at once.
+    let read = |group| texts::read_texts(group, options.texts(), job, Ok, |path, _| Err(path));
+    job.pool.stream(texts::groups(&mut given), read, |group| {
+        group.into_iter().try_for_each(|input| match input {
+            Ok(InputSums { profile, outcome: of_texts }) => {
+                outcome.warnings.append(of_texts.warnings);
+                let mut profile = profile?;
+                sink.take(&mut profile)?;
+                sink.end(&profile)
+            }
+            Err(path) => Opened::open(path, job)
+                .and_then(|opened| run_one(opened, path, options, (&mut *sink, &mut *ask), job, outcome))
+                .map_err(|error| error.in_file(&shown(path))),
+        })
+    })
 }
 
 pub(super) fn run_one(
@@ -199,6 +236,11 @@ fn read_stacks(
 }
 
 impl LoadOptions {
+    /// What of it concerns texts.
+    pub(super) fn texts(&self) -> TextOptions<'_> {
+        TextOptions { read: &self.read, filter: &self.filter, jit_names: self.jit_names.given }
+    }
+
     /// What of it concerns recordings of addresses.
     pub fn recording(&self) -> RecordingOptions {
         RecordingOptions {

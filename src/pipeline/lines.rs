@@ -1,49 +1,52 @@
 //! Formats that tell one thing a line: read ahead in blocks of whole lines, which become stacks side by side.
 
 use super::job::Job;
-use super::parts::Parts;
+use super::readers::{AddedParts, HasProfile, Readers};
+use super::spare::Spare;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::formats::format::ReadOptions;
+use crate::formats::format::{OpenLines, ReadLines, ReadOptions};
 use crate::model::stacks::Profile;
 use std::io::Read;
 
-/// So much of a text is read by one worker at once. What is looked up once for each block is little beside it; a few of
-/// them for each thread are in memory.
-pub(super) const BLOCK: usize = 4 << 20;
-
-/// Reads whole lines.
-type ReadLines = fn(lines: &[u8], options: &ReadOptions, skipped: &mut Skipped) -> Profile;
+/// So much of a text is read by one worker at once: it stays in the processor's cache, and handing it over is little beside
+/// reading it. A few of them for each thread are in memory.
+pub(super) const BLOCK: usize = 1 << 19;
 
 /// Reads a text to its end.
 pub(super) fn read(
     input: Box<dyn Read + Send>,
-    read: ReadLines,
+    open: OpenLines,
     options: &ReadOptions,
     job: &Job,
     warnings: &mut Warnings,
 ) -> Result<Profile> {
-    let mut parts = Parts::of("line", options.keep);
-    let mut blocks = Blocks { input, rest: Vec::new(), at: 0, ended: false, failed: None };
+    let (buffers, new) = (Spare::default(), || open(options));
+    let (readers, mut parts) = (Readers::new(&new, job), AddedParts::of("line", options.keep));
+    let mut blocks = Blocks { input, buffers: &buffers, rest: Vec::new(), at: 0, ended: false, failed: None };
     let make = |block: Block| {
-        let mut skipped = Skipped::new("line");
-        let profile = read(&block.bytes, options, &mut skipped);
-        (profile, skipped.moved(block.at))
+        let part = readers.read(block.at, |reader| {
+            let mut skipped = Skipped::new("line");
+            reader.read(&block.bytes, &mut skipped);
+            skipped
+        });
+        buffers.give_buffer(block.bytes, 4 * BLOCK);
+        part
     };
     let first = blocks.next();
     // Whoever reads many small inputs starts no threads for each.
     match first {
-        Some(first) if blocks.ended => {
-            let (profile, skipped) = make(first);
-            parts.add(profile, skipped);
-        }
-        first => {
-            let all = first.into_iter().chain(&mut blocks);
-            job.pool.each(all, make, |(profile, skipped)| parts.add(profile, skipped));
-        }
+        Some(first) if blocks.ended => parts.add(make(first)),
+        first => job.pool.each(first.into_iter().chain(&mut blocks), make, |part| parts.add(part)),
     }
     match blocks.failed {
         Some(error) => Err(error),
-        None => Ok(parts.into_profile(warnings)),
+        None => Ok(readers.into_profile(parts, warnings)),
+    }
+}
+
+impl HasProfile for Box<dyn ReadLines> {
+    fn profile(&mut self) -> &mut Profile {
+        (**self).profile()
     }
 }
 
@@ -55,8 +58,10 @@ struct Block {
 }
 
 /// Cuts a text behind lines.
-struct Blocks {
+struct Blocks<'a> {
     input: Box<dyn Read + Send>,
+    /// Where blocks come back to when they are read.
+    buffers: &'a Spare<Vec<u8>>,
     /// The begin of a line that was read with the lines before it.
     rest: Vec<u8>,
     /// How much was given out.
@@ -65,16 +70,18 @@ struct Blocks {
     failed: Option<Error>,
 }
 
-impl Iterator for Blocks {
+impl Iterator for Blocks<'_> {
     type Item = Block;
 
     fn next(&mut self) -> Option<Block> {
-        let mut bytes = std::mem::take(&mut self.rest);
+        let mut bytes = self.buffers.take();
+        bytes.append(&mut self.rest);
         while !self.ended {
             let before = bytes.len();
             self.fill(&mut bytes);
             if let Some(end) = memchr::memrchr(b'\n', &bytes[before..]).filter(|_| !self.ended) {
-                self.rest = bytes.split_off(before + end + 1);
+                self.rest.extend_from_slice(&bytes[before + end + 1..]);
+                bytes.truncate(before + end + 1);
                 break;
             }
         }
@@ -84,7 +91,7 @@ impl Iterator for Blocks {
     }
 }
 
-impl Blocks {
+impl Blocks<'_> {
     fn fill(&mut self, bytes: &mut Vec<u8>) {
         bytes.reserve_exact(BLOCK);
         match (&mut self.input).take(BLOCK as u64).read_to_end(bytes) {

@@ -7,7 +7,8 @@ use super::any::{LoadOptions, keep_events};
 use super::job::{Job, Outcome};
 use super::merged_about::MergedAbout;
 use super::open::Opened;
-use super::together::{self, InputSums};
+use super::texts::{self, InputSums};
+use super::together;
 use crate::error::{Error, Result, Warning};
 use crate::formats::format::Format;
 use crate::io::InPath;
@@ -53,7 +54,7 @@ pub(crate) fn load_merged(
     });
     let read = |group| together::read(group, options, job);
     let mut add = |sums: Vec<_>| sums.into_iter().try_for_each(|input| merging.add(input));
-    job.pool.stream(together::groups(&mut given), read, &mut add)?;
+    job.pool.stream(texts::groups(&mut given), read, &mut add)?;
     drop(given);
     let (mut profile, outcome) = merging.finish(inputs.len(), job)?;
     profile.check()?;

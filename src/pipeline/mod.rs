@@ -5,13 +5,13 @@
 //! | [`open`] | opens an input, takes off what it is packed in, finds its format |
 //! | [`any`] | any input → rows of stacks, pushed into a sink |
 //! | `mistaken`, `nothing_left` | what was meant by an input that is no profile, or by a filter that leaves nothing |
-//! | `listed`, `merging`, `together`, `merged_about` | thousands of inputs → one sum; what cannot be read is left out |
+//! | `listed`, `merging`, `together`, `texts`, `merged_about` | thousands of inputs → one sum; what cannot be read is left out |
 //! | [`sink`] | what a job does with rows: sums, order of time, batches |
 //! | `rows` | any input → a writer of rows, as they are read |
 //! | `repack` | an output that is packed as its input was |
 //! | [`recording`] | perf.data → samples whose addresses have names |
 //! | [`script_text`] | perf script's text → the same text with names, or its stacks |
-//! | `lines`, `parts` | texts and tables that are read in blocks side by side → what their parts hold together |
+//! | `lines`, `parts`, `readers` | texts and tables that are read in blocks side by side → what their parts hold together |
 //! | `spans` | inputs that hold spans of time → whatever their format reads of them |
 //! | `outputs` | stacks → one output for each event |
 //! | [`table`] | rows of cells → text, CSV or JSON |
@@ -28,14 +28,17 @@ pub mod open;
 pub(crate) mod outputs;
 mod parts;
 pub(crate) mod progress;
+mod readers;
 pub mod recording;
 pub(crate) mod repack;
 pub(crate) mod rows;
 pub mod script_text;
 pub mod sink;
 pub(crate) mod spans;
+mod spare;
 pub mod table;
 pub(crate) mod terminal;
+mod texts;
 mod together;
 
 pub use job::{Job, Outcome};

@@ -1,160 +1,22 @@
-//! Inputs of a merge that one worker reads at once. Small folded stacks are read as one text: what is looked up once for
-//! each text is little beside it then, and one sum is added instead of many.
+//! Inputs of a merge that one worker reads at once: a group of small texts, or a large input.
 
 use super::any::{LoadOptions, run_opened};
 use super::job::{Job, Outcome};
 use super::open::{Opened, shown};
 use super::sink::Whole;
-use crate::error::{Error, Result, Skipped};
-use crate::formats::format::{Read, ReadOptions};
+use super::texts::{Given, InputSums, read_texts};
 use crate::io::InPath;
-use crate::model::jit_names::JitNames;
-use crate::model::stacks::{Keep, Profile};
-use std::io::{Cursor, Read as _};
-use std::ops::Range;
-
-/// An input, and what it is if somebody had to open it before.
-pub(super) type Given<'a> = (&'a InPath, Option<Opened>);
-
-/// What one input gave, or several that were read as one.
-pub(super) struct InputSums {
-    /// The sums, or why there are none.
-    pub(super) profile: Result<Profile>,
-    pub(super) outcome: Outcome,
-}
-
-impl InputSums {
-    fn failed(error: Error) -> Self {
-        Self { profile: Err(error), outcome: Outcome::default() }
-    }
-
-    fn read(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> Self {
-        let (mut whole, mut outcome) = (Whole::new(Keep::Sums, options.jit_names), Outcome::default());
-        let input = std::slice::from_ref(path);
-        let done = run_opened(Some(opened), input, options, (&mut whole, &mut |_, _, _| {}), job, &mut outcome);
-        let profile = done.map(|()| whole.into_profile()).map_err(|error| error.in_file(&shown(path)));
-        Self { profile, outcome }
-    }
-}
-
-/// So many bytes of inputs are read at once; a larger one by itself, so that all workers have something to do. Each worker
-/// holds as much of texts.
-const TOGETHER: u64 = 2 << 20;
-
-/// Room for a group, whose last input may begin just before its end. What is not used of it is no memory.
-const ROOM: usize = 2 * TOGETHER as usize;
-
-/// Takes inputs apart into groups, in their order.
-pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl Iterator<Item = Vec<Given<'a>>> {
-    std::iter::from_fn(move || {
-        let (mut group, mut size) = (Vec::new(), 0);
-        while size < TOGETHER
-            && let Some(input) = inputs.next()
-        {
-            size += size_of(input.0);
-            group.push(input);
-        }
-        (!group.is_empty()).then_some(group)
-    })
-}
-
-/// Of what cannot be asked, as much as ends a group.
-fn size_of(path: &InPath) -> u64 {
-    match path {
-        InPath::Path(path) => path.metadata().map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
-        InPath::Stdin => TOGETHER,
-    }
-}
+use crate::model::stacks::Keep;
 
 /// Reads a group. Of folded stacks that stand together there is one sum.
 pub(super) fn read(group: Vec<Given<'_>>, options: &LoadOptions, job: &Job) -> Vec<InputSums> {
-    let mut texts = Texts { options, read: None, text: Vec::with_capacity(ROOM), places: Vec::new(), sums: Vec::new() };
-    for (path, opened) in group {
-        let opened = opened.map_or_else(|| Opened::open(path, job), Ok);
-        match opened.and_then(|opened| texts.take(path, opened)) {
-            Ok(None) => {}
-            Ok(Some(opened)) => texts.other(InputSums::read(path, opened, options, job)),
-            Err(error) => texts.other(InputSums::failed(error.in_file(&shown(path)))),
-        }
-    }
-    texts.flush();
-    texts.sums
+    read_texts(group, options.texts(), job, |sums| sums, |path, opened| read_apart(path, opened, options, job))
 }
 
-type ReadLines = fn(&[u8], &ReadOptions, &mut Skipped) -> Profile;
-
-/// Folded stacks that were not read yet, and the sums of all before them.
-struct Texts<'a> {
-    options: &'a LoadOptions,
-    /// Which format they are all of, and who reads it.
-    read: Option<(&'static str, ReadLines)>,
-    text: Vec<u8>,
-    /// Which bytes of the text are whose.
-    places: Vec<(&'a InPath, Range<usize>)>,
-    sums: Vec<InputSums>,
-}
-
-impl<'a> Texts<'a> {
-    /// Takes an input, unless it has to be read by itself: only lines are each by themselves, and a large text is read
-    /// in blocks.
-    fn take(&mut self, path: &'a InPath, opened: Opened) -> Result<Option<Opened>> {
-        let Opened::Stream { mut reader, format, plain } = opened else { return Ok(Some(opened)) };
-        match format.read {
-            Read::Lines(read) if self.may_join() => {
-                if self.read.is_some_and(|(name, _)| name != format.name) {
-                    self.flush();
-                }
-                self.read = Some((format.name, read));
-            }
-            _ => return Ok(Some(Opened::Stream { reader, format, plain })),
-        }
-        let start = self.text.len();
-        let len =
-            (&mut reader).take(TOGETHER).read_to_end(&mut self.text).inspect_err(|_| self.text.truncate(start))?;
-        if len as u64 == TOGETHER {
-            let read = Cursor::new(self.text.split_off(start));
-            return Ok(Some(Opened::Stream { reader: Box::new(read.chain(reader)), format, plain }));
-        }
-        self.places.push((path, start..self.text.len()));
-        if !self.text.ends_with(b"\n") {
-            self.text.push(b'\n');
-        }
-        Ok(None)
-    }
-
-    /// Whether inputs can be read as parts of a larger text. Names that are shortened depend on those of their own input,
-    /// and times are told apart before they are summed.
-    fn may_join(&self) -> bool {
-        self.options.jit_names.given == JitNames::Raw && !self.options.filter.asks_time()
-    }
-
-    fn other(&mut self, sums: InputSums) {
-        self.flush();
-        self.sums.push(sums);
-    }
-
-    /// Reads them; those of which something is skipped one by one, to say in which file.
-    fn flush(&mut self) {
-        let (text, places) = (std::mem::take(&mut self.text), std::mem::take(&mut self.places));
-        let Some((_, read)) = self.read.filter(|_| !places.is_empty()) else { return };
-        let mut skipped = Skipped::new("line");
-        let all = self.sum(read, &text, &mut skipped);
-        if skipped.count() == 0 {
-            return self.sums.push(all);
-        }
-        for (path, place) in places {
-            let mut skipped = Skipped::new("line");
-            let mut one = self.sum(read, &text[place], &mut skipped);
-            skipped.report(&shown(path), &mut one.outcome.warnings);
-            self.sums.push(one);
-        }
-    }
-
-    fn sum(&self, read: ReadLines, text: &[u8], skipped: &mut Skipped) -> InputSums {
-        let options = ReadOptions { keep: Keep::Sums, ..self.options.read.clone() };
-        let mut profile = read(text, &options, skipped);
-        let whole = profile.check();
-        self.options.filter.apply(&mut profile);
-        InputSums { profile: whole.map(|()| profile), outcome: Outcome::default() }
-    }
+fn read_apart(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> InputSums {
+    let (mut whole, mut outcome) = (Whole::new(Keep::Sums, options.jit_names), Outcome::default());
+    let input = std::slice::from_ref(path);
+    let done = run_opened(Some(opened), input, options, (&mut whole, &mut |_, _, _| {}), job, &mut outcome);
+    let profile = done.map(|()| whole.into_profile()).map_err(|error| error.in_file(&shown(path)));
+    InputSums { profile, outcome }
 }

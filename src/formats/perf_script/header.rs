@@ -1,6 +1,7 @@
 //! The first line of a sample: who, when, which event.
 
 use crate::model::{Nanos, Pid, Tid};
+use std::ops::Range;
 
 /// The fields of a sample's first line that could be told. All borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,9 +90,13 @@ impl<'a> Header<'a> {
 
     /// The event's name: what stands before the last colon that ends a word, behind the period.
     pub fn event(&self) -> Option<&'a [u8]> {
-        let event = Tokens { line: self.rest, at: 0 }.map(|(_, token)| token).find(|token| token.ends_with(b":"))?;
-        let name = &event[..event.len() - 1];
-        (!name.is_empty()).then_some(name)
+        self.event_place().map(|place| &self.rest[place])
+    }
+
+    /// Where in `rest` that name is.
+    pub(super) fn event_place(&self) -> Option<Range<usize>> {
+        let (start, event) = Tokens { line: self.rest, at: 0 }.find(|(_, token)| token.ends_with(b":"))?;
+        (event.len() > 1).then_some(start..start + event.len() - 1)
     }
 
     /// Where in `rest` the event ends, if it was printed: it stands first, or behind the period.

@@ -18,7 +18,9 @@ const RECORD: &[u8] = b"PERF_RECORD_";
 /// Whether a line shows a record that is not a sample.
 pub fn is_record_line(line: &[u8]) -> bool {
     // The name stands behind the sample_id's fields: far to the left. A symbol of that name would stand behind a tab.
-    !line.starts_with(b"\t") && memchr::memmem::find(line, RECORD).is_some()
+    // Most first lines of samples have no letter of it.
+    let may_be = !line.starts_with(b"\t") && memchr::memchr(RECORD[0], line).is_some();
+    may_be && memchr::memmem::find(line, RECORD).is_some()
 }
 
 /// What perf prints as the address of a frame in a file.

@@ -3,10 +3,12 @@
 //! A text can be read in parts ([`cut`]), side by side; what the record lines before a part told of threads is given
 //! with it.
 //!
-//! Stacks share most of their callers with the stack before, and nearly all lines were seen before: a stack is compared
-//! with the one before from its end on, where its callers are (`callers`), and each distinct line is taken apart once.
+//! Most stacks were seen before, and are known again by their text as a whole (`seen`). Others share most of their callers
+//! with the stack before, and nearly all lines were seen before: such a stack is compared with the one before from its end
+//! on, where its callers are (`callers`), and each distinct line is taken apart once.
 
 mod callers;
+mod seen;
 #[cfg(test)]
 mod tests;
 
@@ -21,59 +23,57 @@ use crate::model::runtimes::{RuntimeSet, Tiers};
 use crate::model::stacks::{self, FrameId, FrameKind, Keep, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use callers::{Callers, Paragraphs};
-use memchr::memmem;
-use rustc_hash::FxHashMap;
+use seen::{LineFrames, LineMemo, StackMemo};
 use std::ops::Range;
 
 /// Reads a whole text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let part = read_part(bytes, &Known::default(), options.keep);
-    warnings.extend(part.skipped.into_warning());
-    Ok(part.profile)
+    let mut reader = PartReader::new(options.keep);
+    warnings.extend(reader.read(bytes, &Known::default()).into_warning());
+    Ok(reader.into_profile())
 }
 
-/// What a part of a text holds.
+/// Reads parts of a text, one after the other, into one profile. What it learnt of earlier parts makes later ones cheap.
 #[derive(Debug)]
-pub struct TextPart {
-    /// Its samples.
-    pub profile: Profile,
-    /// Lines that are none of a sample.
-    pub skipped: Skipped,
+pub struct PartReader {
+    profile: Profile,
+    tiers: Tiers,
+    lines: LineMemo,
+    stacks: StackMemo,
 }
 
-/// Reads a part that begins where a text was [`cut`]; `known` is what the lines before it told.
-pub fn read_part(text: &[u8], known: &Known, keep: Keep) -> TextPart {
-    let mut reader = reader(text, known, keep);
-    reader.run();
-    let TextReader { profile, skipped, .. } = reader;
-    TextPart { profile, skipped }
-}
+impl PartReader {
+    /// Nothing is read yet.
+    pub fn new(keep: Keep) -> Self {
+        let mut profile = Profile::keeping(keep);
+        profile.perf_names = true;
+        Self { profile, tiers: Tiers::default(), lines: LineMemo::default(), stacks: StackMemo::default() }
+    }
 
-fn reader<'t>(text: &'t [u8], known: &'t Known, keep: Keep) -> TextReader<'t> {
-    let mut profile = Profile::keeping(keep);
-    profile.perf_names = true;
-    TextReader {
-        text,
-        profile,
-        tiers: Tiers::default(),
-        before: known,
-        known: Known::default(),
-        sample: None,
-        skipped: Skipped::new("line"),
-        of_lines: FxHashMap::default(),
-        joined: Vec::new(),
-        paragraphs: Paragraphs::default(),
-        callers: Callers::default(),
-        lines: Vec::new(),
-        thread: None,
-        event: None,
+    /// Reads a part that begins where a text was [`cut`]; `known` is what the lines before it told. Lines that are none of
+    /// a sample are skipped.
+    pub fn read(&mut self, text: &[u8], known: &Known) -> Skipped {
+        self.lines.make_room();
+        let mut reader = TextReader::new(text, known, self);
+        reader.run();
+        reader.skipped
+    }
+
+    /// What was read.
+    pub fn profile(&mut self) -> &mut Profile {
+        &mut self.profile
+    }
+
+    /// What was read, and the end of it.
+    pub fn into_profile(self) -> Profile {
+        self.profile
     }
 }
 
 /// How much of a buffer can be read as a part: no sample goes on behind it. 0 if there is no such place.
 pub fn cut(buffer: &[u8]) -> usize {
-    let sample_end = memmem::rfind(buffer, b"\n\n").map(|at| at + 2);
-    let windows_end = || memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
+    let sample_end = memchr::memmem::rfind(buffer, b"\n\n").map(|at| at + 2);
+    let windows_end = || memchr::memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
     sample_end.or_else(windows_end).unwrap_or_else(|| last_header(buffer))
 }
 
@@ -93,33 +93,21 @@ fn last_header(buffer: &[u8]) -> usize {
 
 struct TextReader<'t> {
     text: &'t [u8],
-    profile: Profile,
-    tiers: Tiers,
+    /// What is known from earlier parts, too.
+    part: &'t mut PartReader,
     /// What the lines before the text told, and what its own did.
     before: &'t Known,
     known: Known,
     sample: Option<OpenSample<'t>>,
     skipped: Skipped,
-    /// The frames of each distinct line.
-    of_lines: FxHashMap<&'t [u8], LineFrames>,
-    /// Those of lines that have several, leaf first.
-    joined: Vec<FrameId>,
     paragraphs: Paragraphs,
     callers: Callers,
     /// The stack's own lines, by how many bytes there are from the begin of each to the stack's end.
     lines: Vec<(usize, LineFrames)>,
     /// The last sample's thread, as its first line tells it.
     thread: Option<(Thread<'t>, TrackId)>,
-    /// The last sample's event, and its series.
-    event: Option<(&'t [u8], usize)>,
-}
-
-/// The frames that a line tells, leaf first.
-#[derive(Debug, Clone)]
-enum LineFrames {
-    One(FrameId),
-    /// Where they stand in [`TextReader::joined`].
-    Several(Range<usize>),
+    /// The events of this part, and the series of each; the last sample's is the first.
+    events: Vec<(&'t [u8], usize)>,
 }
 
 /// Whose sample it is.
@@ -134,14 +122,30 @@ struct Thread<'t> {
 struct OpenSample<'t> {
     event: &'t [u8],
     track: TrackId,
-    weight: u64,
-    unit: Unit,
+    /// The period, if the text tells it.
+    period: Option<u64>,
     time: Option<Nanos>,
     /// Leaf first, as printed.
     frames: Vec<FrameId>,
 }
 
 impl<'t> TextReader<'t> {
+    fn new(text: &'t [u8], before: &'t Known, part: &'t mut PartReader) -> Self {
+        Self {
+            text,
+            part,
+            before,
+            known: Known::default(),
+            sample: None,
+            skipped: Skipped::new("line"),
+            paragraphs: Paragraphs::default(),
+            callers: Callers::default(),
+            lines: Vec::new(),
+            thread: None,
+            events: Vec::new(),
+        }
+    }
+
     fn run(&mut self) {
         let mut at = 0;
         while at < self.text.len() {
@@ -163,9 +167,11 @@ impl<'t> TextReader<'t> {
             self.frame_line(line, at);
         } else if is_record_line(line) {
             self.known.apply(line);
-        } else if let Some(header) = Header::parse(line).filter(|header| header.event().is_some()) {
+        } else if let Some((header, event)) =
+            Header::parse(line).and_then(|header| Some((header, header.event_place()?)))
+        {
             self.end_sample();
-            return self.begin_sample(&header);
+            return self.begin_sample(&header, event);
         } else if let Some(source) = line.strip_prefix(b"  ").filter(|_| self.sample.is_some()) {
             self.source_line(source);
         } else if !line.starts_with(b"#") {
@@ -177,6 +183,23 @@ impl<'t> TextReader<'t> {
     /// Reads the frames of the sample that has begun, from here to its end, if there is nothing else; where that is.
     fn stack(&mut self, start: usize) -> Option<usize> {
         let end = self.paragraphs.end(self.text, start)?;
+        let text = &self.text[start..end];
+        let key = StackMemo::key(text);
+        let stack = match self.part.stacks.get(key, text) {
+            Some(known) => known,
+            None => {
+                let stack = self.new_stack(start, end)?;
+                self.part.stacks.add(key, text, stack);
+                stack
+            }
+        };
+        let sample = self.sample.take()?;
+        self.push_row(&sample, stack);
+        Some(end + 2)
+    }
+
+    /// Reads the frames between two places; `None` if there is anything else.
+    fn new_stack(&mut self, start: usize, end: usize) -> Option<Option<StackId>> {
         let shared = self.callers.shared(self.text, &(start..end));
         self.lines.clear();
         let mut at = start;
@@ -190,58 +213,33 @@ impl<'t> TextReader<'t> {
         self.callers.begin(start..end, &shared);
         let mut stack = shared.stack;
         for (to_end, frames) in self.lines.drain(..).rev() {
-            let frames = match &frames {
-                LineFrames::One(frame) => std::slice::from_ref(frame),
-                LineFrames::Several(range) => &self.joined[range.clone()],
-            };
-            for &frame in frames.iter().rev() {
-                stack = Some(self.profile.stack(stack, frame));
+            for &frame in self.part.lines.frames(&frames).iter().rev() {
+                stack = Some(self.part.profile.stack(stack, frame));
             }
             self.callers.push(to_end, stack);
         }
-        let sample = self.sample.take()?;
-        self.push_row(&sample, stack);
-        Some(end + 2)
+        Some(stack)
     }
 
     /// The frames of a line, which was mostly seen before; `None` if it is no frame's.
     fn frames_of(&mut self, line: &'t [u8]) -> Option<LineFrames> {
-        if let Some(known) = self.of_lines.get(line) {
-            return Some(known.clone());
+        let known = self.part.lines.get(line);
+        if known.is_some() || line.first() != Some(&b'\t') {
+            return known;
         }
-        if line.first() != Some(&b'\t') {
-            return None;
-        }
-        let start = self.joined.len();
-        let mut frames = std::mem::take(&mut self.joined);
-        let frame = Frame::parse(line.trim_ascii_end());
-        frame.iter().for_each(|frame| self.push(frame, &mut frames));
-        self.joined = frames;
-        let told = match self.joined[start..] {
-            [] => return None,
-            [one] => {
-                self.joined.pop();
-                LineFrames::One(one)
-            }
-            _ => LineFrames::Several(start..self.joined.len()),
-        };
-        self.of_lines.insert(line, told.clone());
-        Some(told)
+        let mut frames = Vec::new();
+        self.push(&Frame::parse(line.trim_ascii_end())?, &mut frames);
+        self.part.lines.add(line, &frames)
     }
 
     /// Whether it has no frame yet.
-    fn begin_sample(&mut self, header: &Header<'t>) -> bool {
-        let track = self.track(header);
-        let event = header.event().unwrap_or_default();
-        let unit = header.period().map_or(Unit::Samples, |_| Unit::of_event(&String::from_utf8_lossy(event)));
-        let weight = header.period().unwrap_or(1);
-        let mut sample = OpenSample { event, track, weight, unit, time: header.time, frames: Vec::new() };
+    fn begin_sample(&mut self, header: &Header<'t>, event: Range<usize>) -> bool {
+        let (track, period) = (self.track(header), header.period());
+        let behind = header.rest.get(event.end + 1..);
+        let event = &header.rest[event];
+        let mut sample = OpenSample { event, track, period, time: header.time, frames: Vec::new() };
         // One-line samples have their frame behind the event.
-        let behind = memmem::find(header.rest, event).and_then(|start| {
-            let behind = header.rest.get(start + event.len() + 1..)?;
-            Frame::parse(behind)
-        });
-        if let Some(frame) = behind {
+        if let Some(frame) = behind.and_then(Frame::parse) {
             self.push(&frame, &mut sample.frames);
         }
         let begins = sample.frames.is_empty();
@@ -256,7 +254,7 @@ impl<'t> TextReader<'t> {
         if let Some((_, track)) = self.thread.filter(|(last, _)| *last == thread) {
             return track;
         }
-        let track = self.profile.track(Track { comm: header.comm.to_vec(), pid, tid: header.tid, cpu: None });
+        let track = self.part.profile.track(Track { comm: header.comm.to_vec(), pid, tid: header.tid, cpu: None });
         self.thread = Some((thread, track));
         track
     }
@@ -281,9 +279,9 @@ impl<'t> TextReader<'t> {
         let line = std::str::from_utf8(&text[colon + 1..]).ok().and_then(|line| line.parse().ok());
         let last = self.sample.as_mut().and_then(|sample| sample.frames.last_mut());
         if let (Some(line), Some(last)) = (line, last) {
-            let file = self.profile.name(&text[..colon]);
-            let frame = stacks::Frame { file: Some(file), line, ..*self.profile.frame_of(*last) };
-            *last = self.profile.frame(frame);
+            let file = self.part.profile.name(&text[..colon]);
+            let frame = stacks::Frame { file: Some(file), line, ..*self.part.profile.frame_of(*last) };
+            *last = self.part.profile.frame(frame);
         }
     }
 
@@ -300,9 +298,9 @@ impl<'t> TextReader<'t> {
     }
 
     fn frame(&mut self, frame: &Frame<'_>) -> FrameId {
-        let name = self.profile.name(frame.symbol);
+        let name = self.part.profile.name(frame.symbol);
         let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
-        let module = dso.map(|dso| self.profile.name(dso));
+        let module = dso.map(|dso| self.part.profile.name(dso));
         let kind = match kind(frame) {
             // As of recordings: what was expanded in JIT code is JIT code.
             kind if !frame.inlined || kind == FrameKind::Jit => kind,
@@ -312,32 +310,39 @@ impl<'t> TextReader<'t> {
         let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
         // A text does not tell what its processes run.
         let jit = kind == FrameKind::Jit;
-        let tier = jit.then(|| self.tiers.of(name, frame.symbol, RuntimeSet::default())).flatten();
+        let tier = jit.then(|| self.part.tiers.of(name, frame.symbol, RuntimeSet::default())).flatten();
         let joined = frame.inlined && kind == FrameKind::Jit;
-        self.profile.frame(stacks::Frame { module, addr, tier, joined, ..stacks::Frame::new(name, kind) })
+        self.part.profile.frame(stacks::Frame { module, addr, tier, joined, ..stacks::Frame::new(name, kind) })
     }
 
     fn end_sample(&mut self) {
         let Some(sample) = self.sample.take() else { return };
         let mut stack = None;
         for &frame in sample.frames.iter().rev() {
-            stack = Some(self.profile.stack(stack, frame));
+            stack = Some(self.part.profile.stack(stack, frame));
         }
         self.push_row(&sample, stack);
     }
 
     fn push_row(&mut self, sample: &OpenSample<'t>, stack: Option<StackId>) {
-        let series = match self.event {
-            Some((event, series)) if event == sample.event => series,
-            _ => {
+        let series = self.series(sample);
+        let weight = sample.period.unwrap_or(1);
+        let row = Row { track: sample.track, stack, weight, count: 1, time: sample.time };
+        self.part.profile.push(series, row);
+    }
+
+    /// The series of a sample's event. What it counts is told by its first sample in each part.
+    fn series(&mut self, sample: &OpenSample<'t>) -> usize {
+        match self.events.iter().position(|(event, _)| *event == sample.event) {
+            Some(at) => self.events.swap(0, at),
+            None => {
                 let name = String::from_utf8_lossy(sample.event);
-                let series = self.profile.series_named(&name, sample.unit.clone());
-                self.event = Some((sample.event, series));
-                series
+                let unit = sample.period.map_or(Unit::Samples, |_| Unit::of_event(&name));
+                let series = self.part.profile.series_of((&name, &unit));
+                self.events.insert(0, (sample.event, series));
             }
-        };
-        let row = Row { track: sample.track, stack, weight: sample.weight, count: 1, time: sample.time };
-        self.profile.push(series, row);
+        }
+        self.events[0].1
     }
 }
 

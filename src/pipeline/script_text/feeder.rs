@@ -1,9 +1,9 @@
 //! Cuts a text into blocks, as it comes.
 
-use super::spare::Spare;
 use crate::error::Error;
 use crate::formats::perf_script::rewrite::{self, State};
 use crate::io::Stream;
+use crate::pipeline::spare::Spare;
 use std::io::Read;
 use std::sync::{Condvar, Mutex};
 

@@ -13,12 +13,12 @@
 mod feeder;
 mod namer;
 mod natives;
-mod spare;
 mod stacks;
 
 pub(super) use stacks::stacks;
 
 use super::job::{Job, Outcome};
+use super::spare::Spare;
 use super::terminal::write_text;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::perf_script::memo::Memo;
@@ -32,7 +32,6 @@ use crate::sources::{self, SourceOptions};
 use feeder::{BLOCK, Block, Cutting, Feeder, Gate};
 use namer::{Namer, ask_for};
 use natives::Natives;
-use spare::Spare;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;

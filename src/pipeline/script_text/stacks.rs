@@ -1,16 +1,16 @@
 //! A text that becomes stacks: each block is read as soon as it has names.
 
 use super::feeder::Cutting;
-use super::spare::Spare;
 use super::{Filtered, Made, NamedBlock, TextFilter, beside, frameless, images_directory, summarise, untold};
-use crate::error::{Result, Skipped, Warnings};
-use crate::formats::perf_script::read::{TextPart, cut, read_part};
+use crate::error::{Result, Warnings};
+use crate::formats::perf_script::read::{PartReader, cut};
 use crate::formats::perf_script::rewrite::Style;
 use crate::io::{InPath, OutPath, Stream};
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::lines::BLOCK;
 use crate::pipeline::open::shown;
-use crate::pipeline::parts::Parts;
+use crate::pipeline::readers::{AddedParts, HasProfile, PartRead, Readers};
+use crate::pipeline::spare::Spare;
 use crate::pipeline::{Job, Outcome};
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
@@ -26,16 +26,17 @@ pub(crate) fn stacks(
     let images = images_directory(&OutPath::Stdout);
     let symbols = &SymbolOptions::default();
     let filter = TextFilter { style: Style::default(), sources, symbols, beside: beside(path), images, job };
-    let (buffers, mut parts) = (&Spare::default(), Parts::of("line", keep));
+    let (buffers, mut parts) = (&Spare::default(), AddedParts::of("line", keep));
+    let new = || PartReader::new(keep);
+    let readers = Readers::new(&new, job);
     let make = &|block: NamedBlock| {
-        let TextPart { profile, skipped } = read_part(&block.bytes, block.state.known(), keep);
-        let skipped = skipped.moved(block.at);
+        let part = readers.read(block.at, |reader| reader.read(&block.bytes, block.state.known()));
         buffers.give_buffer(block.bytes, 4 * BLOCK);
         block.before.into_iter().for_each(|before| buffers.give_buffer(before, 4 * BLOCK));
-        (profile, skipped)
+        part
     };
-    let take = &mut |part: (Profile, Skipped)| {
-        parts.add(part.0, part.1);
+    let take = &mut |part: PartRead| {
+        parts.add(part);
         Ok(())
     };
     let cutting = Cutting { block: BLOCK, cut, at_pauses: false };
@@ -47,8 +48,14 @@ pub(crate) fn stacks(
     }
     outcome.summary.extend(frameless(&counts));
     let mut warnings = Warnings::new();
-    let mut profile = parts.into_profile(&mut warnings);
+    let mut profile = readers.into_profile(parts, &mut warnings);
     profile.perf_names = true;
     outcome.warnings.append(warnings.in_file(&shown(path)));
     Ok(profile)
+}
+
+impl HasProfile for PartReader {
+    fn profile(&mut self) -> &mut Profile {
+        self.profile()
+    }
 }

@@ -98,7 +98,8 @@ impl Callers {
 /// How many bytes two texts end with alike.
 fn shared_end(a: &[u8], b: &[u8]) -> usize {
     const WORD: usize = 16;
-    let words = a.rchunks_exact(WORD).zip(b.rchunks_exact(WORD)).take_while(|(a, b)| a == b).count() * WORD;
+    let ((_, a_words), (_, b_words)) = (a.as_rchunks::<WORD>(), b.as_rchunks::<WORD>());
+    let words = a_words.iter().rev().zip(b_words.iter().rev()).take_while(|(a, b)| a == b).count() * WORD;
     let (a, b) = (&a[..a.len() - words], &b[..b.len() - words]);
     words + a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::backing::tests::those;
+use crate::model::stacks::{Renumbered, Taken};
 use crate::model::tier::Tier;
 use proptest::prelude::*;
 
@@ -104,7 +105,8 @@ fn lines() -> impl Strategy<Value = String> {
 fn by_lines(text: &str) -> Vec<String> {
     let mut warnings = Warnings::new();
     let known = Known::default();
-    let mut reader = reader(text.as_bytes(), &known, Keep::EachRow);
+    let mut part = PartReader::new(Keep::EachRow);
+    let mut reader = TextReader::new(text.as_bytes(), &known, &mut part);
     let mut at = 0;
     for line in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
         reader.line(line.trim_ascii_end(), at);
@@ -112,7 +114,7 @@ fn by_lines(text: &str) -> Vec<String> {
     }
     reader.end_sample();
     warnings.extend(reader.skipped.into_warning());
-    told(&reader.profile, &warnings)
+    told(&part.profile, &warnings)
 }
 
 fn told(profile: &Profile, warnings: &Warnings) -> Vec<String> {
@@ -132,17 +134,21 @@ proptest! {
     }
 
     #[test]
-    fn parts_hold_what_the_whole_holds(text in lines(), len in 1..200usize) {
+    fn parts_hold_what_the_whole_holds(text in lines(), len in 1..200usize, readers in 1..4usize) {
         let mut warnings = Warnings::new();
         let whole = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
         let (mut known, mut parts, mut skipped) = (Known::default(), Profile::new(), Skipped::new("line"));
         let (mut rest, mut at) = (text.as_bytes(), 0);
+        // Each part is read by the one whose turn it is.
+        let new = |_| (PartReader::new(Keep::EachRow), Taken::default(), Renumbered::default());
+        let mut readers: Vec<_> = (0..readers).map(new).collect();
         while !rest.is_empty() {
             // As much as it takes to find a place where it can be cut.
             let part = (len..rest.len()).map(|len| cut(&rest[..len])).find(|cut| *cut > 0).unwrap_or(rest.len());
-            let TextPart { profile, skipped: of_part } = read_part(&rest[..part], &known, Keep::EachRow);
-            parts.merge(&profile);
-            skipped.append(of_part.moved(at));
+            readers.rotate_left(1);
+            let (reader, taken, numbers) = &mut readers[0];
+            skipped.append(reader.read(&rest[..part], &known).moved(at));
+            parts.add_part(&reader.profile().take_part(taken), numbers);
             rest[..part].split(|byte| *byte == b'\n').filter(|line| is_record_line(line)).for_each(|line| known.apply(line));
             (rest, at) = (&rest[part..], at + part as u64);
         }

@@ -1,0 +1,146 @@
+//! What was read of lines and stacks that were seen before, in this part of a text or in earlier ones.
+
+use crate::model::stacks::{FrameId, StackId};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::Hasher;
+use std::ops::Range;
+
+/// With more text than this a memo starts afresh, so that its memory has a bound.
+const MOST: usize = 4 << 20;
+
+/// The same with more entries than this.
+const MOST_ENTRIES: usize = 1 << 16;
+
+/// The frames of each distinct line.
+#[derive(Debug, Default)]
+pub(super) struct LineMemo {
+    of: FxHashMap<Box<[u8]>, LineFrames>,
+    /// Those of lines that have several, leaf first.
+    joined: Vec<FrameId>,
+    /// How long the lines are together.
+    len: usize,
+}
+
+/// The frames that a line tells, leaf first.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum LineFrames {
+    One(FrameId),
+    /// Where they stand in [`LineMemo::joined`].
+    Several {
+        start: usize,
+        len: usize,
+    },
+}
+
+impl LineMemo {
+    /// Forgets all if it is too much; what it told before is not to be asked for any more.
+    pub(super) fn make_room(&mut self) {
+        if self.len > MOST || self.of.len() > MOST_ENTRIES {
+            *self = Self::default();
+        }
+    }
+
+    pub(super) fn get(&self, line: &[u8]) -> Option<LineFrames> {
+        self.of.get(line).copied()
+    }
+
+    /// Keeps the frames of a line; `None` if there is none.
+    pub(super) fn add(&mut self, line: &[u8], frames: &[FrameId]) -> Option<LineFrames> {
+        let told = match *frames {
+            [] => return None,
+            [one] => LineFrames::One(one),
+            _ => {
+                let start = self.joined.len();
+                self.joined.extend_from_slice(frames);
+                LineFrames::Several { start, len: frames.len() }
+            }
+        };
+        self.of.insert(line.into(), told);
+        self.len += line.len();
+        Some(told)
+    }
+
+    /// The frames themselves.
+    pub(super) fn frames<'a>(&'a self, told: &'a LineFrames) -> &'a [FrameId] {
+        match told {
+            LineFrames::One(frame) => std::slice::from_ref(frame),
+            LineFrames::Several { start, len } => &self.joined[*start..start + len],
+        }
+    }
+}
+
+/// Whole stacks by their text. Only those that came twice are kept: where all are different, it costs little.
+#[derive(Debug, Default)]
+pub(super) struct StackMemo {
+    seen: FxHashMap<u64, SeenStack>,
+    texts: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct SeenStack {
+    /// Where its text is; empty if it came only once.
+    text: Range<usize>,
+    stack: Option<StackId>,
+}
+
+impl StackMemo {
+    /// By what a text is looked up.
+    pub(super) fn key(text: &[u8]) -> u64 {
+        let mut hasher = FxHasher::default();
+        hasher.write(text);
+        hasher.finish()
+    }
+
+    /// The stack of a text that is kept.
+    pub(super) fn get(&self, key: u64, text: &[u8]) -> Option<Option<StackId>> {
+        let seen = self.seen.get(&key)?;
+        (self.texts[seen.text.clone()] == *text && !text.is_empty()).then_some(seen.stack)
+    }
+
+    /// What a text's stack is.
+    pub(super) fn add(&mut self, key: u64, text: &[u8], stack: Option<StackId>) {
+        if self.texts.len() > MOST || self.seen.len() > MOST_ENTRIES {
+            self.texts.clear();
+            self.seen.clear();
+        }
+        let Some(seen) = self.seen.get_mut(&key) else {
+            self.seen.insert(key, SeenStack { text: 0..0, stack });
+            return;
+        };
+        // One of two texts with the same key is kept.
+        if seen.text.is_empty() {
+            let start = self.texts.len();
+            self.texts.extend_from_slice(text);
+            *seen = SeenStack { text: start..self.texts.len(), stack };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_known_when_it_came_twice() {
+        let mut memo = StackMemo::default();
+        let stack = Some(StackId(7));
+        assert_eq!(memo.get(1, b"a"), None);
+        memo.add(1, b"a", stack);
+        assert_eq!(memo.get(1, b"a"), None);
+        memo.add(1, b"a", stack);
+        assert_eq!(memo.get(1, b"a"), Some(stack));
+        // Another text of the same key.
+        assert_eq!(memo.get(1, b"b"), None);
+        memo.add(1, b"b", None);
+        assert_eq!((memo.get(1, b"a"), memo.get(1, b"b")), (Some(stack), None));
+    }
+
+    #[test]
+    fn its_memory_is_bounded() {
+        let (mut memo, long) = (StackMemo::default(), vec![b'x'; 1 << 20]);
+        (0..40).for_each(|key| memo.add(key / 2, &long, None));
+        assert!(memo.texts.len() <= MOST + long.len());
+        (0..2 * MOST_ENTRIES as u64).for_each(|key| memo.add(key, b"x", None));
+        assert!(memo.seen.len() <= MOST_ENTRIES + 1);
+    }
+}

@@ -1,0 +1,122 @@
+//! What a part of an input adds to what was read of it before.
+//!
+//! A reader that keeps its tables from part to part looks most things up once. Several of them share an input: what each
+//! part of it adds is taken over in the order of the parts, whoever read which, so that numbers are given by first
+//! appearance in the input.
+
+use super::{Frame, FrameId, NameId, Profile, Series, StackId, Track, TrackId};
+
+/// What the tables of a profile gained since this was asked before, and the rows since then.
+#[derive(Debug, Default)]
+pub struct Part {
+    names: Vec<Box<[u8]>>,
+    frames: Vec<Frame>,
+    stacks: Vec<(Option<u32>, FrameId)>,
+    tracks: Vec<Track>,
+    series: Vec<Series>,
+    perf_names: bool,
+}
+
+/// How much of a profile's tables was taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Taken {
+    names: usize,
+    frames: usize,
+    stacks: usize,
+    tracks: usize,
+}
+
+/// What the numbers of another profile became.
+#[derive(Debug, Default)]
+pub struct Renumbered {
+    names: Vec<NameId>,
+    frames: Vec<FrameId>,
+    stacks: Vec<StackId>,
+    tracks: Vec<TrackId>,
+}
+
+impl Profile {
+    /// Takes the rows, and a copy of what its tables gained since the last time.
+    pub fn take_part(&mut self, taken: &mut Taken) -> Part {
+        let part = Part {
+            names: self.names.items()[taken.names..].to_vec(),
+            frames: self.frames.items()[taken.frames..].to_vec(),
+            stacks: self.stacks.since(taken.stacks).collect(),
+            tracks: self.tracks.items()[taken.tracks..].to_vec(),
+            series: std::mem::take(&mut self.series),
+            perf_names: self.perf_names,
+        };
+        self.sums.iter_mut().for_each(|places| places.clear());
+        *taken = Taken {
+            names: self.names.items().len(),
+            frames: self.frames.items().len(),
+            stacks: self.stacks.len(),
+            tracks: self.tracks.items().len(),
+        };
+        part
+    }
+
+    /// Appends what was taken of another profile; `numbers` is what its numbers became so far.
+    pub fn add_part(&mut self, part: &Part, numbers: &mut Renumbered) {
+        numbers.names.extend(part.names.iter().map(|name| self.name(name)));
+        for frame in &part.frames {
+            let name = |id: NameId| numbers.names[id.index()];
+            let (module, file) = (frame.module.map(name), frame.file.map(name));
+            numbers.frames.push(self.frame(Frame { name: name(frame.name), module, file, ..*frame }));
+        }
+        for (parent, frame) in &part.stacks {
+            let parent = parent.map(|parent| numbers.stacks[parent as usize]);
+            numbers.stacks.push(self.stack(parent, numbers.frames[frame.index()]));
+        }
+        numbers.tracks.extend(part.tracks.iter().map(|track| self.track(track.clone())));
+        self.perf_names |= part.perf_names;
+        self.add_rows(&part.series, &numbers.stacks, &numbers.tracks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::{FrameKind, Keep, Row, Unit};
+    use proptest::prelude::*;
+
+    fn push(profile: &mut Profile, names: &str) {
+        let mut stack = None;
+        for name in names.chars() {
+            let name = profile.name(name.to_string().as_bytes());
+            let frame = profile.frame(Frame::new(name, FrameKind::User));
+            stack = Some(profile.stack(stack, frame));
+        }
+        let track = profile.track(Track { comm: names.as_bytes()[..1].to_vec(), ..Track::default() });
+        let series = profile.series_named("cycles", Unit::Samples);
+        profile.push(series, Row { track, stack, weight: names.len() as u64, count: 1, time: None });
+    }
+
+    fn told(profile: &Profile) -> String {
+        let Profile { names, frames, stacks, tracks, series, .. } = profile;
+        format!("{:?} {:?} {stacks:?} {:?} {series:?}", names.items(), frames.items(), tracks.items())
+    }
+
+    proptest! {
+        /// Whoever reads which part, what comes of it is what one reader gets.
+        #[test]
+        fn numbers_do_not_depend_on_who_read_a_part(
+            parts in prop::collection::vec((0usize..3, prop::collection::vec("[a-d]{1,5}", 0..6)), 1..12),
+            sums in any::<bool>(),
+        ) {
+            let keep = if sums { Keep::Sums } else { Keep::EachRow };
+            let (mut one, mut sum) = (Profile::keeping(keep), Profile::keeping(keep));
+            let mut readers: Vec<_> =
+                (0..3).map(|_| (Profile::keeping(keep), Taken::default(), Renumbered::default())).collect();
+            for (reader, stacks) in &parts {
+                let (profile, taken, numbers) = &mut readers[*reader];
+                for names in stacks {
+                    push(profile, names);
+                    push(&mut one, names);
+                }
+                sum.add_part(&profile.take_part(taken), numbers);
+            }
+            prop_assert_eq!(told(&sum), told(&one));
+        }
+    }
+}
