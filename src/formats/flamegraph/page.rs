@@ -289,12 +289,14 @@ impl Picture {
             whole(out, (one.end - one.start) / self.unit);
             out.push(b',');
             whole(out, one.name.into());
-            out.extend_from_slice(format!(",{}", self.color(one)).as_bytes());
+            out.push(b',');
+            self.color(one).write(out);
             if !one.shares.is_empty() || one.before.is_some() {
                 out.push(b',');
             }
             for (swatch, weight) in &one.shares {
-                out.extend_from_slice(format!("{}{}", swatch.letter(), weight / self.unit).as_bytes());
+                out.push(swatch.letter() as u8);
+                whole(out, weight / self.unit);
             }
             if let Some(was) = one.before {
                 let chance = if was.significant { "" } else { "~" };
@@ -307,8 +309,8 @@ impl Picture {
         &self.drawing.names[one.name as usize]
     }
 
-    fn color(&self, one: &PageBox) -> String {
-        format!("{}{}", one.swatch.letter(), if one.before.is_some() { 0 } else { shade(self.name(one)) })
+    fn color(&self, one: &PageBox) -> Color {
+        Color(one.swatch.letter(), if one.before.is_some() { 0 } else { shade(self.name(one)) })
     }
 
     /// Left edge and width.
@@ -319,7 +321,7 @@ impl Picture {
 
     /// Boxes of one colour are one path.
     fn paths(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
-        let mut by_color: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        let mut by_color: BTreeMap<Color, Vec<u8>> = BTreeMap::new();
         let mut stripes: BTreeMap<char, Vec<u8>> = BTreeMap::new();
         for one in boxes.iter().filter(|one| one.swatch != Swatch::Lane) {
             let path = by_color.entry(self.color(one)).or_default();
@@ -327,7 +329,8 @@ impl Picture {
             self.stripes(one, &mut stripes);
         }
         for (color, path) in by_color {
-            out.extend_from_slice(format!("<path class=\"{CLASS}{color}\" d=\"").as_bytes());
+            color.write_class(b"<path class=\"", out);
+            out.extend_from_slice(b"\" d=\"");
             out.extend_from_slice(&path);
             out.extend_from_slice(b"\"/>\n");
         }
@@ -369,7 +372,8 @@ impl Picture {
         let dots = matches!(one.swatch, Swatch::Code(Category::Jit(_)));
         let room = ((width - 4.0) / self.sizes.letter).max(0.0) as usize;
         let Some(text) = fitted(self.name(one), room, dots, self.cut) else { return };
-        out.extend_from_slice(format!("<text class=\"{CLASS}{}\" x=\"", self.color(one)).as_bytes());
+        self.color(one).write_class(b"<text class=\"", out);
+        out.extend_from_slice(b"\" x=\"");
         fixed(out, left + 3.0, 1);
         out.extend_from_slice(b"\" y=\"");
         fixed(out, self.sizes.top_of(one.row) + self.sizes.row / 2.0 + self.sizes.font * 0.33, 1);
@@ -384,7 +388,8 @@ impl Picture {
         out.extend_from_slice(escaped(&self.told(one)).as_bytes());
         out.extend_from_slice(b"</title>");
         if one.swatch != Swatch::Lane {
-            out.extend_from_slice(format!("<path class=\"{CLASS}{}\" d=\"", self.color(one)).as_bytes());
+            self.color(one).write_class(b"<path class=\"", out);
+            out.extend_from_slice(b"\" d=\"");
             self.bar(one, out);
             out.extend_from_slice(b"\"/>");
         }
@@ -397,6 +402,23 @@ impl Picture {
         let amount = one.end - one.start;
         let share = percent(amount as f64, self.drawing.total as f64);
         format!("{}: {}, {share}", self.name(one), self.drawing.amounts.told(amount))
+    }
+}
+
+/// The letter of a swatch, which is ASCII, and the number of a shade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Color(char, u32);
+
+impl Color {
+    fn write(self, out: &mut Vec<u8>) {
+        out.push(self.0 as u8);
+        whole(out, self.1.into());
+    }
+
+    fn write_class(self, before: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(before);
+        out.extend_from_slice(CLASS.as_bytes());
+        self.write(out);
     }
 }
 

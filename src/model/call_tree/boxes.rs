@@ -61,27 +61,42 @@ impl CallTree {
 
     /// All boxes that weigh at least `narrow`, each before those above it, and siblings in the order of their names.
     pub fn boxes(&self, narrow: u64) -> Vec<Placed> {
-        let children = self.children();
+        let narrow = narrow.max(1);
+        let children = self.children(|node| self.total[node as usize] >= narrow);
+        let ranks = self.ranks();
         let mut boxes = Vec::new();
         let mut todo = vec![Placed { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }];
         while let Some(placed) = todo.pop() {
             boxes.push(placed);
-            self.place_children(placed, narrow.max(1), &children, &mut todo);
+            self.place_children(placed, narrow, (&children, &ranks), &mut todo);
         }
         boxes
     }
 
+    /// Where each label stands in the order of their names.
+    fn ranks(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.labels.len() as u32).collect();
+        order.sort_unstable_by_key(|&label| &self.labels[label as usize]);
+        let mut ranks = vec![0; order.len()];
+        order.into_iter().zip(0..).for_each(|(label, rank)| ranks[label as usize] = rank);
+        ranks
+    }
+
     /// Puts the boxes above one on the pile, so that they come off from left to right.
-    fn place_children(&self, below: Placed, narrow: u64, children: &Children, todo: &mut Vec<Placed>) {
-        let label = |node: u32| self.nodes.get(node).1;
-        let mut nodes = children.of(below.node).to_vec();
-        nodes.sort_by(|a, b| self.labels[label(*a) as usize].cmp(&self.labels[label(*b) as usize]));
+    fn place_children(&self, below: Placed, narrow: u64, by: (&Children, &[u32]), todo: &mut Vec<Placed>) {
+        let (children, ranks) = by;
+        let ranked = |&node: &u32| {
+            let label = self.nodes.get(node).1;
+            (ranks[label as usize], label, node)
+        };
+        let mut nodes: Vec<(u32, u32, u32)> = children.of(below.node).iter().map(ranked).collect();
+        nodes.sort_unstable();
         let (mut at, first) = (below.start, todo.len());
-        for node in nodes {
+        for (_, label, node) in nodes {
             let (start, total) = (at, self.total[node as usize]);
             at = start.saturating_add(total);
             if total >= narrow {
-                todo.push(Placed { node, label: Some(label(node)), depth: below.depth + 1, start, end: at });
+                todo.push(Placed { node, label: Some(label), depth: below.depth + 1, start, end: at });
             }
         }
         todo[first..].reverse();

@@ -12,7 +12,8 @@
 //!              [a                   ]
 //! ```
 
-use super::{CallTree, Placed, Placing, ROOT, Spelling};
+use super::placing::Placing;
+use super::{CallTree, Placed, ROOT, Spelling};
 use crate::model::label::{By, roots};
 use crate::model::stacks::{Profile, Row, Series, Unit, Weight};
 use std::collections::BTreeMap;

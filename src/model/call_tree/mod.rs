@@ -6,16 +6,17 @@
 
 mod boxes;
 mod chart;
+mod placing;
 mod rehang;
 
 pub use boxes::Placed;
 pub use chart::{Chart, Lane};
 
 use super::category::Category;
-use super::label::{Annotate, By, is_java, label, roots};
+use super::label::{Annotate, By};
 use super::prefix_tree::PrefixTree;
-use super::stacks::{FrameId, Profile, Row, Series, StackId, TrackId, Weight};
 use rustc_hash::FxHashMap;
+use std::cmp::{Ordering, Reverse};
 
 /// How stacks are spelled and which way they hang.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,71 +54,12 @@ struct Label {
 /// The node above all: it has no label.
 const ROOT: u32 = 0;
 const NO_LABEL: u32 = u32::MAX;
-const NO_ROOT: u32 = u32::MAX;
-
-/// Places the stacks of a profile in a [`CallTree`], each once.
-struct Placing<'a> {
-    profile: &'a Profile,
-    spelling: Spelling,
-    tree: CallTree,
-    /// The label of each frame, by whether Java's rules hold.
-    spelled: [Vec<Option<u32>>; 2],
-    /// Where each stack hangs, below which root.
-    placed: Vec<(u32, u32)>,
-    /// The labels of a root, and whether Java's rules hold there; tracks that are spelled alike share one.
-    roots: Vec<(Box<[u32]>, bool)>,
-    root_ids: FxHashMap<Box<[u32]>, u32>,
-    root_of: FxHashMap<TrackId, u32>,
-}
 
 impl CallTree {
     fn new_empty() -> Self {
         let mut nodes = PrefixTree::default();
         nodes.child(None, NO_LABEL);
         Self { labels: Vec::new(), label_ids: FxHashMap::default(), nodes, own: Vec::new(), total: Vec::new() }
-    }
-
-    /// The tree of one event.
-    pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
-        let (mut tree, places) = Placing::new(profile, spelling).place(series.rows.iter());
-        tree.own = vec![0; tree.nodes.len()];
-        for (row, node) in series.rows.iter().zip(places) {
-            let own = &mut tree.own[node as usize];
-            *own = own.saturating_add(weight.of(row));
-        }
-        tree.sum();
-        tree
-    }
-
-    /// The stacks of one event one by one, in the order of their times, each with its weight; equal neighbours are
-    /// one. For flame charts.
-    pub fn in_time(
-        profile: &Profile,
-        series: &Series,
-        weight: Weight,
-        spelling: Spelling,
-        mut stack: impl FnMut(&str, u64),
-    ) {
-        let mut rows: Vec<&Row> = series.rows.iter().collect();
-        rows.sort_by_key(|row| row.time);
-        let (tree, places) = Placing::new(profile, spelling).place(rows.iter().copied());
-        let mut run: Option<(u32, u64)> = None;
-        let mut line = String::new();
-        for (row, node) in rows.into_iter().zip(places) {
-            match &mut run {
-                Some((same, sum)) if *same == node => *sum = sum.saturating_add(weight.of(row)),
-                _ => {
-                    if let Some((node, sum)) = run.replace((node, weight.of(row))) {
-                        tree.path(node, &mut line);
-                        stack(&line, sum);
-                    }
-                }
-            }
-        }
-        if let Some((node, sum)) = run {
-            tree.path(node, &mut line);
-            stack(&line, sum);
-        }
     }
 
     /// The sum of all weights.
@@ -129,22 +71,18 @@ impl CallTree {
     /// weigh less than `narrow` are not entered: their weight is counted as their caller's own, or, for a root, as
     /// its own.
     pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
-        let children = self.children();
+        let (children, order) = (self.children(|_| true), LineOrder::of(&self.labels));
         let mut path = String::new();
         let mut todo = vec![Step::Enter(ROOT, 0)];
         while let Some(step) = todo.pop() {
             match step {
-                Step::Own(node, length) => {
-                    let own = self.own[node as usize] + self.narrow_children(node, &children, narrow);
-                    if own > 0 && node != ROOT {
-                        self.open(node, length, &mut path);
-                        stack(&path, own)?;
-                    }
+                Step::Own(node, length, own) => {
+                    self.open(node, length, &mut path);
+                    stack(&path, own)?;
                 }
                 Step::Enter(node, length) => {
                     self.open(node, length, &mut path);
-                    let inside = children.of(node).iter().filter(|child| !self.is_left_out(**child, narrow));
-                    self.queue(inside.copied(), path.len(), &mut todo);
+                    self.queue(children.of(node), path.len(), (&children, &order, narrow), &mut todo);
                 }
             }
         }
@@ -153,20 +91,24 @@ impl CallTree {
 
     /// Puts the steps of siblings on the pile so that they come off in the order of their lines: `a` before `a b`
     /// before `a;c`, for `;` comes behind the blank.
-    fn queue(&self, nodes: impl Iterator<Item = u32>, length: usize, todo: &mut Vec<Step>) {
-        let first = todo.len();
-        for node in nodes {
-            todo.push(Step::Own(node, length));
-            todo.push(Step::Enter(node, length));
+    fn queue(&self, nodes: &[u32], length: usize, by: (&Children, &LineOrder, u64), todo: &mut Vec<Step>) {
+        let (first, (children, order, narrow)) = (todo.len(), by);
+        for &node in nodes.iter().filter(|node| !self.is_left_out(**node, narrow)) {
+            if !children.of(node).is_empty() {
+                todo.push(Step::Enter(node, length));
+            }
+            let own = self.own[node as usize] + self.narrow_children(node, children, narrow);
+            if own > 0 {
+                todo.push(Step::Own(node, length, own));
+            }
         }
-        let key = |step: &Step| match *step {
-            Step::Own(node, _) => (self.label(node).as_bytes(), None),
-            Step::Enter(node, _) => (self.label(node).as_bytes(), Some(b';')),
-        };
-        todo[first..].sort_unstable_by(|a, b| {
-            let ((a, a_end), (b, b_end)) = (key(a), key(b));
-            b.iter().chain(&b_end).cmp(a.iter().chain(&a_end))
-        });
+        if nodes.len() > 1 {
+            let label = |node: u32| self.nodes.get(node).1 as usize;
+            todo[first..].sort_unstable_by_key(|step| match *step {
+                Step::Own(node, ..) => Reverse(order.own[label(node)]),
+                Step::Enter(node, _) => Reverse(order.entered[label(node)]),
+            });
+        }
     }
 
     fn open(&self, node: u32, length: usize, path: &mut String) {
@@ -186,6 +128,9 @@ impl CallTree {
     }
 
     fn narrow_children(&self, node: u32, children: &Children, narrow: u64) -> u64 {
+        if narrow == 0 {
+            return 0;
+        }
         let totals = children.of(node).iter().map(|&child| self.total[child as usize]);
         totals.filter(|total| *total < narrow).sum()
     }
@@ -237,18 +182,19 @@ impl CallTree {
         }
     }
 
-    fn children(&self) -> Children {
+    /// The children of those nodes; others have none here.
+    fn children(&self, of: impl Fn(u32) -> bool) -> Children {
         let mut starts = vec![0u32; self.nodes.len() + 1];
         let parents = || self.nodes.iter().map(|(parent, _)| parent.unwrap_or(ROOT)).enumerate().skip(1);
-        for (_, parent) in parents() {
+        for (_, parent) in parents().filter(|(_, parent)| of(*parent)) {
             starts[parent as usize + 1] += 1;
         }
         for at in 1..starts.len() {
             starts[at] += starts[at - 1];
         }
+        let mut list = vec![0; starts[starts.len() - 1] as usize];
         let mut next = starts.clone();
-        let mut list = vec![0; self.nodes.len() - 1];
-        for (at, parent) in parents() {
+        for (at, parent) in parents().filter(|(_, parent)| of(*parent)) {
             let place = &mut next[parent as usize];
             list[*place as usize] = at as u32;
             *place += 1;
@@ -257,9 +203,52 @@ impl CallTree {
     }
 }
 
+/// Where the lines of siblings stand among one another, by their labels.
+struct LineOrder {
+    /// Those that end with the label.
+    own: Vec<u32>,
+    /// Those that go on behind it.
+    entered: Vec<u32>,
+}
+
+impl LineOrder {
+    fn of(labels: &[Label]) -> Self {
+        let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
+        for (at, label) in labels.iter().enumerate() {
+            lines.extend([None, Some(b';')].map(|end| LineEnd { label: label.text.as_bytes(), end, at }));
+        }
+        lines.sort_unstable_by(LineEnd::cmp);
+        let mut order = Self { own: vec![0; labels.len()], entered: vec![0; labels.len()] };
+        let mut rank = 0;
+        for (at, line) in lines.iter().enumerate() {
+            rank += u32::from(at > 0 && lines[at - 1].cmp(line).is_ne());
+            let ranks = if line.end.is_none() { &mut order.own } else { &mut order.entered };
+            ranks[line.at] = rank;
+        }
+        order
+    }
+}
+
+/// A label and what stands behind it in a line.
+struct LineEnd<'a> {
+    label: &'a [u8],
+    end: Option<u8>,
+    /// The label's number.
+    at: usize,
+}
+
+impl LineEnd<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let shared = self.label.len().min(other.label.len());
+        let behind = |line: &Self| line.label[shared..].iter().copied().chain(line.end).next();
+        // Only where one begins with the other does it matter what ends them; two that end alike there are the same.
+        self.label[..shared].cmp(&other.label[..shared]).then_with(|| behind(self).cmp(&behind(other)))
+    }
+}
+
 enum Step {
-    /// The node's own line, its path beginning behind so many bytes.
-    Own(u32, usize),
+    /// The node's own line, its path beginning behind so many bytes, and its weight.
+    Own(u32, usize, u64),
     /// All below the node.
     Enter(u32, usize),
 }
@@ -276,119 +265,11 @@ impl Children {
     }
 }
 
-impl<'a> Placing<'a> {
-    fn new(profile: &'a Profile, spelling: Spelling) -> Self {
-        let unspelled = || vec![None; profile.frame_count()];
-        Self {
-            profile,
-            spelling,
-            tree: CallTree::new_empty(),
-            spelled: [unspelled(), unspelled()],
-            placed: vec![(NO_ROOT, ROOT); profile.stack_count()],
-            roots: Vec::new(),
-            root_ids: FxHashMap::default(),
-            root_of: FxHashMap::default(),
-        }
-    }
-
-    /// The tree, and the node of each row. The stacks of one root are placed together: what is known of another
-    /// root's can be forgotten then.
-    fn place<'r>(mut self, rows: impl Iterator<Item = &'r Row>) -> (CallTree, Vec<u32>) {
-        let mut wanted: Vec<(u32, usize, Option<StackId>)> = Vec::new();
-        for (at, row) in rows.enumerate() {
-            wanted.push((self.root(row.track), at, row.stack));
-        }
-        wanted.sort_unstable_by_key(|&(root, at, _)| (root, at));
-        let mut places = vec![ROOT; wanted.len()];
-        for (root, at, stack) in wanted {
-            places[at] = if self.spelling.reversed { self.hang_reversed(root, stack) } else { self.hang(root, stack) };
-        }
-        (self.tree, places)
-    }
-
-    /// Where a stack hangs below a root, if it is known.
-    fn placed(&self, root: u32, stack: StackId) -> Option<u32> {
-        let (below, node) = self.placed[stack.index()];
-        (below == root).then_some(node)
-    }
-
-    fn root(&mut self, id: TrackId) -> u32 {
-        if let Some(&root) = self.root_of.get(&id) {
-            return root;
-        }
-        let track = self.profile.track_of(id);
-        let spelled = roots(track, self.spelling.by, self.spelling.annotate);
-        let labels = spelled.into_iter().map(|text| self.tree.label_id(Label { text, category: None }));
-        let labels: Box<[u32]> = labels.collect();
-        let next = self.roots.len() as u32;
-        let root = *self.root_ids.entry(labels.clone()).or_insert(next);
-        if root == next {
-            self.roots.push((labels, is_java(&track.comm)));
-        }
-        self.root_of.insert(id, root);
-        root
-    }
-
-    fn hang(&mut self, root: u32, stack: Option<StackId>) -> u32 {
-        // Up to the nearest caller that is already placed, then down again.
-        let mut down = Vec::new();
-        let mut at = stack;
-        let mut node = loop {
-            let Some(id) = at else { break self.hang_root(ROOT, root) };
-            if let Some(placed) = self.placed(root, id) {
-                break placed;
-            }
-            let (parent, frame) = self.profile.stack_of(id);
-            down.push((id, frame));
-            at = parent;
-        };
-        for (stack, frame) in down.into_iter().rev() {
-            node = self.step(node, frame, root);
-            self.placed[stack.index()] = (root, node);
-        }
-        node
-    }
-
-    fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
-        if let Some(placed) = stack.and_then(|stack| self.placed(root, stack)) {
-            return placed;
-        }
-        let profile = self.profile;
-        let node = profile.frames_up(stack).fold(ROOT, |node, frame| self.step(node, frame, root));
-        let node = self.hang_root(node, root);
-        if let Some(stack) = stack {
-            self.placed[stack.index()] = (root, node);
-        }
-        node
-    }
-
-    fn hang_root(&mut self, node: u32, root: u32) -> u32 {
-        let labels = &self.roots[root as usize].0;
-        let tree = &mut self.tree;
-        if self.spelling.reversed {
-            labels.iter().rev().fold(node, |node, &label| tree.child(node, label))
-        } else {
-            labels.iter().fold(node, |node, &label| tree.child(node, label))
-        }
-    }
-
-    fn step(&mut self, node: u32, frame: FrameId, root: u32) -> u32 {
-        let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
-        let tree = &mut self.tree;
-        let spelled = self.spelled[usize::from(java)][frame.index()].get_or_insert_with(|| {
-            let frame = profile.frame_of(frame);
-            let category = spelling.by_category.then(|| Category::of(frame));
-            tree.label_id(Label { text: label(profile, frame, java, spelling.annotate), category })
-        });
-        tree.child(node, *spelled)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::Nanos;
-    use crate::model::stacks::{Frame, FrameKind, Track, Unit};
+    use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit, Weight};
 
     fn profile(stacks: &[(&str, u64)]) -> Profile {
         let mut profile = Profile::new();
