@@ -3,7 +3,7 @@
 //! callgrind sums over the whole run, so at an address where several pieces of code lived one after the other the
 //! last one gets all the costs. Such pieces are remembered, to be counted if costs fall on them.
 
-use crate::formats::callgrind::{CodeLine, JitFunctions};
+use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
 use crate::model::ranges::{self, RangeMap};
@@ -190,11 +190,19 @@ fn tell_apart(entries: &mut [JitEntry<'_>], in_sight: impl Iterator<Item = usize
 }
 
 impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
-    fn at(&self, addr: u64) -> Option<usize> {
+    fn around(&self, addr: u64) -> Covered {
         // Nearly all addresses of other code end here.
-        self.spans.first().filter(|span| span.start <= addr)?;
-        let at = self.spans.partition_point(|span| span.start <= addr).checked_sub(1)?;
-        self.spans.get(at).filter(|span| addr < span.end).map(|span| span.entry)
+        let first = self.spans.first().map_or(u64::MAX, |span| span.start);
+        if addr < first {
+            return Covered { range: 0..first, entry: None };
+        }
+        let after = self.spans.partition_point(|span| span.start <= addr);
+        let next = self.spans.get(after).map_or(u64::MAX, |span| span.start);
+        match after.checked_sub(1).and_then(|at| self.spans.get(at)) {
+            Some(span) if addr < span.end => Covered { range: span.start..span.end, entry: Some(span.entry) },
+            Some(span) => Covered { range: span.end..next, entry: None },
+            None => Covered { range: first..next, entry: None },
+        }
     }
 
     fn name(&self, entry: usize) -> &[u8] {

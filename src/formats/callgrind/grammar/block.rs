@@ -7,6 +7,9 @@ use super::positions::{Position, PositionDecoder};
 use super::statements::{Keyword, Statement, lines};
 use rustc_hash::FxHashMap;
 
+/// A cost line has about so many bytes, where it has the address of its instruction.
+const LINE: usize = 20;
+
 /// A block from its `fn=` line to the next function's statements.
 #[derive(Debug)]
 pub(in super::super) struct FunctionBlock<'a> {
@@ -70,6 +73,7 @@ impl<'a> FunctionBlock<'a> {
         let mut lines = lines(text);
         let Statement::Spec(Keyword::Fn, name) = Statement::parse(lines.next()?.1) else { return None };
         let mut parser = BlockParser::new(name_field(name), context, every_line_moves);
+        parser.block.items.reserve(text.len() / LINE);
         while let Some((_, text)) = lines.next() {
             match Statement::parse(text) {
                 Statement::Spec(key @ (Keyword::Calls | Keyword::Jump | Keyword::Jcnd), value) => {

@@ -10,24 +10,43 @@ pub(in super::super) fn number(word: &[u8]) -> Option<u64> {
 
 /// A hexadecimal number without prefix; `None` if it is empty, odd or does not fit.
 pub(in super::super) fn hex(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
+    let mut value = 0u64;
+    // With more digits than these it may not fit.
+    let (first, others) = digits.split_at(digits.len().min(16));
+    for &digit in first {
+        value = value << 4 | u64::from(hex_digit(digit)?);
     }
-    digits.iter().try_fold(0u64, |value, &digit| {
-        let digit = char::from(digit).to_digit(16)?;
-        value.checked_mul(16)?.checked_add(u64::from(digit))
-    })
+    for &digit in others {
+        value = value.checked_mul(16)?.checked_add(u64::from(hex_digit(digit)?))?;
+    }
+    (!digits.is_empty()).then_some(value)
+}
+
+fn hex_digit(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
 }
 
 /// A decimal number; `None` if it is empty, odd or does not fit.
 pub(in super::super) fn decimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
+    let mut value = 0u64;
+    // With more digits than these it may not fit.
+    let (first, others) = digits.split_at(digits.len().min(19));
+    for &digit in first {
+        value = value * 10 + u64::from(decimal_digit(digit)?);
     }
-    digits.iter().try_fold(0u64, |value, &digit| {
-        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
-    })
+    for &digit in others {
+        value = value.checked_mul(10)?.checked_add(u64::from(decimal_digit(digit)?))?;
+    }
+    (!digits.is_empty()).then_some(value)
+}
+
+fn decimal_digit(digit: u8) -> Option<u8> {
+    digit.is_ascii_digit().then(|| digit - b'0')
 }
 
 /// The names in the value of an `events:` line.
@@ -54,16 +73,58 @@ pub(in super::super) fn first_cost(costs: &[u8]) -> u64 {
     number(&costs[..end]).unwrap_or(0)
 }
 
-/// Appends a number. This is most of what is written: `format!` would take an allocation each.
-pub(in super::super) fn push_number(mut value: u64, base: u64, out: &mut Vec<u8>) {
-    let from = out.len();
+/// Appends a number in hexadecimal digits. Numbers are most of what is written: `format!` would take an allocation each.
+pub(in super::super) fn push_hex(value: u64, out: &mut Vec<u8>) {
+    let mut text = [0; 16];
+    let (mut start, mut rest) = (text.len(), value);
     loop {
-        // Less than 16.
-        out.push(b"0123456789abcdef"[(value % base) as usize]);
-        value /= base;
-        if value == 0 {
+        start -= 1;
+        text[start] = b"0123456789abcdef"[(rest & 15) as usize];
+        rest >>= 4;
+        if rest == 0 {
             break;
         }
     }
-    out[from..].reverse();
+    out.extend_from_slice(&text[start..]);
+}
+
+/// Appends a number in decimal digits.
+pub(in super::super) fn push_decimal(value: u64, out: &mut Vec<u8>) {
+    let mut text = [0; 20];
+    let (mut start, mut rest) = (text.len(), value);
+    loop {
+        start -= 1;
+        text[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&text[start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_length() {
+        let ones = (0..64).map(|shift| u64::MAX >> shift);
+        for number in ones.chain([0, 1, 9, 10, 99, 100, 10_000_000_000_000_000_000]) {
+            let (mut hexadecimal, mut told) = (Vec::new(), Vec::new());
+            push_hex(number, &mut hexadecimal);
+            push_decimal(number, &mut told);
+            assert_eq!(hexadecimal, format!("{number:x}").into_bytes());
+            assert_eq!(told, number.to_string().into_bytes());
+            assert_eq!((hex(&hexadecimal), decimal(&told)), (Some(number), Some(number)));
+            let zeros = [b"000000000000000000000", &hexadecimal[..]].concat();
+            assert_eq!((hex(&zeros), hex(b"")), (Some(number), None));
+        }
+        assert_eq!((hex(b"10000000000000000"), hex(b"1g"), hex(b"AbC")), (None, None, Some(0xabc)));
+        let much = decimal(b"18446744073709551616");
+        assert_eq!(
+            (much, decimal(b"1a"), decimal(b""), decimal(b"000000000000000000007")),
+            (None, None, None, Some(7))
+        );
+    }
 }

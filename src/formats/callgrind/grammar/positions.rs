@@ -5,7 +5,7 @@
 //! `jump=` moves its base. The manual's readers move it on every position line. What is written here is the same
 //! for both: a position whose base they could disagree about is written in full.
 
-use super::numbers::{number, push_number};
+use super::numbers::{number, push_decimal, push_hex};
 use crate::error::{Error, Result};
 
 /// The columns in front of the costs.
@@ -186,12 +186,12 @@ fn write_column(value: u64, base: Option<u64>, address: bool, out: &mut Vec<u8>)
         Some(base) if value < base && base - value < 100 => (Some(b'-'), base - value),
         _ if address => {
             out.extend_from_slice(b"0x");
-            return push_number(value, 16, out);
+            return push_hex(value, out);
         }
         _ => (None, value),
     };
     out.extend(sign);
-    push_number(number, 10, out);
+    push_decimal(number, out);
 }
 
 #[cfg(test)]

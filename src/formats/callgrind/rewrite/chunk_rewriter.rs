@@ -61,6 +61,8 @@ impl<'a> ChunkRewriter<'a> {
         let mut open: Option<OpenBlock<'a>> = None;
         let mut cob = None;
         let text = &self.chunk.bytes;
+        // What gets names becomes shorter or a little longer.
+        self.draft.bytes.reserve(text.len() + text.len() / 8);
         for (at, text) in statements(text) {
             let line = Statement::parse(text);
             let offset = self.chunk.offset + at as u64;

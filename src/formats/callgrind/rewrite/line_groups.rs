@@ -5,6 +5,7 @@
 //! their address; each group becomes a block of its own. The function that was called keeps its inclusive cost by one
 //! synthetic call to each other group.
 
+use super::jit_functions::Covered;
 use super::name_resolver::{NameResolver, ResolvedName};
 use super::stats::RewriteStats;
 use crate::error::Error;
@@ -60,13 +61,20 @@ impl<'a, 'b> LineGroups<'a, 'b> {
         };
         let mut groups = Self { block, names, context, offset, groups: Vec::new() };
         groups.push_group(head_code, &tail, true);
-        let mut places = FxHashMap::from_iter([(head_code, 0)]);
+        groups.groups[0].items.reserve(block.items.len());
+        // Most lines are of the same code as the line before.
+        let (mut places, mut last) = (FxHashMap::from_iter([(head_code, 0)]), (head_code, 0));
+        let mut covered = Covered { range: 0..0, entry: None };
         for item in &block.items {
-            let code = groups.code_of(item, head_code);
-            let place = *places.entry(code).or_insert_with(|| {
-                groups.push_group(code, &tail, false);
-                groups.groups.len() - 1
-            });
+            let code = groups.code_of(item, head_code, &mut covered);
+            if code != last.0 {
+                let place = *places.entry(code).or_insert_with(|| {
+                    groups.push_group(code, &tail, false);
+                    groups.groups.len() - 1
+                });
+                last = (code, place);
+            }
+            let place = last.1;
             let group = &mut groups.groups[place];
             group.items.push(item);
             if item.add_costs(&mut group.sums).is_none() {
@@ -82,11 +90,13 @@ impl<'a, 'b> LineGroups<'a, 'b> {
     }
 
     /// Unknown lines, and all lines where there are no addresses, belong to the function itself.
-    fn code_of(&self, item: &BlockItem<'_>, head: Option<usize>) -> Option<usize> {
-        match (item.position, self.context.columns.instr) {
-            (Some(position), Some(column)) => self.names.jit.at(position.0[column]),
-            _ => head,
+    fn code_of(&self, item: &BlockItem<'_>, head: Option<usize>, covered: &mut Covered) -> Option<usize> {
+        let (Some(position), Some(column)) = (item.position, self.context.columns.instr) else { return head };
+        let addr = position.0[column];
+        if !covered.range.contains(&addr) {
+            *covered = self.names.jit.around(addr);
         }
+        covered.entry
     }
 
     fn push_group(&mut self, code: Option<usize>, tail: &[u8], is_head: bool) {

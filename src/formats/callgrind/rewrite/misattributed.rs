@@ -5,7 +5,7 @@
 //! counted, and left where they are: all other addresses of such a block count from the start of its object, and
 //! without that object's file nothing tells the two kinds apart for sure.
 
-use super::jit_functions::JitFunctions;
+use super::jit_functions::{Covered, JitFunctions};
 use crate::formats::callgrind::grammar::{BlockContext, FunctionBlock, ItemKind, first_cost, hex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -48,7 +48,14 @@ impl Misattributed {
     ) {
         let Some(column) = context.columns.instr else { return };
         // A jump that far is written in full, so most blocks need no decoding.
-        if !(column == 0 && full_addresses(text).any(|addr| jit.at(addr).is_some())) {
+        let mut covered = Covered { range: 0..0, entry: None };
+        let mut is_jit = |addr| {
+            if !covered.range.contains(&addr) {
+                covered = jit.around(addr);
+            }
+            covered.entry.is_some()
+        };
+        if !(column == 0 && full_addresses(text).any(&mut is_jit)) {
             return;
         }
         // A block that cannot be decoded is passed on untouched, like every block of this kind.

@@ -29,7 +29,7 @@ pub use assembler::Assembler;
 pub use chunk_rewriter::rewrite_chunk;
 pub use draft::RewrittenChunk;
 pub use index::{FileHeader, FileIndex};
-pub use jit_functions::{CodeLine, JitFunctions};
+pub use jit_functions::{CodeLine, Covered, JitFunctions};
 pub use misattributed::Misattributed;
 pub use scan::{ChunkFacts, scan_chunk};
 pub use stats::RewriteStats;
