@@ -14,6 +14,7 @@ pub enum Endian {
 macro_rules! number {
     ($($name:ident: $type:ty),*) => {$(
         /// Reads a number of this width; `field` names it in an error.
+        #[inline]
         pub fn $name(&mut self, field: &str) -> Result<$type> {
             let bytes = self.array(field)?;
             Ok(match self.endian {
@@ -65,6 +66,7 @@ impl<'data> Cursor<'data> {
     }
 
     /// The next `len` bytes.
+    #[inline]
     pub fn bytes(&mut self, len: u64, field: &str) -> Result<&'data [u8]> {
         match usize::try_from(len).ok().filter(|&len| len <= self.left()) {
             Some(len) => {
@@ -72,8 +74,13 @@ impl<'data> Cursor<'data> {
                 self.at += len;
                 Ok(bytes)
             }
-            None => Err(self.error(format!("{field} needs {len} bytes, {} are left", self.left()))),
+            None => Err(self.too_short(field, len)),
         }
+    }
+
+    #[cold]
+    fn too_short(&self, field: &str, len: u64) -> Error {
+        self.error(format!("{field} needs {len} bytes, {} are left", self.left()))
     }
 
     /// The next `len` bytes as a cursor of their own.
@@ -97,13 +104,14 @@ impl<'data> Cursor<'data> {
         Error::new(message).at(self.offset())
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self, field: &str) -> Result<[u8; N]> {
         match self.bytes[self.at..].first_chunk::<N>() {
             Some(bytes) => {
                 self.at += N;
                 Ok(*bytes)
             }
-            None => Err(self.error(format!("{field} needs {N} bytes, {} are left", self.left()))),
+            None => Err(self.too_short(field, N as u64)),
         }
     }
 

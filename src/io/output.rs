@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// An output under way. Dropped without [`Output::commit`], no file appears.
@@ -85,7 +84,7 @@ impl Output {
         Ok(Self { inner, run: run.clone() })
     }
 
-    /// The file behind it where there is a plain one, for copying in the kernel and for writing at offsets.
+    /// The file behind it where there is a plain one, for writing at offsets.
     /// Flushes what was written so far.
     pub fn as_file(&mut self) -> Result<Option<&mut File>> {
         self.flush()?;
@@ -101,25 +100,6 @@ impl Output {
             Inner::Stream(out) => out.get_ref().file.is_terminal(),
             Inner::File { .. } => false,
         }
-    }
-
-    /// Appends a stretch of a file, copied by the kernel. `false` if that cannot be done with this output: nothing
-    /// was written then.
-    pub fn copy_from(&mut self, file: &File, range: Range<u64>) -> Result<bool> {
-        let Some(out) = self.as_file()? else { return Ok(false) };
-        let (mut at, mut copied) = (range.start, false);
-        while at < range.end {
-            let left = usize::try_from(range.end - at).unwrap_or(usize::MAX);
-            match rustix::fs::copy_file_range(file, Some(&mut at), &out, None, left) {
-                Ok(0) => return Err(Error::new("the input became shorter while it was copied").at(at)),
-                Ok(_) => copied = true,
-                Err(rustix::io::Errno::INTR) => {}
-                // Not between these two file systems.
-                Err(_) if !copied => return Ok(false),
-                Err(error) => return Err(std::io::Error::from(error).into()),
-            }
-        }
-        Ok(true)
     }
 
     /// Makes the output appear, unless its place has become that of an input meanwhile.

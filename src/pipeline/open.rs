@@ -17,8 +17,6 @@ use std::path::{Path, PathBuf};
 pub struct Input {
     /// What it holds.
     pub bytes: Bytes,
-    /// The file that holds just these bytes, if there is one: for copying in the kernel.
-    pub file: Option<File>,
     /// What it is.
     pub format: &'static Format,
     /// The further streams of records, if it is a recording's directory (`perf record --threads`).
@@ -77,7 +75,7 @@ impl Input {
     fn of(Unpacked { bytes, wrappings }: Unpacked, known: Option<&'static Format>) -> Result<Self> {
         let head = || head_of(&bytes);
         let format = known.or_else(|| detect(head())).ok_or_else(|| mistaken::refused(head()))?;
-        Ok(Self { bytes, file: None, format, streams: None, wrappings })
+        Ok(Self { bytes, format, streams: None, wrappings })
     }
 }
 
@@ -203,12 +201,8 @@ impl LookedFile {
         if file.metadata()?.len() == 0 {
             return Err(empty(&self.path));
         }
-        let packed = io::map_open_file(file.try_clone()?)?;
-        let packed_len = packed.len();
-        let input = Input::of(unpack(packed)?, self.known.map(|(_, format)| format))?;
-        // What was packed is not in the file as it stands.
-        let as_it_stands = input.bytes.len() == packed_len;
-        Ok(Input { file: as_it_stands.then_some(file), ..input })
+        let packed = io::map_open_file(file)?;
+        Input::of(unpack(packed)?, self.known.map(|(_, format)| format))
     }
 }
 
@@ -241,7 +235,7 @@ impl Opened {
         Ok(match self {
             Self::Stream { reader, format, plain } => {
                 let bytes = if plain { io::open(path)? } else { io::spool(reader)? };
-                Self::Whole(Input { bytes, file: None, format, streams: None, wrappings: Vec::new() })
+                Self::Whole(Input { bytes, format, streams: None, wrappings: Vec::new() })
             }
             whole => whole,
         })

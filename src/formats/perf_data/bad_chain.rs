@@ -15,7 +15,7 @@ use crate::formats::byte_writer::ByteWriter;
 
 /// Whether a word of a call chain makes perf drop the chain.
 #[inline]
-fn is_bad(word: u64) -> bool {
+pub fn is_bad_entry(word: u64) -> bool {
     is_context(word) && !is_mark(word)
 }
 
@@ -23,7 +23,7 @@ impl Sample<'_> {
     /// How many entries of the call chain make perf drop the chain.
     #[inline]
     pub fn bad_chain_entries(&self) -> usize {
-        self.callchain.iter().filter(|&word| is_bad(word)).count()
+        self.callchain.iter().filter(|&word| is_bad_entry(word)).count()
     }
 }
 
@@ -36,7 +36,7 @@ pub fn without_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Opti
     let before = (fields.body.offset() - start) as usize;
     let chain = fields.callchain()?;
     let behind = (fields.body.offset() - start) as usize;
-    let good: Vec<u64> = chain.iter().filter(|&word| !is_bad(word)).collect();
+    let good: Vec<u64> = chain.iter().filter(|&word| !is_bad_entry(word)).collect();
     if good.len() == chain.len() {
         return Ok(None);
     }
@@ -93,10 +93,10 @@ mod tests {
     #[test]
     fn marks_of_the_kernel_stay() {
         for mark in [32, 128, 512, 640, 2048, 2176, 2560] {
-            assert!(!is_bad(-(mark as i64) as u64), "-{mark}");
+            assert!(!is_bad_entry(-(mark as i64) as u64), "-{mark}");
         }
         for word in [1, 31, 33, 4095] {
-            assert!(is_bad(-(word as i64) as u64), "-{word}");
+            assert!(is_bad_entry(-(word as i64) as u64), "-{word}");
         }
     }
 }

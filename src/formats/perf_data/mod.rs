@@ -37,7 +37,7 @@ mod survey;
 mod walk;
 
 pub use attr::{Event, EventAttr};
-pub use bad_chain::without_bad_entries;
+pub use bad_chain::{is_bad_entry, without_bad_entries};
 pub use code_address::CodeAddress;
 pub use compressed::{Decompressor, is_compressed};
 pub use convert::{attr_record, copies_stacks, with_chain};
@@ -48,7 +48,7 @@ pub use linux_perf_data::Feature;
 pub use record::{BpfEvent, BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};
 pub use recording::{ReadAt, Recording};
 pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_pipe, moved, pipe_front};
-pub use sample::{Branch, Branches, ReadValue, ReadValues, Registers, Sample, StackCopy, Words};
+pub use sample::{Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, Words};
 pub use sample_id::SampleId;
 pub use survey::RecordSurvey;
 pub use walk::{RawRecord, Records, Stop, may_begin};

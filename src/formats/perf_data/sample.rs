@@ -32,6 +32,7 @@ impl<'data> Words<'data> {
     }
 
     /// How many.
+    #[inline]
     pub fn len(self) -> usize {
         self.bytes.len() / 8
     }
@@ -47,6 +48,30 @@ impl<'data> Words<'data> {
         let (words, _) = self.bytes.as_chunks::<8>();
         let word = words.get(index)?;
         Some(if self.endian == Endian::Big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) })
+    }
+
+    /// Does something with each of them.
+    #[inline]
+    pub fn for_each(self, mut act: impl FnMut(u64)) {
+        let (words, _) = self.bytes.as_chunks::<8>();
+        match self.endian {
+            Endian::Little => words.iter().for_each(|word| act(u64::from_le_bytes(*word))),
+            Endian::Big => words.iter().for_each(|word| act(u64::from_be_bytes(*word))),
+        }
+    }
+
+    /// How many words at the end of two lists are the same.
+    pub fn same_at_end(self, other: Self) -> usize {
+        /// So many are compared at a time.
+        const BLOCK: usize = 4;
+        let ((own, _), (other, _)) = (self.bytes.as_chunks::<8>(), other.bytes.as_chunks::<8>());
+        let most = own.len().min(other.len());
+        let (own, other) = (&own[own.len() - most..], &other[other.len() - most..]);
+        let ((_, own_blocks), (_, other_blocks)) = (own.as_rchunks::<BLOCK>(), other.as_rchunks::<BLOCK>());
+        let blocks = own_blocks.iter().rev().zip(other_blocks.iter().rev()).take_while(|(own, other)| own == other);
+        let left = most - blocks.count() * BLOCK;
+        let words = own[..left].iter().rev().zip(other[..left].iter().rev());
+        most - left + words.take_while(|(own, other)| own == other).count()
     }
 
     /// All of them.
@@ -275,7 +300,38 @@ impl<'data> Sample<'data> {
     /// The frames of the call chain, each with its index in the list, which has context marks, too.
     #[inline]
     pub(super) fn chain(&self) -> ChainFrames<'data> {
-        ChainFrames { words: self.callchain, index: 0, mode: self.cpumode, is_first: true }
+        ChainFrames { words: self.callchain, index: 0, context: self.context() }
+    }
+
+    /// What holds for the first word of the call chain.
+    #[inline]
+    pub fn context(&self) -> ChainContext {
+        ChainContext { mode: self.cpumode, is_first: true }
+    }
+}
+
+/// What the words of a call chain say of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChainContext {
+    mode: CpuMode,
+    /// Whether the next frame is the first of its context.
+    is_first: bool,
+}
+
+impl ChainContext {
+    /// That of no word.
+    pub const NONE: Self = Self { mode: CpuMode::Unknown, is_first: true };
+
+    /// Goes over a word: the frame that it is, and whose code that is in; `None` for a mark.
+    #[inline]
+    pub fn step(&mut self, word: u64) -> Option<(CpuMode, FrameAddr)> {
+        if is_context(word) {
+            *self = Self { mode: context(word).unwrap_or(self.mode), is_first: true };
+            return None;
+        }
+        let addr = Addr(word);
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        Some((self.mode, if is_first { FrameAddr::Ip(addr) } else { FrameAddr::Return(addr) }))
     }
 }
 
@@ -284,9 +340,7 @@ pub(super) struct ChainFrames<'data> {
     words: Words<'data>,
     /// Of the next word.
     index: usize,
-    mode: CpuMode,
-    /// Whether the next frame is the first of its context.
-    is_first: bool,
+    context: ChainContext,
 }
 
 impl Iterator for ChainFrames<'_> {
@@ -298,14 +352,9 @@ impl Iterator for ChainFrames<'_> {
             let index = self.index;
             let word = self.words.get(index)?;
             self.index += 1;
-            if is_context(word) {
-                self.mode = context(word).unwrap_or(self.mode);
-                self.is_first = true;
-                continue;
+            if let Some((mode, frame)) = self.context.step(word) {
+                return Some((index, mode, frame));
             }
-            let addr = Addr(word);
-            let is_first = std::mem::replace(&mut self.is_first, false);
-            return Some((index, self.mode, if is_first { FrameAddr::Ip(addr) } else { FrameAddr::Return(addr) }));
         }
     }
 }
@@ -344,6 +393,7 @@ pub(super) struct Fields<'data, 'attr> {
 }
 
 impl<'data> Fields<'data, '_> {
+    #[inline]
     pub(super) fn word(&mut self, bit: u64, field: &str) -> Result<Option<u64>> {
         self.optional(self.attr.sample_type & bit, field)
     }
@@ -368,6 +418,7 @@ impl<'data> Fields<'data, '_> {
         Ok(())
     }
 
+    #[inline]
     fn halves(&mut self, bit: u64, field: &str) -> Result<Option<(u32, u32)>> {
         if !self.attr.samples(bit) {
             return Ok(None);
@@ -375,6 +426,7 @@ impl<'data> Fields<'data, '_> {
         Ok(Some((self.body.u32(field)?, self.body.u32(field)?)))
     }
 
+    #[inline]
     fn words(&mut self, count: u64, field: &str) -> Result<Words<'data>> {
         let bytes = self.body.bytes(count.saturating_mul(8), field)?;
         Ok(Words::new(bytes, self.body.endian()))
@@ -404,6 +456,7 @@ impl<'data> Fields<'data, '_> {
     }
 
     /// A word that is there if the bit is set.
+    #[inline]
     fn optional(&mut self, bit: u64, field: &str) -> Result<Option<u64>> {
         if bit == 0 { Ok(None) } else { self.body.u64(field).map(Some) }
     }

@@ -32,9 +32,15 @@ pub(in crate::commands::inject) struct CodeUse {
 }
 
 impl CodeUse {
+    #[inline]
     fn join(&mut self, other: Self) {
-        self.first = self.first.min(other.first);
-        self.last = self.last.max(other.last);
+        // Mostly nothing changes.
+        if other.first < self.first {
+            self.first = other.first;
+        }
+        if other.last > self.last {
+            self.last = other.last;
+        }
     }
 }
 
@@ -99,17 +105,17 @@ impl CodeUses {
         let next = UseId::new(self.list.len());
         let id = *self.by_epoch.entry(epoch).or_insert(next);
         if id == next {
-            self.list.push(found)
+            self.list.push(found);
         } else {
-            self.list[id.index()].join(found)
+            self.list[id.index()].join(found);
         }
         id
     }
 
-    /// A sample uses once more what is known.
+    /// Samples use once more what is known.
     #[inline]
-    pub(super) fn note_again(&mut self, id: UseId, order: RecordOrder) {
-        self.list[id.index()].join(CodeUse { first: order, last: order });
+    pub(super) fn note_again(&mut self, id: UseId, found: CodeUse) {
+        self.list[id.index()].join(found);
     }
 
     /// All uses, in the order of their first samples.
@@ -126,6 +132,7 @@ impl UseId {
         Self(NonZeroU32::MIN.saturating_add(index as u32))
     }
 
+    #[inline]
     fn index(self) -> usize {
         self.0.get() as usize - 1
     }

@@ -3,7 +3,6 @@
 use super::code_uses::UseId;
 use crate::model::lasting::Lasting;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
-use std::ops::Range;
 
 /// So many answers are kept at most; a newer one takes the place of an older one. They shall fit into a processor's
 /// cache.
@@ -14,11 +13,16 @@ const FEW: usize = 1 << 6;
 
 /// An address of user space that is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// A frame of a call chain.
-    Frame(FrameAddr),
-    /// A word of a copied stack: any may be a return address.
-    Word(Addr),
+pub(super) struct Asked {
+    addr: Addr,
+    of: AddrKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AddrKind {
+    Ip,
+    Return,
+    Word,
 }
 
 /// What such an address is.
@@ -54,9 +58,8 @@ pub(super) struct Memo {
 struct Slot {
     pid: Pid,
     asked: Asked,
-    answer: StackAnswer,
-    /// Empty at first.
-    holds: Range<Nanos>,
+    /// Holds never at first.
+    found: Lasting<StackAnswer>,
 }
 
 impl Default for Memo {
@@ -68,46 +71,54 @@ impl Default for Memo {
 impl Slot {
     const EMPTY: Self = Self {
         pid: Pid(0),
-        asked: Asked::Word(Addr(0)),
-        answer: StackAnswer { uses: [None; 2], kind: FramePlace::Elsewhere },
-        holds: Nanos(0)..Nanos(0),
+        asked: Asked::word(Addr(0)),
+        found: Lasting {
+            answer: StackAnswer { uses: [None; 2], kind: FramePlace::Elsewhere },
+            holds: Nanos(0)..Nanos(0),
+        },
     };
 }
 
 impl Memo {
     /// The answer, if it is here and holds at this time.
     #[inline]
-    pub(super) fn get(&self, pid: Pid, asked: Asked, time: Nanos) -> Option<StackAnswer> {
-        let slot = &self.slots[self.place(pid, asked)];
-        let is_it = slot.asked == asked && slot.pid == pid && slot.holds.start <= time && time < slot.holds.end;
-        is_it.then_some(slot.answer)
+    pub(super) fn get(&self, pid: Pid, asked: Asked, time: Nanos) -> Option<&Lasting<StackAnswer>> {
+        let Slot { pid: of, asked: there, found } = &self.slots[self.place(pid, asked)];
+        (*there == asked && *of == pid && found.holds.contains(&time)).then_some(found)
     }
 
     /// Keeps an answer.
-    pub(super) fn put(&mut self, pid: Pid, asked: Asked, Lasting { answer, holds }: Lasting<StackAnswer>) {
+    pub(super) fn put(&mut self, pid: Pid, asked: Asked, found: Lasting<StackAnswer>) {
         self.came += 1;
         if self.came > self.slots.len() && self.slots.len() < MOST {
             *self = Self { slots: vec![Slot::EMPTY; self.slots.len() * 2], came: 0 };
         }
         let place = self.place(pid, asked);
-        self.slots[place] = Slot { pid, asked, answer, holds };
+        self.slots[place] = Slot { pid, asked, found };
     }
 
     /// Addresses of calls differ in all of their lower bits.
     #[inline]
     fn place(&self, pid: Pid, asked: Asked) -> usize {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mixed = (asked.addr() ^ u64::from(pid.0.cast_unsigned()) << 40).wrapping_mul(GOLDEN);
+        let mixed = (asked.addr.0 ^ u64::from(pid.0.cast_unsigned()) << 40).wrapping_mul(GOLDEN);
         (mixed >> 32) as usize & (self.slots.len() - 1)
     }
 }
 
 impl Asked {
+    /// A frame of a call chain.
     #[inline]
-    fn addr(self) -> u64 {
-        match self {
-            Self::Frame(frame) => frame.raw().0,
-            Self::Word(addr) => addr.0,
+    pub(super) fn frame(frame: FrameAddr) -> Self {
+        match frame {
+            FrameAddr::Ip(addr) => Self { addr, of: AddrKind::Ip },
+            FrameAddr::Return(addr) => Self { addr, of: AddrKind::Return },
         }
+    }
+
+    /// A word of a copied stack: any may be a return address.
+    #[inline]
+    pub(super) const fn word(addr: Addr) -> Self {
+        Self { addr, of: AddrKind::Word }
     }
 }

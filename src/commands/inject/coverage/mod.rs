@@ -3,9 +3,12 @@
 mod code_uses;
 mod insertions;
 mod jit_ranges;
+mod last_stacks;
 mod memo;
 mod selection;
 mod shadowings;
+#[cfg(test)]
+mod tests;
 mod use_finder;
 
 pub(in crate::commands::inject) use selection::{CodeSelection, FirstUse};

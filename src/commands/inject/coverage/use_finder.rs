@@ -2,13 +2,14 @@
 
 use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
+use super::last_stacks::{KnownWord, LastStacks, WordKind};
 use super::memo::{Asked, FramePlace, Memo, StackAnswer};
 use super::shadowings::Shadowings;
 use crate::commands::inject::survey::record_order::RecordOrder;
-use crate::formats::perf_data::{RawRecord, Recording, Sample, Words, kind};
+use crate::formats::perf_data::{ChainContext, RawRecord, Recording, Sample, Words, is_bad_entry, kind};
 use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
-use crate::model::{Addr, FrameAddr, Nanos, Pid};
+use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use crate::resolve::address_space::{AddressSpaces, Place};
 use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
 use crate::resolve::dso::DsoKind;
@@ -62,14 +63,15 @@ impl UseContext<'_, '_> {
     }
 }
 
-/// Finds what samples use.
+/// Finds what the samples among some records use.
 #[derive(Debug)]
-pub(super) struct UseFinder<'a, 'data> {
+pub(super) struct UseFinder<'a, 'data, 'r> {
     context: UseContext<'a, 'data>,
     found: CodeUses,
     /// When something else was mapped over a segment, for those of processes with many mappings.
     shadowed: FxHashMap<(Pid, SegmentId), Vec<RecordOrder>>,
     memo: Memo,
+    last_stacks: LastStacks<'r>,
 }
 
 /// The code that perf is to be told of at an address.
@@ -84,6 +86,7 @@ struct UsedCode {
 #[derive(Debug, Clone, Copy)]
 struct UsingSample<'a> {
     pid: Pid,
+    tid: Tid,
     /// As the sample says it.
     time: Option<Nanos>,
     order: RecordOrder,
@@ -91,74 +94,122 @@ struct UsingSample<'a> {
     ranges: &'a AddrRanges,
 }
 
-impl<'a, 'data> UseFinder<'a, 'data> {
+impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// Nothing is found yet.
     pub(super) fn new(context: UseContext<'a, 'data>) -> Self {
-        Self { context, found: CodeUses::default(), shadowed: FxHashMap::default(), memo: Memo::default() }
+        let (found, shadowed, memo) = Default::default();
+        Self { context, found, shadowed, memo, last_stacks: LastStacks::default() }
     }
 
     /// Looks at the samples among some records.
-    pub(super) fn read<'r>(mut self, records: impl Iterator<Item = RawRecord<'r>>) -> CodeUses {
+    pub(super) fn read(mut self, records: impl Iterator<Item = RawRecord<'r>>) -> CodeUses {
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             match self.context.recording.sample(&raw) {
                 Ok(sample) => self.sample(&sample, raw.offset),
                 Err(_) => self.found.counts.unreadable += 1,
             }
         }
+        self.last_stacks.finish(&mut self.found);
         self.found
     }
 
-    fn sample(&mut self, sample: &Sample<'_>, offset: u64) {
+    fn sample(&mut self, sample: &Sample<'r>, offset: u64) {
         self.found.counts.samples += 1;
-        let bad_entries = sample.bad_chain_entries();
-        self.found.counts.bad_chains += u64::from(bad_entries > 0);
-        self.found.counts.bad_entries += bad_entries as u64;
-        let Some((pid, _)) = sample.pid_tid else { return };
-        if matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor) {
-            return;
-        }
+        let is_other = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
+        let Some((pid, tid)) = sample.pid_tid.filter(|_| !is_other) else {
+            return self.bad_entries(sample.bad_chain_entries() as u64);
+        };
         let order = RecordOrder { time: sample.time.unwrap_or_default(), offset };
-        let user = UsingSample { pid, time: sample.time, order, ranges: self.context.jit_ranges.of(pid) };
-        let mut has_jit = false;
-        for (mode, frame) in sample.frames() {
-            if mode == CpuMode::User {
-                has_jit |= self.frame(user, frame);
-            }
-        }
-        self.found.counts.with_jit += u64::from(has_jit);
+        let user = UsingSample { pid, tid, time: sample.time, order, ranges: self.context.jit_ranges.of(pid) };
+        let is_jit = self.chain(user, sample);
+        self.found.counts.with_jit += u64::from(is_jit);
         if !user.ranges.is_empty() {
             self.branches(user, sample);
             self.stack_copy(user, sample);
         }
     }
 
-    /// Whether a frame of user space is in JIT code.
-    fn frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> bool {
-        let answer = self.answer(user, Asked::Frame(frame), |finder| finder.find_frame(user, frame));
-        match answer.kind {
-            FramePlace::Known => self.found.counts.resolved += 1,
-            FramePlace::Unknown => self.unresolved(user),
-            FramePlace::Elsewhere => {}
-        }
-        answer.kind == FramePlace::Known
+    fn bad_entries(&mut self, bad_entries: u64) {
+        self.found.counts.bad_chains += u64::from(bad_entries > 0);
+        self.found.counts.bad_entries += bad_entries;
     }
 
-    /// What is known of an address of a stack, or else what `find` finds; the code that it uses is noted.
+    /// Whether any frame is in JIT code. What the last chain of the thread had in common with this one is known.
+    fn chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> bool {
+        let UsingSample { pid, tid, time, order, .. } = user;
+        let chain = sample.callchain;
+        let mut stack = self.last_stacks.take((pid, tid), &mut self.found);
+        let mut same = stack.begin(chain, order, time, &mut self.found);
+        let mut context = sample.context();
+        for (word, outside) in chain.iter().zip((0..chain.len()).rev()) {
+            if outside < same {
+                if stack.stays(same, context, &mut self.found) {
+                    break;
+                }
+                same = outside;
+            }
+            let Lasting { answer, holds } = self.chain_word(user, &mut context, word);
+            stack.learn(outside, answer, &holds);
+        }
+        stack.end(chain, order);
+        let [bad, known, unknown, elsewhere] = [WordKind::Bad, WordKind::Known, WordKind::Unknown, WordKind::Elsewhere]
+            .map(|kind| stack.count(kind).into());
+        self.last_stacks.put(stack);
+        self.bad_entries(bad);
+        self.resolved(user, known, unknown);
+        let alone = sample.ip.filter(|_| known + unknown + elsewhere == 0 && sample.cpumode == CpuMode::User);
+        known > 0 || alone.is_some_and(|ip| self.ip(user, ip))
+    }
+
+    #[inline]
+    fn chain_word(&mut self, user: UsingSample<'_>, context: &mut ChainContext, word: u64) -> Lasting<KnownWord> {
+        let before = *context;
+        let (kind, uses, holds) = match context.step(word) {
+            Some((CpuMode::User, frame)) => {
+                let Lasting { answer: StackAnswer { uses, kind }, holds } = self.frame(user, frame);
+                (kind.into(), uses, holds)
+            }
+            Some(_) => (WordKind::Elsewhere, [None; 2], ALWAYS),
+            None if is_bad_entry(word) => (WordKind::Bad, [None; 2], ALWAYS),
+            None => (WordKind::Mark, [None; 2], ALWAYS),
+        };
+        Lasting { answer: KnownWord { context: before, kind, uses, since: user.order }, holds }
+    }
+
+    /// Whether the address of a sample without a chain is in JIT code.
+    fn ip(&mut self, user: UsingSample<'_>, ip: Addr) -> bool {
+        let StackAnswer { uses, kind } = self.frame(user, FrameAddr::Ip(ip)).answer;
+        self.note(user, uses);
+        self.resolved(user, u64::from(kind == FramePlace::Known), u64::from(kind == FramePlace::Unknown));
+        kind == FramePlace::Known
+    }
+
+    #[inline]
+    fn frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
+        self.answer(user, Asked::frame(frame), |finder| finder.find_frame(user, frame))
+    }
+
+    /// What is known of an address of a stack, or else what `find` finds.
     #[inline]
     fn answer(
         &mut self,
         user: UsingSample<'_>,
         asked: Asked,
         find: impl FnOnce(&mut Self) -> Lasting<StackAnswer>,
-    ) -> StackAnswer {
-        if let Some(answer) = user.time.and_then(|time| self.memo.get(user.pid, asked, time)) {
-            answer.uses.into_iter().flatten().for_each(|id| self.found.note_again(id, user.order));
-            return answer;
+    ) -> Lasting<StackAnswer> {
+        if let Some(known) = user.time.and_then(|time| self.memo.get(user.pid, asked, time)) {
+            return known.clone();
         }
         let found = find(self);
-        let answer = found.answer;
-        self.memo.put(user.pid, asked, found);
-        answer
+        self.memo.put(user.pid, asked, found.clone());
+        found
+    }
+
+    /// Notes what the sample uses.
+    #[inline]
+    fn note(&mut self, UsingSample { order, .. }: UsingSample<'_>, uses: [Option<UseId>; 2]) {
+        let of = CodeUse { first: order, last: order };
+        uses.into_iter().flatten().for_each(|id| self.found.note_again(id, of));
     }
 
     fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
@@ -183,11 +234,16 @@ impl<'a, 'data> UseFinder<'a, 'data> {
         Lasting { answer: StackAnswer { uses, kind }, holds }
     }
 
-    fn unresolved(&mut self, UsingSample { pid, time, .. }: UsingSample<'_>) {
-        *self.found.counts.unresolved.entry(pid).or_default() += 1;
+    /// Counts frames in code that is known, and those in none that is, in memory that no file backs.
+    fn resolved(&mut self, UsingSample { pid, time, .. }: UsingSample<'_>, known: u64, unknown: u64) {
+        self.found.counts.resolved += known;
+        if unknown == 0 {
+            return;
+        }
+        *self.found.counts.unresolved.entry(pid).or_default() += unknown;
         let end = self.context.dump_ends.get(&pid);
         if end.zip(time).is_some_and(|(end, time)| time > *end) {
-            *self.found.counts.late.entry(pid).or_default() += 1;
+            *self.found.counts.late.entry(pid).or_default() += unknown;
         }
     }
 
@@ -200,14 +256,21 @@ impl<'a, 'data> UseFinder<'a, 'data> {
 
     /// Notes what perf may find when it unwinds the copy of a stack: any word may be a return address.
     fn stack_copy(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
-        let registers = sample.user_regs.into_iter().flat_map(|registers| registers.values.iter());
         let endian = self.context.recording.header.endian;
+        let registers = sample.user_regs.map(|registers| registers.values);
         let stack = sample.user_stack.map(|stack| Words::new(stack.bytes, endian));
-        for word in registers.chain(stack.into_iter().flat_map(|words| words.iter())) {
-            if user.ranges.may_reach(Addr(word)) {
-                self.answer(user, Asked::Word(Addr(word)), |finder| finder.find_word(user, word));
-            }
+        for words in [registers, stack].into_iter().flatten() {
+            words.for_each(|word| {
+                if user.ranges.may_reach(Addr(word)) {
+                    self.word(user, word);
+                }
+            });
         }
+    }
+
+    fn word(&mut self, user: UsingSample<'_>, word: u64) {
+        let found = self.answer(user, Asked::word(Addr(word)), |finder| finder.find_word(user, word));
+        self.note(user, found.answer.uses);
     }
 
     fn find_word(&mut self, user: UsingSample<'_>, word: u64) -> Lasting<StackAnswer> {

@@ -96,14 +96,12 @@ fn front(
     }
 }
 
-/// Copies long ranges of the stream in the kernel, where both ends are files.
+/// Writes the stream as it is mapped: its pages were looked at just now, so that one copy of theirs is all that it takes.
+/// The kernel's own way from file to file, copy_file_range(2), goes through a pipe, sixteen pages at a time.
 struct Copier<'a> {
     input: &'a PlainRecording,
     output: &'a mut Output,
 }
-
-/// Shorter ranges are not worth a system call of their own.
-const LONG: u64 = 1 << 20;
 
 impl EditSink for Copier<'_> {
     fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
@@ -111,12 +109,6 @@ impl EditSink for Copier<'_> {
     }
 
     fn copy(&mut self, range: Range<u64>) -> Result<()> {
-        let place = self.input.in_file(range.clone());
-        if let Some(file) = self.input.file.as_ref().filter(|_| range.end - range.start >= LONG)
-            && self.output.copy_from(file, place)?
-        {
-            return Ok(());
-        }
         let base = self.input.base();
         let records = self.input.records();
         let index = |offset: u64| usize::try_from(offset - base).unwrap_or(usize::MAX).min(records.len());

@@ -12,8 +12,6 @@ use crate::parallel::Pool;
 use crate::pipeline::open;
 use crate::pipeline::recording::streams::{MovedRecord, PlainRecords, RecordBytes, own_records};
 use crate::pipeline::recording::walk::Walk;
-use std::fs::File;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// An opened recording.
@@ -25,8 +23,6 @@ pub(in crate::commands::inject) struct PlainRecording {
     bytes: Bytes,
     /// The plain records, where they are not the file's own.
     plain: Option<Bytes>,
-    /// What `plain` or `bytes` shows, for copying in the kernel.
-    pub(in crate::commands::inject) file: Option<File>,
     /// AUXTRACE records in the input and in `plain`.
     auxtrace: Vec<MovedRecord>,
     /// Where the plain records stand.
@@ -59,7 +55,7 @@ impl PlainRecording {
     }
 
     fn read_shown(input: open::Input, shown: PathBuf, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
-        let open::Input { bytes, file, streams, format, .. } = input;
+        let open::Input { bytes, streams, format, .. } = input;
         if !matches!(format.read, Read::Addresses) {
             return Err(refused(format));
         }
@@ -69,7 +65,7 @@ impl PlainRecording {
         let is_plain = streams.is_none() && !recording.says_compressed();
         let walk = if is_plain { plain(own_records(&recording, &bytes), recording.data.start) } else { Walk::none() };
         let is_plain = is_plain && !walk.has_compressed;
-        let mut input = Self { recording, bytes, plain: None, file, auxtrace: Vec::new(), walk, shown, was: None };
+        let mut input = Self { recording, bytes, plain: None, auxtrace: Vec::new(), walk, shown, was: None };
         if !is_plain {
             input.write_plain(streams.as_deref(), warnings)?;
             input.walk = plain(input.records(), input.base());
@@ -92,7 +88,6 @@ impl PlainRecording {
         }
         self.auxtrace = plain.finish()?;
         self.plain = Some(spool.map()?);
-        self.file = Some(spool.into_file());
         self.recording.features.remove(&Feature::COMPRESSED);
         self.recording.features.remove(&Feature::DIR_FORMAT);
         Ok(())
@@ -106,12 +101,6 @@ impl PlainRecording {
     /// The offset that the first record is said to have.
     pub(in crate::commands::inject) fn base(&self) -> u64 {
         self.recording.data.start
-    }
-
-    /// Where a range of the stream is in [`PlainRecording::file`].
-    pub(in crate::commands::inject) fn in_file(&self, range: Range<u64>) -> Range<u64> {
-        let base = if self.plain.is_some() { self.base() } else { 0 };
-        range.start - base..range.end - base
     }
 
     /// The bytes before the first record.
