@@ -46,9 +46,9 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         ChainId(self.tree.child(caller.map(|caller| caller.0), callee))
     }
 
-    /// Chains that continue `caller`, the newest ones: not all if there are many.
-    pub fn newest(&self, caller: Option<ChainId>) -> impl Iterator<Item = ChainId> + '_ {
-        self.tree.newest(caller.map(|caller| caller.0)).map(ChainId)
+    /// Chains that continue `caller`, each with its innermost place, the newest ones: not all if there are many.
+    pub fn newest(&self, caller: Option<ChainId>) -> impl Iterator<Item = (ChainId, PlaceId)> + '_ {
+        self.tree.newest(caller.map(|caller| caller.0)).map(|(chain, place)| (ChainId(chain), place))
     }
 
     /// All places; the position is the number.

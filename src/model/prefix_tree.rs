@@ -64,12 +64,12 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.push(parent, key, first)
     }
 
-    /// The newest sequences that continue `parent`, as many as are looked at one by one.
-    pub fn newest(&self, parent: Option<u32>) -> impl Iterator<Item = u32> + '_ {
+    /// The newest sequences that continue `parent`, and with what: as many as are looked at one by one.
+    pub fn newest(&self, parent: Option<u32>) -> impl Iterator<Item = (u32, K)> + '_ {
         let mut at = self.first_of(parent.unwrap_or(NONE));
         let next = move || {
             let node = self.nodes.get(at as usize)?;
-            Some(std::mem::replace(&mut at, node.next))
+            Some((std::mem::replace(&mut at, node.next), node.key))
         };
         std::iter::from_fn(next).take(LISTED)
     }
@@ -158,8 +158,9 @@ mod tests {
         }
         assert_eq!(tree.len(), 1 + 100 + 100 + 99);
         assert_eq!(tree.get(below[3]), (Some(wide[3]), 7));
-        let newest: Vec<u32> = tree.newest(Some(root)).collect();
-        assert!(newest.len() == LISTED && newest.iter().all(|node| wide.contains(node)), "{newest:?}");
+        let newest: Vec<(u32, u64)> = tree.newest(Some(root)).collect();
+        let is_child = |&(node, key): &(u32, u64)| wide[key as usize] == node;
+        assert!(newest.len() == LISTED && newest.iter().all(is_child), "{newest:?}");
         assert_eq!(tree.newest(Some(below[3])).count(), 0);
         assert_eq!(tree.iter().nth(root as usize), Some((None, 0)));
     }

@@ -245,10 +245,12 @@ pub(super) struct Reading<'a> {
     /// The stack of the sample before, outermost first.
     before: Vec<Kept>,
     before_of: Option<(Pid, Nanos)>,
-    /// How each chain was reached last: those of one stack stand side by side.
-    reached: Vec<Reached>,
-    /// What an address was found to be, from and until when.
-    seen: FxHashMap<(Pid, CpuMode, FrameAddr), (PlaceId, Nanos, Nanos)>,
+    /// What addresses were found to be, each at its last time.
+    found: Vec<Found>,
+    /// Where an address is among them.
+    seen: FxHashMap<(Pid, CpuMode, FrameAddr), u32>,
+    /// The one by which each chain was reached last: those of one stack stand side by side.
+    reached: Vec<u32>,
     /// The track of a thread, and until when it has that name.
     named: FxHashMap<TrackKey, (u32, Nanos, Nanos)>,
 }
@@ -262,17 +264,20 @@ struct Kept {
     until: Nanos,
 }
 
-/// The innermost frame of a chain, as recorded, and when it belongs there.
+/// What an address was found to be, and when.
 #[derive(Debug, Clone, Copy)]
-struct Reached {
-    frame: (CpuMode, FrameAddr),
+struct Found {
     pid: Pid,
+    frame: (CpuMode, FrameAddr),
+    place: PlaceId,
     from: Nanos,
     until: Nanos,
 }
 
-impl Reached {
-    const NEVER: Self = Self { frame: TRUNCATED_FRAME, pid: Pid(0), from: Nanos(0), until: Nanos(0) };
+impl Found {
+    fn holds(&self, time: Nanos) -> bool {
+        self.from <= time && time < self.until
+    }
 }
 
 impl<'a> Reading<'a> {
@@ -285,8 +290,9 @@ impl<'a> Reading<'a> {
             cache: Cache::default(),
             before: Vec::new(),
             before_of: None,
-            reached: Vec::new(),
+            found: Vec::new(),
             seen: FxHashMap::default(),
+            reached: Vec::new(),
             named: FxHashMap::default(),
         }
     }
@@ -391,10 +397,11 @@ impl<'a> Reading<'a> {
         frame: (CpuMode, FrameAddr),
         time: Nanos,
     ) -> Option<(ChainId, Nanos)> {
-        self.samples.chains.newest(caller).find_map(|chain| {
-            let reached = self.reached.get(chain.0 as usize)?;
-            let is_it = reached.frame == frame && reached.pid == pid && reached.from <= time && time < reached.until;
-            is_it.then_some((chain, reached.until))
+        self.samples.chains.newest(caller).find_map(|(chain, place)| {
+            let found = self.found[self.reached[chain.0 as usize] as usize];
+            // What is there now may be another place than when the chain was reached.
+            let is_it = found.place == place && found.frame == frame && found.pid == pid;
+            (is_it && found.holds(time)).then_some((chain, found.until))
         })
     }
 
@@ -405,13 +412,14 @@ impl<'a> Reading<'a> {
         frame: (CpuMode, FrameAddr),
         time: Nanos,
     ) -> (ChainId, Nanos) {
-        let (place, until) = self.place(pid, frame, time);
+        let at = self.find(pid, frame, time);
+        let Found { place, until, .. } = self.found[at as usize];
         let chain = self.samples.chains.chain(caller, place);
-        let at = chain.0 as usize;
-        if at >= self.reached.len() {
-            self.reached.resize(at + 1, Reached::NEVER);
+        // Only the newest chain has no entry yet.
+        match self.reached.get_mut(chain.0 as usize) {
+            Some(reached) => *reached = at,
+            None => self.reached.push(at),
         }
-        self.reached[at] = Reached { frame, pid, from: time, until };
         (chain, until)
     }
 
@@ -421,8 +429,7 @@ impl<'a> Reading<'a> {
         let start = self.samples.branches.len() as u32;
         let kept = sample.branches.filter(|_| self.context.keep_branches);
         for Branch { from, to, flags } in kept.into_iter().flat_map(Branches::iter) {
-            let [(from, _), (to, _)] =
-                [from, to].map(|addr| self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(addr)), time));
+            let [from, to] = [from, to].map(|addr| self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(addr)), time));
             self.samples.branches.push(Taken { from, to, flags });
         }
         (start, self.samples.branches.len() as u32)
@@ -437,16 +444,25 @@ impl<'a> Reading<'a> {
         self.before.iter().zip(frames.iter().rev()).take_while(same).count()
     }
 
-    fn place(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> (PlaceId, Nanos) {
-        let key = (pid, frame.0, frame.1);
-        match self.seen.get(&key) {
-            Some(&(place, from, until)) if from <= time && time < until => return (place, until),
-            _ => {}
+    fn place(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> PlaceId {
+        let at = self.find(pid, frame, time);
+        self.found[at as usize].place
+    }
+
+    /// Where it is among what was found.
+    fn find(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> u32 {
+        let new = self.found.len() as u32;
+        let at = *self.seen.entry((pid, frame.0, frame.1)).or_insert(new);
+        if self.found.get(at as usize).is_some_and(|found| found.holds(time)) {
+            return at;
         }
         let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
-        let place = self.samples.chains.place(spot);
-        self.seen.insert(key, (place, time, until));
-        (place, until)
+        let found = Found { pid, frame, place: self.samples.chains.place(spot), from: time, until };
+        match self.found.get_mut(at as usize) {
+            Some(old) => *old = found,
+            None => self.found.push(found),
+        }
+        at
     }
 
     /// The frames of a sample, innermost first, and why there are no more.
