@@ -1,5 +1,6 @@
 """The jobs: how each side does them, on what, and whether both come to the same."""
 
+import collections
 import gzip
 import json
 import os
@@ -55,12 +56,19 @@ def percent(equal, all):
     return f"{equal:,} of {all:,}" if all else "nothing to compare"
 
 
+NAMELESS = (b"[unknown]", b"[truncated]")
+
+
 def same_folded(ours, its):
-    """How much of the weight stands in lines that both have."""
+    """How much of the weight stands in lines that both have. Frames without a name, and the mark of a stack that ends
+    before its beginning, are spelled in as many ways as there are programs: they are left out."""
 
     def weights(text):
-        lines = (line.rsplit(b" ", 1) for line in text.splitlines())
-        return {stack: float(weight) for stack, weight in lines}
+        sums = collections.defaultdict(float)
+        for line in text.splitlines():
+            stack, weight = line.rsplit(b" ", 1)
+            sums[b";".join(frame for frame in stack.split(b";") if frame not in NAMELESS)] += float(weight)
+        return sums
 
     one, other = weights(ours), weights(its)
     same = sum(min(weight, other.get(stack, 0)) for stack, weight in one.items())
