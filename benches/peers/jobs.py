@@ -297,7 +297,7 @@ JOBS = [
     ),
     Job(
         "inject-loads",
-        "inject, 100,000 loads with moves, scattered ×10",
+        "inject, loads with moves in 40 MB",
         "nothing",
         loads(100_000, "200000", "moves", "heap=40000000", sizes=(1, 10)),
         inject,
