@@ -246,7 +246,7 @@ pub(super) struct Reading<'a> {
     before: Vec<Kept>,
     before_of: Option<(Pid, Nanos)>,
     /// What addresses were found to be, each at its last time.
-    found: Vec<Found>,
+    found: Vec<SeenAddress>,
     /// Where an address is among them.
     seen: FxHashMap<(Pid, CpuMode, FrameAddr), u32>,
     /// The one by which each chain was reached last: those of one stack stand side by side.
@@ -266,7 +266,7 @@ struct Kept {
 
 /// What an address was found to be, and when.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct SeenAddress {
     pid: Pid,
     frame: (CpuMode, FrameAddr),
     place: PlaceId,
@@ -274,7 +274,7 @@ struct Found {
     until: Nanos,
 }
 
-impl Found {
+impl SeenAddress {
     fn holds(&self, time: Nanos) -> bool {
         self.from <= time && time < self.until
     }
@@ -413,7 +413,7 @@ impl<'a> Reading<'a> {
         time: Nanos,
     ) -> (ChainId, Nanos) {
         let at = self.find(pid, frame, time);
-        let Found { place, until, .. } = self.found[at as usize];
+        let SeenAddress { place, until, .. } = self.found[at as usize];
         let chain = self.samples.chains.chain(caller, place);
         // Only the newest chain has no entry yet.
         match self.reached.get_mut(chain.0 as usize) {
@@ -457,7 +457,7 @@ impl<'a> Reading<'a> {
             return at;
         }
         let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
-        let found = Found { pid, frame, place: self.samples.chains.place(spot), from: time, until };
+        let found = SeenAddress { pid, frame, place: self.samples.chains.place(spot), from: time, until };
         match self.found.get_mut(at as usize) {
             Some(old) => *old = found,
             None => self.found.push(found),
