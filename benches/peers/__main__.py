@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Whole programs side by side: each job of jitgraft against the programs that are used for it today.
 
-    python3 benches/peers DIR [--program target/release/jitgraft] [--runs 5] [--largest 10] [--write] [JOB...]
+    python3 benches/peers DIR [--program target/release/jitgraft] [--runs 5] [--largest 10] [--slow] [--write] [JOB...]
 
-installs nothing and takes the peers that it finds (perf, perf7, inferno-*, samply, stack_collapse, callgrind_annotate,
-cp, cat, wc); one that is missing is named. Inputs are made in DIR when they are absent; recordings of programs, which
-no script can make up, are taken from DIR/recordings/NAME/ (perf.data, and its dump or map): what `--list` says.
+installs nothing and takes the peers that it finds (perf, perf7 for a newer one, inferno-*, samply, stack_collapse,
+callgrind_annotate, trace_processor_shell, cp, cat, wc); one that is missing is named. Inputs are made in DIR when they are
+absent; recordings of programs, which no script can make up, are taken from DIR/recordings/NAME/ (perf.data, and its dump
+or map): what `--list` says. `--make` makes the inputs and measures nothing.
 
-A job is measured at sizes of 1, 10 and 100 (up to `--largest`), with 1 and 2 threads. Runs are interleaved, the first of
-each is not counted, and no time counts before the outputs have been compared: folded stacks line by line, named
-frames one by one as `perf script` prints them, sums where an output has a form of its own. Seconds are the median of
-the runs, with the fastest and the slowest; megabytes the peak of anonymous memory of all processes together.
+A job has sizes, as many times the smallest one, up to `--largest`; jitgraft takes each with 1 and 2 threads, and a peer that
+has threads, too. Runs are interleaved, the first of each is not counted, and no time counts before the outputs have been
+compared: folded stacks line by line, named frames one by one as `perf script` prints them, sums where an output has a form
+of its own. Seconds are the median of the runs, with the fastest and the slowest; megabytes the peak of anonymous memory of
+all processes together. What takes longer than 20 s counts once; where a peer is known to take minutes, only with `--slow`.
+The ratio is that of the faster of ours to the fastest of the peer's.
 
 `--write` puts the table into docs/performance.md."""
 
@@ -18,6 +21,7 @@ import argparse
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 import inputs
@@ -28,40 +32,65 @@ HOUSE = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 THREADS = (1, 2)
 TABLE = "docs/performance.md"
 MARKS = ("<!-- benches/peers: begin -->\n", "<!-- benches/peers: end -->\n")
-HEAD = "| job | size | threads | jitgraft | peer | ratio | goal | outputs |\n|---|---|---|---|---|---|---|---|\n"
-
-
-def rows_of(job, place, options):
-    """One row of the table for each size, peer and number of threads."""
-    for times in (1, 10, 100):
-        if times > options.largest:
-            return
-        try:
-            given = job.make(place, times)
-        except inputs.Missing as missing:
-            yield row(job.name, f"×{times}", "–", "–", "–", "–", "–", f"not measured: {missing}")
-            return
-        sides = {("jitgraft", threads): job.ours(options.program, given, threads) for threads in THREADS}
-        here = [peer for peer in job.peers if times <= peer.largest and shutil.which(peer.tool)]
-        for peer in job.peers:
-            if shutil.which(peer.tool) is None:
-                yield row(job.name, f"×{times}", "–", "–", peer.name, "–", peer.goal, f"{peer.tool} is not here")
-        # One that has no threads runs once a turn, and stands beside ours with one thread and with two.
-        threads_of = lambda peer: THREADS if peer.parallel else THREADS[:1]
-        sides |= {(peer.name, threads): peer.command(given, threads) for peer in here for threads in threads_of(peer)}
-        if not here:
-            continue
-        equal = job.compare(options.program, given) if job.compare else "–"
-        results = measure.interleaved(sides, options.runs, given)
-        for peer in here:
-            for threads in THREADS:
-                mine, its = results["jitgraft", threads], results[peer.name, threads if peer.parallel else 1]
-                size = f"{given.size / 1e6:.1f} MB"
-                yield row(job.name, size, threads, mine, f"{peer.name}: {its}", measure.ratio(mine, its), peer.goal, equal)
+HEAD = """| job | size | jitgraft, 1 thread | jitgraft, 2 threads | peer | ratio | goal | outputs |
+|---|---|---|---|---|---|---|---|
+"""
 
 
 def row(*cells):
     return "| " + " | ".join(str(cell) for cell in cells) + " |\n"
+
+
+def rows_of(job, place, options):
+    """One row of the table for each size and peer."""
+    for times in job.sizes:
+        if times > options.largest:
+            return
+        try:
+            given = job.make(place, times)
+        except (inputs.Missing, subprocess.CalledProcessError, OSError) as missing:
+            yield row(job.name, f"×{times}", "–", "–", "–", "–", "–", f"not measured: {missing}")
+            continue
+        if not options.make:
+            yield from rows_of_size(job, given, times, options)
+
+
+def rows_of_size(job, given, times, options):
+    sides = {("jitgraft", threads): job.ours(options.program, given, threads) for threads in THREADS}
+    absent = {}
+    for at, peer in enumerate(job.peers):
+        if peer.sizes and times not in peer.sizes:
+            absent[at] = None
+        elif shutil.which(peer.tool) is None:
+            absent[at] = f"{peer.tool} is not here"
+        elif times in peer.slow and not options.slow:
+            absent[at] = "takes minutes"
+        else:
+            sides |= {(at, threads): peer.command(given, threads) for threads in peer.threads}
+    try:
+        equal = "as at ×1" if given.size > job.comparable else job.compare(options.program, given)
+    except (subprocess.CalledProcessError, OSError, ValueError) as why:
+        equal = f"not compared: {why}"
+    results = measure.interleaved(sides, options.runs, given)
+    given.leave()
+    mine = [results["jitgraft", threads] for threads in THREADS]
+    ours = [result.failed or result for result in mine]
+    size = f"{given.size / 1e6:.1f} MB"
+    for at, peer in enumerate(job.peers):
+        if at in absent:
+            if absent[at]:
+                yield row(job.name, size, *ours, f"{peer.name}: {absent[at]}", "–", peer.goal, equal)
+            continue
+        its = {threads: results[at, threads] for threads in peer.threads}
+        ended = [threads for threads in peer.threads if not its[threads].failed]
+        if not ended or any(result.failed for result in mine):
+            why = its[peer.threads[0]].failed or str(its[peer.threads[0]])
+            yield row(job.name, size, *ours, f"{peer.name}: {why}", "–", peer.goal, equal)
+            continue
+        best = min(ended, key=lambda threads: its[threads].wall())
+        name = peer.name if len(peer.threads) == 1 else f"{peer.name}, -n {best}"
+        ratio = measure.ratio(min(mine, key=measure.Result.wall), its[best])
+        yield row(job.name, size, *ours, f"{name}: {its[best]}", ratio, peer.goal, equal)
 
 
 def write(table):
@@ -84,24 +113,28 @@ def main():
     parser.add_argument("--program", default=os.path.join(HOUSE, "target/release/jitgraft"))
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--largest", type=int, default=10)
+    parser.add_argument("--slow", action="store_true")
+    parser.add_argument("--make", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_intermixed_args()
     known = {job.id: job for job in JOBS}
     if options.list:
-        return print("".join(f"{job.id:18} {job.name}\n{'':18} needs {job.needs}\n" for job in JOBS), end="")
+        lines = (f"{job.id:18} {job.name}, ×{', ×'.join(map(str, job.sizes))}\n{'':18} needs {job.needs}\n" for job in JOBS)
+        return print("".join(lines), end="")
     if unknown := [name for name in options.jobs if name not in known]:
         sys.exit(f"no such job: {', '.join(unknown)}; there are {', '.join(known)}")
+    options.program = os.path.abspath(options.program)
     if not os.access(options.program, os.X_OK):
         sys.exit(f"{options.program}: cannot be run; cargo build --release --features tables makes it")
-    place = inputs.Place(os.path.abspath(options.dir), HOUSE, os.path.abspath(options.program))
+    place = inputs.Place(os.path.abspath(options.dir), HOUSE, options.program)
     table = HEAD
     print(HEAD, end="", flush=True)
     for job in JOBS:
         if not options.jobs or job.id in options.jobs:
-            for row in rows_of(job, place, options):
-                print(row, end="", flush=True)
-                table += row
+            for line in rows_of(job, place, options):
+                print(line, end="", flush=True)
+                table += line
     if options.write:
         write(measure.machine() + "\n\n" + table)
 

@@ -1,6 +1,8 @@
 """What jobs read: made when it is absent, from recordings or from nothing."""
 
+import glob
 import os
+import random
 import shutil
 import struct
 import subprocess
@@ -15,13 +17,24 @@ class Missing(Exception):
 class Given:
     """An input of some size, and where outputs go."""
 
-    def __init__(self, path, out, **more):
-        self.path, self.out, self.errors = path, out + ".out", out + ".err"
-        self.result = out + ".result"
-        self.outputs = [self.result, self.out]
-        self.environment = dict(os.environ, HOME=os.path.dirname(out), LC_ALL="C")
+    def __init__(self, path, directory, images=None):
+        self.path, self.directory = path, directory
+        self.out, self.errors, self.result = (os.path.join(directory, name) for name in ("out", "errors", "result"))
+        # Where perf inject puts its images, a hundred thousand and more: beside the dump.
+        self.images = images
+        self.environment = dict(os.environ, HOME=directory, LC_ALL="C")
         self.size = os.path.getsize(path)
-        self.__dict__.update(more)
+
+    def forget(self):
+        """Nothing is left of what was run last, but for perf's images: it is faster where it writes over them."""
+        for path in (self.result, self.out, *glob.iglob(os.path.join(glob.escape(self.directory), "jitted-*.so"))):
+            if os.path.exists(path):
+                os.unlink(path)
+
+    def leave(self):
+        self.forget()
+        for path in glob.iglob(os.path.join(glob.escape(self.images or self.directory), "jitted-*-*.so")):
+            os.unlink(path)
 
 
 class Place:
@@ -29,13 +42,14 @@ class Place:
 
     def __init__(self, directory, house, program):
         self.directory, self.house, self.program = directory, house, program
-        os.makedirs(os.path.join(directory, "inputs"), exist_ok=True)
+        os.makedirs(self.at("inputs"), exist_ok=True)
+        os.makedirs(self.at("outputs"), exist_ok=True)
 
     def at(self, *names):
         return os.path.join(self.directory, *names)
 
-    def given(self, path, **more):
-        return Given(path, self.at("inputs", "last"), **more)
+    def given(self, path, images=None):
+        return Given(path, self.at("outputs"), images)
 
     def made(self, name, make):
         """A file or directory of that name, which `make` fills under another one first."""
@@ -47,10 +61,10 @@ class Place:
             os.rename(new, path)
         return path
 
-    def recording(self, name):
-        path = self.at("recordings", name, "perf.data")
+    def recording(self, name, file="perf.data"):
+        path = self.at("recordings", name, file)
         if not os.path.exists(path):
-            raise Missing(f"no recordings/{name}/perf.data")
+            raise Missing(f"no recordings/{name}/{file}")
         return path
 
     def repeated(self, name, times):
@@ -69,7 +83,7 @@ class Place:
             subprocess.run(([program] if program else command) + [final, *words], cwd=self.house, check=True)
             os.rename(final, new)
 
-        return os.path.join(self.made(name, make), "perf.data")
+        return self.made(name, make)
 
 
 def markers_here(record, directory):
@@ -142,13 +156,35 @@ def stacks(count, depth=20):
         yield frames
 
 
-def script_text(path, samples, distinct):
+def native(frame):
+    return b"\t%16x function_%d+0x10 (/usr/bin/app)\n" % (0x400000 + 64 * frame, frame)
+
+
+def script_text(path, samples, distinct, line=native):
     """What perf script prints of a recording: so many samples, of so many distinct stacks."""
+    lines = [line(frame) for frame in range(5000)]
     few = list(stacks(distinct)) if distinct < samples else None
     with open(path, "wb") as out:
         for at, stack in enumerate(stacks(samples) if few is None else (few[n * 7919 % distinct] for n in range(samples))):
             out.write(b"app 7/7 %d.%06d: 1000000 cpu-clock: \n" % (at // 1000, at % 1000 * 1000))
-            out.write(b"".join(b"\t%16x function_%d+0x10 (/usr/bin/app)\n" % (0x400000 + 64 * f, f) for f in stack) + b"\n")
+            out.write(b"".join([lines[frame] for frame in stack]) + b"\n")
+
+
+def unnamed_text(directory, samples, distinct):
+    """The same of a program half of whose functions are JIT code without names, with its perf map; and the text with them."""
+    os.makedirs(directory)
+    where = lambda frame: 0x7F0000000000 + 256 * frame
+
+    def line(frame, named):
+        if frame % 2:
+            return native(frame)
+        what = b"JS:*function_%d+0x10" % frame if named else b"[unknown]"
+        return b"\t%16x %s (/tmp/perf-7.map)\n" % (where(frame) + 16, what)
+
+    for name, named in (("unnamed.txt", False), ("named.txt", True)):
+        script_text(os.path.join(directory, name), samples, distinct, lambda frame: line(frame, named))
+    with open(os.path.join(directory, "perf-7.map"), "w") as out:
+        out.writelines(f"{where(frame):x} 100 JS:*function_{frame}\n" for frame in range(0, 5000, 2))
 
 
 def folded(path, lines):
@@ -189,3 +225,42 @@ def trace(path, spans):
                 f'{{"name":"span_{at % 499}","cat":"frame","ph":"X","ts":{start},"dur":{length},"pid":7,"tid":7,"args":{{"n":{at}}}}}{end}'
             )
         out.write("]}\n")
+
+
+def profile(path, calls, threads=8):
+    """A measureme profile (file version 9) of so many calls, as Miri writes them: each when it ends, of virtual threads
+    that take turns."""
+    names = [b"core::iter::Iterator::function_%d" % at for at in range(500)]
+    metadata = b'{"start_time":0,"process_id":7,"cmd":"app","counter":null}'
+    data, ids = b"MMSD" + struct.pack("<I", 9), []
+    for name in [*names, metadata]:
+        ids.append(len(data) + 100_000_003)
+        data += name + b"\xff"
+    index = b"MMSI" + struct.pack("<I", 9) + struct.pack("<QQ", 100_000_001, ids.pop() - 100_000_003)
+    event, dice = struct.Struct("<QQIIII"), random.Random(1)
+    open_calls, clock, written, rows = [[] for _ in range(threads)], 0, 0, [b"MMES" + struct.pack("<I", 9)]
+    with open(path, "wb") as out:
+
+        def page(tag, content):
+            out.write(struct.pack("<BI", tag, len(content)) + content)
+
+        out.write(b"MMPD" + struct.pack("<I", 9))
+        page(1, data)
+        page(2, index)
+        while written < calls:
+            thread = dice.randrange(threads)
+            stack = open_calls[thread]
+            for roll in dice.randbytes(1000):
+                clock += 20 + roll
+                if stack and (roll < 128 or len(stack) == 24):
+                    name, start = stack.pop()
+                    upper = (start >> 32) << 16 | clock >> 32
+                    rows.append(event.pack(ids[name], ids[name], thread, start & 0xFFFFFFFF, clock & 0xFFFFFFFF, upper))
+                    written += 1
+                else:
+                    name = stack[-1][0] * 7 % 499 + 1 if stack else 1
+                    stack.append(((name + roll % 3) % 500, clock))
+                if len(rows) == 8000:
+                    page(0, b"".join(rows))
+                    rows = []
+        page(0, b"".join(rows))
