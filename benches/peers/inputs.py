@@ -231,7 +231,7 @@ def profile(path, calls, threads=8):
     """A measureme profile (file version 9) of so many calls, as Miri writes them: each when it ends, of virtual threads
     that take turns."""
     names = [b"core::iter::Iterator::function_%d" % at for at in range(500)]
-    metadata = b'{"start_time":0,"process_id":7,"cmd":"app","counter":null}'
+    metadata = b'{"start_time":0,"process_id":7,"cmd":"rustc","counter":null}'
     data, ids = b"MMSD" + struct.pack("<I", 9), []
     for name in [*names, metadata]:
         ids.append(len(data) + 100_000_003)
@@ -259,7 +259,7 @@ def profile(path, calls, threads=8):
                     written += 1
                 else:
                     name = stack[-1][0] * 7 % 499 + 1 if stack else 1
-                    stack.append(((name + roll % 3) % 500, clock))
+                    stack.append(((name + (roll > 246)) % 500, clock))
                 if len(rows) == 8000:
                     page(0, b"".join(rows))
                     rows = []

@@ -37,15 +37,37 @@ def result_of(stages, given):
     return given.result
 
 
+def spelled(frame):
+    """A name as all spell it: C++ without the type that a template returns, the kind of copy and parameters of Java and C++."""
+    if b" " in frame:
+        frame = re.sub(rb" ?\[clone [^]]*\]| const$", b"", frame)
+        depth, start = 0, 0
+        for at, letter in enumerate(frame):
+            depth += (letter in b"<({[") - (letter in b">)}]")
+            if letter == 32 and depth == 0 and b"operator" not in frame[start:at]:
+                start = at + 1
+        frame = frame[start:]
+    # Java: `Lpackage/Class;method` of the jitdump.
+    java = re.fullmatch(rb"L([\w/$]+)[:;](.+)", frame)
+    return b".".join(java.groups()) if java else frame
+
+
 def same_folded(ours, its):
     """How much of the weight stands in lines that both have. Frames without a name, and the mark of a stack that ends
     before its beginning, are spelled in as many ways as there are programs: they are left out."""
+    spellings = {}
 
     def weights(text):
         sums = collections.defaultdict(float)
         for line in text.splitlines():
             stack, weight = line.rsplit(b" ", 1)
-            sums[b";".join(frame for frame in stack.split(b";") if frame not in NAMELESS)] += float(weight)
+            comm, *frames = [frame for frame in stack.split(b";") if frame not in NAMELESS]
+            for frame in frames:
+                if frame not in spellings:
+                    spellings[frame] = spelled(frame)
+            # inferno takes numbers at the end of a thread's name for those of processes.
+            comm = re.sub(rb"[_ ]?[0-9]+$", b"", comm)
+            sums[b";".join([comm, *(spellings[frame] for frame in frames)])] += float(weight)
         return sums
 
     one, other = weights(ours), weights(its)
@@ -58,6 +80,16 @@ def same_stacks(its, *options):
     """Ours beside the pipeline's folded stacks."""
     collapse = commands.ours("collapse", *options, result=False)
     return lambda program, given: same_folded(stdout_of(collapse(program, given, 2), given), stdout_of(its(given, 2), given))
+
+
+def same_native(its, without):
+    """perf looks return addresses up as they are, one too far for the calls that were inlined: without those, too."""
+
+    def compare(program, given):
+        with_them, alone = same_stacks(its)(program, given), same_stacks(without, "--no-inline")(program, given)
+        return f"{with_them}; {alone.split(' of ')[0]} without inlined calls"
+
+    return compare
 
 
 def same_names(*options):
