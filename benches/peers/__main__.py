@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Whole programs side by side: each job of jitgraft against the programs that are used for it today.
 
-    python3 benches/peers DIR [--program target/release/jitgraft] [--runs 5] [--largest 10] [--slow] [--write] [JOB...]
+    python3 benches/peers DIR [--program target/release/jitgraft] [--runs 5] [--smallest 1] [--largest 10]
+        [--slow] [--write] [JOB...]
 
 installs nothing and takes the peers that it finds (perf, perf7 for a newer one, inferno-*, samply, stack_collapse,
 callgrind_annotate, trace_processor_shell, cp, cat, wc); one that is missing is named. Inputs are made in DIR when they are
 absent; recordings of programs, which no script can make up, are taken from DIR/recordings/NAME/ (perf.data, and its dump
 or map): what `--list` says. `--make` makes the inputs and measures nothing.
 
-A job has sizes, as many times the smallest one, up to `--largest`; jitgraft takes each with 1 and 2 threads, and a peer that
+A job has sizes, as many times its first one, from `--smallest` to `--largest`; jitgraft takes each with 1 and 2 threads, and a peer that
 has threads, too. Runs are interleaved, the first of each is not counted, and no time counts before the outputs have been
 compared: folded stacks line by line, named frames one by one as `perf script` prints them, sums where an output has a form
 of its own. Seconds are the median of the runs, with the fastest and the slowest; megabytes the peak of anonymous memory of
@@ -44,8 +45,8 @@ def row(*cells):
 def rows_of(job, place, options):
     """One row of the table for each size and peer."""
     for times in job.sizes:
-        if times > options.largest:
-            return
+        if not options.smallest <= times <= options.largest:
+            continue
         try:
             given = job.make(place, times)
         except (inputs.Missing, subprocess.CalledProcessError, OSError) as missing:
@@ -112,6 +113,7 @@ def main():
     parser.add_argument("jobs", nargs="*", metavar="JOB")
     parser.add_argument("--program", default=os.path.join(HOUSE, "target/release/jitgraft"))
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--smallest", type=int, default=1)
     parser.add_argument("--largest", type=int, default=10)
     parser.add_argument("--slow", action="store_true")
     parser.add_argument("--make", action="store_true")

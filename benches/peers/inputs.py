@@ -7,7 +7,7 @@ import shutil
 import struct
 import subprocess
 
-MMAP, SAMPLE, MMAP2, FINISHED_ROUND = 1, 9, 10, 68
+MMAP, EXIT, SAMPLE, MMAP2, FINISHED_ROUND = 1, 4, 9, 10, 68
 
 
 class Missing(Exception):
@@ -108,12 +108,15 @@ def markers_here(record, directory):
 
 def repeat(source, target, times):
     """A perf.data (file form, little-endian, one layout of samples, uncompressed) whose samples come `times` times, each
-    time later by the recording's length; all other records once."""
+    time later by the recording's length; all other records once. Threads end the last time: perf of 7 forgets those that
+    have ended."""
     with open(source, "rb") as file:
         data = file.read()
     attrs, _, start, size = struct.unpack_from("<QQQQ", data, 24)
     sample_type = struct.unpack_from("<Q", data, attrs + 24)[0]
     at = 8 + 8 * bool(sample_type & 1 << 16) + 8 * bool(sample_type & 1) + 8 * bool(sample_type & 2)
+    # Of the fields of other records' trailers, those behind the time.
+    at_end = -8 * (1 + sum(bool(sample_type & 1 << bit) for bit in (6, 7, 9, 16)))
     records, position = [], start
     while position + 8 <= start + size:
         kind, _, length = struct.unpack_from("<IHH", data, position)
@@ -126,11 +129,12 @@ def repeat(source, target, times):
         out.write(head)
         for turn in range(times):
             for kind, record in records:
-                if turn and kind not in (SAMPLE, FINISHED_ROUND):
+                if turn and kind not in (SAMPLE, EXIT, FINISHED_ROUND) or kind == EXIT and turn + 1 < times:
                     continue
-                if turn and kind == SAMPLE:
+                if turn and kind != FINISHED_ROUND:
                     record = bytearray(record)
-                    struct.pack_into("<Q", record, at, struct.unpack_from("<Q", record, at)[0] + turn * span)
+                    for place in (24, len(record) + at_end) if kind == EXIT else (at,):
+                        struct.pack_into("<Q", record, place, struct.unpack_from("<Q", record, place)[0] + turn * span)
                 out.write(record)
                 written += len(record)
         features = sum(bin(byte).count("1") for byte in data[72:104])
