@@ -6,7 +6,7 @@ import subprocess
 import time
 
 # Seconds: what takes longer than the first counts once, longer than the second is not warmed up, longer than the third is stopped.
-SLOW, VERY_SLOW, PATIENCE = 20, 60, 900
+SLOW, VERY_SLOW, PATIENCE = 20, 60, 400
 
 
 class Failed(Exception):

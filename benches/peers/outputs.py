@@ -48,8 +48,8 @@ def spelled(frame):
                 start = at + 1
         frame = frame[start:]
     # Java: `Lpackage/Class;method` of the jitdump.
-    java = re.fullmatch(rb"L([\w/$]+)[:;](.+)", frame)
-    return b".".join(java.groups()) if java else frame
+    java = re.fullmatch(rb"L([\w/$.]+)[:;](.+)", frame)
+    return b".".join(java.groups()).replace(b"/", b".") if java else frame
 
 
 def same_folded(ours, its):
