@@ -48,9 +48,20 @@ impl Pool {
         &self,
         items: impl Iterator<Item = T> + Send,
         f: impl Fn(T) -> O + Sync,
+        sink: impl FnMut(O) -> Result<()>,
+    ) -> Result<()> {
+        self.stream_with(items, || (), |(), item| f(item), sink)
+    }
+
+    /// The same with a state for each worker, which it keeps from item to item.
+    pub fn stream_with<T: Send, O: Send, S>(
+        &self,
+        items: impl Iterator<Item = T> + Send,
+        state: impl Fn() -> S + Sync,
+        f: impl Fn(&mut S, T) -> O + Sync,
         mut sink: impl FnMut(O) -> Result<()>,
     ) -> Result<()> {
-        self.ordered(items, f, |results| {
+        self.ordered_with(items, state, f, |results| {
             for result in results {
                 sink(result)?;
             }
@@ -75,17 +86,29 @@ impl Pool {
         f: impl Fn(T) -> O + Sync,
         take: impl FnOnce(&mut dyn Iterator<Item = O>) -> R,
     ) -> R {
+        self.ordered_with(items, || (), |(), item| f(item), take)
+    }
+
+    fn ordered_with<T: Send, O: Send, S, R>(
+        &self,
+        items: impl Iterator<Item = T> + Send,
+        state: impl Fn() -> S + Sync,
+        f: impl Fn(&mut S, T) -> O + Sync,
+        take: impl FnOnce(&mut dyn Iterator<Item = O>) -> R,
+    ) -> R {
         if self.threads() == 1 {
-            return take(&mut items.map(f));
+            let mut state = state();
+            return take(&mut items.map(|item| f(&mut state, item)));
         }
         let (orders, ordered) = mpsc::sync_channel(self.threads());
         let source = WorkSource(Mutex::new(Some((items, orders))));
         std::thread::scope(|scope| {
             for _ in 0..self.threads() {
                 scope.spawn(|| {
+                    let mut state = state();
                     while let Some((item, reply)) = source.next() {
                         // The receiver is gone only when the sink failed.
-                        let _ = reply.send(f(item));
+                        let _ = reply.send(f(&mut state, item));
                     }
                 });
             }
@@ -154,6 +177,25 @@ mod tests {
                 .unwrap();
             assert_eq!(seen, (0..100).map(|n| n * n).collect::<Vec<_>>());
             assert_eq!(pool(threads).map((0..100).collect(), |n: u64| n + 1), (1..101).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_worker_keeps_its_state() {
+        for threads in [1, 3] {
+            let mut seen = Vec::new();
+            let count = |so_far: &mut u32, n: u32| {
+                *so_far += 1;
+                (n, *so_far)
+            };
+            let sink = |pair| {
+                seen.push(pair);
+                Ok(())
+            };
+            pool(threads).stream_with(0..100, || 0, count, sink).unwrap();
+            assert_eq!(seen.iter().map(|&(n, _)| n).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
+            let of_one = seen.iter().filter(|(_, count)| *count == 1).count();
+            assert!((1..=threads).contains(&of_one), "{of_one} states of {threads} workers");
         }
     }
 

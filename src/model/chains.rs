@@ -76,8 +76,16 @@ impl<P: Copy + Eq + Hash> Chains<P> {
     }
 
     /// All chains: caller's chain (always a smaller number) and innermost place; the position is the number.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (Option<ChainId>, PlaceId)> + '_ {
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (Option<ChainId>, PlaceId)> + DoubleEndedIterator + '_ {
         self.tree.iter().map(|(caller, place)| (caller.map(ChainId), place))
+    }
+
+    /// The same from a number on.
+    pub fn nodes_since(
+        &self,
+        first: usize,
+    ) -> impl ExactSizeIterator<Item = (Option<ChainId>, PlaceId)> + DoubleEndedIterator + '_ {
+        self.tree.since(first).map(|(caller, place)| (caller.map(ChainId), place))
     }
 
     /// The places of a chain, innermost first.
@@ -88,17 +96,6 @@ impl<P: Copy + Eq + Hash> Chains<P> {
             next = caller;
             Some(place)
         })
-    }
-
-    /// Takes over all chains of another; gives the numbers that they have here.
-    pub fn merge(&mut self, other: &Self) -> Vec<ChainId> {
-        let places: Vec<PlaceId> = other.places().iter().map(|&place| self.place(place)).collect();
-        let mut chains: Vec<ChainId> = Vec::with_capacity(other.len());
-        for (caller, place) in other.nodes() {
-            let caller = caller.map(|caller| chains[caller.0 as usize]);
-            chains.push(self.chain(caller, places[place.0 as usize]));
-        }
-        chains
     }
 }
 

@@ -115,12 +115,12 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
     }
 
     /// All, in the order of their numbers, as [`PrefixTree::get`] tells them.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + DoubleEndedIterator + '_ {
         self.since(0)
     }
 
     /// The same from a number on.
-    pub fn since(&self, first: usize) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + '_ {
+    pub fn since(&self, first: usize) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + DoubleEndedIterator + '_ {
         (first..self.nodes.len()).map(|number| self.get(number as u32))
     }
 }

@@ -31,6 +31,12 @@ impl<'data> Words<'data> {
         Self { bytes, endian }
     }
 
+    /// As they stand in the file.
+    #[inline]
+    pub fn bytes(self) -> &'data [u8] {
+        self.bytes
+    }
+
     /// How many.
     #[inline]
     pub fn len(self) -> usize {

@@ -22,6 +22,7 @@ pub(crate) mod memory;
 mod named;
 mod options;
 mod profile;
+mod reading;
 mod replaced;
 mod resolution;
 mod samples;
@@ -29,6 +30,7 @@ pub(crate) mod streams;
 pub(crate) mod survey;
 mod text;
 pub(crate) mod walk;
+pub(crate) mod whole_chains;
 
 pub(crate) use examined::Examined;
 pub(crate) use locator::FrameLocation;

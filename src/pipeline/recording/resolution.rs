@@ -6,11 +6,12 @@ use super::memory::Memory;
 use super::named::{Named, Origin};
 use super::options::RecordingOptions;
 use super::profile::Tables;
+use super::reading::{Context, Reading};
 use super::replaced::say_which_are_replaced;
-use super::samples::{Context, Reading, Samples};
+use super::samples::{Merging, SampleChunk, Samples};
 use super::survey::Survey;
 use crate::error::{Error, Result, Warnings};
-use crate::formats::perf_data::{Recording, Records};
+use crate::formats::perf_data::{RawRecord, Recording, Records};
 use crate::model::abi::EM_X86_64;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::{CpuMode, Processes};
@@ -30,6 +31,7 @@ use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
 use crate::sources::{self, Account, Found, Kind};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// So many bytes of records are told to the bar at a time.
 const PROGRESS_STEP: u64 = 1 << 18;
@@ -79,15 +81,14 @@ impl<'a> Resolution<'a> {
 
     /// Reads the samples that count, in parallel: each address becomes the place where it belongs.
     pub(crate) fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
-        let mut all: Option<Samples> = None;
-        self.read(keep, job, |chunk| match &mut all {
-            Some(all) => all.append(chunk),
-            none => {
-                *none = Some(chunk);
-                Ok(())
-            }
-        })?;
-        let mut all = all.unwrap_or_else(|| Samples::keeping(keep));
+        let chunks = self.survey.chunks.list().len();
+        let mut all = if chunks < 2 || job.pool.threads() < 2 {
+            self.read_all(keep, job)
+        } else {
+            let mut all = Merging::into(Samples::keeping(keep));
+            self.read(keep, job, |chunk| all.append(chunk))?;
+            all.samples
+        };
         all.check()?;
         all.report_skipped(self.survey.path, warnings);
         Ok(all)
@@ -96,13 +97,14 @@ impl<'a> Resolution<'a> {
     /// Reads the samples once more and gives the rows of each chunk, in their order. `samples` are the sums of all.
     pub(super) fn each_chunk(
         &self,
-        mut samples: Samples,
+        samples: Samples,
         mut tables: Tables,
         job: &Job,
         mut each: impl FnMut(&mut Profile) -> Result<()>,
     ) -> Result<Tables> {
+        let mut all = Merging::into(samples);
         self.read(Keep::EachRow, job, |mut chunk| {
-            let rows = samples.translate(&mut chunk)?;
+            let rows = all.translate(&mut chunk)?;
             tables.push(&rows);
             each(&mut tables.profile)?;
             tables.clear();
@@ -112,7 +114,33 @@ impl<'a> Resolution<'a> {
     }
 
     /// Reads the chunks side by side, and gives what is in each, in their order: few are in memory at a time.
-    fn read(&self, keep: Keep, job: &Job, each: impl FnMut(Samples) -> Result<()>) -> Result<()> {
+    fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
+        self.with_context(keep, job, |context, chunks, progress| {
+            let readers = AtomicUsize::new(0);
+            let reading = || Reading::new(context, readers.fetch_add(1, Ordering::Relaxed));
+            let chunk = |reading: &mut Reading<'_, 'a>, (records, counted): (Records<'a>, Counted)| {
+                reading.chunk(told(records, progress), &counted)
+            };
+            job.pool.stream_with(chunks, reading, chunk, each)
+        })
+    }
+
+    /// Reads all chunks on this thread.
+    fn read_all(&self, keep: Keep, job: &Job) -> Samples {
+        self.with_context(keep, job, |context, chunks, progress| {
+            let mut reading = Reading::new(context, 0);
+            chunks.for_each(|(records, counted)| reading.read(told(records, progress), &counted));
+            reading.into_samples()
+        })
+    }
+
+    /// All that reading depends on, and the chunks.
+    fn with_context<O>(
+        &self,
+        keep: Keep,
+        job: &Job,
+        read: impl FnOnce(Context<'_>, Chunks<'_, 'a>, &Progress) -> O,
+    ) -> O {
         let (options, recording, chunks) = (self.options, self.survey.recording, &self.survey.chunks);
         let max_depth = options.max_stack.unwrap_or(MAX_DEPTH);
         let unwinder = Unwinder::new(self.spaces, &self.sources.map, &self.images, max_depth);
@@ -135,18 +163,8 @@ impl<'a> Resolution<'a> {
         let progress = Progress::new(chunks.len(), job);
         progress.phase("reading samples");
         let mut counted = Counted::new(recording, chunks).into_iter();
-        let list = chunks.list().into_iter().map(|records| (records, counted.next().unwrap_or_default()));
-        let read = |(records, counted): (Records<'_>, Counted)| {
-            let mut bytes = 0;
-            let records = records.inspect(|record| {
-                bytes += record.bytes.len() as u64;
-                if bytes >= PROGRESS_STEP {
-                    progress.done(std::mem::take(&mut bytes));
-                }
-            });
-            Reading::new(context).read(records, &counted)
-        };
-        job.pool.stream(list, read, each)
+        let mut list = chunks.list().into_iter().map(|records| (records, counted.next().unwrap_or_default()));
+        read(context, &mut list, &progress)
     }
 
     /// Names the places of these chains, each once.
@@ -186,6 +204,20 @@ impl<'a> Resolution<'a> {
         say_which_are_replaced(opened, &self.survey.processes, warnings);
         warnings.append(self.images.into_warnings());
     }
+}
+
+/// Chunks of records, and what those of their samples count for that carry counter values.
+type Chunks<'list, 'data> = &'list mut (dyn Iterator<Item = (Records<'data>, Counted)> + Send);
+
+/// The records, told to the bar as they are read.
+fn told<'data>(records: Records<'data>, progress: &Progress) -> impl Iterator<Item = RawRecord<'data>> {
+    let mut bytes = 0;
+    records.inspect(move |record| {
+        bytes += record.bytes.len() as u64;
+        if bytes >= PROGRESS_STEP {
+            progress.done(std::mem::take(&mut bytes));
+        }
+    })
 }
 
 /// The file that JIT code is said to be in: the image that `inject` makes of a dump, or the perf map; by both, inferno

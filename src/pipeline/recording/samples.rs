@@ -1,23 +1,16 @@
-//! Samples → rows and chains of spots, in parallel over chunks of the recording.
+//! Rows and chains of spots: what samples become.
 //!
-//! Each chunk numbers what it meets by itself; the chunks are merged in the order of the file, so the result does
-//! not depend on the number of threads. Frames that a sample shares with the one before are not looked at again.
+//! Each thread that reads numbers what it meets by itself ([`super::reading`]); the chunks are merged in the order of
+//! the file, so the result does not depend on the number of threads.
 
-use super::branches::{lbr_chain, put_history};
-use super::counted::{Counted, Member, own};
-use super::locator::{FrameLocation, LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
+use super::locator::FrameLocation;
 use crate::error::{Result, Skipped, Warnings};
-use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Registers as SampledRegisters, Sample, kind};
+use crate::formats::perf_data::Registers as SampledRegisters;
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, Chains, PlaceId};
-use crate::model::filter::PlacedFilter;
 use crate::model::interner::{self, Interner};
-use crate::model::process::CpuMode;
 use crate::model::stacks::{Keep, Track};
-use crate::model::threads::Threads;
-use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
-use crate::resolve::unwind::registers::{Machine, Registers};
-use crate::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
+use crate::model::{Addr, Nanos};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
@@ -64,9 +57,6 @@ pub(crate) enum StackEnd {
     TooDeep,
 }
 
-/// How many frames the kernel tells at most unless it is asked for another number (`PERF_MAX_STACK_DEPTH`).
-const KERNEL_LIMIT: u16 = 127;
-
 /// A taken branch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
@@ -97,7 +87,7 @@ pub(crate) struct KeptRegisters {
     pub(crate) values: Vec<u64>,
 }
 
-/// What a chunk, or all, of a recording holds.
+/// What a recording holds, or what a thread has read of it.
 #[derive(Debug)]
 pub(crate) struct Samples {
     keep: Keep,
@@ -116,7 +106,7 @@ pub(crate) struct Samples {
     /// Of each row, if it is kept; else empty.
     pub(crate) beside: Vec<Beside>,
     /// Samples that could not be read.
-    skipped: Skipped,
+    pub(super) skipped: Skipped,
 }
 
 impl Samples {
@@ -129,7 +119,8 @@ impl Samples {
     }
 
     /// Takes a row whose thread and stack have numbers here.
-    fn push(&mut self, row: SampleRow) {
+    #[inline]
+    pub(super) fn push(&mut self, row: SampleRow) {
         if self.keep == Keep::EachRow {
             self.rows.push(row);
             return;
@@ -161,33 +152,16 @@ impl Samples {
         }
     }
 
-    /// Takes over a later chunk.
-    pub(super) fn append(&mut self, mut chunk: Self) -> Result<()> {
-        self.translate(&mut chunk)?.into_iter().for_each(|row| self.push(row));
-        self.sampled = about::joined(self.sampled, chunk.sampled);
-        self.beside.extend(chunk.beside);
-        self.skipped.append(chunk.skipped);
-        Ok(())
-    }
-
-    /// Takes the rows out of a later chunk, with the numbers that their stacks, threads and branches have here.
-    pub(super) fn translate(&mut self, chunk: &mut Self) -> Result<Vec<SampleRow>> {
-        chunk.check()?;
-        let chains = self.chains.merge(&chunk.chains);
-        let tracks: Vec<u32> = chunk.tracks.items().iter().map(|track| self.tracks.intern(track.clone())).collect();
-        let before = self.branches.len() as u32;
-        for Taken { from, to, flags } in chunk.branches.drain(..) {
-            let [from, to] = [from, to].map(|place| self.chains.place(chunk.chains.places()[place.0 as usize]));
-            self.branches.push(Taken { from, to, flags });
+    /// Takes the rows out, and what belongs to them alone; what their numbers mean is kept.
+    pub(super) fn take_rows(&mut self) -> TakenRows {
+        self.sums.clear();
+        TakenRows {
+            rows: std::mem::take(&mut self.rows),
+            sampled: self.sampled.take(),
+            branches: std::mem::take(&mut self.branches),
+            beside: std::mem::take(&mut self.beside),
+            skipped: std::mem::replace(&mut self.skipped, Skipped::new("sample")),
         }
-        self.check()?;
-        let mut rows = std::mem::take(&mut chunk.rows);
-        for row in &mut rows {
-            row.track = tracks[row.track as usize];
-            row.chain = row.chain.map(|chain| chains[chain.0 as usize]);
-            row.branches = (before + row.branches.0, before + row.branches.1);
-        }
-        Ok(rows)
     }
 
     /// Says how many samples could not be read.
@@ -197,328 +171,99 @@ impl Samples {
 }
 
 impl KeptRegisters {
-    fn of(sampled: SampledRegisters<'_>) -> Self {
+    pub(super) fn of(sampled: SampledRegisters<'_>) -> Self {
         Self { abi: sampled.abi, mask: sampled.mask, values: sampled.values.iter().collect() }
     }
 }
 
-/// What reading a sample depends on.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) recording: &'a Recording,
-    pub(super) threads: &'a Threads,
-    pub(super) filter: &'a PlacedFilter<'a>,
-    pub(super) spots: &'a Locator<'a>,
-    /// Unwinds copies of user stacks, of this machine.
-    pub(super) unwinder: Option<(&'a Unwinder<'a>, Machine)>,
-    /// Events whose samples count, by index.
-    pub(super) events: &'a [bool],
-    /// Whether each sample keeps a row of its own.
-    pub(super) keep: Keep,
-    /// Whether samples of different processors are kept apart.
-    pub(super) by_cpu: bool,
-    /// Whether branches are told above the callers.
-    pub(super) branch_stack: bool,
-    /// How many frames a stack may have: of the kernel's call chain, and of what is unwound.
-    pub(super) max_stack: usize,
-    /// Whether branches are kept beside the stacks.
-    pub(super) keep_branches: bool,
-    /// Whether what else a sample has is kept.
-    pub(super) keep_beside: bool,
-}
-
-/// Process, thread, and processor where they are kept apart.
-type TrackKey = (Option<Pid>, Option<Tid>, Option<u32>);
-
-/// Of samples without a time: after everything that has one.
-const UNTIMED: Nanos = Nanos(u64::MAX - 1);
-
-/// Reads the samples of one chunk.
+/// Rows without what their numbers mean.
 #[derive(Debug)]
-pub(super) struct Reading<'a> {
-    context: Context<'a>,
-    samples: Samples,
-    /// The frames of the sample at hand, innermost first.
-    frames: Vec<(CpuMode, FrameAddr)>,
-    unwound: UnwoundChain,
-    cache: Cache,
-    /// The stack of the sample before, outermost first.
-    before: Vec<Kept>,
-    before_of: Option<(Pid, Nanos)>,
-    /// What addresses were found to be, each at its last time.
-    found: Vec<SeenAddress>,
-    /// Where an address is among them.
-    seen: FxHashMap<(Pid, CpuMode, FrameAddr), u32>,
-    /// The one by which each chain was reached last: those of one stack stand side by side.
-    reached: Vec<u32>,
-    /// The track of a thread, and until when it has that name.
-    named: FxHashMap<TrackKey, (u32, Nanos, Nanos)>,
+pub(super) struct TakenRows {
+    rows: Vec<SampleRow>,
+    sampled: Option<TimeExtent>,
+    branches: Vec<Taken>,
+    beside: Vec<Beside>,
+    skipped: Skipped,
 }
 
-/// A frame of the sample before.
-#[derive(Debug, Clone, Copy)]
-struct Kept {
-    frame: (CpuMode, FrameAddr),
-    chain: ChainId,
-    /// Until when this and all frames outside of it are what they were.
-    until: Nanos,
+/// What a thread has read of a chunk: rows with the thread's own numbers, and what these mean, as far as its chunks
+/// before have not told.
+#[derive(Debug)]
+pub(super) struct SampleChunk {
+    /// Which thread.
+    pub(super) reader: usize,
+    /// Whether its numbers begin with this chunk.
+    pub(super) begins: bool,
+    /// Whether everything got a number of its own.
+    pub(super) checked: Result<()>,
+    pub(super) taken: TakenRows,
+    pub(super) places: Vec<FrameLocation>,
+    pub(super) chains: Vec<(Option<ChainId>, PlaceId)>,
+    pub(super) tracks: Vec<Track>,
 }
 
-/// What an address was found to be, and when.
-#[derive(Debug, Clone, Copy)]
-struct SeenAddress {
-    pid: Pid,
-    frame: (CpuMode, FrameAddr),
-    place: PlaceId,
-    from: Nanos,
-    until: Nanos,
+/// Puts the chunks of all threads together.
+#[derive(Debug)]
+pub(super) struct Merging {
+    pub(super) samples: Samples,
+    readers: Vec<Renumbering>,
 }
 
-impl SeenAddress {
-    fn holds(&self, time: Nanos) -> bool {
-        self.from <= time && time < self.until
-    }
+/// The numbers that a thread's have in the whole.
+#[derive(Debug, Default)]
+struct Renumbering {
+    places: Vec<PlaceId>,
+    chains: Vec<ChainId>,
+    tracks: Vec<u32>,
 }
 
-impl<'a> Reading<'a> {
-    pub(super) fn new(context: Context<'a>) -> Self {
-        Self {
-            context,
-            samples: Samples::keeping(context.keep),
-            frames: Vec::new(),
-            unwound: UnwoundChain::default(),
-            cache: Cache::default(),
-            before: Vec::new(),
-            before_of: None,
-            found: Vec::new(),
-            seen: FxHashMap::default(),
-            reached: Vec::new(),
-            named: FxHashMap::default(),
-        }
+impl Merging {
+    /// Chunks are added to these.
+    pub(super) fn into(samples: Samples) -> Self {
+        Self { samples, readers: Vec::new() }
     }
 
-    /// Reads the samples among these records.
-    pub(super) fn read<'data>(mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) -> Samples {
-        let mut with_values = 0;
-        for record in records.filter(|record| record.kind == kind::SAMPLE) {
-            match self.context.recording.sample(&record) {
-                Ok(sample) if sample.read.is_some() => {
-                    self.sample(&sample, counted.members(with_values));
-                    with_values += 1;
-                }
-                Ok(sample) => self.sample(&sample, &[own(self.context.recording, &sample)]),
-                Err(error) => self.samples.skipped.add(error),
-            }
-        }
-        self.samples
+    /// Takes over a later chunk.
+    pub(super) fn append(&mut self, mut chunk: SampleChunk) -> Result<()> {
+        let rows = self.translate(&mut chunk)?;
+        rows.into_iter().for_each(|row| self.samples.push(row));
+        self.samples.sampled = about::joined(self.samples.sampled, chunk.taken.sampled);
+        self.samples.beside.append(&mut chunk.taken.beside);
+        self.samples.skipped.append(chunk.taken.skipped);
+        Ok(())
     }
 
-    /// Adds a row for each event that the sample stands for.
-    fn sample(&mut self, sample: &Sample<'_>, members: &[Member]) {
-        let Context { filter, events, by_cpu, .. } = self.context;
-        let (pid, tid) = sample.pid_tid.unzip();
-        let wanted = |&&(event, _): &&Member| events.get(event as usize).copied().unwrap_or(false);
-        let counts = members.iter().any(|member| wanted(&member))
-            && filter.pid(pid)
-            && filter.tid(tid)
-            && filter.cpu(sample.cpu)
-            && filter.time(sample.time);
-        if !counts {
-            return;
+    /// Takes the rows out of a later chunk, with the numbers that their stacks, threads and branches have here.
+    pub(super) fn translate(&mut self, chunk: &mut SampleChunk) -> Result<Vec<SampleRow>> {
+        std::mem::replace(&mut chunk.checked, Ok(()))?;
+        if self.readers.len() <= chunk.reader {
+            self.readers.resize_with(chunk.reader + 1, Renumbering::default);
         }
-        let track = self.track(pid, tid, sample.cpu.filter(|_| by_cpu), sample.time);
-        if !filter.comm(&self.samples.tracks.items()[track as usize].comm) {
-            return;
+        let Self { samples, readers } = self;
+        let numbers = &mut readers[chunk.reader];
+        if chunk.begins {
+            *numbers = Renumbering::default();
         }
-        let pid = pid.unwrap_or(Pid(-1));
-        let (chain, end) = self.chain(sample, pid);
-        let ip = self.frames.first().map_or(Addr(0), |(_, frame)| frame.raw());
-        let branches = self.branches(sample, pid);
-        let row = |&(event, period): &Member| {
-            let (time, cpu) = (sample.time, sample.cpu);
-            SampleRow { event, track, time, period, count: 1, chain, ip, cpu, branches, end }
+        numbers.places.extend(chunk.places.iter().map(|&place| samples.chains.place(place)));
+        numbers.chains.reserve(chunk.chains.len());
+        for &(caller, place) in &chunk.chains {
+            let caller = caller.map(|caller| numbers.chains[caller.0 as usize]);
+            numbers.chains.push(samples.chains.chain(caller, numbers.places[place.0 as usize]));
+        }
+        numbers.tracks.extend(chunk.tracks.drain(..).map(|track| samples.tracks.intern(track)));
+        let before = samples.branches.len() as u32;
+        let renumbered = |Taken { from, to, flags }: Taken| {
+            let [from, to] = [from, to].map(|place| numbers.places[place.0 as usize]);
+            Taken { from, to, flags }
         };
-        self.samples.sampled = about::joined(self.samples.sampled, sample.time.map(TimeExtent::at));
-        let before = self.samples.rows.len();
-        members.iter().filter(wanted).for_each(|member| self.samples.push(row(member)));
-        if self.context.keep_beside {
-            let beside = Beside {
-                addr: sample.addr,
-                interrupted: sample.intr_regs.map(KeptRegisters::of),
-                user: sample.user_regs.map(KeptRegisters::of),
-            };
-            self.samples.beside.extend(std::iter::repeat_n(beside, self.samples.rows.len() - before));
+        samples.branches.extend(chunk.taken.branches.drain(..).map(renumbered));
+        samples.check()?;
+        let mut rows = std::mem::take(&mut chunk.taken.rows);
+        for row in &mut rows {
+            row.track = numbers.tracks[row.track as usize];
+            row.chain = row.chain.map(|chain| numbers.chains[chain.0 as usize]);
+            row.branches = (before + row.branches.0, before + row.branches.1);
         }
-    }
-
-    fn track(&mut self, pid: Option<Pid>, tid: Option<Tid>, cpu: Option<u32>, time: Option<Nanos>) -> u32 {
-        let now = time.unwrap_or(UNTIMED);
-        match self.named.get(&(pid, tid, cpu)) {
-            Some(&(track, from, until)) if from <= now && now < until => return track,
-            _ => {}
-        }
-        let threads = self.context.threads;
-        let comm = threads.name(pid, tid, time).into_owned();
-        let track = self.samples.tracks.intern(Track { comm, pid, tid, cpu });
-        self.named.insert((pid, tid, cpu), (track, now, threads.holds_until(pid, tid, now)));
-        track
-    }
-
-    fn chain(&mut self, sample: &Sample<'_>, pid: Pid) -> (Option<ChainId>, StackEnd) {
-        let mut frames = std::mem::take(&mut self.frames);
-        frames.clear();
-        let time = sample.time.unwrap_or(UNTIMED);
-        let end = self.look(sample, pid, time, &mut frames);
-        let known = self.known(&frames, pid, time);
-        let mut last = known.checked_sub(1).map(|last| self.before[last]);
-        self.before.truncate(known);
-        for &frame in frames.iter().rev().skip(known) {
-            let caller = last.map(|last| last.chain);
-            let (chain, until) = match self.again(caller, pid, frame, time) {
-                Some(reached) => reached,
-                None => self.reach(caller, pid, frame, time),
-            };
-            let until = last.map_or(until, |last| last.until.min(until));
-            let kept = Kept { frame, chain, until };
-            self.before.push(kept);
-            last = Some(kept);
-        }
-        self.before_of = Some((pid, time));
-        self.frames = frames;
-        (last.map(|last| last.chain), end)
-    }
-
-    /// The chain that continues another with a frame, if it was reached so before, and until when it is that one.
-    #[inline]
-    fn again(
-        &self,
-        caller: Option<ChainId>,
-        pid: Pid,
-        frame: (CpuMode, FrameAddr),
-        time: Nanos,
-    ) -> Option<(ChainId, Nanos)> {
-        self.samples.chains.newest(caller).find_map(|(chain, place)| {
-            let found = self.found[self.reached[chain.0 as usize] as usize];
-            // What is there now may be another place than when the chain was reached.
-            let is_it = found.place == place && found.frame == frame && found.pid == pid;
-            (is_it && found.holds(time)).then_some((chain, found.until))
-        })
-    }
-
-    fn reach(
-        &mut self,
-        caller: Option<ChainId>,
-        pid: Pid,
-        frame: (CpuMode, FrameAddr),
-        time: Nanos,
-    ) -> (ChainId, Nanos) {
-        let at = self.find(pid, frame, time);
-        let SeenAddress { place, until, .. } = self.found[at as usize];
-        let chain = self.samples.chains.chain(caller, place);
-        // Only the newest chain has no entry yet.
-        match self.reached.get_mut(chain.0 as usize) {
-            Some(reached) => *reached = at,
-            None => self.reached.push(at),
-        }
-        (chain, until)
-    }
-
-    /// Keeps the branches of a sample, if asked for.
-    fn branches(&mut self, sample: &Sample<'_>, pid: Pid) -> (u32, u32) {
-        let time = sample.time.unwrap_or(UNTIMED);
-        let start = self.samples.branches.len() as u32;
-        let kept = sample.branches.filter(|_| self.context.keep_branches);
-        for Branch { from, to, flags } in kept.into_iter().flat_map(Branches::iter) {
-            let [from, to] = [from, to].map(|addr| self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(addr)), time));
-            self.samples.branches.push(Taken { from, to, flags });
-        }
-        (start, self.samples.branches.len() as u32)
-    }
-
-    /// How many frames, outermost first, are those of the sample before.
-    fn known(&self, frames: &[(CpuMode, FrameAddr)], pid: Pid, time: Nanos) -> usize {
-        if !self.before_of.is_some_and(|(of, from)| of == pid && from <= time) {
-            return 0;
-        }
-        let same = |(kept, frame): &(&Kept, &(CpuMode, FrameAddr))| kept.frame == **frame && time < kept.until;
-        self.before.iter().zip(frames.iter().rev()).take_while(same).count()
-    }
-
-    fn place(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> PlaceId {
-        let at = self.find(pid, frame, time);
-        self.found[at as usize].place
-    }
-
-    /// Where it is among what was found.
-    fn find(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> u32 {
-        let new = self.found.len() as u32;
-        let at = *self.seen.entry((pid, frame.0, frame.1)).or_insert(new);
-        if self.found.get(at as usize).is_some_and(|found| found.holds(time)) {
-            return at;
-        }
-        let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
-        let found = SeenAddress { pid, frame, place: self.samples.chains.place(spot), from: time, until };
-        match self.found.get_mut(at as usize) {
-            Some(old) => *old = found,
-            None => self.found.push(found),
-        }
-        at
-    }
-
-    /// The frames of a sample, innermost first, and why there are no more.
-    fn look(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos, frames: &mut Vec<(CpuMode, FrameAddr)>) -> StackEnd {
-        let Context { recording, max_stack, branch_stack, .. } = self.context;
-        let attr = &recording.events[sample.event].attr;
-        let mut end = StackEnd::Recorded;
-        if self.unwind(sample, pid, time) {
-            end = self.unwound_end(sample);
-            let unwound = self.unwound.frames.iter().map(|&frame| (CpuMode::User, frame));
-            frames.extend(sample.frames().filter(|(mode, _)| *mode != CpuMode::User).take(max_stack));
-            frames.extend(unwound.take(max_stack));
-            if self.unwound.truncated && self.unwound.frames.len() < max_stack {
-                frames.push(TRUNCATED_FRAME);
-            }
-        } else if let Some(chain) = lbr_chain(sample, attr) {
-            frames.extend(chain.take(max_stack));
-        } else {
-            frames.extend(sample.frames().take(max_stack));
-            let limit = if attr.sample_max_stack == 0 { KERNEL_LIMIT } else { attr.sample_max_stack };
-            let recorded = sample.chain_len();
-            if recorded >= usize::from(limit) {
-                end = StackEnd::Limit(limit);
-                // Nothing is said of what the reader wants no more frames of.
-                frames.extend((recorded <= max_stack).then_some(LIMIT_FRAME));
-            }
-        }
-        if let (true, Some(branches)) = (branch_stack, sample.branches) {
-            put_history(branches, frames);
-        }
-        end
-    }
-
-    fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
-        // Where less was copied than there was room for, the stack has no more.
-        let full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);
-        match &self.unwound {
-            chain if !chain.truncated => StackEnd::Whole,
-            chain if chain.copy_ended && full => StackEnd::CopyEnd,
-            chain if chain.frames.len() >= self.context.max_stack.min(MAX_DEPTH) => StackEnd::TooDeep,
-            _ => StackEnd::NoWayOn,
-        }
-    }
-
-    /// Whether the sample has a copy of the user stack; its frames are in `self.unwound` then.
-    fn unwind(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> bool {
-        /// `PERF_SAMPLE_REGS_ABI_64`: registers of a 64-bit program.
-        const ABI_64: u64 = 2;
-        let Some((unwinder, machine)) = self.context.unwinder else { return false };
-        let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
-        if regs.abi != ABI_64 {
-            return false;
-        }
-        let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
-        let stack = UserStack { pid, time, registers, bytes: stack.bytes };
-        unwinder.unwind(&stack, &mut self.cache, &mut self.unwound);
-        !self.unwound.frames.is_empty()
+        Ok(rows)
     }
 }

@@ -1,0 +1,403 @@
+//! Reads samples, in parallel over chunks of the recording.
+//!
+//! Each thread numbers what it meets, and keeps what it learnt from chunk to chunk: with each chunk goes only what is
+//! new in it. Frames that a sample shares with the one before are not looked at again, nor are call chains that were
+//! seen before as a whole.
+
+use super::branches::{lbr_chain, put_history};
+use super::counted::{Counted, Member, own};
+use super::locator::{LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
+use super::samples::{Beside, KeptRegisters, SampleChunk, SampleRow, Samples, StackEnd, Taken};
+use super::whole_chains::{ChainKey, WholeChains};
+use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Sample, kind};
+use crate::model::about::{self, TimeExtent};
+use crate::model::chains::{ChainId, PlaceId};
+use crate::model::filter::PlacedFilter;
+use crate::model::process::CpuMode;
+use crate::model::stacks::{Keep, Track};
+use crate::model::threads::Threads;
+use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
+use crate::resolve::unwind::registers::{Machine, Registers};
+use crate::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
+use rustc_hash::FxHashMap;
+
+/// How many frames the kernel tells at most unless it is asked for another number (`PERF_MAX_STACK_DEPTH`).
+const KERNEL_LIMIT: u16 = 127;
+
+/// A thread that knows so many chains begins anew: what it knows shall not be as much as the whole.
+const MOST_CHAINS: usize = 1 << 19;
+
+/// What reading a sample depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) recording: &'a Recording,
+    pub(super) threads: &'a Threads,
+    pub(super) filter: &'a PlacedFilter<'a>,
+    pub(super) spots: &'a Locator<'a>,
+    /// Unwinds copies of user stacks, of this machine.
+    pub(super) unwinder: Option<(&'a Unwinder<'a>, Machine)>,
+    /// Events whose samples count, by index.
+    pub(super) events: &'a [bool],
+    /// Whether each sample keeps a row of its own.
+    pub(super) keep: Keep,
+    /// Whether samples of different processors are kept apart.
+    pub(super) by_cpu: bool,
+    /// Whether branches are told above the callers.
+    pub(super) branch_stack: bool,
+    /// How many frames a stack may have: of the kernel's call chain, and of what is unwound.
+    pub(super) max_stack: usize,
+    /// Whether branches are kept beside the stacks.
+    pub(super) keep_branches: bool,
+    /// Whether what else a sample has is kept.
+    pub(super) keep_beside: bool,
+}
+
+/// Process, thread, and processor where they are kept apart.
+type TrackKey = (Option<Pid>, Option<Tid>, Option<u32>);
+
+/// Of samples without a time: after everything that has one.
+const UNTIMED: Nanos = Nanos(u64::MAX - 1);
+
+/// Reads samples on one thread.
+#[derive(Debug)]
+pub(super) struct Reading<'a, 'data> {
+    context: Context<'a>,
+    /// Which thread this is.
+    reader: usize,
+    samples: Samples,
+    /// How many places, chains and threads the chunks before have told of.
+    told: (usize, usize, usize),
+    wholes: WholeChains<'data, KnownChain>,
+    /// The frames of the sample at hand, innermost first.
+    frames: Vec<(CpuMode, FrameAddr)>,
+    unwound: UnwoundChain,
+    cache: Cache,
+    /// The stack of the sample before, outermost first.
+    before: Vec<Kept>,
+    before_of: Option<(Pid, Nanos)>,
+    /// What addresses were found to be, each at its last time.
+    found: Vec<SeenAddress>,
+    /// Where an address is among them.
+    seen: FxHashMap<(Pid, CpuMode, FrameAddr), u32>,
+    /// The one by which each chain was reached last: those of one stack stand side by side.
+    reached: Vec<u32>,
+    /// The track of a thread, and until when it has that name.
+    named: FxHashMap<TrackKey, (u32, Nanos, Nanos)>,
+}
+
+/// What the call chain of a sample is.
+#[derive(Debug, Clone, Copy)]
+struct KnownChain {
+    chain: Option<ChainId>,
+    end: StackEnd,
+    /// The address of the innermost frame.
+    ip: Addr,
+}
+
+/// A frame of the sample before.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    frame: (CpuMode, FrameAddr),
+    chain: ChainId,
+    /// Until when this and all frames outside of it are what they were.
+    until: Nanos,
+}
+
+/// What an address was found to be, and when.
+#[derive(Debug, Clone, Copy)]
+struct SeenAddress {
+    pid: Pid,
+    frame: (CpuMode, FrameAddr),
+    place: PlaceId,
+    from: Nanos,
+    until: Nanos,
+}
+
+impl SeenAddress {
+    fn holds(&self, time: Nanos) -> bool {
+        self.from <= time && time < self.until
+    }
+}
+
+impl<'a, 'data> Reading<'a, 'data> {
+    pub(super) fn new(context: Context<'a>, reader: usize) -> Self {
+        Self {
+            context,
+            reader,
+            samples: Samples::keeping(context.keep),
+            told: (0, 0, 0),
+            wholes: WholeChains::default(),
+            frames: Vec::new(),
+            unwound: UnwoundChain::default(),
+            cache: Cache::default(),
+            before: Vec::new(),
+            before_of: None,
+            found: Vec::new(),
+            seen: FxHashMap::default(),
+            reached: Vec::new(),
+            named: FxHashMap::default(),
+        }
+    }
+
+    /// What was read of a chunk.
+    pub(super) fn chunk(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) -> SampleChunk {
+        if self.samples.chains.len() > MOST_CHAINS {
+            *self = Self::new(self.context, self.reader);
+        }
+        self.read(records, counted);
+        let samples = &mut self.samples;
+        let (places, chains, tracks) = self.told;
+        self.told = (samples.chains.places().len(), samples.chains.len(), samples.tracks.items().len());
+        SampleChunk {
+            reader: self.reader,
+            begins: (places, chains, tracks) == (0, 0, 0),
+            checked: samples.check(),
+            places: samples.chains.places()[places..].to_vec(),
+            chains: samples.chains.nodes_since(chains).collect(),
+            tracks: samples.tracks.items()[tracks..].to_vec(),
+            taken: samples.take_rows(),
+        }
+    }
+
+    /// All that was read.
+    pub(super) fn into_samples(self) -> Samples {
+        self.samples
+    }
+
+    /// Reads the samples among these records.
+    pub(super) fn read(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) {
+        let mut with_values = 0;
+        for record in records.filter(|record| record.kind == kind::SAMPLE) {
+            match self.context.recording.sample(&record) {
+                Ok(sample) if sample.read.is_some() => {
+                    self.sample(&sample, counted.members(with_values));
+                    with_values += 1;
+                }
+                Ok(sample) => self.sample(&sample, &[own(self.context.recording, &sample)]),
+                Err(error) => self.samples.skipped.add(error),
+            }
+        }
+    }
+
+    /// Adds a row for each event that the sample stands for.
+    fn sample(&mut self, sample: &Sample<'data>, members: &[Member]) {
+        let Context { filter, events, by_cpu, .. } = self.context;
+        let (pid, tid) = sample.pid_tid.unzip();
+        let wanted = |&&(event, _): &&Member| events.get(event as usize).copied().unwrap_or(false);
+        let counts = members.iter().any(|member| wanted(&member))
+            && filter.pid(pid)
+            && filter.tid(tid)
+            && filter.cpu(sample.cpu)
+            && filter.time(sample.time);
+        if !counts {
+            return;
+        }
+        let track = self.track(pid, tid, sample.cpu.filter(|_| by_cpu), sample.time);
+        if !filter.comm(&self.samples.tracks.items()[track as usize].comm) {
+            return;
+        }
+        let pid = pid.unwrap_or(Pid(-1));
+        let KnownChain { chain, end, ip } = self.chain(sample, pid);
+        let branches = self.branches(sample, pid);
+        let row = |&(event, period): &Member| {
+            let (time, cpu) = (sample.time, sample.cpu);
+            SampleRow { event, track, time, period, count: 1, chain, ip, cpu, branches, end }
+        };
+        self.samples.sampled = about::joined(self.samples.sampled, sample.time.map(TimeExtent::at));
+        let before = self.samples.rows.len();
+        members.iter().filter(wanted).for_each(|member| self.samples.push(row(member)));
+        if self.context.keep_beside {
+            let beside = Beside {
+                addr: sample.addr,
+                interrupted: sample.intr_regs.map(KeptRegisters::of),
+                user: sample.user_regs.map(KeptRegisters::of),
+            };
+            self.samples.beside.extend(std::iter::repeat_n(beside, self.samples.rows.len() - before));
+        }
+    }
+
+    fn track(&mut self, pid: Option<Pid>, tid: Option<Tid>, cpu: Option<u32>, time: Option<Nanos>) -> u32 {
+        let now = time.unwrap_or(UNTIMED);
+        match self.named.get(&(pid, tid, cpu)) {
+            Some(&(track, from, until)) if from <= now && now < until => return track,
+            _ => {}
+        }
+        let threads = self.context.threads;
+        let comm = threads.name(pid, tid, time).into_owned();
+        let track = self.samples.tracks.intern(Track { comm, pid, tid, cpu });
+        self.named.insert((pid, tid, cpu), (track, now, threads.holds_until(pid, tid, now)));
+        track
+    }
+
+    fn chain(&mut self, sample: &Sample<'data>, pid: Pid) -> KnownChain {
+        let time = sample.time.unwrap_or(UNTIMED);
+        let key = self.is_call_chain(sample).then(|| ChainKey::of(sample, pid)).flatten();
+        if let Some(known) = key.as_ref().and_then(|key| self.wholes.find(key, time)) {
+            return *known;
+        }
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.clear();
+        let end = self.look(sample, pid, time, &mut frames);
+        let known = self.known(&frames, pid, time);
+        let mut last = known.checked_sub(1).map(|last| self.before[last]);
+        self.before.truncate(known);
+        for &frame in frames.iter().rev().skip(known) {
+            let caller = last.map(|last| last.chain);
+            let (chain, until) = match self.again(caller, pid, frame, time) {
+                Some(reached) => reached,
+                None => self.reach(caller, pid, frame, time),
+            };
+            let until = last.map_or(until, |last| last.until.min(until));
+            let kept = Kept { frame, chain, until };
+            self.before.push(kept);
+            last = Some(kept);
+        }
+        self.before_of = Some((pid, time));
+        let ip = frames.first().map_or(Addr(0), |(_, frame)| frame.raw());
+        self.frames = frames;
+        let known = KnownChain { chain: last.map(|last| last.chain), end, ip };
+        if let (Some(key), Some(last)) = (key, last) {
+            self.wholes.add(key, time..last.until, || known, drop);
+        }
+        known
+    }
+
+    /// Whether the frames of a sample are those of its call chain and nothing else.
+    fn is_call_chain(&self, sample: &Sample<'_>) -> bool {
+        sample.branches.is_none() && (self.context.unwinder.is_none() || sample.user_stack.is_none())
+    }
+
+    /// The chain that continues another with a frame, if it was reached so before, and until when it is that one.
+    #[inline]
+    fn again(
+        &self,
+        caller: Option<ChainId>,
+        pid: Pid,
+        frame: (CpuMode, FrameAddr),
+        time: Nanos,
+    ) -> Option<(ChainId, Nanos)> {
+        self.samples.chains.newest(caller).find_map(|(chain, place)| {
+            let found = self.found[self.reached[chain.0 as usize] as usize];
+            // What is there now may be another place than when the chain was reached.
+            let is_it = found.place == place && found.frame == frame && found.pid == pid;
+            (is_it && found.holds(time)).then_some((chain, found.until))
+        })
+    }
+
+    fn reach(
+        &mut self,
+        caller: Option<ChainId>,
+        pid: Pid,
+        frame: (CpuMode, FrameAddr),
+        time: Nanos,
+    ) -> (ChainId, Nanos) {
+        let at = self.find(pid, frame, time);
+        let SeenAddress { place, until, .. } = self.found[at as usize];
+        let chain = self.samples.chains.chain(caller, place);
+        // Only the newest chain has no entry yet.
+        match self.reached.get_mut(chain.0 as usize) {
+            Some(reached) => *reached = at,
+            None => self.reached.push(at),
+        }
+        (chain, until)
+    }
+
+    /// Keeps the branches of a sample, if asked for.
+    fn branches(&mut self, sample: &Sample<'_>, pid: Pid) -> (u32, u32) {
+        let time = sample.time.unwrap_or(UNTIMED);
+        let start = self.samples.branches.len() as u32;
+        let kept = sample.branches.filter(|_| self.context.keep_branches);
+        for Branch { from, to, flags } in kept.into_iter().flat_map(Branches::iter) {
+            let [from, to] = [from, to].map(|addr| self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(addr)), time));
+            self.samples.branches.push(Taken { from, to, flags });
+        }
+        (start, self.samples.branches.len() as u32)
+    }
+
+    /// How many frames, outermost first, are those of the sample before.
+    fn known(&self, frames: &[(CpuMode, FrameAddr)], pid: Pid, time: Nanos) -> usize {
+        if !self.before_of.is_some_and(|(of, from)| of == pid && from <= time) {
+            return 0;
+        }
+        let same = |(kept, frame): &(&Kept, &(CpuMode, FrameAddr))| kept.frame == **frame && time < kept.until;
+        self.before.iter().zip(frames.iter().rev()).take_while(same).count()
+    }
+
+    fn place(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> PlaceId {
+        let at = self.find(pid, frame, time);
+        self.found[at as usize].place
+    }
+
+    /// Where it is among what was found.
+    fn find(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> u32 {
+        let new = self.found.len() as u32;
+        let at = *self.seen.entry((pid, frame.0, frame.1)).or_insert(new);
+        if self.found.get(at as usize).is_some_and(|found| found.holds(time)) {
+            return at;
+        }
+        let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
+        let found = SeenAddress { pid, frame, place: self.samples.chains.place(spot), from: time, until };
+        match self.found.get_mut(at as usize) {
+            Some(old) => *old = found,
+            None => self.found.push(found),
+        }
+        at
+    }
+
+    /// The frames of a sample, innermost first, and why there are no more.
+    fn look(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos, frames: &mut Vec<(CpuMode, FrameAddr)>) -> StackEnd {
+        let Context { recording, max_stack, branch_stack, .. } = self.context;
+        let attr = &recording.events[sample.event].attr;
+        let mut end = StackEnd::Recorded;
+        if self.unwind(sample, pid, time) {
+            end = self.unwound_end(sample);
+            let unwound = self.unwound.frames.iter().map(|&frame| (CpuMode::User, frame));
+            frames.extend(sample.frames().filter(|(mode, _)| *mode != CpuMode::User).take(max_stack));
+            frames.extend(unwound.take(max_stack));
+            if self.unwound.truncated && self.unwound.frames.len() < max_stack {
+                frames.push(TRUNCATED_FRAME);
+            }
+        } else if let Some(chain) = lbr_chain(sample, attr) {
+            frames.extend(chain.take(max_stack));
+        } else {
+            frames.extend(sample.frames().take(max_stack));
+            let limit = if attr.sample_max_stack == 0 { KERNEL_LIMIT } else { attr.sample_max_stack };
+            let recorded = sample.chain_len();
+            if recorded >= usize::from(limit) {
+                end = StackEnd::Limit(limit);
+                // Nothing is said of what the reader wants no more frames of.
+                frames.extend((recorded <= max_stack).then_some(LIMIT_FRAME));
+            }
+        }
+        if let (true, Some(branches)) = (branch_stack, sample.branches) {
+            put_history(branches, frames);
+        }
+        end
+    }
+
+    fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
+        // Where less was copied than there was room for, the stack has no more.
+        let full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);
+        match &self.unwound {
+            chain if !chain.truncated => StackEnd::Whole,
+            chain if chain.copy_ended && full => StackEnd::CopyEnd,
+            chain if chain.frames.len() >= self.context.max_stack.min(MAX_DEPTH) => StackEnd::TooDeep,
+            _ => StackEnd::NoWayOn,
+        }
+    }
+
+    /// Whether the sample has a copy of the user stack; its frames are in `self.unwound` then.
+    fn unwind(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> bool {
+        /// `PERF_SAMPLE_REGS_ABI_64`: registers of a 64-bit program.
+        const ABI_64: u64 = 2;
+        let Some((unwinder, machine)) = self.context.unwinder else { return false };
+        let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
+        if regs.abi != ABI_64 {
+            return false;
+        }
+        let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
+        let stack = UserStack { pid, time, registers, bytes: stack.bytes };
+        unwinder.unwind(&stack, &mut self.cache, &mut self.unwound);
+        !self.unwound.frames.is_empty()
+    }
+}

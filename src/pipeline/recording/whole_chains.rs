@@ -1,0 +1,140 @@
+//! Call chains that were read before, word for word.
+//!
+//! Programs come back to the same stacks: of a long recording, most samples have a call chain that another one had. One
+//! look at all of its words costs a tenth of a look at each of its frames.
+
+use crate::formats::perf_data::Sample;
+use crate::model::process::CpuMode;
+use crate::model::{Addr, Nanos, Pid};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+
+/// With so many chains one begins anew.
+const MOST: usize = 1 << 16;
+
+/// One bit for each chain that was seen once, by its hash: 64 KiB.
+const ONCE_BITS: usize = 1 << 19;
+
+/// All that the frames of a call chain depend on, beside the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ChainKey<'data> {
+    words: &'data [u8],
+    ip: Addr,
+    pid: Pid,
+    event: u32,
+    mode: CpuMode,
+}
+
+impl<'data> ChainKey<'data> {
+    /// That of a sample with a call chain.
+    #[inline]
+    pub(crate) fn of(sample: &Sample<'data>, pid: Pid) -> Option<Self> {
+        let words = sample.callchain.bytes();
+        let ip = sample.ip.filter(|_| !words.is_empty())?;
+        Some(Self { words, ip, pid, event: sample.event as u32, mode: sample.cpumode })
+    }
+
+    fn hash(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        Hash::hash(self, &mut hasher);
+        hasher.finish()
+    }
+}
+
+/// What is known of those that were seen twice: of chains that all differ nothing is kept.
+#[derive(Debug)]
+pub(crate) struct WholeChains<'data, K> {
+    known: FxHashMap<ChainKey<'data>, (K, Range<Nanos>)>,
+    once: Vec<u64>,
+}
+
+impl<K> Default for WholeChains<'_, K> {
+    fn default() -> Self {
+        Self { known: FxHashMap::default(), once: Vec::new() }
+    }
+}
+
+impl<'data, K> WholeChains<'data, K> {
+    /// What is known of a call chain at that time, if it was seen before.
+    #[inline]
+    pub(crate) fn find(&mut self, key: &ChainKey<'data>, time: Nanos) -> Option<&mut K> {
+        let (known, holds) = self.known.get_mut(key)?;
+        holds.contains(&time).then_some(known)
+    }
+
+    /// Learns what `is` known of a call chain as long as that holds. What this pushes out is given to `out`.
+    pub(crate) fn add(
+        &mut self,
+        key: ChainKey<'data>,
+        holds: Range<Nanos>,
+        is: impl FnOnce() -> K,
+        mut out: impl FnMut(K),
+    ) {
+        if holds.is_empty() || !self.was_seen(key.hash()) {
+            return;
+        }
+        if self.known.len() >= MOST {
+            self.known.drain().for_each(|(_, (old, _))| out(old));
+        }
+        if let Some((old, _)) = self.known.insert(key, (is(), holds)) {
+            out(old);
+        }
+    }
+
+    /// All that is known.
+    pub(crate) fn into_known(self) -> impl Iterator<Item = K> {
+        self.known.into_values().map(|(known, _)| known)
+    }
+
+    /// Whether a chain of that hash was seen, which it is from now on.
+    fn was_seen(&mut self, hash: u64) -> bool {
+        if self.once.is_empty() {
+            self.once = vec![0; ONCE_BITS / 64];
+        }
+        let at = hash as usize % ONCE_BITS;
+        let (word, bit) = (&mut self.once[at / 64], 1 << (at % 64));
+        let was_seen = *word & bit != 0;
+        *word |= bit;
+        was_seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(words: &[u8], pid: i32) -> ChainKey<'_> {
+        ChainKey { words, ip: Addr(1), pid: Pid(pid), event: 0, mode: CpuMode::User }
+    }
+
+    #[test]
+    fn a_chain_is_known_from_its_third_time_on_as_long_as_that_holds() {
+        let mut chains = WholeChains::default();
+        let mut out = Vec::new();
+        for name in ["first", "second"] {
+            assert_eq!(chains.find(&key(b"words", 1), Nanos(5)), None);
+            chains.add(key(b"words", 1), Nanos(5)..Nanos(9), || name, |old| out.push(old));
+        }
+        assert_eq!(chains.find(&key(b"words", 1), Nanos(8)), Some(&mut "second"));
+        for (words, pid, time) in [(&b"words"[..], 1, 4), (b"words", 1, 9), (b"words", 2, 5), (b"other", 1, 5)] {
+            assert_eq!(chains.find(&key(words, pid), Nanos(time)), None);
+        }
+        chains.add(key(b"words", 1), Nanos(9)..Nanos(20), || "third", |old| out.push(old));
+        assert_eq!(chains.find(&key(b"words", 1), Nanos(9)), Some(&mut "third"));
+        assert_eq!(out, ["second"]);
+        assert_eq!(chains.into_known().collect::<Vec<_>>(), ["third"]);
+    }
+
+    #[test]
+    fn what_is_too_much_is_pushed_out_and_none_of_it_is_lost() {
+        let mut chains = WholeChains::default();
+        let words: Vec<[u8; 4]> = (0..MOST as u32 + 10).map(u32::to_le_bytes).collect();
+        let mut out = 0;
+        for (words, _) in words.iter().flat_map(|words| [(words, 0), (words, 1)]) {
+            chains.add(key(words, 1), Nanos(0)..Nanos(1), || 1, |old| out += old);
+        }
+        assert!(out >= MOST as i32);
+        assert!(out + chains.into_known().sum::<i32>() >= words.len() as i32);
+    }
+}
