@@ -9,17 +9,23 @@ use crate::model::frame_counts::FrameCounts;
 pub(super) fn count(samples: &Samples, named: &Named) -> FrameCounts {
     let places: Vec<FrameCounts> =
         (0..samples.chains.places().len() as u32).map(|place| of_place(PlaceId(place), named)).collect();
-    // A caller's chain stands before those that continue it.
-    let mut chains: Vec<FrameCounts> = Vec::with_capacity(samples.chains.len());
-    for (caller, place) in samples.chains.nodes() {
-        let mut counts = places[place.0 as usize];
-        counts += caller.map(|caller| chains[caller.0 as usize]).unwrap_or_default();
-        chains.push(counts);
+    // How many samples went through each chain: what continues it stands behind it.
+    let mut through: Vec<u64> = vec![0; samples.chains.len()];
+    for (chain, count) in samples.rows.iter().filter_map(|row| Some((row.chain?, row.count))) {
+        let sum = &mut through[chain.0 as usize];
+        *sum = sum.saturating_add(count);
+    }
+    let mut hits: Vec<u64> = vec![0; places.len()];
+    for (chain, (caller, place)) in samples.chains.nodes().enumerate().rev() {
+        let count = through[chain];
+        for sum in caller.map(|caller| &mut through[caller.0 as usize]).into_iter().chain([&mut hits[place.0 as usize]])
+        {
+            *sum = sum.saturating_add(count);
+        }
     }
     let mut all = FrameCounts::default();
-    for (chain, count) in samples.rows.iter().filter_map(|row| Some((row.chain?, row.count))) {
-        let FrameCounts { frames, unnamed, jit, jit_unnamed } = chains[chain.0 as usize];
-        let times = |frames: u64| frames.saturating_mul(count);
+    for (FrameCounts { frames, unnamed, jit, jit_unnamed }, hits) in places.into_iter().zip(hits) {
+        let times = |frames: u64| frames.saturating_mul(hits);
         all += FrameCounts {
             frames: times(frames),
             unnamed: times(unnamed),
