@@ -231,6 +231,12 @@ impl KernelSymbols {
 /// Address, kind and place of the name in a line: `ffffffff81000000 T _text`, and for modules a tab and `[ext4]`
 /// behind it.
 fn fields(line: &[u8]) -> Option<(u64, u8, usize)> {
+    // As every line of a 64-bit kernel is written.
+    if let Some([high @ .., b' ', kind, b' ', first]) = line.first_chunk::<20>()
+        && let Some(addr) = sixteen_digits(high)
+    {
+        return (!matches!(first, b'\t' | b' ')).then_some((addr, *kind, 19));
+    }
     let (mut addr, mut at) = (0_u64, 0);
     loop {
         let value = match *line.get(at)? {
@@ -247,6 +253,32 @@ fn fields(line: &[u8]) -> Option<(u64, u8, usize)> {
     }
     let [kind, b' ', rest @ ..] = &line[at + 1..] else { return None };
     (!matches!(rest, [] | [b'\t' | b' ', ..])).then_some((addr, *kind, at + 3))
+}
+
+/// The number that sixteen digits are, the letters among them small.
+#[inline]
+fn sixteen_digits(digits: &[u8; 16]) -> Option<u64> {
+    let (halves, _) = digits.as_chunks::<8>();
+    let [high, low] = halves else { return None };
+    Some(eight_digits(*high)? << 32 | eight_digits(*low)?)
+}
+
+/// All eight at once, a byte each.
+#[inline]
+fn eight_digits(digits: [u8; 8]) -> Option<u64> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let text = u64::from_be_bytes(digits);
+    let nibbles = (text & (0x0f * ONES)) + 9 * (text >> 6 & ONES);
+    // What is no digit is spelled otherwise than its number.
+    let letters = (nibbles + 6 * ONES) >> 4 & ONES;
+    if nibbles & (0xf0 * ONES) != 0
+        || nibbles + (u64::from(b'0') * ONES) + letters * u64::from(b'a' - b'0' - 10) != text
+    {
+        return None;
+    }
+    let pairs = (nibbles | nibbles >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Some((fours | fours >> 16) & 0xffff_ffff)
 }
 
 /// The name that a text begins with.
@@ -310,6 +342,26 @@ mod tests {
         let reference = KernelReference { symbol: b"_text".into(), addr: Addr(0xffff_ffff_a200_0000) };
         let moved = parse(LIST, Some(&reference)).unwrap();
         assert_eq!(name(&moved, 0xffff_ffff_a200_0104), Some(("do_one".into(), 4)));
+    }
+
+    #[test]
+    fn lines_of_any_width_are_read_alike() {
+        for (text, expected) in [
+            ("ffffffff81a0b9cf T f", Some((0xffff_ffff_81a0_b9cf, b'T', 19))),
+            ("0123456789abcdef t f", Some((0x0123_4567_89ab_cdef, b't', 19))),
+            ("FFFFFFFF81A0B9CF T f", Some((0xffff_ffff_81a0_b9cf, b'T', 19))),
+            ("00ffffffff81000000 T f", Some((0xffff_ffff_8100_0000, b'T', 21))),
+            ("c1000000 T f", Some((0xc100_0000, b'T', 11))),
+            ("ffffffff81a0b9cg T f", None),
+            ("ffffffff81a0b9:f T f", None),
+            ("ffffffff81a0b9\u{7f}f T f", None),
+            ("fffffffff81a0b9cf T f", None),
+            ("ffffffff81a0b9cf T  f", None),
+            ("ffffffff81a0b9cf T ", None),
+            ("ffffffff81a0b9cfTT f", None),
+        ] {
+            assert_eq!(fields(text.as_bytes()), expected, "{text}");
+        }
     }
 
     #[test]
