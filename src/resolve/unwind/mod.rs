@@ -24,6 +24,7 @@ use super::address_space::{AddressSpaces, Place};
 use super::code_map::{CodeMap, Hit, How};
 use super::dso::{DsoId, DsoKind};
 use super::symbols::images::Images;
+use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use cfi::{FrameTable, Lost, Scratch, UnwindRow};
@@ -31,6 +32,7 @@ use frame_pointer::Stage;
 use registers::{Machine, Registers};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
@@ -75,6 +77,8 @@ pub struct Unwinder<'a> {
 /// What one thread remembers of rules it has looked up.
 #[derive(Debug)]
 pub struct Cache {
+    /// What an address of a process is left by, and how long it stays so.
+    known: FxHashMap<(Pid, FrameAddr), (Rules, Range<Nanos>)>,
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
     scratch: Scratch,
@@ -82,11 +86,13 @@ pub struct Cache {
 
 impl Default for Cache {
     fn default() -> Self {
-        Self { in_files: FxHashMap::default(), in_code: FxHashMap::default(), scratch: Scratch::new() }
+        let (in_files, in_code) = (FxHashMap::default(), FxHashMap::default());
+        Self { known: FxHashMap::default(), in_files, in_code, scratch: Scratch::new() }
     }
 }
 
 /// What is known of the code of a frame.
+#[derive(Debug, Clone)]
 enum Rules {
     Row(Rc<UnwindRow>),
     FramePointer(Stage),
@@ -117,12 +123,12 @@ impl<'a> Unwinder<'a> {
         };
         let mut registers = *stack.registers;
         let mut frame = FrameAddr::Ip(Addr(pc));
+        let mut rules = self.rules(stack, frame, cache);
         loop {
             chain.frames.push(frame);
             if chain.frames.len() >= self.max_depth {
                 return;
             }
-            let rules = self.rules(stack, frame, cache);
             if let Rules::Row(row) = &rules
                 && row.is_signal
                 && let Some(last) = chain.frames.last_mut()
@@ -161,39 +167,58 @@ impl<'a> Unwinder<'a> {
                 return;
             }
             frame = if interrupted { FrameAddr::Ip(Addr(pc)) } else { FrameAddr::Return(Addr(pc)) };
-            if self.place(stack, frame).is_none() && self.code(stack, frame, None).is_none() {
+            rules = self.rules(stack, frame, cache);
+            if matches!(rules, Rules::Nowhere) {
                 return;
             }
             registers = caller;
         }
     }
 
-    fn place(&self, stack: &UserStack<'_>, frame: FrameAddr) -> Option<Place> {
-        self.spaces.lookup(stack.pid, frame.for_lookup(), stack.time, CpuMode::User)
-    }
-
-    /// The JIT code at a frame, unless a file that was mapped there hides it.
-    fn code(&self, stack: &UserStack<'_>, frame: FrameAddr, place: Option<Place>) -> Option<Hit> {
-        if self.codes.is_empty() {
-            return None;
-        }
-        let hit = self.codes.lookup(stack.pid, frame.for_lookup(), Some(stack.time))?;
-        let Some(place) = place else { return Some(hit) };
-        let anonymous = self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
-        let wins = anonymous || hit.how == How::Live && self.codes.segment(hit.segment).from >= place.mapped;
-        wins.then_some(hit)
-    }
-
+    /// How to leave a frame.
     fn rules(&self, stack: &UserStack<'_>, frame: FrameAddr, cache: &mut Cache) -> Rules {
-        let place = self.place(stack, frame);
-        let machine = stack.registers.machine();
-        if let Some(hit) = self.code(stack, frame, place) {
-            let row = self.code_row(&hit, frame, machine, cache);
-            return row.map_or_else(|| Rules::FramePointer(self.stage(&hit, frame, machine)), Rules::Row);
+        if let Some((rules, holds)) = cache.known.get(&(stack.pid, frame))
+            && holds.contains(&stack.time)
+        {
+            return rules.clone();
         }
-        let Some(place) = place else { return Rules::Nowhere };
-        let row = self.file_row(place, machine, cache);
-        row.map_or(Rules::FramePointer(Stage::Framed), Rules::Row)
+        let (addr, machine) = (frame.for_lookup(), stack.registers.machine());
+        let Lasting { answer: place, holds: mapped } = self.place(stack, addr);
+        let Lasting { answer: hit, holds: known } = self.code(stack, addr, place);
+        let rules = match (hit, place) {
+            (Some(hit), _) => {
+                let row = self.code_row(&hit, frame, machine, cache);
+                row.map_or_else(|| Rules::FramePointer(self.stage(&hit, frame, machine)), Rules::Row)
+            }
+            (None, None) => Rules::Nowhere,
+            (None, Some(place)) => {
+                self.file_row(place, machine, cache).map_or(Rules::FramePointer(Stage::Framed), Rules::Row)
+            }
+        };
+        cache.known.insert((stack.pid, frame), (rules.clone(), both(mapped, known)));
+        rules
+    }
+
+    fn place(&self, stack: &UserStack<'_>, addr: Addr) -> Lasting<Option<Place>> {
+        match self.spaces.lookup(stack.pid, addr, stack.time, CpuMode::User) {
+            Some(place) if place.until > stack.time => Lasting { answer: Some(place), holds: stack.time..place.until },
+            _ => self.spaces.user_lasting(stack.pid, addr, stack.time),
+        }
+    }
+
+    /// The JIT code at an address, unless a file that was mapped there hides it.
+    fn code(&self, stack: &UserStack<'_>, addr: Addr, place: Option<Place>) -> Lasting<Option<Hit>> {
+        if self.codes.is_empty() {
+            return Lasting { answer: None, holds: ALWAYS };
+        }
+        let mut code = self.codes.lookup_lasting(stack.pid, addr, stack.time);
+        if let Some(place) = place {
+            let anonymous = self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
+            let wins =
+                |hit: &Hit| anonymous || hit.how == How::Live && self.codes.segment(hit.segment).from >= place.mapped;
+            code.answer = code.answer.filter(wins);
+        }
+        code
     }
 
     fn file_row(&self, place: Place, machine: Machine, cache: &mut Cache) -> Option<Rc<UnwindRow>> {
