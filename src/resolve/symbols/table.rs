@@ -11,6 +11,7 @@ use object::read::elf::{ElfFile, FileHeader, Sym, SymbolTable as ElfTable};
 use object::{Endianness, Object, ObjectSection, SectionFlags, SymbolIndex, elf};
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
+use std::sync::OnceLock;
 
 /// The functions that certain addresses belong to. Of a hundred thousand symbols a recording hits a few thousand: the
 /// others are neither named nor sorted.
@@ -33,7 +34,12 @@ pub struct Symbol<'data> {
     pub name: Cow<'data, [u8]>,
     sized: bool,
     binding: Binding,
+    /// How good the name is to read, once somebody asked.
+    spelling: OnceLock<Spelling>,
 }
+
+/// How good a name is to read: what is greater is better.
+type Spelling = (Reverse<usize>, usize);
 
 /// In ascending preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +90,7 @@ impl<'data> SymbolTable<'data> {
             name: Cow::Borrowed(&method.name),
             sized: true,
             binding: Binding::Global,
+            spelling: OnceLock::new(),
         });
         Self::from_symbols(symbols.collect())
     }
@@ -137,6 +144,7 @@ impl<'data> SymbolTable<'data> {
                 name: Cow::Owned(stub.name),
                 sized: true,
                 binding: Binding::Global,
+                spelling: OnceLock::new(),
             })
             .collect();
         if !new.is_empty() {
@@ -156,12 +164,14 @@ impl Symbol<'_> {
         rank(self).cmp(&rank(other)).then_with(same).is_gt()
     }
 
-    /// How good the name is to read.
-    fn spelling(&self) -> (Reverse<usize>, usize) {
-        let readable = demangle(&self.name);
-        let name = readable.as_deref().map_or(&*self.name, str::as_bytes);
-        let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
-        (Reverse(underscores), name.len())
+    /// Looked up for each address again, it would be most of what naming costs.
+    fn spelling(&self) -> Spelling {
+        *self.spelling.get_or_init(|| {
+            let readable = demangle(&self.name);
+            let name = readable.as_deref().map_or(&*self.name, str::as_bytes);
+            let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
+            (Reverse(underscores), name.len())
+        })
     }
 }
 
@@ -173,11 +183,24 @@ struct Gathering<'a, 'data> {
     /// the address before.
     nearest: Vec<Option<u64>>,
     symbols: Vec<Symbol<'data>>,
+    /// Of each stretch of so many bits' addresses from the lowest one on: how many addresses are below it.
+    stretches: (u32, Vec<u32>),
 }
 
 impl<'a, 'data> Gathering<'a, 'data> {
     fn new(addresses: &'a [u64]) -> Self {
-        Self { addresses, nearest: vec![None; addresses.len()], symbols: Vec::new() }
+        let span = addresses.first().zip(addresses.last()).map_or(0, |(first, last)| last - first);
+        // A few stretches for each address: most have none or one.
+        let most = addresses.len() as u64 * 4;
+        let bits = (0..64).find(|bits| span >> bits <= most).unwrap_or(63);
+        let first = addresses.first().copied().unwrap_or_default();
+        let mut stretches = vec![0; (span >> bits) as usize + 2];
+        addresses.iter().for_each(|addr| stretches[((addr - first) >> bits) as usize + 1] += 1);
+        for at in 1..stretches.len() {
+            stretches[at] += stretches[at - 1];
+        }
+        let nearest = vec![None; addresses.len()];
+        Self { addresses, nearest, symbols: Vec::new(), stretches: (bits, stretches) }
     }
 
     fn file<Elf: FileHeader<Endian = Endianness>>(
@@ -205,6 +228,9 @@ impl<'a, 'data> Gathering<'a, 'data> {
         let size: u64 = symbol.st_size(endian).into();
         // Asked first, since it leaves out most.
         let first = self.first_from(start)?;
+        if size != 0 && start.saturating_add(size) <= self.addresses[first] && self.nearest[first] >= Some(start) {
+            return None;
+        }
         let name = || table.symbol_name(endian, symbol).ok().filter(|name| !name.is_empty());
         let section = (*sections.get(table.symbol_section(endian, symbol, index).ok()??.0)?)?;
         match symbol.st_type() {
@@ -220,7 +246,8 @@ impl<'a, 'data> Gathering<'a, 'data> {
                 elf::STB_LOCAL => Binding::Local,
                 _ => Binding::Global,
             };
-            self.symbols.push(Symbol { start, end, name: Cow::Borrowed(name()?), sized: size != 0, binding });
+            let spelling = OnceLock::new();
+            self.symbols.push(Symbol { start, end, name: Cow::Borrowed(name()?), sized: size != 0, binding, spelling });
         }
         Some(())
     }
@@ -234,7 +261,11 @@ impl<'a, 'data> Gathering<'a, 'data> {
 
     /// Which address is the lowest from `start` on.
     fn first_from(&self, start: u64) -> Option<usize> {
-        let first = self.addresses.partition_point(|&addr| addr < start);
+        let above = start.saturating_sub(*self.addresses.first()?);
+        let (bits, stretches) = &self.stretches;
+        let stretch = (above >> bits) as usize;
+        let (from, to) = (*stretches.get(stretch)? as usize, *stretches.get(stretch + 1)? as usize);
+        let first = from + self.addresses[from..to].partition_point(|&addr| addr < start);
         (first < self.addresses.len()).then_some(first)
     }
 
@@ -289,7 +320,14 @@ mod tests {
 
     fn symbol(start: u64, size: u64, name: &'static str, binding: Binding) -> Symbol<'static> {
         let end = if size == 0 { 0x9000 } else { start + size };
-        Symbol { start, end, name: Cow::Borrowed(name.as_bytes()), sized: size != 0, binding }
+        Symbol {
+            start,
+            end,
+            name: Cow::Borrowed(name.as_bytes()),
+            sized: size != 0,
+            binding,
+            spelling: OnceLock::new(),
+        }
     }
 
     /// The name at an address, if it alone is asked for, and if it is one of many.
