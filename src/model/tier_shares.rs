@@ -2,29 +2,41 @@
 
 use super::tier::Tier;
 
-/// Weights by tier.
+/// Weights by tier. Nearly all code has one tier, and there is one of these for each node of a tree: then nothing is
+/// allocated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TierShares(Vec<(Option<Tier>, u64)>);
+pub struct TierShares {
+    first: Option<(Option<Tier>, u64)>,
+    /// Those of other tiers.
+    others: Option<Box<Self>>,
+}
 
 impl TierShares {
     /// Adds weight of one tier; `None` is code of which no tier is known.
     pub fn add(&mut self, tier: Option<Tier>, weight: u64) {
-        match self.0.iter_mut().find(|(of, _)| *of == tier) {
-            Some((_, sum)) => *sum = sum.saturating_add(weight),
-            None => self.0.push((tier, weight)),
+        match &mut self.first {
+            None => self.first = Some((tier, weight)),
+            Some((of, sum)) if *of == tier => *sum = sum.saturating_add(weight),
+            Some(_) => self.others.get_or_insert_default().add(tier, weight),
         }
+    }
+
+    /// Tiers that have weight, and how much.
+    fn weighty(&self) -> impl Iterator<Item = (Option<Tier>, u64)> {
+        let all = std::iter::successors(Some(self), |shares| shares.others.as_deref());
+        all.filter_map(|shares| shares.first).filter(|(_, weight)| *weight > 0)
     }
 
     /// Tiers and their weights, the heaviest first; tiers without weight are none.
     pub fn heaviest_first(&self) -> Vec<(Option<Tier>, u64)> {
-        let mut shares: Vec<_> = self.0.iter().copied().filter(|(_, weight)| *weight > 0).collect();
+        let mut shares: Vec<_> = self.weighty().collect();
         shares.sort_by_key(|&(tier, weight)| (std::cmp::Reverse(weight), tier));
         shares
     }
 
     /// Whether more than one tier has weight.
     pub fn is_mixed(&self) -> bool {
-        self.0.iter().filter(|(_, weight)| *weight > 0).count() > 1
+        self.weighty().nth(1).is_some()
     }
 
     /// `optimised 81 %, baseline 19 %`; empty if no tier is known.

@@ -178,8 +178,10 @@ impl Drawing {
         drawing.total = merged.tree.total();
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(drawing.total));
         let mut names = NameTable::default();
+        let mut numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
         for placed in merged.tree.boxes(look.narrowest(drawing.total)) {
-            let name = names.number(placed.label.map_or("all", |label| merged.tree.name(label)));
+            let number = || names.number(placed.label.map_or("all", |label| merged.tree.name(label)));
+            let name = *numbers.entry(placed.label).or_insert_with(number);
             drawing.boxes.push(PageBox {
                 row: placed.depth,
                 start: placed.start,
