@@ -33,7 +33,7 @@ pub(in crate::commands::inject) struct CodeUse {
 
 impl CodeUse {
     #[inline]
-    fn join(&mut self, other: Self) {
+    pub(super) fn join(&mut self, other: Self) {
         // Mostly nothing changes.
         if other.first < self.first {
             self.first = other.first;

@@ -149,6 +149,16 @@ impl<'r> LastStack<'r> {
         (self.chain, self.order) = (chain, order);
     }
 
+    /// The code that its words use.
+    pub(super) fn uses(&self) -> impl Iterator<Item = UseId> + '_ {
+        self.known.iter().flat_map(|word| word.uses).flatten()
+    }
+
+    /// When all that is known of it is so.
+    pub(super) fn holds(&self) -> Range<Nanos> {
+        self.holds.clone()
+    }
+
     /// How many words of a kind there are.
     pub(super) fn count(&self, kind: WordKind) -> u32 {
         self.counts[kind as usize]

@@ -10,6 +10,7 @@ use crate::formats::perf_data::{ChainContext, RawRecord, Recording, Sample, Word
 use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
+use crate::pipeline::recording::whole_chains::{ChainKey, WholeChains};
 use crate::resolve::address_space::{AddressSpaces, Place};
 use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
 use crate::resolve::dso::DsoKind;
@@ -72,6 +73,17 @@ pub(super) struct UseFinder<'a, 'data, 'r> {
     shadowed: FxHashMap<(Pid, SegmentId), Vec<RecordOrder>>,
     memo: Memo,
     last_stacks: LastStacks<'r>,
+    whole_chains: WholeChains<'r, KnownUses>,
+}
+
+/// What a call chain uses.
+#[derive(Debug)]
+struct KnownUses {
+    uses: Box<[UseId]>,
+    /// How many of its words are bad, in known code, and in unknown code.
+    counts: [u64; 3],
+    /// The first and the last of the samples that had it again.
+    of: Option<CodeUse>,
 }
 
 /// The code that perf is to be told of at an address.
@@ -98,7 +110,8 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// Nothing is found yet.
     pub(super) fn new(context: UseContext<'a, 'data>) -> Self {
         let (found, shadowed, memo) = Default::default();
-        Self { context, found, shadowed, memo, last_stacks: LastStacks::default() }
+        let (last_stacks, whole_chains) = Default::default();
+        Self { context, found, shadowed, memo, last_stacks, whole_chains }
     }
 
     /// Looks at the samples among some records.
@@ -110,6 +123,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             }
         }
         self.last_stacks.finish(&mut self.found);
+        self.whole_chains.into_known().for_each(|known| known.note(&mut self.found));
         self.found
     }
 
@@ -134,10 +148,20 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         self.found.counts.bad_entries += bad_entries;
     }
 
-    /// Whether any frame is in JIT code. What the last chain of the thread had in common with this one is known.
+    /// Whether any frame is in JIT code. What the last chain of the thread had in common with this one is known, and so
+    /// are chains that were there before.
     fn chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> bool {
         let UsingSample { pid, tid, time, order, .. } = user;
         let chain = sample.callchain;
+        let key = ChainKey::of(sample, pid).zip(time);
+        if let Some(whole) = key.as_ref().and_then(|(key, time)| self.whole_chains.find(key, *time)) {
+            let of = CodeUse { first: order, last: order };
+            whole.of.get_or_insert(of).join(of);
+            let [bad, known, unknown] = whole.counts;
+            self.bad_entries(bad);
+            self.resolved(user, known, unknown);
+            return known > 0;
+        }
         let mut stack = self.last_stacks.take((pid, tid), &mut self.found);
         let mut same = stack.begin(chain, order, time, &mut self.found);
         let mut context = sample.context();
@@ -154,6 +178,11 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         stack.end(chain, order);
         let [bad, known, unknown, elsewhere] = [WordKind::Bad, WordKind::Known, WordKind::Unknown, WordKind::Elsewhere]
             .map(|kind| stack.count(kind).into());
+        // Of a chain without frames the sample's own address tells.
+        if let Some((key, _)) = key.filter(|_| known + unknown + elsewhere > 0) {
+            let is = || KnownUses { uses: stack.uses().collect(), counts: [bad, known, unknown], of: None };
+            self.whole_chains.add(key, stack.holds(), is, |old| old.note(&mut self.found));
+        }
         self.last_stacks.put(stack);
         self.bad_entries(bad);
         self.resolved(user, known, unknown);
@@ -321,6 +350,13 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             1..=FEW => before(&all(), now),
             _ => before(self.shadowed.entry((pid, id)).or_insert_with(all), now),
         }
+    }
+}
+
+impl KnownUses {
+    fn note(self, found: &mut CodeUses) {
+        let Some(of) = self.of else { return };
+        self.uses.into_iter().for_each(|id| found.note_again(id, of));
     }
 }
 
