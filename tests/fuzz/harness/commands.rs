@@ -43,6 +43,14 @@ const OVER_RECORDINGS: &[&[&str]] = &[
     &["flamegraph"],
     &["view"],
     &["collapse", "--by", "tid", "--annotate", "pid,kernel,jit,inline,addrs", "--jit-names", "pretty", "--merge-tiers"],
+    &["annotate"],
+    &["annotate", "--by", "line", "--format", "json"],
+    &["doctor"],
+    &["flamegraph", "--style", "inferno"],
+    #[cfg(feature = "tables")]
+    &["export", "--to", "parquet"],
+    #[cfg(feature = "tables")]
+    &["export", "--to", "arrow"],
 ];
 
 const INJECTIONS: &[&[&str]] = &[
@@ -75,6 +83,7 @@ pub(super) fn over_recording(given: &Given<'_>, command: u8) {
             let mut words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
             let nothing = scratch.path("nothing");
             words.extend([
+                OsStr::new("-i"),
                 input.as_os_str(),
                 OsStr::new("-o"),
                 out.as_os_str(),
@@ -141,14 +150,22 @@ fn named(command: &[&str], options: &[&str], bytes: &[u8]) {
     let _ = jitgraft(&words);
 }
 
-/// Two files, added up.
+/// Two files, added up or compared.
 pub(super) fn merge(bytes: &[u8]) {
     const TO: [&str; 4] = ["folded", "pprof", "json", "speedscope"];
+    const COMPARE: [&str; 3] = ["flamegraph", "report", "view"];
     let mut bytes = Bytes(bytes);
-    let to = TO[usize::from(bytes.byte() & 3)];
+    let how = bytes.byte();
+    let to = TO[usize::from(how & 3)];
     let [one, other] = parts(bytes.0);
     let scratch = Scratch::new();
     let (one, other, out) = (scratch.put("one", one), scratch.put("other", other), scratch.path("out"));
+    if let Some(command) = COMPARE.get(usize::from(how >> 2 & 7)) {
+        let before = [OsStr::new(command), OsStr::new("--diff"), one.as_ref()];
+        let words = before.into_iter().chain([OsStr::new("-i"), other.as_ref(), OsStr::new("-o"), out.as_ref()]);
+        let _ = jitgraft(&words.collect::<Vec<_>>());
+        return;
+    }
     let words: [&OsStr; 7] = [
         OsStr::new("merge"),
         one.as_ref(),

@@ -13,6 +13,7 @@ mod support;
 mod code;
 pub mod commands;
 mod framed;
+mod logged;
 mod readers;
 mod recordings;
 pub mod scene;
@@ -38,6 +39,8 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("perf_map", recordings::perf_map),
     ("jit_logs", recordings::jit_logs),
     ("hotspot", recordings::hotspot),
+    ("core", logged::core),
+    ("logged", logged::logged),
     ("elf", code::elf),
     ("unwind", code::unwind),
     ("ready_to_run", code::ready_to_run),
