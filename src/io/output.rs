@@ -32,13 +32,21 @@ enum Inner {
 
 const BUFFER: usize = 1 << 18;
 
+/// So much is given to a file at once. For a longer write Linux looks for large folios, which may take it several times as
+/// long as the copying: a gigabyte of a mapped file in one call 1.1 to 2.5 s, in calls of this size 0.3 s (6.18, ext4).
+const AT_ONCE: usize = 1 << 17;
+
+fn at_once(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(AT_ONCE)]
+}
+
 /// A new file, written.
 #[derive(Debug)]
 struct Writing(NewFile);
 
 impl Write for Writing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.file_mut().write(bytes)
+        self.0.file_mut().write(at_once(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -63,7 +71,7 @@ impl Write for DirectFile {
         if let Some(place) = &self.place {
             self.run.check(place).map_err(|error| io::Error::other(error.in_file(&self.shown)))?;
         }
-        self.file.write(bytes)
+        self.file.write(at_once(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
