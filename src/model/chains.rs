@@ -120,16 +120,4 @@ mod tests {
         push(&mut chains, "abc");
         assert!(chains.check().unwrap_err().to_string().contains("different places"));
     }
-
-    #[test]
-    fn merging_renumbers() {
-        let (mut a, mut b) = (Chains::default(), Chains::default());
-        push(&mut a, "abc");
-        let abd = push(&mut b, "abd");
-        push(&mut b, "abc");
-        let moved = a.merge(&b);
-        assert_eq!(a.len(), 4);
-        let names: String = a.up(Some(moved[abd.0 as usize])).map(|place| a.places()[place.0 as usize]).collect();
-        assert_eq!(names, "dba");
-    }
 }
