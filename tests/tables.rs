@@ -129,6 +129,22 @@ fn pictures_of_the_table_are_those_of_the_recording() {
     assert!(diff.starts_with(b"<?xml") || diff.starts_with(b"<svg"), "{}", String::from_utf8_lossy(&diff[..50]));
 }
 
+/// How many frames have a name depends on which files of the recorded machine this one has.
+fn share_that_collapse_says(recording: &Path) -> f64 {
+    let run = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(recording).output().unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let [unnamed, all] = words
+        .windows(4)
+        .find_map(|words| match words {
+            [unnamed, "of", all, "frames"] => Some([unnamed, all].map(|count| count.parse::<f64>().unwrap())),
+            _ => None,
+        })
+        .unwrap_or_else(|| panic!("{said}"));
+    assert!(unnamed < all && all == 26_874.0, "{said}");
+    1.0 - unnamed / all
+}
+
 #[test]
 fn a_row_tells_its_recording_thread_and_what_ran() {
     let batches = batches(&stdout(&["export", "--to", "arrow"], &[&tiers()]));
@@ -153,8 +169,7 @@ fn a_row_tells_its_recording_thread_and_what_ran() {
     });
     assert_eq!(batch["depth"].as_primitive::<Int32Type>().value(0), functions.value_length(0));
     let share = batch["share_named"].as_primitive::<arrow_array::types::Float64Type>().value(0);
-    // What every command says of it: 34 of 26874 frames have no name.
-    assert!((share - (1.0 - 34.0 / 26_874.0)).abs() < 1e-9, "{share}");
+    assert!((share - share_that_collapse_says(&tiers())).abs() < 1e-9, "{share}");
     let (time, start) = (&batch["time"], &batch["start"]);
     assert_eq!(time.as_primitive::<TimestampMicrosecondType>().null_count(), start.null_count());
 }
