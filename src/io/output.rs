@@ -32,8 +32,8 @@ enum Inner {
 
 const BUFFER: usize = 1 << 18;
 
-/// So much is given to a file at once. For a longer write Linux looks for large folios, which may take it several times as
-/// long as the copying: a gigabyte of a mapped file in one call 1.1 to 2.5 s, in calls of this size 0.3 s (6.18, ext4).
+/// So much is given to a file at once. Longer writes take Linux several times as long: a gigabyte of a mapped file in one
+/// call 1.1 to 2.5 s, in calls of up to half a megabyte 0.2 to 0.4 s (6.18, ext4; why was not looked into).
 const AT_ONCE: usize = 1 << 17;
 
 fn at_once(bytes: &[u8]) -> &[u8] {
