@@ -5,8 +5,11 @@
 //! Readers need not look at every step: who takes over what was read asks once whether it is whole ([`full`]).
 
 use crate::error::Error;
-use rustc_hash::FxHashMap;
-use std::hash::Hash;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+use std::borrow::Borrow;
+use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
 
 /// So many distinct things have a number each; the one number that is left stands for none where one is needed.
 pub(super) const MOST: u32 = u32::MAX;
@@ -18,42 +21,85 @@ pub fn full(what: &str) -> Error {
     ))
 }
 
-/// Things by number, and numbers by thing.
+/// Numbers of things, found by their hash; the things are elsewhere.
+///
+/// The table holds a part of each hash beside the number, so that it grows, and most things that are not the one looked
+/// for are told apart, without a look at the things.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Numbers(HashTable<Numbered>);
+
+#[derive(Debug, Clone, Copy)]
+struct Numbered {
+    hash: u32,
+    number: u32,
+}
+
+impl Numbers {
+    /// The number of which `is_it` holds.
+    pub(super) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let found = self.0.find(whole(hash), |known| known.hash == hash && is_it(known.number));
+        found.map(|known| known.number)
+    }
+
+    /// Adds a number; that of an equal thing must not be there.
+    pub(super) fn insert(&mut self, hash: u32, number: u32) {
+        self.0.insert_unique(whole(hash), Numbered { hash, number }, |known| whole(known.hash));
+    }
+}
+
+/// A hash that a part of one stands for: a table takes the place from the low bits, and compares the highest.
+fn whole(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
+}
+
+/// The part of a hash that [`Numbers`] are found by.
+pub(super) fn hash_of<Q: Hash + ?Sized>(item: &Q) -> u32 {
+    let hash = FxBuildHasher.hash_one(item);
+    (hash ^ (hash >> 32)) as u32
+}
+
+/// Things by number, and numbers by thing. Each thing is kept once.
 #[derive(Debug, Clone)]
 pub struct Interner<T, Id> {
     items: Vec<T>,
-    ids: FxHashMap<T, Id>,
+    numbers: Numbers,
     most: u32,
     full: bool,
+    id: PhantomData<Id>,
 }
 
 impl<T, Id> Default for Interner<T, Id> {
     fn default() -> Self {
-        Self { items: Vec::new(), ids: FxHashMap::default(), most: MOST, full: false }
+        Self { items: Vec::new(), numbers: Numbers::default(), most: MOST, full: false, id: PhantomData }
     }
 }
 
-impl<T: Hash + Eq + Clone, Id: Copy + From<u32>> Interner<T, Id> {
+impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
     /// The number of a thing; that of the first one if there is none left.
     pub fn intern(&mut self, item: T) -> Id {
-        let next = u32::try_from(self.items.len()).ok().filter(|&next| next < self.most);
-        let Some(next) = next else {
-            let known = self.ids.get(&item).copied();
-            self.full |= known.is_none();
-            return known.unwrap_or(Id::from(0));
-        };
-        *self.ids.entry(item).or_insert_with_key(|item| {
-            self.items.push(item.clone());
-            Id::from(next)
-        })
+        let hash = hash_of(&item);
+        let known = self.numbers.find(hash, |number| self.items[number as usize] == item);
+        Id::from(known.unwrap_or_else(|| self.push(hash, item)))
     }
 
     /// The number of a thing that is known.
     pub fn get<Q: Hash + Eq + ?Sized>(&self, item: &Q) -> Option<Id>
     where
-        T: std::borrow::Borrow<Q>,
+        T: Borrow<Q>,
     {
-        self.ids.get(item).copied()
+        let known = self.numbers.find(hash_of(item), |number| self.items[number as usize].borrow() == item);
+        known.map(Id::from)
+    }
+
+    fn push(&mut self, hash: u32, item: T) -> u32 {
+        let next = u32::try_from(self.items.len()).ok().filter(|&next| next < self.most);
+        let Some(number) = next else {
+            self.full = true;
+            return 0;
+        };
+        self.items.push(item);
+        self.numbers.insert(hash, number);
+        number
     }
 }
 

@@ -11,6 +11,7 @@ pub use part::{Part, Renumbered, Taken};
 use super::about::About;
 use super::interner::{self, Interner};
 use super::prefix_tree::PrefixTree;
+use super::texts::Texts;
 use super::tier::Tier;
 use super::units::{Nanos, Pid, Tid};
 use crate::error::Result;
@@ -31,6 +32,11 @@ macro_rules! id {
         impl From<u32> for $name {
             fn from(number: u32) -> Self {
                 Self(number)
+            }
+        }
+        impl From<$name> for u32 {
+            fn from(id: $name) -> Self {
+                id.0
             }
         }
         impl $name {
@@ -222,7 +228,7 @@ pub struct Row {
 /// Stacks with weights, for any number of events.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
-    names: Interner<Box<[u8]>, NameId>,
+    names: Texts<NameId>,
     frames: Interner<Frame, FrameId>,
     stacks: PrefixTree<FrameId>,
     tracks: Interner<Track, TrackId>,
@@ -269,7 +275,7 @@ impl Profile {
 
     /// The number of a name.
     pub fn name(&mut self, name: &[u8]) -> NameId {
-        self.names.get(name).unwrap_or_else(|| self.names.intern(name.into()))
+        self.names.intern(name)
     }
 
     /// The number of a frame.
@@ -300,7 +306,7 @@ impl Profile {
 
     /// The bytes of a name.
     pub fn name_of(&self, id: NameId) -> &[u8] {
-        &self.names.items()[id.index()]
+        self.names.get(id)
     }
 
     /// The frame of that number.
@@ -336,7 +342,7 @@ impl Profile {
 
     /// How many names there are; their numbers run from 0.
     pub fn name_count(&self) -> usize {
-        self.names.items().len()
+        self.names.len()
     }
 
     /// All frames, in the order of their numbers.
@@ -406,7 +412,7 @@ impl Profile {
 
     /// [`Profile::merge`], with every frame's function called what `rename` says.
     pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
-        let names: Vec<_> = other.names.items().iter().map(|name| self.name(name)).collect();
+        let names: Vec<_> = other.names.list().iter().map(|name| self.name(name)).collect();
         let name = |id: NameId| names[id.index()];
         let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
         for frame in other.frames.items() {
@@ -494,7 +500,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_to_number_is_an_error() {
-        let mut few = Profile { names: Interner::of_most(2), ..Profile::new() };
+        let mut few = Profile { names: Texts::of_most(2), ..Profile::new() };
         few.merge(&profile(&[("a;b", 1)]));
         few.check().unwrap();
         few.merge(&profile(&[("a;c", 2)]));

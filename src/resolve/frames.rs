@@ -1,10 +1,22 @@
 //! What addresses resolve to: functions and lines, immutable, names stored once.
 
-use rustc_hash::FxHashMap;
+use crate::model::texts::Texts;
 
 /// A name or path in a [`Frames`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextId(u32);
+
+impl From<u32> for TextId {
+    fn from(number: u32) -> Self {
+        Self(number)
+    }
+}
+
+impl From<TextId> for u32 {
+    fn from(id: TextId) -> Self {
+        id.0
+    }
+}
 
 /// One function at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,29 +36,10 @@ pub struct Frame {
 /// The functions of many addresses.
 #[derive(Debug, Default)]
 pub struct Frames {
-    texts: TextPool,
+    texts: Texts<TextId>,
     frames: Vec<Frame>,
     /// One for each address asked for: its part of `frames`.
     spans: Vec<(u32, u32)>,
-}
-
-/// Byte strings, each once.
-#[derive(Debug, Default)]
-struct TextPool {
-    list: Vec<Box<[u8]>>,
-    ids: FxHashMap<Box<[u8]>, TextId>,
-}
-
-impl TextPool {
-    fn intern(&mut self, text: &[u8]) -> TextId {
-        if let Some(&id) = self.ids.get(text) {
-            return id;
-        }
-        let id = TextId(self.list.len() as u32);
-        self.list.push(text.into());
-        self.ids.insert(text.into(), id);
-        id
-    }
 }
 
 impl Frames {
@@ -63,7 +56,7 @@ impl Frames {
 
     /// The bytes of a name or path.
     pub fn text(&self, id: TextId) -> &[u8] {
-        &self.texts.list[id.0 as usize]
+        self.texts.get(id)
     }
 
     /// How many addresses were asked for.
@@ -100,7 +93,7 @@ impl Frames {
 
     /// Takes over the answers of a part; its `n`th address is number `places[n]` here.
     pub(super) fn absorb(&mut self, part: &Self, places: impl Iterator<Item = usize>) {
-        let texts: Vec<TextId> = part.texts.list.iter().map(|text| self.texts.intern(text)).collect();
+        let texts: Vec<TextId> = part.texts.list().iter().map(|text| self.texts.intern(text)).collect();
         let text = |id: TextId| texts[id.0 as usize];
         let base = self.frames.len() as u32;
         let moved = part.frames.iter();

@@ -2,7 +2,6 @@
 
 use crate::error::{Result, Skipped};
 use crate::model::code::{ExpandedCall, SourceMap};
-use rustc_hash::FxHashMap;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -193,68 +192,17 @@ pub trait LogPositions: Debug + Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextId(u32);
 
-/// Texts, one behind the other.
-#[derive(Debug, Default)]
-pub struct Texts {
-    bytes: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
-    /// By hash, those that are kept once: the first with that hash.
-    known: FxHashMap<u64, TextId>,
-}
-
-impl Texts {
-    /// Keeps a text, once however often it comes.
-    pub fn intern(&mut self, text: &[u8]) -> TextId {
-        let hash = hash(text);
-        match self.known.get(&hash).copied() {
-            Some(id) if self.get(id) == text => id,
-            Some(_) => self.push(text),
-            None => {
-                let id = self.push(text);
-                self.known.insert(hash, id);
-                id
-            }
-        }
-    }
-
-    /// Keeps a text that hardly comes twice.
-    pub fn push(&mut self, text: &[u8]) -> TextId {
-        self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len());
-        TextId(self.ends.len() as u32 - 1)
-    }
-
-    /// The text that was interned, if it was.
-    pub fn find(&self, text: &[u8]) -> Option<TextId> {
-        self.known.get(&hash(text)).copied().filter(|id| self.get(*id) == text)
-    }
-
-    /// A text.
-    pub fn get(&self, id: TextId) -> &[u8] {
-        let at = id.0 as usize;
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[at]]
+impl From<u32> for TextId {
+    fn from(number: u32) -> Self {
+        Self(number)
     }
 }
 
-fn hash(text: &[u8]) -> u64 {
-    use std::hash::Hasher;
-    let mut hasher = rustc_hash::FxHasher::default();
-    hasher.write(text);
-    hasher.finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_come_out_as_they_went_in_and_equal_ones_are_kept_once() {
-        let mut texts = Texts::default();
-        let ids = [&b"f"[..], b"", b"g", b"f", b""].map(|text| texts.intern(text));
-        assert_eq!(ids.map(|id| texts.get(id)), [&b"f"[..], b"", b"g", b"f", b""]);
-        assert_eq!((ids[0], ids[1]), (ids[3], ids[4]));
-        assert_eq!(texts.bytes, b"fg");
+impl From<TextId> for u32 {
+    fn from(id: TextId) -> Self {
+        id.0
     }
 }
+
+/// The texts of a log.
+pub type Texts = crate::model::texts::Texts<TextId>;

@@ -1,6 +1,7 @@
 //! The labels of events, numbered: one number for each different text.
 
 use super::strings::Strings;
+use crate::model::texts::{TextList, Texts};
 use rustc_hash::FxHashMap;
 
 /// How many ids the small table in front remembers. Interpreters repeat a few thousand functions.
@@ -15,15 +16,14 @@ pub(super) struct Labels<'s, 'data> {
     strings: &'s Strings<'data>,
     recent: Vec<(u64, u32)>,
     by_id: FxHashMap<u64, u32>,
-    by_text: FxHashMap<Box<[u8]>, u32>,
-    texts: Vec<Box<[u8]>>,
+    texts: Texts<u32>,
 }
 
 impl<'s, 'data> Labels<'s, 'data> {
     /// No label yet.
     pub(super) fn new(strings: &'s Strings<'data>) -> Self {
         let recent = vec![(u64::MAX, NONE); RECENT];
-        Self { strings, recent, by_id: FxHashMap::default(), by_text: FxHashMap::default(), texts: Vec::new() }
+        Self { strings, recent, by_id: FxHashMap::default(), texts: Texts::default() }
     }
 
     /// The number of an event's label, arguments left out. The label of an id that leads nowhere is `fn#` and the id.
@@ -57,22 +57,16 @@ impl<'s, 'data> Labels<'s, 'data> {
 
     /// The number of a text.
     pub(super) fn named(&mut self, text: &[u8]) -> u32 {
-        if let Some(&label) = self.by_text.get(text) {
-            return label;
-        }
-        let label = self.texts.len() as u32;
-        self.texts.push(text.into());
-        self.by_text.insert(text.into(), label);
-        label
+        self.texts.intern(text)
     }
 
     /// The text of a number.
     pub(super) fn text(&self, label: u32) -> &[u8] {
-        &self.texts[label as usize]
+        self.texts.get(label)
     }
 
     /// All texts, by number.
-    pub(super) fn into_texts(self) -> Vec<Box<[u8]>> {
-        self.texts
+    pub(super) fn texts(&self) -> &TextList {
+        self.texts.list()
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         Clock::Active(_) if unit == Unit::Nanos => "active-time",
         _ => series,
     };
-    let mut stacks = sums.into_profile(&tracks, &labels.into_texts(), series, unit);
+    let mut stacks = sums.into_profile(&tracks, labels.texts(), series, unit);
     stacks.cut_to_time = true;
     warnings.extend(profile.into_skipped().into_warning());
     Ok(stacks)

@@ -8,6 +8,7 @@ use super::profile::MeasuremeFile;
 use super::stacks::ThreadNumbers;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::spans::SpanInput;
+use crate::model::texts::TextList;
 use crate::model::timeline::{LabelSummary, LabelTotals, Lanes, Span};
 use std::collections::BTreeMap;
 
@@ -72,7 +73,7 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
             "{overlaps} calls overlap another call of their thread id without lying inside it: their time counts twice"
         )));
     }
-    let summary = sums.finish(&labels.into_texts());
+    let summary = sums.finish(labels.texts());
     warnings.extend(profile.into_skipped().into_warning());
     Ok(summary)
 }
@@ -155,8 +156,8 @@ impl Sums {
         }
     }
 
-    fn finish(self, texts: &[Box<[u8]>]) -> LabelSummary {
-        let text = |label: usize| texts.get(label).map_or_else(Vec::new, |text| text.to_vec());
+    fn finish(self, texts: &TextList) -> LabelSummary {
+        let text = |label: usize| texts.get(label).map_or_else(Vec::new, <[u8]>::to_vec);
         let seen = self.items.iter().enumerate().filter(|(_, item)| **item != LabelTotals::default());
         let threads = self.threads.iter();
         LabelSummary {

@@ -5,11 +5,12 @@
 //! appearance in the input.
 
 use super::{Frame, FrameId, NameId, Profile, Series, StackId, Track, TrackId};
+use crate::model::texts::TextList;
 
 /// What the tables of a profile gained since this was asked before, and the rows since then.
 #[derive(Debug, Default)]
 pub struct Part {
-    names: Vec<Box<[u8]>>,
+    names: TextList,
     frames: Vec<Frame>,
     stacks: Vec<(Option<u32>, FrameId)>,
     tracks: Vec<Track>,
@@ -39,7 +40,7 @@ impl Profile {
     /// Takes the rows, and a copy of what its tables gained since the last time.
     pub fn take_part(&mut self, taken: &mut Taken) -> Part {
         let part = Part {
-            names: self.names.items()[taken.names..].to_vec(),
+            names: self.names.list().since(taken.names),
             frames: self.frames.items()[taken.frames..].to_vec(),
             stacks: self.stacks.since(taken.stacks).collect(),
             tracks: self.tracks.items()[taken.tracks..].to_vec(),
@@ -48,7 +49,7 @@ impl Profile {
         };
         self.sums.iter_mut().for_each(|places| places.clear());
         *taken = Taken {
-            names: self.names.items().len(),
+            names: self.names.len(),
             frames: self.frames.items().len(),
             stacks: self.stacks.len(),
             tracks: self.tracks.items().len(),
@@ -94,7 +95,7 @@ mod tests {
 
     fn told(profile: &Profile) -> String {
         let Profile { names, frames, stacks, tracks, series, .. } = profile;
-        format!("{:?} {:?} {stacks:?} {:?} {series:?}", names.items(), frames.items(), tracks.items())
+        format!("{:?} {:?} {stacks:?} {:?} {series:?}", names.list(), frames.items(), tracks.items())
     }
 
     proptest! {

@@ -5,6 +5,7 @@ use super::lanes::{Lanes, Span};
 use super::sampling::{Carry, Sampling};
 use super::{CallOptions, Clock};
 use crate::model::Nanos;
+use crate::model::texts::TextList;
 use crate::model::stacks::{Frame, FrameKind, Profile, Row, StackId, Track, Unit};
 use rustc_hash::FxHashMap;
 
@@ -226,7 +227,7 @@ impl CallSums {
 
     /// The stacks. `tracks` describes the tracks and `labels` the names, both by their numbers; `series` is what the
     /// weights are called.
-    pub fn into_profile(mut self, tracks: &[Track], labels: &[impl AsRef<[u8]>], series: &str, unit: Unit) -> Profile {
+    pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
         // Every time is at or after 0: all begins are walked over, then nothing is open but what has no edges.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         for OneTrack { lanes, carry, .. } in &mut self.tracks {
@@ -251,7 +252,7 @@ impl SpanTree {
     fn into_profile(
         self,
         tracks: &[Track],
-        labels: &[impl AsRef<[u8]>],
+        labels: &TextList,
         series: &str,
         unit: Unit,
         stretches: Option<Vec<Stretch>>,
@@ -268,7 +269,7 @@ impl SpanTree {
                 continue;
             };
             let frame = *frames.entry(node.label).or_insert_with(|| {
-                let name = labels.get(node.label as usize).map_or(SHORTER, AsRef::as_ref);
+                let name = labels.get(node.label as usize).unwrap_or(SHORTER);
                 let name = profile.name(name);
                 profile.frame(Frame::new(name, FrameKind::User))
             });
@@ -304,7 +305,7 @@ mod tests {
             sums.call(track, label, Span { start, end });
         }
         let tracks: Vec<_> = (0..3).map(|n| Track { comm: vec![b'0' + n], ..Track::default() }).collect();
-        let profile = sums.into_profile(&tracks, &["a", "b", "c", "d"], "wall", Unit::Nanos);
+        let profile = sums.into_profile(&tracks, &["a", "b", "c", "d"].into_iter().collect(), "wall", Unit::Nanos);
         let mut lines: Vec<_> = profile.series[0]
             .rows
             .iter()

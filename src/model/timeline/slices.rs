@@ -4,6 +4,7 @@ use super::calls::CallSums;
 use super::lanes::{Lanes, Span};
 use super::{CallOptions, Clock};
 use crate::model::stacks::{Profile, Track, Unit};
+use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
@@ -19,21 +20,14 @@ pub const UNFINISHED: i64 = -1;
 /// Texts, numbered by first appearance.
 #[derive(Debug, Default, Clone)]
 pub struct Names {
-    numbers: FxHashMap<Box<[u8]>, NameNo>,
-    texts: Vec<Box<[u8]>>,
+    texts: Texts<NameNo>,
 }
 
 impl Names {
     /// The number of a text.
     #[inline]
     pub fn number(&mut self, text: &[u8]) -> NameNo {
-        if let Some(&number) = self.numbers.get(text) {
-            return number;
-        }
-        let number = self.texts.len() as NameNo;
-        self.texts.push(text.into());
-        self.numbers.insert(text.into(), number);
-        number
+        self.texts.intern(text)
     }
 
     /// How many there are; their numbers run from 0.
@@ -48,12 +42,12 @@ impl Names {
 
     /// The number of a text, if it was seen.
     pub fn find(&self, text: &[u8]) -> Option<NameNo> {
-        self.numbers.get(text).copied()
+        self.texts.find(text)
     }
 
     /// The text of a number; empty for [`NO_NAME`].
     pub fn text(&self, number: NameNo) -> &[u8] {
-        self.texts.get(number as usize).map_or(b"", |text| text)
+        if number == NO_NAME { b"" } else { self.texts.get(number) }
     }
 }
 
@@ -203,7 +197,7 @@ impl Timeline {
         }
         let overlaps = sums.overlaps();
         let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
-        let mut profile = sums.into_profile(&tracks, &self.names.texts, series, Unit::Nanos);
+        let mut profile = sums.into_profile(&tracks, self.names.texts.list(), series, Unit::Nanos);
         // Times before 0 there are none of: then the first begin is 0.
         let first = u64::try_from(first).unwrap_or(0);
         for time in profile.series.iter_mut().flat_map(|series| &mut series.rows).filter_map(|row| row.time.as_mut()) {

@@ -4,11 +4,12 @@
 //! weights: functions that no remaining one calls go to the front, functions that call no remaining one to the back;
 //! when there is neither, the one goes to the front that gives most more than it takes.
 
+use crate::model::lists::Lists;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// `callees[f]` are the callees of `f` with weights; none calls itself.
-pub(super) fn order(callees: &[Vec<(u32, f64)>]) -> Vec<u32> {
+pub(super) fn order(callees: &Lists<(u32, f64)>) -> Vec<u32> {
     let mut unplaced = Unplaced::new(callees);
     let (mut front, mut back) = (Vec::new(), Vec::new());
     loop {
@@ -28,8 +29,8 @@ pub(super) fn order(callees: &[Vec<(u32, f64)>]) -> Vec<u32> {
 
 /// The functions that have no place yet.
 struct Unplaced<'a> {
-    callees: &'a [Vec<(u32, f64)>],
-    callers: Vec<Vec<(u32, f64)>>,
+    callees: &'a Lists<(u32, f64)>,
+    callers: Lists<(u32, f64)>,
     taken: Vec<bool>,
     /// Number of calls from and to functions that are unplaced.
     calls_in: Vec<usize>,
@@ -60,19 +61,16 @@ impl PartialOrd for Surplus {
 }
 
 impl<'a> Unplaced<'a> {
-    fn new(callees: &'a [Vec<(u32, f64)>]) -> Self {
+    fn new(callees: &'a Lists<(u32, f64)>) -> Self {
         let count = callees.len();
-        let mut callers: Vec<Vec<(u32, f64)>> = vec![Vec::new(); count];
+        let callers = Lists::new(count, callees.items().map(|(caller, (callee, weight))| (callee, (caller, weight))));
         let mut surplus = vec![0.0; count];
-        for (caller, callees) in callees.iter().enumerate() {
-            for &(callee, weight) in callees {
-                callers[callee as usize].push((caller as u32, weight));
-                surplus[caller] += weight;
-                surplus[callee as usize] -= weight;
-            }
+        for (caller, (callee, weight)) in callees.items() {
+            surplus[caller as usize] += weight;
+            surplus[callee as usize] -= weight;
         }
-        let calls_in: Vec<usize> = callers.iter().map(Vec::len).collect();
-        let calls_out: Vec<usize> = callees.iter().map(Vec::len).collect();
+        let calls_in: Vec<usize> = callers.iter().map(<[_]>::len).collect();
+        let calls_out: Vec<usize> = callees.iter().map(<[_]>::len).collect();
         // Popped from the end: the first comes first.
         let without =
             |calls: &[usize]| -> Vec<u32> { (0..count as u32).rev().filter(|&at| calls[at as usize] == 0).collect() };
@@ -134,8 +132,8 @@ mod tests {
     #[test]
     fn callers_first_and_the_lightest_call_of_a_cycle_backward() {
         // 0 → 2 → 1 → 3 → 2 (light), 4 on its own.
-        let callees = vec![vec![(2, 5.0)], vec![(3, 9.0)], vec![(1, 9.0)], vec![(2, 1.0)], vec![]];
-        let order = order(&callees);
+        let calls = [(0, (2, 5.0)), (1, (3, 9.0)), (2, (1, 9.0)), (3, (2, 1.0))];
+        let order = order(&Lists::new(5, calls.into_iter()));
         let place = |function: u32| order.iter().position(|&at| at == function).unwrap();
         assert_eq!(order.len(), 5);
         assert!(place(0) < place(2) && place(2) < place(1) && place(1) < place(3));

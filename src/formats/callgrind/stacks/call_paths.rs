@@ -13,6 +13,7 @@ use super::call_order::order;
 use super::graph::{CallGraph, GraphFunction};
 use crate::formats::callgrind::grammar::{UNKNOWN, raw_name};
 use crate::model::Pid;
+use crate::model::lists::Lists;
 use crate::model::runtimes::{RuntimeSet, Tiers};
 use crate::model::stacks::{Frame, FrameId, FrameKind, NameId, Profile, Row, Series, StackId, Track, Unit};
 use crate::model::tier::Tier;
@@ -30,15 +31,14 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
     let mut profile = Profile::new();
     let runtimes = RuntimeSet::of_program(program(&graph.command));
     let mut tiers = Tiers::default();
-    let frame = |function| frame(&mut profile, function, |id, name| tiers.of(id, name, runtimes));
+    let frame = |function| frame(&mut profile, graph, function, |id, name| tiers.of(id, name, runtimes));
     let frames: Vec<FrameId> = graph.functions.iter().map(frame).collect();
     let paths = paths(graph, &calls, &frames, &mut profile);
     let track = profile.track(Track { comm: comm(&graph.command), pid: graph.pid.map(Pid), ..Track::default() });
     for (event, name) in graph.events.iter().enumerate() {
         let mut rows = Vec::new();
-        for (function, paths) in graph.functions.iter().zip(&paths) {
-            let cost = function.costs.get(event).copied().unwrap_or(0);
-            share_out(cost, paths, |stack, weight| {
+        for (function, paths) in paths.iter().enumerate() {
+            share_out(graph.cost(event, function), paths, |stack, weight| {
                 rows.push(Row { track, stack: Some(stack), weight, count: weight, time: None });
             });
         }
@@ -60,19 +60,21 @@ fn program(command: &[u8]) -> &[u8] {
 
 fn frame(
     profile: &mut Profile,
+    graph: &CallGraph,
     function: &GraphFunction,
     mut tier: impl FnMut(NameId, &[u8]) -> Option<Tier>,
 ) -> FrameId {
     let known = |name: &[u8]| !name.is_empty() && name != UNKNOWN;
-    let object = Some(&function.object[..]).filter(|name| known(name));
-    let file = Some(&function.file[..]).filter(|name| known(name));
-    let is_raw = raw_name(&function.name).is_some();
+    let object = Some(graph.texts.get(function.object)).filter(|name| known(name));
+    let file = Some(graph.texts.get(function.file)).filter(|name| known(name));
+    let name = graph.texts.get(function.name);
+    let is_raw = raw_name(name).is_some();
     let kind = match object {
         Some(object) if is_jit_object(object) => FrameKind::Jit,
         None if is_raw => FrameKind::Unknown,
         _ => FrameKind::User,
     };
-    let text = without_recursion(&function.name);
+    let text = without_recursion(name);
     let name = profile.name(text);
     let frame = Frame {
         tier: if kind == FrameKind::Jit { tier(name, text) } else { None },
@@ -100,7 +102,7 @@ fn without_recursion(name: &[u8]) -> &[u8] {
 /// The calls of a graph without those that close a cycle.
 struct AcyclicCalls {
     /// Callees of each function and the share of the callee's cost that comes by this call.
-    callees: Vec<Vec<(u32, f64)>>,
+    callees: Lists<(u32, f64)>,
     has_caller: Vec<bool>,
     /// Callers before callees.
     order: Vec<u32>,
@@ -109,25 +111,23 @@ struct AcyclicCalls {
 impl AcyclicCalls {
     fn new(graph: &CallGraph) -> Self {
         let count = graph.functions.len();
-        let mut callees: Vec<Vec<(u32, f64)>> = vec![Vec::new(); count];
-        for (&(caller, callee), calls) in &graph.calls {
-            if caller != callee {
-                // Calls without cost still say who called: far below any with a cost.
-                let weight = if calls.cost > 0 { calls.cost as f64 } else { calls.count.max(1) as f64 * 1e-9 };
-                callees[caller as usize].push((callee, weight));
-            }
-        }
-        for callees in &mut callees {
-            callees.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let others = graph.calls.iter().filter(|((caller, callee), _)| caller != callee);
+        let weighted = others.map(|(&(caller, callee), calls)| {
+            // Calls without cost still say who called: far below any with a cost.
+            let weight = if calls.cost > 0 { calls.cost as f64 } else { calls.count.max(1) as f64 * 1e-9 };
+            (caller, (callee, weight))
+        });
+        let mut callees = Lists::new(count, weighted);
+        for caller in 0..count {
+            callees.list_mut(caller).sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         }
         let order = order(&callees);
         let mut places = vec![0; count];
         for (place, &function) in order.iter().enumerate() {
             places[function as usize] = place;
         }
-        for (caller, callees) in callees.iter_mut().enumerate() {
-            callees.retain(|&(callee, _)| places[caller] < places[callee as usize]);
-        }
+        let is_forward = |&(caller, (callee, _)): &(u32, (u32, f64))| places[caller as usize] < places[callee as usize];
+        let callees = Lists::new(count, callees.items().filter(is_forward));
         let mut calls = Self { callees, has_caller: vec![false; count], order };
         calls.weights_to_shares();
         calls
@@ -135,11 +135,11 @@ impl AcyclicCalls {
 
     fn weights_to_shares(&mut self) {
         let mut sums = vec![0.0; self.callees.len()];
-        for &(callee, weight) in self.callees.iter().flatten() {
+        for (_, (callee, weight)) in self.callees.items() {
             sums[callee as usize] += weight;
             self.has_caller[callee as usize] = true;
         }
-        for (callee, weight) in self.callees.iter_mut().flatten() {
+        for (callee, weight) in self.callees.items_mut() {
             *weight /= sums[*callee as usize];
         }
     }
@@ -176,8 +176,8 @@ fn paths(
     calls: &AcyclicCalls,
     frames: &[FrameId],
     profile: &mut Profile,
-) -> Vec<Vec<(StackId, f64)>> {
-    let mut found: Vec<Vec<(StackId, f64)>> = vec![Vec::new(); frames.len()];
+) -> Lists<(StackId, f64)> {
+    let mut found: Vec<(u32, (StackId, f64))> = Vec::new();
     let mut rare = vec![0.0; frames.len()];
     let below = costs_below(graph, calls);
     let mut heap = BinaryHeap::new();
@@ -195,7 +195,7 @@ fn paths(
         }
         count += 1;
         let stack = profile.stack(parent, frames[at]);
-        found[at].push((stack, share));
+        found.push((function, (stack, share)));
         for &(callee, part) in &calls.callees[at] {
             let share = share * part;
             heap.push(CallPath {
@@ -207,7 +207,7 @@ fn paths(
         }
     }
     under_one_root(calls, frames, rare, profile, &mut found);
-    found
+    Lists::new(frames.len(), found.into_iter())
 }
 
 fn under_one_root(
@@ -215,7 +215,7 @@ fn under_one_root(
     frames: &[FrameId],
     mut rare: Vec<f64>,
     profile: &mut Profile,
-    found: &mut [Vec<(StackId, f64)>],
+    found: &mut Vec<(u32, (StackId, f64))>,
 ) {
     let name = profile.name(RARE);
     let root = profile.frame(Frame::new(name, FrameKind::Unknown));
@@ -227,7 +227,7 @@ fn under_one_root(
         }
         let root = profile.stack(None, root);
         let stack = profile.stack(Some(root), frames[at]);
-        found[at].push((stack, share));
+        found.push((function, (stack, share)));
         for &(callee, part) in &calls.callees[at] {
             rare[callee as usize] += share * part;
         }
@@ -239,7 +239,7 @@ fn costs_below(graph: &CallGraph, calls: &AcyclicCalls) -> Vec<f64> {
     let mut below = vec![0.0; graph.functions.len()];
     for &function in calls.order.iter().rev() {
         let at = function as usize;
-        let own = graph.functions[at].costs.first().copied().unwrap_or(0) as f64;
+        let own = graph.cost(0, at) as f64;
         let callees = calls.callees[at].iter().map(|&(callee, share)| below[callee as usize] * share);
         below[at] = own + callees.sum::<f64>();
     }

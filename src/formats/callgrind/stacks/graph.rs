@@ -8,6 +8,7 @@ use crate::formats::callgrind::grammar::{
     CHUNK_SIZE, Chunks, Columns, IdSpace, Keyword, NameField, Statement, decimal, event_names, lines, name_field,
     number,
 };
+use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 use std::io::Read;
 
@@ -18,6 +19,10 @@ pub(super) struct CallGraph {
     pub(super) events: Vec<Vec<u8>>,
     /// The functions in order of appearance.
     pub(super) functions: Vec<GraphFunction>,
+    /// Their names, files and objects.
+    pub(super) texts: Texts<u32>,
+    /// Self costs by event, for each the functions' in their order; those at the end may be missing, and are 0.
+    pub(super) costs: Vec<Vec<u64>>,
     /// Calls by (caller, callee), numbers in `functions`.
     pub(super) calls: FxHashMap<(u32, u32), Calls>,
     /// `cmd:`
@@ -26,14 +31,19 @@ pub(super) struct CallGraph {
     pub(super) pid: Option<i32>,
 }
 
-/// One function.
-#[derive(Debug)]
+/// One function, by the numbers of its texts.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct GraphFunction {
-    pub(super) name: Box<[u8]>,
-    pub(super) file: Box<[u8]>,
-    pub(super) object: Box<[u8]>,
-    /// Self cost for each event; events at the end may be missing.
-    pub(super) costs: Vec<u64>,
+    pub(super) name: TextNumber,
+    pub(super) file: TextNumber,
+    pub(super) object: TextNumber,
+}
+
+impl CallGraph {
+    /// What a function cost itself.
+    pub(super) fn cost(&self, event: usize, function: usize) -> u64 {
+        self.costs.get(event).and_then(|costs| costs.get(function)).copied().unwrap_or(0)
+    }
 }
 
 /// All calls from one function to another.
@@ -60,12 +70,11 @@ pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGrap
     Ok(reader.graph)
 }
 
+/// The number of a text; they cannot be more than can be numbered, for each takes bytes of memory.
 type TextNumber = u32;
 
 struct GraphReader {
     graph: CallGraph,
-    texts: Vec<Box<[u8]>>,
-    numbers: FxHashMap<Box<[u8]>, TextNumber>,
     /// What ids of objects and files stand for.
     ids: [FxHashMap<u32, TextNumber>; 2],
     /// What ids of functions stand for.
@@ -99,8 +108,6 @@ impl Default for GraphReader {
     fn default() -> Self {
         let mut reader = Self {
             graph: CallGraph::default(),
-            texts: Vec::new(),
-            numbers: FxHashMap::default(),
             ids: Default::default(),
             function_ids: FxHashMap::default(),
             known: FxHashMap::default(),
@@ -122,14 +129,7 @@ impl Default for GraphReader {
 
 impl GraphReader {
     fn text(&mut self, text: &[u8]) -> TextNumber {
-        if let Some(&number) = self.numbers.get(text) {
-            return number;
-        }
-        // Each takes more than a byte of memory: they cannot be as many as that.
-        let number = u32::try_from(self.texts.len()).unwrap_or(NOTHING);
-        self.texts.push(text.into());
-        self.numbers.insert(text.into(), number);
-        number
+        self.graph.texts.intern(text)
     }
 
     fn line(&mut self, line: Statement<'_>) -> Result<()> {
@@ -218,13 +218,7 @@ impl GraphReader {
         let next = u32::try_from(self.graph.functions.len()).map_err(|_| Error::new("more than 2^32 functions"))?;
         let function = *self.known.entry([ob, file, name]).or_insert(next);
         if function == next {
-            let text = |text: TextNumber| self.texts[text as usize].clone();
-            self.graph.functions.push(GraphFunction {
-                name: text(name),
-                file: text(file),
-                object: text(ob),
-                costs: Vec::new(),
-            });
+            self.graph.functions.push(GraphFunction { name, file, object: ob });
         }
         if let Some(id) = id {
             self.function_ids.insert(id, function);
@@ -241,13 +235,17 @@ impl GraphReader {
         match next_cost {
             NextCost::Jump => Ok(()),
             NextCost::SelfCost => {
-                let sums = &mut self.graph.functions[function as usize].costs;
-                for (event, word) in costs.enumerate().take(self.graph.events.len().max(1)) {
+                let (function, events) = (function as usize, self.graph.events.len().max(1));
+                for (event, word) in costs.enumerate().take(events) {
                     let cost = number(word).ok_or_else(not_a_number)?;
-                    match sums.get_mut(event) {
-                        Some(sum) => *sum = sum.saturating_add(cost),
-                        None => sums.push(cost),
+                    if self.graph.costs.len() <= event {
+                        self.graph.costs.resize_with(event + 1, Vec::new);
                     }
+                    let sums = &mut self.graph.costs[event];
+                    if sums.len() <= function {
+                        sums.resize(function + 1, 0);
+                    }
+                    sums[function] = sums[function].saturating_add(cost);
                 }
                 Ok(())
             }

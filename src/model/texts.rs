@@ -1,0 +1,190 @@
+//! Distinct texts, numbered by first appearance, one behind the other in memory: a million names are a handful of
+//! allocations to make, and to give back.
+
+use super::interner::{MOST, Numbers, hash_of};
+use std::marker::PhantomData;
+
+/// Texts, one behind the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextList {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl TextList {
+    /// Adds one.
+    pub fn push(&mut self, text: &[u8]) {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The one of that number, counted from 0.
+    pub fn get(&self, at: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(at)?;
+        Some(&self.bytes[self.start(at)..end])
+    }
+
+    /// A copy of those from that number on.
+    pub fn since(&self, at: usize) -> Self {
+        let start = self.start(at);
+        Self { bytes: self.bytes[start..].to_vec(), ends: self.ends[at..].iter().map(|end| end - start).collect() }
+    }
+
+    /// All.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| &self.bytes[std::mem::replace(&mut start, end)..end])
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    fn start(&self, at: usize) -> usize {
+        at.checked_sub(1).map_or(0, |before| self.ends[before])
+    }
+}
+
+impl<T: AsRef<[u8]>> FromIterator<T> for TextList {
+    fn from_iter<I: IntoIterator<Item = T>>(texts: I) -> Self {
+        let mut list = Self::default();
+        texts.into_iter().for_each(|text| list.push(text.as_ref()));
+        list
+    }
+}
+
+/// Texts by number, and numbers by text. As in an [`Interner`](super::interner::Interner), no number is given twice.
+#[derive(Debug, Clone)]
+pub struct Texts<Id> {
+    list: TextList,
+    numbers: Numbers,
+    most: u32,
+    full: bool,
+    id: PhantomData<Id>,
+}
+
+impl<Id> Default for Texts<Id> {
+    fn default() -> Self {
+        let (list, numbers) = (TextList::default(), Numbers::default());
+        Self { list, numbers, most: MOST, full: false, id: PhantomData }
+    }
+}
+
+impl<Id: Copy + From<u32> + Into<u32>> Texts<Id> {
+    /// Keeps a text, once however often it comes; its number, or that of the first one if there is none left.
+    pub fn intern(&mut self, text: &[u8]) -> Id {
+        let hash = hash_of(text);
+        if let Some(known) = self.known(hash, text) {
+            return Id::from(known);
+        }
+        let new = self.add(text);
+        if let Some(number) = new {
+            self.numbers.insert(hash, number);
+        }
+        Id::from(new.unwrap_or(0))
+    }
+
+    /// Keeps a text that hardly comes twice, and is not looked for.
+    pub fn push(&mut self, text: &[u8]) -> Id {
+        Id::from(self.add(text).unwrap_or(0))
+    }
+
+    /// The number of a text that was interned.
+    pub fn find(&self, text: &[u8]) -> Option<Id> {
+        self.known(hash_of(text), text).map(Id::from)
+    }
+
+    /// A text.
+    pub fn get(&self, id: Id) -> &[u8] {
+        let number: u32 = id.into();
+        self.list.get(number as usize).unwrap_or_default()
+    }
+}
+
+impl<Id> Texts<Id> {
+    fn known(&self, hash: u32, text: &[u8]) -> Option<u32> {
+        self.numbers.find(hash, |number| self.list.get(number as usize) == Some(text))
+    }
+
+    fn add(&mut self, text: &[u8]) -> Option<u32> {
+        let number = u32::try_from(self.list.len()).ok().filter(|&number| number < self.most);
+        match number {
+            Some(_) => self.list.push(text),
+            None => self.full = true,
+        }
+        number
+    }
+
+    /// All, in the order of their numbers.
+    pub fn list(&self) -> &TextList {
+        &self.list
+    }
+
+    /// How many there are; their numbers run from 0.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether a text got no number of its own.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// For tests: one that is full sooner.
+    #[cfg(test)]
+    pub(super) fn of_most(most: u32) -> Self {
+        Self { most, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_out_as_they_went_in_and_equal_ones_are_kept_once() {
+        let mut texts = Texts::<u32>::default();
+        let ids = [&b"f"[..], b"", b"g", b"f", b""].map(|text| texts.intern(text));
+        assert_eq!(ids.map(|id| texts.get(id)), [&b"f"[..], b"", b"g", b"f", b""]);
+        assert_eq!((ids[0], ids[1]), (ids[3], ids[4]));
+        assert_eq!(texts.list().iter().collect::<Vec<_>>(), [&b"f"[..], b"", b"g"]);
+        assert_eq!(texts.list().bytes, b"fg");
+        assert_eq!((texts.find(b"g"), texts.find(b"h")), (Some(ids[2]), None));
+    }
+
+    #[test]
+    fn what_is_pushed_stands_for_itself() {
+        let mut texts = Texts::<u32>::default();
+        let pushed = [texts.push(b"f"), texts.push(b"f")];
+        assert_ne!(pushed[0], pushed[1]);
+        assert_eq!((texts.find(b"f"), texts.get(pushed[1])), (None, &b"f"[..]));
+        assert_ne!(texts.intern(b"f"), pushed[1]);
+    }
+
+    #[test]
+    fn full_ones_still_know_what_they_have() {
+        let mut texts = Texts::<u32>::of_most(2);
+        assert_eq!([&b"a"[..], b"b", b"c", b"b", b"c"].map(|text| texts.intern(text)), [0, 1, 0, 1, 0]);
+        assert!(texts.is_full());
+        assert_eq!(texts.len(), 2);
+    }
+
+    #[test]
+    fn a_part_of_a_list_is_a_list() {
+        let list: TextList = ["f", "", "gh", "i"].into_iter().collect();
+        assert_eq!(list.since(2), ["gh", "i"].into_iter().collect());
+        assert_eq!((list.since(4).len(), list.get(2), list.get(4)), (0, Some(&b"gh"[..]), None));
+    }
+}
