@@ -149,14 +149,14 @@ fn running(path: &InPath) -> Option<Pid> {
 fn row(file: &Path, finding: &Finding) -> Vec<Cell> {
     let pid = finding.problem.process().map(|process| Cell::Signed(process.pid.0.into()));
     vec![
-        Cell::Text(file.display().to_string()),
-        Cell::Text(finding.problem.key().to_owned()),
+        Cell::text(file.display().to_string()),
+        Cell::Word(finding.problem.key()),
         Cell::Percent(finding.percent),
         Cell::Count(finding.samples),
         Cell::Count(finding.frames),
         pid.unwrap_or(Cell::None),
-        Cell::Text(words::cause(&finding.problem)),
-        Cell::Text(remedies::remedy(&finding.problem)),
+        Cell::text(words::cause(&finding.problem)),
+        Cell::text(remedies::remedy(&finding.problem)),
     ]
 }
 

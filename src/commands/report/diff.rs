@@ -83,12 +83,12 @@ fn told(change: &Change, old: Side, new: Side) -> &'static str {
     }
 }
 
-fn cells(scene: &Scene<'_>, change: &Change, delta: f64, told: &str, old: Side, new: Side) -> Vec<Cell> {
+fn cells(scene: &Scene<'_>, change: &Change, delta: f64, told: &'static str, old: Side, new: Side) -> Vec<Cell> {
     let mut cells = vec![
         Cell::Percent(old.percent(change.before)),
         Cell::Percent(new.percent(change.after)),
         Cell::Points(delta),
-        Cell::Text(told.to_owned()),
+        Cell::Word(told),
     ];
     if !scene.is_on_terminal() {
         cells.extend([change.before.count, change.after.count].map(Cell::Count));
@@ -120,7 +120,7 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
     for (profile, series, is_after) in [(before, old_series, false), (scene.profile, scene.series, true)] {
         let grouping = Grouping::new(profile, FUNCTION, scene.options.unnamed);
         for group in groups(profile, series, scene.options.weight, &grouping) {
-            let (module, function) = called(&group);
+            let (module, function) = called(&grouping, &group);
             let none = Change {
                 module: module.clone(),
                 function: function.clone(),
@@ -142,11 +142,12 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
 
 /// Module and function, as they are called in every recording: a program may have moved to another directory, and the
 /// files that hold JIT code are called after the process.
-fn called(group: &Group) -> (Value, Value) {
-    let [module, function] = &group.values[..] else { return (Value::None, Value::None) };
+fn called(grouping: &Grouping, group: &Group) -> (Value, Value) {
+    let mut values = grouping.values(group);
+    let (Some(module), Some(function)) = (values.next(), values.next()) else { return (Value::None, Value::None) };
     let module = match (heaviest(group), module) {
-        (Category::Jit(_), _) => Value::Text("[JIT]".to_owned()),
-        (_, Value::Text(path)) => Value::Text(base_name(path).to_owned()),
+        (Category::Jit(_), _) => Value::Text("[JIT]".into()),
+        (_, Value::Text(path)) => Value::Text(base_name(path).into()),
         (_, other) => other.clone(),
     };
     (module, function.clone())

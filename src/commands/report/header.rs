@@ -7,6 +7,7 @@ use crate::model::printable::readable;
 use crate::model::quantity::{counted, grouped, quantity};
 use crate::model::stacks::{FrameId, Profile, Sampling, Series, UNKNOWN, Unit, Weight};
 use crate::pipeline::table::{TextStyle, cut_middle};
+use std::borrow::Cow;
 use std::io::Write;
 
 /// The lines of one profile's event, without the marks of comments.
@@ -75,7 +76,7 @@ pub(super) fn percent(part: u64, whole: u64) -> f64 {
 pub(super) fn write(lines: &[String], style: TextStyle, out: &mut dyn Write) -> Result<()> {
     for line in lines {
         let line = format!("# {line}");
-        let line = style.width.map_or(line.clone(), |width| cut_middle(&line, width));
+        let line = style.width.map_or(Cow::Borrowed(line.as_str()), |width| cut_middle(&line, width));
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(writeln!(out)?)

@@ -30,17 +30,18 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
     let keys_used = keys.map_or(FUNCTION, |keys| keys);
     let grouping = Grouping::new(scene.profile, keys_used, options.unnamed);
     let mut groups = groups(scene.profile, scene.series, options.weight, &grouping);
-    let place = |wanted: Key| keys_used.iter().position(|key| *key == wanted);
-    let (module, function) = (place(Key::Module), place(Key::Function));
-    let text = |group: &Group, at: Option<usize>| at.map(|at| group.values[at].text().to_owned());
-    groups.retain(|group| options.selection.takes(text(group, module).as_deref(), text(group, function).as_deref()));
+    let text = |group: &Group, wanted: Key| {
+        let mut called = keys_used.iter().zip(grouping.values(group));
+        called.find(|(key, _)| **key == wanted).map(|(_, value)| value.text())
+    };
+    groups.retain(|group| options.selection.takes(text(group, Key::Module), text(group, Key::Function)));
     let least = scene.least(0.0);
     groups.retain(|group| basis(group, options.order) as f64 >= least);
-    groups.sort_by(|a, b| compare(a, b, options.order));
+    groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
     let whole = scene.whole;
     let table = match keys {
-        Some(keys) => of_groups(&groups, keys, whole, scene.is_on_terminal()),
-        None => of_functions(&groups, whole, columns(scene)),
+        Some(keys) => of_groups(&groups, &grouping, keys, whole, scene.is_on_terminal()),
+        None => of_functions(&groups, &grouping, scene),
     };
     Report::new(scene, scene.head(), table)
 }
@@ -56,20 +57,20 @@ fn basis(group: &Group, order: Order) -> u64 {
     if order == Order::Total { group.total.weight } else { group.own.weight }
 }
 
-fn compare(a: &Group, b: &Group, order: Order) -> std::cmp::Ordering {
+fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp::Ordering {
     let heavy = |group: &Group| (Reverse(group.own.weight), Reverse(group.total.weight));
     // Of two keys that are names the last one says most: the function before its module.
-    let called = |group: &Group| group.values.iter().rev().cloned().collect::<Vec<Value>>();
     let order = match order {
         Order::Own => heavy(a).cmp(&heavy(b)),
         Order::Total => (Reverse(a.total.weight), heavy(a)).cmp(&(Reverse(b.total.weight), heavy(b))),
         Order::Samples => (Reverse(a.own.count), heavy(a)).cmp(&(Reverse(b.own.count), heavy(b))),
         Order::Name => std::cmp::Ordering::Equal,
     };
-    order.then_with(|| called(a).cmp(&called(b)))
+    order.then_with(|| grouping.values(a).rev().cmp(grouping.values(b).rev()))
 }
 
-fn of_functions(groups: &[Group], whole: u64, columns: Columns) -> Table {
+fn of_functions(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> Table {
+    let columns = columns(scene);
     let mut names = vec!["self%", "total%"];
     match columns {
         Columns::All => names.extend(["self", "total", "samples", "kind", "tier", "module", "symbol", "source"]),
@@ -80,41 +81,43 @@ fn of_functions(groups: &[Group], whole: u64, columns: Columns) -> Table {
         }
     }
     let mut table = Table::new(&names);
-    table.rows = groups.iter().map(|group| row(group, whole, columns)).collect();
+    table.rows = groups.iter().map(|group| row(group, grouping, scene, columns)).collect();
     table
 }
 
-fn row(group: &Group, whole: u64, columns: Columns) -> Vec<Cell> {
-    let [module, function] = &group.values[..] else { return Vec::new() };
-    let mut cells = shares(group, whole);
-    let source = group.source.clone().map_or(Cell::None, Cell::Text);
-    let text = |text: &str| Cell::Text(text.to_owned());
+fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: Columns) -> Vec<Cell> {
+    let mut values = grouping.values(group);
+    let (Some(module), Some(function)) = (values.next(), values.next()) else { return Vec::new() };
+    let mut cells = Vec::with_capacity(10);
+    cells.extend(shares(group, scene.whole));
+    let source = || group.source(scene.profile).map_or(Cell::None, Cell::text);
     match columns {
         Columns::All => {
             cells.extend(sums(group));
-            cells.extend([text(heaviest_kind(group)), tiers(group), cell(module), cell(function), source]);
+            cells.extend([Cell::Word(heaviest_kind(group)), tiers(group), cell(module), cell(function), source()]);
         }
         Columns::Terminal { samples, source: with_source } => {
             cells.extend(samples.then_some(Cell::Count(group.own.count)));
             let told = short_tiers(group, if with_source { usize::MAX } else { 1 });
-            cells.extend([Cell::Text(told), text(base_name(module.text())), cell(function)]);
-            cells.extend(with_source.then_some(source));
+            cells.extend([Cell::text(told), Cell::text(base_name(module.text())), cell(function)]);
+            cells.extend(with_source.then(source));
         }
     }
     cells
 }
 
-fn of_groups(groups: &[Group], keys: &[Key], whole: u64, on_terminal: bool) -> Table {
+fn of_groups(groups: &[Group], grouping: &Grouping, keys: &[Key], whole: u64, on_terminal: bool) -> Table {
     let mut columns = vec!["self%", "total%"];
     let more = ["self", "total", "samples"];
     columns.extend(if on_terminal { &more[2..] } else { &more[..] });
     columns.extend(keys.iter().map(|key| column(*key)));
     let mut table = Table::new(&columns);
     for group in groups {
-        let mut cells = shares(group, whole);
+        let mut cells = Vec::with_capacity(columns.len());
+        cells.extend(shares(group, whole));
         cells.extend(sums(group).into_iter().skip(if on_terminal { 2 } else { 0 }));
-        cells.extend(keys.iter().zip(&group.values).map(|(key, value)| match key {
-            Key::Module if on_terminal => Cell::Text(base_name(value.text()).to_owned()),
+        cells.extend(keys.iter().zip(grouping.values(group)).map(|(key, value)| match key {
+            Key::Module if on_terminal => Cell::text(base_name(value.text())),
             _ => cell(value),
         }));
         table.rows.push(cells);
@@ -137,8 +140,8 @@ pub(super) fn column(key: Key) -> &'static str {
     }
 }
 
-fn shares(group: &Group, whole: u64) -> Vec<Cell> {
-    vec![Cell::Percent(percent(group.own.weight, whole)), Cell::Percent(percent(group.total.weight, whole))]
+fn shares(group: &Group, whole: u64) -> [Cell; 2] {
+    [group.own, group.total].map(|sum| Cell::Percent(percent(sum.weight, whole)))
 }
 
 fn sums(group: &Group) -> [Cell; 3] {
@@ -156,7 +159,7 @@ pub(super) fn cell(value: &Value) -> Cell {
 
 /// The sort of code that most of a function is.
 pub(super) fn heaviest(group: &Group) -> Category {
-    group.categories.first().map_or(Category::Unknown, |&(category, _)| category)
+    group.categories.iter().next().map_or(Category::Unknown, |(category, _)| category)
 }
 
 fn heaviest_kind(group: &Group) -> &'static str {
@@ -165,15 +168,15 @@ fn heaviest_kind(group: &Group) -> &'static str {
 
 /// The tiers of JIT code, with their shares if there are several.
 fn tiers(group: &Group) -> Cell {
-    let tiers = group.categories.iter().filter_map(|&(category, weight)| match category {
+    let tiers = group.categories.iter().filter_map(|(category, weight)| match category {
         Category::Jit(tier) => Some((tier, weight)),
         _ => None,
     });
     let mut shares = TierShares::default();
     tiers.clone().for_each(|(tier, weight)| shares.add(tier, weight));
     let only =
-        || tiers.clone().find_map(|(tier, _)| tier).map_or(Cell::None, |tier| Cell::Text(tier.name().to_owned()));
-    if shares.is_mixed() { Cell::Text(shares.told()) } else { only() }
+        || tiers.clone().find_map(|(tier, _)| tier).map_or(Cell::None, |tier| Cell::Word(tier.name()));
+    if shares.is_mixed() { Cell::text(shares.told()) } else { only() }
 }
 
 /// The sorts of a function's code in few words: at most so many of them, each with its share if there are several.
@@ -182,7 +185,7 @@ fn short_tiers(group: &Group, most: usize) -> String {
     if with_weight < 2 {
         return heaviest(group).name().to_owned();
     }
-    let told = group.categories.iter().take(most.min(with_weight)).map(|&(category, weight)| {
+    let told = group.categories.iter().take(most.min(with_weight)).map(|(category, weight)| {
         let share = percent(weight, group.own.weight);
         // A share is never told as all if it is not.
         format!("{} {:.0}%", category.name(), share.clamp(1.0, 99.0))

@@ -206,7 +206,7 @@ impl<'a> Drawn<'a> {
             let (mut shares, module, name, drawn) = match line {
                 Line::Node { node, lines } => {
                     let [module, name] = self.called(*node);
-                    (self.shares(*node), Cell::Text(base_name(module.text()).to_owned()), name.text().to_owned(), lines)
+                    (self.shares(*node), Cell::text(base_name(module.text())), name.text().to_owned(), lines)
                 }
                 Line::Folded { nodes, lines } => {
                     let name = format!("⋮ {}", counted(*nodes as u64, "frame"));
@@ -214,7 +214,7 @@ impl<'a> Drawn<'a> {
                 }
             };
             shares.truncate(if callers { 1 } else { 2 });
-            shares.extend([module, Cell::Branch { lines: drawn.clone(), name }]);
+            shares.extend([module, Cell::branch(drawn.clone(), name)]);
             table.rows.push(shares);
         }
         table

@@ -136,7 +136,7 @@ impl TopLevel {
         let mut table = Table::new(&["name", "count", "sum", "%", "min", "max", "avg", "stddev"]);
         let total = |cell| if self.slices == 0 { Cell::None } else { cell };
         table.rows.push(vec![
-            Cell::Text("TOTAL PROGRAM DURATION".to_owned()),
+            Cell::Word("TOTAL PROGRAM DURATION"),
             Cell::Count(self.slices),
             total(signed(self.time)),
             total(Cell::Count(100)),
@@ -171,7 +171,7 @@ fn spread(name: &str, tally: &Tally) -> Vec<Cell> {
     let known = |cell| if tally.count == 0 { Cell::None } else { cell };
     let maybe = |number: Option<i64>| number.map_or(Cell::None, Cell::Signed);
     vec![
-        Cell::Text(name.to_owned()),
+        Cell::text(name.to_owned()),
         Cell::Count(tally.count),
         known(signed(tally.sum)),
         known(Cell::Signed(tally.min)),
@@ -222,12 +222,12 @@ fn gap_table(mut rows: Vec<GapRow>, several: bool) -> Table {
         let mut cells = vec![
             Cell::Signed(row.start),
             Cell::Signed(row.duration),
-            Cell::Text(row.thread),
-            Cell::Text(row.after),
-            Cell::Text(row.before),
+            Cell::text(row.thread),
+            Cell::text(row.after),
+            Cell::text(row.before),
         ];
         if several {
-            cells.push(Cell::Text(row.input));
+            cells.push(Cell::text(row.input));
         }
         cells
     }));

@@ -102,7 +102,7 @@ fn tables(summary: &LabelSummary) -> Titled {
 }
 
 fn text(label: &[u8]) -> Cell {
-    Cell::Text(String::from_utf8_lossy(label).into_owned())
+    Cell::text(String::from_utf8_lossy(label).into_owned())
 }
 
 fn row(label: &[u8], item: &LabelTotals, percent: Cell) -> Vec<Cell> {

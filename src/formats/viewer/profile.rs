@@ -7,7 +7,7 @@
 use super::pack::Section;
 use crate::formats::palette;
 use crate::model::category::Category;
-use crate::model::groups::{Grouping, Key, Unnamed, Value, groups};
+use crate::model::groups::{Grouping, Key, Unnamed, groups};
 use crate::model::label;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::printable::readable;
@@ -95,10 +95,13 @@ struct Function {
 fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
-    let groups = groups.into_iter().flatten().filter_map(|group| Some((group.values, group.place?)));
-    let places: FxHashMap<Vec<Value>, (NameId, u32)> = groups.collect();
-    let place = |&part: &u32| places.get(grouping.frame_values(part)).copied();
-    grouping.of_frames().iter().map(place).collect()
+    let mut places = vec![None; grouping.frame_parts()];
+    for group in groups.into_iter().flatten() {
+        if let Some(part) = group.frame_part() {
+            places[part as usize] = group.place;
+        }
+    }
+    grouping.of_frames().iter().map(|part| places[*part as usize]).collect()
 }
 
 #[derive(Default)]

@@ -1,10 +1,13 @@
 //! By what samples are put together, and what each frame and thread is called then.
 
+use super::sums::Group;
 use crate::model::category::Category;
+use crate::model::interner::{Numbers, hash_of};
 use crate::model::label;
 use crate::model::printable::printable;
-use crate::model::stacks::{Frame, Profile, Track, UNKNOWN};
-use rustc_hash::FxHashMap;
+use crate::model::stacks::{Frame, NameId, Profile, Track, UNKNOWN};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// One thing to put samples together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub enum Value {
     /// A number.
     Number(i64),
     /// A name.
-    Text(String),
+    Text(Arc<str>),
 }
 
 /// How functions that have no name are told apart.
@@ -51,10 +54,13 @@ pub enum Unnamed {
 }
 
 /// The parts of a group's values that a frame, or a thread, decides: equal ones have one number.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Parts {
-    values: Vec<Vec<Value>>,
-    numbers: FxHashMap<Vec<Value>, u32>,
+    keys: Vec<Key>,
+    /// Those of each part, one behind the other.
+    values: Vec<Value>,
+    count: u32,
+    numbers: Numbers,
     /// By frame, or by track.
     of: Vec<u32>,
 }
@@ -62,9 +68,23 @@ struct Parts {
 /// What every frame and thread of a profile belongs to.
 #[derive(Debug, Clone)]
 pub struct Grouping {
-    keys: Vec<Key>,
+    /// In which part each key is, and where there.
+    places: Vec<Place>,
     frames: Parts,
     tracks: Parts,
+}
+
+/// Where a group's value is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    OfTrack(usize),
+    OfFrame(usize),
+}
+
+/// The names of a profile as text, each made once.
+struct Spelled<'p> {
+    profile: &'p Profile,
+    texts: Vec<Option<Arc<str>>>,
 }
 
 impl Key {
@@ -85,33 +105,53 @@ impl Value {
 }
 
 impl Parts {
-    fn push(&mut self, values: Vec<Value>) {
-        let next = self.values.len() as u32;
-        let number = *self.numbers.entry(values).or_insert_with_key(|values| {
-            self.values.push(values.clone());
-            next
+    fn new(keys: Vec<Key>) -> Self {
+        Self { keys, values: Vec::new(), count: 0, numbers: Numbers::default(), of: Vec::new() }
+    }
+
+    /// The part of the next frame, or track.
+    fn push(&mut self, value: impl FnMut(Key) -> Value) {
+        let first = self.values.len();
+        self.values.extend(self.keys.iter().copied().map(value));
+        let (known, new) = self.values.split_at(first);
+        let (hash, width) = (hash_of(new), new.len());
+        let is_it = |number: u32| known[number as usize * width..][..width] == *new;
+        let number = self.numbers.find(hash, is_it).inspect(|_| self.values.truncate(first)).unwrap_or_else(|| {
+            self.numbers.insert(hash, self.count);
+            self.count += 1;
+            self.count - 1
         });
         self.of.push(number);
+    }
+
+    fn values(&self, part: u32) -> &[Value] {
+        &self.values[part as usize * self.keys.len()..][..self.keys.len()]
     }
 }
 
 impl Grouping {
     /// Looks at every frame and thread once.
     pub fn new(profile: &Profile, keys: &[Key], unnamed: Unnamed) -> Self {
-        let (mut frames, mut tracks) = (Parts::default(), Parts::default());
         let (of_track, of_frame): (Vec<Key>, Vec<Key>) = keys.iter().partition(|key| key.is_of_track());
+        let (mut frames, mut tracks) = (Parts::new(of_frame), Parts::new(of_track));
+        let mut spelled = Spelled { profile, texts: vec![None; profile.name_count()] };
         for (_, frame) in profile.frames() {
-            frames.push(of_frame.iter().map(|key| of_a_frame(profile, frame, *key, unnamed)).collect());
+            frames.push(|key| of_a_frame(&mut spelled, frame, key, unnamed));
         }
         for track in profile.tracks() {
-            tracks.push(of_track.iter().map(|key| of_a_track(track, *key)).collect());
+            tracks.push(|key| of_a_track(track, key));
         }
-        Self { keys: keys.to_vec(), frames, tracks }
+        let (mut of_tracks, mut of_frames) = (0.., 0..);
+        let mut place = |key: &Key| match key.is_of_track() {
+            true => of_tracks.next().map(Place::OfTrack),
+            false => of_frames.next().map(Place::OfFrame),
+        };
+        Self { places: keys.iter().filter_map(&mut place).collect(), frames, tracks }
     }
 
     /// Whether frames decide nothing: then a sample belongs to its thread's group, wherever it was taken.
     pub(super) fn is_of_tracks_only(&self) -> bool {
-        self.keys.iter().all(|key| key.is_of_track())
+        self.frames.keys.is_empty()
     }
 
     /// The number of what a frame decides.
@@ -121,7 +161,7 @@ impl Grouping {
 
     /// How many numbers there are of what frames decide.
     pub fn frame_parts(&self) -> usize {
-        self.frames.values.len()
+        self.frames.count as usize
     }
 
     /// The number of what a thread decides.
@@ -131,20 +171,22 @@ impl Grouping {
 
     /// How many numbers there are of what threads decide.
     pub(super) fn track_parts(&self) -> usize {
-        self.tracks.values.len()
+        self.tracks.count as usize
     }
 
     /// What a group is called, key by key.
-    pub(super) fn values(&self, track: u32, frame: Option<u32>) -> Vec<Value> {
-        let mut tracks = self.tracks.values[track as usize].iter();
-        let mut frames = frame.map(|frame| self.frames.values[frame as usize].iter()).unwrap_or_default();
-        let value = |key: &Key| if key.is_of_track() { tracks.next() } else { frames.next() };
-        self.keys.iter().map(value).map(|value| value.cloned().unwrap_or(Value::None)).collect()
+    pub fn values(&self, group: &Group) -> impl DoubleEndedIterator<Item = &Value> {
+        let tracks = self.tracks.values(group.track);
+        let frames = group.frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
+        self.places.iter().map(move |place| match *place {
+            Place::OfTrack(at) => &tracks[at],
+            Place::OfFrame(at) => frames.get(at).unwrap_or(&Value::None),
+        })
     }
 
     /// What a frame's part is called, by those keys that frames decide.
     pub fn frame_values(&self, part: u32) -> &[Value] {
-        &self.frames.values[part as usize]
+        self.frames.values(part)
     }
 }
 
@@ -154,30 +196,38 @@ fn of_a_track(track: &Track, key: Key) -> Value {
         Key::Pid => number(track.pid.map(|pid| pid.0.into())),
         Key::Tid => number(track.tid.map(|tid| tid.0.into())),
         Key::Cpu => number(track.cpu.map(i64::from)),
-        _ => Value::Text(text_of(&track.comm)),
+        _ => Value::Text(text_of(&track.comm).into()),
     }
 }
 
-fn of_a_frame(profile: &Profile, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
-    let text = |id| text_of(profile.name_of(id));
+fn of_a_frame(spelled: &mut Spelled<'_>, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
+    let profile = spelled.profile;
     match key {
-        Key::Module => frame.module.map_or(Value::None, |module| Value::Text(text(module))),
-        Key::Kind => Value::Text(kind(Category::of(frame)).to_owned()),
-        Key::Tier => Value::Text(Category::of(frame).name().to_owned()),
-        Key::Line => frame.file.map_or(Value::None, |file| Value::Text(line(text(file), frame.line))),
+        Key::Module => frame.module.map_or(Value::None, |module| Value::Text(spelled.text(module))),
+        Key::Kind => Value::Text(kind(Category::of(frame)).into()),
+        Key::Tier => Value::Text(Category::of(frame).name().into()),
+        Key::Line => frame.file.map_or(Value::None, |file| {
+            Value::Text(line(text_of(profile.name_of(file)), frame.line).into())
+        }),
         _ => Value::Text(match unnamed {
-            Unnamed::ByModule if profile.name_of(frame.name) == UNKNOWN => label::unnamed(profile, frame),
+            Unnamed::ByModule if profile.name_of(frame.name) == UNKNOWN => label::unnamed(profile, frame).into(),
             Unnamed::ByAddress if profile.name_of(frame.name) == UNKNOWN => {
-                frame.addr.map_or_else(|| label::unnamed(profile, frame), |addr| format!("{addr:#x}"))
+                frame.addr.map_or_else(|| label::unnamed(profile, frame), |addr| format!("{addr:#x}")).into()
             }
-            _ => text(frame.name),
+            _ => spelled.text(frame.name),
         }),
     }
 }
 
+impl Spelled<'_> {
+    fn text(&mut self, id: NameId) -> Arc<str> {
+        self.texts[id.index()].get_or_insert_with(|| text_of(self.profile.name_of(id)).into()).clone()
+    }
+}
+
 /// A name as text; what is none is written out, so that two names stay two.
-fn text_of(name: &[u8]) -> String {
-    String::from_utf8(name.to_vec()).unwrap_or_else(|_| printable(name).into_owned())
+fn text_of(name: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(name).map_or_else(|_| printable(name), Cow::Borrowed)
 }
 
 /// The word for whose code it is, all tiers alike.
@@ -189,6 +239,6 @@ pub fn kind(category: Category) -> &'static str {
 }
 
 /// A place in a source file; line 0 is none.
-pub(super) fn line(file: String, line: u32) -> String {
-    if line == 0 { file } else { format!("{file}:{line}") }
+pub(super) fn line(file: Cow<'_, str>, line: u32) -> String {
+    if line == 0 { file.into_owned() } else { format!("{file}:{line}") }
 }

@@ -1,26 +1,41 @@
 //! Own and total weights of groups.
 
-use super::keys::{Grouping, Value, line};
+use super::keys::{Grouping, line};
 use super::walk::{Step, Sum, Walk};
 use crate::model::category::Category;
 use crate::model::stacks::{FrameId, NameId, Profile, Row, Series, Weight};
 use rustc_hash::FxHashMap;
 
 /// One group with its weights.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Group {
-    /// What it is called, by every key.
-    pub values: Vec<Value>,
+    /// The part of what it is called that threads decide; [`Grouping::values`] tells all.
+    pub(super) track: u32,
+    /// The part that frames decide, if any does.
+    pub(super) frame: Option<u32>,
     /// What ends in it.
     pub own: Sum,
     /// What goes through it.
     pub total: Sum,
-    /// What sorts of code its frames are, with how much ends in each, most first.
-    pub categories: Vec<(Category, u64)>,
+    /// What sorts of code its frames are.
+    pub categories: CategoryShares,
     /// File and line where most ends in it, or, if nothing does, of its first frame.
-    pub source: Option<String>,
-    /// The same, apart.
     pub place: Option<(NameId, u32)>,
+}
+
+/// Sorts of code, with how much ends in each. Nearly always it is one.
+#[derive(Debug, Clone, Default)]
+pub struct CategoryShares {
+    first: Option<(Category, u64)>,
+    others: Vec<(Category, u64)>,
+}
+
+/// How much ends in each line, and which was the first. Of many functions one line is known.
+#[derive(Debug, Default)]
+struct LineShares {
+    /// The first line, and how much ends in it if anything does.
+    first: Option<((NameId, u32), Option<u64>)>,
+    others: Option<Box<FxHashMap<(NameId, u32), u64>>>,
 }
 
 /// Gathers a [`Group`].
@@ -28,11 +43,68 @@ pub struct Group {
 struct Gathered {
     own: Sum,
     total: Sum,
-    categories: Vec<(Category, u64)>,
-    lines: FxHashMap<(NameId, u32), u64>,
-    first_line: Option<(NameId, u32)>,
+    categories: CategoryShares,
+    lines: LineShares,
     /// How often it occurs among the callers of where one is.
     open: u32,
+}
+
+impl Group {
+    /// The number of what frames decide of it, if they decide anything.
+    pub fn frame_part(&self) -> Option<u32> {
+        self.frame
+    }
+
+    /// File and line where most ends in it, as text.
+    pub fn source(&self, profile: &Profile) -> Option<String> {
+        self.place.map(|(file, at)| line(String::from_utf8_lossy(profile.name_of(file)), at))
+    }
+}
+
+impl CategoryShares {
+    fn add(&mut self, category: Category, weight: u64) {
+        let first = self.first.get_or_insert((category, 0));
+        match std::iter::once(first).chain(&mut self.others).find(|(known, _)| *known == category) {
+            Some((_, sum)) => *sum = sum.saturating_add(weight),
+            None => self.others.push((category, weight)),
+        }
+    }
+
+    /// The heaviest first; of equally heavy ones that which was seen first.
+    fn sorted(mut self) -> Self {
+        if !self.others.is_empty() {
+            self.others.splice(0..0, self.first);
+            self.others.sort_by_key(|&(_, weight)| std::cmp::Reverse(weight));
+            self.first = Some(self.others.remove(0));
+        }
+        self
+    }
+
+    /// All, the heaviest first.
+    pub fn iter(&self) -> impl Iterator<Item = (Category, u64)> + Clone + '_ {
+        self.first.iter().chain(&self.others).copied()
+    }
+}
+
+impl LineShares {
+    fn add(&mut self, place: (NameId, u32), own: Sum) {
+        let ends = Some(own.weight).filter(|_| !own.is_zero());
+        let (first, known) = self.first.get_or_insert((place, None));
+        let Some(weight) = ends else { return };
+        if *first == place {
+            *known = Some(known.unwrap_or(0).saturating_add(weight));
+        } else {
+            let sum = self.others.get_or_insert_default().entry(place).or_default();
+            *sum = sum.saturating_add(weight);
+        }
+    }
+
+    /// Of equally heavy lines the one that was named first.
+    fn heaviest(self) -> Option<(NameId, u32)> {
+        let others = self.others.into_iter().flat_map(|lines| lines.into_iter());
+        let all = self.first.into_iter().chain(others.map(|(place, weight)| (place, Some(weight))));
+        all.max_by_key(|&(place, weight)| (weight, std::cmp::Reverse(place))).map(|(place, _)| place)
+    }
 }
 
 /// All groups of one event that have samples, in the order in which they appear.
@@ -46,12 +118,11 @@ pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Gro
     for (track, rows) in rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
         let track = track as u32;
         if grouping.is_of_tracks_only() {
-            let values = grouping.values(track, None);
-            groups.extend(Some(of_a_track(values, rows, weight)).filter(|group| !group.total.is_zero()));
+            groups.extend(Some(of_a_track(track, rows, weight)).filter(|group| !group.total.is_zero()));
         } else {
             let of_frames = of_frames(profile, &mut walk, rows, weight, grouping);
             let found = of_frames.into_iter().filter(|(_, found)| !found.total.is_zero());
-            groups.extend(found.map(|(part, found)| found.into_group(profile, grouping.values(track, Some(part)))));
+            groups.extend(found.map(|(part, found)| found.into_group(track, part)));
         }
     }
     groups
@@ -62,10 +133,10 @@ fn sum_of(row: &Row, weight: Weight) -> Sum {
 }
 
 /// Samples without a stack belong to it, too.
-fn of_a_track(values: Vec<Value>, rows: &[&Row], weight: Weight) -> Group {
+fn of_a_track(track: u32, rows: &[&Row], weight: Weight) -> Group {
     let mut sum = Sum::default();
     rows.iter().for_each(|row| sum += sum_of(row, weight));
-    Group { values, own: sum, total: sum, categories: Vec::new(), source: None, place: None }
+    Group { track, frame: None, own: sum, total: sum, categories: CategoryShares::default(), place: None }
 }
 
 fn of_frames(
@@ -110,28 +181,15 @@ impl Gathered {
         self.open += 1;
         self.own += own;
         let frame = profile.frame_of(frame);
-        let category = Category::of(frame);
-        match self.categories.iter_mut().find(|(known, _)| *known == category) {
-            Some((_, sum)) => *sum = sum.saturating_add(own.weight),
-            None => self.categories.push((category, own.weight)),
-        }
+        self.categories.add(Category::of(frame), own.weight);
         if let Some(file) = frame.file {
-            let place = (file, frame.line);
-            self.first_line = self.first_line.or(Some(place));
-            if !own.is_zero() {
-                let sum = self.lines.entry(place).or_default();
-                *sum = sum.saturating_add(own.weight);
-            }
+            self.lines.add((file, frame.line), own);
         }
     }
 
-    fn into_group(mut self, profile: &Profile, values: Vec<Value>) -> Group {
-        self.categories.sort_by_key(|&(_, weight)| std::cmp::Reverse(weight));
-        // Of equally heavy lines the one that was named first.
-        let heaviest = self.lines.into_iter().max_by_key(|&(place, weight)| (weight, std::cmp::Reverse(place)));
-        let place = heaviest.map(|(place, _)| place).or(self.first_line);
-        let source = place.map(|(file, at)| line(String::from_utf8_lossy(profile.name_of(file)).into_owned(), at));
-        Group { values, own: self.own, total: self.total, categories: self.categories, source, place }
+    fn into_group(self, track: u32, frame: u32) -> Group {
+        let Self { own, total, categories, lines, .. } = self;
+        Group { track, frame: Some(frame), own, total, categories: categories.sorted(), place: lines.heaviest() }
     }
 }
 
@@ -144,7 +202,7 @@ pub fn ending_in(profile: &Profile, series: &Series, weight: Weight, is: impl Fn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::groups::{Key, Unnamed};
+    use crate::model::groups::{Key, Unnamed, Value};
     use crate::model::stacks::{Frame, FrameKind, Track, UNKNOWN, Unit};
     use crate::model::{Pid, Tid};
 
@@ -172,9 +230,11 @@ mod tests {
         profile
     }
 
-    fn grouped(profile: &Profile, keys: &[Key]) -> Vec<Group> {
+    /// The groups, and what they are called.
+    fn grouped(profile: &Profile, keys: &[Key]) -> Vec<(Vec<Value>, Group)> {
         let grouping = Grouping::new(profile, keys, Unnamed::ByModule);
-        groups(profile, &profile.series[0], Weight::Period, &grouping)
+        let found = groups(profile, &profile.series[0], Weight::Period, &grouping);
+        found.into_iter().map(|group| (grouping.values(&group).cloned().collect(), group)).collect()
     }
 
     #[test]
@@ -188,17 +248,20 @@ mod tests {
         let found = grouped(&profile, FUNCTIONS);
         let seen: Vec<_> = found
             .iter()
-            .map(|f| (f.values[1].text(), f.own.weight, f.total.weight, f.total.count, f.source.as_deref().unwrap()))
+            .map(|(values, f)| (values[1].text(), f.own.weight, f.total.weight, f.total.count, f.source(&profile).unwrap()))
             .collect();
-        assert_eq!(seen, [("main", 1, 141, 4, "x.c:5"), ("f", 140, 140, 3, "x.c:4"), ("g", 0, 100, 1, "x.c:6")]);
+        let source = |line: &str| format!("x.c:{line}");
+        let expected =
+            [("main", 1, 141, 4, source("5")), ("f", 140, 140, 3, source("4")), ("g", 0, 100, 1, source("6"))];
+        assert_eq!(seen, expected);
     }
 
     #[test]
     fn threads_and_functions_make_groups_of_both() {
         let profile =
             profile(&[("a", &[("f", 1)], 1), ("b", &[("f", 1), ("g", 2)], 2), ("a", &[("g", 1)], 4), ("b", &[], 8)]);
-        let text = |group: &Group| {
-            let values: Vec<_> = group.values.iter().map(|value| format!("{value:?}")).collect();
+        let text = |(values, group): &(Vec<Value>, Group)| {
+            let values: Vec<_> = values.iter().map(|value| format!("{value:?}")).collect();
             format!("{} {}/{}", values.join(" "), group.own.weight, group.total.weight)
         };
         let seen: Vec<_> = grouped(&profile, &[Key::Function, Key::Comm]).iter().map(text).collect();
@@ -234,7 +297,8 @@ mod tests {
         let seen = |unnamed| -> Vec<(String, u64)> {
             let grouping = Grouping::new(&profile, &[Key::Function], unnamed);
             let found = groups(&profile, &profile.series[0], Weight::Period, &grouping);
-            found.into_iter().map(|group| (group.values[0].text().to_owned(), group.own.weight)).collect()
+            let name = |group: &Group| grouping.values(group).map(|value| value.text().to_owned()).collect();
+            found.iter().map(|group| (name(group), group.own.weight)).collect()
         };
         assert_eq!(seen(Unnamed::ByModule), [("[libc.so.6]".to_owned(), 0x30)]);
         assert_eq!(seen(Unnamed::ByAddress), [("0x10".to_owned(), 0x10), ("0x20".to_owned(), 0x20)]);
@@ -252,7 +316,8 @@ mod tests {
             profile.push(series, Row { track, stack, weight, count: 1, time: None });
         }
         let found = grouped(&profile, FUNCTIONS);
-        assert_eq!(found[0].categories, [(Category::Inlined, 9), (Category::Native, 1)]);
+        let shares: Vec<_> = found[0].1.categories.iter().collect();
+        assert_eq!(shares, [(Category::Inlined, 9), (Category::Native, 1)]);
     }
 
     /// Was quadratic: every stack asked all its callers.
@@ -275,6 +340,6 @@ mod tests {
         walk.run(|_, _| steps += 1);
         assert_eq!(steps, 2 * depth);
         let found = grouped(&profile, FUNCTIONS);
-        assert_eq!((found.len(), found[999].total.weight), (1000, u64::from(depth) - 999));
+        assert_eq!((found.len(), found[999].1.total.weight), (1000, u64::from(depth) - 999));
     }
 }

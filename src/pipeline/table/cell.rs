@@ -2,6 +2,8 @@
 
 use crate::model::printable::{csv_cell, readable};
 use serde::{Serialize, Serializer};
+use std::fmt::Write;
+use std::sync::Arc;
 
 /// How a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,11 +17,13 @@ pub enum Layout {
     Json,
 }
 
-/// One value.
+/// One value. Tables have millions of them: none takes more than three words, and names are shared.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     /// A name.
-    Text(String),
+    Text(Arc<str>),
+    /// One of few words.
+    Word(&'static str),
     /// A whole number.
     Count(u64),
     /// A whole number that may be negative.
@@ -31,45 +35,70 @@ pub enum Cell {
     /// Yes or no: a word in text and CSV.
     Bool(bool),
     /// A name in a tree, behind the lines that lead to it in text.
-    Branch {
-        /// Lines of the tree, for text only.
-        lines: String,
-        /// The name.
-        name: String,
-    },
+    Branch(Box<Branch>),
     /// A number that is shown with so many decimals.
-    Number(f64, usize),
+    Number(f64, u8),
     /// Not known: empty, or `null`.
     None,
     /// Nothing, in a column of numbers.
     Empty,
 }
 
+/// A name in a tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Branch {
+    /// Lines of the tree, for text only.
+    pub(super) lines: String,
+    pub(super) name: String,
+}
+
 impl Cell {
+    /// A name.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A name in a tree, behind lines.
+    pub fn branch(lines: String, name: String) -> Self {
+        Self::Branch(Box::new(Branch { lines, name }))
+    }
+
     /// Whether nothing stands in it.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::None | Self::Empty => true,
             Self::Text(text) => text.is_empty(),
+            Self::Word(word) => word.is_empty(),
             _ => false,
         }
     }
 
-    pub(super) fn shown(&self, layout: Layout) -> String {
-        match *self {
-            Self::Text(ref text) if layout == Layout::Csv => csv_cell(text.as_bytes()).into_owned(),
-            Self::Text(ref text) => readable(text.as_bytes()).into_owned(),
-            Self::Count(count) => count.to_string(),
-            Self::Signed(number) => number.to_string(),
-            Self::Percent(percent) if layout == Layout::Text => format!("{percent:.2}%"),
-            Self::Points(points) if layout == Layout::Text => format!("{points:+.2}"),
-            Self::Percent(number) | Self::Points(number) => format!("{number:.4}"),
-            Self::Bool(yes) => yes.to_string(),
-            Self::Branch { ref name, .. } if layout == Layout::Csv => csv_cell(name.as_bytes()).into_owned(),
-            Self::Branch { ref lines, ref name } => format!("{lines}{}", readable(name.as_bytes())),
-            Self::Number(number, decimals) => format!("{number:.decimals$}"),
-            Self::None | Self::Empty => String::new(),
-        }
+    /// Appends what is shown of it.
+    pub(super) fn show(&self, layout: Layout, out: &mut String) {
+        let name = |name: &str, out: &mut String| match layout {
+            Layout::Csv => out.push_str(&csv_cell(name.as_bytes())),
+            _ => out.push_str(&readable(name.as_bytes())),
+        };
+        let is_text = layout == Layout::Text;
+        // What is written to a String is written.
+        _ = match *self {
+            Self::Text(ref text) => return name(text, out),
+            Self::Word(word) => return name(word, out),
+            Self::Branch(ref branch) => {
+                if layout != Layout::Csv {
+                    out.push_str(&branch.lines);
+                }
+                return name(&branch.name, out);
+            }
+            Self::Count(count) => write!(out, "{count}"),
+            Self::Signed(number) => write!(out, "{number}"),
+            Self::Percent(percent) if is_text => write!(out, "{percent:.2}%"),
+            Self::Points(points) if is_text => write!(out, "{points:+.2}"),
+            Self::Percent(number) | Self::Points(number) => write!(out, "{number:.4}"),
+            Self::Bool(yes) => write!(out, "{yes}"),
+            Self::Number(number, decimals) => write!(out, "{number:.*}", usize::from(decimals)),
+            Self::None | Self::Empty => return,
+        };
     }
 }
 
@@ -82,9 +111,10 @@ impl Serialize for Cell {
             // Rounded as in CSV, so that the two say the same.
             Self::Percent(percent) | Self::Points(percent) => serializer.serialize_f64((percent * 1e4).round() / 1e4),
             Self::Bool(yes) => serializer.serialize_bool(*yes),
-            Self::Branch { name, .. } => serializer.serialize_str(name),
+            Self::Word(word) => serializer.serialize_str(word),
+            Self::Branch(branch) => serializer.serialize_str(&branch.name),
             Self::Number(number, decimals) => {
-                let scale = 10f64.powi(i32::try_from(*decimals).unwrap_or(0));
+                let scale = 10f64.powi(i32::from(*decimals));
                 serializer.serialize_f64((number * scale).round() / scale)
             }
             Self::None | Self::Empty => serializer.serialize_none(),

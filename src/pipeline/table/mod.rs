@@ -62,9 +62,14 @@ impl Table {
 
     fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{}", self.columns.join(","))?;
+        let mut line = String::new();
         for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(|cell| cell.shown(Layout::Csv)).collect();
-            writeln!(out, "{}", cells.join(","))?;
+            line.clear();
+            for (at, cell) in row.iter().enumerate() {
+                line.push_str(if at == 0 { "" } else { "," });
+                cell.show(Layout::Csv, &mut line);
+            }
+            writeln!(out, "{line}")?;
         }
         Ok(())
     }
@@ -98,8 +103,8 @@ mod tests {
 
     fn written(layout: Layout) -> String {
         let mut table = Table::new(&["self", "count", "name"]);
-        table.rows.push(vec![Cell::Percent(12.5), Cell::Count(7), Cell::Text("f<a, b>".to_owned())]);
-        table.rows.push(vec![Cell::Percent(1.0 / 3.0), Cell::Count(1000), Cell::Text("\"x\"".to_owned())]);
+        table.rows.push(vec![Cell::Percent(12.5), Cell::Count(7), Cell::text("f<a, b>")]);
+        table.rows.push(vec![Cell::Percent(1.0 / 3.0), Cell::Count(1000), Cell::text("\"x\"")]);
         let mut out = Vec::new();
         table.write(layout, &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -108,7 +113,7 @@ mod tests {
     #[test]
     fn names_are_printable_and_no_formulas() {
         let mut table = Table::new(&["name"]);
-        table.rows.push(vec![Cell::Text("=a\n\x1b[2J".to_owned())]);
+        table.rows.push(vec![Cell::text("=a\n\x1b[2J")]);
         table.rows.push(vec![Cell::Signed(-1)]);
         let written = |layout| {
             let mut out = Vec::new();

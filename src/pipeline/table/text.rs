@@ -5,6 +5,7 @@
 use super::cell::{Cell, Layout};
 use crate::error::Result;
 use rustc_hash::FxHashSet;
+use std::borrow::Cow;
 use std::io::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -47,9 +48,8 @@ pub(super) struct Text<'a> {
     pub(super) style: TextStyle,
 }
 
-/// What is shown of a table, and how wide its columns are.
+/// How wide columns are.
 struct Fitted {
-    shown: Vec<Vec<String>>,
     /// How wide cells may be.
     widths: Vec<usize>,
     /// How wide they are made.
@@ -62,37 +62,34 @@ impl Text<'_> {
     /// Writes it.
     pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
         let fitted = self.fitted();
-        let head: Vec<String> = self
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(at, name)| fitted.aligned(at, &cut_middle(name, fitted.widths[at])))
-            .collect();
-        write_line(out, &head, self.style.colour.then_some(colours::BOLD))?;
-        for (number, (row, texts)) in self.rows.iter().zip(&fitted.shown).enumerate() {
+        let (mut line, mut text) = (String::new(), String::new());
+        for (at, name) in self.columns.iter().enumerate() {
+            fitted.align(at, &cut_middle(name, fitted.widths[at]), &mut line);
+        }
+        write_line(out, &line, self.style.colour.then_some(colours::BOLD))?;
+        for (number, row) in self.rows.iter().enumerate() {
             let faint = self.style.colour && self.faint.contains(&number);
-            let mut cells = Vec::with_capacity(row.len());
-            for (at, (cell, text)) in row.iter().zip(texts).enumerate() {
-                let aligned = fitted.aligned(at, &cell.cut(text, fitted.widths[at]));
+            line.clear();
+            for (at, cell) in row.iter().enumerate() {
+                text.clear();
+                cell.show(Layout::Text, &mut text);
                 let colour = cell.colour().filter(|_| self.style.colour && !faint);
-                cells.push(match colour {
-                    Some(colour) => format!("{colour}{aligned}{}", colours::PLAIN),
-                    None => aligned,
-                });
+                fitted.align_in(colour, at, &cell.cut(&text, fitted.widths[at]), &mut line);
             }
-            write_line(out, &cells, faint.then_some(colours::FAINT))?;
+            write_line(out, &line, faint.then_some(colours::FAINT))?;
         }
         Ok(())
     }
 
     fn fitted(&self) -> Fitted {
-        let shown: Vec<Vec<String>> =
-            self.rows.iter().map(|row| row.iter().map(|cell| cell.shown(Layout::Text)).collect()).collect();
         let left: Vec<bool> = (0..self.columns.len()).map(|at| self.is_of_names(at)).collect();
-        let mut widths: Vec<usize> = self.columns.iter().map(|name| name.width()).collect();
-        for row in &shown {
-            for (width, text) in widths.iter_mut().zip(row) {
-                *width = (*width).max(text.width());
+        let mut widths: Vec<usize> = self.columns.iter().map(|name| width(name)).collect();
+        let mut text = String::new();
+        for row in self.rows {
+            for (widest, cell) in widths.iter_mut().zip(row) {
+                text.clear();
+                cell.show(Layout::Text, &mut text);
+                *widest = (*widest).max(width(&text));
             }
         }
         if let Some(most) = self.style.width {
@@ -103,26 +100,36 @@ impl Text<'_> {
         let padded =
             |(width, left): (&usize, &bool)| if unbounded && *left { ALIGNED_NAME.min(*width) } else { *width };
         let padded = widths.iter().zip(&left).map(padded).collect();
-        Fitted { shown, widths, padded, left }
+        Fitted { widths, padded, left }
     }
 
     /// Whether a column holds names, which stand at the left and may be cut.
     fn is_of_names(&self, at: usize) -> bool {
         let is_name =
-            |row: &Vec<Cell>| matches!(row.get(at), Some(Cell::Text(_) | Cell::Branch { .. } | Cell::None) | None);
+            |row: &Vec<Cell>| matches!(row.get(at), Some(Cell::Text(_) | Cell::Word(_) | Cell::Branch(_) | Cell::None) | None);
         self.rows.iter().all(is_name)
     }
 }
 
 impl Fitted {
-    /// A text in its column; the last one is not padded.
-    fn aligned(&self, at: usize, text: &str) -> String {
-        let padding = " ".repeat(self.padded[at].saturating_sub(text.width()));
-        match self.left[at] {
-            true if at + 1 == self.widths.len() => text.to_owned(),
-            true => format!("{text}{padding}"),
-            false => format!("{padding}{text}"),
-        }
+    /// Appends a text in its column; the last one is not padded.
+    fn align(&self, at: usize, text: &str, line: &mut String) {
+        self.align_in(None, at, text, line);
+    }
+
+    fn align_in(&self, colour: Option<&str>, at: usize, text: &str, line: &mut String) {
+        let padding = self.padded[at].saturating_sub(width(text));
+        let (before, behind) = match self.left[at] {
+            true if at + 1 == self.widths.len() => (0, 0),
+            true => (0, padding),
+            false => (padding, 0),
+        };
+        line.push_str(if at == 0 { "" } else { GAP });
+        line.push_str(colour.unwrap_or_default());
+        line.extend(std::iter::repeat_n(' ', before));
+        line.push_str(text);
+        line.extend(std::iter::repeat_n(' ', behind));
+        line.push_str(if colour.is_some() { colours::PLAIN } else { "" });
     }
 }
 
@@ -140,13 +147,15 @@ impl Cell {
     }
 
     /// What is shown of it in so many columns; the lines of a tree are not cut.
-    fn cut(&self, text: &str, width: usize) -> String {
+    fn cut<'t>(&self, text: &'t str, most: usize) -> Cow<'t, str> {
         match self {
-            Self::Branch { lines, .. } => {
+            _ if width(text) <= most => Cow::Borrowed(text),
+            Self::Branch(branch) => {
+                let lines = &branch.lines;
                 let name = text.strip_prefix(lines.as_str()).unwrap_or(text);
-                format!("{lines}{}", cut_middle(name, width.saturating_sub(lines.width())))
+                Cow::Owned(format!("{lines}{}", cut_middle(name, most.saturating_sub(width(lines)))))
             }
-            _ => cut_middle(text, width),
+            _ => cut_middle(text, most),
         }
     }
 }
@@ -167,8 +176,7 @@ fn fit(widths: &mut [usize], names: &[bool], symbols: Option<usize>, most: usize
     }
 }
 
-fn write_line(out: &mut dyn Write, cells: &[String], style: Option<&str>) -> Result<()> {
-    let line = cells.join(GAP);
+fn write_line(out: &mut dyn Write, line: &str, style: Option<&str>) -> Result<()> {
     let line = line.trim_end();
     match style {
         Some(style) => writeln!(out, "{style}{line}{}", colours::PLAIN)?,
@@ -179,11 +187,11 @@ fn write_line(out: &mut dyn Write, cells: &[String], style: Option<&str>) -> Res
 
 /// A text of at most so many columns: what is too long loses its middle, for names begin with what they are of and end
 /// with what they are.
-pub fn cut_middle(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
+pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
+    if width(text) <= most {
+        return Cow::Borrowed(text);
     }
-    let room = width.saturating_sub(1);
+    let room = most.saturating_sub(1);
     let mut tail = taken(text.chars().rev(), room / 2);
     // A mark that combines with the character before it stays with that.
     while tail.last().is_some_and(|last| last.width() == Some(0)) {
@@ -191,7 +199,12 @@ pub fn cut_middle(text: &str, width: usize) -> String {
     }
     let head = taken(text.chars(), room - room / 2);
     let parts = head.iter().chain(std::iter::once(&'…')).chain(tail.iter().rev());
-    parts.take(if width == 0 { 0 } else { usize::MAX }).collect()
+    Cow::Owned(parts.take(if most == 0 { 0 } else { usize::MAX }).collect())
+}
+
+/// How many columns of a terminal a text takes. Most are ASCII, and printable.
+fn width(text: &str) -> usize {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) { text.len() } else { text.width() }
 }
 
 /// As many characters as fit.
@@ -215,7 +228,7 @@ mod tests {
         let long = "std::collections::hash_map::HashMap<K,V,S>::insert_unique_with_a_long_name";
         for (percent, module, symbol) in [(12.5, "libc.so.6", "malloc"), (0.25, "a", long), (1.0, "模块", "函数名")]
         {
-            let text = |text: &str| Cell::Text(text.to_owned());
+            let text = |text: &str| Cell::text(text);
             table.rows.push(vec![Cell::Percent(percent), text(module), text(symbol), Cell::Count(7)]);
         }
         table
@@ -230,7 +243,7 @@ mod tests {
     #[test]
     fn one_long_name_does_not_pad_all_rows_where_lines_may_be_of_any_length() {
         let mut table = Table::new(&["symbol", "source"]);
-        let text = |text: &str| Cell::Text(text.to_owned());
+        let text = |text: &str| Cell::text(text);
         for symbol in ["f".repeat(1000), "g".to_owned()] {
             table.rows.push(vec![text(&symbol), text("a.rs:1")]);
         }
