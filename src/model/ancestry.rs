@@ -58,14 +58,15 @@ pub struct Ancestor {
 impl Ancestry {
     /// Of all processes.
     pub fn new(processes: &Processes) -> Self {
-        let mut ancestry = Self::default();
-        for (&pid, process) in &processes.by_pid {
-            if let Some((parent, at)) = process.forked.filter(|(parent, _)| *parent != pid) {
-                let exec = process.execs.iter().copied().find(|exec| *exec >= at);
-                ancestry.forks.insert(pid, Fork { parent, at, exec });
-            }
-        }
-        ancestry.end_lines();
+        let forked = processes.by_pid.iter().filter_map(|(&pid, process)| {
+            let (parent, at) = process.forked.filter(|(parent, _)| *parent != pid)?;
+            let exec = process.execs.iter().copied().find(|exec| *exec >= at);
+            Some((pid, Fork { parent, at, exec }))
+        });
+        let mut ancestry = Self { forks: FxHashMap::default(), endless: Vec::new() };
+        ancestry.forks.reserve(processes.by_pid.len());
+        ancestry.forks.extend(forked);
+        ancestry.end_lines(processes.by_pid.keys().copied());
         ancestry
     }
 
@@ -118,13 +119,16 @@ impl Ancestry {
     }
 
     /// Cuts the lines that lead back to where they began, and those that are longer than any.
-    fn end_lines(&mut self) {
-        let mut pids: Vec<Pid> = self.forks.keys().copied().collect();
-        pids.sort_unstable();
-        // How many ancestors a process has; not yet true of those in the line under way.
+    fn end_lines(&mut self, pids: impl Iterator<Item = Pid>) {
+        // How many ancestors a process has, of those that others may have for one; not yet true of those in the line under
+        // way.
         let mut depths: FxHashMap<Pid, u32> = FxHashMap::default();
+        let mut line = Vec::new();
         for pid in pids {
-            let mut line = Vec::new();
+            // Children of what was not forked itself, or is known: nearly all.
+            if self.forked_parent(pid).is_none() {
+                continue;
+            }
             let mut next = Some(pid);
             while let Some(pid) = next.filter(|pid| !depths.contains_key(pid)) {
                 depths.insert(pid, 0);
@@ -134,7 +138,7 @@ impl Ancestry {
             // The line has come back to itself.
             next.filter(|known| line.contains(known)).into_iter().for_each(|first| self.cut(first));
             let mut depth = next.map_or(0, |known| depths[&known]);
-            for pid in line.into_iter().rev() {
+            for pid in line.drain(..).rev() {
                 if depth == MAX_GENERATIONS {
                     self.cut(pid);
                 }

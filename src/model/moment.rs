@@ -1,6 +1,7 @@
 //! What a recording tells of its threads beside their samples: names, forks, ends, losses.
 
 use super::units::{Nanos, Pid, Tid};
+use std::sync::Arc;
 
 /// Something that happened between samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +20,9 @@ pub struct Moment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MomentKind {
     /// The thread got a name.
-    Named(Vec<u8>),
+    Named(Arc<[u8]>),
     /// The process became another program, whose name this is.
-    Executed(Vec<u8>),
+    Executed(Arc<[u8]>),
     /// It made another process.
     Forked(Pid),
     /// The process ended.

@@ -8,6 +8,7 @@ use super::units::{Addr, Nanos, Pid, Tid};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Everything that is known about the processes of a recording. All lists are in time order.
 #[derive(Debug, Default, Clone)]
@@ -66,7 +67,7 @@ pub struct KernelSymbol {
 #[derive(Debug, Default, Clone)]
 pub struct Process {
     /// Its first thread's names from COMM records, in time order; see [`super::programs::Programs::name`].
-    pub comms: Vec<(Nanos, Vec<u8>)>,
+    pub comms: Vec<(Nanos, Arc<[u8]>)>,
     /// Parent and time of the fork, if it was seen.
     pub forked: Option<(Pid, Nanos)>,
     /// When it replaced its image (exec); its former code is gone then.

@@ -8,12 +8,13 @@ use super::ancestry::{Ancestor, Ancestry};
 use super::process::{Mapping, Process, Processes};
 use super::units::Nanos;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// The programs of a recording's processes.
 #[derive(Debug)]
 pub struct Programs<'a> {
     processes: &'a Processes,
-    ancestry: Ancestry,
+    ancestry: OnceCell<Ancestry>,
 }
 
 /// The time of what is asked about the end of the recording.
@@ -22,7 +23,7 @@ const END: Nanos = Nanos(u64::MAX);
 impl<'a> Programs<'a> {
     /// Of these processes.
     pub fn new(processes: &'a Processes) -> Self {
-        Self { processes, ancestry: Ancestry::new(processes) }
+        Self { processes, ancestry: OnceCell::new() }
     }
 
     /// What a process was called at last; `?` if that is not known.
@@ -45,7 +46,7 @@ impl<'a> Programs<'a> {
     /// The processes that ran the program, the last one first, each with the time up to which its doings count.
     fn line(&self, pid: Pid) -> impl Iterator<Item = (&'a Process, Nanos)> {
         let of = |Ancestor { pid, time }| Some((self.processes.by_pid.get(&pid)?, time.unwrap_or(END)));
-        self.ancestry.inherited(pid, None).filter_map(of)
+        self.ancestry.get_or_init(|| Ancestry::new(self.processes)).inherited(pid, None).filter_map(of)
     }
 }
 

@@ -3,6 +3,7 @@
 //! A thread has the name of its last COMM record before; a new one has its parent's at the fork, until it gets one
 //! of its own; a process that execs names all anew. What perf shows for a thread without any is `:TID`.
 
+use super::texts::Texts;
 use super::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -11,27 +12,34 @@ use std::borrow::Cow;
 #[derive(Debug, Default, Clone)]
 pub struct Threads {
     events: Vec<ThreadEvent>,
-    /// By thread, in time order: (from when, name).
-    names: FxHashMap<Tid, Vec<(Nanos, Vec<u8>)>>,
+    texts: Texts<NameNo>,
+    /// By thread, where its names are in `names`.
+    threads: FxHashMap<Tid, (u32, u32)>,
+    /// In time order for each thread: from when, and which.
+    names: Vec<(Nanos, NameNo)>,
 }
 
-#[derive(Debug, Clone)]
+/// The number of a name in the texts.
+type NameNo = u32;
+
+#[derive(Debug, Clone, Copy)]
 struct ThreadEvent {
     time: Nanos,
     tid: Tid,
     kind: ThreadEventKind,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum ThreadEventKind {
-    Named(Vec<u8>),
+    Named(NameNo),
     ForkedFrom(Tid),
 }
 
 impl Threads {
     /// A COMM record.
     pub fn named(&mut self, time: Nanos, tid: Tid, name: &[u8]) {
-        self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::Named(name.to_vec()) });
+        let name = self.texts.intern(name);
+        self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::Named(name) });
     }
 
     /// A FORK record.
@@ -43,17 +51,32 @@ impl Threads {
     pub fn settle(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.time);
+        let nameless = self.texts.intern(b"");
+        let mut last: FxHashMap<Tid, NameNo> = FxHashMap::default();
+        let mut named: Vec<(Tid, Nanos, NameNo)> = Vec::with_capacity(events.len());
         for ThreadEvent { time, tid, kind } in events {
             let name = match kind {
                 ThreadEventKind::Named(name) => name,
-                ThreadEventKind::ForkedFrom(parent) => match self.names.get(&parent).and_then(|names| names.last()) {
-                    Some((_, name)) => name.clone(),
-                    // Numbers are used again: what the former thread was called holds no longer.
-                    None => Vec::new(),
-                },
+                // Numbers are used again: what the former thread was called holds no longer.
+                ThreadEventKind::ForkedFrom(parent) => last.get(&parent).copied().unwrap_or(nameless),
             };
-            self.names.entry(tid).or_default().push((time, name));
+            last.insert(tid, name);
+            named.push((tid, time, name));
         }
+        named.sort_by_key(|(tid, ..)| *tid);
+        self.threads.reserve(last.len());
+        for names in named.chunk_by(|(one, ..), (other, ..)| one == other) {
+            let start = self.names.len() as u32;
+            self.names.extend(names.iter().map(|&(_, time, name)| (time, name)));
+            self.threads.insert(names[0].0, (start, self.names.len() as u32));
+        }
+    }
+
+    /// A thread's names; of one that was never named, none.
+    fn names(&self, pid: Option<Pid>, tid: Option<Tid>) -> &[(Nanos, NameNo)] {
+        let of = |tid: Tid| self.threads.get(&tid);
+        let found = tid.and_then(of).or_else(|| pid.and_then(|pid| of(Tid(pid.0))));
+        found.map_or(&[], |&(start, end)| &self.names[start as usize..end as usize])
     }
 
     /// What a thread was called at a time (without one: at the end). A thread that was named only later is called
@@ -63,11 +86,9 @@ impl Threads {
             return Cow::Borrowed(b"swapper");
         }
         let Some(tid) = tid.or(pid.map(|pid| Tid(pid.0))) else { return Cow::Borrowed(b"") };
-        let named = self.names.get(&tid).or_else(|| self.names.get(&Tid(pid?.0)));
-        let name = named.and_then(|names| {
-            let until = names.partition_point(|(from, _)| time.is_none_or(|time| *from <= time));
-            names.get(until.saturating_sub(1)).map(|(_, name)| name.as_slice())
-        });
+        let names = self.names(pid, Some(tid));
+        let until = names.partition_point(|(from, _)| time.is_none_or(|time| *from <= time));
+        let name = names.get(until.saturating_sub(1)).map(|(_, name)| self.texts.get(*name));
         match name {
             Some(name) if !name.is_empty() => Cow::Borrowed(name),
             _ => Cow::Owned(format!(":{tid}").into_bytes()),
@@ -76,9 +97,8 @@ impl Threads {
 
     /// For how long the answer of [`Threads::name`] at `time` holds: until this time, exclusive.
     pub fn holds_until(&self, pid: Option<Pid>, tid: Option<Tid>, time: Nanos) -> Nanos {
-        let tid = tid.or(pid.map(|pid| Tid(pid.0)));
-        let names = tid.and_then(|tid| self.names.get(&tid)).or_else(|| self.names.get(&Tid(pid?.0)));
-        let next = names.and_then(|names| names.get(names.partition_point(|(from, _)| *from <= time)));
+        let names = self.names(pid, tid);
+        let next = names.get(names.partition_point(|(from, _)| *from <= time));
         next.map_or(Nanos(u64::MAX), |(from, _)| *from)
     }
 }

@@ -14,16 +14,19 @@ use crate::model::moment::{Moment, MomentKind};
 use crate::model::process::{BuildId, CpuMode, KernelSymbol, Mapping, Marker, Process, Processes, TscConversion};
 use crate::model::threads::Threads;
 use crate::model::{Nanos, Pid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Collects, record by record; [`RecordSurvey::finish`] puts it into the order of time.
 #[derive(Debug)]
 pub struct RecordSurvey {
     processes: Processes,
     threads: Threads,
+    /// Of processes and threads.
+    names: FxHashSet<Arc<[u8]>>,
     tsc: Option<TscConversion>,
     namespaces: PidNamespaces,
     bpf: BpfSurvey,
@@ -40,6 +43,7 @@ impl Default for RecordSurvey {
         Self {
             processes: Processes::default(),
             threads: Threads::default(),
+            names: FxHashSet::default(),
             tsc: None,
             namespaces: PidNamespaces::default(),
             bpf: BpfSurvey::default(),
@@ -65,8 +69,9 @@ impl RecordSurvey {
         match record {
             Record::Mmap(mmap) => self.mapped(&mmap, time(), raw.offset),
             Record::Comm(comm) => {
-                let (time, name) = (time(), comm.name.to_vec());
-                let kind = if comm.exec { MomentKind::Executed(name) } else { MomentKind::Named(name) };
+                let (time, name) = (time(), self.name(comm.name));
+                let of = if comm.exec { MomentKind::Executed } else { MomentKind::Named };
+                let kind = of(name.clone());
                 self.happened(Moment { time, pid: comm.pid, tid: comm.tid, kind });
                 self.threads.named(time, comm.tid, comm.name);
                 let process = self.process(comm.pid);
@@ -74,7 +79,9 @@ impl RecordSurvey {
                     process.execs.push(time);
                 }
                 if comm.tid.0 == comm.pid.0 {
-                    process.comms.push((time, comm.name.to_vec()));
+                    // Most have one name, and there may be many processes.
+                    process.comms.reserve_exact(usize::from(process.comms.is_empty()));
+                    process.comms.push((time, name));
                 }
             }
             Record::Fork(task) => self.forked(task),
@@ -96,6 +103,16 @@ impl RecordSurvey {
             }
             _ => {}
         }
+    }
+
+    /// A name as it is kept; the same one may come again and again.
+    fn name(&mut self, name: &[u8]) -> Arc<[u8]> {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let name: Arc<[u8]> = name.into();
+        self.names.insert(name.clone());
+        name
     }
 
     fn process(&mut self, pid: Pid) -> &mut Process {

@@ -120,7 +120,9 @@ impl<'data> CodeMap<'data> {
             })
         });
         map.codes = codes;
-        map.ancestry = Ancestry::new(processes);
+        if !map.is_empty() {
+            map.ancestry = Ancestry::new(processes);
+        }
         map
     }
 

@@ -51,6 +51,9 @@ pub(super) fn timed(
     pool: &Pool,
     sink: impl FnMut(Batch),
 ) {
+    if changes.is_empty() {
+        return;
+    }
     if !changes.is_sorted_by_key(|change| change.time) {
         pool.install(|| changes.par_sort_by_key(|change| change.time));
     }
