@@ -295,7 +295,7 @@ mod tests {
         let mut table = Table::new(&["symbol"]);
         table
             .rows
-            .push(vec![Cell::Branch { lines: "│ └ ".to_owned(), name: "a_long_name_of_a_function".to_owned() }]);
+            .push(vec![Cell::branch("│ └ ".to_owned(), "a_long_name_of_a_function".to_owned())]);
         let mut out = Vec::new();
         table.write_text(TextStyle { width: Some(16), colour: false }, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "symbol\n│ └ a_long…ction\n");

@@ -11,6 +11,7 @@ use crate::formats::callgrind::grammar::{
 use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 use std::io::Read;
+use std::num::NonZeroU32;
 
 /// The graph of all parts of a file together.
 #[derive(Debug, Default)]
@@ -73,12 +74,44 @@ pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGrap
 /// The number of a text; they cannot be more than can be numbered, for each takes bytes of memory.
 type TextNumber = u32;
 
+/// What ids stand for. They count up from 1, if nobody made them up.
+#[derive(Debug, Default)]
+struct IdTable {
+    first: Vec<Option<NonZeroU32>>,
+    others: FxHashMap<u32, u32>,
+    /// How many came, again or not.
+    inserted: usize,
+}
+
+impl IdTable {
+    fn insert(&mut self, id: u32, number: u32) {
+        let at = id as usize;
+        // No more room than twice what is needed, whatever the ids are.
+        let is_near = at < self.first.len().max(2 * self.inserted + 64);
+        self.inserted += 1;
+        let Some(kept) = number.checked_add(1).and_then(NonZeroU32::new).filter(|_| is_near) else {
+            self.others.insert(id, number);
+            return;
+        };
+        if at >= self.first.len() {
+            self.first.resize(at + 1, None);
+        }
+        self.first[at] = Some(kept);
+        self.others.remove(&id);
+    }
+
+    fn get(&self, id: u32) -> Option<u32> {
+        let first = self.first.get(id as usize).copied().flatten().map(|kept| kept.get() - 1);
+        first.or_else(|| self.others.get(&id).copied())
+    }
+}
+
 struct GraphReader {
     graph: CallGraph,
     /// What ids of objects and files stand for.
     ids: [FxHashMap<u32, TextNumber>; 2],
     /// What ids of functions stand for.
-    function_ids: FxHashMap<u32, u32>,
+    function_ids: IdTable,
     known: FxHashMap<[TextNumber; 3], u32>,
     columns: Columns,
     ob: TextNumber,
@@ -109,7 +142,7 @@ impl Default for GraphReader {
         let mut reader = Self {
             graph: CallGraph::default(),
             ids: Default::default(),
-            function_ids: FxHashMap::default(),
+            function_ids: IdTable::default(),
             known: FxHashMap::default(),
             columns: Columns::default(),
             ob: NOTHING,
@@ -210,7 +243,7 @@ impl GraphReader {
 
     fn function(&mut self, value: &[u8], ob: TextNumber, file: TextNumber) -> Result<u32> {
         let (id, name) = match name_field(value) {
-            NameField::Refer(id) => return self.function_ids.get(&id).copied().ok_or_else(|| undefined(id)),
+            NameField::Refer(id) => return self.function_ids.get(id).ok_or_else(|| undefined(id)),
             NameField::Define(id, name) => (Some(id), name),
             NameField::Plain(name) => (None, name),
         };
@@ -269,4 +302,28 @@ fn undefined(id: u32) -> Error {
 
 fn not_a_number() -> Error {
     Error::new("a cost is not a whole number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// As a table by hash, and never much larger than what is in it.
+        #[test]
+        fn ids_stand_for_what_they_were_last_defined_as(
+            defined in prop::collection::vec((prop_oneof![0u32..200, any::<u32>()], 0u32..1000), 0..300),
+        ) {
+            let (mut table, mut model) = (IdTable::default(), FxHashMap::default());
+            for (id, number) in defined {
+                table.insert(id, number);
+                model.insert(id, number);
+                prop_assert!(table.first.len() <= 2 * table.inserted + 64);
+            }
+            for id in (0..300).chain(model.keys().copied()) {
+                prop_assert_eq!(table.get(id), model.get(&id).copied());
+            }
+        }
+    }
 }
