@@ -73,7 +73,8 @@ mod tests {
 
     /// `env node`, which forks a child at 30; the child forks another one, which execs `ls`.
     fn processes() -> Processes {
-        let comms = |comms: &[(u64, &str)]| comms.iter().map(|&(at, name)| (Nanos(at), name.as_bytes().into())).collect();
+        let comms =
+            |comms: &[(u64, &str)]| comms.iter().map(|&(at, name)| (Nanos(at), name.as_bytes().into())).collect();
         let node = Process {
             comms: comms(&[(0, "perf-exec"), (10, "env"), (20, "node"), (40, "renamed")]),
             execs: vec![Nanos(10), Nanos(20)],

@@ -206,9 +206,9 @@ fn of_a_frame(spelled: &mut Spelled<'_>, frame: &Frame, key: Key, unnamed: Unnam
         Key::Module => frame.module.map_or(Value::None, |module| Value::Text(spelled.text(module))),
         Key::Kind => Value::Text(kind(Category::of(frame)).into()),
         Key::Tier => Value::Text(Category::of(frame).name().into()),
-        Key::Line => frame.file.map_or(Value::None, |file| {
-            Value::Text(line(text_of(profile.name_of(file)), frame.line).into())
-        }),
+        Key::Line => {
+            frame.file.map_or(Value::None, |file| Value::Text(line(text_of(profile.name_of(file)), frame.line).into()))
+        }
         _ => Value::Text(match unnamed {
             Unnamed::ByModule if profile.name_of(frame.name) == UNKNOWN => label::unnamed(profile, frame).into(),
             Unnamed::ByAddress if profile.name_of(frame.name) == UNKNOWN => {

@@ -248,7 +248,9 @@ mod tests {
         let found = grouped(&profile, FUNCTIONS);
         let seen: Vec<_> = found
             .iter()
-            .map(|(values, f)| (values[1].text(), f.own.weight, f.total.weight, f.total.count, f.source(&profile).unwrap()))
+            .map(|(values, f)| {
+                (values[1].text(), f.own.weight, f.total.weight, f.total.count, f.source(&profile).unwrap())
+            })
             .collect();
         let source = |line: &str| format!("x.c:{line}");
         let expected =

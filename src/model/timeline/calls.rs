@@ -5,8 +5,8 @@ use super::lanes::{Lanes, Span};
 use super::sampling::{Carry, Sampling};
 use super::{CallOptions, Clock};
 use crate::model::Nanos;
-use crate::model::texts::TextList;
 use crate::model::stacks::{Frame, FrameKind, Profile, Row, StackId, Track, Unit};
+use crate::model::texts::TextList;
 use rustc_hash::FxHashMap;
 
 /// The number of a function's name, as the reader counts them.

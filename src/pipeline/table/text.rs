@@ -105,8 +105,9 @@ impl Text<'_> {
 
     /// Whether a column holds names, which stand at the left and may be cut.
     fn is_of_names(&self, at: usize) -> bool {
-        let is_name =
-            |row: &Vec<Cell>| matches!(row.get(at), Some(Cell::Text(_) | Cell::Word(_) | Cell::Branch(_) | Cell::None) | None);
+        let is_name = |row: &Vec<Cell>| {
+            matches!(row.get(at), Some(Cell::Text(_) | Cell::Word(_) | Cell::Branch(_) | Cell::None) | None)
+        };
         self.rows.iter().all(is_name)
     }
 }
@@ -293,9 +294,7 @@ mod tests {
     #[test]
     fn the_lines_of_a_tree_are_not_cut() {
         let mut table = Table::new(&["symbol"]);
-        table
-            .rows
-            .push(vec![Cell::branch("│ └ ".to_owned(), "a_long_name_of_a_function".to_owned())]);
+        table.rows.push(vec![Cell::branch("│ └ ".to_owned(), "a_long_name_of_a_function".to_owned())]);
         let mut out = Vec::new();
         table.write_text(TextStyle { width: Some(16), colour: false }, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "symbol\n│ └ a_long…ction\n");

@@ -171,12 +171,7 @@ impl PartialOrd for CallPath {
 }
 
 /// The stacks that end in each function, with shares that add up to 1.
-fn paths(
-    graph: &CallGraph,
-    calls: &AcyclicCalls,
-    frames: &[FrameId],
-    profile: &mut Profile,
-) -> Lists<(StackId, f64)> {
+fn paths(graph: &CallGraph, calls: &AcyclicCalls, frames: &[FrameId], profile: &mut Profile) -> Lists<(StackId, f64)> {
     let mut found: Vec<(u32, (StackId, f64))> = Vec::new();
     let mut rare = vec![0.0; frames.len()];
     let below = costs_below(graph, calls);
