@@ -68,7 +68,7 @@ fn read(bytes: &[u8]) {
     let _ = match detect(bytes).map(|format| format.read) {
         Some(Read::Stacks(read) | Read::Script(read)) => read(bytes, &options, warnings).map(|_| ()),
         Some(Read::Stream(read)) => read(&mut &bytes[..], &options, warnings).map(|_| ()),
-        Some(Read::Lines(open)) => {
+        Some(Read::Lines { open, .. }) => {
             open(&options).read(bytes, &mut Skipped::new("line"));
             Ok(())
         }

@@ -5,9 +5,13 @@ use crate::formats::flamegraph::{self, Difference, Look, Picture, Side, Style};
 use crate::formats::folded;
 use crate::formats::format::WriteOptions;
 use crate::io::{self, InPath, OutPath, Output, Run};
+use crate::model::filter::Filter;
+use crate::model::jit_names::JitNames;
+use crate::model::sorted_stacks::Runs;
 use crate::model::stacks::{Keep, Profile};
-use crate::pipeline::any::{LoadOptions, load};
+use crate::pipeline::any::{LoadOptions, load, load_opened, why_no_samples};
 use crate::pipeline::outputs::each_event;
+use crate::pipeline::sorted::{self, Sorted};
 use crate::pipeline::{Job, Outcome};
 use inferno::flamegraph::color::PaletteMap;
 use std::io::Write;
@@ -32,11 +36,28 @@ pub struct FlamegraphOptions {
     pub before: Option<(InPath, Difference)>,
 }
 
+impl FlamegraphOptions {
+    /// The only input, if its sums by the names of frames are all that there is to draw, in case that it is a text of these.
+    fn of_sums(&self) -> Option<&InPath> {
+        let [input] = &self.inputs[..] else { return None };
+        let look = &self.look;
+        let is_plain = look.style == Style::Page && !look.flame_chart && !look.reversed && look.base.is_empty();
+        let load = &self.load;
+        let are_all = load.filter == Filter::default() && load.event.is_empty();
+        (is_plain && are_all && self.before.is_none() && load.jit_names.given == JitNames::Raw).then_some(input)
+    }
+}
+
 /// Draws.
 pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let keep = if options.look.flame_chart { Keep::EachRow } else { Keep::Sums };
-    let profile = load(&options.inputs, keep, &options.load, job, &mut outcome)?;
+    let opened = match options.of_sums().map(|input| sorted::open(input, job, &mut outcome)).transpose()? {
+        Some(Sorted::Sums(sums)) => return draw_sums(&sums, options, &run, job, outcome),
+        Some(Sorted::Other(opened)) => Some(opened),
+        None => None,
+    };
+    let profile = load_opened(opened, &options.inputs, keep, &options.load, job, &mut outcome)?;
     if let Some(why) = outcome.no_samples.take() {
         return Err(Error::new(why));
     }
@@ -69,6 +90,18 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
         palette.to_writer(&mut output)?;
         output.commit()?;
     }
+    Ok(outcome)
+}
+
+fn draw_sums(sums: &Runs, options: &FlamegraphOptions, run: &Run, job: &Job, outcome: Outcome) -> Result<Outcome> {
+    if sums.is_empty() {
+        return Err(Error::new(why_no_samples(&options.inputs, &options.load.filter, false, job)));
+    }
+    let mut output = Output::create(&options.output, run)?;
+    let look =
+        Look { subject: options.look.subject.clone().or_else(|| subject(&options.inputs)), ..options.look.clone() };
+    write_picture(&flamegraph::of_sorted(sums, &options.write, &look)?, job, &mut output)?;
+    output.commit()?;
     Ok(outcome)
 }
 

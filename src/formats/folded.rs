@@ -9,7 +9,9 @@
 use super::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::model::call_tree::{CallTree, Spelling};
+use crate::model::label::marked;
 use crate::model::runtimes::{RuntimeSet, Tiers};
+use crate::model::sorted_stacks::{Run, Unsorted};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
 use rustc_hash::FxHashMap;
 use std::io::Write;
@@ -49,6 +51,32 @@ fn parse(line: &[u8]) -> Option<(&[u8], u64)> {
     let weight = std::str::from_utf8(&line[blank + 1..]).ok()?.parse().ok()?;
     let stack = line[..blank].trim_ascii_end();
     (!stack.is_empty()).then_some((stack, weight))
+}
+
+/// The stack and the weight of each line. What is neither a stack nor a comment is skipped.
+fn each_line<'t>(text: &'t [u8], skipped: &mut Skipped, mut stack: impl FnMut(&'t [u8], u64)) {
+    let mut at = 0;
+    while at < text.len() {
+        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len + 1);
+        let line = &text[at..end];
+        match parse(line) {
+            Some((names, weight)) => stack(names, weight),
+            None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
+            None => skipped.add(Error::new("a folded stack ends with a blank and a whole number").at(at as u64)),
+        }
+        at = end;
+    }
+}
+
+/// Sums whole lines of folded stacks by sorting them, spelled as writers spell them.
+pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run {
+    // Nearly always: nothing need be looked at line by line.
+    let is_text = memchr::memchr(b'\r', lines).is_none() && std::str::from_utf8(lines).is_ok();
+    each_line(lines, skipped, |names, weight| match is_text {
+        true => sorting.push(names, weight),
+        false => sorting.push(String::from_utf8_lossy(names).replace('\r', " ").as_bytes(), weight),
+    });
+    sorting.sorted()
 }
 
 /// Reads whole lines of folded stacks.
@@ -97,20 +125,10 @@ impl ReadLines for FoldedReader {
         let track = self.profile.track(Track::default());
         let series = self.profile.series_named("samples", Unit::Samples);
         let mut reader = LineReader { of: self, before: &[], open: Vec::new() };
-        let mut at = 0;
-        while at < lines.len() {
-            let end = memchr::memchr(b'\n', &lines[at..]).map_or(lines.len(), |len| at + len + 1);
-            let line = &lines[at..end];
-            match parse(line) {
-                Some((names, weight)) => {
-                    let stack = reader.stack(names);
-                    reader.of.profile.push(series, Row { track, stack, weight, count: weight, time: None });
-                }
-                None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
-                None => skipped.add(Error::new("a folded stack ends with a blank and a whole number").at(at as u64)),
-            }
-            at = end;
-        }
+        each_line(lines, skipped, |names, weight| {
+            let stack = reader.stack(names);
+            reader.of.profile.push(series, Row { track, stack, weight, count: weight, time: None });
+        });
     }
 
     fn profile(&mut self) -> &mut Profile {
@@ -159,15 +177,9 @@ fn shared_len(a: &[u8], b: &[u8]) -> usize {
 }
 
 fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
-    let kind = match label.strip_suffix(b"]").and_then(|label| label.last_chunk()) {
-        Some(b"_[k") => FrameKind::Kernel,
-        Some(b"_[j") => FrameKind::Jit,
-        Some(b"_[i") => FrameKind::Inlined,
-        _ => FrameKind::User,
-    };
+    let (bare, kind) = marked(label).unwrap_or((label, FrameKind::User));
     let name = profile.name(label);
-    let jit = label.strip_suffix(b"_[j]");
-    let tier = jit.and_then(|text| tiers.of(name, text, RuntimeSet::default()));
+    let tier = if kind == FrameKind::Jit { tiers.of(name, bare, RuntimeSet::default()) } else { None };
     profile.frame(Frame { tier, ..Frame::new(name, kind) })
 }
 

@@ -7,6 +7,7 @@ use super::unsymbolized::OpenUnsymbolized;
 use crate::error::{Result, Skipped, Warnings};
 use crate::model::jit_names::JitNames;
 use crate::model::rows::RowWriter;
+use crate::model::sorted_stacks::{Run, Unsorted};
 use crate::model::stacks::{Keep, Profile};
 use crate::model::timeline::SpanWriter;
 use std::io::{self, Write};
@@ -46,8 +47,14 @@ pub enum Read {
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// It names its own functions and may be larger than memory: a stream in, stacks out.
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// It names its own functions, each line by itself: a reader that any whole lines of it are given to.
-    Lines(OpenLines),
+    /// It names its own functions, a line a stack: whole lines of it are read into a profile, or sorted by who needs no more
+    /// than sums of stacks as they are spelled.
+    Lines {
+        /// Begins to read.
+        open: OpenLines,
+        /// Sorts.
+        sort: SortLines,
+    },
     /// It names its own functions, in pieces that can be read side by side: bytes in, pieces out.
     Pieces(OpenPieces),
     /// It holds spans of time, which may stay spans.
@@ -62,6 +69,9 @@ pub enum Read {
 
 /// Begins to read an input line by line.
 pub type OpenLines = fn(options: &ReadOptions) -> Box<dyn ReadLines>;
+
+/// Sums whole lines by sorting them. Those that are none of the format are skipped.
+pub type SortLines = fn(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run;
 
 /// Reads lines into one profile. What it learnt of earlier ones makes later ones cheap.
 pub trait ReadLines: Send {
@@ -99,7 +109,7 @@ impl Read {
     /// Whether an input is best read as a stream, so that it need not be in memory or in a file.
     pub fn is_streamed(&self) -> bool {
         match self {
-            Self::Stream(_) | Self::Lines(_) | Self::Script(_) => true,
+            Self::Stream(_) | Self::Lines { .. } | Self::Script(_) => true,
             Self::Spans(spans) => spans.wants == Wants::Stream,
             Self::Stacks(_) | Self::Pieces(_) | Self::Addresses | Self::No => false,
         }

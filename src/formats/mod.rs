@@ -250,7 +250,7 @@ pub const FORMATS: &[Format] = &[
         about: "folded stacks, as inferno-collapse-perf and stackcollapse-*.pl write them",
         files: &["*.folded", "*.collapsed", "*.txt"],
         sniff: Some(folded::sniff),
-        read: Read::Lines(folded::open),
+        read: Read::Lines { open: folded::open, sort: folded::sort },
         write: Some(Writer {
             run: folded::write,
             rows: Keep::Sums,

@@ -124,6 +124,17 @@ fn printable(label: String) -> String {
     if label.contains([';', '\n', '\r']) { label.replace(';', ":").replace(['\n', '\r'], " ") } else { label }
 }
 
+/// A frame's label without the mark that says what sort of code it is, and that; `None` without a mark.
+pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
+    let (name, mark) = label.split_last_chunk()?;
+    match mark {
+        b"_[k]" => Some((name, FrameKind::Kernel)),
+        b"_[j]" => Some((name, FrameKind::Jit)),
+        b"_[i]" => Some((name, FrameKind::Inlined)),
+        _ => None,
+    }
+}
+
 /// The name up to its argument list, which begins at the first parenthesis outside all brackets.
 fn without_arguments(name: &str) -> &str {
     let mut depth = 0i32;

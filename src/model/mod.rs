@@ -29,6 +29,7 @@ pub mod ranges;
 pub mod rows;
 pub mod runtimes;
 pub mod significance;
+pub mod sorted_stacks;
 pub mod stacks;
 pub mod start_functions;
 pub mod texts;

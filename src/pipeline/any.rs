@@ -222,7 +222,7 @@ fn read_stacks(
         },
         Opened::Stream { mut reader, format, .. } => match format.read {
             Read::Stream(read) => read(&mut reader, &read_options, &mut warnings)?,
-            Read::Lines(read) => lines::read(reader, read, &read_options, job, &mut warnings)?,
+            Read::Lines { open, .. } => lines::read(reader, open, &read_options, job, &mut warnings)?,
             Read::Script(_) => {
                 let text = Stream::new(reader);
                 let profile = script_text::stacks((text, path), keep, &options.sources, job, outcome)?;

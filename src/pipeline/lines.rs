@@ -20,28 +20,41 @@ pub(super) fn read(
     job: &Job,
     warnings: &mut Warnings,
 ) -> Result<Profile> {
-    let (buffers, new) = (Spare::default(), || open(options));
+    let new = || open(options);
     let (readers, mut parts) = (Readers::new(&new, job), AddedParts::of("line", options.keep));
-    let mut blocks = Blocks { input, buffers: &buffers, rest: Vec::new(), at: 0, ended: false, failed: None };
-    let make = |block: Block| {
-        let part = readers.read(block.at, |reader| {
+    let make = |at: u64, lines: &[u8]| {
+        readers.read(at, |reader| {
             let mut skipped = Skipped::new("line");
-            reader.read(&block.bytes, &mut skipped);
+            reader.read(lines, &mut skipped);
             skipped
-        });
-        buffers.give_buffer(block.bytes, 4 * BLOCK);
-        part
+        })
+    };
+    each_block(input, BLOCK, job, make, |part| parts.add(part))?;
+    Ok(readers.into_profile(parts, warnings))
+}
+
+/// Makes something of each block of so many bytes of whole lines, told where it begins, side by side, and takes that in order.
+pub(super) fn each_block<T: Send>(
+    input: Box<dyn Read + Send>,
+    size: usize,
+    job: &Job,
+    make: impl Fn(u64, &[u8]) -> T + Sync,
+    mut take: impl FnMut(T),
+) -> Result<()> {
+    let buffers = Spare::default();
+    let mut blocks = Blocks { input, size, buffers: &buffers, rest: Vec::new(), at: 0, ended: false, failed: None };
+    let make = |block: Block| {
+        let made = make(block.at, &block.bytes);
+        buffers.give_buffer(block.bytes, 4 * size);
+        made
     };
     let first = blocks.next();
     // Whoever reads many small inputs starts no threads for each.
     match first {
-        Some(first) if blocks.ended => parts.add(make(first)),
-        first => job.pool.each(first.into_iter().chain(&mut blocks), make, |part| parts.add(part)),
+        Some(first) if blocks.ended => take(make(first)),
+        first => job.pool.each(first.into_iter().chain(&mut blocks), make, take),
     }
-    match blocks.failed {
-        Some(error) => Err(error),
-        None => Ok(readers.into_profile(parts, warnings)),
-    }
+    blocks.failed.map_or(Ok(()), Err)
 }
 
 impl HasProfile for Box<dyn ReadLines> {
@@ -60,6 +73,8 @@ struct Block {
 /// Cuts a text behind lines.
 struct Blocks<'a> {
     input: Box<dyn Read + Send>,
+    /// As many bytes are read at once.
+    size: usize,
     /// Where blocks come back to when they are read.
     buffers: &'a Spare<Vec<u8>>,
     /// The begin of a line that was read with the lines before it.
@@ -93,9 +108,9 @@ impl Iterator for Blocks<'_> {
 
 impl Blocks<'_> {
     fn fill(&mut self, bytes: &mut Vec<u8>) {
-        bytes.reserve_exact(BLOCK);
-        match (&mut self.input).take(BLOCK as u64).read_to_end(bytes) {
-            Ok(len) => self.ended = len < BLOCK,
+        bytes.reserve_exact(self.size);
+        match (&mut self.input).take(self.size as u64).read_to_end(bytes) {
+            Ok(len) => self.ended = len < self.size,
             Err(error) => {
                 self.failed = Some(error.into());
                 self.ended = true;

@@ -12,6 +12,7 @@
 //! | [`recording`] | perf.data → samples whose addresses have names |
 //! | [`script_text`] | perf script's text → the same text with names, or its stacks |
 //! | `lines`, `parts`, `readers` | texts and tables that are read in blocks side by side → what their parts hold together |
+//! | `sorted` | folded stacks → their sums, sorted, where no more is needed |
 //! | `spans` | inputs that hold spans of time → whatever their format reads of them |
 //! | `outputs` | stacks → one output for each event |
 //! | [`table`] | rows of cells → text, CSV or JSON |
@@ -34,6 +35,7 @@ pub(crate) mod repack;
 pub(crate) mod rows;
 pub mod script_text;
 pub mod sink;
+pub(crate) mod sorted;
 pub(crate) mod spans;
 mod spare;
 pub mod table;

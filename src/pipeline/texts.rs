@@ -96,7 +96,7 @@ pub(super) fn read_texts<'a, T>(
 /// opened twice.
 pub(super) fn shares(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
     let is_file = |path: &InPath| matches!(path, InPath::Path(path) if path.is_file());
-    let are_texts = keep == Keep::Sums && matches!(first.format().read, Read::Lines(_)) && may_join(options);
+    let are_texts = keep == Keep::Sums && matches!(first.format().read, Read::Lines { .. }) && may_join(options);
     are_texts && inputs.len() > 1 && inputs.iter().all(is_file)
 }
 
@@ -123,7 +123,7 @@ impl<'a> Texts<'a, '_> {
     fn take(&mut self, path: &'a InPath, opened: Opened) -> Result<Option<Opened>> {
         let Opened::Stream { mut reader, format, plain } = opened else { return Ok(Some(opened)) };
         match format.read {
-            Read::Lines(read) if may_join(self.options) => {
+            Read::Lines { open: read, .. } if may_join(self.options) => {
                 if self.read.is_some_and(|(name, _)| name != format.name) {
                     self.flush();
                 }

@@ -9,6 +9,7 @@ use crate::model::call_tree::{CallTree, Chart, Placed, Spelling};
 use crate::model::category::Category;
 use crate::model::label::Annotate;
 use crate::model::printable::readable;
+use crate::model::sorted_stacks::{Boxes, Runs};
 use crate::model::stacks::{Profile, Series, Unit, Weight};
 use crate::model::tier_shares::TierShares;
 use rustc_hash::FxHashMap;
@@ -156,16 +157,15 @@ impl MergedTree {
         let shares = shares.map(TierShares::heaviest_first).unwrap_or_default();
         shares.into_iter().map(|(tier, weight)| (Swatch::Code(Category::Jit(tier)), weight)).collect()
     }
+}
 
-    /// The sorts of code that there are, with their share of what ran itself.
-    fn legend(&self) -> Vec<(Swatch, String)> {
-        let total = self.tree.total() as f64;
-        let seen = Category::ALL.into_iter().filter_map(|category| Some((category, *self.own.get(&category)?)));
-        let told = |(category, own): (Category, u64)| {
-            (Swatch::Code(category), format!("{} {}", category.name(), percent(own as f64, total)))
-        };
-        seen.map(told).collect()
-    }
+/// The sorts of code that there are, with their share of what ran itself.
+fn legend(own: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
+    let seen = Category::ALL.into_iter().filter_map(|category| Some((category, *own.get(&category)?)));
+    let told = |(category, own): (Category, u64)| {
+        (Swatch::Code(category), format!("{} {}", category.name(), percent(own as f64, total as f64)))
+    };
+    seen.map(told).collect()
 }
 
 impl Drawing {
@@ -174,8 +174,8 @@ impl Drawing {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
         let merged = MergedTree::new(tree_of(profile, series, options, look)?);
         let mut drawing = Self::empty(profile, series, options, look);
-        drawing.legend = merged.legend();
         drawing.total = merged.tree.total();
+        drawing.legend = legend(&merged.own, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(drawing.total));
         let mut names = NameTable::default();
         let mut numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
@@ -191,6 +191,29 @@ impl Drawing {
                 shares: merged.shares(&placed),
                 before: None,
             });
+        }
+        drawing.finished(names)
+    }
+
+    /// The same of stacks that were summed by sorting them.
+    pub(super) fn of_sorted(runs: &Runs, options: &WriteOptions, look: &Look) -> Result<Self> {
+        let (mut profile, total) = (Profile::new(), runs.total());
+        let series = profile.series_named("samples", Unit::Samples);
+        let mut drawing = Self::empty(&profile, &profile.series[series], options, look);
+        drawing.total = total;
+        drawing.facts = facts(&profile, &profile.series[series], options.weight, &drawing.amounts.told(total));
+        let boxes = Boxes::of(runs, look.narrowest(total));
+        drawing.legend = legend(&boxes.own, total);
+        let mut names = NameTable::default();
+        for one in &boxes.boxes {
+            let name = boxes.name(one);
+            let swatch = match (&name, one.category) {
+                (None, _) => Swatch::Whose,
+                (_, Some(category)) => Swatch::Code(category),
+                (Some(name), None) => warm(name),
+            };
+            let number = names.number(name.as_deref().unwrap_or("all"));
+            drawing.boxes.push(PageBox { start: one.start, ..PageBox::plain(one.depth, one.end, number, swatch) });
         }
         drawing.finished(names)
     }

@@ -21,6 +21,7 @@ pub use page::{Picture, Piece};
 
 use super::format::WriteOptions;
 use crate::error::Result;
+use crate::model::sorted_stacks::Runs;
 use crate::model::stacks::Profile;
 use drawing::Drawing;
 use std::io::Write;
@@ -43,6 +44,11 @@ pub fn draw(
         (Style::Page, true) => write(&Picture::new(Drawing::chart(profile, options, look)?, look), out),
         (Style::Page, false) => write(&Picture::new(Drawing::flame(profile, options, look)?, look), out),
     }
+}
+
+/// The picture of stacks that were summed by sorting them: [`Style::Page`], the roots first, of all stacks.
+pub fn of_sorted(runs: &Runs, options: &WriteOptions, look: &Look) -> Result<Picture> {
+    Ok(Picture::new(Drawing::of_sorted(runs, options, look)?, look))
 }
 
 /// The picture of `after`, coloured by what is more and what is less than `before`.

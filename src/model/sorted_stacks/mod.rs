@@ -1,0 +1,136 @@
+//! Stacks that come as text, summed by sorting them.
+//!
+//! Most stacks of a long text differ, and a tree of all their frames is mostly frames that are too narrow to be seen.
+//! Sorted, a stack stands beside those with which it shares its outermost frames: sums, and the boxes of a flame graph, come
+//! out of one pass over neighbours, and what no neighbour shares need not be looked at.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `keys` | a stack as bytes that sort as its frames do |
+//! | `run` | sorted stacks with their weights; the sorting |
+//! | `merge` | several runs as one |
+//! | `boxes` | a run's stacks as the boxes of a flame graph |
+//! | `sorts` | what the marks behind names tell of the sort of code |
+
+mod boxes;
+mod keys;
+mod merge;
+mod run;
+mod sorts;
+
+pub use boxes::{Boxes, StackBox};
+pub use run::{Run, Unsorted};
+
+/// Runs that are summed when they have become many: memory grows with the stacks that differ, not with those that were read.
+#[derive(Debug)]
+pub struct Runs {
+    runs: Vec<Run>,
+    /// As soon as they are so many bytes they are summed.
+    most: usize,
+}
+
+/// Fewer bytes of them stay as they are.
+const MOST: usize = 16 << 20;
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self { runs: Vec::new(), most: MOST }
+    }
+}
+
+impl Runs {
+    /// Adds one.
+    pub fn push(&mut self, run: Run) {
+        self.runs.push(run);
+        let before = self.size();
+        if before < self.most {
+            return;
+        }
+        self.runs = vec![Run::merged(&self.runs)];
+        let after = self.size();
+        // Where nearly all stacks differ summing costs as much as it did, and saves nothing.
+        let factor = if after > before / 2 { 16 } else { 2 };
+        self.most = MOST.max(after * factor);
+    }
+
+    fn size(&self) -> usize {
+        self.runs.iter().map(Run::size).sum()
+    }
+
+    /// Whether there is no stack.
+    pub fn is_empty(&self) -> bool {
+        self.runs.iter().all(Run::is_empty)
+    }
+
+    /// The sum of all weights.
+    pub fn total(&self) -> u64 {
+        self.runs.iter().fold(0, |sum, run| sum.saturating_add(run.total()))
+    }
+
+    /// All stacks, each once, as keys in their order: how many bytes one shares with the one before, and its weight.
+    fn each(&self, each: impl FnMut(usize, &[u8], u64)) {
+        merge::each(&self.runs, each);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use std::collections::BTreeMap;
+
+    fn all(runs: &Runs) -> Vec<(Vec<u8>, u64)> {
+        let (mut all, mut before) = (Vec::new(), Vec::new());
+        runs.each(|shared, key, weight| {
+            assert_eq!(run::shared_len(&before, key), shared);
+            before = key.to_vec();
+            all.push((before.clone(), weight));
+        });
+        all
+    }
+
+    proptest::proptest! {
+        /// However they are cut into runs, and whether runs are summed before or not.
+        #[test]
+        fn each_stack_comes_once_with_its_sum(texts in vec(vec(("[ab]{1,4}", 0..9u64), 0..20), 0..9), most in 0..200usize) {
+            let (mut runs, mut unsorted) = (Runs { most, ..Runs::default() }, Unsorted::default());
+            let mut sums: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+            for text in texts {
+                for (stack, weight) in text {
+                    *sums.entry(stack.clone().into_bytes()).or_default() += weight;
+                    unsorted.push(stack.as_bytes(), weight);
+                }
+                runs.push(unsorted.sorted());
+            }
+            proptest::prop_assert_eq!(runs.total(), sums.values().sum::<u64>());
+            proptest::prop_assert_eq!(runs.is_empty(), sums.is_empty());
+            proptest::prop_assert_eq!(all(&runs), sums.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn memory_grows_with_stacks_that_differ() {
+        let (mut runs, mut unsorted) = (Runs { most: 100, ..Runs::default() }, Unsorted::default());
+        for _ in 0..1000 {
+            unsorted.push(b"main;f", 1);
+            unsorted.push(b"main;g", 1);
+            runs.push(unsorted.sorted());
+            // `MOST` holds once they were summed.
+            runs.most = 100;
+        }
+        assert!(runs.size() < 200, "{runs:?}");
+        let weights: Vec<u64> = all(&runs).into_iter().map(|(_, weight)| weight).collect();
+        assert_eq!(weights, [1000, 1000]);
+    }
+
+    #[test]
+    fn weights_that_are_too_large_for_a_sum_stay_the_largest() {
+        let (mut runs, mut unsorted) = (Runs::default(), Unsorted::default());
+        for weight in [u64::MAX, 1] {
+            unsorted.push(b"a", weight);
+            unsorted.push(b"a", weight);
+            runs.push(unsorted.sorted());
+        }
+        assert_eq!((runs.total(), all(&runs)), (u64::MAX, vec![(b"a".to_vec(), u64::MAX)]));
+    }
+}

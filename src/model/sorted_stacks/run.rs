@@ -1,0 +1,177 @@
+//! Sorted stacks: each is told by how much it shares with the one before, the rest of it, and its weight.
+
+use super::{keys, merge};
+
+/// Stacks with their weights, as they come.
+#[derive(Debug, Default)]
+pub struct Unsorted {
+    keys: Vec<u8>,
+    stacks: Vec<Weighed>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+struct Weighed {
+    start: usize,
+    end: usize,
+    weight: u64,
+}
+
+impl Unsorted {
+    /// Adds one: frames' names, outermost first, `;` between them.
+    pub fn push(&mut self, stack: &[u8], weight: u64) {
+        let start = self.keys.len();
+        keys::push(stack, &mut self.keys);
+        self.stacks.push(Weighed { start, end: self.keys.len(), weight });
+    }
+
+    /// Sums them, and is empty again.
+    pub fn sorted(&mut self) -> Run {
+        let keys = &self.keys;
+        let key = |of: &Weighed| &keys[of.start..of.end];
+        self.stacks.sort_by(|a, b| key(a).cmp(key(b)));
+        let mut run = RunWriter::new(keys.len());
+        let mut before: &[u8] = &[];
+        let mut waiting: Option<Weighed> = None;
+        for &next in &self.stacks {
+            match &mut waiting {
+                Some(one) if key(one) == key(&next) => one.weight = one.weight.saturating_add(next.weight),
+                _ => {
+                    if let Some(one) = waiting.replace(next) {
+                        run.push(shared_len(before, key(&one)), key(&one), one.weight);
+                        before = key(&one);
+                    }
+                }
+            }
+        }
+        if let Some(one) = waiting {
+            run.push(shared_len(before, key(&one)), key(&one), one.weight);
+        }
+        self.keys.clear();
+        self.stacks.clear();
+        run.finished()
+    }
+}
+
+/// Sorted stacks, each once.
+#[derive(Debug, Default)]
+pub struct Run {
+    bytes: Vec<u8>,
+    total: u64,
+}
+
+impl Run {
+    /// Several as one.
+    pub(super) fn merged(runs: &[Self]) -> Self {
+        let mut run = RunWriter::new(runs.iter().map(Self::size).sum());
+        merge::each(runs, |shared, key, weight| run.push(shared, key, weight));
+        run.finished()
+    }
+
+    /// Whether there is no stack.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The sum of all weights.
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// In bytes.
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Stands at the first.
+    pub(super) fn reader(&self) -> RunReader<'_> {
+        let mut reader = RunReader { rest: &self.bytes, shared: 0, key: Vec::new(), weight: 0, ended: false };
+        reader.advance();
+        reader
+    }
+}
+
+/// Writes a run.
+struct RunWriter {
+    run: Run,
+}
+
+impl RunWriter {
+    fn new(room: usize) -> Self {
+        Self { run: Run { bytes: Vec::with_capacity(room), total: 0 } }
+    }
+
+    /// Appends a stack that shares so many bytes with the one before.
+    fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
+        let rest = &key[shared..];
+        let bytes = &mut self.run.bytes;
+        push_number(shared as u64, bytes);
+        push_number(rest.len() as u64, bytes);
+        push_number(weight, bytes);
+        bytes.extend_from_slice(rest);
+        self.run.total = self.run.total.saturating_add(weight);
+    }
+
+    fn finished(mut self) -> Run {
+        self.run.bytes.shrink_to_fit();
+        self.run
+    }
+}
+
+/// Stands at a stack of a run.
+#[derive(Debug)]
+pub(super) struct RunReader<'r> {
+    rest: &'r [u8],
+    /// With which stack that is, is for the reader's user to say.
+    pub(super) shared: usize,
+    pub(super) key: Vec<u8>,
+    pub(super) weight: u64,
+    /// Whether it stands behind the last.
+    pub(super) ended: bool,
+}
+
+impl RunReader<'_> {
+    /// Goes to the next; `shared` is with the one before then.
+    pub(super) fn advance(&mut self) {
+        if self.rest.is_empty() {
+            self.ended = true;
+            return;
+        }
+        let mut number = || take_number(&mut self.rest);
+        let (shared, len, weight) = (number() as usize, number() as usize, number());
+        let (new, rest) = self.rest.split_at(len);
+        self.key.truncate(shared);
+        self.key.extend_from_slice(new);
+        (self.shared, self.weight, self.rest) = (shared, weight, rest);
+    }
+}
+
+/// Seven bits a byte, the lowest first; the last one's eighth is not set.
+fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn take_number(bytes: &mut &[u8]) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    while let Some((&byte, rest)) = bytes.split_first() {
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            break;
+        }
+        shift += 7;
+    }
+    number
+}
+
+/// How many bytes two texts begin with alike.
+pub(super) fn shared_len(a: &[u8], b: &[u8]) -> usize {
+    const WORD: usize = 16;
+    let ((a_words, _), (b_words, _)) = (a.as_chunks::<WORD>(), b.as_chunks::<WORD>());
+    let words = a_words.iter().zip(b_words).take_while(|(a, b)| a == b).count() * WORD;
+    words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
+}

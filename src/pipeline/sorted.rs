@@ -1,0 +1,51 @@
+//! One input of folded stacks, summed by sorting, for who needs no more of it than its sums.
+
+use super::job::{Job, Outcome};
+use super::lines::each_block;
+use super::open::{Opened, shown};
+use super::spare::Spare;
+use crate::error::{Result, Skipped};
+use crate::formats::format::{Read, SortLines};
+use crate::io::InPath;
+use crate::model::sorted_stacks::{Run, Runs};
+
+/// What an input turned out to be.
+pub(crate) enum Sorted {
+    /// Its sums.
+    Sums(Runs),
+    /// Not a text of folded stacks.
+    Other(Opened),
+}
+
+/// So much of a text is sorted by one worker at once.
+const BLOCK: usize = 1 << 20;
+
+/// Opens an input, and sums it if it can be summed so.
+pub(crate) fn open(path: &InPath, job: &Job, outcome: &mut Outcome) -> Result<Sorted> {
+    let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
+    let (reader, sort) = match opened {
+        Opened::Stream { reader, format, plain } => match format.read {
+            Read::Lines { sort, .. } => (reader, sort),
+            _ => return Ok(Sorted::Other(Opened::Stream { reader, format, plain })),
+        },
+        other => return Ok(Sorted::Other(other)),
+    };
+    let (runs, skipped) = sums(reader, sort, job).map_err(|error| error.in_file(&shown(path)))?;
+    skipped.report(&shown(path), &mut outcome.warnings);
+    Ok(Sorted::Sums(runs))
+}
+
+fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, job: &Job) -> Result<(Runs, Skipped)> {
+    let (unsorted, mut runs, mut all_skipped) = (Spare::default(), Runs::default(), Skipped::new("line"));
+    let make = |at: u64, block: &[u8]| {
+        let (mut sorting, mut skipped) = (unsorted.take(), Skipped::new("line"));
+        let run = sort(block, &mut sorting, &mut skipped);
+        unsorted.give(sorting);
+        (run, skipped.moved(at))
+    };
+    each_block(text, BLOCK, job, make, |(run, skipped): (Run, Skipped)| {
+        runs.push(run);
+        all_skipped.append(skipped);
+    })?;
+    Ok((runs, all_skipped))
+}
