@@ -11,14 +11,23 @@ const MOST: usize = 4 << 20;
 /// The same with more entries than this.
 const MOST_ENTRIES: usize = 1 << 16;
 
-/// The frames of each distinct line.
+/// The frames of each distinct line. Lines stand side by side: nearly each one of a text is looked up, and what one look
+/// takes is to be in the processor's cache.
 #[derive(Debug, Default)]
 pub(super) struct LineMemo {
-    of: FxHashMap<Box<[u8]>, LineFrames>,
+    /// By [`hash`]; of two lines with the same one is known.
+    of: FxHashMap<u64, KnownLine>,
+    texts: Vec<u8>,
     /// Those of lines that have several, leaf first.
     joined: Vec<FrameId>,
-    /// How long the lines are together.
-    len: usize,
+}
+
+#[derive(Debug)]
+struct KnownLine {
+    /// Where its text is.
+    start: u32,
+    len: u32,
+    frames: LineFrames,
 }
 
 /// The frames that a line tells, leaf first.
@@ -27,21 +36,28 @@ pub(super) enum LineFrames {
     One(FrameId),
     /// Where they stand in [`LineMemo::joined`].
     Several {
-        start: usize,
-        len: usize,
+        start: u32,
+        len: u32,
     },
+}
+
+fn hash(text: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text);
+    hasher.finish()
 }
 
 impl LineMemo {
     /// Forgets all if it is too much; what it told before is not to be asked for any more.
     pub(super) fn make_room(&mut self) {
-        if self.len > MOST || self.of.len() > MOST_ENTRIES {
+        if self.texts.len() > MOST || self.of.len().max(self.joined.len()) > MOST_ENTRIES {
             *self = Self::default();
         }
     }
 
     pub(super) fn get(&self, line: &[u8]) -> Option<LineFrames> {
-        self.of.get(line).copied()
+        let KnownLine { start, len, frames } = self.of.get(&hash(line))?;
+        (self.texts[*start as usize..][..*len as usize] == *line).then_some(*frames)
     }
 
     /// Keeps the frames of a line; `None` if there is none.
@@ -50,13 +66,15 @@ impl LineMemo {
             [] => return None,
             [one] => LineFrames::One(one),
             _ => {
-                let start = self.joined.len();
+                let (start, len) = (u32::try_from(self.joined.len()).ok()?, u32::try_from(frames.len()).ok()?);
                 self.joined.extend_from_slice(frames);
-                LineFrames::Several { start, len: frames.len() }
+                LineFrames::Several { start, len }
             }
         };
-        self.of.insert(line.into(), told);
-        self.len += line.len();
+        if let (Ok(start), Ok(len)) = (u32::try_from(self.texts.len()), u32::try_from(line.len())) {
+            self.of.insert(hash(line), KnownLine { start, len, frames: told });
+            self.texts.extend_from_slice(line);
+        }
         Some(told)
     }
 
@@ -64,7 +82,7 @@ impl LineMemo {
     pub(super) fn frames<'a>(&'a self, told: &'a LineFrames) -> &'a [FrameId] {
         match told {
             LineFrames::One(frame) => std::slice::from_ref(frame),
-            LineFrames::Several { start, len } => &self.joined[*start..start + len],
+            LineFrames::Several { start, len } => &self.joined[*start as usize..][..*len as usize],
         }
     }
 }
@@ -86,9 +104,7 @@ struct SeenStack {
 impl StackMemo {
     /// By what a text is looked up.
     pub(super) fn key(text: &[u8]) -> u64 {
-        let mut hasher = FxHasher::default();
-        hasher.write(text);
-        hasher.finish()
+        hash(text)
     }
 
     /// The stack of a text that is kept.
