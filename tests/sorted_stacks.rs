@@ -44,7 +44,8 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
 
 fn names() -> impl Strategy<Value = Vec<Vec<u8>>> {
     // Of few names stacks share more; without marks colours are others.
-    let plain = select(&[&b"a"[..], b"a b", b"b", b""][..]).prop_map(<[u8]>::to_vec);
+    const PLAIN: [&[u8]; 4] = [b"a", b"a b", b"b", b""];
+    let plain = select(&PLAIN[..]).prop_map(<[u8]>::to_vec);
     prop_oneof![vec(name(), 1..5), vec(name(), 22), vec(plain, 1..4)]
 }
 

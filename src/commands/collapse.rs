@@ -3,10 +3,14 @@
 use crate::error::Result;
 use crate::formats::folded;
 use crate::formats::format::WriteOptions;
-use crate::io::{InPath, OutPath, Run};
+use crate::io::{InPath, OutPath, Output, Run};
+use crate::model::filter::Filter;
+use crate::model::jit_names::JitNames;
 use crate::model::stacks::Keep;
-use crate::pipeline::any::{LoadOptions, load};
-use crate::pipeline::outputs::each_event;
+use crate::pipeline::any::{LoadOptions, load_opened, say_no_samples};
+use crate::pipeline::outputs::{each_event, each_named};
+use crate::pipeline::script_text::EventSums;
+use crate::pipeline::sorted::{self, Lines};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 
@@ -23,13 +27,44 @@ pub struct CollapseOptions {
     pub write: WriteOptions,
 }
 
+impl CollapseOptions {
+    /// The only input, if all of its stacks are wanted with the names that they have, in case that it is a text of samples.
+    fn of_all(&self) -> Option<&InPath> {
+        let [input] = &self.inputs[..] else { return None };
+        let load = &self.load;
+        let are_all = load.filter == Filter::default() && load.event.is_empty();
+        (are_all && load.jit_names.resolved == JitNames::Raw).then_some(input)
+    }
+}
+
 /// Folds.
 pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
-    let profile = load(&options.inputs, Keep::Sums, &options.load, job, &mut outcome)?;
+    let sources = &options.load.sources;
+    let open = |input| sorted::open_lines(input, &options.write, sources, job, &mut outcome);
+    let opened = match options.of_all().map(open).transpose()? {
+        Some(Lines::Sums(events)) if !events.is_empty() => return write(&events, options, &run, outcome),
+        Some(Lines::Sums(_)) => {
+            say_no_samples(&options.inputs, &options.load, job, &mut outcome);
+            Output::create(&options.output, &run)?.commit()?;
+            return Ok(outcome);
+        }
+        Some(Lines::Other(opened)) => Some(opened),
+        None => None,
+    };
+    let profile = load_opened(opened, &options.inputs, Keep::Sums, &options.load, job, &mut outcome)?;
     each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
         let write = WriteOptions { series, ..options.write.clone() };
         write_text(out, |out| folded::write(&profile, &write, out))
+    })?;
+    Ok(outcome)
+}
+
+/// Writes each event.
+fn write(events: &[EventSums], options: &CollapseOptions, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
+    let names = events.iter().enumerate().map(|(at, event)| (at, &event.name[..])).collect();
+    each_named(names, &options.output, run, &mut outcome, |at, out| {
+        write_text(out, |out| folded::write_lines(&events[at].lines, out))
     })?;
     Ok(outcome)
 }

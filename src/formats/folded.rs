@@ -11,7 +11,7 @@ use crate::error::{Error, Result, Skipped};
 use crate::model::call_tree::{CallTree, Spelling};
 use crate::model::label::marked;
 use crate::model::runtimes::{RuntimeSet, Tiers};
-use crate::model::sorted_stacks::{Run, Unsorted};
+use crate::model::sorted_stacks::{Run, Runs, Unsorted};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
 use rustc_hash::FxHashMap;
 use std::io::Write;
@@ -185,6 +185,23 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
 
 /// So many bytes of lines are written at once.
 const WRITTEN: usize = 1 << 16;
+
+/// Writes sums of lines.
+pub fn write_lines(runs: &Runs, out: &mut dyn Write) -> Result<()> {
+    let mut lines = Vec::with_capacity(2 * WRITTEN);
+    runs.lines(|line, weight| {
+        if weight > 0 {
+            lines.extend_from_slice(line);
+            writeln!(lines, " {weight}")?;
+        }
+        if lines.len() >= WRITTEN {
+            out.write_all(&lines)?;
+            lines.clear();
+        }
+        Ok::<_, Error>(())
+    })?;
+    Ok(out.write_all(&lines)?)
+}
 
 /// Writes one event.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {

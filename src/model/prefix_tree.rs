@@ -93,6 +93,13 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         new
     }
 
+    /// Forgets all, and keeps the room.
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.others.clear();
+        (self.first, self.full) = (NONE, false);
+    }
+
     /// How many there are; their numbers run from 0.
     pub fn len(&self) -> usize {
         self.nodes.len()

@@ -293,6 +293,13 @@ impl Profile {
         self.tracks.intern(track)
     }
 
+    /// Forgets rows and stacks. Names, frames, tracks and series stay.
+    pub fn forget_rows(&mut self) {
+        self.stacks.clear();
+        self.series.iter_mut().for_each(|series| series.rows.clear());
+        self.sums.iter_mut().for_each(FxHashMap::clear);
+    }
+
     /// Whether everything got a number of its own. What was read into a profile is to be asked before it is used.
     pub fn check(&self) -> Result<()> {
         let full = [

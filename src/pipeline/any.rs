@@ -84,11 +84,16 @@ pub(crate) fn load_and_ask(
     whole.check()?;
     keep_events(&mut whole, &options.event)?;
     if whole.series.iter().all(|series| series.rows.is_empty()) {
-        let why = why_no_samples(inputs, &options.filter, !options.event.is_empty(), job);
-        outcome.warnings.push(Warning::new(&why));
-        outcome.no_samples = Some(why);
+        say_no_samples(inputs, options, job, outcome);
     }
     Ok(whole)
+}
+
+/// Says why inputs have no samples.
+pub(crate) fn say_no_samples(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) {
+    let why = why_no_samples(inputs, &options.filter, !options.event.is_empty(), job);
+    outcome.warnings.push(Warning::new(&why));
+    outcome.no_samples = Some(why);
 }
 
 /// Why inputs have no samples. If it is for a filter, they are read once more to tell what it could leave.

@@ -14,35 +14,46 @@ pub(crate) fn each_event(
     to: &OutPath,
     run: &Run,
     outcome: &mut Outcome,
+    write: impl FnMut(usize, &mut Output) -> Result<()>,
+) -> Result<()> {
+    let series = || profile.series.iter().enumerate();
+    let sampled = series().filter(|(_, series)| !series.rows.is_empty()).map(|(at, series)| (at, &series.name[..]));
+    let mut events: Vec<(usize, &str)> = sampled.collect();
+    // Without samples the writer says so, or writes what an empty profile is in its format.
+    if events.is_empty() {
+        events.push((0, ""));
+    }
+    each_named(events, to, run, outcome, write)
+}
+
+/// The same of events of these names, each told by its number.
+pub(crate) fn each_named(
+    mut events: Vec<(usize, &str)>,
+    to: &OutPath,
+    run: &Run,
+    outcome: &mut Outcome,
     mut write: impl FnMut(usize, &mut Output) -> Result<()>,
 ) -> Result<()> {
-    let sampled = (0..profile.series.len()).filter(|&at| !profile.series[at].rows.is_empty());
-    let mut events: Vec<usize> = sampled.collect();
-    if let [first, others @ ..] = &events[..]
+    if let [(_, first), others @ ..] = &events[..]
         && !others.is_empty()
         && to.is_stream()
     {
-        let name = |at: &usize| profile.series[*at].name.as_str();
-        let others = others.iter().map(name).collect::<Vec<_>>().join(", ");
-        let message = format!("only {} is written; --event NAME or -o FILE gives the others: {others}", name(first));
+        let others = others.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
+        let message = format!("only {first} is written; --event NAME or -o FILE gives the others: {others}");
         outcome.warnings.push(Warning::new(message));
         events.truncate(1);
     }
-    // Without samples the writer says so, or writes what an empty profile is in its format.
-    if events.is_empty() {
-        events.push(0);
-    }
-    let path = |&at: &usize| match to {
-        OutPath::Path(path) if events.len() > 1 => OutPath::Path(of_event(path, &profile.series[at].name)),
+    let path = |(_, name): &(usize, &str)| match to {
+        OutPath::Path(path) if events.len() > 1 => OutPath::Path(of_event(path, name)),
         _ => to.clone(),
     };
     let paths: Vec<OutPath> = events.iter().map(path).collect();
     let outputs = paths.iter().map(|path| Output::create(path, run)).collect::<Result<Vec<Output>>>()?;
-    for ((&at, path), mut output) in events.iter().zip(&paths).zip(outputs) {
+    for ((&(at, name), path), mut output) in events.iter().zip(&paths).zip(outputs) {
         write(at, &mut output)?;
         output.commit()?;
         if let (OutPath::Path(path), true) = (path, events.len() > 1) {
-            outcome.summary.push(format!("{}: event {}", path.display(), profile.series[at].name));
+            outcome.summary.push(format!("{}: event {name}", path.display()));
         }
     }
     Ok(())

@@ -3,11 +3,13 @@
 use super::job::{Job, Outcome};
 use super::lines::each_block;
 use super::open::{Opened, shown};
+use super::script_text::{self, EventSums};
 use super::spare::Spare;
-use crate::error::{Result, Skipped};
-use crate::formats::format::{Read, SortLines};
-use crate::io::InPath;
+use crate::error::{Error, Result, Skipped};
+use crate::formats::format::{Read, SortLines, WriteOptions};
+use crate::io::{InPath, Stream};
 use crate::model::sorted_stacks::{Run, Runs};
+use crate::sources::SourceOptions;
 
 /// What an input turned out to be.
 pub(crate) enum Sorted {
@@ -48,4 +50,30 @@ fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, job: &Job) -> Resu
         all_skipped.append(skipped);
     })?;
     Ok((runs, all_skipped))
+}
+
+/// What a text of samples turned out to be.
+pub(crate) enum Lines {
+    /// The lines of each event.
+    Sums(Vec<EventSums>),
+    /// No such text.
+    Other(Opened),
+}
+
+/// Opens an input, and sums the lines that its stacks become, if they can be summed so.
+pub(crate) fn open_lines(
+    path: &InPath,
+    options: &WriteOptions,
+    sources: &SourceOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<Lines> {
+    let in_file = |error: Error| error.in_file(&shown(path));
+    match Opened::open(path, job).map_err(in_file)? {
+        Opened::Stream { reader, format, .. } if matches!(format.read, Read::Script(_)) => {
+            let text = Stream::new(reader);
+            script_text::sums((text, path), options, sources, job, outcome).map(Lines::Sums).map_err(in_file)
+        }
+        other => Ok(Lines::Other(other)),
+    }
 }

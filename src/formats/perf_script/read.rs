@@ -64,6 +64,12 @@ impl PartReader {
         &mut self.profile
     }
 
+    /// Forgets the rows that were read, and their stacks: what they were made of stays known.
+    pub fn forget_rows(&mut self) {
+        self.profile.forget_rows();
+        self.stacks = StackMemo::default();
+    }
+
     /// What was read, and the end of it.
     pub fn into_profile(self) -> Profile {
         self.profile

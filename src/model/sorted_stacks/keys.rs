@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// Stands between two frames.
 pub(super) const END: u8 = 0;
 
-const SEPARATOR: u8 = b';';
+pub(super) const SEPARATOR: u8 = b';';
 
 /// Appends the key of a stack, which has no line break in it.
 pub(super) fn push(stack: &[u8], keys: &mut Vec<u8>) {

@@ -2,7 +2,14 @@
 //! that went out last. Of two, the one that shares more comes first; only where both share as much their bytes are
 //! compared, from there on.
 
-use super::run::{Run, RunReader, shared_len};
+use super::run::{Run, RunReader, RunWriter, shared_len};
+
+/// One run of them all.
+pub(super) fn merged(runs: &[Run]) -> Run {
+    let mut run = RunWriter::new(runs.iter().map(Run::size).sum());
+    each(runs, |shared, key, weight| run.push(shared, key, weight));
+    run.finished()
+}
 
 /// Each stack of some runs once, in order: how many bytes its key shares with the one before, its key, and its weight.
 pub(super) fn each(runs: &[Run], mut each: impl FnMut(usize, &[u8], u64)) {

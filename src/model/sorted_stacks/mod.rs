@@ -10,6 +10,7 @@
 //! | `run` | sorted stacks with their weights; the sorting |
 //! | `merge` | several runs as one |
 //! | `boxes` | a run's stacks as the boxes of a flame graph |
+//! | `speller` | stacks of a profile as lines |
 //! | `sorts` | what the marks behind names tell of the sort of code |
 
 mod boxes;
@@ -17,9 +18,11 @@ mod keys;
 mod merge;
 mod run;
 mod sorts;
+mod speller;
 
 pub use boxes::{Boxes, StackBox};
 pub use run::{Run, Unsorted};
+pub use speller::Speller;
 
 /// Runs that are summed when they have become many: memory grows with the stacks that differ, not with those that were read.
 #[derive(Debug)]
@@ -46,7 +49,7 @@ impl Runs {
         if before < self.most {
             return;
         }
-        self.runs = vec![Run::merged(&self.runs)];
+        self.runs = vec![merge::merged(&self.runs)];
         let after = self.size();
         // Where nearly all stacks differ summing costs as much as it did, and saves nothing.
         let factor = if after > before / 2 { 16 } else { 2 };
@@ -65,6 +68,17 @@ impl Runs {
     /// The sum of all weights.
     pub fn total(&self) -> u64 {
         self.runs.iter().fold(0, |sum, run| sum.saturating_add(run.total()))
+    }
+
+    /// All lines, each once, in the order of their bytes, of runs of lines; until one cannot be taken.
+    pub fn lines<E>(&self, mut line: impl FnMut(&[u8], u64) -> Result<(), E>) -> Result<(), E> {
+        let mut taken = Ok(());
+        self.each(|_, text, weight| {
+            if taken.is_ok() {
+                taken = line(text, weight);
+            }
+        });
+        taken
     }
 
     /// All stacks, each once, as keys in their order: how many bytes one shares with the one before, and its weight.

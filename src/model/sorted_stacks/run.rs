@@ -1,6 +1,6 @@
 //! Sorted stacks: each is told by how much it shares with the one before, the rest of it, and its weight.
 
-use super::{keys, merge};
+use super::keys;
 
 /// Stacks with their weights, as they come.
 #[derive(Debug, Default)]
@@ -23,6 +23,20 @@ impl Unsorted {
         let start = self.keys.len();
         keys::push(stack, &mut self.keys);
         self.stacks.push(Weighed { start, end: self.keys.len(), weight });
+    }
+
+    /// Adds one whose key is its line as folded text: `;` between labels.
+    pub fn push_line<'l>(&mut self, labels: impl Iterator<Item = &'l [u8]>, weight: u64) {
+        let start = self.keys.len();
+        for label in labels {
+            if self.keys.len() > start {
+                self.keys.push(keys::SEPARATOR);
+            }
+            self.keys.extend_from_slice(label);
+        }
+        if self.keys.len() > start {
+            self.stacks.push(Weighed { start, end: self.keys.len(), weight });
+        }
     }
 
     /// Sums them, and is empty again.
@@ -61,13 +75,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// Several as one.
-    pub(super) fn merged(runs: &[Self]) -> Self {
-        let mut run = RunWriter::new(runs.iter().map(Self::size).sum());
-        merge::each(runs, |shared, key, weight| run.push(shared, key, weight));
-        run.finished()
-    }
-
     /// Whether there is no stack.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -92,17 +99,18 @@ impl Run {
 }
 
 /// Writes a run.
-struct RunWriter {
+pub(super) struct RunWriter {
     run: Run,
 }
 
 impl RunWriter {
-    fn new(room: usize) -> Self {
+    /// With room for so many bytes, for now.
+    pub(super) fn new(room: usize) -> Self {
         Self { run: Run { bytes: Vec::with_capacity(room), total: 0 } }
     }
 
     /// Appends a stack that shares so many bytes with the one before.
-    fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
+    pub(super) fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
         let rest = &key[shared..];
         let bytes = &mut self.run.bytes;
         push_number(shared as u64, bytes);
@@ -112,7 +120,7 @@ impl RunWriter {
         self.run.total = self.run.total.saturating_add(weight);
     }
 
-    fn finished(mut self) -> Run {
+    pub(super) fn finished(mut self) -> Run {
         self.run.bytes.shrink_to_fit();
         self.run
     }

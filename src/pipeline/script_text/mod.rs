@@ -14,8 +14,11 @@ mod feeder;
 mod namer;
 mod natives;
 mod stacks;
+mod sums;
 
 pub(super) use stacks::stacks;
+pub(crate) use sums::EventSums;
+pub(super) use sums::sums;
 
 use super::job::{Job, Outcome};
 use super::spare::Spare;

@@ -23,20 +23,38 @@ pub(crate) fn stacks(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
+    let (mut parts, new) = (AddedParts::of("line", keep), || PartReader::new(keep));
+    let readers = Readers::new(&new, job);
+    let make = |block: &NamedBlock| readers.read(block.at, |reader| reader.read(&block.bytes, block.state.known()));
+    each_block((input, path), sources, job, outcome, &make, &mut |part: PartRead| parts.add(part))?;
+    let mut warnings = Warnings::new();
+    let mut profile = readers.into_profile(parts, &mut warnings);
+    profile.perf_names = true;
+    outcome.warnings.append(warnings.in_file(&shown(path)));
+    Ok(profile)
+}
+
+/// Makes something of each block of a text, with names for its frames of JIT code, and takes that in the text's order.
+pub(super) fn each_block<T: Send>(
+    (input, path): (Stream, &InPath),
+    sources: &SourceOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+    make: &(dyn Fn(&NamedBlock) -> T + Sync),
+    take: &mut dyn FnMut(T),
+) -> Result<()> {
     let images = images_directory(&OutPath::Stdout);
     let symbols = &SymbolOptions::default();
     let filter = TextFilter { style: Style::default(), sources, symbols, beside: beside(path), images, job };
-    let (buffers, mut parts) = (&Spare::default(), AddedParts::of("line", keep));
-    let new = || PartReader::new(keep);
-    let readers = Readers::new(&new, job);
+    let buffers = &Spare::default();
     let make = &|block: NamedBlock| {
-        let part = readers.read(block.at, |reader| reader.read(&block.bytes, block.state.known()));
+        let made = make(&block);
         buffers.give_buffer(block.bytes, 4 * BLOCK);
         block.before.into_iter().for_each(|before| buffers.give_buffer(before, 4 * BLOCK));
-        part
+        made
     };
-    let take = &mut |part: PartRead| {
-        parts.add(part);
+    let take = &mut |made| {
+        take(made);
         Ok(())
     };
     let cutting = Cutting { block: BLOCK, cut, at_pauses: false };
@@ -47,11 +65,7 @@ pub(crate) fn stacks(
         outcome.summary.extend(untold(&counts, &nameless));
     }
     outcome.summary.extend(frameless(&counts));
-    let mut warnings = Warnings::new();
-    let mut profile = readers.into_profile(parts, &mut warnings);
-    profile.perf_names = true;
-    outcome.warnings.append(warnings.in_file(&shown(path)));
-    Ok(profile)
+    Ok(())
 }
 
 impl HasProfile for PartReader {

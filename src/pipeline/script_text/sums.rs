@@ -1,0 +1,235 @@
+//! A text that becomes sums of lines, for who needs no more of its stacks than how they are spelled.
+//!
+//! A reader's stacks are spelled when they have become many, and sorted: however many stacks differ, each thread looks them
+//! up among few, and nobody has to put together what two threads read but in their order.
+
+use super::NamedBlock;
+use super::stacks::each_block;
+use crate::error::{Result, Skipped};
+use crate::formats::format::WriteOptions;
+use crate::formats::perf_script::read::PartReader;
+use crate::io::{InPath, Stream};
+use crate::model::sorted_stacks::{Run, Runs, Speller, Unsorted};
+use crate::model::stacks::{Keep, Profile, Series, Unit};
+use crate::pipeline::open::shown;
+use crate::pipeline::{Job, Outcome};
+use crate::sources::SourceOptions;
+use std::sync::Mutex;
+
+/// The lines of one event.
+#[derive(Debug)]
+pub(crate) struct EventSums {
+    /// Its name.
+    pub(crate) name: String,
+    unit: Unit,
+    /// Where it was first seen: the part, and the place among the events that began there.
+    first: (u64, usize),
+    /// Its lines.
+    pub(crate) lines: Runs,
+}
+
+/// A reader's stacks are spelled when they are so many, each beginning of one counted: they stay in the processor's cache.
+const MANY_STACKS: usize = 1 << 15;
+
+/// So many at most where stacks come again: what is kept need not be read twice.
+const MOST_STACKS: usize = 1 << 20;
+
+/// A reader with more names is not used again.
+const MOST_NAMES: usize = 1 << 16;
+
+/// Reads a text, with names for its frames of JIT code. Events stand in the order in which they come.
+pub(crate) fn sums(
+    (input, path): (Stream, &InPath),
+    options: &WriteOptions,
+    sources: &SourceOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<Vec<EventSums>> {
+    let readers: Mutex<Vec<SumReader>> = Mutex::default();
+    let (mut events, mut all_skipped) = (Vec::new(), Skipped::new("line"));
+    let make = |block: &NamedBlock| {
+        // A poisoned lock means that another worker panicked: the scope will say so.
+        let reader = readers.lock().ok().and_then(|mut readers| readers.pop());
+        let mut reader = reader.unwrap_or_else(|| SumReader::new(options));
+        let skipped = reader.read(block);
+        let spelled = if reader.is_full() { reader.spell(options) } else { Vec::new() };
+        if reader.reader.profile().name_count() <= MOST_NAMES || spelled.is_empty() {
+            let _ = readers.lock().map(|mut readers| readers.push(reader));
+        }
+        (spelled, skipped)
+    };
+    each_block((input, path), sources, job, outcome, &make, &mut |(spelled, skipped)| {
+        all_skipped.append(skipped);
+        spelled.into_iter().for_each(|event| add(&mut events, event));
+    })?;
+    let rest = job.pool.map(readers.into_inner().unwrap_or_default(), |mut reader| reader.spell(options));
+    rest.into_iter().flatten().for_each(|event| add(&mut events, event));
+    all_skipped.report(&shown(path), &mut outcome.warnings);
+    Ok(named(events))
+}
+
+/// What a reader has of an event.
+struct Spelled {
+    name: String,
+    unit: Unit,
+    first: (u64, usize),
+    lines: Run,
+}
+
+fn add(events: &mut Vec<EventSums>, new: Spelled) {
+    let known = events.iter_mut().find(|event| event.name == new.name && event.unit == new.unit);
+    match known {
+        Some(event) => {
+            event.first = event.first.min(new.first);
+            event.lines.push(new.lines);
+        }
+        None => {
+            let mut lines = Runs::default();
+            lines.push(new.lines);
+            events.push(EventSums { name: new.name, unit: new.unit, first: new.first, lines });
+        }
+    }
+}
+
+/// In their order, with the names that a profile gives to events of one name that count different things.
+fn named(mut events: Vec<EventSums>) -> Vec<EventSums> {
+    events.sort_by_key(|event| event.first);
+    let mut names = Profile::new();
+    for event in &mut events {
+        let series = names.series_of((&event.name, &event.unit));
+        event.name.clone_from(&names.series[series].name);
+    }
+    events
+}
+
+struct SumReader {
+    reader: PartReader,
+    speller: Speller,
+    sorting: Unsorted,
+    /// Where each event was first seen.
+    firsts: Vec<(u64, usize)>,
+    /// With more stacks it is asked whether they come again.
+    many: usize,
+}
+
+impl SumReader {
+    fn new(options: &WriteOptions) -> Self {
+        let speller = Speller::new(options.by, options.annotate);
+        let (reader, sorting) = (PartReader::new(Keep::Sums), Unsorted::default());
+        Self { reader, speller, sorting, firsts: Vec::new(), many: MANY_STACKS }
+    }
+
+    fn read(&mut self, block: &NamedBlock) -> Skipped {
+        let skipped = self.reader.read(&block.bytes, block.state.known()).moved(block.at);
+        for at in self.firsts.len()..self.reader.profile().series.len() {
+            self.firsts.push((block.at, at));
+        }
+        skipped
+    }
+
+    /// Whether it has many stacks, of which few came again.
+    fn is_full(&mut self) -> bool {
+        let profile = self.reader.profile();
+        while profile.stack_count() > self.many {
+            let rows = || profile.series.iter().flat_map(|series| &series.rows);
+            let (sums, samples) = (rows().count() as u64, rows().fold(0u64, |sum, row| sum.saturating_add(row.count)));
+            if self.many == MOST_STACKS || samples.saturating_sub(sums) < sums / 4 {
+                return true;
+            }
+            self.many *= 2;
+        }
+        false
+    }
+
+    /// Spells what was read since the last time.
+    fn spell(&mut self, options: &WriteOptions) -> Vec<Spelled> {
+        let (profile, mut spelled) = (self.reader.profile(), Vec::new());
+        for (series, &first) in profile.series.iter().zip(&self.firsts).filter(|(series, _)| !series.rows.is_empty()) {
+            self.speller.spell(profile, &series.rows, options.weight, &mut self.sorting);
+            let name = given_name(&profile.series, series).to_owned();
+            spelled.push(Spelled { name, unit: series.unit.clone(), first, lines: self.sorting.sorted() });
+        }
+        self.reader.forget_rows();
+        spelled
+    }
+}
+
+/// What an event was called before the unit was put behind its name: which of several keeps its name is for all readers
+/// together to say.
+fn given_name<'s>(all: &'s [Series], series: &'s Series) -> &'s str {
+    let bare = series.name.strip_suffix(')').and_then(|name| name.strip_suffix(series.unit.name()));
+    let bare = bare.and_then(|name| name.strip_suffix(" ("));
+    bare.filter(|bare| all.iter().any(|other| other.name == *bare)).unwrap_or(&series.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stacks;
+    use super::*;
+    use crate::formats::folded;
+    use crate::model::label::{Annotate, By};
+    use crate::parallel::Pool;
+    use std::fmt::Write;
+    use std::io::Cursor;
+    use std::num::NonZeroUsize;
+    use std::path::PathBuf;
+
+    fn job(threads: usize) -> Job {
+        Job { pool: Pool::new(NonZeroUsize::new(threads)).unwrap(), ..Job::quiet().unwrap() }
+    }
+
+    /// Several blocks, and more stacks than a reader keeps; events that come late, with and without periods, other threads,
+    /// names that folded stacks spell otherwise, and lines that are none.
+    fn text() -> String {
+        let mut text = String::new();
+        for sample in 0..20_000u32 {
+            let (comm, tid) = [("app", 7), ("java", 8), ("a b", 9)][(sample % 7 % 3) as usize];
+            let event = match sample {
+                5_000.. if sample % 3 == 0 => "7 late:u:",
+                6_000.. if sample % 5 == 0 => "cycles:",
+                _ if sample % 2 == 0 => "3 cycles:",
+                _ => "cpu-clock:",
+            };
+            writeln!(text, "{comm} {tid} {}.000001: {event} ", sample / 10).unwrap();
+            // Few come again.
+            let mut seed = if sample % 8 == 7 { sample - 7 } else { sample };
+            for frame in 0..12 {
+                seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+                let name = ["f", "Lorg/a/B;::call(I)V", "g(int)", "a;b", "[unknown]"][(seed >> 16) as usize % 5];
+                let object = ["/bin/app", "[kernel.kallsyms]", "/tmp/perf-7.map"][(seed >> 20) as usize % 3];
+                let number = if name == "f" { frame * 1000 + (seed >> 24) % 100 } else { 0 };
+                writeln!(text, "\t    55d0 {name}{number}+0x1f ({object})").unwrap();
+            }
+            text += if sample % 1_000 == 999 { "no sample\n\n" } else { "\n" };
+        }
+        text
+    }
+
+    fn streamed(text: &str) -> (Stream, InPath) {
+        (Stream::new(Box::new(Cursor::new(text.to_owned().into_bytes()))), InPath::Path(PathBuf::from("script.txt")))
+    }
+
+    #[test]
+    fn lines_are_those_of_the_profile() {
+        let (text, sources) = (text(), SourceOptions::default());
+        let annotate = Annotate { jit: true, tid: true, ..Annotate::default() };
+        for (threads, options) in
+            [(1, WriteOptions::default()), (3, WriteOptions { by: By::Tid, annotate, ..WriteOptions::default() })]
+        {
+            let (job, mut outcome, mut also) = (job(threads), Outcome::default(), Outcome::default());
+            let (input, path) = streamed(&text);
+            let profile = stacks::stacks((input, &path), Keep::Sums, &sources, &job, &mut outcome).unwrap();
+            let (input, path) = streamed(&text);
+            let events = sums((input, &path), &options, &sources, &job, &mut also).unwrap();
+            assert_eq!(events.len(), 4);
+            assert_eq!(format!("{:?}", outcome.warnings), format!("{:?}", also.warnings));
+            for (series, event) in events.iter().enumerate() {
+                assert_eq!(event.name, profile.series[series].name);
+                let (mut lines, mut wanted) = (Vec::new(), Vec::new());
+                folded::write_lines(&event.lines, &mut lines).unwrap();
+                folded::write(&profile, &WriteOptions { series, ..options.clone() }, &mut wanted).unwrap();
+                assert!(lines == wanted, "{}: {} and {} bytes", event.name, lines.len(), wanted.len());
+            }
+        }
+    }
+}
