@@ -8,6 +8,8 @@
 //!
 //! Lines are `ADDRESS TYPE NAME [MODULE]`; see scripts/kallsyms.c and kernel/kallsyms.c (`s_show`) in Linux.
 
+mod lines;
+
 use super::address_space::KernelReference;
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
 use super::symbols::files::{self, SearchOptions};
@@ -15,6 +17,7 @@ use super::symbols::images::Images;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::io;
 use crate::model::process::BuildId;
+use lines::{Lines, fields, name};
 use object::{Object, ObjectSymbol};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +32,7 @@ pub struct KernelOptions {
     pub os_release: Option<Vec<u8>>,
 }
 
-/// Functions of the kernel by address.
+/// Functions of the kernel by address: those of a hundred thousand that some addresses belong to.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     text: Option<io::Bytes>,
@@ -121,19 +124,22 @@ pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kern
 }
 
 impl KernelSymbols {
-    /// Finds the list of the recorded kernel. Empty, with a warning, if there is none that is surely right.
+    /// Finds the list of the recorded kernel. Empty, with a warning, if there is none that is surely right. Only the
+    /// `wanted` addresses may be asked for later.
     pub fn find(
+        wanted: &[u64],
         dsos: &Dsos,
         reference: Option<&KernelReference>,
         options: &KernelOptions,
         search: &SearchOptions,
         warnings: &mut Warnings,
     ) -> Self {
-        Self::find_beside(&RunningKernel::of_this_machine(), dsos, reference, options, search, warnings)
+        Self::find_beside(&RunningKernel::of_this_machine(), wanted, dsos, reference, options, search, warnings)
     }
 
     fn find_beside(
         running: &RunningKernel,
+        wanted: &[u64],
         dsos: &Dsos,
         reference: Option<&KernelReference>,
         options: &KernelOptions,
@@ -157,7 +163,7 @@ impl KernelSymbols {
             if !path.exists() && options.kallsyms.as_ref() != Some(&path) {
                 continue;
             }
-            match Self::read(&path, reference) {
+            match Self::read(&path, reference, wanted) {
                 // Nothing else says that it is this kernel.
                 Ok(symbols) if path == running.kallsyms && is_running.is_none() && !symbols.at_reference => {}
                 Ok(symbols) => return symbols,
@@ -178,30 +184,33 @@ impl KernelSymbols {
         Self::default()
     }
 
-    fn read(path: &Path, reference: Option<&KernelReference>) -> Result<Self> {
+    fn read(path: &Path, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
         // /proc/kallsyms says that it has no length: it is spooled.
         let text = io::map_file(path)?;
-        Self::parse(text, reference).map_err(|error| error.in_file(path))
+        Self::parse(text, reference, wanted).map_err(|error| error.in_file(path))
     }
 
-    fn parse(text: io::Bytes, reference: Option<&KernelReference>) -> Result<Self> {
-        let mut symbols = Vec::with_capacity(text.len() / 40);
-        let mut reference_addr = None;
-        let mut start = 0;
-        for end in memchr::memchr_iter(b'\n', &text).chain([text.len()]) {
-            let line = &text[start..end];
-            if let Some((addr, kind, at)) = fields(line) {
-                let is_reference = |wanted: &KernelReference| wanted.symbol == name(&line[at..]);
-                if reference_addr.is_none() && reference.is_some_and(is_reference) {
-                    reference_addr = Some(addr);
-                }
-                if let (b't' | b'T' | b'w' | b'W', Ok(at)) = (kind, u32::try_from(start + at)) {
-                    symbols.push((addr, at));
-                }
+    fn parse(text: io::Bytes, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
+        let here = reference.and_then(|reference| lines::address_of(&text, &reference.symbol));
+        let shift = here.zip(reference).map_or(0, |(here, reference)| here.wrapping_sub(reference.addr.0));
+        let at_reference = here.is_some() && shift == 0;
+        let mut wanted: Vec<u64> = wanted.iter().map(|addr| addr.wrapping_add(shift)).collect();
+        wanted.sort_unstable();
+        let (mut symbols, mut has_addresses) = (Vec::new(), false);
+        // The function before, and the lowest address wanted from there on: nobody asks for that function if the next
+        // one begins there or below.
+        let (mut before, mut lowest) = (None, 0);
+        for (addr, kind, at) in Lines::of(&text) {
+            let (b't' | b'T' | b'w' | b'W', Ok(at)) = (kind, u32::try_from(at)) else { continue };
+            has_addresses |= addr != 0;
+            if before.is_none_or(|(start, _)| addr < start) || addr > lowest {
+                symbols.extend(before);
+                lowest = wanted.get(wanted.partition_point(|&wanted| wanted < addr)).map_or(u64::MAX, |&wanted| wanted);
             }
-            start = end + 1;
+            before = Some((addr, at));
         }
-        if symbols.iter().all(|&(addr, ..)| addr == 0) {
+        symbols.extend(before);
+        if !has_addresses {
             return Err(Error::new(
                 "shows no addresses: kernel functions stay without names. Run as root, or set \
                  kernel.kptr_restrict to 0",
@@ -209,15 +218,10 @@ impl KernelSymbols {
         }
         // Stable: of several symbols at one address the last one in the list is shown, as perf does.
         symbols.sort_by_key(|&(addr, ..)| addr);
-        let shift = match (reference, reference_addr) {
-            (Some(reference), Some(here)) => here.wrapping_sub(reference.addr.0),
-            _ => 0,
-        };
-        let at_reference = reference.is_some_and(|reference| reference_addr == Some(reference.addr.0));
         Ok(Self { text: Some(text), symbols, shift, at_reference })
     }
 
-    /// The function at an address of the recording.
+    /// The function at one of the wanted addresses of the recording.
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         let addr = addr.wrapping_add(self.shift);
         let after = self.symbols.partition_point(|&(start, ..)| start <= addr);
@@ -226,65 +230,6 @@ impl KernelSymbols {
         let name = name(self.text.as_ref()?.get(at as usize..)?);
         (offset < LONGEST).then_some(KernelSymbol { name, offset })
     }
-}
-
-/// Address, kind and place of the name in a line: `ffffffff81000000 T _text`, and for modules a tab and `[ext4]`
-/// behind it.
-fn fields(line: &[u8]) -> Option<(u64, u8, usize)> {
-    // As every line of a 64-bit kernel is written.
-    if let Some([high @ .., b' ', kind, b' ', first]) = line.first_chunk::<20>()
-        && let Some(addr) = sixteen_digits(high)
-    {
-        return (!matches!(first, b'\t' | b' ')).then_some((addr, *kind, 19));
-    }
-    let (mut addr, mut at) = (0_u64, 0);
-    loop {
-        let value = match *line.get(at)? {
-            digit @ b'0'..=b'9' => digit - b'0',
-            digit @ b'a'..=b'f' => digit - b'a' + 10,
-            digit @ b'A'..=b'F' => digit - b'A' + 10,
-            b' ' => break,
-            _ => return None,
-        };
-        if addr >> 60 != 0 {
-            return None;
-        }
-        (addr, at) = (addr << 4 | u64::from(value), at + 1);
-    }
-    let [kind, b' ', rest @ ..] = &line[at + 1..] else { return None };
-    (!matches!(rest, [] | [b'\t' | b' ', ..])).then_some((addr, *kind, at + 3))
-}
-
-/// The number that sixteen digits are, the letters among them small.
-#[inline]
-fn sixteen_digits(digits: &[u8; 16]) -> Option<u64> {
-    let (halves, _) = digits.as_chunks::<8>();
-    let [high, low] = halves else { return None };
-    Some(eight_digits(*high)? << 32 | eight_digits(*low)?)
-}
-
-/// All eight at once, a byte each.
-#[inline]
-fn eight_digits(digits: [u8; 8]) -> Option<u64> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let text = u64::from_be_bytes(digits);
-    let nibbles = (text & (0x0f * ONES)) + 9 * (text >> 6 & ONES);
-    // What is no digit is spelled otherwise than its number.
-    let letters = (nibbles + 6 * ONES) >> 4 & ONES;
-    if nibbles & (0xf0 * ONES) != 0
-        || nibbles + (u64::from(b'0') * ONES) + letters * u64::from(b'a' - b'0' - 10) != text
-    {
-        return None;
-    }
-    let pairs = (nibbles | nibbles >> 4) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
-    Some((fours | fours >> 16) & 0xffff_ffff)
-}
-
-/// The name that a text begins with.
-fn name(text: &[u8]) -> &[u8] {
-    let end = text.iter().position(|byte| matches!(byte, b'\t' | b' ' | b'\n'));
-    &text[..end.unwrap_or(text.len())]
 }
 
 /// perf keeps the list of each kernel it recorded.
@@ -322,8 +267,8 @@ mod tests {
     const LIST: &str = "ffffffff81000000 T _text\nffffffff81000000 T _stext\nffffffff81000100 t do_one\n\
                         ffffffff81000180 d data\nffffffffc0000000 t ext4_map\t[ext4]\nbad line\n";
 
-    fn parse(list: &str, reference: Option<&KernelReference>) -> Result<KernelSymbols> {
-        KernelSymbols::parse(io::Bytes::Owned(list.into()), reference)
+    fn parse(list: &str, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<KernelSymbols> {
+        KernelSymbols::parse(io::Bytes::Owned(list.into()), reference, wanted)
     }
 
     fn name(symbols: &KernelSymbols, addr: u64) -> Option<(String, u64)> {
@@ -331,42 +276,46 @@ mod tests {
         Some((String::from_utf8_lossy(found.name).into_owned(), found.offset))
     }
 
-    #[test]
-    fn functions_by_address_also_after_another_boot() {
-        let symbols = parse(LIST, None).unwrap();
-        assert_eq!(name(&symbols, 0xffff_ffff_8100_0004), Some(("_stext".into(), 4)));
-        assert_eq!(name(&symbols, 0xffff_ffff_8100_0190), Some(("do_one".into(), 0x90)));
-        assert_eq!(name(&symbols, 0xffff_ffff_c000_0010), Some(("ext4_map".into(), 0x10)));
-        assert_eq!(name(&symbols, 0xffff_ffff_9000_0000), None);
-        assert_eq!(name(&symbols, 5), None);
-        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(0xffff_ffff_a200_0000) };
-        let moved = parse(LIST, Some(&reference)).unwrap();
-        assert_eq!(name(&moved, 0xffff_ffff_a200_0104), Some(("do_one".into(), 4)));
+    /// What is at an address, if it alone is asked for, and if it is one of many.
+    fn name_in(list: &str, reference: Option<&KernelReference>, addr: u64) -> Option<(String, u64)> {
+        let alone = name(&parse(list, reference, &[addr]).unwrap(), addr);
+        let around: Vec<u64> = (0..0x400).rev().map(|at| (addr + at).saturating_sub(0x200)).collect();
+        assert_eq!(alone, name(&parse(list, reference, &around).unwrap(), addr));
+        alone
     }
 
     #[test]
-    fn lines_of_any_width_are_read_alike() {
-        for (text, expected) in [
-            ("ffffffff81a0b9cf T f", Some((0xffff_ffff_81a0_b9cf, b'T', 19))),
-            ("0123456789abcdef t f", Some((0x0123_4567_89ab_cdef, b't', 19))),
-            ("FFFFFFFF81A0B9CF T f", Some((0xffff_ffff_81a0_b9cf, b'T', 19))),
-            ("00ffffffff81000000 T f", Some((0xffff_ffff_8100_0000, b'T', 21))),
-            ("c1000000 T f", Some((0xc100_0000, b'T', 11))),
-            ("ffffffff81a0b9cg T f", None),
-            ("ffffffff81a0b9:f T f", None),
-            ("ffffffff81a0b9\u{7f}f T f", None),
-            ("fffffffff81a0b9cf T f", None),
-            ("ffffffff81a0b9cf T  f", None),
-            ("ffffffff81a0b9cf T ", None),
-            ("ffffffff81a0b9cfTT f", None),
+    fn functions_by_address_also_after_another_boot() {
+        assert_eq!(name_in(LIST, None, 0xffff_ffff_8100_0004), Some(("_stext".into(), 4)));
+        assert_eq!(name_in(LIST, None, 0xffff_ffff_8100_0190), Some(("do_one".into(), 0x90)));
+        assert_eq!(name_in(LIST, None, 0xffff_ffff_c000_0010), Some(("ext4_map".into(), 0x10)));
+        assert_eq!(name_in(LIST, None, 0xffff_ffff_9000_0000), None);
+        assert_eq!(name_in(LIST, None, 5), None);
+        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(0xffff_ffff_a200_0000) };
+        assert_eq!(name_in(LIST, Some(&reference), 0xffff_ffff_a200_0104), Some(("do_one".into(), 4)));
+    }
+
+    #[test]
+    fn functions_need_not_come_in_the_order_of_their_addresses() {
+        let list =
+            "00002000 t d\n00001000 t b\n00001800 t c\n00001000 t b2\n00000800 t a\n00002000 t d2\n00000900 d x\n";
+        for (addr, expected) in [
+            (0x7ff, None),
+            (0x800, Some(("a", 0))),
+            (0xfff, Some(("a", 0x7ff))),
+            (0x1000, Some(("b2", 0))),
+            (0x17ff, Some(("b2", 0x7ff))),
+            (0x1900, Some(("c", 0x100))),
+            (0x2003, Some(("d2", 3))),
         ] {
-            assert_eq!(fields(text.as_bytes()), expected, "{text}");
+            let expected = expected.map(|(name, offset)| (name.to_owned(), offset));
+            assert_eq!(name_in(list, None, addr), expected, "{addr:x}");
         }
     }
 
     #[test]
     fn a_list_without_addresses_is_refused() {
-        let error = parse("0000000000000000 T _text\n", None).unwrap_err().to_string();
+        let error = parse("0000000000000000 T _text\n", None, &[5]).unwrap_err().to_string();
         assert!(error.contains("kptr_restrict"), "{error}");
     }
 
@@ -392,9 +341,11 @@ mod tests {
         let options = KernelOptions { os_release: release.map(Into::into), ..KernelOptions::default() };
         let search = SearchOptions { cache: Some(cache), ..SearchOptions::default() };
         let mut warnings = Warnings::new();
-        let symbols = KernelSymbols::find_beside(&running, &dsos, Some(&reference), &options, &search, &mut warnings);
+        let (wanted, reference) = (addr + 0x104, Some(&reference));
+        let symbols =
+            KernelSymbols::find_beside(&running, &[wanted], &dsos, reference, &options, &search, &mut warnings);
         let said = warnings.iter().map(ToString::to_string).collect();
-        (name(&symbols, addr + 0x104).map(|(name, _)| name), said)
+        (name(&symbols, wanted).map(|(name, _)| name), said)
     }
 
     const TEXT: u64 = 0xffff_ffff_8100_0000;

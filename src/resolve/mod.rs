@@ -117,11 +117,13 @@ impl Resolver<'_> {
 
     /// The kernel's own list, where it is needed.
     fn kernel_symbols(&self, wanted: &[(DsoId, u64, usize)], warnings: &mut Warnings) -> KernelSymbols {
-        if wanted.iter().all(|&(dso, ..)| self.is_named(dso)) {
+        let unnamed = wanted.iter().filter(|&&(dso, ..)| !self.is_named(dso));
+        let wanted: Vec<u64> = unnamed.map(|&(_, at, _)| at).collect();
+        if wanted.is_empty() {
             return KernelSymbols::default();
         }
         let reference = self.spaces.kernel_reference();
-        KernelSymbols::find(self.spaces.dsos(), reference, self.kernel, &self.options.search, warnings)
+        KernelSymbols::find(&wanted, self.spaces.dsos(), reference, self.kernel, &self.options.search, warnings)
     }
 
     fn in_kernel(&self, wanted: &[(DsoId, u64, usize)], symbols: &KernelSymbols, frames: &mut Frames) {

@@ -93,11 +93,14 @@ pub(super) fn kallsyms(bytes: &[u8]) {
     dsos.intern(Dso { path: b"[kernel.kallsyms]_text".to_vec(), build_id, kind: DsoKind::Kernel });
     let reference = KernelReference { symbol: b"_text".to_vec(), addr: Addr(0xffff_ffff_8100_0000) };
     let options = KernelOptions { kallsyms: Some(list), ..KernelOptions::default() };
-    let symbols = KernelSymbols::find(&dsos, Some(&reference), &options, &alone(), &mut Warnings::new());
     let edges = [0, 1, 0xffff_ffff_8100_0000, 0xffff_ffff_8100_0010, 0xffff_ffff_c000_0000, u64::MAX];
+    let found =
+        |wanted: &[u64]| KernelSymbols::find(wanted, &dsos, Some(&reference), &options, &alone(), &mut Warnings::new());
+    let symbols = found(&edges);
     for addr in edges {
-        let name = symbols.lookup(addr).map_or(0, |symbol| symbol.name.len());
-        assert!(name <= bytes.len());
+        let symbol = symbols.lookup(addr);
+        assert!(symbol.map_or(0, |symbol| symbol.name.len()) <= bytes.len());
+        assert_eq!(symbol, found(&[addr]).lookup(addr));
     }
 }
 
