@@ -22,7 +22,7 @@ pub fn extents(
     let Some(file) = open(request, images, &options, warnings) else {
         return vec![None; request.offsets.len()];
     };
-    let loaded = load(request, &file, pool);
+    let loaded = load(request, &file, &options, pool);
     let extent = |&offset: &u64| {
         let symbol = loaded.table.find(request.vaddr(file.running, offset)?)?;
         Some(symbol.start..symbol.end)

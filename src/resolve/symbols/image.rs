@@ -8,6 +8,7 @@ use super::ready_to_run::{Method, ReadyToRun};
 use crate::error::{Error, Result};
 use crate::io::Bytes;
 use crate::model::process::BuildId;
+use flate2::{Decompress, FlushDecompress};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{CompressionFormat, Endianness, Object, ObjectSection, elf};
 use std::borrow::Cow;
@@ -113,13 +114,29 @@ impl Image {
 
     /// The bytes of a section, decompressed; empty if it is missing or damaged.
     pub fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Cow<'a, [u8]> {
+        self.section_up_to(object, name, |_| usize::MAX)
+    }
+
+    /// The same, but at least as far as `end` says, which is given what is there so far.
+    pub fn section_up_to<'a>(
+        &'a self,
+        object: &object::File<'a>,
+        name: &str,
+        end: impl Fn(&[u8]) -> usize,
+    ) -> Cow<'a, [u8]> {
         let bytes = object.section_by_name(name).and_then(|section| {
             let packed = section.compressed_data().ok()?;
             let most = (packed.data.len() as u64).saturating_mul(LARGEST_RATIO).min(LARGEST_SECTION);
-            let fits = packed.format == CompressionFormat::None || packed.uncompressed_size <= most;
-            if fits { packed.decompress().ok() } else { None }
+            match packed.format {
+                CompressionFormat::None => Some(Cow::Borrowed(packed.data)),
+                _ if packed.uncompressed_size > most => None,
+                CompressionFormat::Zlib => {
+                    inflate(packed.data, usize::try_from(packed.uncompressed_size).ok()?, end).map(Cow::Owned)
+                }
+                _ => packed.decompress().ok(),
+            }
         });
-        bytes.unwrap_or(Cow::Borrowed(&[]))
+        bytes.unwrap_or_default()
     }
 
     /// Whether it holds debugging information (itself, not by a link to another file).
@@ -139,6 +156,25 @@ impl Image {
         let common = wanted.len().min(own.len());
         let zeros = |rest: &[u8]| rest.iter().all(|&byte| byte == 0);
         wanted[..common] == own[..common] && zeros(&wanted[common..]) && zeros(&own[common..])
+    }
+}
+
+/// Unpacks `size` bytes, or at least as many as `end` asks for. `None` if they are damaged.
+fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<Vec<u8>> {
+    let (mut bytes, mut inflate) = (Vec::new(), Decompress::new(true));
+    loop {
+        let end = end(&bytes).min(size);
+        let missing = end.saturating_sub(bytes.len());
+        if missing == 0 {
+            return Some(bytes);
+        }
+        bytes.try_reserve_exact(missing).ok()?;
+        let (before, taken) = (bytes.len(), usize::try_from(inflate.total_in()).ok()?);
+        let flush = if end == size { FlushDecompress::Finish } else { FlushDecompress::None };
+        inflate.decompress_vec(packed.get(taken..)?, &mut bytes, flush).ok()?;
+        if bytes.len() == before {
+            return None;
+        }
     }
 }
 
@@ -171,6 +207,23 @@ fn headers<Elf: FileHeader<Endian = Endianness>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_as_much_is_unpacked_as_is_needed() {
+        use std::io::Write;
+        let bytes: Vec<u8> = (0..100_000_u32).flat_map(|number| number.wrapping_mul(number).to_le_bytes()).collect();
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(&bytes).unwrap();
+        let packed = encoder.finish().unwrap();
+        let all = inflate(&packed, bytes.len(), |_| usize::MAX).unwrap();
+        assert!(all == bytes);
+        let end = |head: &[u8]| if head.len() < 50_000 { 50_000 } else { 70_001 };
+        let some = inflate(&packed, bytes.len(), end).unwrap();
+        assert!((70_001..100_000).contains(&some.len()) && bytes.starts_with(&some));
+        assert!(inflate(&packed, bytes.len(), |_| 0).unwrap().is_empty());
+        assert!(inflate(&packed, bytes.len() + 1, |_| usize::MAX).is_none());
+        assert!(inflate(&packed[..packed.len() / 2], bytes.len(), |_| usize::MAX).is_none());
+    }
 
     #[test]
     fn the_test_binary_itself() {

@@ -2,18 +2,15 @@
 //!
 //! A context is built once for each shard of addresses (it caches without locks); the decompressed sections are
 //! shared by all shards of a file. Split units (`.dwo`, `.dwp`) that the wanted addresses need are opened before.
-//!
-//! A context reads the head of every unit, for which it needs the unit's abbreviations: in a file of two thousand
-//! units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` tells where units are, those
-//! that lie elsewhere are shown to it without abbreviations, and it leaves them out. Units that are not listed there
-//! stay, and of those that are, it need not know every range: where an address is listed nowhere, they are asked
-//! themselves. Should a unit refer to one that was left out, a context of all units answers.
 
 use super::files::{self, SearchOptions};
 use super::image::Image;
-use super::plt;
+use super::near::{Listed, Reader, Tables};
 use addr2line::{Context, FrameIter, LookupContinuation, LookupResult, SplitDwarfLoad};
-use gimli::{DwarfPackage, DwarfPackageSections, DwarfSections, DwoId, EndianSlice, RunTimeEndian, Section, SectionId};
+use gimli::{
+    AbbreviationsCacheStrategy, DwarfPackage, DwarfPackageSections, DwarfSections, DwoId, EndianSlice, RunTimeEndian,
+    SectionId,
+};
 use object::Object;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -21,10 +18,8 @@ use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// How DWARF is read.
-pub type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 type SectionBytes<'data> = DwarfSections<Cow<'data, [u8]>>;
 
 /// The files with the debugging information of one image.
@@ -39,12 +34,18 @@ pub struct DebugFiles {
 #[derive(Debug)]
 pub struct DebugSections<'data> {
     endian: RunTimeEndian,
+    image: &'data Image,
+    /// Those of the image, without what the wanted addresses do not need ([`super::near`]).
     main: SectionBytes<'data>,
+    /// `.debug_abbrev` of these units.
+    abbreviations: Cow<'data, [u8]>,
+    /// Whether units were left out.
+    is_part: bool,
+    /// All of the image's, once a unit refers to one that was left out.
+    whole: OnceLock<Option<SectionBytes<'data>>>,
     shared: Option<SectionBytes<'data>>,
     package: Option<DwarfPackageSections<Cow<'data, [u8]>>>,
     units: FxHashMap<u64, SectionBytes<'data>>,
-    /// `.debug_abbrev` of `main` without the tables of units that lie elsewhere than the wanted addresses.
-    near: Option<Vec<u8>>,
 }
 
 /// Answers for addresses of one file. Not shared between threads.
@@ -65,7 +66,8 @@ impl DebugFiles {
         if !may_be_split {
             return files;
         }
-        let wanted = DebugSections::load(main, &files, addresses).map(|sections| sections.split_units(addresses));
+        let sections = DebugSections::load(main, &files, addresses, false);
+        let wanted = sections.map(|sections| sections.split_units(addresses));
         let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return files };
         files.package = options.package(&[running, main]);
         if files.package.is_none() {
@@ -77,17 +79,11 @@ impl DebugFiles {
 }
 
 impl<'data> DebugSections<'data> {
-    /// Finds and decompresses the sections that answer for these link-time addresses. `None` if `main` is damaged.
-    pub fn load(main: &'data Image, files: &'data DebugFiles, addresses: &[u64]) -> Option<Self> {
+    /// Finds and decompresses the sections that answer for these link-time addresses, with their `lines` or without.
+    /// `None` if `main` is damaged.
+    pub fn load(main: &'data Image, files: &'data DebugFiles, addresses: &[u64], lines: bool) -> Option<Self> {
         let object = main.object().ok()?;
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let sections = |image: &'data Image, name: fn(SectionId) -> Option<&'static str>| {
-            let object = image.object().ok()?;
-            let section = |id| {
-                name(id).filter(|_| is_wanted(id)).map_or(Cow::Borrowed(&[][..]), |name| image.section(&object, name))
-            };
-            DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
-        };
         let package = files.package.as_ref().and_then(|image| {
             let object = image.object().ok()?;
             let section =
@@ -95,29 +91,73 @@ impl<'data> DebugSections<'data> {
             DwarfPackageSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
         });
         let units = files.units.iter().filter_map(|(id, image)| Some((id.0, sections(image, |id| id.dwo_name())?)));
-        let own = sections(main, |id| Some(id.name()))?;
-        let mut addresses = addresses.to_vec();
-        addresses.sort_unstable();
-        Some(Self {
+        let mut loaded = Self {
             endian,
-            near: near_abbreviations(&own.borrow(|bytes| EndianSlice::new(bytes, endian)), &addresses),
-            main: own,
+            image: main,
+            main: SectionBytes::default(),
+            abbreviations: main.section(&object, SectionId::DebugAbbrev.name()),
+            is_part: false,
+            whole: OnceLock::new(),
             shared: files.shared.as_ref().and_then(|image| sections(image, |id| Some(id.name()))),
             package,
             units: units.collect(),
-        })
+        };
+        loaded.load_main(&object, addresses, lines)?;
+        Some(loaded)
+    }
+
+    fn load_main(&mut self, object: &object::File<'data>, addresses: &[u64], lines: bool) -> Option<()> {
+        let (image, endian) = (self.image, self.endian);
+        let mut addresses = addresses.to_vec();
+        addresses.sort_unstable();
+        let aranges = image.section(object, SectionId::DebugAranges.name());
+        let listed = Listed::new(&EndianSlice::new(&aranges, endian).into(), &addresses);
+        let (info, is_cut) = match &listed {
+            Some(listed) => listed.info(image, object, endian),
+            None => (image.section(object, SectionId::DebugInfo.name()), false),
+        };
+        let (mut info, mut aranges) = (Some(info), Some(aranges));
+        let mut section = |id| match id {
+            SectionId::DebugInfo => info.take().unwrap_or_default(),
+            SectionId::DebugAranges => aranges.take().unwrap_or_default(),
+            SectionId::DebugAbbrev | SectionId::DebugLine => Cow::default(),
+            id if is_wanted(id) => image.section(object, id.name()),
+            _ => Cow::default(),
+        };
+        self.main = DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()?;
+        let tables = listed.and_then(|listed| Tables::new(&self.dwarf(), &listed));
+        let has_far = tables.as_ref().is_some_and(|tables| tables.leave_out_far(&mut self.abbreviations));
+        let has_lines = lines || !tables.is_some_and(|tables| tables.leave_out_lines(&mut self.abbreviations));
+        if has_lines {
+            self.main.debug_line = image.section(object, SectionId::DebugLine.name()).into();
+        }
+        self.is_part = is_cut || has_far;
+        Some(())
     }
 
     fn reader<'a>(&self, bytes: &'a [u8]) -> Reader<'a> {
         EndianSlice::new(bytes, self.endian)
     }
 
-    /// Of the units that may be hit, or of all.
-    fn context(&self, all: bool) -> Option<Context<Reader<'_>>> {
+    /// Without what the wanted addresses do not need.
+    fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
         let mut dwarf = self.main.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
-        if let Some(near) = self.near.as_ref().filter(|_| !all) {
-            dwarf.debug_abbrev = self.reader(near).into();
-        }
+        dwarf.debug_abbrev = self.reader(&self.abbreviations).into();
+        dwarf
+    }
+
+    /// Of the units that may be hit.
+    fn context(&self) -> Option<Context<Reader<'_>>> {
+        let mut dwarf = self.dwarf();
+        // Units of one compiler's run share a table.
+        dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+        Context::from_dwarf(dwarf).ok()
+    }
+
+    /// Of all units.
+    fn whole_context(&self) -> Option<Context<Reader<'_>>> {
+        let whole = self.whole.get_or_init(|| sections(self.image, |id| Some(id.name())));
+        let dwarf = whole.as_ref()?.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
         Context::from_dwarf(dwarf).ok()
     }
 
@@ -125,7 +165,7 @@ impl<'data> DebugSections<'data> {
     fn split_units(&self, addresses: &[u64]) -> Vec<(DwoId, PathBuf)> {
         let mut units = Vec::new();
         let mut seen = FxHashSet::default();
-        let Some(context) = self.context(false) else { return units };
+        let Some(context) = self.context() else { return units };
         for &addr in addresses.iter().filter(|&&addr| has_next(addr)) {
             for (load, _) in context.preload_units(addr) {
                 if seen.insert(load.dwo_id.0) {
@@ -137,68 +177,12 @@ impl<'data> DebugSections<'data> {
     }
 }
 
-/// The abbreviations without the tables of units that lie elsewhere than these ascending addresses. `None` if no
-/// unit is known to.
-fn near_abbreviations(dwarf: &gimli::Dwarf<Reader<'_>>, addresses: &[u64]) -> Option<Vec<u8>> {
-    // Of each unit that is listed: whether an address lies in it.
-    let mut hit: FxHashMap<usize, bool> = FxHashMap::default();
-    let mut listed = vec![false; addresses.len()];
-    let mut lists = dwarf.debug_aranges.headers();
-    while let Some(list) = lists.next().ok()? {
-        let mut ranges = list.entries();
-        while let Some(range) = ranges.next().ok()? {
-            if range.length() > 0 {
-                let end = range.address().saturating_add(range.length());
-                let below = |limit: u64| addresses.partition_point(|&addr| addr < limit);
-                let inside = listed.get_mut(below(range.address())..below(end)).unwrap_or_default();
-                inside.fill(true);
-                *hit.entry(list.debug_info_offset().0).or_default() |= !inside.is_empty();
-            }
-        }
-    }
-    let unlisted = unlisted(addresses, &listed);
-    let (mut near, mut far) = (FxHashSet::default(), Vec::new());
-    let mut units = dwarf.units();
-    while let Some(unit) = units.next().ok()? {
-        let table = unit.debug_abbrev_offset().0;
-        match unit.debug_info_offset().and_then(|offset| hit.get(&offset.0)) {
-            Some(false) if !covers(dwarf, unit, &unlisted) => far.push(table),
-            _ => drop(near.insert(table)),
-        }
-    }
-    far.retain(|table| !near.contains(table));
-    let mut abbreviations = dwarf.debug_abbrev.reader().slice().to_vec();
-    for &table in &far {
-        // A table begins with the code of its first entry: 0 ends it.
-        *abbreviations.get_mut(table)? = 0;
-    }
-    (!far.is_empty()).then_some(abbreviations)
-}
-
-/// The addresses that no list has. The byte behind one that is listed is none: it is looked at only if nothing is
-/// found there.
-fn unlisted(addresses: &[u64], listed: &[bool]) -> Vec<u64> {
-    let mut before = None;
-    let each = addresses.iter().zip(listed).filter_map(|(&addr, &listed)| {
-        let behind = before.replace((addr, listed)) == Some((addr.wrapping_sub(1), true));
-        (!listed && !behind).then_some(addr)
-    });
-    each.collect()
-}
-
-/// Whether one of these ascending addresses lies in a unit, or may do so: the unit is asked itself.
-fn covers(dwarf: &gimli::Dwarf<Reader<'_>>, unit: gimli::UnitHeader<Reader<'_>>, addresses: &[u64]) -> bool {
-    let look = || {
-        let unit = dwarf.unit(unit)?;
-        let mut ranges = dwarf.unit_ranges(&unit)?;
-        while let Some(range) = ranges.next()? {
-            if plt::is_hit(addresses, range.begin, range.end) {
-                return Ok::<bool, gimli::Error>(true);
-            }
-        }
-        Ok(false)
-    };
-    !addresses.is_empty() && look().unwrap_or(true)
+/// All sections of an image that are wanted.
+fn sections(image: &Image, name: fn(SectionId) -> Option<&'static str>) -> Option<SectionBytes<'_>> {
+    let object = image.object().ok()?;
+    let section =
+        |id| name(id).filter(|_| is_wanted(id)).map_or(Cow::Borrowed(&[][..]), |name| image.section(&object, name));
+    DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
 }
 
 /// Sections that tell of variables, types and macros are large, and dear where they are compressed.
@@ -219,14 +203,14 @@ impl<'a> Inlines<'a> {
         let empty = EndianSlice::new(&[], sections.endian);
         let package = sections.package.as_ref();
         let package = package.and_then(|package| package.borrow(|bytes| sections.reader(bytes), empty).ok());
-        Some(Self { sections, context: sections.context(false)?, whole: OnceCell::new(), package })
+        Some(Self { sections, context: sections.context()?, whole: OnceCell::new(), package })
     }
 
     /// The calls at a link-time address, innermost first. Empty if nothing is known.
     pub fn find(&self, addr: u64) -> Option<FrameIter<'_, Reader<'a>>> {
         let frames = self.find_in(&self.context, addr);
-        if frames.is_none() && self.sections.near.is_some() {
-            let whole = self.whole.get_or_init(|| self.sections.context(true));
+        if frames.is_none() && self.sections.is_part {
+            let whole = self.whole.get_or_init(|| self.sections.whole_context());
             return self.find_in(whole.as_ref()?, addr);
         }
         frames
@@ -282,7 +266,7 @@ mod tests {
         });
         let addr = own.unwrap().address();
         let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[addr]);
-        let sections = DebugSections::load(&image, &files, &[addr]).unwrap();
+        let sections = DebugSections::load(&image, &files, &[addr], true).unwrap();
         let inlines = Inlines::new(&sections).unwrap();
         let mut frames = inlines.find(addr).unwrap();
         let location = frames.next().unwrap().unwrap().location.unwrap();
@@ -290,10 +274,37 @@ mod tests {
     }
 
     #[test]
+    fn functions_are_the_same_without_lines() {
+        let image = files::open(&std::env::current_exe().unwrap()).unwrap();
+        let object = image.object().unwrap();
+        use object::ObjectSymbol;
+        // Of the standard library: how much else is told of this crate's functions depends on how it was built.
+        let own = object.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("lang_start_internal")));
+        let addresses: Vec<u64> = (0..64).map(|at| own.as_ref().unwrap().address() + at).collect();
+        let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &addresses);
+        let found = |lines| {
+            let sections = DebugSections::load(&image, &files, &addresses, lines).unwrap();
+            let inlines = Inlines::new(&sections).unwrap();
+            let (mut names, mut places) = (Vec::new(), 0);
+            for &addr in &addresses {
+                let mut frames = inlines.find(addr).unwrap();
+                while let Some(frame) = frames.next().unwrap() {
+                    names.extend(frame.function.map(|function| (addr, function.name.slice().to_vec())));
+                    places += usize::from(frame.location.is_some_and(|place| place.file.is_some()));
+                }
+            }
+            (names, places)
+        };
+        let ((names, places), (alone, no_places)) = (found(true), found(false));
+        assert_eq!(names, alone);
+        assert!(names.len() >= addresses.len() && places >= addresses.len() && no_places == 0);
+    }
+
+    #[test]
     fn nothing_is_at_the_last_address() {
         let image = files::open(&std::env::current_exe().unwrap()).unwrap();
         let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[u64::MAX]);
-        let sections = DebugSections::load(&image, &files, &[u64::MAX]).unwrap();
+        let sections = DebugSections::load(&image, &files, &[u64::MAX], true).unwrap();
         assert!(Inlines::new(&sections).unwrap().find(u64::MAX).is_none());
     }
 }

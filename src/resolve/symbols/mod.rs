@@ -11,6 +11,7 @@ pub mod image;
 pub mod images;
 pub mod inlines;
 pub mod mini;
+mod near;
 pub mod no_elf;
 pub mod plt;
 pub mod ready_to_run;
@@ -25,7 +26,8 @@ use demangle::demangle;
 use files::SearchOptions;
 use image::Image;
 use images::Images;
-use inlines::{DebugFiles, DebugSections, Inlines, Reader};
+use inlines::{DebugFiles, DebugSections, Inlines};
+use near::Reader;
 use rustc_hash::FxHashMap;
 use table::{Symbol, SymbolTable};
 
@@ -131,9 +133,10 @@ fn resolve_file(
         request.offsets.iter().for_each(|_| unknown.end());
         return vec![unknown];
     };
-    let loaded = load(request, file, pool);
+    let loaded = load(request, file, options, pool);
     // Without inlined calls and lines there is no DWARF to parse: looking up is next to nothing.
-    let size = if loaded.sections.is_some() { SHARD } else { request.offsets.len().max(1) };
+    let least = if loaded.sections.is_some() { SHARD } else { usize::MAX };
+    let size = request.offsets.len().div_ceil(pool.threads()).max(least);
     pool.map(request.offsets.chunks(size).collect(), |offsets| {
         let mut shard = Shard { frames: Frames::default(), names: FxHashMap::default(), options };
         shard.fill(request, offsets, file, &loaded);
@@ -161,10 +164,10 @@ fn open<'a>(
     Some(OpenedObject { running, debugging, mini, files })
 }
 
-fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, pool: &Pool) -> LoadedSymbols<'a> {
+fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptions, pool: &Pool) -> LoadedSymbols<'a> {
     let wanted = wanted(request, file.running);
     let main = file.debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(file.running);
-    let sections = || file.files.as_ref().and_then(|files| DebugSections::load(main, files, &wanted));
+    let sections = || file.files.as_ref().and_then(|files| DebugSections::load(main, files, &wanted, options.lines));
     let table = || {
         if !file.running.methods().is_empty() {
             return SymbolTable::of_methods(file.running.methods());

@@ -1,0 +1,269 @@
+//! Which of a file's units of debugging information some addresses need, and those units without the others.
+//!
+//! A context reads the head of every unit, for which it needs the unit's abbreviations: in a file of two thousand
+//! units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` tells where units are, those
+//! that lie elsewhere are shown to it without abbreviations, and it leaves them out. Units that are not listed there
+//! stay, and of those that are, it need not know every range: where an address is listed nowhere, they are asked
+//! themselves. Where all addresses are listed, what lies behind the last unit that is hit is not even unpacked. Should a
+//! unit refer to one that was left out, a context of all units answers.
+//!
+//! Lines are as much work as functions. Where nobody asks for them, units are shown without their line tables.
+
+use super::image::Image;
+use super::plt;
+use gimli::{EndianSlice, RunTimeEndian, constants};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+
+/// How DWARF is read.
+pub(super) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
+
+/// What `.debug_aranges` says of some addresses.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// Of each unit that is listed: whether an address lies in it.
+    hit: FxHashMap<usize, bool>,
+    /// The addresses that no list has. The byte behind one that is listed is none: it is looked at only if nothing is
+    /// found there.
+    elsewhere: Vec<u64>,
+}
+
+impl Listed {
+    /// `addresses` ascend. `None` if the lists are damaged.
+    pub(super) fn new(aranges: &gimli::DebugAranges<Reader<'_>>, addresses: &[u64]) -> Option<Self> {
+        let mut hit: FxHashMap<usize, bool> = FxHashMap::default();
+        let mut listed = vec![false; addresses.len()];
+        let mut lists = aranges.headers();
+        while let Some(list) = lists.next().ok()? {
+            let mut ranges = list.entries();
+            while let Some(range) = ranges.next().ok()? {
+                if range.length() > 0 {
+                    let end = range.address().saturating_add(range.length());
+                    let below = |limit: u64| addresses.partition_point(|&addr| addr < limit);
+                    let inside = listed.get_mut(below(range.address())..below(end)).unwrap_or_default();
+                    inside.fill(true);
+                    *hit.entry(list.debug_info_offset().0).or_default() |= !inside.is_empty();
+                }
+            }
+        }
+        let mut before = None;
+        let each = addresses.iter().zip(&listed).filter_map(|(&addr, &listed)| {
+            let behind = before.replace((addr, listed)) == Some((addr.wrapping_sub(1), true));
+            (!listed && !behind).then_some(addr)
+        });
+        let elsewhere = each.collect();
+        Some(Self { hit, elsewhere })
+    }
+
+    /// `.debug_info` up to the end of the last unit that is hit, if no other one need be asked; else all of it. With
+    /// whether something was left out.
+    pub(super) fn info<'a>(
+        &self,
+        image: &'a Image,
+        object: &object::File<'a>,
+        endian: RunTimeEndian,
+    ) -> (Cow<'a, [u8]>, bool) {
+        const NAME: &str = ".debug_info";
+        if self.hit.is_empty() || !self.elsewhere.is_empty() {
+            return (image.section(object, NAME), false);
+        }
+        let last = self.hit.iter().filter(|&(_, &hit)| hit).map(|(&at, _)| at).max();
+        let end = |head: &[u8]| last.map_or(0, |at| unit_end(head, at, endian));
+        let mut bytes = image.section_up_to(object, NAME, end);
+        let end = end(&bytes);
+        let is_cut = match &mut bytes {
+            Cow::Borrowed(_) => false,
+            Cow::Owned(bytes) => {
+                bytes.truncate(end);
+                true
+            }
+        };
+        (bytes, is_cut)
+    }
+}
+
+/// One past the last byte of the unit at a place; as much as tells that, if there is no more yet.
+fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
+    const HEAD: usize = 12;
+    let mut reader = EndianSlice::new(head.get(at..).unwrap_or_default(), endian);
+    let end = gimli::Reader::read_initial_length(&mut reader)
+        .ok()
+        .and_then(|(len, format)| at.checked_add(usize::from(format.initial_length_size()))?.checked_add(len));
+    end.unwrap_or_else(|| at.saturating_add(HEAD))
+}
+
+/// Which tables of abbreviations the units use.
+#[derive(Debug)]
+pub(super) struct Tables {
+    /// Those of units that addresses may lie in.
+    near: FxHashSet<usize>,
+    /// Those of other units only.
+    far: Vec<usize>,
+}
+
+impl Tables {
+    /// `None` if the units are damaged.
+    pub(super) fn new(dwarf: &gimli::Dwarf<Reader<'_>>, listed: &Listed) -> Option<Self> {
+        let (mut near, mut far) = (FxHashSet::default(), Vec::new());
+        let mut units = dwarf.units();
+        while let Some(unit) = units.next().ok()? {
+            let table = unit.debug_abbrev_offset().0;
+            match unit.debug_info_offset().and_then(|offset| listed.hit.get(&offset.0)) {
+                Some(false) if !covers(dwarf, unit, &listed.elsewhere) => far.push(table),
+                _ => drop(near.insert(table)),
+            }
+        }
+        far.retain(|table| !near.contains(table));
+        Some(Self { near, far })
+    }
+
+    /// Takes the far tables out. Whether there are any.
+    pub(super) fn leave_out_far(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
+        if self.far.is_empty() {
+            return false;
+        }
+        let abbreviations = abbreviations.to_mut();
+        for &table in &self.far {
+            // A table begins with the code of its first entry: 0 ends it.
+            if let Some(code) = abbreviations.get_mut(table) {
+                *code = 0;
+            }
+        }
+        true
+    }
+
+    /// Takes the line tables out of the near units. Whether that can be done: where a unit does not say itself where its
+    /// functions are, its lines do.
+    pub(super) fn leave_out_lines(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
+        let mut places = Vec::new();
+        for &table in &self.near {
+            let Some(of_table) = line_tables(abbreviations, table) else { return false };
+            places.extend(of_table);
+        }
+        if !places.is_empty() {
+            let abbreviations = abbreviations.to_mut();
+            // An attribute that means nothing to who looks for functions.
+            places.into_iter().for_each(|at| abbreviations[at] = constants::DW_AT_producer.0 as u8);
+        }
+        true
+    }
+}
+
+/// Where a table of abbreviations names line tables. `None` if it is damaged, or if its units do not say where they are,
+/// although there are functions with addresses. Where one of them says it, the others have none: they have the same
+/// producer.
+fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
+    use constants::{
+        DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_AT_stmt_list, DW_FORM_implicit_const, DW_TAG_subprogram,
+    };
+    let mut places = Vec::new();
+    let (mut says_where, mut has_functions) = (false, false);
+    let mut at = table;
+    while uleb(abbreviations, &mut at)? != 0 {
+        let tag = uleb(abbreviations, &mut at)?;
+        // Whether it has children.
+        at += 1;
+        let (mut line_table, mut has_low, mut has_ranges) = (None, false, false);
+        loop {
+            let name_at = at;
+            let (name, form) = (uleb(abbreviations, &mut at)?, uleb(abbreviations, &mut at)?);
+            if form == u64::from(DW_FORM_implicit_const.0) {
+                uleb(abbreviations, &mut at)?;
+            }
+            if (name, form) == (0, 0) {
+                break;
+            }
+            let is = |attribute: constants::DwAt| name == u64::from(attribute.0);
+            if is(DW_AT_stmt_list) {
+                // Written in one byte, as always.
+                line_table = Some(name_at).filter(|_| at == name_at + 2);
+                line_table?;
+            }
+            has_low |= is(DW_AT_low_pc);
+            has_ranges |= is(DW_AT_ranges) || is(DW_AT_high_pc);
+        }
+        says_where |= line_table.is_some() && has_ranges;
+        has_functions |= tag == u64::from(DW_TAG_subprogram.0) && (has_low || has_ranges);
+        places.extend(line_table);
+    }
+    (says_where || !has_functions).then_some(places)
+}
+
+/// A number of seven bits a byte, whose value counts only where it is small.
+fn uleb(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+        shift += 7;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+}
+
+/// Whether one of these ascending addresses lies in a unit, or may do so: the unit is asked itself.
+fn covers(dwarf: &gimli::Dwarf<Reader<'_>>, unit: gimli::UnitHeader<Reader<'_>>, addresses: &[u64]) -> bool {
+    let look = || {
+        let unit = dwarf.unit(unit)?;
+        let mut ranges = dwarf.unit_ranges(&unit)?;
+        while let Some(range) = ranges.next()? {
+            if plt::is_hit(addresses, range.begin, range.end) {
+                return Ok::<bool, gimli::Error>(true);
+            }
+        }
+        Ok(false)
+    };
+    !addresses.is_empty() && look().unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constants::{DW_AT_high_pc, DW_AT_low_pc, DW_AT_producer, DW_AT_stmt_list};
+    use gimli::{DwAt, DwTag};
+
+    /// A table of these entries, each with its attributes in one byte.
+    fn table(entries: &[(DwTag, &[DwAt])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for ((tag, attributes), code) in entries.iter().zip(1..) {
+            bytes.extend([code, tag.0 as u8, 0]);
+            let forms = attributes.iter().flat_map(|name| [name.0 as u8, constants::DW_FORM_sec_offset.0 as u8]);
+            bytes.extend(forms.chain([0, 0]));
+        }
+        bytes.push(0);
+        bytes
+    }
+
+    #[test]
+    fn line_tables_are_left_out_where_units_say_where_they_are() {
+        use constants::{DW_TAG_compile_unit as UNIT, DW_TAG_subprogram as FUNCTION};
+        let lines: &[DwAt] = &[DW_AT_stmt_list];
+        let placed: &[DwAt] = &[DW_AT_low_pc, DW_AT_stmt_list, DW_AT_high_pc];
+        let function: (DwTag, &[DwAt]) = (FUNCTION, &[DW_AT_low_pc, DW_AT_high_pc]);
+        assert_eq!(line_tables(&table(&[(UNIT, placed), function]), 0), Some(vec![5]));
+        assert_eq!(line_tables(&table(&[(UNIT, lines)]), 0), Some(vec![3]));
+        assert_eq!(line_tables(&table(&[(UNIT, lines), (UNIT, placed), function]), 0), Some(vec![3, 12]));
+        assert_eq!(line_tables(&table(&[(UNIT, lines), function]), 0), None);
+        let cut = table(&[(UNIT, placed)]);
+        assert_eq!(line_tables(&cut[..cut.len() - 1], 0), None);
+
+        let tables = Tables { near: [0].into_iter().collect(), far: vec![] };
+        let mut bytes = Cow::Owned(table(&[(UNIT, placed), function]));
+        assert!(tables.leave_out_lines(&mut bytes));
+        assert_eq!(bytes, table(&[(UNIT, &[DW_AT_low_pc, DW_AT_producer, DW_AT_high_pc]), function]));
+    }
+
+    #[test]
+    fn a_unit_ends_where_its_length_says() {
+        let little = RunTimeEndian::Little;
+        let bytes = [&[0xee; 5][..], &100_u32.to_le_bytes(), &[5, 0, 1, 8, 0, 0, 0, 0]].concat();
+        assert_eq!(unit_end(&bytes, 5, little), 5 + 4 + 100);
+        assert_eq!(unit_end(&bytes[..7], 5, little), 5 + 12);
+        assert_eq!(unit_end(&bytes, 500, little), 500 + 12);
+        let long = [&[0xff; 4][..], &100_u64.to_be_bytes()].concat();
+        assert_eq!(unit_end(&long, 0, RunTimeEndian::Big), 12 + 100);
+        assert_eq!(unit_end(&[&[0xff; 4][..], &u64::MAX.to_le_bytes()].concat(), 0, little), 12);
+    }
+}
