@@ -51,9 +51,9 @@ pub(super) struct AnnotateArgs {
     /// How instructions are spelled
     #[arg(long, value_enum, default_value_t = SyntaxName::Att, value_name = "HOW")]
     syntax: SyntaxName,
-    /// How it is written
-    #[arg(long, value_enum, default_value_t = FormatName::Text, value_name = "HOW")]
-    format: FormatName,
+    /// How it is written [default: as the output's name says (.html, .json), else text]
+    #[arg(long, value_enum, value_name = "HOW")]
+    format: Option<FormatName>,
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
@@ -86,13 +86,25 @@ enum FormatName {
     Json,
 }
 
+impl FormatName {
+    /// What the name of an output says.
+    fn of(output: &OutPath) -> Self {
+        let OutPath::Path(path) = output else { return Self::Text };
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("html" | "htm") => Self::Html,
+            Some("json") => Self::Json,
+            _ => Self::Text,
+        }
+    }
+}
+
 impl AnnotateArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let (given, load) = self.inputs.checked(Detail::Names, false);
         let (input, function) = input_and_function(self.function, given)?;
         let output: OutPath = self.output.into();
         let context = (!self.whole).then_some(self.context);
-        let format = match self.format {
+        let format = match self.format.unwrap_or_else(|| FormatName::of(&output)) {
             FormatName::Json => AnnotateFormat::Json,
             FormatName::Text => AnnotateFormat::Text(text_options(context, &output)),
             FormatName::Html => AnnotateFormat::Html(context),
@@ -148,6 +160,17 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_output_says_by_its_name_how_it_is_written() {
+        let of = |name: &str| FormatName::of(&OutPath::Path(name.into()));
+        assert_eq!([of("x.html"), of("x.htm")], [FormatName::Html; 2]);
+        assert_eq!(
+            [of("/tmp/x.json"), of("x.txt"), of("html")],
+            [FormatName::Json, FormatName::Text, FormatName::Text]
+        );
+        assert_eq!(FormatName::of(&OutPath::Stdout), FormatName::Text);
+    }
 
     #[test]
     fn a_lone_word_that_is_a_file_is_the_recording() {
