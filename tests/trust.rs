@@ -198,7 +198,7 @@ fn memory_that_is_not_to_be_had_ends_in_one_line_and_leaves_the_output_alone() {
     scene.write("old.svg", b"old");
     let jitgraft = env!("CARGO_BIN_EXE_jitgraft");
     for (limit, words) in [("--max-memory 24M", ""), ("", "prlimit --data=24000000 "), ("", "prlimit --as=60000000 ")] {
-        let script = format!("exec {words}{jitgraft} --threads 1 {limit} flamegraph many.folded -o old.svg");
+        let script = format!("exec {words}{jitgraft} --threads 1 {limit} flamegraph --reverse many.folded -o old.svg");
         let output = Command::new("sh").args(["-c", &script]).current_dir(scene.0.path()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{script}: {said}");

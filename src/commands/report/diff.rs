@@ -143,7 +143,7 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
 /// Module and function, as they are called in every recording: a program may have moved to another directory, and the
 /// files that hold JIT code are called after the process.
 fn called(grouping: &Grouping, group: &Group) -> (Value, Value) {
-    let mut values = grouping.values(group);
+    let mut values = group.values(grouping);
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return (Value::None, Value::None) };
     let module = match (heaviest(group), module) {
         (Category::Jit(_), _) => Value::Text("[JIT]".into()),

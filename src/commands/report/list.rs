@@ -31,7 +31,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
     let grouping = Grouping::new(scene.profile, keys_used, options.unnamed);
     let mut groups = groups(scene.profile, scene.series, options.weight, &grouping);
     let text = |group: &Group, wanted: Key| {
-        let mut called = keys_used.iter().zip(grouping.values(group));
+        let mut called = keys_used.iter().zip(group.values(&grouping));
         called.find(|(key, _)| **key == wanted).map(|(_, value)| value.text())
     };
     groups.retain(|group| options.selection.takes(text(group, Key::Module), text(group, Key::Function)));
@@ -66,7 +66,7 @@ fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp:
         Order::Samples => (Reverse(a.own.count), heavy(a)).cmp(&(Reverse(b.own.count), heavy(b))),
         Order::Name => std::cmp::Ordering::Equal,
     };
-    order.then_with(|| grouping.values(a).rev().cmp(grouping.values(b).rev()))
+    order.then_with(|| a.values(grouping).rev().cmp(b.values(grouping).rev()))
 }
 
 fn of_functions(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> Table {
@@ -86,7 +86,7 @@ fn of_functions(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> Tab
 }
 
 fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: Columns) -> Vec<Cell> {
-    let mut values = grouping.values(group);
+    let mut values = group.values(grouping);
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return Vec::new() };
     let mut cells = Vec::with_capacity(10);
     cells.extend(shares(group, scene.whole));
@@ -116,7 +116,7 @@ fn of_groups(groups: &[Group], grouping: &Grouping, keys: &[Key], whole: u64, on
         let mut cells = Vec::with_capacity(columns.len());
         cells.extend(shares(group, whole));
         cells.extend(sums(group).into_iter().skip(if on_terminal { 2 } else { 0 }));
-        cells.extend(keys.iter().zip(grouping.values(group)).map(|(key, value)| match key {
+        cells.extend(keys.iter().zip(group.values(grouping)).map(|(key, value)| match key {
             Key::Module if on_terminal => Cell::text(base_name(value.text())),
             _ => cell(value),
         }));

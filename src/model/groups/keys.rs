@@ -1,6 +1,5 @@
 //! By what samples are put together, and what each frame and thread is called then.
 
-use super::sums::Group;
 use crate::model::category::Category;
 use crate::model::interner::{Numbers, hash_of};
 use crate::model::label;
@@ -174,10 +173,10 @@ impl Grouping {
         self.tracks.count as usize
     }
 
-    /// What a group is called, key by key.
-    pub fn values(&self, group: &Group) -> impl DoubleEndedIterator<Item = &Value> {
-        let tracks = self.tracks.values(group.track);
-        let frames = group.frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
+    /// What a group of these parts is called, key by key.
+    pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
+        let tracks = self.tracks.values(track);
+        let frames = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
         self.places.iter().map(move |place| match *place {
             Place::OfTrack(at) => &tracks[at],
             Place::OfFrame(at) => frames.get(at).unwrap_or(&Value::None),

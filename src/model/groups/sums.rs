@@ -1,6 +1,6 @@
 //! Own and total weights of groups.
 
-use super::keys::{Grouping, line};
+use super::keys::{Grouping, Value, line};
 use super::walk::{Step, Sum, Walk};
 use crate::model::category::Category;
 use crate::model::stacks::{FrameId, NameId, Profile, Row, Series, Weight};
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// One group with its weights.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The part of what it is called that threads decide; [`Grouping::values`] tells all.
+    /// The part of what it is called that threads decide; [`Group::values`] tells all.
     pub(super) track: u32,
     /// The part that frames decide, if any does.
     pub(super) frame: Option<u32>,
@@ -50,6 +50,11 @@ struct Gathered {
 }
 
 impl Group {
+    /// What it is called, key by key of the grouping that it was made with.
+    pub fn values<'g>(&self, grouping: &'g Grouping) -> impl DoubleEndedIterator<Item = &'g Value> {
+        grouping.values(self.track, self.frame)
+    }
+
     /// The number of what frames decide of it, if they decide anything.
     pub fn frame_part(&self) -> Option<u32> {
         self.frame
@@ -202,7 +207,7 @@ pub fn ending_in(profile: &Profile, series: &Series, weight: Weight, is: impl Fn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::groups::{Key, Unnamed, Value};
+    use crate::model::groups::{Key, Unnamed};
     use crate::model::stacks::{Frame, FrameKind, Track, UNKNOWN, Unit};
     use crate::model::{Pid, Tid};
 
@@ -234,7 +239,7 @@ mod tests {
     fn grouped(profile: &Profile, keys: &[Key]) -> Vec<(Vec<Value>, Group)> {
         let grouping = Grouping::new(profile, keys, Unnamed::ByModule);
         let found = groups(profile, &profile.series[0], Weight::Period, &grouping);
-        found.into_iter().map(|group| (grouping.values(&group).cloned().collect(), group)).collect()
+        found.into_iter().map(|group| (group.values(&grouping).cloned().collect(), group)).collect()
     }
 
     #[test]
@@ -299,7 +304,7 @@ mod tests {
         let seen = |unnamed| -> Vec<(String, u64)> {
             let grouping = Grouping::new(&profile, &[Key::Function], unnamed);
             let found = groups(&profile, &profile.series[0], Weight::Period, &grouping);
-            let name = |group: &Group| grouping.values(group).map(|value| value.text().to_owned()).collect();
+            let name = |group: &Group| group.values(&grouping).map(|value| value.text().to_owned()).collect();
             found.iter().map(|group| (name(group), group.own.weight)).collect()
         };
         assert_eq!(seen(Unnamed::ByModule), [("[libc.so.6]".to_owned(), 0x30)]);
