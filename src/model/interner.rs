@@ -26,7 +26,7 @@ pub fn full(what: &str) -> Error {
 /// The table holds a part of each hash beside the number, so that it grows, and most things that are not the one looked
 /// for are told apart, without a look at the things.
 #[derive(Debug, Clone, Default)]
-pub(in crate::model) struct Numbers(HashTable<Numbered>);
+pub struct Numbers(HashTable<Numbered>);
 
 #[derive(Debug, Clone, Copy)]
 struct Numbered {
@@ -36,13 +36,13 @@ struct Numbered {
 
 impl Numbers {
     /// The number of which `is_it` holds.
-    pub(in crate::model) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let found = self.0.find(whole(hash), |known| known.hash == hash && is_it(known.number));
         found.map(|known| known.number)
     }
 
     /// Adds a number; that of an equal thing must not be there.
-    pub(in crate::model) fn insert(&mut self, hash: u32, number: u32) {
+    pub fn insert(&mut self, hash: u32, number: u32) {
         self.0.insert_unique(whole(hash), Numbered { hash, number }, |known| whole(known.hash));
     }
 }
@@ -53,7 +53,7 @@ fn whole(hash: u32) -> u64 {
 }
 
 /// The part of a hash that [`Numbers`] are found by.
-pub(in crate::model) fn hash_of<Q: Hash + ?Sized>(item: &Q) -> u32 {
+pub fn hash_of<Q: Hash + ?Sized>(item: &Q) -> u32 {
     let hash = FxBuildHasher.hash_one(item);
     (hash ^ (hash >> 32)) as u32
 }

@@ -13,6 +13,7 @@ use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Sample, 
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, PlaceId};
 use crate::model::filter::PlacedFilter;
+use crate::model::interner::{Numbers, hash_of};
 use crate::model::process::CpuMode;
 use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
@@ -78,7 +79,7 @@ pub(super) struct Reading<'a, 'data> {
     /// What addresses were found to be, each at its last time.
     found: Vec<SeenAddress>,
     /// Where an address is among them.
-    seen: FxHashMap<(Pid, CpuMode, FrameAddr), u32>,
+    seen: Numbers,
     /// The one by which each chain was reached last: those of one stack stand side by side.
     reached: Vec<u32>,
     /// The track of a thread, and until when it has that name.
@@ -133,7 +134,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             before: Vec::new(),
             before_of: None,
             found: Vec::new(),
-            seen: FxHashMap::default(),
+            seen: Numbers::default(),
             reached: Vec::new(),
             named: FxHashMap::default(),
         }
@@ -330,17 +331,24 @@ impl<'a, 'data> Reading<'a, 'data> {
 
     /// Where it is among what was found.
     fn find(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> u32 {
-        let new = self.found.len() as u32;
-        let at = *self.seen.entry((pid, frame.0, frame.1)).or_insert(new);
-        if self.found.get(at as usize).is_some_and(|found| found.holds(time)) {
+        let hash = hash_of(&(pid, frame));
+        let is_it = |number: u32| {
+            let SeenAddress { pid: of, frame: at, .. } = self.found[number as usize];
+            (of, at) == (pid, frame)
+        };
+        let known = self.seen.find(hash, is_it);
+        if let Some(at) = known.filter(|at| self.found[*at as usize].holds(time)) {
             return at;
         }
         let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
         let found = SeenAddress { pid, frame, place: self.samples.chains.place(spot), from: time, until };
-        match self.found.get_mut(at as usize) {
-            Some(old) => *old = found,
-            None => self.found.push(found),
-        }
+        let Some(at) = known else {
+            let new = self.found.len() as u32;
+            self.found.push(found);
+            self.seen.insert(hash, new);
+            return new;
+        };
+        self.found[at as usize] = found;
         at
     }
 
