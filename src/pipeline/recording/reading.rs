@@ -20,7 +20,7 @@ use crate::model::threads::Threads;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
-use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// How many frames the kernel tells at most unless it is asked for another number (`PERF_MAX_STACK_DEPTH`).
 const KERNEL_LIMIT: u16 = 127;
@@ -82,8 +82,10 @@ pub(super) struct Reading<'a, 'data> {
     seen: Numbers,
     /// The one by which each chain was reached last: those of one stack stand side by side.
     reached: Vec<u32>,
-    /// The track of a thread, and until when it has that name.
-    named: FxHashMap<TrackKey, (u32, Nanos, Nanos)>,
+    /// The tracks of threads, each while it had that name last.
+    named: Vec<NamedThread>,
+    /// Where a thread is among them.
+    named_at: Numbers,
 }
 
 /// What the call chain of a sample is.
@@ -102,6 +104,14 @@ struct Kept {
     chain: ChainId,
     /// Until when this and all frames outside of it are what they were.
     until: Nanos,
+}
+
+/// Under which name a thread was found, and while it has that.
+#[derive(Debug)]
+struct NamedThread {
+    key: TrackKey,
+    track: u32,
+    holds: Range<Nanos>,
 }
 
 /// What an address was found to be, and when.
@@ -136,7 +146,8 @@ impl<'a, 'data> Reading<'a, 'data> {
             found: Vec::new(),
             seen: Numbers::default(),
             reached: Vec::new(),
-            named: FxHashMap::default(),
+            named: Vec::new(),
+            named_at: Numbers::default(),
         }
     }
 
@@ -218,15 +229,22 @@ impl<'a, 'data> Reading<'a, 'data> {
     }
 
     fn track(&mut self, pid: Option<Pid>, tid: Option<Tid>, cpu: Option<u32>, time: Option<Nanos>) -> u32 {
-        let now = time.unwrap_or(UNTIMED);
-        match self.named.get(&(pid, tid, cpu)) {
-            Some(&(track, from, until)) if from <= now && now < until => return track,
-            _ => {}
+        let (now, key) = (time.unwrap_or(UNTIMED), (pid, tid, cpu));
+        let hash = hash_of(&key);
+        let known = self.named_at.find(hash, |number| self.named[number as usize].key == key);
+        if let Some(named) = known.map(|at| &self.named[at as usize]).filter(|named| named.holds.contains(&now)) {
+            return named.track;
         }
         let threads = self.context.threads;
         let comm = threads.name(pid, tid, time).into_owned();
         let track = self.samples.tracks.intern(Track { comm, pid, tid, cpu });
-        self.named.insert((pid, tid, cpu), (track, now, threads.holds_until(pid, tid, now)));
+        let named = NamedThread { key, track, holds: now..threads.holds_until(pid, tid, now) };
+        if let Some(at) = known {
+            self.named[at as usize] = named;
+        } else {
+            self.named_at.insert(hash, self.named.len() as u32);
+            self.named.push(named);
+        }
         track
     }
 
