@@ -11,6 +11,33 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 
+/// Numbers of things as types of their own, so that those of one table are not taken for another's.
+macro_rules! id {
+    ($($(#[$doc:meta])* $name:ident),*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+        impl From<u32> for $name {
+            fn from(number: u32) -> Self {
+                Self(number)
+            }
+        }
+        impl From<$name> for u32 {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+        impl $name {
+            /// As an index into the table of its kind.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+pub(crate) use id;
+
 /// So many distinct things have a number each; the one number that is left stands for none where one is needed.
 pub(super) const MOST: u32 = u32::MAX;
 

@@ -9,7 +9,7 @@ mod part;
 pub use part::{Part, Renumbered, Taken};
 
 use super::about::About;
-use super::interner::{self, Interner};
+use super::interner::{self, Interner, id};
 use super::prefix_tree::PrefixTree;
 use super::texts::Texts;
 use super::tier::Tier;
@@ -23,30 +23,6 @@ pub const UNKNOWN: &[u8] = b"[unknown]";
 
 /// Stands outside of all frames of a stack whose outermost frames are not known.
 pub const TRUNCATED: &[u8] = b"[truncated]";
-
-macro_rules! id {
-    ($($(#[$doc:meta])* $name:ident),*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
-        impl From<u32> for $name {
-            fn from(number: u32) -> Self {
-                Self(number)
-            }
-        }
-        impl From<$name> for u32 {
-            fn from(id: $name) -> Self {
-                id.0
-            }
-        }
-        impl $name {
-            /// As an index into the table of its kind.
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    )*};
-}
 
 id! {
     /// An interned byte string.

@@ -1,21 +1,11 @@
 //! What addresses resolve to: functions and lines, immutable, names stored once.
 
+use crate::model::interner::id;
 use crate::model::texts::Texts;
 
-/// A name or path in a [`Frames`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TextId(u32);
-
-impl From<u32> for TextId {
-    fn from(number: u32) -> Self {
-        Self(number)
-    }
-}
-
-impl From<TextId> for u32 {
-    fn from(id: TextId) -> Self {
-        id.0
-    }
+id! {
+    /// A name or path in a [`Frames`].
+    TextId
 }
 
 /// One function at an address.

@@ -2,6 +2,7 @@
 
 use crate::error::{Result, Skipped};
 use crate::model::code::{ExpandedCall, SourceMap};
+use crate::model::interner::id;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -188,20 +189,9 @@ pub trait LogPositions: Debug + Send + Sync {
     }
 }
 
-/// A text in a [`Texts`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TextId(u32);
-
-impl From<u32> for TextId {
-    fn from(number: u32) -> Self {
-        Self(number)
-    }
-}
-
-impl From<TextId> for u32 {
-    fn from(id: TextId) -> Self {
-        id.0
-    }
+id! {
+    /// A text in a [`Texts`].
+    TextId
 }
 
 /// The texts of a log.
