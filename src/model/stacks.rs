@@ -328,6 +328,11 @@ impl Profile {
         self.names.len()
     }
 
+    /// All names, in the order of their numbers.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.names.list().iter()
+    }
+
     /// All frames, in the order of their numbers.
     pub fn frames(&self) -> impl Iterator<Item = (FrameId, &Frame)> + '_ {
         (0..).map(FrameId).zip(self.frames.items())

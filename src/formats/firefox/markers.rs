@@ -17,7 +17,7 @@ pub(super) struct MarkerTable {
     category: Vec<usize>,
     data: Vec<MarkerData>,
     end_time: Vec<Option<f64>>,
-    name: Vec<usize>,
+    name: Vec<u32>,
     /// 0: an instant.
     phase: Vec<u8>,
     start_time: Vec<f64>,

@@ -11,9 +11,11 @@
 //! See <https://github.com/firefox-devtools/profiler/blob/main/docs-developer/processed-profile-format.md>, version 55.
 
 mod categories;
+mod columns;
 mod libraries;
 mod markers;
 mod meta;
+mod numbers;
 mod read;
 mod rewrite;
 mod tables;
@@ -29,25 +31,14 @@ use crate::model::moment::Moment;
 use crate::model::stacks::Profile;
 use crate::model::thread_rows::{ThreadRows, threads};
 use categories::Categories;
-use libraries::{Libraries, Library};
+use columns::Object;
+use libraries::Libraries;
 use meta::Meta;
 use rustc_hash::FxHashMap;
-use serde::{Serialize, Serializer};
-use std::cell::RefCell;
 use std::io::Write;
+use tables::{Known, Shared};
 use thread::Thread;
 use writing::Writing;
-
-#[derive(Serialize)]
-struct Document<'a> {
-    meta: Meta<'a>,
-    libs: &'a [Library],
-    pages: [(); 0],
-    #[serde(rename = "profilerOverhead")]
-    overhead: [(); 0],
-    counters: [(); 0],
-    threads: Threads<'a>,
-}
 
 /// Writes one event.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
@@ -64,59 +55,38 @@ fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &m
     let mut categories = Categories::default();
     let rows = threads(profile, series);
     let moments = moments(profile, &rows);
+    let mut known = Known::default();
+    let mut make = |at: usize, libraries: &mut Libraries, categories: &mut Categories| {
+        let mut shared = Shared { writing: &writing, libraries, categories };
+        Thread::new(&rows[at], &moments[at], &mut shared, &mut known)
+    };
+    // What is numbered over all of them stands before them.
     let mut kept = Vec::new();
-    for (thread, moments) in rows.iter().zip(&moments) {
-        // What is numbered over all of them stands before them.
-        let made = Thread::new(&writing, thread, moments, &mut libraries, &mut categories);
+    for at in 0..rows.len() {
+        let made = make(at, &mut libraries, &mut categories);
         kept.extend((rows.len() <= most).then_some(made));
     }
-    let known = RefCell::new((libraries.clone(), categories.clone()));
-    let threads = match rows.len() <= most {
-        true => Threads::Kept(kept),
-        false => Threads::Again { writing: &writing, threads: &rows, moments: &moments, known: &known },
-    };
-    let document = Document {
-        meta: Meta::new(&writing, &rows, categories),
-        libs: libraries.list(),
-        pages: [],
-        overhead: [],
-        counters: [],
-        threads,
-    };
-    serde_json::to_writer(&mut *out, &document).map_err(std::io::Error::from)?;
+    const NONE: &[(); 0] = &[];
+    Object::write(out, |document| {
+        document.field("meta", &Meta::new(&writing, &rows, categories.clone()))?;
+        document.field("libs", libraries.list())?;
+        ["pages", "profilerOverhead", "counters"].iter().try_for_each(|name| document.field(name, NONE))?;
+        let out = document.name("threads")?;
+        for at in 0..rows.len() {
+            out.write_all(if at == 0 { b"[" } else { b"," })?;
+            match kept.get(at) {
+                Some(made) => made.write(out)?,
+                // In what all threads share nothing is new any more.
+                None => make(at, &mut libraries, &mut categories).write(out)?,
+            }
+        }
+        out.write_all(if rows.is_empty() { b"[]" } else { b"]" })
+    })?;
     Ok(writeln!(out)?)
 }
 
 /// More threads than this are not in memory all at once.
 const KEPT: usize = 1 << 12;
-
-/// The threads, each with tables of its own.
-enum Threads<'a> {
-    /// As they were made.
-    Kept(Vec<Thread>),
-    /// To be made again, one by one.
-    Again {
-        writing: &'a Writing<'a>,
-        threads: &'a [ThreadRows<'a>],
-        moments: &'a [Vec<&'a Moment>],
-        /// What all threads share, in which nothing is new any more.
-        known: &'a RefCell<(Libraries, Categories)>,
-    },
-}
-
-impl Serialize for Threads<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        match self {
-            Self::Kept(threads) => threads.serialize(serializer),
-            Self::Again { writing, threads, moments, known } => {
-                serializer.collect_seq(threads.iter().zip(*moments).map(|(thread, moments)| {
-                    let (libraries, categories) = &mut *known.borrow_mut();
-                    Thread::new(writing, thread, moments, libraries, categories)
-                }))
-            }
-        }
-    }
-}
 
 /// What else happened in each thread; what happened in a thread without samples, in the first one of its process, or of
 /// all.

@@ -1,98 +1,109 @@
 //! The tables of a thread: strings, functions, resources, frames, stacks, all in columns.
 
-use super::categories::{Categories, CategoryPair, collects_garbage};
+use super::categories::{Categories, CategoryPair};
+use super::columns::{Column, Object};
 use super::libraries::Libraries;
+use super::numbers::Numbers;
+use super::writing::Writing;
 use crate::model::category::Category;
 use crate::model::label;
-use crate::model::stacks::{Frame, FrameId, FrameKind, NameId, Profile, StackId};
+use crate::model::stacks::{Frame, FrameId, FrameKind, NameId, StackId};
 use rustc_hash::FxHashMap;
-use serde::Serialize;
 use std::borrow::Cow;
+use std::io;
 
-#[derive(Default, Serialize)]
+/// Distinct texts.
+#[derive(Default)]
 pub(super) struct Strings {
-    #[serde(skip)]
-    numbers: FxHashMap<String, usize>,
-    list: Vec<String>,
+    numbers: FxHashMap<String, u32>,
+    list: Column,
 }
 
 impl Strings {
-    pub(super) fn number(&mut self, text: &str) -> usize {
+    pub(super) fn number(&mut self, text: &str) -> u32 {
         if let Some(&number) = self.numbers.get(text) {
             return number;
         }
-        self.list.push(text.to_owned());
-        self.numbers.insert(text.to_owned(), self.list.len() - 1);
-        self.list.len() - 1
+        let number = self.numbers.len() as u32;
+        self.list.json(text);
+        self.numbers.insert(text.to_owned(), number);
+        number
     }
 
-    pub(super) fn into_list(self) -> Vec<String> {
+    pub(super) fn into_list(self) -> Column {
         self.list
     }
 }
 
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct FuncTable {
-    length: usize,
-    name: Vec<usize>,
-    #[serde(rename = "isJS")]
-    is_js: Vec<bool>,
-    #[serde(rename = "relevantForJS")]
-    relevant_for_js: Vec<bool>,
-    /// -1 for none.
-    resource: Vec<i64>,
-    file_name: Vec<Option<usize>>,
-    line_number: Vec<Option<u32>>,
-    column_number: Vec<Option<u32>>,
-}
-
-#[derive(Default, Serialize)]
-pub(super) struct ResourceTable {
-    length: usize,
-    lib: Vec<usize>,
-    name: Vec<usize>,
-    host: Vec<Option<usize>>,
-    r#type: Vec<u8>,
-}
-
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct FrameTable {
-    length: usize,
-    /// In the library; -1 for none.
-    address: Vec<i64>,
-    /// How many calls that were expanded at this address are around it.
-    inline_depth: Vec<u32>,
-    category: Vec<usize>,
-    subcategory: Vec<usize>,
-    func: Vec<usize>,
-    native_symbol: Vec<Option<usize>>,
-    #[serde(rename = "innerWindowID")]
-    inner_window_id: Vec<u8>,
-    line: Vec<Option<u32>>,
-    column: Vec<Option<u32>>,
-}
-
-#[derive(Default, Serialize)]
-pub(super) struct StackTable {
-    length: usize,
-    prefix: Vec<Option<usize>>,
-    frame: Vec<usize>,
-}
-
-/// All of them.
 #[derive(Default)]
-pub(super) struct Tables {
+pub(super) struct FuncTable {
+    length: u32,
+    name: Column,
+    is_js: Column,
+    resource: Column,
+    file_name: Column,
+}
+
+#[derive(Default)]
+pub(super) struct ResourceTable {
+    length: u32,
+    lib: Column,
+    name: Column,
+}
+
+#[derive(Default)]
+pub(super) struct FrameTable {
+    length: u32,
+    /// In the library; -1 for none.
+    address: Column,
+    /// How many calls that were expanded at this address are around it.
+    inline_depth: Column,
+    category: Column,
+    subcategory: Column,
+    func: Column,
+    line: Column,
+}
+
+#[derive(Default)]
+pub(super) struct StackTable {
+    length: u32,
+    prefix: Column,
+    frame: Column,
+}
+
+/// What of a profile has which number in a thread.
+#[derive(Default)]
+pub(super) struct Known {
+    stacks: Numbers,
+    /// Frames that are neither expanded calls nor below a garbage collector.
+    frames: Numbers,
+    /// What is around the callees of each stack, by its number in the thread.
+    inside: Vec<InStack>,
+    /// The stacks from the one that is wanted up to the nearest caller that is known.
+    down: Vec<(StackId, FrameId)>,
+}
+
+impl Known {
+    /// Nothing yet.
+    fn clear(&mut self) {
+        self.stacks.clear();
+        self.frames.clear();
+        self.inside.clear();
+    }
+}
+
+/// All tables of a thread.
+pub(super) struct Tables<'k> {
     pub(super) strings: Strings,
     pub(super) functions: FuncTable,
     pub(super) resources: ResourceTable,
     pub(super) frames: FrameTable,
     pub(super) stacks: StackTable,
-    function_numbers: FxHashMap<(NameId, Option<NameId>), usize>,
-    resource_numbers: FxHashMap<usize, usize>,
-    frame_numbers: FxHashMap<(FrameId, InStack), usize>,
-    stack_numbers: FxHashMap<StackId, (usize, InStack)>,
+    function_numbers: FxHashMap<(NameId, Option<NameId>), u32>,
+    resource_numbers: FxHashMap<usize, u32>,
+    /// The frames that [`Known`] has not.
+    frame_numbers: FxHashMap<(FrameId, InStack), u32>,
+    known: &'k mut Known,
 }
 
 /// What a frame is by what is around it.
@@ -104,106 +115,170 @@ struct InStack {
 
 /// What all threads share.
 pub(super) struct Shared<'a> {
-    pub(super) profile: &'a Profile,
+    pub(super) writing: &'a Writing<'a>,
     pub(super) libraries: &'a mut Libraries,
     pub(super) categories: &'a mut Categories,
 }
 
-impl Tables {
-    pub(super) fn stack(&mut self, stack: StackId, shared: &mut Shared<'_>) -> usize {
-        // Up to the nearest caller that is known, then down again.
-        let mut down = Vec::new();
-        let (mut at, mut last) = (Some(stack), None);
-        while let Some(id) = at {
-            if let Some(&known) = self.stack_numbers.get(&id) {
-                last = Some(known);
-                break;
-            }
-            let (parent, frame) = shared.profile.stack_of(id);
-            down.push((id, frame));
-            at = parent;
+impl<'k> Tables<'k> {
+    /// Empty ones. What was known of the thread before is forgotten.
+    pub(super) fn new(known: &'k mut Known) -> Self {
+        known.clear();
+        Self {
+            strings: Strings::default(),
+            functions: FuncTable::default(),
+            resources: ResourceTable::default(),
+            frames: FrameTable::default(),
+            stacks: StackTable::default(),
+            function_numbers: FxHashMap::default(),
+            resource_numbers: FxHashMap::default(),
+            frame_numbers: FxHashMap::default(),
+            known,
         }
-        for (id, frame) in down.into_iter().rev() {
-            let around = last.map(|(_, around)| around).unwrap_or_default();
-            let inside = in_stack(shared.profile, frame, around);
-            let frame = self.frame(frame, inside, shared);
-            let table = &mut self.stacks;
-            table.prefix.push(last.map(|(number, _)| number));
-            table.frame.push(frame);
-            table.length += 1;
-            last = Some((table.length - 1, inside));
-            self.stack_numbers.insert(id, (table.length - 1, inside));
-        }
-        last.map_or(0, |(number, _)| number)
     }
 
-    fn frame(&mut self, id: FrameId, inside: InStack, shared: &mut Shared<'_>) -> usize {
-        if let Some(&known) = self.frame_numbers.get(&(id, inside)) {
+    pub(super) fn stack(&mut self, stack: StackId, shared: &mut Shared<'_>) -> u32 {
+        // Up to the nearest caller that is known, then down again.
+        let (mut at, mut last) = (Some(stack), None);
+        while let Some(id) = at {
+            last = self.known.stacks.get(id.0);
+            if last.is_some() {
+                break;
+            }
+            let (parent, frame) = shared.writing.profile.stack_of(id);
+            self.known.down.push((id, frame));
+            at = parent;
+        }
+        while let Some((id, frame)) = self.known.down.pop() {
+            let around = last.map(|last| self.known.inside[last as usize]).unwrap_or_default();
+            let inside = in_stack(shared.writing, frame, around);
+            let frame = self.frame(frame, inside, shared);
+            let table = &mut self.stacks;
+            table.prefix.optional(last);
+            table.frame.number(frame);
+            self.known.stacks.add(id.0, table.length);
+            self.known.inside.push(inside);
+            last = Some(table.length);
+            table.length += 1;
+        }
+        last.unwrap_or(0)
+    }
+
+    fn frame(&mut self, id: FrameId, inside: InStack, shared: &mut Shared<'_>) -> u32 {
+        let is_plain = inside == InStack::default();
+        let known = match is_plain {
+            true => self.known.frames.get(id.0),
+            false => self.frame_numbers.get(&(id, inside)).copied(),
+        };
+        if let Some(known) = known {
             return known;
         }
-        let frame = shared.profile.frame_of(id);
-        let library = frame.module.map(|module| shared.libraries.number(shared.profile, module));
+        let profile = shared.writing.profile;
+        let frame = profile.frame_of(id);
+        let library = frame.module.map(|module| shared.libraries.number(profile, module));
         let func = self.function(frame, library, shared);
         let named = library.map(|library| (library, shared.libraries.name(library)));
         let CategoryPair { category, subcategory } = shared.categories.of(Category::of(frame), inside.in_gc, named);
         // The addresses of JIT code are in no file.
         let in_file = frame.module.is_some() && frame.kind != FrameKind::Jit;
-        let address = frame.addr.filter(|_| in_file).and_then(|addr| i64::try_from(addr).ok());
         let table = &mut self.frames;
-        table.address.push(address.unwrap_or(-1));
-        table.inline_depth.push(inside.inline_depth);
-        table.category.push(category);
-        table.subcategory.push(subcategory);
-        table.func.push(func);
-        table.native_symbol.push(None);
-        table.inner_window_id.push(0);
-        table.line.push(Some(frame.line).filter(|line| *line > 0));
-        table.column.push(None);
+        table.address.or_none(frame.addr.filter(|addr| in_file && i64::try_from(*addr).is_ok()));
+        table.inline_depth.number(inside.inline_depth);
+        table.category.number(category as u64);
+        table.subcategory.number(subcategory as u64);
+        table.func.number(func);
+        table.line.optional(Some(frame.line).filter(|line| *line > 0));
+        match is_plain {
+            true => self.known.frames.add(id.0, table.length),
+            false => _ = self.frame_numbers.insert((id, inside), table.length),
+        }
         table.length += 1;
-        self.frame_numbers.insert((id, inside), table.length - 1);
         table.length - 1
     }
 
     /// A function is a name in a library: where its lines come from is told by its frames.
-    fn function(&mut self, frame: &Frame, library: Option<usize>, shared: &Shared<'_>) -> usize {
+    fn function(&mut self, frame: &Frame, library: Option<usize>, shared: &Shared<'_>) -> u32 {
         if let Some(&known) = self.function_numbers.get(&(frame.name, frame.module)) {
             return known;
         }
-        let text = |id| String::from_utf8_lossy(shared.profile.name_of(id));
-        let resource = library.map_or(-1, |library| self.resource(library, shared.libraries.name(library)) as i64);
-        let name: Cow<'_, str> = label::function(shared.profile, frame);
+        let profile = shared.writing.profile;
+        let text = |id| String::from_utf8_lossy(profile.name_of(id));
+        let resource = library.map(|library| self.resource(library, shared.libraries.name(library)));
+        let name: Cow<'_, str> = label::function(profile, frame);
         let table = &mut self.functions;
-        table.name.push(self.strings.number(&name));
-        table.is_js.push(frame.kind == FrameKind::Jit);
-        table.relevant_for_js.push(false);
-        table.resource.push(resource);
-        table.file_name.push(frame.file.map(|file| self.strings.number(&text(file))));
-        table.line_number.push(None);
-        table.column_number.push(None);
+        table.name.number(self.strings.number(&name));
+        table.is_js.word(if frame.kind == FrameKind::Jit { "true" } else { "false" });
+        table.resource.or_none(resource.map(u64::from));
+        table.file_name.optional(frame.file.map(|file| self.strings.number(&text(file))));
         table.length += 1;
         self.function_numbers.insert((frame.name, frame.module), table.length - 1);
         table.length - 1
     }
 
-    fn resource(&mut self, library: usize, name: &str) -> usize {
-        /// `resourceTypes.library` of the viewer.
-        const LIBRARY: u8 = 1;
+    fn resource(&mut self, library: usize, name: &str) -> u32 {
         let table = &mut self.resources;
         let number = *self.resource_numbers.entry(library).or_insert(table.length);
         if number == table.length {
-            table.lib.push(library);
-            table.name.push(self.strings.number(name));
-            table.host.push(None);
-            table.r#type.push(LIBRARY);
+            table.lib.number(library as u64);
+            table.name.number(self.strings.number(name));
             table.length += 1;
         }
         number
     }
 }
 
-fn in_stack(profile: &Profile, frame: FrameId, around: InStack) -> InStack {
-    let frame = profile.frame_of(frame);
+impl FuncTable {
+    pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
+        object.field("length", &self.length)?;
+        object.column("name", &self.name)?;
+        object.column("isJS", &self.is_js)?;
+        object.column("relevantForJS", &Column::repeated("false", self.length))?;
+        object.column("resource", &self.resource)?;
+        object.column("fileName", &self.file_name)?;
+        object.column("lineNumber", &Column::repeated("null", self.length))?;
+        object.column("columnNumber", &Column::repeated("null", self.length))
+    }
+}
+
+impl ResourceTable {
+    pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
+        /// `resourceTypes.library` of the viewer.
+        const LIBRARY: &str = "1";
+        object.field("length", &self.length)?;
+        object.column("lib", &self.lib)?;
+        object.column("name", &self.name)?;
+        object.column("host", &Column::repeated("null", self.length))?;
+        object.column("type", &Column::repeated(LIBRARY, self.length))
+    }
+}
+
+impl FrameTable {
+    pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
+        object.field("length", &self.length)?;
+        object.column("address", &self.address)?;
+        object.column("inlineDepth", &self.inline_depth)?;
+        object.column("category", &self.category)?;
+        object.column("subcategory", &self.subcategory)?;
+        object.column("func", &self.func)?;
+        object.column("nativeSymbol", &Column::repeated("null", self.length))?;
+        object.column("innerWindowID", &Column::repeated("0", self.length))?;
+        object.column("line", &self.line)?;
+        object.column("column", &Column::repeated("null", self.length))
+    }
+}
+
+impl StackTable {
+    pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
+        object.field("length", &self.length)?;
+        object.column("prefix", &self.prefix)?;
+        object.column("frame", &self.frame)
+    }
+}
+
+/// What is around the callees of a frame.
+fn in_stack(writing: &Writing<'_>, id: FrameId, around: InStack) -> InStack {
+    let frame = writing.profile.frame_of(id);
     let inline_depth = if frame.kind == FrameKind::Inlined { around.inline_depth + 1 } else { 0 };
     let jit = frame.kind == FrameKind::Jit;
-    InStack { inline_depth, in_gc: !jit && (around.in_gc || collects_garbage(profile.name_of(frame.name))) }
+    InStack { inline_depth, in_gc: !jit && (around.in_gc || writing.collects_garbage(frame.name)) }
 }

@@ -1,101 +1,102 @@
 //! A thread with its samples.
 
-use super::categories::Categories;
-use super::libraries::Libraries;
+use super::columns::{Column, Object};
 use super::markers::MarkerTable;
-use super::tables::{FrameTable, FuncTable, ResourceTable, Shared, StackTable, Tables};
+use super::tables::{FrameTable, FuncTable, Known, ResourceTable, Shared, StackTable, Tables};
 use super::writing::{Counted, Writing, millis};
 use crate::model::Nanos;
 use crate::model::moment::Moment;
 use crate::model::stacks::Row;
 use crate::model::thread_rows::ThreadRows;
-use serde::Serialize;
+use std::io::{self, Write};
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Thread {
-    process_type: &'static str,
+/// A thread: what is long of it is spelled already.
+pub(super) struct Thread<'p> {
     process_name: String,
     process_startup_time: f64,
     process_shutdown_time: Option<f64>,
     register_time: f64,
-    unregister_time: Option<f64>,
-    paused_ranges: [(); 0],
-    name: String,
-    is_main_thread: bool,
-    pid: String,
-    tid: i64,
+    rows: &'p ThreadRows<'p>,
     samples: Samples,
     markers: MarkerTable,
     stack_table: StackTable,
     frame_table: FrameTable,
     func_table: FuncTable,
     resource_table: ResourceTable,
-    native_symbols: NativeSymbols,
-    string_array: Vec<String>,
+    string_array: Column,
 }
 
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default)]
 struct Samples {
     length: usize,
-    stack: Vec<Option<usize>>,
-    time: Vec<f64>,
-    weight: Vec<f64>,
+    stack: Column,
+    time: Column,
+    weight: Column,
     weight_type: &'static str,
     /// What the thread ran since its sample before, where the event tells.
-    #[serde(rename = "threadCPUDelta", skip_serializing_if = "Vec::is_empty")]
-    cpu_delta: Vec<u64>,
+    cpu_delta: Option<Column>,
 }
 
-/// None are told: functions have names already.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NativeSymbols {
-    length: usize,
-    address: [(); 0],
-    function_size: [(); 0],
-    lib_index: [(); 0],
-    name: [(); 0],
-}
-
-impl Thread {
+impl<'p> Thread<'p> {
     pub(super) fn new(
-        writing: &Writing<'_>,
-        thread: &ThreadRows<'_>,
+        thread: &'p ThreadRows<'p>,
         moments: &[&Moment],
-        libraries: &mut Libraries,
-        categories: &mut Categories,
+        shared: &mut Shared<'_>,
+        known: &mut Known,
     ) -> Self {
-        let mut tables = Tables::default();
-        let mut shared = Shared { profile: writing.profile, libraries, categories };
-        let samples = Samples::new(writing, &thread.rows, &mut tables, &mut shared);
+        let writing = shared.writing;
+        let mut tables = Tables::new(known);
+        let samples = Samples::new(&thread.rows, &mut tables, shared);
         let markers = MarkerTable::new(writing, moments, &mut tables.strings, shared.categories);
         let life = thread.pid.and_then(|pid| writing.profile.about.processes.get(&pid));
         let shown = |time: Nanos| writing.since_start(time);
         let started = life.and_then(|life| life.started).map_or(0.0, shown);
-        let name = String::from_utf8_lossy(thread.comm).into_owned();
+        let first = thread.rows.first().map_or(0, |row| writing.time(row));
         Self {
-            process_type: "default",
             process_name: process_name(writing, thread),
             process_startup_time: started,
             process_shutdown_time: life.and_then(|life| life.ended).map(shown),
-            register_time: thread.rows.first().map_or(0.0, |row| writing.time(row)).min(started.max(0.0)),
-            unregister_time: None,
-            paused_ranges: [],
-            name,
-            is_main_thread: thread.is_main(),
-            pid: thread.pid.map_or_else(|| "0".to_owned(), |pid| pid.to_string()),
-            tid: thread.tid.map_or(0, |tid| tid.0.into()),
+            register_time: millis(first).min(started.max(0.0)),
+            rows: thread,
             samples,
             markers,
             stack_table: tables.stacks,
             frame_table: tables.frames,
             func_table: tables.functions,
             resource_table: tables.resources,
-            native_symbols: NativeSymbols::default(),
             string_array: tables.strings.into_list(),
         }
+    }
+
+    /// Writes it.
+    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        const NONE: &[(); 0] = &[];
+        let ThreadRows { pid, tid, comm, .. } = self.rows;
+        Object::write(out, |thread| {
+            thread.field("processType", "default")?;
+            thread.field("processName", &self.process_name)?;
+            thread.field("processStartupTime", &self.process_startup_time)?;
+            thread.field("processShutdownTime", &self.process_shutdown_time)?;
+            thread.field("registerTime", &self.register_time)?;
+            thread.field("unregisterTime", &None::<f64>)?;
+            thread.field("pausedRanges", NONE)?;
+            thread.field("name", &String::from_utf8_lossy(comm))?;
+            thread.field("isMainThread", &self.rows.is_main())?;
+            thread.field("pid", &pid.map_or_else(|| "0".to_owned(), |pid| pid.to_string()))?;
+            thread.field("tid", &tid.map_or(0, |tid| tid.0))?;
+            thread.object("samples", |samples| self.samples.write(samples))?;
+            thread.field("markers", &self.markers)?;
+            thread.object("stackTable", |table| self.stack_table.write(table))?;
+            thread.object("frameTable", |table| self.frame_table.write(table))?;
+            thread.object("funcTable", |table| self.func_table.write(table))?;
+            thread.object("resourceTable", |table| self.resource_table.write(table))?;
+            // None are told: functions have names already.
+            thread.object("nativeSymbols", |table| {
+                table.field("length", &0)?;
+                ["address", "functionSize", "libIndex", "name"].iter().try_for_each(|name| table.field(name, NONE))
+            })?;
+            thread.column("stringArray", &self.string_array)
+        })
     }
 }
 
@@ -106,19 +107,36 @@ fn process_name(writing: &Writing<'_>, thread: &ThreadRows<'_>) -> String {
 }
 
 impl Samples {
-    fn new(writing: &Writing<'_>, rows: &[&Row], tables: &mut Tables, shared: &mut Shared<'_>) -> Self {
-        let weight_type = if writing.counted == Counted::Time { "tracing-ms" } else { "samples" };
-        let mut samples = Self { weight_type, ..Self::default() };
+    fn new(rows: &[&Row], tables: &mut Tables<'_>, shared: &mut Shared<'_>) -> Self {
+        let writing = shared.writing;
+        let counts_time = writing.counted == Counted::Time;
+        let room = |len| Column::of(rows.len(), len);
+        let (mut stack, mut time, mut weight) = (room(7), room(12), room(8));
+        let mut cpu_delta = (writing.counted != Counted::Other).then(|| room(7));
         for row in rows {
-            let weight = writing.weight.of(row);
-            samples.stack.push(row.stack.map(|stack| tables.stack(stack, shared)));
-            samples.time.push(writing.time(row));
-            samples.weight.push(if writing.counted == Counted::Time { millis(weight) } else { weight as f64 });
-            if writing.counted != Counted::Other {
-                samples.cpu_delta.push(weight);
+            stack.optional(row.stack.map(|stack| tables.stack(stack, shared)));
+            time.millis(writing.time(row));
+            let counted = writing.weight.of(row);
+            if counts_time {
+                weight.millis(counted)
+            } else {
+                weight.count(counted)
+            }
+            if let Some(cpu_delta) = &mut cpu_delta {
+                cpu_delta.number(counted);
             }
         }
-        samples.length = rows.len();
-        samples
+        let weight_type = if counts_time { "tracing-ms" } else { "samples" };
+        let cpu_delta = cpu_delta.filter(|_| !rows.is_empty());
+        Self { length: rows.len(), stack, time, weight, weight_type, cpu_delta }
+    }
+
+    fn write(&self, samples: &mut Object<'_>) -> io::Result<()> {
+        samples.field("length", &self.length)?;
+        samples.column("stack", &self.stack)?;
+        samples.column("time", &self.time)?;
+        samples.column("weight", &self.weight)?;
+        samples.field("weightType", self.weight_type)?;
+        self.cpu_delta.as_ref().map_or(Ok(()), |deltas| samples.column("threadCPUDelta", deltas))
     }
 }

@@ -1,6 +1,7 @@
 //! What is written of an event, and how its times and weights are meant.
 
-use crate::model::stacks::{Profile, Row, Series, Track, Unit, Weight};
+use super::categories::collects_garbage;
+use crate::model::stacks::{NameId, Profile, Row, Series, Track, Unit, Weight};
 use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 
@@ -25,6 +26,8 @@ pub(super) struct Writing<'a> {
     pub(super) start: u64,
     /// The last name of each process's main thread.
     mains: FxHashMap<Option<Pid>, &'a [u8]>,
+    /// Of each name, whether it is a garbage collector's.
+    collectors: Vec<bool>,
 }
 
 impl<'a> Writing<'a> {
@@ -32,7 +35,13 @@ impl<'a> Writing<'a> {
         let start = series.rows.iter().filter_map(|row| row.time).min().map_or(0, |time| time.0);
         let is_main = |track: &&Track| track.tid.map(|tid| tid.0) == track.pid.map(|pid| pid.0);
         let mains = profile.tracks().iter().filter(is_main).map(|track| (track.pid, &*track.comm)).collect();
-        Self { profile, series, weight, counted: counted(series, weight), start, mains }
+        let collectors = profile.names().map(collects_garbage).collect();
+        Self { profile, series, weight, counted: counted(series, weight), start, mains, collectors }
+    }
+
+    /// Whether a function collects garbage, and all that it calls with it.
+    pub(super) fn collects_garbage(&self, name: NameId) -> bool {
+        self.collectors[name.index()]
     }
 
     /// The name of a process's main thread, if it has samples.
@@ -40,12 +49,12 @@ impl<'a> Writing<'a> {
         self.mains.get(&pid).copied()
     }
 
-    /// Milliseconds since the first sample; of what has no time, 0.
-    pub(super) fn time(&self, row: &Row) -> f64 {
-        row.time.map_or(0.0, |time| self.since_start(time))
+    /// Nanoseconds since the first sample; of what has no time, 0.
+    pub(super) fn time(&self, row: &Row) -> u64 {
+        row.time.map_or(0, |time| time.0 - self.start)
     }
 
-    /// The same of any time: before the first sample it is negative.
+    /// Milliseconds since the first sample; before it they are negative.
     pub(super) fn since_start(&self, time: Nanos) -> f64 {
         if time.0 < self.start { -millis(self.start - time.0) } else { millis(time.0 - self.start) }
     }

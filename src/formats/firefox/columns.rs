@@ -1,0 +1,213 @@
+//! Columns of numbers and texts, spelled as JSON as they are filled: a table of a million rows is written in a few
+//! large pieces, and takes no more memory than its text.
+
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// A column: what stands between the brackets.
+#[derive(Debug, Default)]
+pub(super) struct Column(Vec<u8>);
+
+impl Column {
+    /// One with room for so many cells of some length.
+    pub(super) fn of(cells: usize, len: usize) -> Self {
+        Self(Vec::with_capacity(cells * (len + 1)))
+    }
+
+    /// So many times the same word.
+    pub(super) fn repeated(word: &str, cells: u32) -> Self {
+        let mut column = Self::of(cells as usize, word.len());
+        (0..cells).for_each(|_| column.word(word));
+        column
+    }
+
+    /// `null`, `true`, `false`.
+    pub(super) fn word(&mut self, word: &str) {
+        self.next();
+        self.0.extend_from_slice(word.as_bytes());
+    }
+
+    /// A whole number.
+    #[inline]
+    pub(super) fn number(&mut self, number: impl Into<u64>) {
+        self.next();
+        self.digits(number.into());
+    }
+
+    /// A whole number, or `null`.
+    #[inline]
+    pub(super) fn optional(&mut self, number: Option<u32>) {
+        match number {
+            Some(number) => self.number(number),
+            None => self.word("null"),
+        }
+    }
+
+    /// A whole number, or -1 for none.
+    pub(super) fn or_none(&mut self, number: Option<u64>) {
+        match number {
+            Some(number) => self.number(number),
+            None => self.word("-1"),
+        }
+    }
+
+    /// Nanoseconds as milliseconds, spelled as the number is that [`millis`](super::writing::millis) makes of them.
+    #[inline]
+    pub(super) fn millis(&mut self, nanos: u64) {
+        // Up to 15 digits are the shortest spelling of the number nearest to them. Very small ones have an exponent.
+        if !(1_000..1_000_000_000_000_000).contains(&nanos) {
+            return self.json(&super::writing::millis(nanos));
+        }
+        self.next();
+        self.digits(nanos / 1_000_000);
+        let mut fraction = [b'.', b'0', b'0', b'0', b'0', b'0', b'0'];
+        let (mut rest, mut len) = (nanos % 1_000_000, 2);
+        for at in (1..fraction.len()).rev() {
+            let digit = rest % 10;
+            (fraction[at], rest) = (b'0' + digit as u8, rest / 10);
+            if digit != 0 && at >= len {
+                len = at + 1;
+            }
+        }
+        self.0.extend_from_slice(&fraction[..len]);
+    }
+
+    /// A count, spelled as a number that may have a fraction.
+    pub(super) fn count(&mut self, count: u64) {
+        if count >= 1_000_000_000_000_000 {
+            return self.json(&(count as f64));
+        }
+        self.number(count);
+        self.0.extend_from_slice(b".0");
+    }
+
+    /// Anything else.
+    pub(super) fn json(&mut self, value: &(impl Serialize + ?Sized)) {
+        self.next();
+        // Writing to memory does not fail, nor do texts, numbers, and what is made of them.
+        let _ = serde_json::to_writer(&mut self.0, value);
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        if !self.0.is_empty() {
+            self.0.push(b',');
+        }
+    }
+
+    #[inline]
+    fn digits(&mut self, mut number: u64) {
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.0.extend_from_slice(&digits[at..]);
+    }
+}
+
+/// An object that is being written.
+pub(super) struct Object<'o> {
+    out: &'o mut dyn Write,
+    before: &'static [u8],
+}
+
+impl<'o> Object<'o> {
+    /// Writes one with the fields that `fields` writes.
+    pub(super) fn write(
+        out: &'o mut dyn Write,
+        fields: impl FnOnce(&mut Object<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut object = Object { out, before: b"{" };
+        fields(&mut object)?;
+        object.out.write_all(b"}")
+    }
+
+    /// A field of anything.
+    pub(super) fn field(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+        let out = self.name(name)?;
+        Ok(serde_json::to_writer(out, value)?)
+    }
+
+    /// A field of a column.
+    pub(super) fn column(&mut self, name: &str, column: &Column) -> io::Result<()> {
+        let out = self.name(name)?;
+        out.write_all(b"[")?;
+        out.write_all(&column.0)?;
+        out.write_all(b"]")
+    }
+
+    /// A field that is an object.
+    pub(super) fn object(
+        &mut self,
+        name: &str,
+        fields: impl FnOnce(&mut Object<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        Object::write(self.name(name)?, fields)
+    }
+
+    /// The name of a field, whose value is to be written next.
+    pub(super) fn name(&mut self, name: &str) -> io::Result<&mut dyn Write> {
+        self.out.write_all(std::mem::replace(&mut self.before, b","))?;
+        write!(self.out, "\"{name}\":")?;
+        Ok(&mut *self.out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::writing::millis;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn spelled(fill: impl FnOnce(&mut Column)) -> String {
+        let mut column = Column::default();
+        fill(&mut column);
+        String::from_utf8(column.0).unwrap()
+    }
+
+    fn same_as_json(nanos: u64) {
+        assert_eq!(spelled(|column| column.millis(nanos)), serde_json::to_string(&millis(nanos)).unwrap());
+        assert_eq!(spelled(|column| column.count(nanos)), serde_json::to_string(&(nanos as f64)).unwrap());
+        assert_eq!(spelled(|column| column.number(nanos)), serde_json::to_string(&nanos).unwrap());
+    }
+
+    #[test]
+    fn numbers_at_the_edges_are_spelled_as_json_spells_them() {
+        for at in (0..20).map(|digits| 10_u64.pow(digits)) {
+            [at - 1, at, at.saturating_add(1), at / 2 * 3].into_iter().for_each(same_as_json);
+        }
+        same_as_json(u64::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_spelled_as_json_spells_them(number in any::<u64>(), shift in 0..64) {
+            same_as_json(number >> shift);
+        }
+    }
+
+    #[test]
+    fn an_object_is_json() {
+        let mut column = Column::default();
+        column.optional(None);
+        column.optional(Some(7));
+        column.or_none(None);
+        column.json("\"");
+        let mut out = Vec::new();
+        Object::write(&mut out, |object| {
+            object.column("cells", &column)?;
+            object.field("text", "a")?;
+            object.object("inner", |inner| inner.column("none", &Column::default()))?;
+            object.object("empty", |inner| inner.column("words", &Column::repeated("null", 2)))
+        })
+        .unwrap();
+        let expected = r#"{"cells":[null,7,-1,"\""],"text":"a","inner":{"none":[]},"empty":{"words":[null,null]}}"#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}
