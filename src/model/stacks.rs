@@ -5,6 +5,7 @@
 //! for any number of threads.
 
 mod part;
+mod renamed;
 
 pub use part::{Part, Renumbered, Taken};
 
@@ -396,33 +397,6 @@ impl Profile {
     /// Appends another profile: equal names, frames, stacks, tracks and series become one.
     pub fn merge(&mut self, other: &Self) {
         self.merge_renamed(other, |_, name| Cow::Borrowed(name));
-    }
-
-    /// [`Profile::merge`], with every frame's function called what `rename` says.
-    pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
-        let names: Vec<_> = other.names.list().iter().map(|name| self.name(name)).collect();
-        let name = |id: NameId| names[id.index()];
-        let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
-        for frame in other.frames.items() {
-            let called = other.name_of(frame.name);
-            let function = match rename(frame, called) {
-                // Handed back as it was, as most are: what it became here is known.
-                Cow::Borrowed(same) if std::ptr::eq(same, called) => name(frame.name),
-                renamed => self.name(&renamed),
-            };
-            let (module, file) = (frame.module.map(name), frame.file.map(name));
-            frames.push(self.frame(Frame { name: function, module, file, ..*frame }));
-        }
-        self.perf_names |= other.perf_names;
-        self.rows_last |= other.rows_last;
-        self.about.merge(&other.about);
-        let mut stacks: Vec<StackId> = Vec::with_capacity(other.stack_count());
-        for (parent, frame) in other.stacks.iter() {
-            let parent = parent.map(|parent| stacks[parent as usize]);
-            stacks.push(self.stack(parent, frames[frame.index()]));
-        }
-        let tracks: Vec<_> = other.tracks.items().iter().map(|track| self.track(track.clone())).collect();
-        self.add_rows(&other.series, &stacks, &tracks);
     }
 
     /// Appends the rows of another profile, of whose stacks and tracks it is given what they became here.

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::model::jit_names::{JitNames, ReadableNames};
-use crate::model::stacks::{FrameKind, Keep, Profile};
+use crate::model::stacks::{Frame, FrameKind, Keep, Profile};
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
@@ -77,22 +77,33 @@ impl Sink for Whole {
 
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
         let names = self.naming.of(rows);
-        if std::mem::take(&mut self.is_empty) && names == JitNames::Raw {
-            self.profile = std::mem::take(rows);
-            return Ok(());
-        }
+        let first = std::mem::take(&mut self.is_empty);
         if names == JitNames::Raw {
-            self.profile.merge(rows);
+            match first {
+                true => self.profile = std::mem::take(rows),
+                false => self.profile.merge(rows),
+            }
             return Ok(());
         }
         let jit = rows.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
         let jit = jit.map(|(_, frame)| rows.name_of(frame.name));
         let readable = ReadableNames::new(jit, names == JitNames::Merged);
-        self.profile.merge_renamed(rows, |frame, name| match frame.kind {
-            FrameKind::Jit => readable.of(name),
-            _ => Cow::Borrowed(name),
-        });
+        let rename = renaming(&readable);
+        if first && rows.has_distinct_series() && rows.rename(rename) {
+            let about = std::mem::take(&mut rows.about);
+            self.profile = std::mem::take(rows);
+            self.profile.about.merge(&about);
+        } else {
+            self.profile.merge_renamed(rows, rename);
+        }
         Ok(())
+    }
+}
+
+fn renaming(readable: &ReadableNames) -> impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]> + Copy + '_ {
+    |frame, name| match frame.kind {
+        FrameKind::Jit => readable.of(name),
+        _ => Cow::Borrowed(name),
     }
 }
 

@@ -1,0 +1,102 @@
+//! Profiles whose functions are called otherwise.
+
+use super::{Frame, FrameId, NameId, Profile, Series, StackId};
+use crate::model::interner::Interner;
+use std::borrow::Cow;
+
+impl Profile {
+    /// [`Profile::merge`], with every frame's function called what `rename` says.
+    pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
+        let names: Vec<_> = other.names.list().iter().map(|name| self.name(name)).collect();
+        let name = |id: NameId| names[id.index()];
+        let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
+        for frame in other.frames.items() {
+            let called = other.name_of(frame.name);
+            let function = match rename(frame, called) {
+                // Handed back as it was, as most are: what it became here is known.
+                Cow::Borrowed(same) if std::ptr::eq(same, called) => name(frame.name),
+                renamed => self.name(&renamed),
+            };
+            let (module, file) = (frame.module.map(name), frame.file.map(name));
+            frames.push(self.frame(Frame { name: function, module, file, ..*frame }));
+        }
+        self.perf_names |= other.perf_names;
+        self.rows_last |= other.rows_last;
+        self.about.merge(&other.about);
+        let mut stacks: Vec<StackId> = Vec::with_capacity(other.stack_count());
+        for (parent, frame) in other.stacks.iter() {
+            let parent = parent.map(|parent| stacks[parent as usize]);
+            stacks.push(self.stack(parent, frames[frame.index()]));
+        }
+        let tracks: Vec<_> = other.tracks.items().iter().map(|track| self.track(track.clone())).collect();
+        self.add_rows(&other.series, &stacks, &tracks);
+    }
+
+    /// Whether no two series are of one event.
+    pub fn has_distinct_series(&self) -> bool {
+        let alike = |(at, series): (usize, &Series)| self.series[..at].iter().any(|other| other.name == series.name);
+        !self.series.iter().enumerate().any(alike)
+    }
+
+    /// Calls every frame's function what `rename` says, if different frames remain different: stacks and rows stay what
+    /// they are then, and the profile is what an empty one would be into which it was merged. If not, frames keep their
+    /// names.
+    pub fn rename(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) -> bool {
+        let mut spelled: Vec<(usize, Vec<u8>)> = Vec::new();
+        for (at, frame) in self.frames.items().iter().enumerate() {
+            let called = self.name_of(frame.name);
+            match rename(frame, called) {
+                Cow::Borrowed(same) if std::ptr::eq(same, called) => {}
+                renamed => spelled.push((at, renamed.into_owned())),
+            }
+        }
+        let mut spelled = spelled.into_iter().map(|(at, name)| (at, self.names.intern(&name))).peekable();
+        let mut frames = Interner::default();
+        for (at, frame) in self.frames.items().iter().enumerate() {
+            let name = spelled.next_if(|(renamed, _)| *renamed == at).map_or(frame.name, |(_, name)| name);
+            let FrameId(number) = frames.intern(Frame { name, ..*frame });
+            if number as usize != at {
+                return false;
+            }
+        }
+        self.frames = frames;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::profile_of;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn told(profile: &Profile) -> String {
+        let Profile { names, frames, stacks, tracks, series, .. } = profile;
+        format!("{:?} {:?} {stacks:?} {:?} {series:?}", names.list(), frames.items(), tracks.items())
+    }
+
+    /// Upper case becomes lower case.
+    fn lower<'n>(_: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
+        if name.iter().any(u8::is_ascii_uppercase) { name.to_ascii_lowercase().into() } else { name.into() }
+    }
+
+    proptest! {
+        #[test]
+        fn a_renamed_profile_is_one_that_was_merged_into_nothing(
+            stacks in prop::collection::vec(("[a-dA-D](;[a-dA-D]){0,3}", 1..9u64), 0..12),
+        ) {
+            let stacks: Vec<(&str, u64)> = stacks.iter().map(|(names, weight)| (names.as_str(), *weight)).collect();
+            let mut profile = profile_of(&stacks);
+            let mut merged = Profile::new();
+            merged.merge_renamed(&profile, lower);
+            let remain = profile.frame_count() == merged.frame_count();
+            prop_assert_eq!(profile.rename(lower), remain);
+            if !remain {
+                // What is left can still be merged.
+                let left = std::mem::replace(&mut profile, Profile::new());
+                profile.merge_renamed(&left, lower);
+            }
+            prop_assert_eq!(told(&profile), told(&merged));
+        }
+    }
+}
