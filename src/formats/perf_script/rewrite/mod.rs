@@ -22,6 +22,7 @@ use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
 use super::memo::{Key, Known, Memo, Object, When};
 use crate::model::{Addr, FrameAddr, Pid};
+use column::Below;
 use memchr::memmem::Finder;
 use one_line::{first_word, named_frame, object_end, word_before};
 use state::{Lines, Sample, record_lines};
@@ -190,41 +191,46 @@ impl<'b> RewriteJob<'b, '_, '_> {
                 end = behind.unwrap_or(end);
             }
             at = match self.line(start..end, word_before(&text[start..], hit - start)) {
-                Some(key) => self.frames_below(start..end, key.0, text),
+                Some(key) => self.frames_below(start..end, key, text),
                 None => end,
             };
         }
     }
 
-    /// Goes on below a frame that the memo has as long as lines differ from its line in nothing but the address, which
-    /// most do, without taking each apart. Where it ended.
-    fn frames_below(&mut self, mut line: Range<usize>, pid: Pid, text: &[u8]) -> usize {
+    /// Goes on below a frame that the memo has: frames that differ from its line in nothing but the address, which most
+    /// do, are not taken apart, and those that have a name are passed over. Where what was looked at ends.
+    fn frames_below(&mut self, line: Range<usize>, key: Key, text: &[u8]) -> usize {
         // The same number is another place in each file.
         let absolute = matches!(self.last_place, Some((_, Place::Anonymous(_))));
-        let tail = column::tail(&self.block[line.clone()]).filter(|_| absolute);
-        let Some(tail) = tail else { return line.end };
+        let block = self.block;
+        let Some((column, tail)) = column::split(&block[line.clone()]).filter(|_| absolute) else { return line.end };
+        self.memo.know_column(key, column);
+        let pid = key.0;
         let when = When { time: self.state.sample.time, markers: self.state.known.markers_of(pid) };
-        while let Some((column, next)) = column::next(text, line.end, tail) {
-            let behind_address = next.start + column::END..next.end;
-            if let Some(known) = self.memo.get_column(pid, column, when) {
-                match known {
-                    Known::Named { text, is_one_of_several } => {
-                        self.counts.named += 1;
-                        self.counts.ambiguous += u64::from(is_one_of_several);
-                        self.edited.replace(behind_address, text);
+        // Whether what is called in the frame right above returns into one of user space.
+        let (mut end, mut is_called) = (line.end, true);
+        while let Some(below) = column::below(text, end, tail) {
+            match below {
+                Below::Named { end: behind, is_user } => (end, is_called) = (behind, is_user),
+                Below::Unnamed { column, end: behind } => {
+                    let known = self.memo.get_column(pid, column, when).filter(|_| is_called);
+                    let start = end + 1;
+                    match known {
+                        Some(Known::Named { text, is_one_of_several }) => {
+                            self.counts.named += 1;
+                            self.counts.ambiguous += u64::from(is_one_of_several);
+                            self.edited.replace(start + column::END..behind, text);
+                        }
+                        Some(Known::Unknown) => self.counts.unresolved += 1,
+                        None => break,
                     }
-                    Known::Unknown => self.counts.unresolved += 1,
-                }
-                (self.seen, self.last_frame) = (next.start, Some(next.end));
-            } else {
-                match self.line(next.clone(), None) {
-                    Some(key) => self.memo.know_column(key, column),
-                    None => return next.end,
+                    self.last_frame = Some(behind);
+                    (end, is_called) = (behind, true);
                 }
             }
-            line = next;
         }
-        line.end
+        self.seen = end;
+        end
     }
 
     /// A line that may be a frame; `in_sample` is where it begins if the line is a sample of one line. What the memo has it under, if
@@ -289,8 +295,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
             let start = memchr::memrchr(b'\n', &self.block[..stop]).map_or(0, |at| at + 1);
             let above = &self.block[start..stop];
             if above.first() == Some(&b'\t') {
-                let addr = first_word(above).and_then(|at| address(&above[at..]));
-                return addr.is_some_and(|(addr, _)| addr >> 63 == 0);
+                return is_caller(above);
             }
             if above.first() != Some(&b' ') {
                 return false;
@@ -402,6 +407,12 @@ impl<'b> RewriteJob<'b, '_, '_> {
         out.extend_from_slice(&block[copied..]);
         Rewritten::Changed(self.counts)
     }
+}
+
+/// Whether a line is a frame of user space, into which what is called there will return.
+fn is_caller(frame: &[u8]) -> bool {
+    let addr = first_word(frame).and_then(|at| address(&frame[at..]));
+    addr.is_some_and(|(addr, _)| addr >> 63 == 0)
 }
 
 #[cfg(test)]
