@@ -5,6 +5,7 @@ use super::lanes::{Lanes, Span};
 use super::sampling::{Carry, Sampling};
 use super::{CallOptions, Clock};
 use crate::model::Nanos;
+use crate::model::prefix_tree::PrefixTree;
 use crate::model::stacks::{Frame, FrameKind, Profile, Row, StackId, Track, Unit};
 use crate::model::texts::TextList;
 use rustc_hash::FxHashMap;
@@ -17,7 +18,6 @@ pub type Label = u32;
 pub const SHORTER: &[u8] = b"[shorter]";
 
 const SHORTER_LABEL: Label = Label::MAX;
-const NONE: u32 = u32::MAX;
 
 /// Adds up calls that come by descending ends, callers before what they called.
 #[derive(Debug)]
@@ -65,17 +65,17 @@ struct OpenSpan {
     told: u64,
 }
 
+/// Call paths: at the top the tracks by their numbers, below them the names of functions.
 #[derive(Debug, Default)]
 struct SpanTree {
-    nodes: Vec<SpanNode>,
-    children: FxHashMap<(u32, Label), u32>,
+    paths: PrefixTree<Label>,
+    /// By path.
+    sums: Vec<PathSum>,
 }
 
-/// A call path. A parent's number is smaller than its child's; a track's root has none.
-#[derive(Debug, Clone, Copy)]
-struct SpanNode {
-    parent: u32,
-    label: Label,
+/// What a call path comes to.
+#[derive(Debug, Clone, Copy, Default)]
+struct PathSum {
     weight: u64,
     calls: u64,
 }
@@ -94,25 +94,19 @@ impl Stretches {
 }
 
 impl SpanTree {
-    fn push(&mut self, parent: u32, label: Label) -> u32 {
-        self.nodes.push(SpanNode { parent, label, weight: 0, calls: 0 });
-        (self.nodes.len() - 1) as u32
-    }
-
     #[inline]
-    fn child(&mut self, parent: u32, label: Label) -> u32 {
-        if let Some(&node) = self.children.get(&(parent, label)) {
-            return node;
+    fn child(&mut self, parent: Option<u32>, label: Label) -> u32 {
+        let path = self.paths.child(parent, label);
+        if path as usize == self.sums.len() {
+            self.sums.push(PathSum::default());
         }
-        let node = self.push(parent, label);
-        self.children.insert((parent, label), node);
-        node
+        path
     }
 
-    fn add(&mut self, node: u32, weight: u64, calls: u64) {
-        let node = &mut self.nodes[node as usize];
-        node.weight += weight;
-        node.calls += calls;
+    fn add(&mut self, path: u32, weight: u64, calls: u64) {
+        let sum = &mut self.sums[path as usize];
+        sum.weight += weight;
+        sum.calls += calls;
     }
 
     #[inline]
@@ -145,7 +139,7 @@ impl CallSums {
 
     /// A new track; they are numbered from 0.
     pub fn track(&mut self) -> usize {
-        let root = self.tree.push(NONE, self.tracks.len() as u32);
+        let root = self.tree.child(None, self.tracks.len() as u32);
         self.tracks.push(OneTrack { lanes: Lanes::default(), root, carry: Carry::default() });
         self.tracks.len() - 1
     }
@@ -172,9 +166,9 @@ impl CallSums {
         let is_folded = short && lanes.top(lane).is_some();
         let node = match lanes.top(lane) {
             Some((_, caller)) if short => caller.node,
-            Some((_, caller)) => tree.child(caller.node, label),
-            None if short => tree.child(root, SHORTER_LABEL),
-            None => tree.child(root, label),
+            Some((_, caller)) => tree.child(Some(caller.node), label),
+            None if short => tree.child(Some(root), SHORTER_LABEL),
+            None => tree.child(Some(root), label),
         };
         let own = match edges {
             None => {
@@ -257,27 +251,26 @@ impl SpanTree {
         unit: Unit,
         stretches: Option<Vec<Stretch>>,
     ) -> Profile {
-        drop(self.children);
         let mut profile = Profile::new();
         let mut frames = FxHashMap::default();
-        let mut stacks: Vec<(Option<StackId>, u32)> = Vec::with_capacity(self.nodes.len());
+        let mut stacks: Vec<(Option<StackId>, u32)> = Vec::with_capacity(self.sums.len());
         let track_of = |number: u32| tracks.get(number as usize).cloned().unwrap_or_default();
         let series = profile.series_named(series, unit);
-        for node in self.nodes {
-            let Some(&(parent, track)) = stacks.get(node.parent as usize) else {
-                stacks.push((None, node.label));
+        for ((parent, label), PathSum { weight, calls }) in self.paths.iter().zip(self.sums) {
+            let Some((parent, track)) = parent.map(|parent| stacks[parent as usize]) else {
+                stacks.push((None, label));
                 continue;
             };
-            let frame = *frames.entry(node.label).or_insert_with(|| {
-                let name = labels.get(node.label as usize).unwrap_or(SHORTER);
+            let frame = *frames.entry(label).or_insert_with(|| {
+                let name = labels.get(label as usize).unwrap_or(SHORTER);
                 let name = profile.name(name);
                 profile.frame(Frame::new(name, FrameKind::User))
             });
             let stack = profile.stack(parent, frame);
             stacks.push((Some(stack), track));
-            if stretches.is_none() && (node.weight > 0 || node.calls > 0) {
+            if stretches.is_none() && (weight > 0 || calls > 0) {
                 let (track, stack) = (profile.track(track_of(track)), Some(stack));
-                profile.push(series, Row { track, stack, weight: node.weight, count: node.calls, time: None });
+                profile.push(series, Row { track, stack, weight, count: calls, time: None });
             }
         }
         profile.rows_last = stretches.is_some();
