@@ -20,6 +20,7 @@ pub mod lasting;
 pub mod lists;
 pub mod moment;
 pub mod named_frames;
+pub mod near_map;
 pub mod prefix_tree;
 pub mod printable;
 pub mod process;

@@ -3,9 +3,9 @@
 //! A thread has the name of its last COMM record before; a new one has its parent's at the fork, until it gets one
 //! of its own; a process that execs names all anew. What perf shows for a thread without any is `:TID`.
 
+use super::near_map::NearMap;
 use super::texts::Texts;
 use super::{Nanos, Pid, Tid};
-use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
 /// What is known of a recording's threads. Fill it, then [`Threads::settle`], then ask.
@@ -14,7 +14,7 @@ pub struct Threads {
     events: Vec<ThreadEvent>,
     texts: Texts<NameNo>,
     /// By thread, where its names are in `names`.
-    threads: FxHashMap<Tid, (u32, u32)>,
+    threads: NearMap<Tid, (u32, u32)>,
     /// In time order for each thread: from when, and which.
     names: Vec<(Nanos, NameNo)>,
 }
@@ -52,7 +52,7 @@ impl Threads {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.time);
         let nameless = self.texts.intern(b"");
-        let mut last: FxHashMap<Tid, NameNo> = FxHashMap::default();
+        let mut last: NearMap<Tid, NameNo> = NearMap::default();
         let mut named: Vec<(Tid, Nanos, NameNo)> = Vec::with_capacity(events.len());
         for ThreadEvent { time, tid, kind } in events {
             let name = match kind {

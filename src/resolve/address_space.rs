@@ -19,10 +19,10 @@ use super::dso::{Dso, DsoId, DsoKind, Dsos};
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::backing;
 use crate::model::lasting::{ALWAYS, Lasting, Quiet, both};
+use crate::model::near_map::NearMap;
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
 use crate::model::ranges::{Entry, IntervalTree, RangeMap, Span};
 use crate::model::{Addr, Nanos, Pid};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -56,7 +56,7 @@ pub struct KernelReference {
 #[derive(Debug, Default)]
 pub struct AddressSpaces {
     dsos: Dsos,
-    spaces: FxHashMap<(Pid, Realm), Space>,
+    spaces: NearMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
     /// Whom to ask for what a process has not mapped itself.
     ancestry: Ancestry,

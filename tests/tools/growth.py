@@ -126,6 +126,17 @@ def mappings(path, size):
     data.write(path)
 
 
+def dumps(path, size):
+    """Every process has mapped a jitdump of its own, which is gone, and memory for JIT code."""
+    data = PerfData()
+    for n in range(size):
+        data.fork(8 + n, 7)
+        data.mmap(8 + n, 0x400000, 0x1000, b"/nowhere/jit-%d.dump" % (8 + n))
+        data.mmap(8 + n, 0x10000000, 0x10000, b"//anon")
+        data.sample(8 + n, 8 + n, [0x10000000 + 16 * (n % 500), 0x10000100])
+    data.write(path)
+
+
 def ids(path, size):
     data = PerfData(size)
     data.mmap(7, 0x400000, 0x100000, b"/nowhere/app")
@@ -172,6 +183,7 @@ KINDS = {
     "depth": (depth, [2_000, 8_000, 32_000], ["report"]),
     "threads": (threads, [20_000, 80_000, 320_000], ["export", "--to", "firefox"]),
     "processes": (processes, [20_000, 80_000, 320_000], ["report", "--sort", "pid"]),
+    "dumps": (dumps, [2_000, 8_000, 32_000], ["report", "--sort", "pid"]),
     "mappings": (mappings, [20_000, 80_000, 320_000], ["report"]),
     "loads": (loads, [20_000, 80_000, 320_000], ["report"]),
     "functions": (functions, [20_000, 80_000, 320_000], ["report"]),

@@ -38,6 +38,9 @@ impl PidNamespaces {
 
     /// The numbers of processes in namespaces that began while they were recorded.
     pub(super) fn numbers(mut self) -> Vec<(Pid, Pid)> {
+        if self.of.is_empty() {
+            return Vec::new();
+        }
         self.forks.sort_by_key(|task| task.time);
         let mut born: BTreeMap<Namespace, Vec<Task>> = BTreeMap::new();
         for &task in &self.forks {

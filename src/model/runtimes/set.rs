@@ -3,8 +3,8 @@
 use super::runtime::Runtime;
 use super::table::RUNTIMES;
 use crate::model::Pid;
+use crate::model::near_map::NearMap;
 use crate::model::programs::Programs;
-use rustc_hash::FxHashMap;
 
 /// The runtimes of a process: one may embed another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -54,13 +54,13 @@ fn base_name(path: &[u8]) -> &[u8] {
 #[derive(Debug)]
 pub struct ProcessRuntimes<'a> {
     programs: Programs<'a>,
-    known: FxHashMap<Pid, RuntimeSet>,
+    known: NearMap<Pid, RuntimeSet>,
 }
 
 impl<'a> ProcessRuntimes<'a> {
     /// Of the processes that run these programs.
     pub fn new(programs: Programs<'a>) -> Self {
-        Self { programs, known: FxHashMap::default() }
+        Self { programs, known: NearMap::default() }
     }
 
     /// Those that the process runs.

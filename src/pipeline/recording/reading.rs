@@ -13,7 +13,8 @@ use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Sample, 
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, PlaceId};
 use crate::model::filter::PlacedFilter;
-use crate::model::interner::{Numbers, hash_of};
+use crate::model::interner::Numbers;
+use crate::model::near_map::near_hash;
 use crate::model::process::CpuMode;
 use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
@@ -230,7 +231,7 @@ impl<'a, 'data> Reading<'a, 'data> {
 
     fn track(&mut self, pid: Option<Pid>, tid: Option<Tid>, cpu: Option<u32>, time: Option<Nanos>) -> u32 {
         let (now, key) = (time.unwrap_or(UNTIMED), (pid, tid, cpu));
-        let hash = hash_of(&key);
+        let hash = near_hash(&key);
         let known = self.named_at.find(hash, |number| self.named[number as usize].key == key);
         if let Some(named) = known.map(|at| &self.named[at as usize]).filter(|named| named.holds.contains(&now)) {
             return named.track;
@@ -349,7 +350,7 @@ impl<'a, 'data> Reading<'a, 'data> {
 
     /// Where it is among what was found.
     fn find(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> u32 {
-        let hash = hash_of(&(pid, frame));
+        let hash = near_hash(&(pid, frame));
         let is_it = |number: u32| {
             let SeenAddress { pid: of, frame: at, .. } = self.found[number as usize];
             (of, at) == (pid, frame)

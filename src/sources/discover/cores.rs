@@ -82,7 +82,7 @@ impl Finder<'_> {
                     let why = "which runs still, and has registered its code with GDB's JIT interface";
                     let remark = Some(used_unasked(&path, pid, why));
                     let source = Source::new(path, Kind::Log(kind), pid, Bytes::Owned(core));
-                    self.found.files.push(Source { remark, ..source });
+                    self.add(Source { remark, ..source });
                 }
                 // It is the same for all of them.
                 Some(Err(error)) => {

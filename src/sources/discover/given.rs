@@ -77,7 +77,7 @@ impl Finder<'_> {
             _ => None,
         };
         let inner = in_core.or_else(|| inner_pid(path)).or_else(by_header);
-        let only = || match self.jit_processes()[..] {
+        let only = || match *self.jit_processes {
             [only] => Some(only),
             _ => None,
         };
@@ -86,7 +86,7 @@ impl Finder<'_> {
         let is_shared = inner.is_some_and(|inner| self.shared.contains(&inner));
         let known = outer.filter(|pid| !is_shared && self.processes.by_pid.contains_key(pid));
         let sure = given.pid.or(known).or_else(only);
-        if sure.is_none() && self.site.samples.is_some() && self.jit_processes().len() > 1 {
+        if sure.is_none() && self.site.samples.is_some() && self.jit_processes.len() > 1 {
             return self.nobodys.push((path.clone(), kind));
         }
         let Some(pid) = sure.or(outer) else {
@@ -97,7 +97,7 @@ impl Finder<'_> {
         self.seen.insert(path.to_owned());
         let source = Source { inner, ..Source::new(path.to_owned(), kind, pid, bytes) };
         self.warn_if_of_another(&source);
-        self.found.files.push(source);
+        self.add(source);
     }
 
     /// A text tells of few of the processes that were recorded, a callgrind file of none but one.
@@ -112,8 +112,8 @@ impl Finder<'_> {
 
     /// ELF objects that the user placed: for every process with memory for JIT code, else for every one.
     pub(super) fn placed(&mut self) {
-        let mut pids = self.jit_processes();
-        if pids.is_empty() {
+        let mut pids = self.jit_processes.to_vec();
+        if pids.is_empty() && !self.options.elf.is_empty() {
             pids = self.processes.by_pid.keys().copied().filter(|pid| pid.0 > 0).collect();
         }
         for (path, addr) in &self.options.elf {
@@ -121,7 +121,7 @@ impl Finder<'_> {
                 match trust::open(path, Named::User, self.options.force) {
                     Some(Ok(bytes)) => {
                         let placed = Source::new(path.clone(), Kind::PlacedElf, pid, bytes);
-                        self.found.files.push(Source { addr: *addr, ..placed });
+                        self.add(Source { addr: *addr, ..placed });
                     }
                     Some(Err(error)) => self.refused(path, Kind::PlacedElf, pid, error),
                     None => self.refused(path, Kind::PlacedElf, pid, Error::new("does not exist")),

@@ -41,8 +41,7 @@ pub(super) fn process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
 impl Finder<'_> {
     /// Logs of processes for which the user named none.
     pub(super) fn logs(&mut self) {
-        let has_log =
-            |pid: &Pid| self.found.files.iter().any(|source| source.pid == *pid && matches!(source.kind, Kind::Log(_)));
+        let has_log = |pid: &Pid| self.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_)));
         let without: Vec<Pid> = self.not_injected().filter(|pid| !has_log(pid)).collect();
         if without.is_empty() {
             return;

@@ -19,6 +19,7 @@
 mod cores;
 mod given;
 mod logs;
+mod markers;
 mod numbers;
 mod orphans;
 mod shared;
@@ -33,10 +34,12 @@ use super::options::{SourceOptions, outer_pid};
 use super::site::Site;
 use super::trust::{self, Named};
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::formats::jit_logs::{CodeLog, LogId};
+use crate::formats::jit_logs::CodeLog;
 use crate::io::{self, Bytes, InPath};
 use crate::model::process::{FileId, Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
+use markers::Markers;
+pub use markers::inner_pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -117,8 +120,13 @@ pub fn find(processes: &Processes, options: &SourceOptions, beside: Option<&Path
 
 /// The same for an input of which more is known.
 pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, warnings: &mut Warnings) -> Found {
+    let with_memory = processes.by_pid.iter().filter(|(_, process)| process.has_jit_memory);
+    let jit_processes: Vec<Pid> = with_memory.map(|(pid, _)| *pid).collect();
     let mut finder = Finder {
         processes,
+        jit_processes: &jit_processes,
+        markers: Markers::new(processes),
+        kinds: BTreeSet::new(),
         options,
         site,
         not_running: BTreeMap::new(),
@@ -152,6 +160,11 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
 
 struct Finder<'a> {
     processes: &'a Processes,
+    /// Those that have memory for JIT code, in the order of their numbers.
+    jit_processes: &'a [Pid],
+    markers: Markers<'a>,
+    /// What sorts of sources each process has.
+    kinds: BTreeSet<(Pid, Kind)>,
     options: &'a SourceOptions,
     site: &'a Site<'a>,
     /// Why a process of that number is not the recorded one.
@@ -171,10 +184,20 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
+    fn add(&mut self, source: Source) {
+        self.kinds.insert((source.pid, source.kind));
+        self.found.files.push(source);
+    }
+
+    /// What sorts of sources a process has.
+    fn kinds_of(&self, pid: Pid) -> impl Iterator<Item = Kind> {
+        self.kinds.range((pid, Kind::JitDump)..).map_while(move |(of, kind)| (*of == pid).then_some(*kind))
+    }
+
     /// Looks whether those that may have JIT code still run.
     fn look_at_running(&mut self) {
         let marked = self.processes.markers.iter().map(|marker| marker.pid);
-        let pids: BTreeSet<Pid> = self.jit_processes().into_iter().chain(marked).collect();
+        let pids: BTreeSet<Pid> = self.jit_processes.iter().copied().chain(marked).collect();
         for pid in pids {
             match LiveProcess::find(pid, self.processes, self.site) {
                 Some(Ok(live)) => drop(self.found.live.insert(pid, live)),
@@ -187,7 +210,7 @@ impl Finder<'_> {
     /// What a running process left is not used if it is not the recorded one; that matters where nothing else is.
     fn say_who_is_another(&mut self) {
         for (pid, why) in std::mem::take(&mut self.not_running) {
-            if !self.found.files.iter().any(|source| source.pid == pid) {
+            if self.kinds_of(pid).next().is_none() {
                 let path = PathBuf::from(format!("/proc/{pid}/root"));
                 self.not_matched(&path, Kind::PerfMap, pid, why);
             }
@@ -228,7 +251,7 @@ impl Finder<'_> {
             candidates.extend(self.inside(marker.pid, &marker.path));
             candidates.push((marker.path.clone(), Named::Marker));
             candidates.extend(self.dump_places(base));
-            if self.is_contested(marker) {
+            if self.markers.is_contested(marker) {
                 candidates.retain(|(path, named)| {
                     matches!(named, Named::Inside(_)) || marker.file.is_some() && trust::file_id(path) == marker.file
                 });
@@ -273,7 +296,7 @@ impl Finder<'_> {
                     self.seen.insert(path.clone());
                     let why = "which runs still, and sees other files than we do";
                     let remark = inside.then(|| used_unasked(path, source.pid, why));
-                    self.found.files.push(Source { remark, ..source });
+                    self.add(Source { remark, ..source });
                     return true;
                 }
                 Some(Err(error)) => {
@@ -297,18 +320,18 @@ impl Finder<'_> {
     }
 
     fn say_what_is_missing(&mut self) {
+        let mut told: BTreeSet<PathBuf> = self.found.failed.iter().map(|account| account.path.clone()).collect();
         for (marker, looked_at) in std::mem::take(&mut self.missing) {
-            let has_dump = |source: &Source| source.kind == Kind::JitDump && source.pid == marker.pid;
-            if !self.found.files.iter().any(has_dump) {
-                self.say_is_missing(&marker, looked_at);
+            let has_dump = self.kinds.contains(&(marker.pid, Kind::JitDump));
+            if !has_dump && !looked_at.iter().any(|path| told.contains(path)) {
+                self.say_is_missing(&marker, looked_at, &mut told);
             }
         }
     }
 
-    fn say_is_missing(&mut self, marker: &Marker, looked_at: Vec<PathBuf>) {
-        let refused = self.found.failed.iter().any(|account| looked_at.contains(&account.path));
+    fn say_is_missing(&mut self, marker: &Marker, looked_at: Vec<PathBuf>, told: &mut BTreeSet<PathBuf>) {
         // Code that was injected has its names in the recording itself.
-        if refused || self.processes.by_pid.get(&marker.pid).is_some_and(Process::is_injected) {
+        if self.processes.by_pid.get(&marker.pid).is_some_and(Process::is_injected) {
             return;
         }
         // Its number there is another one, if the file was written inside of a container.
@@ -322,6 +345,7 @@ impl Finder<'_> {
         )));
         let state = SourceState::Missing { looked_at };
         let (path, kind, pid) = (marker.path.clone(), Kind::JitDump, marker.pid);
+        told.insert(path.clone());
         self.found.failed.push(Account { path, kind, pid, state, remark: None });
     }
 }
@@ -335,17 +359,6 @@ fn not_matched(path: &Path, why: &str) -> String {
 
 fn used_unasked(path: &Path, pid: Pid, why: &str) -> String {
     format!("{}: used for process {pid}: {why}", path.display())
-}
-
-/// The process in the name of a dump or map: the last number in `jit-PID.dump`, `jit-TID-PID.dump`, `perf-PID.map`; and
-/// in those of logs.
-pub fn inner_pid(path: &Path) -> Option<Pid> {
-    let name = path.file_name()?.to_str()?;
-    let Some(stem) = name.strip_suffix(".dump").or_else(|| name.strip_suffix(".map")) else {
-        return LogId::named(name).find_map(|(_, number)| number).map(Pid);
-    };
-    let digits = stem.rsplit('-').next().filter(|digits| digits.len() < stem.len())?;
-    digits.parse().ok().map(Pid).filter(|pid| pid.0 >= 0)
 }
 
 /// Directories that perf's JVMTI agent and LLVM make for each run, below `$JITDUMPDIR`, the home directory or `/tmp`.

@@ -10,27 +10,20 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 impl Finder<'_> {
-    /// Processes that have memory for JIT code.
-    pub(super) fn jit_processes(&self) -> Vec<Pid> {
-        let with_memory = self.processes.by_pid.iter().filter(|(_, process)| process.has_jit_memory);
-        with_memory.map(|(pid, _)| *pid).collect()
-    }
-
     /// Processes with JIT memory that have neither dump nor map.
     pub(super) fn without_sources(&self) -> Vec<Pid> {
-        let has_one = |pid: &Pid| self.found.files.iter().any(|source| source.pid == *pid);
-        self.not_injected().filter(|pid| !has_one(pid)).collect()
+        self.not_injected().filter(|pid| self.kinds_of(*pid).next().is_none()).collect()
     }
 
     /// Processes with JIT memory whose code is not in the recording already.
     pub(super) fn not_injected(&self) -> impl Iterator<Item = Pid> {
         let is_injected = |pid: &Pid| self.processes.by_pid.get(pid).is_some_and(Process::is_injected);
-        self.jit_processes().into_iter().filter(move |pid| !is_injected(pid))
+        self.jit_processes.iter().copied().filter(move |pid| !is_injected(pid))
     }
 
     /// Dumps and maps that go by the numbers of processes.
     pub(super) fn by_number(&mut self) {
-        for pid in self.jit_processes() {
+        for &pid in self.jit_processes {
             let inner_pids = self.inner_pids(pid);
             for &inner in &inner_pids {
                 self.dump_by_number(pid, inner);
@@ -47,11 +40,10 @@ impl Finder<'_> {
     pub(super) fn inner_pids(&self, pid: Pid) -> Vec<Pid> {
         let said = self.options.map_pid.iter().filter(|(_, outer)| *outer == pid).map(|(inner, _)| *inner);
         let namespace = self.processes.by_pid.get(&pid).and_then(|process| process.inner_pid);
-        let marker = self.processes.markers.iter().filter(|marker| marker.pid == pid);
         // A child inherits its parent's marker: that number is the parent's.
-        let marker = marker
-            .filter_map(|marker| inner_pid(&marker.path))
-            .filter(|inner| !self.processes.by_pid.contains_key(inner));
+        let own = self.markers.of(pid).iter();
+        let marker =
+            own.filter_map(|marker| inner_pid(&marker.path)).filter(|inner| !self.processes.by_pid.contains_key(inner));
         let running = self.found.live.get(&pid).and_then(|live| live.inner);
         let mut all: Vec<Pid> = said.chain(running).chain(namespace).collect();
         let is_told = !all.is_empty();
@@ -72,8 +64,8 @@ impl Finder<'_> {
         let asked = self.asked(base, Some(inner), pid).into_iter();
         let usual = self.dump_places(base).into_iter().filter(|_| !self.shared.contains(&inner));
         let candidates: Vec<_> = asked.chain(inside).chain(usual).collect();
-        let have = |source: &Source| source.kind == Kind::JitDump && source.pid == pid;
-        if self.found.files.iter().any(have) || candidates.iter().any(|(path, _)| self.seen.contains(path)) {
+        let has_one = self.kinds.contains(&(pid, Kind::JitDump));
+        if has_one || candidates.iter().any(|(path, _)| self.seen.contains(path)) {
             return;
         }
         let inner = Some(inner);
@@ -91,7 +83,7 @@ impl Finder<'_> {
         let usual = [(Path::new("/tmp").join(&base), Named::Habit)];
         let by_name = beside.into_iter().chain(usual).filter(|_| !is_shared);
         let candidates: Vec<_> = inside.into_iter().chain(asked).chain(by_name).collect();
-        let named = self.found.files.iter().any(|source| source.kind == Kind::PerfMap && source.pid == pid);
+        let named = self.kinds.contains(&(pid, Kind::PerfMap));
         let inner = Some(inner);
         named
             || self

@@ -84,9 +84,9 @@ impl Finder<'_> {
         }
         let sampled = samples();
         let processes: Vec<Candidate> = self
-            .jit_processes()
-            .into_iter()
-            .filter_map(|pid| Some(Candidate { is_wanted: without.contains(&pid), ..self.candidate(pid, &sampled)? }))
+            .jit_processes
+            .iter()
+            .filter_map(|&pid| Some(Candidate { is_wanted: without.contains(&pid), ..self.candidate(pid, &sampled)? }))
             .collect();
         let Some(times) = sampled.times else { return };
         let when = When { clock: self.processes.clock, sampled: times };
@@ -108,7 +108,7 @@ impl Finder<'_> {
         let samples: Vec<_> = samples.filter(|(addr, _)| holds(&jit, addr.0)).collect();
         let began = stale::began(process);
         let inner = self.found.live.get(&pid).and_then(|live| live.inner);
-        let markers = self.processes.markers.iter().filter(|marker| marker.pid == pid);
+        let markers = self.markers.of(pid).iter();
         let markers = markers.filter_map(|marker| marker.file).collect();
         let ended = process.exited;
         let is_wanted = false;
@@ -181,7 +181,7 @@ impl Finder<'_> {
                 let remark = sign.map(|sign| used_unasked(&path, *pid, sign.reason()));
                 self.seen.insert(path.clone());
                 let inner = inner_pid(&path);
-                self.found.files.push(Source { inner, remark, ..Source::new(path, kind, *pid, bytes) });
+                self.add(Source { inner, remark, ..Source::new(path, kind, *pid, bytes) });
             }
             Verdict::Offered(Fit { pid, covered, samples, .. }) => {
                 let number = inner_pid(&path).filter(|number| !self.processes.by_pid.contains_key(number));

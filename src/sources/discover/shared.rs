@@ -1,7 +1,7 @@
 //! Numbers that are no identity: each of two containers has its process 1, and both wrote `/tmp/jit-1.dump`. A file of
 //! such a number is not taken for either by its name; where it is found, or what it holds, says whose it is.
 
-use super::{Finder, inner_pid};
+use super::Finder;
 use crate::error::Warning;
 use crate::model::Pid;
 use crate::model::process::{FileId, Marker};
@@ -13,23 +13,16 @@ impl Finder<'_> {
     /// they were forked from the one that wrote it.
     pub(super) fn shared_numbers(&self) -> BTreeSet<Pid> {
         let mut claims: BTreeMap<Pid, BTreeSet<(Option<FileId>, Pid)>> = BTreeMap::new();
-        let jit_processes = self.jit_processes();
-        for &pid in &jit_processes {
-            for inner in self.inner_pids(pid).into_iter().filter(|inner| !jit_processes.contains(inner)) {
-                let of_number = |marker: &&Marker| marker.pid == pid && inner_pid(&marker.path) == Some(inner);
-                let file = self.processes.markers.iter().find(of_number).and_then(|marker| marker.file);
+        for &pid in self.jit_processes {
+            for inner in
+                self.inner_pids(pid).into_iter().filter(|inner| self.jit_processes.binary_search(inner).is_err())
+            {
+                let file = self.markers.file(pid, inner);
                 let claimant = if file.is_some() { Pid(0) } else { pid };
                 claims.entry(inner).or_default().insert((file, claimant));
             }
         }
         claims.into_iter().filter(|(_, claimants)| claimants.len() > 1).map(|(inner, _)| inner).collect()
-    }
-
-    /// Whether another process mapped another dump that has the same path.
-    pub(super) fn is_contested(&self, marker: &Marker) -> bool {
-        let differs = |other: &Marker| other.file.zip(marker.file).is_some_and(|(other, own)| other != own);
-        let mut others = self.processes.markers.iter().filter(|other| other.path == marker.path);
-        others.any(|other| other.pid != marker.pid && differs(other))
     }
 
     /// What lies at a marker's path may have been written anew since.

@@ -34,17 +34,15 @@ impl Finder<'_> {
                 let remark = Some(used_unasked(&source.path, pid, &why));
                 let (path, bytes) = (source.path.clone(), Arc::clone(&source.bytes));
                 let source = Source { inner: source.inner, remark, ..Source::new(path, source.kind, pid, bytes) };
-                self.found.files.push(source);
+                self.add(source);
             }
         }
     }
 
     /// Processes without a map whose forks were not recorded, and the memory that they may share with others.
     fn sharing_without_map(&self) -> Vec<(Pid, SharedMemory)> {
-        let has_map =
-            |pid: &Pid| self.found.files.iter().any(|source| source.kind == Kind::PerfMap && source.pid == *pid);
-        let pids = self.jit_processes().into_iter().filter(|pid| !has_map(pid));
-        pids.filter_map(|pid| Some((pid, self.memory_of(pid)?))).collect()
+        let pids = self.jit_processes.iter().filter(|pid| !self.kinds.contains(&(**pid, Kind::PerfMap)));
+        pids.filter_map(|&pid| Some((pid, self.memory_of(pid)?))).collect()
     }
 
     fn memory_of(&self, pid: Pid) -> Option<SharedMemory> {

@@ -1,0 +1,102 @@
+//! The markers of a recording by process and by path: there may be as many of them as there are processes.
+
+use crate::formats::jit_logs::LogId;
+use crate::model::Pid;
+use crate::model::process::{FileId, Marker, Processes};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Where each is among them.
+#[derive(Debug, Default)]
+pub(super) struct Markers<'a> {
+    by_pid: BTreeMap<Pid, Vec<&'a Marker>>,
+    /// Which files were mapped under a path, and by which processes.
+    by_path: BTreeMap<&'a OsStr, BTreeMap<FileId, BTreeSet<Pid>>>,
+}
+
+impl<'a> Markers<'a> {
+    /// Of all processes.
+    pub(super) fn new(processes: &'a Processes) -> Self {
+        let mut markers = Self::default();
+        for marker in &processes.markers {
+            markers.by_pid.entry(marker.pid).or_default().push(marker);
+            if let Some(file) = marker.file {
+                let files = markers.by_path.entry(marker.path.as_os_str()).or_default();
+                files.entry(file).or_default().insert(marker.pid);
+            }
+        }
+        markers
+    }
+
+    /// Those of a process, in the order of time.
+    pub(super) fn of(&self, pid: Pid) -> &[&'a Marker] {
+        self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
+    }
+
+    /// The file of a process's first marker that tells this number.
+    pub(super) fn file(&self, pid: Pid, inner: Pid) -> Option<FileId> {
+        let first = self.of(pid).iter().find(|marker| inner_pid(&marker.path) == Some(inner))?;
+        first.file
+    }
+
+    /// Whether another process mapped another dump that has the same path.
+    pub(super) fn is_contested(&self, marker: &Marker) -> bool {
+        let Some(own) = marker.file else { return false };
+        let files = self.by_path.get(marker.path.as_os_str());
+        let mut others = files.into_iter().flatten().filter(|(file, _)| **file != own);
+        others.any(|(_, pids)| pids.iter().any(|pid| *pid != marker.pid))
+    }
+}
+
+/// The process in the name of a dump or map: the last number in `jit-PID.dump`, `jit-TID-PID.dump`, `perf-PID.map`; and
+/// in those of logs.
+pub fn inner_pid(path: &Path) -> Option<Pid> {
+    let name = path.file_name()?.to_str()?;
+    let Some(stem) = name.strip_suffix(".dump").or_else(|| name.strip_suffix(".map")) else {
+        return LogId::named(name).find_map(|(_, number)| number).map(Pid);
+    };
+    let digits = stem.rsplit('-').next().filter(|digits| digits.len() < stem.len())?;
+    digits.parse().ok().map(Pid).filter(|pid| pid.0 >= 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Addr, Nanos, Tid};
+
+    fn marker(pid: i32, path: &str, inode: u64) -> Marker {
+        let file = Some(FileId { inode, major: 0, minor: 0 });
+        let (time, addr) = (Nanos(0), Addr(0));
+        Marker { pid: Pid(pid), tid: Tid(pid), path: path.into(), time, addr, file, offset: 0 }
+    }
+
+    #[test]
+    fn a_path_is_contested_by_another_process_with_another_file() {
+        let list = [
+            (1, "/tmp/jit-1.dump", 7),
+            (2, "/tmp/jit-1.dump", 7),
+            (3, "/tmp/jit-3.dump", 7),
+            (3, "/tmp/jit-3.dump", 8),
+        ];
+        let mut markers: Vec<Marker> = list.iter().map(|&(pid, path, inode)| marker(pid, path, inode)).collect();
+        let contested = |markers: &[Marker]| -> Vec<bool> {
+            let processes = Processes { markers: markers.to_vec(), ..Processes::default() };
+            let index = Markers::new(&processes);
+            markers.iter().map(|marker| index.is_contested(marker)).collect()
+        };
+        assert_eq!(contested(&markers), [false; 4]);
+        markers.push(marker(4, "/tmp/jit-1.dump", 9));
+        assert_eq!(contested(&markers), [true, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_process_has_its_own() {
+        let markers = [marker(1, "/tmp/jit-1.dump", 7), marker(2, "/tmp/jit-1.dump", 8)];
+        let processes = Processes { markers: markers.to_vec(), ..Processes::default() };
+        let index = Markers::new(&processes);
+        assert_eq!(index.of(Pid(2)), [&markers[1]]);
+        assert_eq!(index.file(Pid(2), Pid(1)), markers[1].file);
+        assert_eq!((index.file(Pid(2), Pid(2)), index.of(Pid(3)).len()), (None, 0));
+    }
+}
