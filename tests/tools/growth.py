@@ -13,6 +13,7 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 TAB, LINE = b"\t", b"\n"
@@ -194,7 +195,8 @@ KINDS = {
 
 def run(command):
     """Seconds of processor time, and the peak of anonymous memory in MB."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    errors = tempfile.TemporaryFile()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
     peak = 0
     while True:
         pid, status, used = os.wait4(process.pid, os.WNOHANG)
@@ -207,7 +209,8 @@ def run(command):
             pass
         time.sleep(0.002)
     if status:
-        sys.exit(f"{' '.join(command)}: {process.stderr.read().decode(errors='replace')}")
+        errors.seek(0)
+        sys.exit(f"{' '.join(command)}: {errors.read().decode(errors='replace')}")
     return used.ru_utime + used.ru_stime, peak / 1024
 
 
