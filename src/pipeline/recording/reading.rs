@@ -7,7 +7,9 @@
 use super::branches::{lbr_chain, put_history};
 use super::counted::{Counted, Member, own};
 use super::locator::{LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
-use super::samples::{Beside, KeptRegisters, SampleChunk, SampleRow, Samples, StackEnd, Taken};
+use super::merging::SampleChunk;
+use super::samples::{Beside, KeptRegisters, SampleRow, Samples, StackEnd, Taken};
+use super::shared_chains::{KnownChain, SharedChain, SharedChains};
 use super::whole_chains::{ChainKey, WholeChains};
 use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Sample, kind};
 use crate::model::about::{self, TimeExtent};
@@ -31,7 +33,7 @@ const MOST_CHAINS: usize = 1 << 19;
 
 /// What reading a sample depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a> {
+pub(super) struct Context<'a, 'data> {
     pub(super) recording: &'a Recording,
     pub(super) threads: &'a Threads,
     pub(super) filter: &'a PlacedFilter<'a>,
@@ -52,6 +54,8 @@ pub(super) struct Context<'a> {
     pub(super) keep_branches: bool,
     /// Whether what else a sample has is kept.
     pub(super) keep_beside: bool,
+    /// What threads tell each other, if there are several.
+    pub(super) shared: Option<&'a SharedChains<'data>>,
 }
 
 /// Process, thread, and processor where they are kept apart.
@@ -63,9 +67,13 @@ const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 /// Reads samples on one thread.
 #[derive(Debug)]
 pub(super) struct Reading<'a, 'data> {
-    context: Context<'a>,
+    context: Context<'a, 'data>,
     /// Which thread this is.
     reader: usize,
+    /// How much it has heard of what the others have learnt.
+    heard: usize,
+    /// What it has to tell of the chunk at hand.
+    learnt: Vec<SharedChain<'data>>,
     samples: Samples,
     /// How many places, chains and threads the chunks before have told of.
     told: (usize, usize, usize),
@@ -87,15 +95,6 @@ pub(super) struct Reading<'a, 'data> {
     named: Vec<NamedThread>,
     /// Where a thread is among them.
     named_at: Numbers,
-}
-
-/// What the call chain of a sample is.
-#[derive(Debug, Clone, Copy)]
-struct KnownChain {
-    chain: Option<ChainId>,
-    end: StackEnd,
-    /// The address of the innermost frame.
-    ip: Addr,
 }
 
 /// A frame of the sample before.
@@ -132,10 +131,12 @@ impl SeenAddress {
 }
 
 impl<'a, 'data> Reading<'a, 'data> {
-    pub(super) fn new(context: Context<'a>, reader: usize) -> Self {
+    pub(super) fn new(context: Context<'a, 'data>, reader: usize) -> Self {
         Self {
             context,
             reader,
+            heard: 0,
+            learnt: Vec::new(),
             samples: Samples::keeping(context.keep),
             told: (0, 0, 0),
             wholes: WholeChains::default(),
@@ -153,10 +154,15 @@ impl<'a, 'data> Reading<'a, 'data> {
     }
 
     /// What was read of a chunk.
-    pub(super) fn chunk(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) -> SampleChunk {
+    pub(super) fn chunk(
+        &mut self,
+        records: impl Iterator<Item = RawRecord<'data>>,
+        counted: &Counted,
+    ) -> SampleChunk<'data> {
         if self.samples.chains.len() > MOST_CHAINS {
-            *self = Self::new(self.context, self.reader);
+            *self = Self { heard: self.heard, ..Self::new(self.context, self.reader) };
         }
+        self.listen();
         self.read(records, counted);
         let samples = &mut self.samples;
         let (places, chains, tracks) = self.told;
@@ -169,6 +175,17 @@ impl<'a, 'data> Reading<'a, 'data> {
             chains: samples.chains.nodes_since(chains).collect(),
             tracks: samples.tracks.items()[tracks..].to_vec(),
             taken: samples.take_rows(),
+            learnt: std::mem::take(&mut self.learnt),
+        }
+    }
+
+    /// Takes over what other threads have learnt.
+    fn listen(&mut self) {
+        let Some(shared) = self.context.shared else { return };
+        let (new, heard) = shared.since(self.heard, self.reader);
+        self.heard = heard;
+        for SharedChain { key, known, holds } in new.iter().flat_map(|batch| batch.iter()) {
+            self.wholes.keep(*key, holds.clone(), *known, drop);
         }
     }
 
@@ -277,7 +294,13 @@ impl<'a, 'data> Reading<'a, 'data> {
         self.frames = frames;
         let known = KnownChain { chain: last.map(|last| last.chain), end, ip };
         if let (Some(key), Some(last)) = (key, last) {
-            self.wholes.add(key, time..last.until, || known, drop);
+            let holds = time..last.until;
+            let (learnt, shares) = (&mut self.learnt, self.context.shared.is_some());
+            let is = || {
+                learnt.extend(shares.then(|| SharedChain { key, known, holds: holds.clone() }));
+                known
+            };
+            self.wholes.add(key, holds.clone(), is, drop);
         }
         known
     }

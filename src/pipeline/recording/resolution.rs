@@ -3,12 +3,14 @@
 use super::counted::Counted;
 use super::locator::{FrameLocation, Locator};
 use super::memory::Memory;
+use super::merging::{Merging, SampleChunk};
 use super::named::{Named, Origin};
 use super::options::RecordingOptions;
 use super::profile::Tables;
 use super::reading::{Context, Reading};
 use super::replaced::say_which_are_replaced;
-use super::samples::{Merging, SampleChunk, Samples};
+use super::samples::Samples;
+use super::shared_chains::SharedChains;
 use super::survey::Survey;
 use crate::error::{Error, Result, Warnings};
 use crate::formats::perf_data::{RawRecord, Recording, Records};
@@ -85,8 +87,9 @@ impl<'a> Resolution<'a> {
         let mut all = if chunks < 2 || job.pool.threads() < 2 {
             self.read_all(keep, job)
         } else {
-            let mut all = Merging::into(Samples::keeping(keep));
-            self.read(keep, job, |chunk| all.append(chunk))?;
+            let shared = SharedChains::default();
+            let mut all = Merging::into(Samples::keeping(keep), &shared);
+            self.read(keep, job, &shared, |chunk| all.append(chunk))?;
             all.samples
         };
         all.check()?;
@@ -102,8 +105,9 @@ impl<'a> Resolution<'a> {
         job: &Job,
         mut each: impl FnMut(&mut Profile) -> Result<()>,
     ) -> Result<Tables> {
-        let mut all = Merging::into(samples);
-        self.read(Keep::EachRow, job, |mut chunk| {
+        let shared = SharedChains::default();
+        let mut all = Merging::into(samples, &shared);
+        self.read(Keep::EachRow, job, &shared, |mut chunk| {
             let rows = all.translate(&mut chunk)?;
             tables.push(&rows);
             each(&mut tables.profile)?;
@@ -114,8 +118,14 @@ impl<'a> Resolution<'a> {
     }
 
     /// Reads the chunks side by side, and gives what is in each, in their order: few are in memory at a time.
-    fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
-        self.with_context(keep, job, |context, chunks, progress| {
+    fn read(
+        &self,
+        keep: Keep,
+        job: &Job,
+        shared: &SharedChains<'a>,
+        each: impl FnMut(SampleChunk<'a>) -> Result<()>,
+    ) -> Result<()> {
+        self.with_context(keep, job, Some(shared), |context, chunks, progress| {
             let readers = AtomicUsize::new(0);
             let reading = || Reading::new(context, readers.fetch_add(1, Ordering::Relaxed));
             let chunk = |reading: &mut Reading<'_, 'a>, (records, counted): (Records<'a>, Counted)| {
@@ -127,7 +137,7 @@ impl<'a> Resolution<'a> {
 
     /// Reads all chunks on this thread.
     fn read_all(&self, keep: Keep, job: &Job) -> Samples {
-        self.with_context(keep, job, |context, chunks, progress| {
+        self.with_context(keep, job, None, |context, chunks, progress| {
             let mut reading = Reading::new(context, 0);
             chunks.for_each(|(records, counted)| reading.read(told(records, progress), &counted));
             reading.into_samples()
@@ -139,7 +149,8 @@ impl<'a> Resolution<'a> {
         &self,
         keep: Keep,
         job: &Job,
-        read: impl FnOnce(Context<'_>, Chunks<'_, 'a>, &Progress) -> O,
+        shared: Option<&SharedChains<'a>>,
+        read: impl FnOnce(Context<'_, 'a>, Chunks<'_, 'a>, &Progress) -> O,
     ) -> O {
         let (options, recording, chunks) = (self.options, self.survey.recording, &self.survey.chunks);
         let max_depth = options.max_stack.unwrap_or(MAX_DEPTH);
@@ -159,6 +170,7 @@ impl<'a> Resolution<'a> {
             max_stack: options.max_stack.unwrap_or(usize::MAX),
             keep_branches: options.keep_branches,
             keep_beside: options.keep_beside,
+            shared,
         };
         let progress = Progress::new(chunks.len(), job);
         progress.phase("reading samples");

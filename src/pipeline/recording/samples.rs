@@ -6,7 +6,7 @@
 use super::locator::FrameLocation;
 use crate::error::{Result, Skipped, Warnings};
 use crate::formats::perf_data::Registers as SampledRegisters;
-use crate::model::about::{self, TimeExtent};
+use crate::model::about::TimeExtent;
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::interner::{self, Interner};
 use crate::model::stacks::{Keep, Track};
@@ -179,91 +179,9 @@ impl KeptRegisters {
 /// Rows without what their numbers mean.
 #[derive(Debug)]
 pub(super) struct TakenRows {
-    rows: Vec<SampleRow>,
-    sampled: Option<TimeExtent>,
-    branches: Vec<Taken>,
-    beside: Vec<Beside>,
-    skipped: Skipped,
-}
-
-/// What a thread has read of a chunk: rows with the thread's own numbers, and what these mean, as far as its chunks
-/// before have not told.
-#[derive(Debug)]
-pub(super) struct SampleChunk {
-    /// Which thread.
-    pub(super) reader: usize,
-    /// Whether its numbers begin with this chunk.
-    pub(super) begins: bool,
-    /// Whether everything got a number of its own.
-    pub(super) checked: Result<()>,
-    pub(super) taken: TakenRows,
-    pub(super) places: Vec<FrameLocation>,
-    pub(super) chains: Vec<(Option<ChainId>, PlaceId)>,
-    pub(super) tracks: Vec<Track>,
-}
-
-/// Puts the chunks of all threads together.
-#[derive(Debug)]
-pub(super) struct Merging {
-    pub(super) samples: Samples,
-    readers: Vec<Renumbering>,
-}
-
-/// The numbers that a thread's have in the whole.
-#[derive(Debug, Default)]
-struct Renumbering {
-    places: Vec<PlaceId>,
-    chains: Vec<ChainId>,
-    tracks: Vec<u32>,
-}
-
-impl Merging {
-    /// Chunks are added to these.
-    pub(super) fn into(samples: Samples) -> Self {
-        Self { samples, readers: Vec::new() }
-    }
-
-    /// Takes over a later chunk.
-    pub(super) fn append(&mut self, mut chunk: SampleChunk) -> Result<()> {
-        let rows = self.translate(&mut chunk)?;
-        rows.into_iter().for_each(|row| self.samples.push(row));
-        self.samples.sampled = about::joined(self.samples.sampled, chunk.taken.sampled);
-        self.samples.beside.append(&mut chunk.taken.beside);
-        self.samples.skipped.append(chunk.taken.skipped);
-        Ok(())
-    }
-
-    /// Takes the rows out of a later chunk, with the numbers that their stacks, threads and branches have here.
-    pub(super) fn translate(&mut self, chunk: &mut SampleChunk) -> Result<Vec<SampleRow>> {
-        std::mem::replace(&mut chunk.checked, Ok(()))?;
-        if self.readers.len() <= chunk.reader {
-            self.readers.resize_with(chunk.reader + 1, Renumbering::default);
-        }
-        let Self { samples, readers } = self;
-        let numbers = &mut readers[chunk.reader];
-        if chunk.begins {
-            *numbers = Renumbering::default();
-        }
-        numbers.places.extend(chunk.places.iter().map(|&place| samples.chains.place(place)));
-        numbers.chains.reserve(chunk.chains.len());
-        for &(caller, place) in &chunk.chains {
-            let caller = caller.map(|caller| numbers.chains[caller.0 as usize]);
-            numbers.chains.push(samples.chains.chain(caller, numbers.places[place.0 as usize]));
-        }
-        numbers.tracks.extend(chunk.tracks.drain(..).map(|track| samples.tracks.intern(track)));
-        let before = samples.branches.len() as u32;
-        let renumbered = |Taken { from, to, flags }: Taken| {
-            let [from, to] = [from, to].map(|place| numbers.places[place.0 as usize]);
-            Taken { from, to, flags }
-        };
-        samples.branches.extend(chunk.taken.branches.drain(..).map(renumbered));
-        samples.check()?;
-        let mut rows = std::mem::take(&mut chunk.taken.rows);
-        for row in &mut rows {
-            row.track = numbers.tracks[row.track as usize];
-            row.chain = row.chain.map(|chain| numbers.chains[chain.0 as usize]);
-            row.branches = (before + row.branches.0, before + row.branches.1);
-        }
-        Ok(rows)
-    }
+    pub(super) rows: Vec<SampleRow>,
+    pub(super) sampled: Option<TimeExtent>,
+    pub(super) branches: Vec<Taken>,
+    pub(super) beside: Vec<Beside>,
+    pub(super) skipped: Skipped,
 }

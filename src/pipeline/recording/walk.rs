@@ -1,8 +1,8 @@
 //! Where the records of a stream stand, found by all threads.
 //!
 //! Each record tells where the next one begins. So that not one thread goes from header to header through all of a
-//! long recording, each piece of it is begun at what looks like a record. The piece before tells whether it is one:
-//! if it ends somewhere else, the piece is walked once more from there.
+//! long recording, each stretch of it is begun at what looks like a record. The stretch before tells whether it is one:
+//! if it ends somewhere else, the stretch is walked once more from there.
 
 use crate::error::Error;
 use crate::formats::cursor::Endian;
@@ -10,15 +10,19 @@ use crate::formats::perf_data::{RawRecord, Records, Stop, is_compressed, kind, m
 use crate::parallel::Pool;
 use std::ops::Range;
 
-/// A piece is at least this long: what neighbouring samples share is looked up once a piece.
-const MIN_PIECE: usize = 1 << 20;
-/// So many pieces a thread: the last ones to be ready wait little.
-const PIECES_A_THREAD: usize = 4;
+/// A stretch is at least this long: what neighbouring samples share is looked up once a stretch.
+const MIN_STRETCH: usize = 1 << 20;
+/// So many stretches a thread: the last ones to be ready wait little.
+const STRETCHES_A_THREAD: usize = 4;
+/// A piece of a stretch: what one thread learns of it the others know soon.
+const PIECE: usize = 1 << 20;
 
 /// Where the records of a stream stand.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Whole records, in pieces of about equal length: one is the work of a thread.
+    /// Whole records, in stretches of about equal length, few for each thread.
+    pub(super) stretches: Vec<Range<usize>>,
+    /// The same in pieces that are short.
     pub(super) pieces: Vec<Range<usize>>,
     /// Where records begin that are no samples.
     pub(super) others: Vec<usize>,
@@ -30,11 +34,13 @@ pub(crate) struct Walk {
 
 /// A stretch of records, as one thread walks it.
 #[derive(Debug)]
-struct WalkedPiece {
+struct WalkedStretch {
     /// Where its first record begins.
     start: usize,
     /// One past its last record; this may be behind the next piece's start.
     end: usize,
+    /// Where it may be cut into pieces.
+    cuts: Vec<usize>,
     others: Vec<usize>,
     has_compressed: bool,
     /// Whether it stopped before it came to the next piece.
@@ -44,17 +50,17 @@ struct WalkedPiece {
 impl Walk {
     /// Of no records.
     pub(crate) fn none() -> Self {
-        Self { pieces: Vec::new(), others: Vec::new(), has_compressed: false, damage: None }
+        Self { stretches: Vec::new(), pieces: Vec::new(), others: Vec::new(), has_compressed: false, damage: None }
     }
 
     /// Walks all records of a stream.
     pub(crate) fn of(bytes: &[u8], base: u64, endian: Endian, pool: &Pool) -> Self {
-        let length = (bytes.len() / (pool.threads() * PIECES_A_THREAD)).max(MIN_PIECE);
-        Self::in_pieces(bytes, base, endian, length, pool)
+        let length = (bytes.len() / (pool.threads() * STRETCHES_A_THREAD)).max(MIN_STRETCH);
+        Self::in_stretches(bytes, base, endian, (length, PIECE), pool)
     }
 
-    /// The same in pieces of about so many bytes.
-    fn in_pieces(bytes: &[u8], base: u64, endian: Endian, length: usize, pool: &Pool) -> Self {
+    /// The same in stretches and pieces of about so many bytes.
+    fn in_stretches(bytes: &[u8], base: u64, endian: Endian, (length, piece): (usize, usize), pool: &Pool) -> Self {
         // Records begin at multiples of eight.
         let length = length.next_multiple_of(8);
         let limits: Vec<Range<usize>> = (0..bytes.len().max(1))
@@ -63,7 +69,7 @@ impl Walk {
             .collect();
         let guessed = pool.map(limits.clone(), |limits: Range<usize>| {
             let start = if limits.start == 0 { Some(0) } else { may_begin(bytes, limits.clone(), endian) };
-            start.map(|start| WalkedPiece::walk(bytes, start..limits.end, endian))
+            start.map(|start| WalkedStretch::walk(bytes, start..limits.end, piece, endian))
         });
         let mut walk = Self::none();
         let mut at = 0;
@@ -72,13 +78,17 @@ impl Walk {
                 // What belongs to a record reaches over all of it.
                 continue;
             }
-            let right = guessed.filter(|piece| piece.start == at);
-            let piece = right.unwrap_or_else(|| WalkedPiece::walk(bytes, at..limits.end, endian));
-            at = piece.end;
-            walk.pieces.push(piece.start..piece.end.min(bytes.len()));
-            walk.others.extend(piece.others);
-            walk.has_compressed |= piece.has_compressed;
-            if piece.stopped {
+            let right = guessed.filter(|stretch| stretch.start == at);
+            let stretch = right.unwrap_or_else(|| WalkedStretch::walk(bytes, at..limits.end, piece, endian));
+            at = stretch.end;
+            let end = stretch.end.min(bytes.len());
+            walk.stretches.push(stretch.start..end);
+            let starts = std::iter::once(stretch.start).chain(stretch.cuts.iter().copied());
+            let ends = stretch.cuts.iter().copied().chain(std::iter::once(end));
+            walk.pieces.extend(starts.zip(ends).map(|(start, end)| start..end));
+            walk.others.extend(stretch.others);
+            walk.has_compressed |= stretch.has_compressed;
+            if stretch.stopped {
                 break;
             }
         }
@@ -90,20 +100,25 @@ impl Walk {
     }
 }
 
-impl WalkedPiece {
+impl WalkedStretch {
     /// Walks the records that begin in a range of the stream, at whose start there is one.
-    fn walk(bytes: &[u8], range: Range<usize>, endian: Endian) -> Self {
+    fn walk(bytes: &[u8], range: Range<usize>, length: usize, endian: Endian) -> Self {
         let Range { start, end: limit } = range;
-        let mut piece = Self { start, end: start, others: Vec::new(), has_compressed: false, stopped: false };
+        let mut stretch =
+            Self { start, end: start, cuts: Vec::new(), others: Vec::new(), has_compressed: false, stopped: false };
         let mut records = Records::new(&bytes[start..], start as u64, endian);
-        while piece.end < limit {
+        while stretch.end < limit {
+            let begin = stretch.cuts.last().copied().unwrap_or(start);
+            if stretch.end - begin >= length {
+                stretch.cuts.push(stretch.end);
+            }
             let Some(record) = records.next() else {
-                piece.stopped = true;
+                stretch.stopped = true;
                 break;
             };
-            piece.see(&record);
+            stretch.see(&record);
         }
-        piece
+        stretch
     }
 
     fn see(&mut self, record: &RawRecord<'_>) {
@@ -166,9 +181,10 @@ mod tests {
             bytes in stream(),
             threads in 1..4usize,
             length in 1..5000usize,
+            piece in 1..2000usize,
         ) {
             let pool = Pool::new(NonZeroUsize::new(threads)).unwrap();
-            let walk = Walk::in_pieces(&bytes, 64, Endian::Little, length, &pool);
+            let walk = Walk::in_stretches(&bytes, 64, Endian::Little, (length, piece), &pool);
             let mut records = Records::new(&bytes, 0, Endian::Little);
             let mut others = Vec::new();
             let mut end = 0;
@@ -180,15 +196,17 @@ mod tests {
             }
             let damaged = matches!(records.stop(), Stop::Damage(_));
             prop_assert_eq!(&walk.others, &others);
-            prop_assert_eq!(walk.pieces.last().map_or(0, |piece| piece.end), end);
             prop_assert_eq!(walk.damage.is_some(), damaged);
-            prop_assert_eq!(walk.pieces.first().map_or(0, |piece| piece.start), 0);
-            for pair in walk.pieces.windows(2) {
-                prop_assert_eq!(pair[0].end, pair[1].start);
+            for parts in [&walk.stretches, &walk.pieces] {
+                prop_assert_eq!(parts.last().map_or(0, |part| part.end), end);
+                prop_assert_eq!(parts.first().map_or(0, |part| part.start), 0);
+                for pair in parts.windows(2) {
+                    prop_assert_eq!(pair[0].end, pair[1].start);
+                }
+                let parts = parts.iter().map(|part| &bytes[part.clone()]);
+                let count: usize = parts.map(|part| Records::new(part, 0, Endian::Little).count()).sum();
+                prop_assert_eq!(count, Records::new(&bytes, 0, Endian::Little).count());
             }
-            let pieces = walk.pieces.iter().map(|piece| &bytes[piece.clone()]);
-            let count: usize = pieces.map(|piece| Records::new(piece, 0, Endian::Little).count()).sum();
-            prop_assert_eq!(count, Records::new(&bytes, 0, Endian::Little).count());
         }
     }
 }

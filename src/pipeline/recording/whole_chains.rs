@@ -35,6 +35,12 @@ impl<'data> ChainKey<'data> {
         Some(Self { words, ip, pid, event: sample.event as u32, mode: sample.cpumode })
     }
 
+    /// For tests: one of these words.
+    #[cfg(test)]
+    pub(super) fn of_test(words: &'data [u8]) -> Self {
+        Self { words, ip: Addr(1), pid: Pid(1), event: 0, mode: CpuMode::User }
+    }
+
     fn hash(&self) -> u64 {
         let mut hasher = FxHasher::default();
         Hash::hash(self, &mut hasher);
@@ -42,16 +48,23 @@ impl<'data> ChainKey<'data> {
     }
 }
 
-/// What is known of those that were seen twice: of chains that all differ nothing is kept.
+/// So many are kept at once; after that it must have been of use, or else only those that were seen twice are kept: of
+/// chains that all differ nearly nothing.
+const ON_TRIAL: u64 = 1 << 12;
+
+/// What is known of them.
 #[derive(Debug)]
 pub(crate) struct WholeChains<'data, K> {
     known: FxHashMap<ChainKey<'data>, (K, Range<Nanos>)>,
     once: Vec<u64>,
+    /// How many were kept, and how often one of them came again.
+    kept: u64,
+    again: u64,
 }
 
 impl<K> Default for WholeChains<'_, K> {
     fn default() -> Self {
-        Self { known: FxHashMap::default(), once: Vec::new() }
+        Self { known: FxHashMap::default(), once: Vec::new(), kept: 0, again: 0 }
     }
 }
 
@@ -60,7 +73,9 @@ impl<'data, K> WholeChains<'data, K> {
     #[inline]
     pub(crate) fn find(&mut self, key: &ChainKey<'data>, time: Nanos) -> Option<&mut K> {
         let (known, holds) = self.known.get_mut(key)?;
-        holds.contains(&time).then_some(known)
+        let holds = holds.contains(&time);
+        self.again += u64::from(holds);
+        holds.then_some(known)
     }
 
     /// Learns what `is` known of a call chain as long as that holds. What this pushes out is given to `out`.
@@ -69,15 +84,22 @@ impl<'data, K> WholeChains<'data, K> {
         key: ChainKey<'data>,
         holds: Range<Nanos>,
         is: impl FnOnce() -> K,
-        mut out: impl FnMut(K),
+        out: impl FnMut(K),
     ) {
-        if holds.is_empty() || !self.was_seen(key.hash()) {
-            return;
+        let was_seen = self.was_seen(key.hash());
+        let is_worth = self.kept < ON_TRIAL || self.again >= self.kept / 4;
+        if !holds.is_empty() && (was_seen || is_worth) {
+            self.keep(key, holds, is(), out);
         }
+    }
+
+    /// Takes over what is known of a call chain as long as that holds. What this pushes out is given to `out`.
+    pub(crate) fn keep(&mut self, key: ChainKey<'data>, holds: Range<Nanos>, known: K, mut out: impl FnMut(K)) {
+        self.kept += 1;
         if self.known.len() >= MOST {
             self.known.drain().for_each(|(_, (old, _))| out(old));
         }
-        if let Some((old, _)) = self.known.insert(key, (is(), holds)) {
+        if let Some((old, _)) = self.known.insert(key, (known, holds)) {
             out(old);
         }
     }
@@ -109,21 +131,31 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_known_from_its_third_time_on_as_long_as_that_holds() {
+    fn a_chain_is_known_from_its_second_time_on_as_long_as_that_holds() {
         let mut chains = WholeChains::default();
         let mut out = Vec::new();
-        for name in ["first", "second"] {
-            assert_eq!(chains.find(&key(b"words", 1), Nanos(5)), None);
-            chains.add(key(b"words", 1), Nanos(5)..Nanos(9), || name, |old| out.push(old));
-        }
-        assert_eq!(chains.find(&key(b"words", 1), Nanos(8)), Some(&mut "second"));
+        assert_eq!(chains.find(&key(b"words", 1), Nanos(5)), None);
+        chains.add(key(b"words", 1), Nanos(5)..Nanos(9), || "first", |old| out.push(old));
+        assert_eq!(chains.find(&key(b"words", 1), Nanos(8)), Some(&mut "first"));
         for (words, pid, time) in [(&b"words"[..], 1, 4), (b"words", 1, 9), (b"words", 2, 5), (b"other", 1, 5)] {
             assert_eq!(chains.find(&key(words, pid), Nanos(time)), None);
         }
-        chains.add(key(b"words", 1), Nanos(9)..Nanos(20), || "third", |old| out.push(old));
-        assert_eq!(chains.find(&key(b"words", 1), Nanos(9)), Some(&mut "third"));
-        assert_eq!(out, ["second"]);
-        assert_eq!(chains.into_known().collect::<Vec<_>>(), ["third"]);
+        chains.add(key(b"words", 1), Nanos(9)..Nanos(20), || "second", |old| out.push(old));
+        assert_eq!(chains.find(&key(b"words", 1), Nanos(9)), Some(&mut "second"));
+        assert_eq!(out, ["first"]);
+        assert_eq!(chains.into_known().collect::<Vec<_>>(), ["second"]);
+    }
+
+    #[test]
+    fn where_chains_do_not_come_again_one_is_kept_when_it_does() {
+        let mut chains = WholeChains::default();
+        let words: Vec<[u8; 4]> = (0..ON_TRIAL as u32 + 1).map(u32::to_le_bytes).collect();
+        words.iter().for_each(|words| chains.add(key(words, 1), Nanos(0)..Nanos(9), || "once", |_| ()));
+        assert_eq!(chains.find(&key(&words[0], 1), Nanos(5)), Some(&mut "once"));
+        let last = words.last().unwrap();
+        assert_eq!(chains.find(&key(last, 1), Nanos(5)), None);
+        chains.add(key(last, 1), Nanos(0)..Nanos(9), || "twice", |_| ());
+        assert_eq!(chains.find(&key(last, 1), Nanos(5)), Some(&mut "twice"));
     }
 
     #[test]

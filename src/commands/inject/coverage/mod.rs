@@ -79,7 +79,7 @@ impl Coverage {
             found
         };
         let mut all = CodeUses::default();
-        context.job.pool.stream(survey.chunks.list().into_iter(), read, |found| {
+        context.job.pool.stream(survey.chunks.stretches().into_iter(), read, |found| {
             all.append(found);
             Ok(())
         })?;

@@ -58,7 +58,7 @@ fn samples<'a>(
     context: &mut InjectContext<'_>,
 ) -> Vec<Edit> {
     let recording = &survey.input.recording;
-    let parts = context.job.pool.map(survey.chunks.list(), |records| {
+    let parts = context.job.pool.map(survey.chunks.stretches(), |records| {
         ChainConverter { recording, unwinder, machine, cache: Cache::default(), chain: UnwoundChain::default() }
             .read(records)
     });
@@ -74,7 +74,7 @@ fn samples<'a>(
 
 /// In a pipe, the edits that make attrs say so. The recording's events are already converted.
 fn attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
-    let attrs = survey.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
+    let attrs = survey.chunks.stretches().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let changed = attrs.zip(&recording.events).filter_map(|(raw, event)| {
         let insert = attr_record(&raw, event)?;
         Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
