@@ -19,21 +19,33 @@ pub(in crate::commands::inject) struct JitRanges {
 pub(super) struct AddrRanges {
     /// In order; none touches the next.
     list: Vec<Range<Addr>>,
-    /// All from the first to the last of them in stretches of equal length, and of each whether there is anything in
-    /// it or directly before it. Stacks have millions of words, of which most point to somewhere else near the code.
-    used: Vec<u64>,
+    /// Where they are, roughly: stacks have millions of words, of which most point to somewhere else.
+    regions: Vec<Region>,
+}
+
+/// Ranges that are not far from each other, from the first to the last of them in stretches of equal length.
+#[derive(Debug)]
+struct Region {
     first: u64,
     /// A stretch is 2 to the power of this many bytes.
     shift: u32,
+    /// Of each stretch whether there is anything in it or directly before it.
+    used: Vec<u64>,
 }
 
-/// So many stretches stand in a processor's nearest cache.
+/// So many stretches of a region stand in a processor's nearest cache.
 const STRETCHES: u64 = 1 << 16;
 
 /// They are at least a page long.
 const PAGE_SHIFT: u32 = 12;
 
-static NO_RANGES: AddrRanges = AddrRanges { list: Vec::new(), used: Vec::new(), first: 0, shift: 0 };
+/// Ranges that are so far apart are not in one region: the executable's, the heap's and those of mapped memory.
+const FAR: u64 = 1 << 30;
+
+/// How many regions there are at most: each word is compared with all.
+const REGIONS: usize = 4;
+
+static NO_RANGES: AddrRanges = AddrRanges { list: Vec::new(), regions: Vec::new() };
 
 impl JitRanges {
     /// Those of every process with code of its own or of those it was forked from, but for those in `without`.
@@ -93,16 +105,15 @@ impl JitRanges {
 impl AddrRanges {
     /// Of a list in order.
     fn new(list: Vec<Range<Addr>>) -> Self {
-        let (Some(first), Some(last)) = (list.first(), list.last()) else { return Self::default() };
-        let (first, last) = (first.start.0, last.end.0);
-        let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < STRETCHES).unwrap_or(u64::BITS - 1);
-        let mut used = vec![0; (((last - first) >> shift) / u64::from(u64::BITS)) as usize + 1];
-        for range in &list {
-            for stretch in (range.start.0 - first) >> shift..=(range.end.0 - first) >> shift {
-                used[(stretch / u64::from(u64::BITS)) as usize] |= 1 << (stretch % u64::from(u64::BITS));
-            }
-        }
-        Self { list, used, first, shift }
+        let gap = |at: usize| list[at].start.0 - list[at - 1].end.0;
+        let mut far: Vec<usize> = (1..list.len()).filter(|&at| gap(at) >= FAR).collect();
+        far.sort_unstable_by_key(|&at| std::cmp::Reverse(gap(at)));
+        far.truncate(REGIONS - 1);
+        far.sort_unstable();
+        let ends = far.iter().copied().chain(std::iter::once(list.len()));
+        let starts = std::iter::once(0).chain(far.iter().copied());
+        let regions = starts.zip(ends).filter_map(|(start, end)| Region::new(&list[start..end])).collect();
+        Self { list, regions }
     }
 
     /// Whether there are none.
@@ -113,9 +124,7 @@ impl AddrRanges {
     /// Whether an address, or the one before it, may be in one of them.
     #[inline]
     pub(super) fn may_reach(&self, addr: Addr) -> bool {
-        let stretch = addr.0.wrapping_sub(self.first) >> self.shift;
-        let word = self.used.get((stretch / u64::from(u64::BITS)) as usize);
-        word.is_some_and(|word| word >> (stretch % u64::from(u64::BITS)) & 1 != 0)
+        self.regions.iter().any(|region| region.may_reach(addr))
     }
 
     /// Whether an address is in one of them.
@@ -127,6 +136,28 @@ impl AddrRanges {
     fn contains_near(&self, addr: Addr) -> bool {
         let at = self.list.partition_point(|range| range.end <= addr);
         self.list.get(at).is_some_and(|range| range.start <= addr)
+    }
+}
+
+impl Region {
+    /// Of these ranges, if there are any.
+    fn new(list: &[Range<Addr>]) -> Option<Self> {
+        let (first, last) = (list.first()?.start.0, list.last()?.end.0);
+        let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < STRETCHES).unwrap_or(u64::BITS - 1);
+        let mut used = vec![0; (((last - first) >> shift) / u64::from(u64::BITS)) as usize + 1];
+        for range in list {
+            for stretch in (range.start.0 - first) >> shift..=(range.end.0 - first) >> shift {
+                used[(stretch / u64::from(u64::BITS)) as usize] |= 1 << (stretch % u64::from(u64::BITS));
+            }
+        }
+        Some(Self { first, shift, used })
+    }
+
+    #[inline]
+    fn may_reach(&self, addr: Addr) -> bool {
+        let stretch = addr.0.wrapping_sub(self.first) >> self.shift;
+        let word = self.used.get((stretch / u64::from(u64::BITS)) as usize);
+        word.is_some_and(|word| word >> (stretch % u64::from(u64::BITS)) & 1 != 0)
     }
 }
 
@@ -157,7 +188,8 @@ mod tests {
             let mut list: Vec<_> = ranges.into_iter().map(range).filter(|range| !range.is_empty()).collect();
             merge(&mut list);
             let ranges = AddrRanges::new(list.clone());
-            prop_assert!(ranges.used.len() <= (STRETCHES / 64) as usize);
+            prop_assert!(ranges.regions.len() <= REGIONS);
+            prop_assert!(ranges.regions.iter().all(|region| region.used.len() <= (STRETCHES / 64) as usize));
             let edges = list.iter().flat_map(|range| [range.start.0, range.end.0]);
             let near = edges.flat_map(|edge| [edge.wrapping_sub(1), edge, edge.wrapping_add(1)]);
             for addr in near.chain(others) {
@@ -165,6 +197,20 @@ mod tests {
                 prop_assert_eq!(ranges.contains(Addr(addr)), is_in(addr));
                 prop_assert!(ranges.may_reach(Addr(addr)) || !is_in(addr) && !is_in(addr.wrapping_sub(1)));
             }
+        }
+    }
+
+    #[test]
+    fn ranges_that_are_far_apart_do_not_make_each_other_coarse() {
+        let page = |addr: u64| Addr(addr)..Addr(addr + 0x1000);
+        let ranges = AddrRanges::new([0x18c_4000, 0x7f4b_1693_b000, 0x7f4b_1800_0000].map(page).to_vec());
+        assert_eq!(ranges.regions.len(), 2);
+        for addr in [0x18c_4000, 0x7f4b_1693_b000, 0x7f4b_1693_c000, 0x7f4b_1800_0fff] {
+            assert!(ranges.may_reach(Addr(addr)), "{addr:#x}");
+        }
+        for addr in [0, 0x18c_7000, 0x565_d000, 0x2f4c_0000_0000, 0x7f4b_1000_0000, 0x7f4b_1700_0000, 0x7ffc_0000_0000]
+        {
+            assert!(!ranges.may_reach(Addr(addr)), "{addr:#x}");
         }
     }
 }
