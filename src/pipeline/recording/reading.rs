@@ -139,7 +139,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             learnt: Vec::new(),
             samples: Samples::keeping(context.keep),
             told: (0, 0, 0),
-            wholes: WholeChains::default(),
+            wholes: WholeChains::that_come(),
             frames: Vec::new(),
             unwound: UnwoundChain::default(),
             cache: Cache::default(),

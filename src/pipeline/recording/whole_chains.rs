@@ -17,8 +17,10 @@ const MOST: usize = 1 << 16;
 const ONCE_BITS: usize = 1 << 19;
 
 /// All that the frames of a call chain depend on, beside the time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChainKey<'data> {
+    /// Of all that follows: chains are long, and looked for more than once.
+    hash: u64,
     words: &'data [u8],
     ip: Addr,
     pid: Pid,
@@ -32,24 +34,31 @@ impl<'data> ChainKey<'data> {
     pub(crate) fn of(sample: &Sample<'data>, pid: Pid) -> Option<Self> {
         let words = sample.callchain.bytes();
         let ip = sample.ip.filter(|_| !words.is_empty())?;
-        Some(Self { words, ip, pid, event: sample.event as u32, mode: sample.cpumode })
+        Some(Self::new(words, ip, pid, sample.event as u32, sample.cpumode))
+    }
+
+    #[inline]
+    fn new(words: &'data [u8], ip: Addr, pid: Pid, event: u32, mode: CpuMode) -> Self {
+        let mut hasher = FxHasher::default();
+        (words, ip, pid, event, mode).hash(&mut hasher);
+        Self { hash: hasher.finish(), words, ip, pid, event, mode }
     }
 
     /// For tests: one of these words.
     #[cfg(test)]
     pub(super) fn of_test(words: &'data [u8]) -> Self {
-        Self { words, ip: Addr(1), pid: Pid(1), event: 0, mode: CpuMode::User }
-    }
-
-    fn hash(&self) -> u64 {
-        let mut hasher = FxHasher::default();
-        Hash::hash(self, &mut hasher);
-        hasher.finish()
+        Self::new(words, Addr(1), Pid(1), 0, CpuMode::User)
     }
 }
 
-/// So many are kept at once; after that it must have been of use, or else only those that were seen twice are kept: of
-/// chains that all differ nearly nothing.
+impl Hash for ChainKey<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// So many are kept when they come first; after that it must have been of use, or else only those that were seen twice are
+/// kept: of chains that all differ nearly nothing.
 const ON_TRIAL: u64 = 1 << 12;
 
 /// What is known of them.
@@ -57,14 +66,22 @@ const ON_TRIAL: u64 = 1 << 12;
 pub(crate) struct WholeChains<'data, K> {
     known: FxHashMap<ChainKey<'data>, (K, Range<Nanos>)>,
     once: Vec<u64>,
+    /// Whether one is kept when it comes first.
+    at_first: bool,
     /// How many were kept, and how often one of them came again.
     kept: u64,
     again: u64,
 }
 
-impl<K> Default for WholeChains<'_, K> {
-    fn default() -> Self {
-        Self { known: FxHashMap::default(), once: Vec::new(), kept: 0, again: 0 }
+impl<K> WholeChains<'_, K> {
+    /// Keeps what comes, as long as that is of use.
+    pub(crate) fn that_come() -> Self {
+        Self { at_first: true, ..Self::that_come_again() }
+    }
+
+    /// Keeps what comes twice: where it is dear to keep.
+    pub(crate) fn that_come_again() -> Self {
+        Self { known: FxHashMap::default(), once: Vec::new(), at_first: false, kept: 0, again: 0 }
     }
 }
 
@@ -86,8 +103,8 @@ impl<'data, K> WholeChains<'data, K> {
         is: impl FnOnce() -> K,
         out: impl FnMut(K),
     ) {
-        let was_seen = self.was_seen(key.hash());
-        let is_worth = self.kept < ON_TRIAL || self.again >= self.kept / 4;
+        let was_seen = self.was_seen(key.hash);
+        let is_worth = self.at_first && (self.kept < ON_TRIAL || self.again >= self.kept / 4);
         if !holds.is_empty() && (was_seen || is_worth) {
             self.keep(key, holds, is(), out);
         }
@@ -127,12 +144,12 @@ mod tests {
     use super::*;
 
     fn key(words: &[u8], pid: i32) -> ChainKey<'_> {
-        ChainKey { words, ip: Addr(1), pid: Pid(pid), event: 0, mode: CpuMode::User }
+        ChainKey::new(words, Addr(1), Pid(pid), 0, CpuMode::User)
     }
 
     #[test]
     fn a_chain_is_known_from_its_second_time_on_as_long_as_that_holds() {
-        let mut chains = WholeChains::default();
+        let mut chains = WholeChains::that_come();
         let mut out = Vec::new();
         assert_eq!(chains.find(&key(b"words", 1), Nanos(5)), None);
         chains.add(key(b"words", 1), Nanos(5)..Nanos(9), || "first", |old| out.push(old));
@@ -148,7 +165,7 @@ mod tests {
 
     #[test]
     fn where_chains_do_not_come_again_one_is_kept_when_it_does() {
-        let mut chains = WholeChains::default();
+        let mut chains = WholeChains::that_come();
         let words: Vec<[u8; 4]> = (0..ON_TRIAL as u32 + 1).map(u32::to_le_bytes).collect();
         words.iter().for_each(|words| chains.add(key(words, 1), Nanos(0)..Nanos(9), || "once", |_| ()));
         assert_eq!(chains.find(&key(&words[0], 1), Nanos(5)), Some(&mut "once"));
@@ -156,11 +173,16 @@ mod tests {
         assert_eq!(chains.find(&key(last, 1), Nanos(5)), None);
         chains.add(key(last, 1), Nanos(0)..Nanos(9), || "twice", |_| ());
         assert_eq!(chains.find(&key(last, 1), Nanos(5)), Some(&mut "twice"));
+        let mut chains = WholeChains::that_come_again();
+        for kept in [None, Some(&mut "words")] {
+            chains.add(key(b"words", 1), Nanos(0)..Nanos(9), || "words", |_| ());
+            assert_eq!(chains.find(&key(b"words", 1), Nanos(5)), kept);
+        }
     }
 
     #[test]
     fn what_is_too_much_is_pushed_out_and_none_of_it_is_lost() {
-        let mut chains = WholeChains::default();
+        let mut chains = WholeChains::that_come();
         let words: Vec<[u8; 4]> = (0..MOST as u32 + 10).map(u32::to_le_bytes).collect();
         let mut out = 0;
         for (words, _) in words.iter().flat_map(|words| [(words, 0), (words, 1)]) {

@@ -110,7 +110,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// Nothing is found yet.
     pub(super) fn new(context: UseContext<'a, 'data>) -> Self {
         let (found, shadowed, memo) = Default::default();
-        let (last_stacks, whole_chains) = Default::default();
+        let (last_stacks, whole_chains) = (LastStacks::default(), WholeChains::that_come_again());
         Self { context, found, shadowed, memo, last_stacks, whole_chains }
     }
 
