@@ -450,7 +450,7 @@ fn a_file_larger_than_the_memory_it_may_use() {
     let input = dir.path().join("callgrind.out.9997");
     fs::write(&input, &text).unwrap();
     let mut command = Command::new("prlimit");
-    command.arg(format!("--as={limit}")).args([env!("CARGO_BIN_EXE_jitgraft"), "callgrind", "--threads", "2"]);
+    command.arg(format!("--data={limit}")).args([env!("CARGO_BIN_EXE_jitgraft"), "callgrind", "--threads", "2"]);
     let output = command.arg(&input).output().expect("prlimit is part of util-linux");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("1 functions named"), "{said}");

@@ -53,11 +53,11 @@ impl Progress {
         (progress, reader)
     }
 
-    /// The same, of a file that is read several times.
-    pub(crate) fn of_pass<'f>(file: &'f File, what: &'static str, job: &Job) -> impl Read + Send + 'f {
-        let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), regular_len(file), job);
+    /// A bar for one of several passes over so many bytes.
+    pub(crate) fn of_pass(len: u64, what: &'static str, job: &Job) -> Self {
+        let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), len, job);
         progress.phase(what);
-        Reading { file, progress }
+        progress
     }
 
     /// What is being done from now on.

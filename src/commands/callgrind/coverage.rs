@@ -6,7 +6,7 @@ use super::options::pid_in_name;
 use super::stream::{self, NamedProfile};
 use crate::error::{Error, Result, Warnings};
 use crate::formats::callgrind::sniff;
-use crate::io::{InPath, open_rewindable};
+use crate::io::{InPath, map_open_file, open_rewindable};
 use crate::model::Pid;
 use crate::model::process::{Process, Processes};
 use crate::pipeline::Job;
@@ -43,7 +43,8 @@ impl Coverage {
         if !sniff(&head) {
             return Err(Error::new("is no callgrind file"));
         }
-        let index = stream::index(&file, job)?;
+        let text = map_open_file(file)?;
+        let index = stream::index(&text, job)?;
         let path = match input {
             InPath::Path(path) => Some(&**path),
             InPath::Stdin => None,
@@ -58,7 +59,7 @@ impl Coverage {
         let found = find(&processes, options, beside, warnings);
         let loaded = found.load(&processes, &job.pool, warnings);
         let names = CodeNames::new(&loaded.map, pid.unwrap_or_default(), Vec::new(), &job.pool);
-        let NamedProfile { stats, .. } = stream::rewrite(&file, &index, &names, &mut std::io::sink(), job)?;
+        let NamedProfile { stats, .. } = stream::rewrite(&text, &index, &names, &mut std::io::sink(), job)?;
         let header = index.header;
         let program = header.command.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
         Ok(Self {

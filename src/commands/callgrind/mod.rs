@@ -36,7 +36,7 @@ pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
         (&mut file).take(HEAD).read_to_end(&mut head)?;
         std::io::Seek::rewind(&mut file)?;
         if sniff(&head) {
-            return profile::run(&file, options, &run, job);
+            return profile::run(file, options, &run, job);
         }
         match valgrind_text::sniff(&head) {
             Some(report) => reports::run(report, &file, &head, options, &run, job),

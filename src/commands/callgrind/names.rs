@@ -6,15 +6,20 @@
 use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
-use crate::model::ranges::{self, RangeMap};
+use crate::model::ranges::RangeMap;
 use crate::parallel::Pool;
 use crate::resolve::code_map::{CodeId, CodeMap, Segment};
-use rustc_hash::{FxHashMap, FxHashSet};
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use std::borrow::Cow;
+use std::hash::BuildHasher;
 
 /// The code of one process.
 #[derive(Debug)]
 pub(super) struct CodeNames<'m, 'data> {
     map: &'m CodeMap<'data>,
+    /// The first addresses of the spans, apart from the rest: only these are searched through.
+    starts: Vec<u64>,
     /// By address, disjoint.
     spans: Vec<CodeSpan>,
     entries: Vec<JitEntry<'data>>,
@@ -23,9 +28,8 @@ pub(super) struct CodeNames<'m, 'data> {
 
 #[derive(Debug, Clone, Copy)]
 struct CodeSpan {
-    start: u64,
     end: u64,
-    entry: usize,
+    entry: u32,
 }
 
 /// A function at one place.
@@ -33,12 +37,10 @@ struct CodeSpan {
 pub(super) struct JitEntry<'data> {
     /// The piece's number in the code map.
     pub(super) id: CodeId,
-    /// The piece.
-    pub(super) code: Code<'data>,
     /// The address at which its first byte ran.
     pub(super) addr: u64,
     /// Its name in the output.
-    name: Vec<u8>,
+    name: Cow<'data, [u8]>,
     file: &'data [u8],
     /// Whether other code lived there before.
     ambiguous: bool,
@@ -47,8 +49,7 @@ pub(super) struct JitEntry<'data> {
 impl<'m, 'data> CodeNames<'m, 'data> {
     /// What `pid` had where, in the end. `object` is the name of the object that the code is said to be in.
     pub(super) fn new(map: &'m CodeMap<'data>, pid: Pid, object: Vec<u8>, pool: &Pool) -> Self {
-        let mut painter =
-            Painter { map, entries: Vec::new(), numbers: FxHashMap::default(), spans: RangeMap::default() };
+        let mut painter = Painter::new(map);
         let (mut timed, untimed): (Vec<&Segment>, Vec<&Segment>) =
             map.segments().iter().filter(|segment| segment.pid == pid).partition(|segment| is_timed(segment));
         // Untimed code first: what has a time is known better. Of untimed code the map keeps no segments where later
@@ -62,16 +63,22 @@ impl<'m, 'data> CodeNames<'m, 'data> {
             painter.paint(segment.code, segment.start.0, segment.end.0, segment.start.0.wrapping_sub(segment.offset));
         }
         let Painter { mut entries, spans, .. } = painter;
-        tell_apart(&mut entries, spans.iter().map(|span| span.value));
-        let codes: Vec<Code<'_>> = entries.iter().map(|entry| entry.code).collect();
-        let files = pool
-            .map(codes, |code| code.lines.entries().first().map_or(&b"???"[..], |line| source_file(&code, line.file)));
-        for (entry, file) in entries.iter_mut().zip(files) {
-            entry.file = file;
-        }
-        let span = |span: ranges::Entry<usize>| CodeSpan { start: span.start, end: span.end, entry: span.value };
-        let spans = spans.iter().map(span).collect();
-        Self { map, spans, entries, object }
+        tell_apart(map, &mut entries, spans.iter().map(|span| span.value));
+        let with_lines = entries.iter_mut().filter(|entry| has_lines(&map.code(entry.id))).collect();
+        pool.map(with_lines, |entry: &mut JitEntry<'data>| {
+            let code = map.code(entry.id);
+            if let Some(line) = code.lines.entries().first() {
+                entry.file = source_file(&code, line.file);
+            }
+        });
+        let starts = spans.iter().map(|span| span.start).collect();
+        let spans = spans.iter().map(|span| CodeSpan { end: span.end, entry: span.value }).collect();
+        Self { map, starts, spans, entries, object }
+    }
+
+    /// The code of an entry.
+    pub(super) fn code(&self, entry: &JitEntry<'data>) -> Code<'data> {
+        self.map.code(entry.id)
     }
 
     /// Whether there is no code at all.
@@ -81,8 +88,11 @@ impl<'m, 'data> CodeNames<'m, 'data> {
 
     /// The pieces of code that are in sight, at least in part, in the order of time.
     pub(super) fn in_sight(&self) -> impl Iterator<Item = &JitEntry<'data>> {
-        let seen: FxHashSet<usize> = self.spans.iter().map(|span| span.entry).collect();
-        self.entries.iter().enumerate().filter(move |(at, _)| seen.contains(at)).map(|(_, entry)| entry)
+        let mut seen = vec![false; self.entries.len()];
+        for span in &self.spans {
+            seen[span.entry as usize] = true;
+        }
+        self.entries.iter().zip(seen).filter(|(_, seen)| *seen).map(|(entry, _)| entry)
     }
 
     /// Whether other code lived at the addresses of an entry before it.
@@ -99,10 +109,11 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     pub(super) fn place(&self, addr: u64) -> Option<(&'data [u8], u32)> {
         let entry = &self.entries[self.at(addr)?];
         let offset = addr.checked_sub(entry.addr)?;
-        let lines = entry.code.lines.entries();
+        let code = self.code(entry);
+        let lines = code.lines.entries();
         let after = lines.partition_point(|line| line.offset <= offset);
         let line = lines.get(after.checked_sub(1)?)?;
-        Some((source_file(&entry.code, line.file), line.line))
+        Some((source_file(&code, line.file), line.line))
     }
 
     /// How many pieces of code the code map knows of all processes.
@@ -113,6 +124,11 @@ impl<'m, 'data> CodeNames<'m, 'data> {
 
 fn codes<'data>(map: &CodeMap<'data>) -> impl Iterator<Item = (CodeId, Code<'data>)> {
     (0..map.code_count()).map(|at| CodeId(at as u32)).map(|id| (id, map.code(id)))
+}
+
+/// Whether anything tells lines of it.
+fn has_lines(code: &Code<'_>) -> bool {
+    code.lines.decode.is_some() || code.lines.positions.is_some()
 }
 
 fn is_timed(segment: &Segment) -> bool {
@@ -140,51 +156,80 @@ fn file_in_name(name: &[u8]) -> Option<&[u8]> {
 struct Painter<'m, 'data> {
     map: &'m CodeMap<'data>,
     entries: Vec<JitEntry<'data>>,
-    numbers: FxHashMap<(u32, u64), usize>,
+    /// The first entry of each piece of code, and the others, of code that has moved.
+    first: Vec<Option<u32>>,
+    others: FxHashMap<(u32, u64), u32>,
     /// The entries, where they can be seen.
-    spans: RangeMap<usize>,
+    spans: RangeMap<u32>,
 }
 
 impl<'m, 'data> Painter<'m, 'data> {
+    fn new(map: &'m CodeMap<'data>) -> Self {
+        let (entries, first) = (Vec::new(), vec![None; map.code_count()]);
+        Self { map, entries, first, others: FxHashMap::default(), spans: RangeMap::default() }
+    }
+
     /// Puts a stretch of the code whose first byte ran at `addr`.
     fn paint(&mut self, id: CodeId, start: u64, end: u64, addr: u64) {
         if start >= end {
             return;
         }
         let entry = self.entry(id, addr);
-        let (code, mut over_other) = (self.entries[entry].code, false);
+        let (map, entries, mut over_other) = (self.map, &self.entries, false);
         self.spans.insert(start..end, entry, |below| {
             // A map that lists what the dump has loaded is no other code.
-            let below = &self.entries[below.value].code;
+            let (below, code) = (map.code(entries[below.value as usize].id), map.code(id));
             over_other |= below.origin == code.origin && below.name != code.name;
         });
-        self.entries[entry].ambiguous |= over_other;
+        self.entries[entry as usize].ambiguous |= over_other;
     }
 
-    fn entry(&mut self, id: CodeId, addr: u64) -> usize {
-        let code = self.map.code(id);
-        *self.numbers.entry((id.0, addr)).or_insert_with(|| {
-            self.entries.push(JitEntry { id, code, addr, name: code.name.to_vec(), file: b"???", ambiguous: false });
-            self.entries.len() - 1
-        })
+    fn entry(&mut self, id: CodeId, addr: u64) -> u32 {
+        // Fewer than 2^32: each is of one of the changes in the map, which number their code so.
+        let next = self.entries.len() as u32;
+        let first = self.first[id.0 as usize];
+        let number = match first {
+            Some(first) if self.entries[first as usize].addr == addr => return first,
+            Some(_) => *self.others.entry((id.0, addr)).or_insert(next),
+            None => *self.first[id.0 as usize].insert(next),
+        };
+        if number == next {
+            let name = Cow::Borrowed(self.map.code(id).name);
+            self.entries.push(JitEntry { id, addr, name, file: b"???", ambiguous: false });
+        }
+        number
     }
 }
 
 /// Functions of one name are told apart by the address at which they were written; a function that is listed twice,
 /// or has moved, is one. Code that is out of sight needs no other name.
-fn tell_apart(entries: &mut [JitEntry<'_>], in_sight: impl Iterator<Item = usize>) {
-    // The first address of each name, and whether there are others.
-    let mut addrs: FxHashMap<&[u8], (u64, bool)> = FxHashMap::default();
-    for Code { name, addr, .. } in in_sight.filter_map(|at| entries.get(at)).map(|entry| entry.code) {
-        let (first, others) = addrs.entry(name).or_insert((addr.0, false));
-        *others |= *first != addr.0;
+fn tell_apart(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], in_sight: impl Iterator<Item = u32>) {
+    // The first entry of each name, and the names that others share.
+    let mut first: HashTable<u32> = HashTable::with_capacity(entries.len());
+    let mut shared: FxHashSet<&[u8]> = FxHashSet::default();
+    let hash = |name: &[u8]| FxBuildHasher.hash_one(name);
+    let code = |entries: &[JitEntry<'_>], at: u32| map.code(entries[at as usize].id);
+    for at in in_sight {
+        let Code { name, addr, .. } = code(entries, at);
+        let same_name = |at: &u32| code(entries, *at).name == name;
+        match first.find(hash(name), same_name) {
+            Some(first) if code(entries, *first).addr != addr => _ = shared.insert(name),
+            Some(_) => {}
+            None => _ = first.insert_unique(hash(name), at, |at| hash(code(entries, *at).name)),
+        }
     }
     for entry in entries.iter_mut() {
-        if entry.code.name.is_empty() {
-            entry.name = b"(no name)".to_vec();
+        if entry.name.is_empty() {
+            entry.name = Cow::Borrowed(b"(no name)");
         }
-        if addrs.get(entry.code.name).is_some_and(|(_, others)| *others) {
-            entry.name.extend_from_slice(format!("#{:#x}", entry.code.addr.0).as_bytes());
+    }
+    if shared.is_empty() {
+        return;
+    }
+    for entry in entries.iter_mut() {
+        let Code { name, addr, .. } = map.code(entry.id);
+        if shared.contains(name) {
+            entry.name.to_mut().extend_from_slice(format!("#{:#x}", addr.0).as_bytes());
         }
     }
 }
@@ -192,15 +237,18 @@ fn tell_apart(entries: &mut [JitEntry<'_>], in_sight: impl Iterator<Item = usize
 impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
     fn around(&self, addr: u64) -> Covered {
         // Nearly all addresses of other code end here.
-        let first = self.spans.first().map_or(u64::MAX, |span| span.start);
+        let first = self.starts.first().copied().unwrap_or(u64::MAX);
         if addr < first {
             return Covered { range: 0..first, entry: None };
         }
-        let after = self.spans.partition_point(|span| span.start <= addr);
-        let next = self.spans.get(after).map_or(u64::MAX, |span| span.start);
-        match after.checked_sub(1).and_then(|at| self.spans.get(at)) {
-            Some(span) if addr < span.end => Covered { range: span.start..span.end, entry: Some(span.entry) },
-            Some(span) => Covered { range: span.end..next, entry: None },
+        let after = self.starts.partition_point(|start| *start <= addr);
+        let next = self.starts.get(after).copied().unwrap_or(u64::MAX);
+        let span = after.checked_sub(1).and_then(|at| Some((self.starts.get(at)?, self.spans.get(at)?)));
+        match span {
+            Some((start, span)) if addr < span.end => {
+                Covered { range: *start..span.end, entry: Some(span.entry as usize) }
+            }
+            Some((_, span)) => Covered { range: span.end..next, entry: None },
             None => Covered { range: first..next, entry: None },
         }
     }
@@ -219,12 +267,16 @@ impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
 
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>> {
         let entry = &self.entries[entry];
+        let code = self.code(entry);
+        if !has_lines(&code) {
+            return Vec::new();
+        }
         let line = |line: crate::model::code::Line<'data>| CodeLine {
             addr: entry.addr.wrapping_add(line.offset),
-            file: source_file(&entry.code, line.file),
+            file: source_file(&code, line.file),
             line: line.line,
         };
-        entry.code.lines.entries().into_iter().map(line).collect()
+        code.lines.entries().into_iter().map(line).collect()
     }
 }
 

@@ -33,9 +33,9 @@ pub(super) fn write<'data>(
         let lines: Vec<Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
         bytes.extend(raw.of(&lines, warnings).into_iter().map(|(line, bytes)| (listed[line].0, bytes)));
     }
-    let with_bytes = |entry: &JitEntry<'data>| Code {
-        bytes: entry.code.bytes.or_else(|| bytes.get(&entry.id).copied()),
-        ..entry.code
+    let with_bytes = |entry: &JitEntry<'data>| {
+        let code = names.code(entry);
+        Code { bytes: code.bytes.or_else(|| bytes.get(&entry.id).copied()), ..code }
     };
     let codes: Vec<(Code<'data>, Addr)> = names.in_sight().map(|entry| (with_bytes(entry), Addr(entry.addr))).collect();
     let endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };

@@ -6,35 +6,50 @@ use super::object;
 use super::options::CallgrindOptions;
 use super::raw_code::RawCode;
 use super::stream::{self, NamedProfile};
-use crate::error::{Result, Warning};
+use crate::error::{Result, Warning, Warnings};
 use crate::formats::callgrind::FileIndex;
-use crate::io::{OutPath, Output, Run};
+use crate::io::{OutPath, Output, Run, map_open_file};
 use crate::model::Pid;
 use crate::model::code::OriginId;
+use crate::parallel;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::sources::{Account, Kind};
 use std::fs::File;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Names what can be named in a profile.
-pub(super) fn run(file: &File, options: &CallgrindOptions, run: &Run, job: &Job) -> Result<Outcome> {
+pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    let index = stream::index(file, job)?;
-    let pid = index.header.pid.or_else(|| options.pid_in_name()).map(Pid);
-    let CodeSources { found, processes, pid } = code_sources(pid, options, &mut outcome)?;
+    let text = map_open_file(file)?;
+    // Mostly the process is known from the start, and its code is loaded while the file is looked through.
+    let early = stream::pid_at_start(&text);
+    let index = if early.is_none() { Some(stream::index(&text, job)?) } else { None };
+    let pid = early.or_else(|| index.as_ref().and_then(|index| index.header.pid)).or_else(|| options.pid_in_name());
+    let CodeSources { found, processes, pid } = code_sources(pid.map(Pid), options, &mut outcome)?;
     let raw = raw_code(options, pid)?;
-    let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
-    warn_of_others(&loaded.accounts, pid, options, &mut outcome);
     let (path, name) = options.object(pid);
-    let names = CodeNames::new(&loaded.map, pid, name, &job.pool);
+    let loaded = OnceLock::new();
+    let load = || {
+        let mut warnings = Warnings::new();
+        let loaded = loaded.get_or_init(|| found.load(&processes, &job.pool, &mut warnings));
+        (loaded, CodeNames::new(&loaded.map, pid, name, &job.pool), warnings)
+    };
+    let (index, (loaded, names, warnings)) = match index {
+        Some(index) => (Ok(index), load()),
+        None => job.pool.install(|| parallel::join(|| stream::index(&text, job), load)),
+    };
+    let index = index?;
+    outcome.warnings.append(warnings);
+    warn_of_others(&loaded.accounts, pid, options, &mut outcome);
     let mut out = Output::create(&options.output(), run)?;
     let object = match Output::create_with_mode(&OutPath::Path(path.clone()), found.mode(), run) {
         Err(refused) if refused.is_usage() => return Err(refused),
         // A directory that cannot be written to matters only if there is code to write.
         other => other,
     };
-    let rewritten = write_text(&mut out, |out| stream::rewrite(file, &index, &names, out, job))?;
+    let rewritten = write_text(&mut out, |out| stream::rewrite(&text, &index, &names, out, job))?;
     if rewritten.functions > 0 {
         let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
         let raw = raw.as_ref().zip(map.map(|at| OriginId(at as u32)));
@@ -81,7 +96,7 @@ fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {
 }
 
 /// What was done, and what should be known about it.
-fn say(index: &FileIndex, names: &CodeNames<'_, '_>, rewritten: NamedProfile, pid: Pid, outcome: &mut Outcome) {
+fn say(index: &FileIndex<'_>, names: &CodeNames<'_, '_>, rewritten: NamedProfile, pid: Pid, outcome: &mut Outcome) {
     let NamedProfile { stats, functions } = rewritten;
     let unknown = index.unknown_functions().len();
     let event = index.header.events.first().map_or("cost".into(), |event| String::from_utf8_lossy(event));
@@ -123,7 +138,7 @@ fn say(index: &FileIndex, names: &CodeNames<'_, '_>, rewritten: NamedProfile, pi
              reached by a jump is booked on the function that jumped; record again with --dump-instr=yes",
         ));
     }
-    let ambiguous = stats.functions.iter().filter(|&&entry| names.is_ambiguous(entry)).count();
+    let ambiguous = stats.functions.iter().filter(|&entry| names.is_ambiguous(entry)).count();
     if ambiguous > 0 {
         warnings.push(Warning::new(format!(
             "{ambiguous} of the functions named took over addresses of others before them: callgrind has no times, so costs \

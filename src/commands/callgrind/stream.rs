@@ -1,28 +1,38 @@
-//! Streams a callgrind file through both passes; never more of it in memory than a few chunks.
+//! Streams a callgrind file through both passes. It is mapped: most of what is written is written from where it stands.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::formats::callgrind::{
-    Assembler, CHUNK_SIZE, Chunks, FileIndex, JitFunctions, RewriteStats, rewrite_chunk, scan_chunk,
+    Assembler, CHUNK_SIZE, FileIndex, JitFunctions, RewriteStats, chunks, rewrite_chunk, scan_chunk,
 };
+use crate::io::Bytes;
 use crate::pipeline::Job;
 use crate::pipeline::progress::Progress;
-use std::fs::File;
-use std::io::{Seek, Write};
+use std::io::Write;
+
+/// The process, if the file tells it where files begin.
+pub(super) fn pid_at_start(text: &[u8]) -> Option<i32> {
+    let mut index = FileIndex::default();
+    index.append(scan_chunk(&chunks(text, START).next()?));
+    index.header.pid
+}
+
+/// Enough for the header.
+const START: usize = 1 << 14;
 
 /// First pass: what names stand for.
-pub(super) fn index(mut file: &File, job: &Job) -> Result<FileIndex> {
-    file.rewind()?;
+pub(super) fn index<'a>(text: &'a Bytes, job: &Job) -> Result<FileIndex<'a>> {
+    let progress = Progress::of_pass(text.len() as u64, "looking", job);
     let mut index = FileIndex::default();
-    let chunks = Chunks::new(Progress::of_pass(file, "looking", job), CHUNK_SIZE);
     job.pool.stream(
-        chunks,
-        |chunk| chunk.map(|chunk| scan_chunk(&chunk)),
-        |facts| {
-            index.append(facts?);
+        chunks(text, CHUNK_SIZE),
+        |chunk| (scan_chunk(&chunk), chunk.bytes.len()),
+        |(facts, len)| {
+            index.append(facts);
+            progress.done(len as u64);
             Ok(())
         },
     )?;
-    Ok(index)
+    Ok(index.finish())
 }
 
 /// What became of a profile.
@@ -34,26 +44,29 @@ pub(super) struct NamedProfile {
 }
 
 /// Second pass: writes the file anew.
-pub(super) fn rewrite(
-    mut file: &File,
-    index: &FileIndex,
-    jit: &dyn JitFunctions,
+pub(super) fn rewrite<'a>(
+    text: &'a Bytes,
+    index: &'a FileIndex<'a>,
+    jit: &'a dyn JitFunctions,
     out: &mut dyn Write,
     job: &Job,
 ) -> Result<NamedProfile> {
-    file.rewind()?;
-    let mut assembler = Assembler::new(index);
+    let progress = Progress::of_pass(text.len() as u64, "writing", job);
+    let release = text.releaser();
+    let mut assembler = Assembler::new(index, jit);
     let mut stats = RewriteStats::default();
-    let chunks = Chunks::new(Progress::of_pass(file, "writing", job), CHUNK_SIZE);
     job.pool.stream(
-        chunks,
-        |chunk| chunk.map(|chunk| rewrite_chunk(&chunk, index, jit)),
-        |chunk: Result<_, Error>| {
-            let chunk = chunk?;
-            assembler.write(&chunk, out)?;
-            stats.append(chunk.stats);
+        chunks(text, CHUNK_SIZE),
+        |chunk| (rewrite_chunk(&chunk, index, jit), chunk),
+        |(rewritten, chunk)| {
+            assembler.write(&rewritten, out)?;
+            stats.append(rewritten.stats);
+            let start = chunk.offset as usize;
+            release(start..start + chunk.bytes.len());
+            progress.done(chunk.bytes.len() as u64);
             Ok(())
         },
     )?;
+    assembler.finish(out)?;
     Ok(NamedProfile { stats, functions: assembler.functions() })
 }

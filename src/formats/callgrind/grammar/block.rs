@@ -1,14 +1,12 @@
 //! The block of one function, decoded: positions absolute, every callee with its object and file.
 
 use super::context::BlockContext;
+use super::cost_lines::{CostLines, Stretch, StretchOf, are_short};
 use super::names::{IdSpace, NameField, NameRef, name_field};
-use super::numbers::add_costs;
+use super::numbers::{add_costs, first_cost};
 use super::positions::{Position, PositionDecoder};
 use super::statements::{Keyword, Statement, lines};
 use rustc_hash::FxHashMap;
-
-/// A cost line has about so many bytes, where it has the address of its instruction.
-const LINE: usize = 20;
 
 /// A block from its `fn=` line to the next function's statements.
 #[derive(Debug)]
@@ -25,10 +23,10 @@ pub(in super::super) struct FunctionBlock<'a> {
     pub(in super::super) compressed: bool,
 }
 
-/// One cost line, call, jump, or something unknown.
+/// One or more cost lines, a call, a jump, or something unknown.
 #[derive(Debug)]
 pub(in super::super) struct BlockItem<'a> {
-    /// Where; `None` for unknown lines, which belong to the function as a whole.
+    /// Where it begins; `None` for unknown lines, which belong to the function as a whole.
     pub(in super::super) position: Option<Position>,
     /// The source file there.
     pub(in super::super) file: Option<NameRef<'a>>,
@@ -39,7 +37,9 @@ pub(in super::super) struct BlockItem<'a> {
 /// What a [`BlockItem`] is.
 #[derive(Debug)]
 pub(in super::super) enum ItemKind<'a> {
-    /// Self cost.
+    /// Self cost, on plain lines.
+    Lines(CostLines<'a>),
+    /// Self cost, on a line that must be written anew.
     Cost(&'a [u8]),
     /// A call and its inclusive cost.
     Call { callee: Callee<'a>, count: &'a [u8], target: Position, costs: &'a [u8] },
@@ -68,16 +68,29 @@ pub(in super::super) struct Callee<'a> {
 
 impl<'a> FunctionBlock<'a> {
     /// Decodes a block. `context` is what it inherits. `None` if anything in it does not add up: then it had better be
-    /// left as it is.
-    pub(in super::super) fn parse(text: &'a [u8], context: BlockContext<'a>, every_line_moves: bool) -> Option<Self> {
-        let mut lines = lines(text);
-        let Statement::Spec(Keyword::Fn, name) = Statement::parse(lines.next()?.1) else { return None };
+    /// left as it is. Cost lines are one item as long as the addresses stay in one of the stretches that are told.
+    pub(in super::super) fn parse(
+        text: &'a [u8],
+        context: BlockContext<'a>,
+        every_line_moves: bool,
+        stretch_of: &mut StretchOf<'_>,
+    ) -> Option<Self> {
+        let mut rest = text;
+        let Statement::Spec(Keyword::Fn, name) = Statement::parse(next_line(&mut rest)?) else { return None };
         let mut parser = BlockParser::new(name_field(name), context, every_line_moves);
-        parser.block.items.reserve(text.len() / LINE);
-        while let Some((_, text)) = lines.next() {
+        let mut stretch = Stretch::new(stretch_of);
+        while let Some(&first) = rest.first() {
+            if matches!(first, b'0'..=b'9' | b'+' | b'-' | b'*')
+                && let Some((run, len)) = CostLines::read(rest, &mut parser.decoder, &mut stretch)
+            {
+                parser.push(Some(run.first), ItemKind::Lines(run));
+                rest = &rest[len..];
+                continue;
+            }
+            let text = next_line(&mut rest)?;
             match Statement::parse(text) {
                 Statement::Spec(key @ (Keyword::Calls | Keyword::Jump | Keyword::Jcnd), value) => {
-                    parser.site(key, value, lines.next()?.1)?;
+                    parser.site(key, value, next_line(&mut rest)?)?;
                 }
                 Statement::Spec(key, value) => parser.name(key, value, text)?,
                 Statement::Cost(text) => {
@@ -92,6 +105,13 @@ impl<'a> FunctionBlock<'a> {
         parser.block.compressed = parser.decoder.saw_relative;
         Some(parser.block)
     }
+}
+
+/// Takes a line off, without its line feed.
+fn next_line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (_, line) = lines(rest).next()?;
+    *rest = rest.get(line.len() + 1..).unwrap_or_default();
+    Some(line)
 }
 
 struct BlockParser<'a> {
@@ -189,7 +209,28 @@ impl<'a> BlockParser<'a> {
 impl BlockItem<'_> {
     /// Adds its costs (self, or inclusive of a call) to a sum for each event. `None` if one is not a number.
     pub(in super::super) fn add_costs(&self, sums: &mut Vec<u64>) -> Option<()> {
-        let (ItemKind::Cost(costs) | ItemKind::Call { costs, .. }) = self.kind else { return Some(()) };
-        add_costs(costs, sums)
+        match &self.kind {
+            ItemKind::Lines(run) => run.each().try_for_each(|(_, costs)| add_costs(costs, sums)),
+            ItemKind::Cost(costs) | ItemKind::Call { costs, .. } => add_costs(costs, sums),
+            ItemKind::Jump { .. } | ItemKind::Unknown(_) => Some(()),
+        }
+    }
+
+    /// How many lines with costs it has; `None` if some of them may not be numbers, or large ones.
+    pub(in super::super) fn short_costs(&self) -> Option<usize> {
+        match &self.kind {
+            ItemKind::Lines(run) => Some(run.count),
+            ItemKind::Cost(costs) | ItemKind::Call { costs, .. } => are_short(costs).then_some(1),
+            ItemKind::Jump { .. } | ItemKind::Unknown(_) => Some(0),
+        }
+    }
+
+    /// Its self cost of the first event.
+    pub(in super::super) fn self_cost(&self) -> Option<u64> {
+        match &self.kind {
+            ItemKind::Lines(run) => Some(run.cost),
+            ItemKind::Cost(costs) => Some(first_cost(costs)),
+            ItemKind::Call { .. } | ItemKind::Jump { .. } | ItemKind::Unknown(_) => None,
+        }
     }
 }

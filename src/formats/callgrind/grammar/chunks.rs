@@ -1,42 +1,67 @@
-//! Cuts a stream where the block of one function ends and the next begins, so that chunks can be worked on separately.
+//! Cuts a file where the block of one function ends and the next begins, so that chunks can be worked on separately.
 
 use crate::error::{Error, Result};
 use std::io::Read;
 
-/// How much is read at a time. The block of a function that is longer makes a longer chunk.
+/// How much is cut off at a time. The block of a function that is longer makes a longer chunk.
 pub const CHUNK_SIZE: usize = 1 << 21;
 
 /// A run of whole blocks of a file.
-#[derive(Debug)]
-pub struct Chunk {
+#[derive(Debug, Clone, Copy)]
+pub struct Chunk<'a> {
     /// Position in the order of the file, from 0.
     pub index: usize,
     /// Offset in the file of its first byte.
     pub offset: u64,
     /// Its bytes. All but the first begin with a `fn=` line.
-    pub bytes: Vec<u8>,
+    pub bytes: &'a [u8],
     /// Whether nothing follows.
     pub last: bool,
 }
 
-/// The chunks of a stream in order; the same cuts for the same bytes, however they arrive.
+const MARK: &[u8] = b"\nfn=";
+
+/// The chunks of a file in order, of about `size` bytes each.
+pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
+    // So much has been looked at: behind a long block that is more than one size from where the next chunk starts.
+    let (mut index, mut offset, mut seen) = (0, 0, 0usize);
+    std::iter::from_fn(move || {
+        let rest = text.get(offset..).filter(|rest| !rest.is_empty())?;
+        seen = seen.max(offset.saturating_add(size));
+        let (mut from, mut cut) = (offset, None);
+        while cut.is_none() && seen <= text.len() {
+            // The mark may straddle what was looked at before.
+            cut = memchr::memmem::rfind(&text[from..seen], MARK).map(|at| from + at + 1 - offset);
+            if cut.is_none() {
+                from = seen.saturating_sub(MARK.len()).max(offset);
+                seen = seen.saturating_add(size.max(1));
+            }
+        }
+        let bytes = &rest[..cut.unwrap_or(rest.len())];
+        let chunk = Chunk { index, offset: offset as u64, bytes, last: cut.is_none() };
+        index += 1;
+        offset += bytes.len();
+        Some(chunk)
+    })
+}
+
+/// The same of a stream; each with its offset.
 #[derive(Debug)]
-pub struct Chunks<R> {
+pub(in super::super) struct ReadChunks<R> {
     input: R,
     size: usize,
-    index: usize,
     offset: u64,
     rest: Vec<u8>,
     ended: bool,
 }
 
-impl<R: Read> Chunks<R> {
+impl<R: Read> ReadChunks<R> {
     /// Cuts `input` into chunks of about `size` bytes.
-    pub fn new(input: R, size: usize) -> Self {
-        Self { input, size, index: 0, offset: 0, rest: Vec::new(), ended: false }
+    pub(in super::super) fn new(input: R, size: usize) -> Self {
+        Self { input, size, offset: 0, rest: Vec::new(), ended: false }
     }
 
-    fn next_chunk(&mut self) -> Result<Option<Chunk>> {
+    fn next_chunk(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let mut bytes = std::mem::take(&mut self.rest);
         let mut want = self.size;
         let cut = loop {
@@ -54,10 +79,9 @@ impl<R: Read> Chunks<R> {
         // Copied, not split off: the chunk that is handed out keeps its capacity.
         self.rest = bytes[cut..].to_vec();
         bytes.truncate(cut);
-        let chunk = Chunk { index: self.index, offset: self.offset, last: self.ended && self.rest.is_empty(), bytes };
-        self.index += 1;
+        let offset = self.offset;
         self.offset += cut as u64;
-        Ok(Some(chunk))
+        Ok(Some((offset, bytes)))
     }
 
     /// Reads until there are `want` bytes; the place of the last cut in them.
@@ -79,10 +103,8 @@ impl<R: Read> Chunks<R> {
     }
 }
 
-const MARK: &[u8] = b"\nfn=";
-
-impl<R: Read> Iterator for Chunks<R> {
-    type Item = Result<Chunk>;
+impl<R: Read> Iterator for ReadChunks<R> {
+    type Item = Result<(u64, Vec<u8>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.next_chunk();
@@ -102,13 +124,19 @@ mod tests {
     fn every_chunk_but_the_first_begins_with_a_function() {
         let text = b"head\n\nfn=a\n1 1\nfn=b\n2 2\n3 3\nob=x\nfn=c\n4 4\n";
         for size in 1..=text.len() + 1 {
-            let parts: Vec<Chunk> = Chunks::new(&text[..], size).map(Result::unwrap).collect();
-            let joined: Vec<u8> = parts.iter().flat_map(|part| part.bytes.clone()).collect();
-            assert_eq!(joined, text, "size {size}");
+            let parts: Vec<Chunk<'_>> = chunks(text, size).collect();
+            assert_eq!(parts.iter().flat_map(|part| part.bytes).copied().collect::<Vec<u8>>(), text, "size {size}");
             assert!(parts[1..].iter().all(|part| part.bytes.starts_with(b"fn=")), "size {size}");
-            assert!(parts.iter().all(|part| text[part.offset as usize..].starts_with(&part.bytes)), "size {size}");
+            assert!(parts.iter().all(|part| text[part.offset as usize..].starts_with(part.bytes)), "size {size}");
+            let last: Vec<bool> = parts.iter().map(|part| part.last).collect();
+            assert!(
+                last.iter().rposition(|last| !last).is_none_or(|at| at + 1 == last.len() - 1) && last[last.len() - 1]
+            );
+            let read: Vec<(u64, Vec<u8>)> = ReadChunks::new(&text[..], size).map(Result::unwrap).collect();
+            assert!(
+                read.iter().map(|(at, bytes)| (*at, &bytes[..])).eq(parts.iter().map(|part| (part.offset, part.bytes)))
+            );
         }
-        assert_eq!(Chunks::new(&text[..], 8).count(), 4);
-        assert_eq!(Chunks::new(&b""[..], 8).count(), 0);
+        assert_eq!((chunks(text, 8).count(), chunks(b"", 8).count()), (4, 0));
     }
 }

@@ -1,6 +1,6 @@
 //! What a line inherits from those before it.
 
-use super::names::{NameRef, OwnedNameRef, name_field};
+use super::names::{NameRef, name_field};
 use super::positions::Columns;
 use super::statements::{Keyword, Statement};
 
@@ -29,36 +29,6 @@ impl<'a> BlockContext<'a> {
             Statement::Spec(Keyword::Fi | Keyword::Fe, value) => self.open_file = Some(NameRef::of(name_field(value))),
             Statement::Header(b"positions", value) => self.columns = Columns::parse(value).unwrap_or_default(),
             _ => {}
-        }
-    }
-
-    pub(in super::super) fn to_owned(self) -> OwnedBlockContext {
-        let Self { ob, fl, open_file, columns } = self;
-        OwnedBlockContext {
-            ob: ob.map(NameRef::to_owned),
-            fl: fl.map(NameRef::to_owned),
-            open_file: open_file.map(NameRef::to_owned),
-            columns,
-        }
-    }
-}
-
-/// A [`BlockContext`] kept beyond the chunk of the file that says it.
-#[derive(Debug, Clone, Default)]
-pub(in super::super) struct OwnedBlockContext {
-    pub(in super::super) ob: Option<OwnedNameRef>,
-    pub(in super::super) fl: Option<OwnedNameRef>,
-    pub(in super::super) open_file: Option<OwnedNameRef>,
-    pub(in super::super) columns: Columns,
-}
-
-impl OwnedBlockContext {
-    pub(in super::super) fn as_ref(&self) -> BlockContext<'_> {
-        BlockContext {
-            ob: self.ob.as_ref().map(OwnedNameRef::as_ref),
-            fl: self.fl.as_ref().map(OwnedNameRef::as_ref),
-            open_file: self.open_file.as_ref().map(OwnedNameRef::as_ref),
-            columns: self.columns,
         }
     }
 }

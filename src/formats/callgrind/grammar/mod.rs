@@ -4,25 +4,32 @@
 //! |---|---|
 //! | [`chunks`] | a stream, cut between the blocks of functions |
 //! | [`mod@statements`] | a line |
+//! | [`id_table`] | no text: finds what ids stand for |
 //! | [`names`] | the value of a line that names something |
 //! | [`positions`] | the columns in front of the costs; it writes them, too |
 //! | [`numbers`] | costs and other numbers |
 //! | [`context`] | what holds until it is changed |
+//! | [`cost_lines`] | cost lines that need not be written anew |
 //! | [`block`] | all lines of one function |
 
 mod block;
 mod chunks;
 mod context;
+mod cost_lines;
+mod id_table;
 mod names;
 mod numbers;
 mod positions;
 mod statements;
 
 pub(super) use block::{BlockItem, Callee, FunctionBlock, ItemKind};
-pub use chunks::{CHUNK_SIZE, Chunk, Chunks};
-pub(super) use context::{BlockContext, OwnedBlockContext};
+pub(super) use chunks::ReadChunks;
+pub use chunks::{CHUNK_SIZE, Chunk, chunks};
+pub(super) use context::BlockContext;
+pub(super) use cost_lines::{AddressText, CostLines, surely_fit};
+pub(super) use id_table::IdTable;
 pub(super) use names::{
-    IdSpace, NameField, NameRef, OwnedNameRef, UNKNOWN, has_raw_part, name_field, raw_name, replace_callers,
+    IdSpace, NameField, NameRef, UNKNOWN, has_raw_part, name_field, push_id, raw_name, replace_callers,
 };
 pub(super) use numbers::{add_costs, decimal, event_names, first_cost, hex, number};
 pub(super) use positions::{Columns, Position, PositionDecoder, PositionEncoder};

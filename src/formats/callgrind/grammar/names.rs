@@ -3,7 +3,7 @@
 //! `(id) name` defines an id, `(id)` refers to it, anything else is the name itself. A plain name that begins with a
 //! parenthesis and a digit cannot be told from an id, which is why writers put an id in front of every name.
 
-use super::numbers::hex;
+use super::numbers::{hex_digit, push_decimal};
 use std::borrow::Cow;
 
 /// The three id spaces of compressed names.
@@ -43,6 +43,13 @@ fn split_id(value: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::try_from(id).ok()?, inner[len + 1..].trim_ascii_start()))
 }
 
+/// Appends an id as it stands for a name.
+pub(in super::super) fn push_id(id: u32, out: &mut Vec<u8>) {
+    out.push(b'(');
+    push_decimal(id.into(), out);
+    out.push(b')');
+}
+
 /// What `ob=` says where callgrind knew no object: memory that no file backs.
 pub(in super::super) const UNKNOWN: &[u8] = b"???";
 
@@ -50,13 +57,17 @@ pub(in super::super) const UNKNOWN: &[u8] = b"???";
 /// callgrind writes `%#0*lx` of the first basic block that was entered by a call.
 pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     let digits = name.strip_prefix(b"0x")?;
-    let len = digits.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (mut addr, mut len) = (0, 0);
+    while let Some(digit) = digits.get(len).and_then(|&byte| hex_digit(byte)) {
+        addr = addr << 4 | u64::from(digit);
+        len += 1;
+        if len > 16 {
+            return None;
+        }
+    }
     let rest = &digits[len..];
     let ends = matches!(rest.first(), None | Some(b'\'' | b' '));
-    if !(len == 16 || len == 8) || !ends {
-        return None;
-    }
-    Some((hex(&digits[..len])?, rest))
+    (matches!(len, 8 | 16) && ends).then_some((addr, rest))
 }
 
 /// Whether a name has a raw address anywhere: as its own, or among the callers that `--separate-callers` appends.
@@ -93,34 +104,11 @@ pub(in super::super) enum NameRef<'a> {
     Name(&'a [u8]),
 }
 
-/// A [`NameRef`] kept beyond the chunk of the file that says it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in super::super) enum OwnedNameRef {
-    Id(u32),
-    Name(Box<[u8]>),
-}
-
 impl<'a> NameRef<'a> {
     pub(in super::super) fn of(field: NameField<'a>) -> Self {
         match field {
             NameField::Define(id, _) | NameField::Refer(id) => Self::Id(id),
             NameField::Plain(name) => Self::Name(name),
-        }
-    }
-
-    pub(in super::super) fn to_owned(self) -> OwnedNameRef {
-        match self {
-            Self::Id(id) => OwnedNameRef::Id(id),
-            Self::Name(name) => OwnedNameRef::Name(name.into()),
-        }
-    }
-}
-
-impl OwnedNameRef {
-    pub(in super::super) fn as_ref(&self) -> NameRef<'_> {
-        match self {
-            Self::Id(id) => NameRef::Id(*id),
-            Self::Name(name) => NameRef::Name(name),
         }
     }
 }

@@ -22,7 +22,7 @@ pub(in super::super) fn hex(digits: &[u8]) -> Option<u64> {
     (!digits.is_empty()).then_some(value)
 }
 
-fn hex_digit(digit: u8) -> Option<u8> {
+pub(super) fn hex_digit(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),

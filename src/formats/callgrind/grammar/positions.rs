@@ -60,7 +60,7 @@ impl Columns {
         Self::parse(value).ok_or_else(|| Error::new("positions: lists more than instr, bb and line"))
     }
 
-    fn is_address(self, column: usize) -> bool {
+    pub(super) fn is_address(self, column: usize) -> bool {
         self.addresses & (1 << column) != 0
     }
 }
@@ -84,6 +84,22 @@ impl PositionDecoder {
     /// At the start of a block.
     pub(in super::super) fn new(columns: Columns, every_line_moves: bool) -> Self {
         Self { columns, base: None, every_line_moves, saw_relative: false }
+    }
+
+    /// The columns that it reads.
+    pub(super) fn columns(&self) -> Columns {
+        self.columns
+    }
+
+    /// Where the last cost line was.
+    pub(super) fn base(&self) -> Option<Position> {
+        self.base
+    }
+
+    /// Passes over cost lines that were read elsewhere; the last one is there.
+    pub(super) fn move_to(&mut self, position: Position, saw_relative: bool) {
+        self.base = Some(position);
+        self.saw_relative |= saw_relative;
     }
 
     /// The position of a cost line and the costs behind it.
@@ -151,6 +167,17 @@ impl PositionEncoder {
     pub(in super::super) fn cost(&mut self, position: Position, out: &mut Vec<u8>) {
         let base = self.base.filter(|_| !self.disputed);
         self.write(position, base, out);
+        self.base = Some(position);
+        self.disputed = false;
+    }
+
+    /// Whether it would write lines as they stand, of which some may be `in_full` though they could be relative.
+    pub(in super::super) fn would_copy(&self, in_full: bool) -> bool {
+        !(self.compress && in_full)
+    }
+
+    /// Passes over cost lines that are copied; the last one is there.
+    pub(in super::super) fn move_to(&mut self, position: Position) {
         self.base = Some(position);
         self.disputed = false;
     }

@@ -5,89 +5,237 @@
 //! that are in use, with the name behind it where it comes up for the first time. KCachegrind forgets all ids at the
 //! headers of a part of the dump, so there they are defined anew.
 
-use super::draft::{Placeholder, PlaceholderKind, RewrittenChunk};
+use super::draft::{Piece, RewrittenChunk};
 use super::index::FileIndex;
+use super::jit_functions::JitFunctions;
+use super::stats::EntrySet;
 use crate::error::{Error, Result};
-use crate::formats::callgrind::grammar::IdSpace;
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::formats::callgrind::grammar::{IdSpace, push_id};
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use std::borrow::Cow;
+use std::hash::BuildHasher;
 use std::io::Write;
 
+/// So much is written at once.
+const BUFFER: usize = 1 << 18;
+
 /// Writes the chunks of one file, which must come in order.
-#[derive(Debug)]
-pub struct Assembler {
+pub struct Assembler<'a> {
+    jit: &'a dyn JitFunctions,
     last_ids: [u32; 3],
-    names: FxHashMap<(IdSpace, Box<[u8]>), AssignedId>,
-    dropped: FxHashSet<u32>,
+    /// By id space.
+    names: [NewNames<'a>; 3],
+    /// Places of the names of code in those of functions; [`NOT_YET`] where it has none.
+    entries: Vec<Place>,
+    dropped: DroppedIds,
     /// Counts the headers at which ids are forgotten.
-    era: u64,
+    era: u32,
+    buffer: Vec<u8>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct AssignedId {
+impl std::fmt::Debug for Assembler<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Assembler").field("last_ids", &self.last_ids).finish_non_exhaustive()
+    }
+}
+
+/// Names that were not in the input.
+#[derive(Debug, Default)]
+struct NewNames<'a> {
+    names: Vec<NewName<'a>>,
+    /// Finds them.
+    places: HashTable<Place>,
+    /// The one asked for last: mostly it is asked for again.
+    last: Option<Place>,
+}
+
+/// A place in [`NewNames::names`].
+type Place = u32;
+
+#[derive(Debug)]
+struct NewName<'a> {
+    name: Cow<'a, [u8]>,
     id: u32,
-    era: u64,
+    /// The era in which it was defined last.
+    era: u32,
 }
 
-impl Assembler {
+fn hash(name: &[u8]) -> u64 {
+    FxBuildHasher.hash_one(name)
+}
+
+impl<'a> Assembler<'a> {
     /// New ids start above those of the file.
-    pub fn new(index: &FileIndex) -> Self {
-        Self { last_ids: index.max_ids(), names: FxHashMap::default(), dropped: FxHashSet::default(), era: 0 }
+    pub fn new(index: &FileIndex<'_>, jit: &'a dyn JitFunctions) -> Self {
+        let mut names: [NewNames<'a>; 3] = Default::default();
+        // Not many more functions than these will get names.
+        let functions = &mut names[IdSpace::Function as usize];
+        let expected = index.unknown_functions().len();
+        functions.names.reserve(expected);
+        functions.places.reserve(expected, |_| 0);
+        Self {
+            jit,
+            last_ids: index.max_ids(),
+            names,
+            entries: Vec::new(),
+            dropped: DroppedIds::default(),
+            era: 0,
+            buffer: Vec::with_capacity(BUFFER),
+        }
     }
 
-    /// Writes a chunk.
-    pub fn write(&mut self, chunk: &RewrittenChunk, out: &mut dyn Write) -> Result<()> {
+    /// Writes a chunk. Behind the last comes [`Assembler::finish`].
+    pub fn write(&mut self, chunk: &RewrittenChunk<'a>, out: &mut dyn Write) -> Result<()> {
         let mut written = 0;
-        for Placeholder { at, kind } in &chunk.placeholders {
-            out.write_all(&chunk.bytes[written..*at])?;
-            written = *at;
-            match kind {
-                PlaceholderKind::New(space, name) => self.write_new(*space, name, out)?,
-                PlaceholderKind::InputFunction(id, name) if self.dropped.remove(id) => {
-                    write_definition(*id, name, out)?
+        for piece in &chunk.pieces {
+            match piece {
+                Piece::Own(end) => {
+                    self.put(&chunk.own[written..*end], out)?;
+                    written = *end;
                 }
-                PlaceholderKind::InputFunction(id, _) => write!(out, "({id})")?,
-                PlaceholderKind::Dropped(id) => _ = self.dropped.insert(*id),
-                PlaceholderKind::Forget => self.era += 1,
+                Piece::Input(bytes) => self.put(bytes, out)?,
+                Piece::Object(name) => self.put_shared(IdSpace::Object, name)?,
+                Piece::File(name) => self.put_shared(IdSpace::File, name)?,
+                Piece::Jit(entry, tail) => self.put_code(*entry, tail)?,
+                Piece::Function(name) => {
+                    let place = self.place(IdSpace::Function, name, || Cow::Owned(name.to_vec()))?;
+                    self.put_new(IdSpace::Function, place);
+                }
+                Piece::InputFunction(id, name) if self.dropped.remove(*id) => self.put_definition(*id, name),
+                Piece::InputFunction(id, _) => self.put_id(*id),
+                Piece::Dropped(id) => self.dropped.insert(*id),
+                Piece::Forget => self.era += 1,
             }
         }
-        out.write_all(&chunk.bytes[written..])?;
+        Ok(())
+    }
+
+    /// Writes what is left.
+    pub fn finish(&mut self, out: &mut dyn Write) -> Result<()> {
+        out.write_all(&self.buffer)?;
+        self.buffer.clear();
         Ok(())
     }
 
     /// How many functions were put in.
     pub fn functions(&self) -> usize {
-        self.names.keys().filter(|(space, _)| *space == IdSpace::Function).count()
+        self.names[IdSpace::Function as usize].names.len()
     }
 
-    fn write_new(&mut self, space: IdSpace, name: &[u8], out: &mut dyn Write) -> Result<()> {
-        // Looked up by a key of its own: the map cannot be asked by a pair of borrowed parts.
-        let key = (space, Box::from(name));
-        if let Some(assigned) = self.names.get_mut(&key) {
-            let id = assigned.id;
-            if assigned.era == self.era {
-                return Ok(write!(out, "({id})")?);
-            }
-            assigned.era = self.era;
-            return write_definition(id, name, out);
+    fn put(&mut self, mut bytes: &[u8], out: &mut dyn Write) -> Result<()> {
+        while self.buffer.len() + bytes.len() > BUFFER {
+            let (now, later) = bytes.split_at(BUFFER.saturating_sub(self.buffer.len()).min(bytes.len()));
+            self.buffer.extend_from_slice(now);
+            bytes = later;
+            self.finish(out)?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn put_shared(&mut self, space: IdSpace, name: &'a [u8]) -> Result<()> {
+        let names = &mut self.names[space as usize];
+        let last = names.last.filter(|last| names.names.get(*last as usize).is_some_and(|last| *last.name == *name));
+        let place = match last {
+            Some(place) => place,
+            None => self.place(space, name, || Cow::Borrowed(name))?,
+        };
+        self.names[space as usize].last = Some(place);
+        self.put_new(space, place);
+        Ok(())
+    }
+
+    fn put_code(&mut self, entry: usize, tail: &[u8]) -> Result<()> {
+        let name = self.jit.name(entry);
+        if !tail.is_empty() {
+            let name = [name, tail].concat();
+            let place = self.place(IdSpace::Function, &name, || Cow::Owned(name.clone()))?;
+            self.put_new(IdSpace::Function, place);
+            return Ok(());
+        }
+        if self.entries.len() <= entry {
+            self.entries.resize(entry + 1, NOT_YET);
+        }
+        if self.entries[entry] == NOT_YET {
+            self.entries[entry] = self.place(IdSpace::Function, name, || Cow::Borrowed(name))?;
+        }
+        self.put_new(IdSpace::Function, self.entries[entry]);
+        Ok(())
+    }
+
+    /// The place of a name, with an id if it had none.
+    fn place(&mut self, space: IdSpace, name: &[u8], kept: impl FnOnce() -> Cow<'a, [u8]>) -> Result<Place> {
+        let NewNames { names, places, .. } = &mut self.names[space as usize];
+        let hash = hash(name);
+        if let Some(place) = places.find(hash, |place| *names[*place as usize].name == *name) {
+            return Ok(*place);
         }
         let last = &mut self.last_ids[space as usize];
-        let id = last
-            .checked_add(1)
-            .ok_or_else(|| Error::new(format!("no id is left for a new name: the largest in the file is {last}")))?;
+        let none_left = || Error::new(format!("no id is left for a new name: the largest in the file is {last}"));
+        let id = last.checked_add(1).ok_or_else(none_left)?;
         *last = id;
-        self.names.insert(key, AssignedId { id, era: self.era });
-        write_definition(id, name, out)
+        // Fewer than 2^32: each has an id.
+        let place = names.len() as Place;
+        names.push(NewName { name: kept(), id, era: NOT_YET });
+        places.insert_unique(hash, place, |place| self::hash(&names[*place as usize].name));
+        Ok(place)
+    }
+
+    /// Writes an id, and behind it the name where it is not known.
+    fn put_new(&mut self, space: IdSpace, place: Place) {
+        let NewName { name, id, era } = &mut self.names[space as usize].names[place as usize];
+        let is_known = std::mem::replace(era, self.era) == self.era;
+        push_id(*id, &mut self.buffer);
+        if !is_known {
+            push_name(name, &mut self.buffer);
+        }
+    }
+
+    fn put_id(&mut self, id: u32) {
+        push_id(id, &mut self.buffer);
+    }
+
+    fn put_definition(&mut self, id: u32, name: &[u8]) {
+        push_id(id, &mut self.buffer);
+        push_name(name, &mut self.buffer);
     }
 }
 
-/// A line feed in a name would end the statement.
-fn write_definition(id: u32, name: &[u8], out: &mut dyn Write) -> Result<()> {
-    write!(out, "({id}) ")?;
-    let mut parts = name.split(|&byte| byte == b'\n' || byte == b'\r');
-    out.write_all(parts.next().unwrap_or_default())?;
-    for part in parts {
-        out.write_all(b" ")?;
-        out.write_all(part)?;
+/// What stands for an era or a place that is still to come.
+const NOT_YET: u32 = u32::MAX;
+
+/// Appends a name behind its id. A line feed in it would end the statement.
+fn push_name(name: &[u8], out: &mut Vec<u8>) {
+    out.push(b' ');
+    let start = out.len();
+    out.extend_from_slice(name);
+    for byte in out[start..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
     }
-    Ok(())
+}
+
+/// Ids whose definitions are gone. They count up from 1, if nobody made them up.
+#[derive(Debug, Default)]
+struct DroppedIds {
+    near: EntrySet,
+    others: FxHashSet<u32>,
+}
+
+/// Ids below this have a bit each: 8 MiB for all of them.
+const NEAR: u32 = 1 << 26;
+
+impl DroppedIds {
+    fn insert(&mut self, id: u32) {
+        if id < NEAR {
+            self.near.insert(id as usize);
+        } else {
+            self.others.insert(id);
+        }
+    }
+
+    /// Whether it was one.
+    fn remove(&mut self, id: u32) -> bool {
+        if id < NEAR { self.near.remove(id as usize) } else { self.others.remove(&id) }
+    }
 }

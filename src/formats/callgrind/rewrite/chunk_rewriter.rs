@@ -4,44 +4,47 @@
 //! calls such code has the statements in front of its `calls=` lines replaced. A block of unknown memory is decoded
 //! and written anew, as [`LineGroups`].
 
-use super::draft::{ChunkDraft, RewrittenChunk};
+use super::draft::{ChunkDraft, Piece, RewrittenChunk};
 use super::group_writer::write_groups;
 use super::index::FileIndex;
-use super::jit_functions::JitFunctions;
+use super::jit_functions::{Covered, JitFunctions};
 use super::line_groups::LineGroups;
 use super::name_resolver::{NameResolver, ResolvedName};
-use super::output_name::{OutputName, ReaderContext, put_statement};
+use super::output_name::{OutputName, ReaderContext, put_file, put_object};
 use super::pending_callee::PendingCallee;
 use super::stats::RewriteStats;
 use crate::error::Error;
 use crate::formats::callgrind::grammar::{
-    BlockContext, Chunk, FunctionBlock, IdSpace, Keyword, NameField, NameRef, Statement, lines, name_field, statements,
+    BlockContext, Chunk, FunctionBlock, Keyword, NameField, NameRef, Statement, name_field, statements,
 };
 
 /// Rewrites one chunk, independently of all others.
-pub fn rewrite_chunk(chunk: &Chunk, index: &FileIndex, jit: &dyn JitFunctions) -> RewrittenChunk {
+pub fn rewrite_chunk<'a>(chunk: &Chunk<'a>, index: &'a FileIndex<'a>, jit: &'a dyn JitFunctions) -> RewrittenChunk<'a> {
     let context = index.context_at(chunk.index);
     let names = NameResolver { index, jit };
     let rewriter = ChunkRewriter {
-        chunk,
+        chunk: *chunk,
         names,
         context,
-        draft: ChunkDraft::default(),
+        draft: ChunkDraft::with_room_for(chunk.bytes.len()),
         stats: RewriteStats::default(),
         copied: 0,
+        covered: Covered { range: 0..0, entry: None },
         reader: None,
     };
     rewriter.run()
 }
 
 struct ChunkRewriter<'a> {
-    chunk: &'a Chunk,
+    chunk: Chunk<'a>,
     names: NameResolver<'a>,
     context: BlockContext<'a>,
-    draft: ChunkDraft,
+    draft: ChunkDraft<'a>,
     stats: RewriteStats,
     /// The part of the chunk before this has been dealt with.
     copied: usize,
+    /// The stretch of addresses that was looked up last.
+    covered: Covered,
     /// Where readers of the output stand, if that is not what the input says.
     reader: Option<ReaderContext<'a>>,
 }
@@ -57,12 +60,10 @@ struct OpenBlock<'a> {
 }
 
 impl<'a> ChunkRewriter<'a> {
-    fn run(mut self) -> RewrittenChunk {
+    fn run(mut self) -> RewrittenChunk<'a> {
         let mut open: Option<OpenBlock<'a>> = None;
         let mut cob = None;
-        let text = &self.chunk.bytes;
-        // What gets names becomes shorter or a little longer.
-        self.draft.bytes.reserve(text.len() + text.len() / 8);
+        let text = self.chunk.bytes;
         for (at, text) in statements(text) {
             let line = Statement::parse(text);
             let offset = self.chunk.offset + at as u64;
@@ -88,7 +89,7 @@ impl<'a> ChunkRewriter<'a> {
                 Statement::Spec(Keyword::Calls, _) => cob = None,
                 Statement::Header(b"part" | b"thread" | b"pid" | b"positions" | b"events", _) => {
                     self.copy_to(at);
-                    self.draft.forget_ids();
+                    self.draft.place(Piece::Forget);
                 }
                 _ => {}
             }
@@ -119,7 +120,7 @@ impl<'a> ChunkRewriter<'a> {
                 }
             }
         }
-        self.draft.put(bytes);
+        self.draft.copy(bytes);
         self.copied = end;
     }
 
@@ -127,17 +128,17 @@ impl<'a> ChunkRewriter<'a> {
     fn restore(&mut self, context: BlockContext<'a>) {
         let Some(reader) = self.reader.take() else { return };
         if let Some(ob) = context.ob.map(OutputName::Input).filter(|ob| reader.ob != Some(*ob)) {
-            put_statement(&mut self.draft, b"ob=", ob, IdSpace::Object);
+            put_object(&mut self.draft, b"ob=", ob);
         }
         let (fl, file) = (context.fl.map(OutputName::Input), context.open_file.or(context.fl).map(OutputName::Input));
         if (reader.fl, reader.file) == (fl, file) {
             return;
         }
         if let Some(fl) = context.fl {
-            put_statement(&mut self.draft, b"fl=", OutputName::Input(fl), IdSpace::File);
+            put_file(&mut self.draft, b"fl=", OutputName::Input(fl));
         }
         if let Some(open) = context.open_file {
-            put_statement(&mut self.draft, b"fi=", OutputName::Input(open), IdSpace::File);
+            put_file(&mut self.draft, b"fi=", OutputName::Input(open));
         }
     }
 
@@ -167,15 +168,19 @@ impl<'a> ChunkRewriter<'a> {
     fn regroup(&mut self, open: OpenBlock<'a>, end: usize) -> bool {
         let offset = self.chunk.offset + open.start as u64;
         let text = &self.chunk.bytes[open.start..end];
-        let Some(block) = FunctionBlock::parse(text, open.context, !self.names.index.is_by_valgrind()) else {
+        let (jit, covered) = (self.names.jit, &mut self.covered);
+        let stretch_of = &mut |addr| {
+            *covered = jit.around(addr);
+            covered.range.clone()
+        };
+        let parsed = FunctionBlock::parse(text, open.context, !self.names.index.is_by_valgrind(), stretch_of);
+        let Some(block) = parsed else {
             self.stats.skipped.add(Error::new("its positions do not add up").at(offset));
             return false;
         };
-        let Some(groups) =
-            LineGroups::of(&block, self.names, open.context, offset..self.chunk.offset + end as u64, &mut self.stats)
-        else {
-            return false;
-        };
+        let (range, covered) = (offset..self.chunk.offset + end as u64, &mut self.covered);
+        let groups = LineGroups::of(&block, self.names, open.context, range, covered, &mut self.stats);
+        let Some(groups) = groups else { return false };
         self.copy_to(open.start);
         let before = self.reader.unwrap_or_else(|| ReaderContext {
             ob: open.context.ob.map(OutputName::Input),
@@ -190,9 +195,25 @@ impl<'a> ChunkRewriter<'a> {
     fn edit(&mut self, open: OpenBlock<'a>, end: usize) {
         let base = self.chunk.offset + open.start as u64;
         let mut callee = PendingCallee::default();
-        for (at, text) in lines(&self.chunk.bytes[open.start..end]) {
+        let block = &self.chunk.bytes[open.start..end];
+        let mut done = 0;
+        for (at, text) in statements(block) {
             let offset = base + at as u64;
-            match Statement::parse(text) {
+            let line = Statement::parse(text);
+            match line {
+                Statement::Spec(Keyword::Calls, _) if callee.is_empty() => {
+                    callee.cob = None;
+                    continue;
+                }
+                Statement::Spec(
+                    Keyword::Cob | Keyword::Cfi | Keyword::Cfn | Keyword::Fn | Keyword::Jfn | Keyword::Calls,
+                    _,
+                ) => {}
+                _ => continue,
+            }
+            self.draft.copy(&block[done..at]);
+            done = (at + text.len() + 1).min(block.len());
+            match line {
                 Statement::Spec(Keyword::Cob, value) => callee.hold(text, Some(value)),
                 Statement::Spec(Keyword::Cfi, _) => callee.hold(text, None),
                 Statement::Spec(Keyword::Cfn, value) => {
@@ -202,18 +223,22 @@ impl<'a> ChunkRewriter<'a> {
                 }
                 Statement::Spec(Keyword::Fn, value) => self.edit_name(b"fn=", text, value, offset),
                 Statement::Spec(Keyword::Jfn, value) => self.edit_name(b"jfn=", text, value, offset),
-                Statement::Spec(Keyword::Calls, _) => {
+                _ => {
                     callee.release(&mut self.draft);
                     callee.cob = None;
                     self.put_line(text);
                 }
-                _ => self.put_line(text),
             }
         }
-        callee.release(&mut self.draft);
+        self.draft.copy(&block[done..]);
         // The last line of a file may lack its line feed: then so does the copy.
-        if self.chunk.bytes.get(end - 1) != Some(&b'\n') {
-            self.draft.bytes.pop();
+        let is_torn = !block.ends_with(b"\n");
+        if is_torn && done < block.len() {
+            self.draft.put(b"\n");
+        }
+        callee.release(&mut self.draft);
+        if is_torn {
+            self.draft.unput();
         }
     }
 
@@ -236,13 +261,14 @@ impl<'a> ChunkRewriter<'a> {
         };
         callee.release_definitions(&mut self.draft);
         if let NameField::Define(id, _) = field {
-            self.draft.dropped_function(id);
+            self.draft.place(Piece::Dropped(id));
         }
         let jit = self.names.jit;
-        put_statement(&mut self.draft, b"cob=", OutputName::New(jit.object()), IdSpace::Object);
-        put_statement(&mut self.draft, b"cfi=", OutputName::New(jit.file(entry)), IdSpace::File);
-        let name = [jit.name(entry), &tail].concat();
-        put_statement(&mut self.draft, b"cfn=", OutputName::New(&name), IdSpace::Function);
+        put_object(&mut self.draft, b"cob=", OutputName::New(jit.object()));
+        put_file(&mut self.draft, b"cfi=", OutputName::New(jit.file(entry)));
+        self.draft.put(b"cfn=");
+        self.draft.place(Piece::Jit(entry, tail.into()));
+        self.draft.put(b"\n");
     }
 
     fn edit_name(&mut self, key: &[u8], text: &'a [u8], value: &'a [u8], offset: u64) {
@@ -250,18 +276,19 @@ impl<'a> ChunkRewriter<'a> {
         self.put_named(key, text, named);
     }
 
-    fn put_named(&mut self, key: &[u8], text: &[u8], named: ResolvedName<'_>) {
+    fn put_named(&mut self, key: &[u8], text: &[u8], named: ResolvedName<'a>) {
         match named {
             ResolvedName::CallersReplaced(id, name) => {
                 self.draft.put(key);
                 if let Some(id) = id {
-                    self.draft.put(format!("({id}) ").as_bytes());
+                    self.draft.put_id(id);
+                    self.draft.put(b" ");
                 }
                 self.put_line(&name);
             }
             ResolvedName::Raw(id, name) => {
                 self.draft.put(key);
-                self.draft.input_function(id, name);
+                self.draft.place(Piece::InputFunction(id, name));
                 self.draft.put(b"\n");
             }
             ResolvedName::Unchanged | ResolvedName::Jit(..) => self.put_line(text),

@@ -1,71 +1,102 @@
-//! The rewritten text of one chunk, with placeholders where names belong that other chunks may define.
+//! The rewritten text of one chunk: pieces of the input as they stand, text of its own, and placeholders where names
+//! belong that other chunks may define.
 
 use super::stats::RewriteStats;
-use crate::formats::callgrind::grammar::IdSpace;
+use crate::formats::callgrind::grammar::push_id;
 
 /// A rewritten chunk of a file.
 #[derive(Debug)]
-pub struct RewrittenChunk {
-    pub(super) bytes: Vec<u8>,
-    pub(super) placeholders: Vec<Placeholder>,
+pub struct RewrittenChunk<'a> {
+    /// What is not in the input.
+    pub(super) own: Vec<u8>,
+    pub(super) pieces: Vec<Piece<'a>>,
     /// What was done in it.
     pub stats: RewriteStats,
 }
 
-/// Something that is only known when all chunks before are written.
+/// What the text is put together of.
 #[derive(Debug)]
-pub(super) struct Placeholder {
-    /// Its place in the bytes.
-    pub(super) at: usize,
-    pub(super) kind: PlaceholderKind,
-}
-
-/// What stands at a placeholder.
-#[derive(Debug)]
-pub(super) enum PlaceholderKind {
-    /// A new name.
-    New(IdSpace, Box<[u8]>),
+pub(super) enum Piece<'a> {
+    /// Text of its own, up to there.
+    Own(usize),
+    /// A part of the input.
+    Input(&'a [u8]),
+    /// The name of an object.
+    Object(&'a [u8]),
+    /// The name of a file.
+    File(&'a [u8]),
+    /// The name of code ([`super::jit_functions::JitFunctions::name`]) and what follows it.
+    Jit(usize, Box<[u8]>),
+    /// The name of another function.
+    Function(Box<[u8]>),
     /// A function of the input whose definition may have gone with the block that held it.
-    InputFunction(u32, Box<[u8]>),
+    InputFunction(u32, &'a [u8]),
     /// The definition of that function was in a statement that is gone.
     Dropped(u32),
     /// Ids mean nothing from here on.
     Forget,
 }
 
+/// Less than this of the input is copied at once.
+const SHORT: usize = 64;
+
 /// The rewritten text of a chunk while it is being written.
-#[derive(Debug, Default)]
-pub(super) struct ChunkDraft {
-    pub(super) bytes: Vec<u8>,
-    placeholders: Vec<Placeholder>,
+#[derive(Debug)]
+pub(super) struct ChunkDraft<'a> {
+    own: Vec<u8>,
+    /// So much of its own text is in the pieces.
+    placed: usize,
+    pieces: Vec<Piece<'a>>,
 }
 
-impl ChunkDraft {
+impl<'a> ChunkDraft<'a> {
+    /// For a chunk of so many bytes. What is not used of the room costs nothing: growing would, again and again.
+    pub(super) fn with_room_for(len: usize) -> Self {
+        Self { own: Vec::with_capacity(len / 8), placed: 0, pieces: Vec::with_capacity(len / 64) }
+    }
+
     pub(super) fn put(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
+        self.own.extend_from_slice(bytes);
     }
 
-    fn leave(&mut self, kind: PlaceholderKind) {
-        self.placeholders.push(Placeholder { at: self.bytes.len(), kind });
+    /// Text of its own, to be written to.
+    pub(super) fn own(&mut self) -> &mut Vec<u8> {
+        &mut self.own
     }
 
-    pub(super) fn new_name(&mut self, space: IdSpace, name: &[u8]) {
-        self.leave(PlaceholderKind::New(space, name.into()));
+    /// Takes the last byte back, which was put.
+    pub(super) fn unput(&mut self) {
+        if self.own.len() > self.placed {
+            self.own.pop();
+        }
     }
 
-    pub(super) fn input_function(&mut self, id: u32, name: &[u8]) {
-        self.leave(PlaceholderKind::InputFunction(id, name.into()));
+    /// Puts a part of the input.
+    pub(super) fn copy(&mut self, bytes: &'a [u8]) {
+        if bytes.len() < SHORT {
+            self.put(bytes);
+        } else {
+            self.place(Piece::Input(bytes));
+        }
     }
 
-    pub(super) fn dropped_function(&mut self, id: u32) {
-        self.leave(PlaceholderKind::Dropped(id));
+    pub(super) fn put_id(&mut self, id: u32) {
+        push_id(id, &mut self.own);
     }
 
-    pub(super) fn forget_ids(&mut self) {
-        self.leave(PlaceholderKind::Forget);
+    /// Puts what is only known when all chunks before are written.
+    pub(super) fn place(&mut self, piece: Piece<'a>) {
+        if self.own.len() > self.placed {
+            self.placed = self.own.len();
+            self.pieces.push(Piece::Own(self.placed));
+        }
+        self.pieces.push(piece);
     }
 
-    pub(super) fn finish(self, stats: RewriteStats) -> RewrittenChunk {
-        RewrittenChunk { bytes: self.bytes, placeholders: self.placeholders, stats }
+    pub(super) fn finish(mut self, stats: RewriteStats) -> RewrittenChunk<'a> {
+        if self.own.len() > self.placed {
+            self.pieces.push(Piece::Own(self.own.len()));
+        }
+        RewrittenChunk { own: self.own, pieces: self.pieces, stats }
     }
 }

@@ -1,19 +1,20 @@
 //! Writes the groups of a block, each as a block of its own.
 
-use super::draft::ChunkDraft;
+use super::draft::{ChunkDraft, Piece};
 use super::jit_functions::CodeLine;
 use super::line_groups::{GroupName, LineGroup, LineGroups};
 use super::name_resolver::ResolvedName;
-use super::output_name::{OutputName, ReaderContext, put_statement};
+use super::output_name::{OutputName, ReaderContext, put_file, put_object};
 use crate::formats::callgrind::grammar::{
-    BlockItem, Callee, Columns, IdSpace, ItemKind, NameField, NameRef, Position, PositionEncoder, first_cost, raw_name,
+    BlockItem, Callee, Columns, CostLines, IdSpace, ItemKind, NameField, NameRef, Position, PositionEncoder,
+    first_cost, raw_name,
 };
 use rustc_hash::FxHashSet;
 
 /// Writes the groups; returns where readers of the output stand afterwards.
 pub(super) fn write_groups<'a>(
     groups: &LineGroups<'a, '_>,
-    draft: &mut ChunkDraft,
+    draft: &mut ChunkDraft<'a>,
     before: ReaderContext<'a>,
 ) -> ReaderContext<'a> {
     let mut writer = GroupWriter { groups, draft, out: before, defined: FxHashSet::default() };
@@ -26,7 +27,7 @@ pub(super) fn write_groups<'a>(
 
 struct GroupWriter<'a, 'b, 'd> {
     groups: &'d LineGroups<'a, 'b>,
-    draft: &'d mut ChunkDraft,
+    draft: &'d mut ChunkDraft<'a>,
     out: ReaderContext<'a>,
     /// Functions that this block defines and that have been written with their names.
     defined: FxHashSet<u32>,
@@ -37,8 +38,10 @@ impl<'a> GroupWriter<'a, '_, '_> {
     fn hoist_definitions(&mut self) {
         for &(space, id, name) in &self.groups.block.definitions {
             let old = Some(OutputName::Input(NameRef::Id(id)));
-            let key = if space == IdSpace::Object { "ob" } else { "fl" };
-            self.draft.put(format!("{key}=({id}) ").as_bytes());
+            let key: &[u8] = if space == IdSpace::Object { b"ob=" } else { b"fl=" };
+            self.draft.put(key);
+            self.draft.put_id(id);
+            self.draft.put(b" ");
             self.draft.put(name);
             self.draft.put(b"\n");
             if space == IdSpace::Object {
@@ -47,10 +50,10 @@ impl<'a> GroupWriter<'a, '_, '_> {
                 (self.out.fl, self.out.file) = (old, old);
             }
         }
-        if let (NameField::Define(id, _), GroupName::New(_)) =
+        if let (NameField::Define(id, _), GroupName::New(_) | GroupName::Jit(..)) =
             (self.groups.block.function, &self.groups.groups[0].function)
         {
-            self.draft.dropped_function(id);
+            self.draft.place(Piece::Dropped(id));
         }
     }
 
@@ -63,11 +66,11 @@ impl<'a> GroupWriter<'a, '_, '_> {
             None => (groups.context.ob.map(OutputName::Input), groups.context.fl.map(OutputName::Input)),
         };
         if let Some(ob) = ob.filter(|ob| self.out.ob != Some(*ob)) {
-            put_statement(self.draft, b"ob=", ob, IdSpace::Object);
+            put_object(self.draft, b"ob=", ob);
             self.out.ob = Some(ob);
         }
         if let Some(fl) = fl.filter(|fl| self.out.fl != Some(*fl) || self.out.file != Some(*fl)) {
-            put_statement(self.draft, b"fl=", fl, IdSpace::File);
+            put_file(self.draft, b"fl=", fl);
             (self.out.fl, self.out.file) = (Some(fl), Some(fl));
         }
         self.draft.put(b"fn=");
@@ -89,7 +92,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
 
     fn function(&mut self, function: &GroupName<'a>) {
         match function {
-            GroupName::New(name) => self.draft.new_name(IdSpace::Function, name),
+            GroupName::Jit(entry, tail) => self.draft.place(Piece::Jit(*entry, tail[..].into())),
+            GroupName::New(name) => self.draft.place(Piece::Function(name[..].into())),
             GroupName::Input(field) => self.input_function(*field),
         }
         self.draft.put(b"\n");
@@ -107,12 +111,13 @@ impl<'a> GroupWriter<'a, '_, '_> {
         };
         if let Some(name) = self.groups.block.functions.get(&id).filter(|_| self.defined.insert(id)) {
             let name = self.groups.names.callers(name);
-            self.draft.put(format!("({id}) ").as_bytes());
+            self.draft.put_id(id);
+            self.draft.put(b" ");
             self.draft.put(&name);
         } else if let Some(name) = self.groups.names.index.raw_function(id, offset) {
-            self.draft.input_function(id, name);
+            self.draft.place(Piece::InputFunction(id, name));
         } else {
-            self.draft.put(format!("({id})").as_bytes());
+            self.draft.put_id(id);
         }
     }
 }
@@ -150,7 +155,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     fn switch_file(&mut self, file: Option<OutputName<'a>>) {
         let Some(file) = file.filter(|file| self.writer.out.file != Some(*file)) else { return };
         let key: &[u8] = if Some(file) == self.fl { b"fe=" } else { b"fi=" };
-        put_statement(self.writer.draft, key, file, IdSpace::File);
+        put_file(self.writer.draft, key, file);
         self.writer.out.file = Some(file);
     }
 
@@ -162,17 +167,17 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             }
             return;
         };
+        if let ItemKind::Lines(lines) = &item.kind {
+            return self.cost_lines(item, lines);
+        }
         let (file, position) = self.place(item, position);
         self.switch_file(file);
         match item.kind {
-            ItemKind::Cost(costs) => {
-                self.encoder.cost(position, &mut self.writer.draft.bytes);
-                self.costs(costs);
-            }
+            ItemKind::Cost(costs) => self.cost(position, costs),
             ItemKind::Call { callee, count, target, costs } => {
                 self.callee(callee);
                 self.calls(count, target);
-                self.encoder.site(position, &mut self.writer.draft.bytes);
+                self.encoder.site(position, self.writer.draft.own());
                 self.costs(costs);
             }
             ItemKind::Jump { conditional, counts, target, file, function } => {
@@ -180,13 +185,34 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
                 self.writer.draft.put(if conditional { b"jcnd=" } else { b"jump=" });
                 self.writer.draft.put(counts);
                 self.writer.draft.put(b" ");
-                self.encoder.target(target, &mut self.writer.draft.bytes);
+                self.encoder.target(target, self.writer.draft.own());
                 self.writer.draft.put(b"\n");
-                self.encoder.site(position, &mut self.writer.draft.bytes);
+                self.encoder.site(position, self.writer.draft.own());
                 self.writer.draft.put(b"\n");
             }
-            ItemKind::Unknown(_) => {}
+            ItemKind::Lines(_) | ItemKind::Unknown(_) => {}
         }
+    }
+
+    fn cost_lines(&mut self, item: &BlockItem<'a>, lines: &CostLines<'a>) {
+        // Where the code has lines of its own, each line has another place.
+        if self.lines.is_empty() && self.encoder.would_copy(lines.in_full) {
+            let (file, position) = self.place(item, lines.first);
+            self.switch_file(file);
+            self.cost(position, lines.first_costs);
+            self.writer.draft.copy(lines.others);
+            return self.encoder.move_to(lines.last);
+        }
+        for (position, costs) in lines.each() {
+            let (file, position) = self.place(item, position);
+            self.switch_file(file);
+            self.cost(position, costs);
+        }
+    }
+
+    fn cost(&mut self, position: Position, costs: &[u8]) {
+        self.encoder.cost(position, self.writer.draft.own());
+        self.costs(costs);
     }
 
     fn costs(&mut self, costs: &[u8]) {
@@ -199,7 +225,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.draft.put(b"calls=");
         self.writer.draft.put(count);
         self.writer.draft.put(b" ");
-        self.encoder.target(target, &mut self.writer.draft.bytes);
+        self.encoder.target(target, self.writer.draft.own());
         self.writer.draft.put(b"\n");
     }
 
@@ -208,15 +234,14 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         match groups.callee(callee) {
             ResolvedName::Jit(entry, tail) => {
                 if let NameField::Define(id, _) = callee.function {
-                    self.writer.draft.dropped_function(id);
+                    self.writer.draft.place(Piece::Dropped(id));
                 }
-                let name = [groups.names.jit.name(entry), &tail].concat();
                 self.callee_place(
                     Some(OutputName::New(groups.names.jit.object())),
                     Some(OutputName::New(groups.names.jit.file(entry))),
                 );
                 self.writer.draft.put(b"cfn=");
-                self.writer.function(&GroupName::New(name));
+                self.writer.function(&GroupName::Jit(entry, tail));
             }
             _ => {
                 self.callee_place(callee.ob.map(OutputName::Input), callee.file.map(OutputName::Input));
@@ -230,10 +255,10 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     fn callee_place(&mut self, ob: Option<OutputName<'a>>, file: Option<OutputName<'a>>) {
         let out = self.writer.out;
         if let Some(ob) = ob.filter(|ob| out.ob != Some(*ob)) {
-            put_statement(self.writer.draft, b"cob=", ob, IdSpace::Object);
+            put_object(self.writer.draft, b"cob=", ob);
         }
         if let Some(file) = file.filter(|file| out.file != Some(*file)) {
-            put_statement(self.writer.draft, b"cfi=", file, IdSpace::File);
+            put_file(self.writer.draft, b"cfi=", file);
         }
     }
 
@@ -241,7 +266,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     fn jump_target(&mut self, file: Option<NameRef<'a>>, function: Option<NameField<'a>>, target: Position) {
         if let Some(function) = function {
             if let Some(file) = file {
-                put_statement(self.writer.draft, b"jfi=", OutputName::Input(file), IdSpace::File);
+                put_file(self.writer.draft, b"jfi=", OutputName::Input(file));
             }
             self.writer.draft.put(b"jfn=");
             self.writer.function(&GroupName::Input(function));
@@ -252,11 +277,10 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             return;
         };
         let other = groups.groups.iter().find(|group| group.code == Some(entry) && group.code != self.code);
-        let Some(LineGroup { function: GroupName::New(name), .. }) = other else { return };
-        put_statement(self.writer.draft, b"jfi=", OutputName::New(groups.names.jit.file(entry)), IdSpace::File);
+        let Some(LineGroup { function, .. }) = other else { return };
+        put_file(self.writer.draft, b"jfi=", OutputName::New(groups.names.jit.file(entry)));
         self.writer.draft.put(b"jfn=");
-        self.writer.draft.new_name(IdSpace::Function, name);
-        self.writer.draft.put(b"\n");
+        self.writer.function(function);
     }
 
     /// The call from the function itself to a group that was taken out of it: counted by how often its lowest
@@ -279,7 +303,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.draft.put(b"cfn=");
         self.writer.function(&other.function);
         self.calls(count.max(1).to_string().as_bytes(), lowest);
-        self.encoder.site(position, &mut self.writer.draft.bytes);
+        self.encoder.site(position, self.writer.draft.own());
         let sums: Vec<String> = other.sums.iter().map(u64::to_string).collect();
         self.costs(sums.join(" ").as_bytes());
     }
@@ -299,8 +323,15 @@ fn entry_of(groups: &LineGroups<'_, '_>, columns: Columns) -> Position {
 /// The lowest position of a group and how often it was reached.
 fn lowest_line(group: &LineGroup<'_, '_>, columns: Columns) -> Option<(Position, u64)> {
     let column = columns.instr.unwrap_or(0);
-    let positions = group.items.iter().filter_map(|item| item.position.map(|position| (position, item)));
+    let lowest_of = |item: &BlockItem<'_>| match item.kind {
+        ItemKind::Lines(lines) => Some(lines.lowest.0),
+        _ => item.position,
+    };
+    let positions = group.items.iter().filter_map(|item| Some((lowest_of(item)?, item)));
     let (position, item) = positions.min_by_key(|(position, _)| position.0[column])?;
-    let count = if let ItemKind::Cost(costs) = item.kind { first_cost(costs) } else { 1 };
-    Some((position, count))
+    Some(match item.kind {
+        ItemKind::Lines(lines) => lines.lowest,
+        ItemKind::Cost(costs) => (position, first_cost(costs)),
+        _ => (position, 1),
+    })
 }

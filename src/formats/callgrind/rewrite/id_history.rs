@@ -1,12 +1,12 @@
 //! What ids stand for, from some offset of the file on: for millions of them, and nearly all with one meaning.
 
-use rustc_hash::FxHashMap;
+use crate::formats::callgrind::grammar::IdTable;
 
 /// The values of ids. They must be pushed in the order of the file.
 #[derive(Debug)]
 pub(super) struct IdHistory<T> {
     /// Places in `values`.
-    places: FxHashMap<u32, u32>,
+    places: IdTable,
     values: Vec<IdValues<T>>,
     lists: Vec<Vec<(u64, T)>>,
 }
@@ -21,13 +21,13 @@ enum IdValues<T> {
 
 impl<T> Default for IdHistory<T> {
     fn default() -> Self {
-        Self { places: FxHashMap::default(), values: Vec::new(), lists: Vec::new() }
+        Self { places: IdTable::default(), values: Vec::new(), lists: Vec::new() }
     }
 }
 
 impl<T: Copy> IdHistory<T> {
     fn values(&self, id: u32) -> Option<IdValues<T>> {
-        self.values.get(*self.places.get(&id)? as usize).copied()
+        self.values.get(self.places.get(id)? as usize).copied()
     }
 
     /// The value at an offset.
@@ -51,8 +51,8 @@ impl<T: Copy> IdHistory<T> {
     pub(super) fn push(&mut self, id: u32, offset: u64, value: T) {
         // Fewer than 2^32: each place is another id's.
         let next = self.values.len() as u32;
-        let place = *self.places.entry(id).or_insert(next);
-        let Some(values) = self.values.get_mut(place as usize) else {
+        let Some(values) = self.places.get(id).and_then(|place| self.values.get_mut(place as usize)) else {
+            self.places.insert(id, next);
             return self.values.push(IdValues::One(offset, value));
         };
         match *values {
@@ -66,36 +66,6 @@ impl<T: Copy> IdHistory<T> {
                 }
             }
         }
-    }
-}
-
-/// TextStore one behind the other: millions of short ones take little more than their bytes.
-#[derive(Debug, Default)]
-pub(super) struct TextStore {
-    /// Each behind its length.
-    bytes: Vec<u8>,
-}
-
-/// Which text; 0 is the empty one.
-pub(super) type TextOffset = usize;
-
-impl TextStore {
-    /// Keeps a text.
-    pub(super) fn add(&mut self, text: &[u8]) -> TextOffset {
-        let Some(len) = u32::try_from(text.len()).ok().filter(|len| *len > 0) else { return 0 };
-        if self.bytes.is_empty() {
-            self.bytes.extend_from_slice(&0u32.to_le_bytes());
-        }
-        let at = self.bytes.len();
-        self.bytes.extend_from_slice(&len.to_le_bytes());
-        self.bytes.extend_from_slice(text);
-        at
-    }
-
-    /// The text itself.
-    pub(super) fn get(&self, at: TextOffset) -> &[u8] {
-        let behind = self.bytes.get(at..).and_then(|bytes| bytes.split_first_chunk::<4>());
-        behind.and_then(|(len, rest)| rest.get(..u32::from_le_bytes(*len) as usize)).unwrap_or_default()
     }
 }
 
@@ -113,13 +83,5 @@ mod tests {
         assert_eq!(at(7, &[9, 10, 19, 20, 30]), [None, Some('a'), Some('a'), Some('b'), Some('c')]);
         assert_eq!(at(9, &[14, 15]), [None, Some('x')]);
         assert_eq!((history.last(7), history.last(9), history.last(8)), (Some('c'), Some('x'), None));
-    }
-
-    #[test]
-    fn texts_come_back() {
-        let mut texts = TextStore::default();
-        let handles = [&b"first"[..], b"", b"0x0000000000001000'2"].map(|text| texts.add(text));
-        assert_eq!(handles.map(|at| texts.get(at)), [&b"first"[..], b"", b"0x0000000000001000'2"]);
-        assert_eq!(texts.get(1000), b"");
     }
 }

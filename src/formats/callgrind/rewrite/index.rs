@@ -3,11 +3,9 @@
 //! With this in hand, any chunk can be rewritten without the chunks before it. Of all the names only those matter that
 //! callgrind made out of an address, so memory does not grow with the others.
 
-use super::id_history::{IdHistory, TextOffset, TextStore};
+use super::id_history::IdHistory;
 use super::scan::{ChunkFacts, Defined, DefiningObject, Definition};
-use crate::formats::callgrind::grammar::{
-    BlockContext, Columns, NameRef, OwnedBlockContext, OwnedNameRef, UNKNOWN, decimal, event_names, raw_name,
-};
+use crate::formats::callgrind::grammar::{BlockContext, Columns, NameRef, UNKNOWN, decimal, event_names, raw_name};
 
 /// What the header of a file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,30 +26,30 @@ pub struct FileHeader {
 
 /// Everything that the second pass must know beforehand.
 #[derive(Debug, Default)]
-pub struct FileIndex {
+pub struct FileIndex<'a> {
     /// What the headers say.
     pub header: FileHeader,
-    contexts: Vec<OwnedBlockContext>,
+    contexts: Vec<BlockContext<'a>>,
     unknown_objects: IdHistory<bool>,
     /// Names with a raw part; empty where an id has got another name.
-    raw_functions: IdHistory<TextOffset>,
-    texts: TextStore,
-    /// Heads of raw names seen where the object is unknown, sorted.
+    raw_functions: IdHistory<&'a [u8]>,
+    /// Heads of raw names seen where the object is unknown.
     raw_heads: Vec<u64>,
+    /// So many of them are sorted, and none is among these twice.
+    sorted_heads: usize,
     max_ids: [u32; 3],
     saw_positions: bool,
-    context: OwnedBlockContext,
+    context: BlockContext<'a>,
 }
 
-impl FileIndex {
-    /// Takes over what a chunk defines. The chunks must come in order.
-    pub fn append(&mut self, facts: ChunkFacts) {
-        let at_start = self.context.ob.clone();
-        self.contexts.push(self.context.clone());
+impl<'a> FileIndex<'a> {
+    /// Takes over what a chunk defines. The chunks must come in order; behind the last comes [`FileIndex::finish`].
+    pub fn append(&mut self, facts: ChunkFacts<'a>) {
+        let at_start = self.context.ob;
+        self.contexts.push(self.context);
         for (word, value) in &facts.headers {
             self.apply_header(word, value);
         }
-        let mut heads = Vec::new();
         for Definition { offset, id, what } in facts.definitions {
             match what {
                 Defined::Object { unknown } => {
@@ -60,46 +58,50 @@ impl FileIndex {
                     }
                 }
                 Defined::Function { name, object } => {
-                    let head = raw_name(&name).map(|(addr, _)| addr);
-                    if let Some(addr) = head.filter(|_| self.is_unknown_at(&object, at_start.as_ref(), offset)) {
-                        heads.push(addr);
+                    let head = raw_name(name).map(|(addr, _)| addr);
+                    if let Some(addr) = head.filter(|_| self.is_unknown_at(object, at_start, offset)) {
+                        self.raw_heads.push(addr);
                     }
-                    if *self.texts.get(self.raw_functions.last(id).unwrap_or_default()) != *name {
-                        let text = self.texts.add(&name);
-                        self.raw_functions.push(id, offset, text);
+                    if self.raw_functions.last(id).unwrap_or_default() != name {
+                        self.raw_functions.push(id, offset, name);
                     }
                 }
             }
         }
         for (addr, object) in facts.raw_heads {
-            if self.is_unknown_at(&object, at_start.as_ref(), u64::MAX) {
-                heads.push(addr);
+            if self.is_unknown_at(object, at_start, u64::MAX) {
+                self.raw_heads.push(addr);
             }
         }
-        self.add_raw_heads(heads);
+        // Without ids each chunk names its functions anew.
+        if self.raw_heads.len() > 2 * self.sorted_heads + (1 << 16) {
+            self.sort_heads();
+        }
         for (max, seen) in self.max_ids.iter_mut().zip(facts.max_ids) {
             *max = seen.max(*max);
         }
         self.follow(facts.changes, facts.changed_columns);
     }
 
-    fn add_raw_heads(&mut self, mut heads: Vec<u64>) {
-        heads.retain(|head| !self.is_raw_head(*head));
-        if heads.is_empty() {
-            return;
-        }
-        self.raw_heads.append(&mut heads);
-        // Two runs in order, mostly: that takes one pass.
-        self.raw_heads.sort();
-        self.raw_heads.dedup();
+    /// All chunks are there.
+    pub fn finish(mut self) -> Self {
+        self.sort_heads();
+        self
     }
 
-    fn follow(&mut self, changes: OwnedBlockContext, changed_columns: bool) {
+    fn sort_heads(&mut self) {
+        // Runs in order, mostly: that takes one pass.
+        self.raw_heads.sort();
+        self.raw_heads.dedup();
+        self.sorted_heads = self.raw_heads.len();
+    }
+
+    fn follow(&mut self, changes: BlockContext<'a>, changed_columns: bool) {
         if changes.fl.is_some() || changes.open_file.is_some() {
             self.context.open_file = changes.open_file;
         }
-        self.context.ob = changes.ob.or(self.context.ob.take());
-        self.context.fl = changes.fl.or(self.context.fl.take());
+        self.context.ob = changes.ob.or(self.context.ob);
+        self.context.fl = changes.fl.or(self.context.fl);
         if changed_columns {
             self.context.columns = changes.columns;
         }
@@ -122,17 +124,17 @@ impl FileIndex {
         }
     }
 
-    fn is_unknown_at(&self, object: &DefiningObject, inherited: Option<&OwnedNameRef>, offset: u64) -> bool {
+    fn is_unknown_at(&self, object: DefiningObject<'a>, inherited: Option<NameRef<'a>>, offset: u64) -> bool {
         let object = match object {
             DefiningObject::Said(object) => Some(object),
             DefiningObject::Inherited => inherited,
         };
-        self.is_unknown_object(object.map(OwnedNameRef::as_ref), offset)
+        self.is_unknown_object(object, offset)
     }
 
     /// What holds at the start of a chunk.
-    pub(super) fn context_at(&self, chunk: usize) -> BlockContext<'_> {
-        self.contexts.get(chunk).map_or_else(BlockContext::default, OwnedBlockContext::as_ref)
+    pub(super) fn context_at(&self, chunk: usize) -> BlockContext<'a> {
+        self.contexts.get(chunk).copied().unwrap_or_default()
     }
 
     /// Whether an object is `???`.
@@ -145,8 +147,8 @@ impl FileIndex {
     }
 
     /// The name of a function id if it has a raw part.
-    pub(super) fn raw_function(&self, id: u32, offset: u64) -> Option<&[u8]> {
-        self.raw_functions.at(id, offset).map(|text| self.texts.get(text)).filter(|name| !name.is_empty())
+    pub(super) fn raw_function(&self, id: u32, offset: u64) -> Option<&'a [u8]> {
+        self.raw_functions.at(id, offset).filter(|name| !name.is_empty())
     }
 
     /// Whether some function in unknown memory starts there: only then is an address among the callers of a name
@@ -174,15 +176,13 @@ impl FileIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::callgrind::grammar::Chunks;
+    use crate::formats::callgrind::grammar::chunks;
     use crate::formats::callgrind::rewrite::scan::scan_chunk;
 
-    fn index(text: &[u8], size: usize) -> FileIndex {
+    fn index(text: &[u8], size: usize) -> FileIndex<'_> {
         let mut index = FileIndex::default();
-        for chunk in Chunks::new(text, size) {
-            index.append(scan_chunk(&chunk.unwrap()));
-        }
-        index
+        chunks(text, size).for_each(|chunk| index.append(scan_chunk(&chunk)));
+        index.finish()
     }
 
     const TEXT: &[u8] = b"version: 1\ncreator: callgrind-3.19.0\npid: 77\npositions: instr line\nevents: Ir Dr\n\n\

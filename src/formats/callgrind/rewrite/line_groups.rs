@@ -10,7 +10,7 @@ use super::name_resolver::{NameResolver, ResolvedName};
 use super::stats::RewriteStats;
 use crate::error::Error;
 use crate::formats::callgrind::grammar::{
-    BlockContext, BlockItem, Callee, FunctionBlock, ItemKind, NameField, first_cost,
+    BlockContext, BlockItem, Callee, FunctionBlock, ItemKind, NameField, surely_fit,
 };
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub(super) struct LineGroup<'a, 'b> {
     pub(super) code: Option<usize>,
     pub(super) function: GroupName<'a>,
     pub(super) items: Vec<&'b BlockItem<'a>>,
-    /// Sums of self and inclusive costs; only needed for groups other than the first.
+    /// Sums of self and inclusive costs; of the first group they may be missing.
     pub(super) sums: Vec<u64>,
 }
 
@@ -40,17 +40,20 @@ pub(super) struct LineGroup<'a, 'b> {
 pub(super) enum GroupName<'a> {
     /// The one in the input.
     Input(NameField<'a>),
-    /// One that has no id yet.
+    /// That of code, and what follows it.
+    Jit(usize, Vec<u8>),
+    /// Another that has no id yet.
     New(Vec<u8>),
 }
 
 impl<'a, 'b> LineGroups<'a, 'b> {
-    /// `range` is that of the block in the file. `None` if there is nothing to name in the block.
+    /// `range` is that of the block in the file; `covered` is some stretch of addresses. `None` if there is nothing to name in the block.
     pub(super) fn of(
         block: &'b FunctionBlock<'a>,
         names: NameResolver<'a>,
         context: BlockContext<'a>,
         range: Range<u64>,
+        covered: &mut Covered,
         stats: &mut RewriteStats,
     ) -> Option<Self> {
         let offset = range.end;
@@ -63,24 +66,25 @@ impl<'a, 'b> LineGroups<'a, 'b> {
         groups.push_group(head_code, &tail, true);
         groups.groups[0].items.reserve(block.items.len());
         // Most lines are of the same code as the line before.
-        let (mut places, mut last) = (FxHashMap::from_iter([(head_code, 0)]), (head_code, 0));
-        let mut covered = Covered { range: 0..0, entry: None };
+        let (mut places, mut last) = (FxHashMap::default(), (head_code, 0));
         for item in &block.items {
-            let code = groups.code_of(item, head_code, &mut covered);
+            let code = groups.code_of(item, head_code, covered);
             if code != last.0 {
-                let place = *places.entry(code).or_insert_with(|| {
-                    groups.push_group(code, &tail, false);
-                    groups.groups.len() - 1
-                });
+                let place = if code == head_code {
+                    0
+                } else {
+                    *places.entry(code).or_insert_with(|| {
+                        groups.push_group(code, &tail, false);
+                        groups.groups.len() - 1
+                    })
+                };
                 last = (code, place);
             }
-            let place = last.1;
-            let group = &mut groups.groups[place];
-            group.items.push(item);
-            if item.add_costs(&mut group.sums).is_none() {
-                stats.skipped.add(Error::new("a cost is not a number, or the sum too large").at(range.start));
-                return None;
-            }
+            groups.groups[last.1].items.push(item);
+        }
+        if groups.add_up().is_none() {
+            stats.skipped.add(Error::new("a cost is not a number, or the sum too large").at(range.start));
+            return None;
         }
         let anything = groups.groups.iter().any(|group| group.code.is_some())
             || groups.calls_code()
@@ -99,9 +103,21 @@ impl<'a, 'b> LineGroups<'a, 'b> {
         covered.entry
     }
 
+    /// Adds up the costs. Those of the function itself are not needed, and mostly it is clear that they can be added up.
+    fn add_up(&mut self) -> Option<()> {
+        for (at, LineGroup { items, sums, .. }) in self.groups.iter_mut().enumerate() {
+            let count: Option<usize> = items.iter().map(|item| item.short_costs()).sum();
+            if at == 0 && count.is_some_and(surely_fit) {
+                continue;
+            }
+            items.iter().try_for_each(|item| item.add_costs(sums))?;
+        }
+        Some(())
+    }
+
     fn push_group(&mut self, code: Option<usize>, tail: &[u8], is_head: bool) {
         let function = match code {
-            Some(entry) => GroupName::New([self.names.jit.name(entry), tail].concat()),
+            Some(entry) => GroupName::Jit(entry, tail.to_vec()),
             None if is_head => match self.names.resolve(self.block.function, true, self.offset) {
                 ResolvedName::CallersReplaced(None, name) => GroupName::New(name),
                 _ => GroupName::Input(self.block.function),
@@ -124,10 +140,7 @@ impl<'a, 'b> LineGroups<'a, 'b> {
 
     fn count(&self, stats: &mut RewriteStats, rewritten: bool) {
         for group in &self.groups {
-            let costs = group
-                .items
-                .iter()
-                .filter_map(|item| if let ItemKind::Cost(costs) = item.kind { Some(first_cost(costs)) } else { None });
+            let costs = group.items.iter().filter_map(|item| item.self_cost());
             let cost = costs.fold(0, u64::saturating_add);
             match group.code {
                 Some(entry) => {

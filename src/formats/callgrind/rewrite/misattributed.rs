@@ -6,7 +6,7 @@
 //! without that object's file nothing tells the two kinds apart for sure.
 
 use super::jit_functions::{Covered, JitFunctions};
-use crate::formats::callgrind::grammar::{BlockContext, FunctionBlock, ItemKind, first_cost, hex};
+use crate::formats::callgrind::grammar::{AddressText, BlockContext, FunctionBlock, ItemKind, hex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The costs that were found on functions of known objects, of the first event.
@@ -55,32 +55,44 @@ impl Misattributed {
             }
             covered.entry.is_some()
         };
-        if !(column == 0 && full_addresses(text).any(&mut is_jit)) {
+        if !(column == 0 && any_full_address(text, &mut is_jit)) {
             return;
         }
         // A block that cannot be decoded is passed on untouched, like every block of this kind.
-        let Some(block) = FunctionBlock::parse(text, context, every_line_moves) else { return };
-        let costs = block.items.iter().filter_map(|item| match (item.position, &item.kind) {
-            (Some(position), ItemKind::Cost(costs)) => Some((position.0[column], first_cost(costs))),
-            _ => None,
-        });
+        let stretch_of = &mut |addr| jit.around(addr).range;
+        let Some(block) = FunctionBlock::parse(text, context, every_line_moves, stretch_of) else { return };
         let mut lowest = u64::MAX;
-        for (addr, cost) in costs {
-            lowest = lowest.min(addr);
-            if let Some(entry) = jit.at(addr) {
+        for item in &block.items {
+            let (Some(position), Some(cost)) = (item.position, item.self_cost()) else { continue };
+            if let Some(entry) = jit.at(position.0[column]) {
                 self.add(entry, cost);
             }
+            let addr = if let ItemKind::Lines(lines) = &item.kind { lines.lowest.0 } else { position };
+            lowest = lowest.min(addr.0[column]);
         }
         self.native_entries.extend(jit.at(lowest));
     }
 }
 
-/// The addresses at the beginnings of lines that are not relative to others.
-fn full_addresses(text: &[u8]) -> impl Iterator<Item = u64> {
-    const MARK: &[u8] = b"\n0x";
-    memchr::memmem::find_iter(text, MARK).filter_map(|at| {
-        let digits = &text[at + MARK.len()..];
-        let len = digits.iter().position(u8::is_ascii_whitespace)?;
-        hex(&digits[..len])
+/// Whether one of the addresses at the beginnings of lines that are not relative to others is such.
+fn any_full_address(text: &[u8], is_such: &mut impl FnMut(u64) -> bool) -> bool {
+    let mut before: Option<(AddressText, u64)> = None;
+    // Hardly anything else has this letter.
+    memchr::memchr_iter(b'x', text).any(|at| {
+        let Some(line) = at.checked_sub(1).map(|start| &text[start..]).filter(|_| text[..at].ends_with(b"\n0")) else {
+            return false;
+        };
+        let like_before = before.and_then(|(text, addr)| text.same_but_two_digits(line, addr));
+        let addr = like_before.or_else(|| {
+            before = AddressText::read(line);
+            full_address(line)
+        });
+        addr.is_some_and(&mut *is_such)
     })
+}
+
+fn full_address(line: &[u8]) -> Option<u64> {
+    let digits = line.strip_prefix(b"0x")?;
+    let len = digits.iter().position(u8::is_ascii_whitespace)?;
+    hex(&digits[..len])
 }

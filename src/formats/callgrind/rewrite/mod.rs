@@ -32,4 +32,4 @@ pub use index::{FileHeader, FileIndex};
 pub use jit_functions::{CodeLine, Covered, JitFunctions};
 pub use misattributed::Misattributed;
 pub use scan::{ChunkFacts, scan_chunk};
-pub use stats::RewriteStats;
+pub use stats::{EntrySet, RewriteStats};

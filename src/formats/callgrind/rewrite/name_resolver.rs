@@ -20,7 +20,7 @@ pub(super) enum ResolvedName<'a> {
 /// Answers what a name in the file stands for.
 #[derive(Clone, Copy)]
 pub(super) struct NameResolver<'a> {
-    pub(super) index: &'a FileIndex,
+    pub(super) index: &'a FileIndex<'a>,
     pub(super) jit: &'a dyn JitFunctions,
 }
 

@@ -1,25 +1,15 @@
 //! Names and statements of the output.
 
-use super::draft::ChunkDraft;
-use crate::formats::callgrind::grammar::{IdSpace, NameRef};
+use super::draft::{ChunkDraft, Piece};
+use crate::formats::callgrind::grammar::NameRef;
 
-/// A name in the output.
+/// The name of an object or file in the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputName<'a> {
     /// One of the input.
     Input(NameRef<'a>),
     /// One that has no id yet.
     New(&'a [u8]),
-}
-
-impl OutputName<'_> {
-    pub(super) fn write(self, space: IdSpace, draft: &mut ChunkDraft) {
-        match self {
-            Self::Input(NameRef::Id(id)) => draft.put(format!("({id})").as_bytes()),
-            Self::Input(NameRef::Name(name)) => draft.put(name),
-            Self::New(name) => draft.new_name(space, name),
-        }
-    }
 }
 
 /// What readers of the output have in mind where that is not what the input says.
@@ -33,9 +23,27 @@ pub(super) struct ReaderContext<'a> {
     pub(super) file: Option<OutputName<'a>>,
 }
 
-/// Writes `key=name`.
-pub(super) fn put_statement(draft: &mut ChunkDraft, key: &[u8], name: OutputName<'_>, space: IdSpace) {
+/// Writes `ob=name` or `cob=name`.
+pub(super) fn put_object<'a>(draft: &mut ChunkDraft<'a>, key: &[u8], name: OutputName<'a>) {
+    put_statement(draft, key, name, Piece::Object);
+}
+
+/// Writes `fl=name`, or one of the other statements that tell a file.
+pub(super) fn put_file<'a>(draft: &mut ChunkDraft<'a>, key: &[u8], name: OutputName<'a>) {
+    put_statement(draft, key, name, Piece::File);
+}
+
+fn put_statement<'a>(
+    draft: &mut ChunkDraft<'a>,
+    key: &[u8],
+    name: OutputName<'a>,
+    new: impl FnOnce(&'a [u8]) -> Piece<'a>,
+) {
     draft.put(key);
-    name.write(space, draft);
+    match name {
+        OutputName::Input(NameRef::Id(id)) => draft.put_id(id),
+        OutputName::Input(NameRef::Name(name)) => draft.put(name),
+        OutputName::New(name) => draft.place(new(name)),
+    }
     draft.put(b"\n");
 }

@@ -18,7 +18,11 @@ impl<'a> PendingCallee<'a> {
         }
     }
 
-    pub(super) fn release(&mut self, draft: &mut ChunkDraft) {
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    pub(super) fn release(&mut self, draft: &mut ChunkDraft<'_>) {
         for text in self.held.drain(..) {
             draft.put(text);
             draft.put(b"\n");
@@ -26,7 +30,7 @@ impl<'a> PendingCallee<'a> {
     }
 
     /// Writes only those that define an id: later blocks may refer to it. Of repeated statements readers take the last.
-    pub(super) fn release_definitions(&mut self, draft: &mut ChunkDraft) {
+    pub(super) fn release_definitions(&mut self, draft: &mut ChunkDraft<'_>) {
         self.held.retain(
             |text| matches!(Statement::parse(text), Statement::Spec(_, value) if matches!(name_field(value), NameField::Define(..))),
         );

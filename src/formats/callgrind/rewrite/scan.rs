@@ -1,73 +1,73 @@
 //! First pass over one chunk: which ids it defines, and what it leaves behind for the next.
 
 use crate::formats::callgrind::grammar::{
-    BlockContext, Chunk, IdSpace, Keyword, NameField, NameRef, OwnedBlockContext, OwnedNameRef, Statement, UNKNOWN,
-    has_raw_part, name_field, raw_name, statements,
+    BlockContext, Chunk, IdSpace, Keyword, NameField, NameRef, Statement, UNKNOWN, has_raw_part, name_field, raw_name,
+    statements,
 };
 use rustc_hash::FxHashSet;
 
 /// What one chunk of the file defines, to be put in order by [`super::index::FileIndex::append`].
 #[derive(Debug)]
-pub struct ChunkFacts {
-    pub(super) definitions: Vec<Definition>,
-    pub(super) headers: Vec<HeaderLine>,
+pub struct ChunkFacts<'a> {
+    pub(super) definitions: Vec<Definition<'a>>,
+    pub(super) headers: Vec<HeaderLine<'a>>,
     /// Addresses that functions without an id are named by.
-    pub(super) raw_heads: Vec<(u64, DefiningObject)>,
+    pub(super) raw_heads: Vec<(u64, DefiningObject<'a>)>,
     pub(super) max_ids: [u32; 3],
     /// What the chunk leaves in force.
-    pub(super) changes: OwnedBlockContext,
+    pub(super) changes: BlockContext<'a>,
     /// Whether it says which columns there are.
     pub(super) changed_columns: bool,
 }
 
 /// `word: value`
-pub(super) type HeaderLine = (Box<[u8]>, Box<[u8]>);
+pub(super) type HeaderLine<'a> = (&'a [u8], &'a [u8]);
 
 /// An id gets its meaning.
 #[derive(Debug)]
-pub(super) struct Definition {
+pub(super) struct Definition<'a> {
     pub(super) offset: u64,
     pub(super) id: u32,
-    pub(super) what: Defined,
+    pub(super) what: Defined<'a>,
 }
 
 /// What an id was defined as.
 #[derive(Debug)]
-pub(super) enum Defined {
+pub(super) enum Defined<'a> {
     Object {
         unknown: bool,
     },
     /// Empty if it has no raw part.
     Function {
-        name: Box<[u8]>,
-        object: DefiningObject,
+        name: &'a [u8],
+        object: DefiningObject<'a>,
     },
 }
 
 /// The object of a function where it is named.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum DefiningObject {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum DefiningObject<'a> {
     /// Said in this chunk.
-    Said(OwnedNameRef),
+    Said(NameRef<'a>),
     /// The one at the start of the chunk.
     Inherited,
 }
 
 /// Looks through one chunk, independently of all others.
-pub fn scan_chunk(chunk: &Chunk) -> ChunkFacts {
+pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
     let mut scan = ChunkScan::default();
-    for (at, text) in statements(&chunk.bytes) {
+    for (at, text) in statements(chunk.bytes) {
         scan.statement(chunk.offset + at as u64, Statement::parse(text));
     }
     let ChunkScan { definitions, headers, raw_heads, max_ids, context, changed_columns, .. } = scan;
-    ChunkFacts { definitions, headers, raw_heads, max_ids, changes: context.to_owned(), changed_columns }
+    ChunkFacts { definitions, headers, raw_heads, max_ids, changes: context, changed_columns }
 }
 
 #[derive(Debug, Default)]
 struct ChunkScan<'a> {
-    definitions: Vec<Definition>,
-    headers: Vec<HeaderLine>,
-    raw_heads: Vec<(u64, DefiningObject)>,
+    definitions: Vec<Definition<'a>>,
+    headers: Vec<HeaderLine<'a>>,
+    raw_heads: Vec<(u64, DefiningObject<'a>)>,
     max_ids: [u32; 3],
     context: BlockContext<'a>,
     changed_columns: bool,
@@ -86,9 +86,9 @@ impl<'a> ChunkScan<'a> {
         self.context.apply(line);
     }
 
-    fn header(&mut self, word: &[u8], value: &[u8]) {
+    fn header(&mut self, word: &'a [u8], value: &'a [u8]) {
         if matches!(word, b"creator" | b"cmd" | b"pid" | b"events" | b"part" | b"positions") {
-            self.headers.push((word.into(), value.into()));
+            self.headers.push((word, value));
             self.changed_columns |= word == b"positions";
         }
     }
@@ -114,7 +114,7 @@ impl<'a> ChunkScan<'a> {
                 self.definitions.push(Definition { offset, id, what });
             }
             (NameField::Define(id, name), IdSpace::Function) => {
-                let name = if has_raw_part(name) { name.into() } else { Box::default() };
+                let name = if has_raw_part(name) { name } else { &[] };
                 let what = Defined::Function { name, object: self.object_of(key) };
                 self.definitions.push(Definition { offset, id, what });
             }
@@ -133,7 +133,7 @@ impl<'a> ChunkScan<'a> {
         self.cob.filter(|_| key == Keyword::Cfn).or(self.context.ob)
     }
 
-    fn object_of(&self, key: Keyword) -> DefiningObject {
-        self.said_object(key).map_or(DefiningObject::Inherited, |object| DefiningObject::Said(object.to_owned()))
+    fn object_of(&self, key: Keyword) -> DefiningObject<'a> {
+        self.said_object(key).map_or(DefiningObject::Inherited, DefiningObject::Said)
     }
 }

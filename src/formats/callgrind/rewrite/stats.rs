@@ -2,9 +2,8 @@
 
 use super::misattributed::Misattributed;
 use crate::error::Skipped;
-use rustc_hash::FxHashSet;
 
-/// What was stats, in figures.
+/// What was done, in figures.
 #[derive(Debug)]
 pub struct RewriteStats {
     /// Blocks of code in unknown memory that were named or taken apart.
@@ -18,7 +17,7 @@ pub struct RewriteStats {
     /// Self cost in unknown memory that stays without a name, of the first event.
     pub unnamed_cost: u64,
     /// Functions with self cost that were named: their numbers in [`super::jit_functions::JitFunctions`].
-    pub functions: FxHashSet<usize>,
+    pub functions: EntrySet,
     /// Costs of named code in functions of known objects, which stay there.
     pub misattributed: Misattributed,
     /// Blocks that could not be decoded and are passed on as they are.
@@ -34,7 +33,7 @@ impl Default for RewriteStats {
             synthetic_calls: 0,
             named_cost: 0,
             unnamed_cost: 0,
-            functions: FxHashSet::default(),
+            functions: EntrySet::default(),
             misattributed: Misattributed::default(),
             skipped,
         }
@@ -49,8 +48,62 @@ impl RewriteStats {
         self.synthetic_calls += other.synthetic_calls;
         self.named_cost = self.named_cost.saturating_add(other.named_cost);
         self.unnamed_cost = self.unnamed_cost.saturating_add(other.unnamed_cost);
-        self.functions.extend(other.functions);
+        self.functions.append(&other.functions);
         self.misattributed.append(other.misattributed);
         self.skipped.append(other.skipped);
+    }
+}
+
+/// Some of the numbered functions, or of other small numbers: a bit for each.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct EntrySet {
+    words: Vec<u64>,
+}
+
+impl EntrySet {
+    /// Adds one.
+    pub(super) fn insert(&mut self, entry: usize) {
+        let at = entry / 64;
+        if at >= self.words.len() {
+            self.words.resize(at + 1, 0);
+        }
+        self.words[at] |= 1 << (entry % 64);
+    }
+
+    /// Takes one out; whether it was there.
+    pub(super) fn remove(&mut self, entry: usize) -> bool {
+        let Some(word) = self.words.get_mut(entry / 64) else { return false };
+        let bit = 1 << (entry % 64);
+        let was_there = *word & bit != 0;
+        *word &= !bit;
+        was_there
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Their numbers, in order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        let of_word = |(at, word): (usize, &u64)| {
+            let word = *word;
+            (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at * 64 + bit)
+        };
+        self.words.iter().enumerate().flat_map(of_word)
+    }
+
+    fn append(&mut self, other: &Self) {
+        if other.words.len() > self.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        for (word, others) in self.words.iter_mut().zip(&other.words) {
+            *word |= others;
+        }
     }
 }

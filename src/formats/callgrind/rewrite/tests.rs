@@ -1,7 +1,7 @@
 //! Both passes over texts small enough to be read, with code from 0x1000 on: `f`, `g` and `h`, 0x100 bytes each.
 
 use super::*;
-use crate::formats::callgrind::grammar::{CHUNK_SIZE, Chunks};
+use crate::formats::callgrind::grammar::{CHUNK_SIZE, chunks};
 
 struct Code;
 
@@ -37,15 +37,16 @@ const HEAD: &str = "version: 1\ncreator: callgrind-3.19.0\npositions: instr line
 /// What becomes of the text behind the header.
 fn rewritten(body: &str) -> (String, RewriteStats) {
     let text = format!("{HEAD}{body}");
-    let chunks = || Chunks::new(text.as_bytes(), CHUNK_SIZE).map(|chunk| chunk.unwrap());
     let mut index = FileIndex::default();
-    chunks().for_each(|chunk| index.append(scan_chunk(&chunk)));
-    let (mut assembler, mut stats, mut out) = (Assembler::new(&index), RewriteStats::default(), Vec::new());
-    for chunk in chunks() {
+    chunks(text.as_bytes(), CHUNK_SIZE).for_each(|chunk| index.append(scan_chunk(&chunk)));
+    let index = index.finish();
+    let (mut assembler, mut stats, mut out) = (Assembler::new(&index, &Code), RewriteStats::default(), Vec::new());
+    for chunk in chunks(text.as_bytes(), CHUNK_SIZE) {
         let chunk = rewrite_chunk(&chunk, &index, &Code);
         assembler.write(&chunk, &mut out).unwrap();
         stats.append(chunk.stats);
     }
+    assembler.finish(&mut out).unwrap();
     (String::from_utf8(out).unwrap().strip_prefix(HEAD).unwrap().to_owned(), stats)
 }
 
@@ -112,6 +113,17 @@ fn jumps_into_code_that_became_another_function_say_so() {
          * * 1\n\n\
          fl=(3)\nfn=(3)\n0x1100 0 1\n\n";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn lines_that_could_be_shorter_are_written_anew_where_others_are_relative() {
+    let of_g = |lines: &str| format!("ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000001100\n{lines}\n");
+    let head = "ob=(1) ???\nfl=(1) ???\nob=(2) jit.elf\nfl=(2) ???\nfn=(2) g\n";
+    let same = "0x1100 3 5\n0x1104 4 6 7\n0x1150 12 6\n";
+    assert_eq!(rewritten(&of_g(same)).0, format!("{head}{same}\n"));
+    let (text, stats) = rewritten(&of_g("0x1100 3 5\n0x1104 4 6 7\n+3 * 1\n0x1190  0x5 6\n+1 5 9\n"));
+    assert_eq!(text, format!("{head}0x1100 3 5\n+4 +1 6 7\n+3 * 1\n0x1190 +1 6\n+1 * 9\n\n"));
+    assert_eq!((stats.named_cost, stats.functions.iter().collect::<Vec<_>>()), (27, vec![1]));
 }
 
 #[test]

@@ -5,13 +5,12 @@
 
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::callgrind::grammar::{
-    CHUNK_SIZE, Chunks, Columns, IdSpace, Keyword, NameField, Statement, decimal, event_names, lines, name_field,
-    number,
+    CHUNK_SIZE, Columns, IdSpace, IdTable, Keyword, NameField, ReadChunks, Statement, decimal, event_names, lines,
+    name_field, number,
 };
 use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 use std::io::Read;
-use std::num::NonZeroU32;
 
 /// The graph of all parts of a file together.
 #[derive(Debug, Default)]
@@ -59,11 +58,11 @@ pub(super) struct Calls {
 /// Reads a whole stream.
 pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGraph> {
     let mut reader = GraphReader::default();
-    for chunk in Chunks::new(input, CHUNK_SIZE) {
-        let chunk = chunk?;
-        for (at, text) in lines(&chunk.bytes) {
+    for chunk in ReadChunks::new(input, CHUNK_SIZE) {
+        let (offset, bytes) = chunk?;
+        for (at, text) in lines(&bytes) {
             if let Err(error) = reader.line(Statement::parse(text)) {
-                reader.skipped.add(error.at(chunk.offset + at as u64));
+                reader.skipped.add(error.at(offset + at as u64));
             }
         }
     }
@@ -73,38 +72,6 @@ pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGrap
 
 /// The number of a text; they cannot be more than can be numbered, for each takes bytes of memory.
 type TextNumber = u32;
-
-/// What ids stand for. They count up from 1, if nobody made them up.
-#[derive(Debug, Default)]
-struct IdTable {
-    first: Vec<Option<NonZeroU32>>,
-    others: FxHashMap<u32, u32>,
-    /// How many came, again or not.
-    inserted: usize,
-}
-
-impl IdTable {
-    fn insert(&mut self, id: u32, number: u32) {
-        let at = id as usize;
-        // No more room than twice what is needed, whatever the ids are.
-        let is_near = at < self.first.len().max(2 * self.inserted + 64);
-        self.inserted += 1;
-        let Some(kept) = number.checked_add(1).and_then(NonZeroU32::new).filter(|_| is_near) else {
-            self.others.insert(id, number);
-            return;
-        };
-        if at >= self.first.len() {
-            self.first.resize(at + 1, None);
-        }
-        self.first[at] = Some(kept);
-        self.others.remove(&id);
-    }
-
-    fn get(&self, id: u32) -> Option<u32> {
-        let first = self.first.get(id as usize).copied().flatten().map(|kept| kept.get() - 1);
-        first.or_else(|| self.others.get(&id).copied())
-    }
-}
 
 struct GraphReader {
     graph: CallGraph,
@@ -302,28 +269,4 @@ fn undefined(id: u32) -> Error {
 
 fn not_a_number() -> Error {
     Error::new("a cost is not a whole number")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// As a table by hash, and never much larger than what is in it.
-        #[test]
-        fn ids_stand_for_what_they_were_last_defined_as(
-            defined in prop::collection::vec((prop_oneof![0u32..200, any::<u32>()], 0u32..1000), 0..300),
-        ) {
-            let (mut table, mut model) = (IdTable::default(), FxHashMap::default());
-            for (id, number) in defined {
-                table.insert(id, number);
-                model.insert(id, number);
-                prop_assert!(table.first.len() <= 2 * table.inserted + 64);
-            }
-            for id in (0..300).chain(model.keys().copied()) {
-                prop_assert_eq!(table.get(id), model.get(&id).copied());
-            }
-        }
-    }
 }

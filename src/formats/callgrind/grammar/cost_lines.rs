@@ -1,0 +1,401 @@
+//! Cost lines one behind the other, to be copied as they stand.
+//!
+//! Nearly all of a file is cost lines, and nearly all of them would be written again byte for byte. So they are read
+//! once, only to see that this is so, and then handled as one.
+
+use super::positions::{Columns, Position, PositionDecoder};
+use super::statements::lines;
+use std::ops::Range;
+
+/// A cost of more digits is left to the careful way: so many of these lines cannot add up to more than fits.
+const DIGITS: usize = 13;
+
+/// So many lines at most: 2^16 of them, in 8 runs, are below 2^63.
+const LONGEST: usize = 1 << 16;
+
+/// Cost lines whose addresses lie in one stretch. All but the first are written as they would be written anew behind
+/// the line before them.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct CostLines<'a> {
+    /// Where the first line is, and its costs.
+    pub(in super::super) first: Position,
+    pub(in super::super) first_costs: &'a [u8],
+    /// All lines behind the first, each with its line feed.
+    pub(in super::super) others: &'a [u8],
+    /// Where the last line is.
+    pub(in super::super) last: Position,
+    /// The first of those with the lowest address, and its cost of the first event.
+    pub(in super::super) lowest: (Position, u64),
+    /// The sum of the costs of the first event.
+    pub(in super::super) cost: u64,
+    /// How many lines there are.
+    pub(in super::super) count: usize,
+    /// Whether others than the first stand in full though they could be relative.
+    pub(in super::super) in_full: bool,
+    columns: Columns,
+}
+
+/// Tells how far the addresses around one mean the same.
+pub(in super::super) type StretchOf<'f> = dyn FnMut(u64) -> Range<u64> + 'f;
+
+/// The last stretch that was asked for.
+pub(super) struct Stretch<'f, 'g> {
+    of: &'f mut StretchOf<'g>,
+    last: Range<u64>,
+}
+
+impl<'f, 'g> Stretch<'f, 'g> {
+    pub(super) fn new(of: &'f mut StretchOf<'g>) -> Self {
+        Self { of, last: 0..0 }
+    }
+
+    fn around(&mut self, addr: u64) -> Range<u64> {
+        if !self.last.contains(&addr) {
+            self.last = (self.of)(addr);
+        }
+        self.last.clone()
+    }
+}
+
+impl<'a> CostLines<'a> {
+    /// Reads as many lines as there are of the kind, and tells how many bytes they are. `None` if already the first
+    /// is not plain enough, or nonsense.
+    pub(super) fn read(
+        text: &'a [u8],
+        decoder: &mut PositionDecoder,
+        stretch: &mut Stretch<'_, '_>,
+    ) -> Option<(Self, usize)> {
+        let columns = decoder.columns();
+        let first = PlainLine::read(text, columns, decoder.base())?;
+        let of_instr = |position: Position| columns.instr.map(|column| position.0[column]);
+        let around = of_instr(first.position).map_or(0..0, |addr| stretch.around(addr));
+        let lowest_by = columns.instr.unwrap_or(0);
+        let mut run = Self {
+            first: first.position,
+            first_costs: &text[first.costs..first.len - 1],
+            others: &[],
+            last: first.position,
+            lowest: (first.position, first.cost),
+            cost: first.cost,
+            count: 1,
+            in_full: false,
+            columns,
+        };
+        let (mut relative, mut end, mut before) =
+            (first.relative, first.len, AddressText::of(text, first.position.0[0]));
+        while run.count < LONGEST {
+            let rest = &text[end..];
+            let short = before.as_ref().and_then(|before| PlainLine::short(rest, columns, run.last, before));
+            let line = short.or_else(|| PlainLine::read(rest, columns, Some(run.last)));
+            let Some(line) = line else { break };
+            if of_instr(line.position).is_some_and(|addr| !around.contains(&addr)) {
+                break;
+            }
+            before = AddressText::of(rest, line.position.0[0]);
+            if line.position.0[lowest_by] < run.lowest.0.0[lowest_by] {
+                run.lowest = (line.position, line.cost);
+            }
+            relative |= line.relative;
+            run.in_full |= line.in_full;
+            run.last = line.position;
+            run.cost += line.cost;
+            run.count += 1;
+            end += line.len;
+        }
+        run.others = &text[first.len..end];
+        decoder.move_to(run.last, relative);
+        Some((run, end))
+    }
+
+    /// Each line: where it is, and its costs.
+    pub(in super::super) fn each(&self) -> impl Iterator<Item = (Position, &'a [u8])> + use<'a> {
+        let mut decoder = PositionDecoder::new(self.columns, false);
+        decoder.move_to(self.first, false);
+        let others = lines(self.others).filter_map(move |(_, text)| decoder.cost(text));
+        std::iter::once((self.first, self.first_costs)).chain(others)
+    }
+}
+
+/// Whether so many lines of costs like these can be added up without a look at each sum.
+pub(in super::super) fn surely_fit(count: usize) -> bool {
+    count <= 8 * LONGEST
+}
+
+/// Whether all words are decimal and short.
+pub(in super::super) fn are_short(costs: &[u8]) -> bool {
+    costs.split(|&byte| byte == b' ').all(|word| word.len() <= DIGITS && word.iter().all(u8::is_ascii_digit))
+}
+
+/// A line as valgrind writes it and the encoder would: its columns with one blank between them, numbers without zeros
+/// in front, relative ones below a distance of 100.
+struct PlainLine {
+    position: Position,
+    /// Whether a column is relative.
+    relative: bool,
+    /// Whether a column stands in full that could be relative.
+    in_full: bool,
+    /// Where the costs begin.
+    costs: usize,
+    /// The cost of the first event.
+    cost: u64,
+    /// With the line feed.
+    len: usize,
+}
+
+/// The text of an address in the first column. Most addresses differ from those before them in the last two digits only.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct AddressText {
+    /// The first bytes of the line.
+    bytes: u128,
+    /// Those of the digits that are compared.
+    mask: u128,
+    /// The length of the whole.
+    len: usize,
+}
+
+impl AddressText {
+    /// That of an address in full and its value.
+    pub(in super::super) fn read(text: &[u8]) -> Option<(Self, u64)> {
+        let (value, _) = address(text)?;
+        Some((Self::of(text, value)?, value))
+    }
+
+    /// `None` if the plain text of a number is no address in full, or too short to be compared.
+    fn of(text: &[u8], value: u64) -> Option<Self> {
+        let bytes = u128::from_le_bytes(*text.first_chunk()?);
+        if bytes as u16 != u16::from_le_bytes(*b"0x") || value < 0x100 {
+            return None;
+        }
+        let digits = (67 - value.leading_zeros() as usize) / 4;
+        Some(Self { bytes, mask: u128::MAX >> (128 - 8 * digits), len: 2 + digits })
+    }
+
+    /// The address at the beginning of a text (with a blank behind it) that differs in no more from this one, which has the value `before`.
+    #[inline(always)]
+    pub(in super::super) fn same_but_two_digits(&self, text: &[u8], before: u64) -> Option<u64> {
+        let bytes = u128::from_le_bytes(*text.first_chunk()?);
+        if (bytes ^ self.bytes) & self.mask != 0 {
+            return None;
+        }
+        let (high, low) = (hex_digit(*text.get(self.len - 2)?)?, hex_digit(*text.get(self.len - 1)?)?);
+        (*text.get(self.len)? == b' ').then_some(before & !0xff | high << 4 | low)
+    }
+}
+
+impl PlainLine {
+    /// The most frequent line: an address that is much like the one before, a line number and the cost of one event.
+    #[inline(always)]
+    fn short(text: &[u8], columns: Columns, last: Position, before: &AddressText) -> Option<Self> {
+        if columns != Columns::INSTR_LINE {
+            return None;
+        }
+        let addr = before.same_but_two_digits(text, last.0[0])?;
+        let rest = text.get(before.len + 1..)?;
+        let (line, line_len) = few_digits(rest)?;
+        let is_plain = line_len == 1 || rest[0] != b'0';
+        let rest = &rest[line_len..];
+        let (cost, cost_len) = few_digits(rest.get(1..)?)?;
+        if !is_plain || rest[0] != b' ' || *rest.get(1 + cost_len)? != b'\n' {
+            return None;
+        }
+        let could_be_relative = |column: usize, value: u64| last.0[column] > 0 && last.0[column].abs_diff(value) < 100;
+        let costs = before.len + line_len + 2;
+        Some(Self {
+            position: Position([addr, line, 0]),
+            relative: false,
+            in_full: could_be_relative(0, addr) | could_be_relative(1, line),
+            costs,
+            cost,
+            len: costs + cost_len + 1,
+        })
+    }
+
+    fn read(text: &[u8], columns: Columns, base: Option<Position>) -> Option<Self> {
+        let (mut position, mut relative, mut in_full, mut at) = (Position::default(), false, false, 0);
+        for column in 0..columns.count {
+            let base = base.map(|base| base.0[column]).filter(|&base| base > 0);
+            let rest = &text[at..];
+            let (value, len) = match *rest.first()? {
+                b'*' | b'+' | b'-' => {
+                    relative = true;
+                    // Behind a 0 everything stands in full.
+                    relative_to(base?, rest)?
+                }
+                _ => {
+                    let found = if columns.is_address(column) { address(rest)? } else { decimal(rest)? };
+                    in_full |= base.is_some_and(|base| base.abs_diff(found.0) < 100);
+                    found
+                }
+            };
+            position.0[column] = value;
+            at += len;
+            if *text.get(at)? != b' ' {
+                return None;
+            }
+            at += 1;
+        }
+        let costs = at;
+        let (cost, len) = cost(&text[at..])?;
+        at += len;
+        while *text.get(at)? != b'\n' {
+            if text[at] != b' ' {
+                return None;
+            }
+            at += 1 + self::cost(&text[at + 1..])?.1;
+        }
+        Some(Self { position, relative, in_full, costs, cost, len: at + 1 })
+    }
+}
+
+/// `*`, `+n` or `-n`
+fn relative_to(base: u64, text: &[u8]) -> Option<(u64, usize)> {
+    let sign = *text.first()?;
+    if sign == b'*' {
+        return Some((base, 1));
+    }
+    let (number, len) = decimal(&text[1..])?;
+    if !(1..100).contains(&number) {
+        return None;
+    }
+    let value = if sign == b'+' { base.checked_add(number) } else { base.checked_sub(number) };
+    Some((value?, 1 + len))
+}
+
+/// `0x…`, without zeros in front of it.
+fn address(text: &[u8]) -> Option<(u64, usize)> {
+    let digits = text.strip_prefix(b"0x")?;
+    let (mut value, mut len) = (0, 0);
+    while let Some(digit) = digits.get(len).and_then(|&byte| hex_digit(byte)) {
+        value = value << 4 | digit;
+        len += 1;
+        if len > 16 {
+            return None;
+        }
+    }
+    let is_plain = len == 1 || len > 1 && digits[0] != b'0';
+    is_plain.then_some((value, 2 + len))
+}
+
+/// Digits as they are written.
+#[inline]
+fn hex_digit(byte: u8) -> Option<u64> {
+    let value = HEX_DIGITS[byte as usize];
+    (value < 16).then_some(u64::from(value))
+}
+
+/// The value of each byte as a digit: which kind comes next cannot be foreseen.
+const HEX_DIGITS: [u8; 256] = {
+    let mut values = [0xff; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
+
+/// A number without zeros in front of it.
+#[inline]
+fn decimal(text: &[u8]) -> Option<(u64, usize)> {
+    let (value, len) = cost(text)?;
+    (len == 1 || text[0] != b'0').then_some((value, len))
+}
+
+/// A short number.
+#[inline]
+fn cost(text: &[u8]) -> Option<(u64, usize)> {
+    if let Some(found) = few_digits(text) {
+        return Some(found);
+    }
+    let (mut value, mut len) = (0, 0);
+    while let Some(digit) = text.get(len).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        value = value * 10 + u64::from(digit);
+        len += 1;
+        if len > DIGITS {
+            return None;
+        }
+    }
+    (len > 0).then_some((value, len))
+}
+
+/// A number of up to 7 digits, all of them at once: most numbers are short, and how short cannot be foreseen.
+#[inline]
+fn few_digits(text: &[u8]) -> Option<(u64, usize)> {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let digits = u64::from_le_bytes(*text.first_chunk()?) ^ (0x30 * EACH);
+    // The highest bit of each byte that is above 9; what is carried over comes behind the first of them.
+    let others = (digits.wrapping_add(0x76 * EACH) | digits) & (0x80 * EACH);
+    let bits = others.trailing_zeros() & !7;
+    if bits == 0 || bits == 64 {
+        return None;
+    }
+    // As 8 digits with zeros in front, the first in the lowest byte: pairs, then fours, then all of them.
+    let padded = digits << (64 - bits);
+    let pairs = (padded.wrapping_mul(10).wrapping_add(padded >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    let value = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
+    Some((value, bits as usize / 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is read of a text, with pages of 0x100 bytes as stretches, and how many bytes are.
+    fn read(text: &str, base: Option<Position>) -> Option<(CostLines<'_>, usize)> {
+        let mut decoder = PositionDecoder::new(Columns::INSTR_LINE, false);
+        if let Some(base) = base {
+            decoder.move_to(base, false);
+        }
+        let of = &mut |addr: u64| addr & !0xff..(addr & !0xff).saturating_add(0x100);
+        CostLines::read(text.as_bytes(), &mut decoder, &mut Stretch::new(of))
+    }
+
+    #[test]
+    fn lines_of_a_stretch_are_one_run() {
+        let text = "0x1010 7 5 1\n+3 * 6\n-5 +2 9 2\n0x10a0 200 1\n0x1100 7 1\n";
+        let (run, len) = read(text, None).unwrap();
+        assert_eq!((len, run.count, run.cost), (text.len() - "0x1100 7 1\n".len(), 4, 21));
+        assert_eq!((run.first.0, run.last.0, run.in_full), ([0x1010, 7, 0], [0x10a0, 200, 0], false));
+        assert_eq!(run.lowest, (Position([0x100e, 9, 0]), 9));
+        let each: Vec<_> = run.each().map(|(position, costs)| (position.0[0], position.0[1], costs)).collect();
+        let expected = [(0x1010, 7, &b"5 1"[..]), (0x1013, 7, b"6"), (0x100e, 9, b"9 2"), (0x10a0, 200, b"1")];
+        assert_eq!(each, expected);
+    }
+
+    #[test]
+    fn addresses_in_full_are_told_apart_to_the_last_digit() {
+        let text = "0x7f0000001000 1 1\n0x7f0000001003 1 1\n0x7f00000010ff 1 1\n0x7f000000100 1 1\n";
+        let (run, len) = read(text, None).unwrap();
+        let addrs: Vec<u64> = run.each().map(|(position, _)| position.0[0]).collect();
+        assert_eq!(addrs, [0x7f00_0000_1000, 0x7f00_0000_1003, 0x7f00_0000_10ff]);
+        assert!(run.in_full && text[len..].starts_with("0x7f000000100 "));
+    }
+
+    #[test]
+    fn what_would_be_written_in_another_way_is_left() {
+        let base = Some(Position([0x1000, 0, 0]));
+        assert!(read("+4 5 1\n", base).is_some() && read("+4 * 1\n", base).is_none(), "behind a 0 in full");
+        for text in [
+            "0x01000 1 1\n",
+            "0x100A 1 1\n",
+            "0x1000  1 1\n",
+            "0x1000 1\n",
+            "0x1000 1 \n",
+            "0x1000 1 1 \n",
+            "0x1000 01 1\n",
+            "0x1000 1 1\r\n",
+            "0x1000 1 0x5\n",
+            "0x1000 1 1",
+            "0x1000 1 12345678901234\n",
+            "+100 1 1\n",
+            "+0 1 1\n",
+            "+04 1 1\n",
+            "-4097 1 1\n",
+            "4096 1 1\n",
+            "0x11111111111111111 1 1\n",
+        ] {
+            assert!(read(text, base).is_none(), "{text:?}");
+        }
+    }
+}
