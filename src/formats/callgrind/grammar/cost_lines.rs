@@ -170,7 +170,8 @@ impl AddressText {
         Some(Self { bytes, mask: u128::MAX >> (128 - 8 * digits), len: 2 + digits })
     }
 
-    /// The address at the beginning of a text (with a blank behind it) that differs in no more from this one, which has the value `before`.
+    /// The address at the beginning of a text (with a blank behind it) that differs in no more from this one, which has
+    /// the value `before`.
     #[inline(always)]
     pub(in super::super) fn same_but_two_digits(&self, text: &[u8], before: u64) -> Option<u64> {
         let bytes = u128::from_le_bytes(*text.first_chunk()?);
