@@ -36,10 +36,11 @@ enum ThreadEventKind {
 }
 
 impl Threads {
-    /// A COMM record.
-    pub fn named(&mut self, time: Nanos, tid: Tid, name: &[u8]) {
+    /// A COMM record. Gives the name's number: names are counted as they come first.
+    pub fn named(&mut self, time: Nanos, tid: Tid, name: &[u8]) -> usize {
         let name = self.texts.intern(name);
         self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::Named(name) });
+        name as usize
     }
 
     /// A FORK record.

@@ -1,6 +1,7 @@
 //! Reads the opened sources into code events, on the recording's clock and with its process numbers, and builds the
 //! code map.
 
+mod ahead;
 mod indexes;
 
 use super::account::{Account, ClockUse, Kind, SourceState};
@@ -74,7 +75,10 @@ impl Found {
     /// Reads each source, and brings together those of one process.
     pub(super) fn read(&self, processes: &Processes, pool: &Pool) -> Vec<ReadSource<'_>> {
         let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
-        let mut read = pool.map(sources, |(at, source)| read(OriginId(at as u32), source, processes, &self.options));
+        // One that is alone has all threads.
+        let ahead = Some(pool).filter(|_| sources.len() == 1);
+        let mut read =
+            pool.map(sources, |(at, source)| read(OriginId(at as u32), source, (processes, &self.options), ahead));
         beside::date_logs(&self.files, &mut read, processes);
         read
     }
@@ -88,13 +92,13 @@ impl Found {
 fn read<'data>(
     origin: OriginId,
     source: &'data Source,
-    processes: &Processes,
-    options: &SourceOptions,
+    (processes, options): (&Processes, &SourceOptions),
+    ahead: Option<&Pool>,
 ) -> ReadSource<'data> {
     let mut warnings = Warnings::new();
     let guest = GuestFiles { given: &options.guest, command: &processes.command };
     let result = match source.kind {
-        Kind::JitDump => read_dump(origin, source, processes, options, &mut warnings),
+        Kind::JitDump => read_dump(origin, source, (processes, options), ahead, &mut warnings),
         Kind::PerfMap => Ok(read_map(origin, source, guest, &mut warnings)),
         Kind::Log(id) => logs::read(id, source, &mut warnings),
         Kind::PlacedElf => {
@@ -158,8 +162,8 @@ const CUT_IN_CODE: &str = "the dump was cut off here, in the code of its last fu
 fn read_dump<'data>(
     origin: OriginId,
     source: &'data Source,
-    processes: &Processes,
-    options: &SourceOptions,
+    (processes, options): (&Processes, &SourceOptions),
+    ahead: Option<&Pool>,
     warnings: &mut Warnings,
 ) -> Result<SourceEvents<'data>> {
     let guest = GuestFiles { given: &options.guest, command: &processes.command };
@@ -205,7 +209,7 @@ fn read_dump<'data>(
     };
     let mut skipped = Skipped::new("jitdump record");
     let (mut last, mut cut, mut torn) = (None, 0, false);
-    for record in dump.records() {
+    ahead::each_record(&dump, ahead, |record| {
         torn = record.is_err();
         match record {
             Ok(record) => {
@@ -220,7 +224,7 @@ fn read_dump<'data>(
             }
             Err(error) => skipped.add(error),
         }
-    }
+    });
     if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, last) {
         let said = stale(source.pid, source.marker, processes, (first, last));
         warnings.extend(said.map(|said| Warning::new(said).in_file(&source.path, None)));

@@ -17,8 +17,10 @@
 //! See `tools/perf/Documentation/jitdump-specification.txt` and `tools/perf/util/jitdump.h` of Linux.
 
 mod lines;
+mod pieces;
 
 pub use lines::decode as decode_lines;
+pub use pieces::Piece;
 
 use super::cursor::{Cursor, Endian};
 use crate::error::{Error, Result};

@@ -14,7 +14,7 @@ use crate::model::moment::{Moment, MomentKind};
 use crate::model::process::{BuildId, CpuMode, KernelSymbol, Mapping, Marker, Process, Processes, TscConversion};
 use crate::model::threads::Threads;
 use crate::model::{Nanos, Pid};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -25,8 +25,8 @@ use std::sync::Arc;
 pub struct RecordSurvey {
     processes: Processes,
     threads: Threads,
-    /// Of processes and threads.
-    names: FxHashSet<Arc<[u8]>>,
+    /// Of processes and threads, by the numbers that they have in `threads`.
+    names: Vec<Arc<[u8]>>,
     tsc: Option<TscConversion>,
     namespaces: PidNamespaces,
     bpf: BpfSurvey,
@@ -43,7 +43,7 @@ impl Default for RecordSurvey {
         Self {
             processes: Processes::default(),
             threads: Threads::default(),
-            names: FxHashSet::default(),
+            names: Vec::new(),
             tsc: None,
             namespaces: PidNamespaces::default(),
             bpf: BpfSurvey::default(),
@@ -69,11 +69,12 @@ impl RecordSurvey {
         match record {
             Record::Mmap(mmap) => self.mapped(&mmap, time(), raw.offset),
             Record::Comm(comm) => {
-                let (time, name) = (time(), self.name(comm.name));
+                let time = time();
+                let number = self.threads.named(time, comm.tid, comm.name);
+                let name = self.name(number, comm.name);
                 let of = if comm.exec { MomentKind::Executed } else { MomentKind::Named };
                 let kind = of(name.clone());
                 self.happened(Moment { time, pid: comm.pid, tid: comm.tid, kind });
-                self.threads.named(time, comm.tid, comm.name);
                 let process = self.process(comm.pid);
                 if comm.exec {
                     process.execs.push(time);
@@ -106,12 +107,12 @@ impl RecordSurvey {
     }
 
     /// A name as it is kept; the same one may come again and again.
-    fn name(&mut self, name: &[u8]) -> Arc<[u8]> {
-        if let Some(known) = self.names.get(name) {
+    fn name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
+        if let Some(known) = self.names.get(number) {
             return known.clone();
         }
         let name: Arc<[u8]> = name.into();
-        self.names.insert(name.clone());
+        self.names.push(name.clone());
         name
     }
 
