@@ -2,7 +2,7 @@
 //!
 //! | file | what it reads |
 //! |---|---|
-//! | [`chunks`] | a stream, cut between the blocks of functions |
+//! | `chunks` | a stream, cut between the blocks of functions |
 //! | [`mod@statements`] | a line |
 //! | [`id_table`] | no text: finds what ids stand for |
 //! | [`names`] | the value of a line that names something |
