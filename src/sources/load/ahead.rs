@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::formats::jitdump::{JitDump, Record};
 use crate::parallel::Pool;
 
-/// Dumps are cut into pieces of so many bytes.
-const PIECE: u64 = 4 << 20;
+/// Dumps are cut into pieces of so many bytes: a few of them for each thread are in memory as records.
+const PIECE: u64 = 1 << 20;
 
 /// Gives each record in the file's order, as [`JitDump::records`] would. With a pool the records of the next pieces are
 /// read meanwhile.
