@@ -29,8 +29,18 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Files of `formats` that every format may use.
-const SHARED_FORMAT_FILES: &[&str] =
-    &["byte_writer", "csv_line", "cursor", "format", "options", "palette", "spans", "splices", "unsymbolized"];
+const SHARED_FORMAT_FILES: &[&str] = &[
+    "byte_writer",
+    "csv_line",
+    "cursor",
+    "decimal",
+    "format",
+    "options",
+    "palette",
+    "spans",
+    "splices",
+    "unsymbolized",
+];
 
 fn source_tree() -> Tree {
     let tree = Tree::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));

@@ -9,6 +9,7 @@ pub mod cpuprofile;
 pub mod csv;
 pub mod csv_line;
 pub mod cursor;
+mod decimal;
 pub mod dtrace;
 pub mod elf_image;
 pub mod firefox;

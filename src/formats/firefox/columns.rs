@@ -1,6 +1,7 @@
 //! Columns of numbers and texts, spelled as JSON as they are filled: a table of a million rows is written in a few
 //! large pieces, and takes no more memory than its text.
 
+use crate::formats::decimal::push_decimal;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -31,7 +32,7 @@ impl Column {
     #[inline]
     pub(super) fn number(&mut self, number: impl Into<u64>) {
         self.next();
-        self.digits(number.into());
+        push_decimal(number.into(), &mut self.0);
     }
 
     /// A whole number, or `null`.
@@ -59,7 +60,7 @@ impl Column {
             return self.json(&super::writing::millis(nanos));
         }
         self.next();
-        self.digits(nanos / 1_000_000);
+        push_decimal(nanos / 1_000_000, &mut self.0);
         let mut fraction = [b'.', b'0', b'0', b'0', b'0', b'0', b'0'];
         let (mut rest, mut len) = (nanos % 1_000_000, 2);
         for at in (1..fraction.len()).rev() {
@@ -93,21 +94,6 @@ impl Column {
         if !self.0.is_empty() {
             self.0.push(b',');
         }
-    }
-
-    #[inline]
-    fn digits(&mut self, mut number: u64) {
-        let mut digits = [0; 20];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
-        self.0.extend_from_slice(&digits[at..]);
     }
 }
 

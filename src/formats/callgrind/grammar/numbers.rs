@@ -88,24 +88,10 @@ pub(in super::super) fn push_hex(value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&text[start..]);
 }
 
-/// Appends a number in decimal digits.
-pub(in super::super) fn push_decimal(value: u64, out: &mut Vec<u8>) {
-    let mut text = [0; 20];
-    let (mut start, mut rest) = (text.len(), value);
-    loop {
-        start -= 1;
-        text[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&text[start..]);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::decimal::push_decimal;
 
     #[test]
     fn numbers_of_every_length() {

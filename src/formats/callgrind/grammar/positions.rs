@@ -5,8 +5,9 @@
 //! `jump=` moves its base. The manual's readers move it on every position line. What is written here is the same
 //! for both: a position whose base they could disagree about is written in full.
 
-use super::numbers::{number, push_decimal, push_hex};
+use super::numbers::{number, push_hex};
 use crate::error::{Error, Result};
+use crate::formats::decimal::push_decimal;
 
 /// The columns in front of the costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
