@@ -56,14 +56,23 @@ impl<'data> Words<'data> {
         Some(if self.endian == Endian::Big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) })
     }
 
-    /// Does something with each of them.
+    /// Does something with each word of those blocks of `N` that are asked for, and of what is left behind the last block.
     #[inline]
-    pub fn for_each(self, mut act: impl FnMut(u64)) {
+    pub fn for_each_in<const N: usize>(self, asked_for: impl Fn(&[u64; N]) -> bool, mut act: impl FnMut(u64)) {
         let (words, _) = self.bytes.as_chunks::<8>();
-        match self.endian {
-            Endian::Little => words.iter().for_each(|word| act(u64::from_le_bytes(*word))),
-            Endian::Big => words.iter().for_each(|word| act(u64::from_be_bytes(*word))),
+        let (blocks, rest) = words.as_chunks::<N>();
+        let is_big = self.endian == Endian::Big;
+        let read = |word: &[u8; 8]| if is_big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) };
+        let mut values = [0; N];
+        for block in blocks {
+            for (value, word) in values.iter_mut().zip(block) {
+                *value = read(word);
+            }
+            if asked_for(&values) {
+                values.into_iter().for_each(&mut act);
+            }
         }
+        rest.iter().for_each(|word| act(read(word)));
     }
 
     /// How many words at the end of two lists are the same.

@@ -285,15 +285,18 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
 
     /// Notes what perf may find when it unwinds the copy of a stack: any word may be a return address.
     fn stack_copy(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
+        /// So many words are looked at together first: most point to somewhere else.
+        const BLOCK: usize = 8;
         let endian = self.context.recording.header.endian;
         let registers = sample.user_regs.map(|registers| registers.values);
         let stack = sample.user_stack.map(|stack| Words::new(stack.bytes, endian));
         for words in [registers, stack].into_iter().flatten() {
-            words.for_each(|word| {
+            let act = |word| {
                 if user.ranges.may_reach(Addr(word)) {
                     self.word(user, word);
                 }
-            });
+            };
+            words.for_each_in(|block: &[u64; BLOCK]| user.ranges.may_reach_any(block), act);
         }
     }
 
