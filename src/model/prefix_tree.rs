@@ -66,12 +66,20 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
 
     /// The newest sequences that continue `parent`, and with what: as many as are looked at one by one.
     pub fn newest(&self, parent: Option<u32>) -> impl Iterator<Item = (u32, K)> + '_ {
-        let mut at = self.first_of(parent.unwrap_or(NONE));
-        let next = move || {
+        self.from(self.first_of(parent.unwrap_or(NONE))).take(LISTED)
+    }
+
+    /// All sequences that continue a sequence, and with what, newest first.
+    pub fn children(&self, parent: u32) -> impl Iterator<Item = (u32, K)> + '_ {
+        self.from(self.first_of(parent))
+    }
+
+    /// A sequence, and the older ones that continue the same.
+    fn from(&self, mut at: u32) -> impl Iterator<Item = (u32, K)> + '_ {
+        std::iter::from_fn(move || {
             let node = self.nodes.get(at as usize)?;
             Some((std::mem::replace(&mut at, node.next), node.key))
-        };
-        std::iter::from_fn(next).take(LISTED)
+        })
     }
 
     fn first_of(&self, parent: u32) -> u32 {
@@ -169,6 +177,7 @@ mod tests {
         let is_child = |&(node, key): &(u32, u64)| wide[key as usize] == node;
         assert!(newest.len() == LISTED && newest.iter().all(is_child), "{newest:?}");
         assert_eq!(tree.newest(Some(below[3])).count(), 0);
+        assert!(tree.children(root).map(|(node, _)| node).eq(wide.iter().rev().copied()));
         assert_eq!(tree.iter().nth(root as usize), Some((None, 0)));
     }
 }

@@ -2,7 +2,7 @@
 //! before.
 
 use super::amount::percent;
-use super::drawing::{Before, Drawing, MergedTree, NameTable, PageBox, tree_of};
+use super::drawing::{Before, Drawing, NameTable, PageBox, tree_of};
 use super::look::{Difference, Look, nothing};
 use crate::error::{Error, Result};
 use crate::formats::format::WriteOptions;
@@ -35,7 +35,7 @@ impl Counted {
         let merged = |options: &WriteOptions| {
             let tree = tree_of(side.profile, series, options, look)?;
             let tree = if difference.strip_hex { tree.renamed(without_hex) } else { tree };
-            Ok::<_, Error>(MergedTree::new(tree).tree)
+            Ok::<_, Error>(tree.merging_tiers())
         };
         let samples = merged(&WriteOptions { weight: Weight::Samples, ..options.clone() })?;
         Ok(Self { tree: merged(options)?, samples, one: count_of_one_sample(series) })

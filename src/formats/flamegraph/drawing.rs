@@ -5,13 +5,13 @@ use super::look::{Look, nothing};
 use crate::error::Result;
 use crate::formats::format::WriteOptions;
 use crate::formats::palette::{Swatch, warm};
-use crate::model::call_tree::{CallTree, Chart, Placed, Spelling};
+use crate::model::call_tree::{CallTree, Chart, Spelling};
 use crate::model::category::Category;
 use crate::model::label::Annotate;
 use crate::model::printable::readable;
 use crate::model::sorted_stacks::{Boxes, Runs};
 use crate::model::stacks::{Profile, Series, Unit, Weight};
-use crate::model::tier_shares::TierShares;
+use crate::model::tier::Tier;
 use rustc_hash::FxHashMap;
 
 /// A picture's content.
@@ -115,47 +115,29 @@ pub(super) fn tree_of(profile: &Profile, series: &Series, options: &WriteOptions
     if tree.total() == 0 { Err(nothing()) } else { Ok(tree) }
 }
 
-/// A tree with the tiers of a function merged, and what was known before that.
-#[derive(Debug)]
-pub(super) struct MergedTree {
-    pub(super) tree: CallTree,
-    /// By node; empty if there is no JIT code.
-    shares: Vec<TierShares>,
-    /// What ran itself, by sort of code; empty if none is known.
-    own: FxHashMap<Category, u64>,
+/// What ran itself, by sort of code; empty if none is known.
+fn own_by_category(tree: &CallTree) -> FxHashMap<Category, u64> {
+    let mut by_label = vec![None; tree.label_count()];
+    for (node, label) in tree.labelled_nodes() {
+        *by_label[label as usize].get_or_insert(0) += tree.own_of(node);
+    }
+    let mut own: FxHashMap<Category, u64> = FxHashMap::default();
+    for (label, sum) in (0..).zip(by_label) {
+        if let Some((category, sum)) = tree.category(label).zip(sum) {
+            *own.entry(category).or_default() += sum;
+        }
+    }
+    own
 }
 
-impl MergedTree {
-    pub(super) fn new(tree: CallTree) -> Self {
-        let mut own: FxHashMap<Category, u64> = FxHashMap::default();
-        for (node, label) in tree.labelled_nodes() {
-            if let Some(category) = tree.category(label) {
-                *own.entry(category).or_default() += tree.own_of(node);
-            }
-        }
-        let has_tiers = own.keys().any(|category| matches!(category, Category::Jit(_)));
-        let (tree, shares) = if has_tiers { tree.merging_tiers() } else { (tree, Vec::new()) };
-        Self { tree, shares, own }
-    }
-
-    /// The colour of a box that shows a node.
-    pub(super) fn swatch(&self, placed: &Placed) -> Swatch {
-        let Some(label) = placed.label else { return Swatch::Whose };
-        match self.tree.category(label) {
-            Some(Category::Jit(_)) => {
-                let heaviest = self.shares[placed.node as usize].heaviest_first();
-                Swatch::Code(Category::Jit(heaviest.first().and_then(|(tier, _)| *tier)))
-            }
-            Some(category) => Swatch::Code(category),
-            None if !self.own.is_empty() => Swatch::Whose,
-            None => warm(self.tree.name(label)),
-        }
-    }
-
-    fn shares(&self, placed: &Placed) -> Vec<(Swatch, u64)> {
-        let shares = self.shares.get(placed.node as usize).filter(|shares| shares.is_mixed());
-        let shares = shares.map(TierShares::heaviest_first).unwrap_or_default();
-        shares.into_iter().map(|(tier, weight)| (Swatch::Code(Category::Jit(tier)), weight)).collect()
+/// The colour of a box, by its label and what is known of its tiers.
+fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], are_known: bool) -> Swatch {
+    let Some(label) = label else { return Swatch::Whose };
+    match tree.category(label) {
+        Some(Category::Jit(_)) => Swatch::Code(Category::Jit(tiers.first().and_then(|(tier, _)| *tier))),
+        Some(category) => Swatch::Code(category),
+        None if are_known => Swatch::Whose,
+        None => warm(tree.name(label)),
     }
 }
 
@@ -172,23 +154,26 @@ impl Drawing {
     /// Of the merged stacks of one event.
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
-        let merged = MergedTree::new(tree_of(profile, series, options, look)?);
+        let tree = tree_of(profile, series, options, look)?;
+        let own = own_by_category(&tree);
         let mut drawing = Self::empty(profile, series, options, look);
-        drawing.total = merged.tree.total();
-        drawing.legend = legend(&merged.own, drawing.total);
+        drawing.total = tree.total();
+        drawing.legend = legend(&own, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(drawing.total));
         let mut names = NameTable::default();
         let mut numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
-        for placed in merged.tree.boxes(look.narrowest(drawing.total)) {
-            let number = || names.number(placed.label.map_or("all", |label| merged.tree.name(label)));
-            let name = *numbers.entry(placed.label).or_insert_with(number);
+        for (placed, shares) in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
+            let number = || names.number(placed.label.map_or("all", |label| tree.name(label)));
+            let tiers = shares.heaviest_first();
+            let swatch = swatch(&tree, placed.label, &tiers, !own.is_empty());
+            let shares = if shares.is_mixed() { tiers } else { Vec::new() };
             drawing.boxes.push(PageBox {
                 row: placed.depth,
                 start: placed.start,
                 end: placed.end,
-                name,
-                swatch: merged.swatch(&placed),
-                shares: merged.shares(&placed),
+                name: *numbers.entry(placed.label).or_insert_with(number),
+                swatch,
+                shares: shares.into_iter().map(|(tier, weight)| (Swatch::Code(Category::Jit(tier)), weight)).collect(),
                 before: None,
             });
         }

@@ -1,12 +1,13 @@
 //! A tree as the boxes of a flame graph: which stretch of the whole each node takes, and how far up it stands.
 
-use super::{CallTree, Children, ROOT};
+use super::{CallTree, Label, NO_LABEL, ROOT};
 use crate::model::category::Category;
+use crate::model::tier_shares::TierShares;
 
 /// The stretch of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
-    /// The node: 0 is the one below all others.
+    /// The node, or the first of several that are one box: 0 is the one below all others.
     pub node: u32,
     /// What stands in it: to be asked for with [`CallTree::name`]; `None` for the one below all others.
     pub label: Option<u32>,
@@ -61,45 +62,80 @@ impl CallTree {
 
     /// All boxes that weigh at least `narrow`, each before those above it, and siblings in the order of their names.
     pub fn boxes(&self, narrow: u64) -> Vec<Placed> {
-        let narrow = narrow.max(1);
-        let children = self.children(|node| self.total[node as usize] >= narrow);
-        let ranks = self.ranks();
         let mut boxes = Vec::new();
-        let mut todo = vec![Placed { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }];
-        while let Some(placed) = todo.pop() {
-            boxes.push(placed);
-            self.place_children(placed, narrow, (&children, &ranks), &mut todo);
-        }
+        self.each_box(narrow, &self.ranks(Label::clone), |placed, _| boxes.push(placed));
         boxes
     }
 
-    /// Where each label stands in the order of their names.
-    fn ranks(&self) -> Vec<u32> {
-        let mut order: Vec<u32> = (0..self.labels.len() as u32).collect();
-        order.sort_unstable_by_key(|&label| &self.labels[label as usize]);
+    /// The same with one box for JIT code of one name, whatever its tier was; and for each box, what each tier's share
+    /// is. The tree stays as it is: most of it is too narrow for a box.
+    pub fn boxes_merging_tiers(&self, narrow: u64) -> Vec<(Placed, TierShares)> {
+        let mut boxes = Vec::new();
+        self.each_box(narrow, &self.ranks(Label::of_any_tier), |placed, nodes| {
+            let mut shares = TierShares::default();
+            for &node in nodes {
+                if let Some(Category::Jit(tier)) = self.label_of(node).and_then(|label| self.category(label)) {
+                    shares.add(tier, self.total_of(node));
+                }
+            }
+            boxes.push((placed, shares));
+        });
+        boxes
+    }
+
+    /// Where each label stands in the order of what it is shown as. What is shown alike has one place.
+    fn ranks(&self, shown: impl Fn(&Label) -> Label) -> Vec<u32> {
+        let mut order: Vec<(Label, u32)> = self.labels.iter().map(shown).zip(0..).collect();
+        order.sort_unstable();
         let mut ranks = vec![0; order.len()];
-        order.into_iter().zip(0..).for_each(|(label, rank)| ranks[label as usize] = rank);
+        for (rank, alike) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {
+            alike.iter().for_each(|&(_, label)| ranks[label as usize] = rank);
+        }
         ranks
     }
 
-    /// Puts the boxes above one on the pile, so that they come off from left to right.
-    fn place_children(&self, below: Placed, narrow: u64, by: (&Children, &[u32]), todo: &mut Vec<Placed>) {
-        let (children, ranks) = by;
-        let ranked = |&node: &u32| {
-            let label = self.nodes.get(node).1;
-            (ranks[label as usize], label, node)
-        };
-        let mut nodes: Vec<(u32, u32, u32)> = children.of(below.node).iter().map(ranked).collect();
-        nodes.sort_unstable();
-        let (mut at, first) = (below.start, todo.len());
-        for (_, label, node) in nodes {
-            let (start, total) = (at, self.total[node as usize]);
-            at = start.saturating_add(total);
-            if total >= narrow {
-                todo.push(Placed { node, label: Some(label), depth: below.depth + 1, start, end: at });
+    /// Tells of all boxes that weigh at least `narrow`, with the nodes that are in each, each before those above it, and
+    /// siblings in the order of their labels' ranks.
+    fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(Placed, &[u32])) {
+        let narrow = narrow.max(1);
+        let mut nodes = vec![ROOT];
+        let mut todo = vec![(Placed { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }, 0..1)];
+        let mut above: Vec<(u32, u32)> = Vec::new();
+        while let Some((below, of)) = todo.pop() {
+            each(below, &nodes[of.clone()]);
+            above.clear();
+            for &node in &nodes[of] {
+                above.extend(self.nodes.children(node).map(|(child, label)| (ranks[label as usize], child)));
             }
+            above.sort_unstable();
+            let (mut at, first) = (below.start, todo.len());
+            for alike in above.chunk_by(|(a, _), (b, _)| a == b) {
+                let total = alike.iter().fold(0u64, |sum, &(_, node)| sum.saturating_add(self.total_of(node)));
+                let (start, (_, node)) = (at, alike[0]);
+                at = start.saturating_add(total);
+                if total >= narrow {
+                    let of = nodes.len()..nodes.len() + alike.len();
+                    nodes.extend(alike.iter().map(|(_, node)| node));
+                    let placed = Placed { node, label: self.label_of(node), depth: below.depth + 1, start, end: at };
+                    todo.push((placed, of));
+                }
+            }
+            todo[first..].reverse();
         }
-        todo[first..].reverse();
+    }
+
+    fn label_of(&self, node: u32) -> Option<u32> {
+        Some(self.nodes.get(node).1).filter(|label| *label != NO_LABEL)
+    }
+}
+
+impl Label {
+    /// The same, whatever the tier of JIT code.
+    pub(super) fn of_any_tier(&self) -> Self {
+        match self.category {
+            Some(Category::Jit(_)) => Self { category: Some(Category::Jit(None)), ..self.clone() },
+            _ => self.clone(),
+        }
     }
 }
 

@@ -71,7 +71,7 @@ impl CallTree {
     /// weigh less than `narrow` are not entered: their weight is counted as their caller's own, or, for a root, as
     /// its own.
     pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
-        let (children, order) = (self.children(|_| true), LineOrder::of(&self.labels));
+        let (children, order) = (self.children(), LineOrder::of(&self.labels));
         let mut path = String::new();
         let mut todo = vec![Step::Enter(ROOT, 0)];
         while let Some(step) = todo.pop() {
@@ -182,11 +182,11 @@ impl CallTree {
         }
     }
 
-    /// The children of those nodes; others have none here.
-    fn children(&self, of: impl Fn(u32) -> bool) -> Children {
+    /// The children of all nodes.
+    fn children(&self) -> Children {
         let mut starts = vec![0u32; self.nodes.len() + 1];
         let parents = || self.nodes.iter().map(|(parent, _)| parent.unwrap_or(ROOT)).enumerate().skip(1);
-        for (_, parent) in parents().filter(|(_, parent)| of(*parent)) {
+        for (_, parent) in parents() {
             starts[parent as usize + 1] += 1;
         }
         for at in 1..starts.len() {
@@ -194,7 +194,7 @@ impl CallTree {
         }
         let mut list = vec![0; starts[starts.len() - 1] as usize];
         let mut next = starts.clone();
-        for (at, parent) in parents().filter(|(_, parent)| of(*parent)) {
+        for (at, parent) in parents() {
             let place = &mut next[parent as usize];
             list[*place as usize] = at as u32;
             *place += 1;

@@ -1,38 +1,19 @@
 //! Trees made of trees: with the tiers of a function in one node, under other names, from certain functions on.
 
 use super::{CallTree, Label, ROOT};
-use crate::model::category::Category;
-use crate::model::tier_shares::TierShares;
-
-/// A tree, and which of its nodes each node of the tree before became; `None`: it is left out.
-#[derive(Debug)]
-struct Rehung {
-    tree: CallTree,
-    became: Vec<Option<u32>>,
-}
 
 impl CallTree {
-    /// With one node for JIT code of one name, whatever its tier was; and for each node, what each tier's share is.
-    pub fn merging_tiers(&self) -> (Self, Vec<TierShares>) {
-        let Rehung { tree, became } = self.relabelled(|label| match label.category {
-            Some(Category::Jit(_)) => Label { category: Some(Category::Jit(None)), ..label.clone() },
-            _ => label.clone(),
-        });
-        let mut shares = vec![TierShares::default(); tree.nodes.len()];
-        for (node, label) in self.labelled_nodes() {
-            if let (Some(Category::Jit(tier)), Some(new)) = (self.category(label), became[node as usize]) {
-                shares[new as usize].add(tier, self.total[node as usize]);
-            }
-        }
-        (tree, shares)
+    /// With one node for JIT code of one name, whatever its tier was.
+    pub fn merging_tiers(&self) -> Self {
+        self.relabelled(Label::of_any_tier)
     }
 
     /// With other names; nodes that are then called alike, and have the same parent, become one.
     pub fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
-        self.relabelled(|label| Label { text: name(&label.text), category: label.category }).tree
+        self.relabelled(|label| Label { text: name(&label.text), category: label.category })
     }
 
-    fn relabelled(&self, label: impl Fn(&Label) -> Label) -> Rehung {
+    fn relabelled(&self, label: impl Fn(&Label) -> Label) -> Self {
         let mut tree = Self::new_empty();
         let labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(label(old))).collect();
         self.rehung(tree, |tree, parent, old| Some(tree.child(parent.unwrap_or(ROOT), labels[old as usize])))
@@ -47,12 +28,11 @@ impl CallTree {
             Some(parent) => Some(tree.child(parent, labels[old as usize])),
             None => begins(old).then(|| tree.child(ROOT, labels[old as usize])),
         })
-        .tree
     }
 
     /// Hangs every node where `place` says, which is told what its parent became, unless that is the root, and its
     /// label. A parent's number is smaller than its children's.
-    fn rehung(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Rehung {
+    fn rehung(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
         let mut became: Vec<Option<u32>> = vec![None; self.nodes.len()];
         tree.own = vec![0; self.nodes.len()];
         for (node, label) in self.labelled_nodes() {
@@ -63,13 +43,13 @@ impl CallTree {
         }
         tree.own.truncate(tree.nodes.len());
         tree.sum();
-        Rehung { tree, became }
+        tree
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Spelling;
+    use super::super::{Placed, Spelling};
     use super::*;
     use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit, Weight, profile_of};
     use crate::model::tier::Tier;
@@ -82,6 +62,10 @@ mod tests {
         })
         .unwrap();
         lines
+    }
+
+    fn stretches(boxes: &[Placed]) -> impl Iterator<Item = (u64, u64)> {
+        boxes.iter().map(|placed| (placed.start, placed.end))
     }
 
     #[test]
@@ -104,11 +88,13 @@ mod tests {
         }
         let spelling = Spelling { by_category: true, ..Spelling::default() };
         let tree = CallTree::new(&profile, &profile.series[0], Weight::Period, spelling);
-        let (merged, shares) = tree.merging_tiers();
+        let merged = tree.merging_tiers();
         assert_eq!(lines(&merged), ["f;g 5", "f;g 40"], "native code of that name is no tier of it");
-        let told: Vec<String> = shares.iter().map(TierShares::told).filter(|told| !told.is_empty()).collect();
-        assert_eq!(told, ["optimised 75 %, interpreted 25 %"]);
         assert_eq!(merged.total(), 45);
+        let boxes = tree.boxes_merging_tiers(0);
+        assert!(boxes.iter().map(|(placed, _)| (placed.start, placed.end)).eq(stretches(&merged.boxes(0))));
+        let told: Vec<String> = boxes.iter().map(|(_, shares)| shares.told()).filter(|told| !told.is_empty()).collect();
+        assert_eq!(told, ["optimised 75 %, interpreted 25 %"]);
     }
 
     #[test]

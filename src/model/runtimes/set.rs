@@ -5,6 +5,7 @@ use super::table::RUNTIMES;
 use crate::model::Pid;
 use crate::model::near_map::NearMap;
 use crate::model::programs::Programs;
+use rustc_hash::FxHashSet;
 
 /// The runtimes of a process: one may embed another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -28,7 +29,9 @@ impl RuntimeSet {
 
     fn of<'p>(paths: impl Iterator<Item = &'p [u8]>, has: impl Fn(&Runtime, &[u8]) -> bool) -> Self {
         let mut found = 0;
-        for name in paths.map(base_name).filter(|name| !name.is_empty()) {
+        // A process has thousands of mappings, and few names.
+        let names: FxHashSet<&[u8]> = paths.map(base_name).filter(|name| !name.is_empty()).collect();
+        for name in names {
             let those = RUNTIMES.iter().enumerate().filter(|(_, runtime)| has(runtime, name));
             found |= those.fold(0, |found, (at, _)| found | 1 << at);
         }

@@ -52,6 +52,7 @@ use super::sink::Sink;
 use crate::error::{Result, Warnings};
 use crate::formats::perf_data::Recording;
 use crate::model::stacks::Keep;
+use crate::parallel::join;
 use profile::Tables;
 use std::path::Path;
 
@@ -118,8 +119,10 @@ pub(super) fn push(
     let named = resolution.name(&samples.chains, job, warnings);
     let input_len = input.bytes.len() as u64;
     ask(&Examined { resolution: &resolution, samples: &samples, named: &named, input_len }, job, warnings);
-    let counts = frame_counts::count(&samples, &named);
-    let mut tables = Tables::new(survey.recording, &samples, &named, sink.keep());
+    let (recording, keep) = (survey.recording, sink.keep());
+    let (counts, mut tables) = job
+        .pool
+        .install(|| join(|| frame_counts::count(&samples, &named), || Tables::new(recording, &samples, &named, keep)));
     tables.profile.check()?;
     tables.profile.about = about::about(&survey, &samples, counts, options);
     if sink.in_batches() {
