@@ -48,7 +48,9 @@ pub use linux_perf_data::Feature;
 pub use record::{BpfEvent, BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};
 pub use recording::{ReadAt, Recording};
 pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_pipe, moved, pipe_front};
-pub use sample::{Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, Words};
+pub use sample::{
+    Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, Words, is_context,
+};
 pub use sample_id::SampleId;
 pub use survey::RecordSurvey;
 pub use walk::{RawRecord, Records, Stop, may_begin};

@@ -91,7 +91,7 @@ impl<'data> Words<'data> {
 
     /// All of them.
     #[inline]
-    pub fn iter(self) -> impl ExactSizeIterator<Item = u64> + use<'data> {
+    pub fn iter(self) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + use<'data> {
         let big = self.endian == Endian::Big;
         let (words, _) = self.bytes.as_chunks::<8>();
         words.iter().map(move |word| if big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) })
@@ -379,7 +379,7 @@ const USER_DEFERRED: u64 = -640i64 as u64;
 
 /// Whether a word of a call chain is in the range of the marks, above `PERF_CONTEXT_MAX`: no address is.
 #[inline]
-pub(super) fn is_context(word: u64) -> bool {
+pub fn is_context(word: u64) -> bool {
     word >= abi::PERF_CONTEXT_MAX
 }
 

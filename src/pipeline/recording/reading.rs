@@ -5,13 +5,14 @@
 //! seen before as a whole.
 
 use super::branches::{lbr_chain, put_history};
+use super::chain_words::ChainWords;
 use super::counted::{Counted, Member, own};
 use super::locator::{LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
 use super::merging::SampleChunk;
 use super::samples::{Beside, KeptRegisters, SampleRow, Samples, StackEnd, Taken};
 use super::shared_chains::{KnownChain, SharedChain, SharedChains};
 use super::whole_chains::{ChainKey, WholeChains};
-use crate::formats::perf_data::{Branch, Branches, RawRecord, Recording, Sample, kind};
+use crate::formats::perf_data::{Branch, Branches, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, PlaceId};
 use crate::model::filter::PlacedFilter;
@@ -85,6 +86,8 @@ pub(super) struct Reading<'a, 'data> {
     /// The stack of the sample before, outermost first.
     before: Vec<Kept>,
     before_of: Option<(Pid, Nanos)>,
+    /// The words of its frames, if they are nothing else.
+    before_words: Option<ChainWords<'data>>,
     /// What addresses were found to be, each at its last time.
     found: Vec<SeenAddress>,
     /// Where an address is among them.
@@ -145,6 +148,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             cache: Cache::default(),
             before: Vec::new(),
             before_of: None,
+            before_words: None,
             found: Vec::new(),
             seen: Numbers::default(),
             reached: Vec::new(),
@@ -274,11 +278,23 @@ impl<'a, 'data> Reading<'a, 'data> {
         }
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
-        let end = self.look(sample, pid, time, &mut frames);
-        let known = self.known(&frames, pid, time);
+        let (known, end) = match self.shared(sample, pid, time, &mut frames) {
+            Some((words, known)) => {
+                self.before_words = Some(words);
+                (known, StackEnd::Recorded)
+            }
+            None => {
+                frames.clear();
+                let end = self.look(sample, pid, time, &mut frames);
+                let known = self.known(&frames, pid, time);
+                frames.truncate(frames.len() - known);
+                self.before_words = self.is_plain(sample).then(|| ChainWords::of(sample.callchain));
+                (known, end)
+            }
+        };
         let mut last = known.checked_sub(1).map(|last| self.before[last]);
         self.before.truncate(known);
-        for &frame in frames.iter().rev().skip(known) {
+        for &frame in frames.iter().rev() {
             let caller = last.map(|last| last.chain);
             let (chain, until) = match self.again(caller, pid, frame, time) {
                 Some(reached) => reached,
@@ -290,7 +306,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             last = Some(kept);
         }
         self.before_of = Some((pid, time));
-        let ip = frames.first().map_or(Addr(0), |(_, frame)| frame.raw());
+        let ip = self.before.last().map_or(Addr(0), |innermost| innermost.frame.1.raw());
         self.frames = frames;
         let known = KnownChain { chain: last.map(|last| last.chain), end, ip };
         if let (Some(key), Some(last)) = (key, last) {
@@ -308,6 +324,27 @@ impl<'a, 'data> Reading<'a, 'data> {
     /// Whether the frames of a sample are those of its call chain and nothing else.
     fn is_call_chain(&self, sample: &Sample<'_>) -> bool {
         sample.branches.is_none() && (self.context.unwinder.is_none() || sample.user_stack.is_none())
+    }
+
+    /// Whether they are all of its frames, with no mark that there were more.
+    fn is_plain(&self, sample: &Sample<'_>) -> bool {
+        let Context { recording, max_stack, .. } = self.context;
+        let limit = usize::from(frames_limit(&recording.events[sample.event].attr));
+        self.is_call_chain(sample) && sample.callchain.len() < limit.min(max_stack)
+    }
+
+    /// How many frames, outermost first, are those of the sample before, if their words alone tell; the others go into
+    /// `frames`, innermost first.
+    fn shared(
+        &self,
+        sample: &Sample<'data>,
+        pid: Pid,
+        time: Nanos,
+        frames: &mut Vec<(CpuMode, FrameAddr)>,
+    ) -> Option<(ChainWords<'data>, usize)> {
+        let before = self.before_words.filter(|_| self.is_before(pid, time) && self.is_plain(sample))?;
+        let kept = |same: usize| Some(self.before.get(same - 1).filter(|kept| time < kept.until)?.frame);
+        before.shared(sample.callchain, sample.context(), kept, frames)
     }
 
     /// The chain that continues another with a frame, if it was reached so before, and until when it is that one.
@@ -359,11 +396,16 @@ impl<'a, 'data> Reading<'a, 'data> {
 
     /// How many frames, outermost first, are those of the sample before.
     fn known(&self, frames: &[(CpuMode, FrameAddr)], pid: Pid, time: Nanos) -> usize {
-        if !self.before_of.is_some_and(|(of, from)| of == pid && from <= time) {
+        if !self.is_before(pid, time) {
             return 0;
         }
         let same = |(kept, frame): &(&Kept, &(CpuMode, FrameAddr))| kept.frame == **frame && time < kept.until;
         self.before.iter().zip(frames.iter().rev()).take_while(same).count()
+    }
+
+    /// Whether the sample before is of the same process, and not later.
+    fn is_before(&self, pid: Pid, time: Nanos) -> bool {
+        self.before_of.is_some_and(|(of, from)| of == pid && from <= time)
     }
 
     fn place(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> PlaceId {
@@ -411,7 +453,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             frames.extend(chain.take(max_stack));
         } else {
             frames.extend(sample.frames().take(max_stack));
-            let limit = if attr.sample_max_stack == 0 { KERNEL_LIMIT } else { attr.sample_max_stack };
+            let limit = frames_limit(attr);
             let recorded = sample.chain_len();
             if recorded >= usize::from(limit) {
                 end = StackEnd::Limit(limit);
@@ -450,4 +492,9 @@ impl<'a, 'data> Reading<'a, 'data> {
         unwinder.unwind(&stack, &mut self.cache, &mut self.unwound);
         !self.unwound.frames.is_empty()
     }
+}
+
+/// How many frames the kernel tells of an event at most.
+fn frames_limit(attr: &EventAttr) -> u16 {
+    if attr.sample_max_stack == 0 { KERNEL_LIMIT } else { attr.sample_max_stack }
 }

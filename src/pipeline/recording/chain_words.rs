@@ -1,0 +1,111 @@
+//! The words of a call chain beside those of the sample before: outermost they are mostly the same, and so are the frames
+//! that they stand for.
+
+use crate::formats::perf_data::{ChainContext, Words, is_context};
+use crate::model::FrameAddr;
+use crate::model::process::CpuMode;
+
+/// A call chain that is a sample's stack as it was recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChainWords<'data> {
+    words: Words<'data>,
+    /// How many of the outermost are behind the last mark: each is a frame.
+    behind_marks: usize,
+}
+
+impl<'data> ChainWords<'data> {
+    pub(super) fn of(words: Words<'data>) -> Self {
+        let last_mark = words.iter().rev().position(is_context);
+        Self { words, behind_marks: last_mark.unwrap_or(words.len()) }
+    }
+
+    /// Another chain, and how many of its outermost frames are those of this one; the others go into `inner`, innermost
+    /// first. `kept` tells which frame is the innermost of so many of this one's outermost. `None` if it is not known that
+    /// there is any.
+    pub(super) fn shared(
+        &self,
+        words: Words<'data>,
+        mut context: ChainContext,
+        kept: impl FnOnce(usize) -> Option<(CpuMode, FrameAddr)>,
+        inner: &mut Vec<(CpuMode, FrameAddr)>,
+    ) -> Option<(Self, usize)> {
+        let same = self.words.same_at_end(words).min(self.behind_marks);
+        let innermost = if same == 0 { None } else { kept(same) }?;
+        let others = words.len() - same;
+        let mut behind_marks = words.len();
+        for (at, word) in words.iter().take(others).enumerate() {
+            match context.step(word) {
+                Some(frame) => inner.push(frame),
+                None => behind_marks = words.len() - at - 1,
+            }
+        }
+        // It may mean something else behind other words; those outside of it are what it is, and return addresses.
+        let means = context.step(words.get(others)?);
+        (means == Some(innermost)).then_some((Self { words, behind_marks }, same))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::cursor::Endian;
+    use linux_perf_event_reader::constants as abi;
+    use proptest::prelude::{Strategy, prop, prop_assert_eq, prop_oneof, proptest};
+    use proptest::sample::select;
+
+    const MARKS: [u64; 3] = [abi::PERF_CONTEXT_USER, abi::PERF_CONTEXT_KERNEL, u64::MAX];
+
+    fn word() -> impl Strategy<Value = u64> {
+        prop_oneof![4 => 1..4u64, 1 => select(&MARKS[..])]
+    }
+
+    fn frames(words: Words<'_>) -> Vec<(CpuMode, FrameAddr)> {
+        let mut context = ChainContext::NONE;
+        words.iter().filter_map(|word| context.step(word)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shared_and_what_is_not_are_all_frames(
+            chains in prop::collection::vec((0..6usize, prop::collection::vec(word(), 0..5)), 1..20),
+        ) {
+            let mut words: Vec<u64> = Vec::new();
+            let mut all: Vec<Vec<u8>> = Vec::new();
+            for (less, more) in chains {
+                words.drain(..less.min(words.len()));
+                words.splice(..0, more);
+                all.push(words.iter().flat_map(|word| word.to_le_bytes()).collect());
+            }
+            let mut last: Option<(ChainWords<'_>, Vec<(CpuMode, FrameAddr)>)> = None;
+            for bytes in &all {
+                let words = Words::new(bytes, Endian::Little);
+                let (whole, mut inner) = (frames(words), Vec::new());
+                let shared = last.as_ref().and_then(|(chain, frames)| {
+                    let kept = |same: usize| frames.get(frames.len() - same).copied();
+                    let (chain, same) = chain.shared(words, ChainContext::NONE, kept, &mut inner)?;
+                    inner.extend(&frames[frames.len() - same..]);
+                    Some(chain)
+                });
+                if let Some(chain) = shared {
+                    prop_assert_eq!(&inner, &whole);
+                    prop_assert_eq!(chain.behind_marks, ChainWords::of(words).behind_marks);
+                }
+                last = Some((shared.unwrap_or_else(|| ChainWords::of(words)), whole));
+            }
+        }
+    }
+
+    #[test]
+    fn a_callers_frames_are_known_again() {
+        let bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        let (one, other) = (bytes(&[MARKS[0], 7, 2, 1]), bytes(&[MARKS[1], 9, MARKS[0], 8, 3, 2, 1]));
+        let [one, other] = [&one, &other].map(|bytes| Words::new(bytes, Endian::Little));
+        let (of_one, mut inner) = (frames(one), Vec::new());
+        let kept = |same: usize| Some(of_one[of_one.len() - same]);
+        let (_, same) = ChainWords::of(one).shared(other, ChainContext::NONE, kept, &mut inner).unwrap();
+        assert_eq!((same, inner.len()), (2, 3));
+        // What was interrupted there is no return address.
+        let kept = |same: usize| Some(of_one[of_one.len() - same]);
+        assert!(ChainWords::of(one).shared(other, ChainContext::NONE, |_| kept(3), &mut inner).is_none());
+    }
+}
