@@ -37,7 +37,7 @@ pub mod script_text;
 pub mod sink;
 pub(crate) mod sorted;
 pub(crate) mod spans;
-mod spare;
+pub(crate) mod spare;
 pub mod table;
 pub(crate) mod terminal;
 mod texts;

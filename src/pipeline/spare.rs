@@ -5,7 +5,7 @@ use std::sync::Mutex;
 /// Things that threads pass around. Made by one thread and dropped by another, each block of text would cost fresh
 /// pages: on some runs the system took as long to clear them as all else together.
 #[derive(Debug)]
-pub(super) struct Spare<T>(Mutex<Vec<T>>);
+pub(crate) struct Spare<T>(Mutex<Vec<T>>);
 
 impl<T> Default for Spare<T> {
     fn default() -> Self {
@@ -15,13 +15,13 @@ impl<T> Default for Spare<T> {
 
 impl<T: Default> Spare<T> {
     /// One that was given back, as it was; else a new one.
-    pub(super) fn take(&self) -> T {
+    pub(crate) fn take(&self) -> T {
         // A poisoned lock means that another worker panicked: the scope will say so.
         self.0.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
 
     /// Keeps it for whoever is next.
-    pub(super) fn give(&self, thing: T) {
+    pub(crate) fn give(&self, thing: T) {
         if let Ok(mut spare) = self.0.lock() {
             spare.push(thing);
         }
@@ -30,7 +30,7 @@ impl<T: Default> Spare<T> {
 
 impl Spare<Vec<u8>> {
     /// Keeps a buffer, emptied, unless it grew so large that it had better be freed.
-    pub(super) fn give_buffer(&self, mut buffer: Vec<u8>, most: usize) {
+    pub(crate) fn give_buffer(&self, mut buffer: Vec<u8>, most: usize) {
         if buffer.capacity() <= most {
             buffer.clear();
             self.give(buffer);

@@ -11,6 +11,20 @@ use crate::model::code::{Code, OriginId};
 use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
 
+/// An object that is written, and yet has to appear.
+pub(super) struct NewObject {
+    output: Output,
+    pub(super) contents: ObjectContents,
+    pub(super) warnings: Warnings,
+}
+
+impl NewObject {
+    /// Makes it appear.
+    pub(super) fn commit(self) -> Result<()> {
+        self.output.commit()
+    }
+}
+
 /// What went into the object.
 pub(super) struct ObjectContents {
     /// Pieces of code.
@@ -25,13 +39,12 @@ pub(super) fn write<'data>(
     raw: Option<(&'data RawCode, OriginId)>,
     machine: Option<u16>,
     mut output: Output,
-    warnings: &mut Warnings,
-) -> Result<ObjectContents> {
-    let mut bytes = FxHashMap::default();
+) -> Result<NewObject> {
+    let (mut bytes, mut warnings) = (FxHashMap::default(), Warnings::new());
     if let Some((raw, origin)) = raw {
         let listed = names.listed_by(origin);
         let lines: Vec<Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
-        bytes.extend(raw.of(&lines, warnings).into_iter().map(|(line, bytes)| (listed[line].0, bytes)));
+        bytes.extend(raw.of(&lines, &mut warnings).into_iter().map(|(line, bytes)| (listed[line].0, bytes)));
     }
     let with_bytes = |entry: &JitEntry<'data>| {
         let code = names.code(entry);
@@ -52,8 +65,8 @@ pub(super) fn write<'data>(
     builder.build().write(&mut file)?;
     file.flush()?;
     drop(file);
-    output.commit()?;
-    Ok(ObjectContents { pieces: codes.len(), with_code })
+    let contents = ObjectContents { pieces: codes.len(), with_code };
+    Ok(NewObject { output, contents, warnings })
 }
 
 /// A perf map does not say for which machine it is: most likely for one like this.

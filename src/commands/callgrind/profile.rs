@@ -49,12 +49,20 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
         // A directory that cannot be written to matters only if there is code to write.
         other => other,
     };
-    let rewritten = write_text(&mut out, |out| stream::rewrite(&text, &index, &names, out, job))?;
-    if rewritten.functions > 0 {
+    let write_object = || {
         let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
         let raw = raw.as_ref().zip(map.map(|at| OriginId(at as u32)));
-        let object = object::write(&names, raw, loaded.machine, object?, &mut outcome.warnings)?;
-        outcome.summary.push(said_of_object(&path, &object));
+        object::write(&names, raw, loaded.machine, object?)
+    };
+    let rewrite = || write_text(&mut out, |out| stream::rewrite(&text, &index, &names, out, job));
+    // Whether anything is named, so that the object is wanted, is only known when both are written.
+    let (rewritten, object) = job.pool.install(|| parallel::join(rewrite, write_object));
+    let rewritten = rewritten?;
+    if rewritten.functions > 0 {
+        let mut object = object?;
+        outcome.warnings.append(std::mem::take(&mut object.warnings));
+        outcome.summary.push(said_of_object(&path, &object.contents));
+        object.commit()?;
     }
     out.commit()?;
     say(&index, &names, rewritten, pid, &mut outcome);

@@ -65,8 +65,8 @@ pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCo
 /// What ids stand for, by their space. Parts of a file may use what only a later one defines.
 fn definitions(bytes: &[u8]) -> Ids<'_> {
     let mut ids = Ids::default();
-    for (_, text) in statements(bytes) {
-        if let Statement::Spec(key, value) = Statement::parse(text)
+    for (_, _, line) in statements(bytes) {
+        if let Statement::Spec(key, value) = line
             && let Some(space) = key.space()
             && let NameField::Define(id, name) = name_field(value)
         {

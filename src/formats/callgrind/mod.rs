@@ -22,8 +22,8 @@ mod stacks;
 pub use grammar::{CHUNK_SIZE, Chunk, chunks};
 pub use instructions::{CostedFunction, CostedInstruction, InstructionCosts, instruction_costs};
 pub use rewrite::{
-    Assembler, ChunkFacts, CodeLine, Covered, EntrySet, FileHeader, FileIndex, JitFunctions, Misattributed,
-    RewriteStats, RewrittenChunk, rewrite_chunk, scan_chunk,
+    Assembler, ChunkFacts, CodeLine, Covered, DraftMemory, EntrySet, FileHeader, FileIndex, JitFunctions,
+    Misattributed, RewriteStats, RewrittenChunk, rewrite_chunk, scan_chunk,
 };
 pub use stacks::{read, write};
 

@@ -81,13 +81,14 @@ impl<'a> CostLines<'a> {
             in_full: false,
             columns,
         };
-        let (mut relative, mut end, mut before) =
-            (first.relative, first.len, AddressText::of(text, first.position.0[0]));
+        let (mut relative, mut end) = (first.relative, first.len);
+        let mut before = AddressText::of(text, first.position.0[0]);
         while run.count < LONGEST {
+            if let Some(before) = before.as_ref().filter(|_| columns == Columns::INSTR_LINE) {
+                end += run.take_short(&text[end..], before, &around);
+            }
             let rest = &text[end..];
-            let short = before.as_ref().and_then(|before| PlainLine::short(rest, columns, run.last, before));
-            let line = short.or_else(|| PlainLine::read(rest, columns, Some(run.last)));
-            let Some(line) = line else { break };
+            let Some(line) = PlainLine::read(rest, columns, Some(run.last)) else { break };
             if of_instr(line.position).is_some_and(|addr| !around.contains(&addr)) {
                 break;
             }
@@ -105,6 +106,37 @@ impl<'a> CostLines<'a> {
         run.others = &text[first.len..end];
         decoder.move_to(run.last, relative);
         Some((run, end))
+    }
+
+    /// Takes the most frequent lines over, where they come next: an address in full that is much like the one before, a
+    /// line number and the cost of one event. Tells how many bytes they are.
+    #[inline(always)]
+    fn take_short(&mut self, text: &[u8], before: &AddressText, around: &Range<u64>) -> usize {
+        let (mut end, mut last) = (0, None);
+        // The careful way has to find room for one more.
+        while self.count < LONGEST - 1 {
+            let Some((line, len)) = ShortLine::read(&text[end..], before) else { break };
+            if !around.contains(&line.addr) {
+                break;
+            }
+            if !self.in_full {
+                let position = line.position();
+                let could_be_relative =
+                    |column: usize| self.last.0[column] > 0 && self.last.0[column].abs_diff(position.0[column]) < 100;
+                self.in_full = could_be_relative(0) | could_be_relative(1);
+                self.last = position;
+            }
+            let cost = line.cost.value();
+            if line.addr < self.lowest.0.0[0] {
+                self.lowest = (line.position(), cost);
+            }
+            self.cost += cost;
+            self.count += 1;
+            end += len;
+            last = Some(line);
+        }
+        self.last = last.map_or(self.last, |line| line.position());
+        end
     }
 
     /// Each line: where it is, and its costs.
@@ -151,13 +183,14 @@ pub(in super::super) struct AddressText {
     mask: u128,
     /// The length of the whole.
     len: usize,
+    /// The value without the last two digits.
+    value: u64,
 }
 
 impl AddressText {
-    /// That of an address in full and its value.
-    pub(in super::super) fn read(text: &[u8]) -> Option<(Self, u64)> {
-        let (value, _) = address(text)?;
-        Some((Self::of(text, value)?, value))
+    /// That of an address in full.
+    pub(in super::super) fn read(text: &[u8]) -> Option<Self> {
+        Self::of(text, address(text)?.0)
     }
 
     /// `None` if the plain text of a number is no address in full, or too short to be compared.
@@ -167,50 +200,51 @@ impl AddressText {
             return None;
         }
         let digits = (67 - value.leading_zeros() as usize) / 4;
-        Some(Self { bytes, mask: u128::MAX >> (128 - 8 * digits), len: 2 + digits })
+        Some(Self { bytes, mask: u128::MAX >> (128 - 8 * digits), len: 2 + digits, value: value & !0xff })
     }
 
-    /// The address at the beginning of a text (with a blank behind it) that differs in no more from this one, which has
-    /// the value `before`.
+    /// The address at the beginning of a text (with a blank behind it) that differs in no more from this one.
     #[inline(always)]
-    pub(in super::super) fn same_but_two_digits(&self, text: &[u8], before: u64) -> Option<u64> {
+    pub(in super::super) fn same_but_two_digits(&self, text: &[u8]) -> Option<u64> {
         let bytes = u128::from_le_bytes(*text.first_chunk()?);
         if (bytes ^ self.bytes) & self.mask != 0 {
             return None;
         }
-        let (high, low) = (hex_digit(*text.get(self.len - 2)?)?, hex_digit(*text.get(self.len - 1)?)?);
-        (*text.get(self.len)? == b' ').then_some(before & !0xff | high << 4 | low)
+        let &[high, low, b' '] = text.get(self.len - 2..=self.len)? else { return None };
+        Some(self.value | hex_digit(high)? << 4 | hex_digit(low)?)
+    }
+}
+
+/// A line that is like the one before, with one cost.
+struct ShortLine {
+    addr: u64,
+    number: FewDigits,
+    cost: FewDigits,
+}
+
+impl ShortLine {
+    /// Reads one; tells its length, too.
+    #[inline(always)]
+    fn read(text: &[u8], before: &AddressText) -> Option<(Self, usize)> {
+        let addr = before.same_but_two_digits(text)?;
+        let rest = text.get(before.len + 1..)?;
+        let number = FewDigits::read(rest)?;
+        let (b' ', cost) = rest.get(number.len()..)?.split_first()? else { return None };
+        let is_plain = number.len() == 1 || rest[0] != b'0';
+        let digits = FewDigits::read(cost)?;
+        if !is_plain || *cost.get(digits.len())? != b'\n' {
+            return None;
+        }
+        let len = before.len + number.len() + digits.len() + 3;
+        Some((Self { addr, number, cost: digits }, len))
+    }
+
+    fn position(&self) -> Position {
+        Position([self.addr, self.number.value(), 0])
     }
 }
 
 impl PlainLine {
-    /// The most frequent line: an address that is much like the one before, a line number and the cost of one event.
-    #[inline(always)]
-    fn short(text: &[u8], columns: Columns, last: Position, before: &AddressText) -> Option<Self> {
-        if columns != Columns::INSTR_LINE {
-            return None;
-        }
-        let addr = before.same_but_two_digits(text, last.0[0])?;
-        let rest = text.get(before.len + 1..)?;
-        let (line, line_len) = few_digits(rest)?;
-        let is_plain = line_len == 1 || rest[0] != b'0';
-        let rest = &rest[line_len..];
-        let (cost, cost_len) = few_digits(rest.get(1..)?)?;
-        if !is_plain || rest[0] != b' ' || *rest.get(1 + cost_len)? != b'\n' {
-            return None;
-        }
-        let could_be_relative = |column: usize, value: u64| last.0[column] > 0 && last.0[column].abs_diff(value) < 100;
-        let costs = before.len + line_len + 2;
-        Some(Self {
-            position: Position([addr, line, 0]),
-            relative: false,
-            in_full: could_be_relative(0, addr) | could_be_relative(1, line),
-            costs,
-            cost,
-            len: costs + cost_len + 1,
-        })
-    }
-
     fn read(text: &[u8], columns: Columns, base: Option<Position>) -> Option<Self> {
         let (mut position, mut relative, mut in_full, mut at) = (Position::default(), false, false, 0);
         for column in 0..columns.count {
@@ -305,8 +339,8 @@ fn decimal(text: &[u8]) -> Option<(u64, usize)> {
 /// A short number.
 #[inline]
 fn cost(text: &[u8]) -> Option<(u64, usize)> {
-    if let Some(found) = few_digits(text) {
-        return Some(found);
+    if let Some(few) = FewDigits::read(text) {
+        return Some((few.value(), few.len()));
     }
     let (mut value, mut len) = (0, 0);
     while let Some(digit) = text.get(len).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
@@ -320,22 +354,37 @@ fn cost(text: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// A number of up to 7 digits, all of them at once: most numbers are short, and how short cannot be foreseen.
-#[inline]
-fn few_digits(text: &[u8]) -> Option<(u64, usize)> {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    let digits = u64::from_le_bytes(*text.first_chunk()?) ^ (0x30 * EACH);
-    // The highest bit of each byte that is above 9; what is carried over comes behind the first of them.
-    let others = (digits.wrapping_add(0x76 * EACH) | digits) & (0x80 * EACH);
-    let bits = others.trailing_zeros() & !7;
-    if bits == 0 || bits == 64 {
-        return None;
+#[derive(Clone, Copy)]
+struct FewDigits {
+    /// The digits, the first in the lowest byte, and whatever is behind them.
+    digits: u64,
+    bits: u32,
+}
+
+impl FewDigits {
+    #[inline(always)]
+    fn read(text: &[u8]) -> Option<Self> {
+        const EACH: u64 = 0x0101_0101_0101_0101;
+        let digits = u64::from_le_bytes(*text.first_chunk()?) ^ (0x30 * EACH);
+        // The highest bit of each byte that is above 9; what is carried over comes behind the first of them.
+        let others = (digits.wrapping_add(0x76 * EACH) | digits) & (0x80 * EACH);
+        let bits = others.trailing_zeros() & !7;
+        (bits > 0 && bits < 64).then_some(Self { digits, bits })
     }
-    // As 8 digits with zeros in front, the first in the lowest byte: pairs, then fours, then all of them.
-    let padded = digits << (64 - bits);
-    let pairs = (padded.wrapping_mul(10).wrapping_add(padded >> 8)) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
-    let value = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
-    Some((value, bits as usize / 8))
+
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.bits as usize / 8
+    }
+
+    #[inline(always)]
+    fn value(self) -> u64 {
+        // As 8 digits with zeros in front, the first in the lowest byte: pairs, then fours, then all of them.
+        let padded = self.digits << (64 - self.bits);
+        let pairs = (padded.wrapping_mul(10).wrapping_add(padded >> 8)) & 0x00ff_00ff_00ff_00ff;
+        let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
+        fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
+    }
 }
 
 #[cfg(test)]

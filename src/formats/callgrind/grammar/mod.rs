@@ -33,4 +33,4 @@ pub(super) use names::{
 };
 pub(super) use numbers::{add_costs, decimal, event_names, first_cost, hex, number};
 pub(super) use positions::{Columns, Position, PositionDecoder, PositionEncoder};
-pub(super) use statements::{Keyword, Statement, lines, statements};
+pub(super) use statements::{Keyword, Statement, line_len, lines, statements};

@@ -3,7 +3,7 @@
 //! `(id) name` defines an id, `(id)` refers to it, anything else is the name itself. A plain name that begins with a
 //! parenthesis and a digit cannot be told from an id, which is why writers put an id in front of every name.
 
-use super::numbers::hex_digit;
+use super::numbers::hex;
 use crate::formats::decimal::push_decimal;
 use std::borrow::Cow;
 
@@ -35,13 +35,20 @@ pub(in super::super) fn name_field(value: &[u8]) -> NameField<'_> {
     if name.is_empty() { NameField::Refer(id) } else { NameField::Define(id, name) }
 }
 
+/// Those of the largest id.
+const MOST_DIGITS: usize = 10;
+
 fn split_id(value: &[u8]) -> Option<(u32, &[u8])> {
     let inner = value.strip_prefix(b"(")?;
-    let len = inner.iter().position(|&byte| byte == b')')?;
-    let digits = inner.get(..len).filter(|digits| !digits.is_empty() && digits.len() <= 10)?;
-    let id =
-        digits.iter().try_fold(0u64, |id, digit| digit.is_ascii_digit().then(|| id * 10 + u64::from(digit - b'0')))?;
-    Some((u32::try_from(id).ok()?, inner[len + 1..].trim_ascii_start()))
+    let mut id = 0;
+    for (at, &byte) in inner.iter().enumerate().take(MOST_DIGITS + 1) {
+        match byte {
+            b'0'..=b'9' => id = id * 10 + u64::from(byte - b'0'),
+            b')' if at > 0 => return Some((u32::try_from(id).ok()?, inner[at + 1..].trim_ascii_start())),
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// Appends an id as it stands for a name.
@@ -58,27 +65,25 @@ pub(in super::super) const UNKNOWN: &[u8] = b"???";
 /// callgrind writes `%#0*lx` of the first basic block that was entered by a call.
 pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     let digits = name.strip_prefix(b"0x")?;
-    let (mut addr, mut len) = (0, 0);
-    while let Some(digit) = digits.get(len).and_then(|&byte| hex_digit(byte)) {
-        addr = addr << 4 | u64::from(digit);
-        len += 1;
-        if len > 16 {
-            return None;
-        }
-    }
-    let rest = &digits[len..];
-    let ends = matches!(rest.first(), None | Some(b'\'' | b' '));
-    (matches!(len, 8 | 16) && ends).then_some((addr, rest))
+    let of_len = |len| {
+        let (digits, rest) = digits.split_at_checked(len)?;
+        matches!(rest, [] | [b'\'' | b' ', ..]).then_some((hex(digits)?, rest))
+    };
+    of_len(16).or_else(|| of_len(8))
 }
 
 /// Whether a name has a raw address anywhere: as its own, or among the callers that `--separate-callers` appends.
 pub(in super::super) fn has_raw_part(name: &[u8]) -> bool {
-    raw_name(name).is_some() || memchr::memmem::find(name, b"'0x").is_some()
+    raw_name(name).is_some() || has_raw_caller(name)
+}
+
+fn has_raw_caller(tail: &[u8]) -> bool {
+    memchr::memchr_iter(b'\'', tail).any(|at| tail[at..].starts_with(b"'0x"))
 }
 
 /// Replaces raw addresses among the callers of a name (`callee'caller'caller`); the head is left alone.
 pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64) -> Option<Vec<u8>>) -> Cow<'a, [u8]> {
-    if memchr::memmem::find(tail, b"'0x").is_none() {
+    if !has_raw_caller(tail) {
         return Cow::Borrowed(tail);
     }
     let mut parts = tail.split(|&byte| byte == b'\'');

@@ -22,14 +22,23 @@ pub(in super::super) fn hex(digits: &[u8]) -> Option<u64> {
     (!digits.is_empty()).then_some(value)
 }
 
-pub(super) fn hex_digit(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
-    }
+#[inline]
+fn hex_digit(digit: u8) -> Option<u8> {
+    let value = HEX_DIGITS[digit as usize];
+    (value < 16).then_some(value)
 }
+
+/// The value of each byte as a digit: which kind comes next cannot be foreseen.
+const HEX_DIGITS: [u8; 256] = {
+    let mut values = [0xff; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        values[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
 
 /// A decimal number; `None` if it is empty, odd or does not fit.
 pub(in super::super) fn decimal(digits: &[u8]) -> Option<u64> {

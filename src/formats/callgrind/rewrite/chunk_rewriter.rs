@@ -4,7 +4,7 @@
 //! calls such code has the statements in front of its `calls=` lines replaced. A block of unknown memory is decoded
 //! and written anew, as [`LineGroups`].
 
-use super::draft::{ChunkDraft, Piece, RewrittenChunk};
+use super::draft::{ChunkDraft, DraftMemory, Piece, RewrittenChunk};
 use super::group_writer::write_groups;
 use super::index::FileIndex;
 use super::jit_functions::{Covered, JitFunctions};
@@ -19,14 +19,19 @@ use crate::formats::callgrind::grammar::{
 };
 
 /// Rewrites one chunk, independently of all others.
-pub fn rewrite_chunk<'a>(chunk: &Chunk<'a>, index: &'a FileIndex<'a>, jit: &'a dyn JitFunctions) -> RewrittenChunk<'a> {
+pub fn rewrite_chunk<'a>(
+    chunk: &Chunk<'a>,
+    index: &'a FileIndex<'a>,
+    jit: &'a dyn JitFunctions,
+    memory: DraftMemory<'a>,
+) -> RewrittenChunk<'a> {
     let context = index.context_at(chunk.index);
     let names = NameResolver { index, jit };
     let rewriter = ChunkRewriter {
         chunk: *chunk,
         names,
         context,
-        draft: ChunkDraft::with_room_for(chunk.bytes.len()),
+        draft: ChunkDraft::with_room_for(chunk.bytes.len(), memory),
         stats: RewriteStats::default(),
         copied: 0,
         covered: Covered { range: 0..0, entry: None },
@@ -64,8 +69,7 @@ impl<'a> ChunkRewriter<'a> {
         let mut open: Option<OpenBlock<'a>> = None;
         let mut cob = None;
         let text = self.chunk.bytes;
-        for (at, text) in statements(text) {
-            let line = Statement::parse(text);
+        for (at, _, line) in statements(text) {
             let offset = self.chunk.offset + at as u64;
             if matches!(line, Statement::Spec(Keyword::Fn | Keyword::Ob | Keyword::Fl, _) | Statement::Header(..)) {
                 self.close(open.take(), at);
@@ -107,8 +111,8 @@ impl<'a> ChunkRewriter<'a> {
     fn copy_to(&mut self, end: usize) {
         let Some(bytes) = self.chunk.bytes.get(self.copied..end) else { return };
         if let Some(reader) = &mut self.reader {
-            for (_, text) in statements(bytes) {
-                match Statement::parse(text) {
+            for (_, _, line) in statements(bytes) {
+                match line {
                     Statement::Spec(Keyword::Ob, value) => {
                         reader.ob = Some(OutputName::Input(NameRef::of(name_field(value))))
                     }
@@ -197,9 +201,8 @@ impl<'a> ChunkRewriter<'a> {
         let mut callee = PendingCallee::default();
         let block = &self.chunk.bytes[open.start..end];
         let mut done = 0;
-        for (at, text) in statements(block) {
+        for (at, text, line) in statements(block) {
             let offset = base + at as u64;
-            let line = Statement::parse(text);
             match line {
                 Statement::Spec(Keyword::Calls, _) if callee.is_empty() => {
                     callee.cob = None;

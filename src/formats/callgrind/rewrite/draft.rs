@@ -37,6 +37,23 @@ pub(super) enum Piece<'a> {
     Forget,
 }
 
+impl<'a> RewrittenChunk<'a> {
+    /// What it was kept in, for another.
+    pub fn into_memory(self) -> DraftMemory<'a> {
+        let Self { mut own, mut pieces, .. } = self;
+        own.clear();
+        pieces.clear();
+        DraftMemory { own, pieces }
+    }
+}
+
+/// Memory that a rewritten chunk is kept in. Fresh memory for each would cost more than filling it.
+#[derive(Debug, Default)]
+pub struct DraftMemory<'a> {
+    own: Vec<u8>,
+    pieces: Vec<Piece<'a>>,
+}
+
 /// Less than this of the input is copied at once.
 const SHORT: usize = 64;
 
@@ -51,8 +68,11 @@ pub(super) struct ChunkDraft<'a> {
 
 impl<'a> ChunkDraft<'a> {
     /// For a chunk of so many bytes. What is not used of the room costs nothing: growing would, again and again.
-    pub(super) fn with_room_for(len: usize) -> Self {
-        Self { own: Vec::with_capacity(len / 8), placed: 0, pieces: Vec::with_capacity(len / 64) }
+    pub(super) fn with_room_for(len: usize, memory: DraftMemory<'a>) -> Self {
+        let DraftMemory { mut own, mut pieces } = memory;
+        own.reserve(len / 8);
+        pieces.reserve(len / 64);
+        Self { own, placed: 0, pieces }
     }
 
     pub(super) fn put(&mut self, bytes: &[u8]) {

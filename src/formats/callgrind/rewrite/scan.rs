@@ -56,8 +56,8 @@ pub(super) enum DefiningObject<'a> {
 /// Looks through one chunk, independently of all others.
 pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
     let mut scan = ChunkScan::default();
-    for (at, text) in statements(chunk.bytes) {
-        scan.statement(chunk.offset + at as u64, Statement::parse(text));
+    for (at, _, line) in statements(chunk.bytes) {
+        scan.statement(chunk.offset + at as u64, line);
     }
     let ChunkScan { definitions, headers, raw_heads, max_ids, context, changed_columns, .. } = scan;
     ChunkFacts { definitions, headers, raw_heads, max_ids, changes: context, changed_columns }
