@@ -89,7 +89,7 @@ impl Iterator for Blocks<'_> {
     type Item = Block;
 
     fn next(&mut self) -> Option<Block> {
-        let mut bytes = self.buffers.take();
+        let mut bytes = self.buffers.take_empty();
         bytes.append(&mut self.rest);
         while !self.ended {
             let before = bytes.len();

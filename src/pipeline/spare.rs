@@ -29,11 +29,17 @@ impl<T: Default> Spare<T> {
 }
 
 impl Spare<Vec<u8>> {
-    /// Keeps a buffer, emptied, unless it grew so large that it had better be freed.
-    pub(crate) fn give_buffer(&self, mut buffer: Vec<u8>, most: usize) {
+    /// Keeps a buffer, unless it grew so large that it had better be freed.
+    pub(crate) fn give_buffer(&self, buffer: Vec<u8>, most: usize) {
         if buffer.capacity() <= most {
-            buffer.clear();
             self.give(buffer);
         }
+    }
+
+    /// An empty buffer.
+    pub(crate) fn take_empty(&self) -> Vec<u8> {
+        let mut buffer = self.take();
+        buffer.clear();
+        buffer
     }
 }

@@ -1,7 +1,8 @@
 //! What frames become, written out once for each address: stacks share most of their frames with those before.
 
 use super::rewrite::column::Column;
-use super::rewrite::{Named, Style};
+use super::rewrite::samples::{Frames, SampleMemo};
+use super::rewrite::{Counts, Named, Style};
 use crate::model::{FrameAddr, Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -14,6 +15,10 @@ pub struct Memo {
     columns: FxHashMap<(Pid, u128), RememberedFrame>,
     texts: Vec<u8>,
     files: FxHashMap<Box<[u8]>, u32>,
+    /// Whole samples, too.
+    pub(super) samples: SampleMemo,
+    /// At which times all holds that was told since the last [`Memo::begin`].
+    told_for: Range<Nanos>,
 }
 
 /// A frame: whose, where, and in what.
@@ -65,6 +70,14 @@ struct RememberedFrame {
 }
 
 impl RememberedFrame {
+    /// What is known of it; less and less holds `for_all`.
+    fn tell<'a>(&self, texts: &'a [u8], for_all: &mut Range<Nanos>) -> Known<'a> {
+        narrow(for_all, &self.valid);
+        let is_one_of_several = self.is_one_of_several;
+        let named = |text| Known::Named { text: &texts[text], is_one_of_several };
+        self.text.clone().map_or(Known::Unknown, named)
+    }
+
     fn holds(&self, when: When) -> bool {
         when.time.is_none_or(|time| self.valid.contains(&time)) && (self.text.is_some() || self.markers == when.markers)
     }
@@ -78,14 +91,19 @@ const MOST_FRAMES: usize = 1 << 16;
 
 impl Memo {
     /// What is known of a frame.
-    pub(super) fn get(&self, key: &Key, when: When) -> Option<Known<'_>> {
-        self.told.get(key).filter(|told| told.holds(when)).map(|told| self.known(told))
+    pub(super) fn get(&mut self, key: &Key, when: When) -> Option<Known<'_>> {
+        let told = self.told.get(key).filter(|told| told.holds(when))?;
+        Some(told.tell(&self.texts, &mut self.told_for))
     }
 
-    fn known(&self, told: &RememberedFrame) -> Known<'_> {
-        let is_one_of_several = told.is_one_of_several;
-        let named = |text| Known::Named { text: &self.texts[text], is_one_of_several };
-        told.text.clone().map_or(Known::Unknown, named)
+    /// A sample begins that is to be kept.
+    pub(super) fn begin(&mut self) {
+        self.told_for = Nanos(0)..Nanos(u64::MAX);
+    }
+
+    /// Keeps what the sample's frames have become.
+    pub(super) fn keep(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts) {
+        self.samples.add(frames, after, counts, self.told_for.clone());
     }
 
     /// The number of a file.
@@ -99,9 +117,9 @@ impl Memo {
     }
 
     /// The same of a return address of JIT code by its column, where objects are shown.
-    pub(super) fn get_column(&self, pid: Pid, column: Column, when: When) -> Option<Known<'_>> {
+    pub(super) fn get_column(&mut self, pid: Pid, column: Column, when: When) -> Option<Known<'_>> {
         let told = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|told| told.holds(when))?;
-        Some(self.known(told))
+        Some(told.tell(&self.texts, &mut self.told_for))
     }
 
     /// That the address of the frame with this key stands so in its column; for [`Self::get_column`].
@@ -133,6 +151,7 @@ impl Memo {
         }
         let text = start..out.len();
         let is_one_of_several = named.is_one_of_several;
+        narrow(&mut self.told_for, &valid);
         let frame = RememberedFrame { text: Some(text.clone()), is_one_of_several, valid, markers: 0 };
         self.told.insert(key, frame);
         &self.texts[text]
@@ -141,6 +160,7 @@ impl Memo {
     /// That nobody can name a frame, at these times and with so many jitdumps mapped.
     pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
         self.make_room();
+        narrow(&mut self.told_for, &valid);
         self.told.insert(key, RememberedFrame { text: None, is_one_of_several: false, valid, markers });
     }
 
@@ -151,6 +171,10 @@ impl Memo {
             self.columns.clear();
         }
     }
+}
+
+fn narrow(range: &mut Range<Nanos>, to: &Range<Nanos>) {
+    *range = range.start.max(to.start)..range.end.min(to.end);
 }
 
 /// Appends a name without what would end its line.
@@ -186,18 +210,39 @@ mod tests {
     fn what_was_true_at_other_times_is_not_told() {
         let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::NotShown));
         memo.add(key, &named("f"), Nanos(3)..Nanos(9), Style::default());
-        let at = |time: Option<u64>| When { time: time.map(Nanos), markers: 0 };
-        let named = Some(Known::Named { text: b" f+0xabc", is_one_of_several: false });
-        assert_eq!((memo.get(&key, at(Some(3))), memo.get(&key, at(None))), (named, named));
-        assert_eq!((memo.get(&key, at(Some(2))), memo.get(&key, at(Some(9)))), (None, None));
+        let mut is_named = |time: Option<u64>| {
+            let known = memo.get(&key, When { time: time.map(Nanos), markers: 0 });
+            known == Some(Known::Named { text: b" f+0xabc", is_one_of_several: false })
+        };
+        assert_eq!([Some(3), None, Some(2), Some(9)].map(&mut is_named), [true, true, false, false]);
     }
 
     #[test]
     fn what_nobody_knew_is_asked_again_when_a_dump_was_mapped() {
         let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::Jit));
         memo.add_unknown(key, Nanos(3)..Nanos(9), 1);
-        let with = |markers| memo.get(&key, When { time: Some(Nanos(4)), markers });
-        assert_eq!((with(1), with(2)), (Some(Known::Unknown), None));
+        let with = |markers| When { time: Some(Nanos(4)), markers };
+        assert_eq!(memo.get(&key, with(1)), Some(Known::Unknown));
+        assert_eq!(memo.get(&key, with(2)), None);
+    }
+
+    #[test]
+    fn what_was_told_of_a_sample_holds_as_long_as_all_of_it() {
+        let mut memo = Memo::default();
+        let key = |at| (Pid(1), FrameAddr::Return(Addr(at)), Object::Jit);
+        memo.add(key(1), &named("f"), Nanos(3)..Nanos(9), Style::default());
+        memo.add_unknown(key(2), Nanos(2)..Nanos(7), 0);
+        memo.know_column(key(1), *b"               1");
+        let when = When { time: None, markers: 0 };
+        memo.begin();
+        memo.get(&key(2), when);
+        assert_eq!(memo.told_for, Nanos(2)..Nanos(7));
+        memo.get_column(Pid(1), *b"               1", when);
+        assert_eq!(memo.told_for, Nanos(3)..Nanos(7));
+        memo.add(key(3), &named("g"), Nanos(0)..Nanos(5), Style::default());
+        assert_eq!(memo.told_for, Nanos(3)..Nanos(5));
+        memo.begin();
+        assert!(memo.told_for.contains(&Nanos(0)) && memo.told_for.contains(&Nanos(8)));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::formats::perf_script::rewrite::{self, State};
 use crate::io::Stream;
 use crate::pipeline::spare::Spare;
 use std::io::Read;
+use std::ops::Range;
 use std::sync::{Condvar, Mutex};
 
 /// Bytes that are handed to a worker at once: long enough to make the hand-over cheap, short enough that the first
@@ -51,6 +52,8 @@ impl Gate {
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
     pub(super) state: State,
+    /// Where its record lines are.
+    pub(super) records: Vec<Range<usize>>,
     /// How many bytes the text before it has.
     pub(super) at: u64,
 }
@@ -95,11 +98,18 @@ impl<'a> Feeder<'a> {
     }
 
     pub(super) fn next_block(&mut self) -> Option<Block> {
+        // As it was: what is there is written over, and need not be made zeros again.
         let mut bytes = self.spare.take();
-        bytes.append(&mut self.rest);
+        let mut filled = self.rest.len();
+        if bytes.len() < filled {
+            bytes.resize(filled, 0);
+        }
+        bytes[..filled].copy_from_slice(&self.rest);
+        self.rest.clear();
         let mut wanted = self.cutting.block;
         while !self.ended {
-            self.fill(&mut bytes, wanted);
+            filled = self.fill(&mut bytes, filled, wanted);
+            bytes.truncate(filled);
             let mut cut = (self.cutting.cut)(&bytes);
             if cut == 0 && bytes.len() >= LONGEST {
                 cut = rewrite::cut(&bytes);
@@ -112,21 +122,23 @@ impl<'a> Feeder<'a> {
             }
             wanted = bytes.len() + self.cutting.block;
         }
+        bytes.truncate(filled);
         if bytes.is_empty() {
             return None;
         }
         let (state, at) = (self.state.clone(), self.at);
-        self.state.advance(&bytes);
+        let records = self.state.advance(&bytes);
         self.at += bytes.len() as u64;
-        Some(Block { bytes, state, at })
+        Some(Block { bytes, state, records, at })
     }
 
-    fn fill(&mut self, bytes: &mut Vec<u8>, wanted: usize) {
+    /// Reads more behind so many bytes; how many there are then.
+    fn fill(&mut self, bytes: &mut Vec<u8>, filled: usize, wanted: usize) -> usize {
         if self.cutting.at_pauses {
-            self.paused = self.fill_to_pause(bytes, wanted);
-            return;
+            return self.fill_to_pause(bytes, filled, wanted);
         }
-        let room = wanted.saturating_sub(bytes.len());
+        bytes.truncate(filled);
+        let room = wanted.saturating_sub(filled);
         bytes.reserve_exact(room);
         match (&mut self.input).take(room as u64).read_to_end(bytes) {
             Ok(len) => self.ended = len < room,
@@ -135,22 +147,24 @@ impl<'a> Feeder<'a> {
                 self.ended = true;
             }
         }
+        bytes.len()
     }
 
-    /// Reads until `bytes` are that long, the writer pauses or the input ends; whether it paused.
-    fn fill_to_pause(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> bool {
-        let mut filled = bytes.len();
-        bytes.resize(wanted.max(filled), 0);
-        let mut paused = false;
-        while filled < wanted && !paused && !self.ended {
+    /// Reads until there are so many bytes, the writer pauses or the input ends.
+    fn fill_to_pause(&mut self, bytes: &mut Vec<u8>, mut filled: usize, wanted: usize) -> usize {
+        if bytes.len() < wanted {
+            bytes.resize(wanted, 0);
+        }
+        self.paused = false;
+        while filled < wanted && !self.paused && !self.ended {
             let room = wanted - filled;
-            match self.input.read(&mut bytes[filled..]) {
+            match self.input.read(&mut bytes[filled..wanted]) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Ok(0) => self.ended = true,
                 // A pipe gives at most its capacity at once; less than a page's worth means that there is no more.
                 Ok(len) => {
                     filled += len;
-                    paused = len < room && len < PAUSE;
+                    self.paused = len < room && len < PAUSE;
                 }
                 Err(error) => {
                     self.failed = Some(Error::new("cannot read on").because(error));
@@ -158,8 +172,7 @@ impl<'a> Feeder<'a> {
                 }
             }
         }
-        bytes.truncate(filled);
-        paused
+        filled
     }
 }
 

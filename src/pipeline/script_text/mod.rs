@@ -262,13 +262,13 @@ struct Workshop<'a, 'm, 'data, T> {
 
 impl<T> Work<T> {
     fn run(self, shop: &Workshop<'_, '_, '_, T>) -> Self {
-        let Self::Raw(Block { bytes, state, at }) = self else { return self };
-        let (mut memo, mut out) = (shop.memos.take(), shop.buffers.take());
+        let Self::Raw(Block { bytes, state, records, at }) = self else { return self };
+        let (mut memo, mut out) = (shop.memos.take(), shop.buffers.take_empty());
         let answer = |wanted: Wanted<'_>| match wanted.file {
             Some(file) => shop.natives.answer(file, wanted.addr),
             None => shop.namer.answer(wanted),
         };
-        let rewritten = rewrite::rewrite(&bytes, &state, shop.style, &answer, &mut memo, &mut out);
+        let rewritten = rewrite::rewrite((&bytes, &records), &state, shop.style, &answer, &mut memo, &mut out);
         shop.memos.give(memo);
         let (named, counts) = match rewritten {
             Rewritten::Unchanged(counts) => {
@@ -278,7 +278,7 @@ impl<T> Work<T> {
             Rewritten::Changed(counts) => (NamedBlock { bytes: out, before: Some(bytes), state, at }, counts),
             Rewritten::Needs(needs) => {
                 shop.buffers.give_buffer(out, 4 * shop.block);
-                return Self::Needs(Block { bytes, state, at }, needs);
+                return Self::Needs(Block { bytes, state, records, at }, needs);
             }
         };
         Self::Done((shop.make)(named), counts)

@@ -3,6 +3,7 @@
 //! perf prints an empty line behind the call chain of each sample, and behind nothing else. It drops chains whole that hold
 //! words which are neither addresses nor marks.
 
+use super::counts::Counts;
 use crate::formats::perf_script::header::Header;
 use crate::formats::perf_script::known::is_record_line;
 use memchr::memmem;
@@ -13,6 +14,19 @@ pub(super) struct SampleEnds {
     pub(super) samples: u64,
     /// Of those: without a frame.
     pub(super) frameless: u64,
+}
+
+impl SampleEnds {
+    /// That of a sample with these frames, or whatever stands below its header.
+    pub(super) fn of_frames(frames: &[u8]) -> Self {
+        Self { samples: 1, frameless: u64::from(is_bare_header(&frames[line_start(frames)..])) }
+    }
+}
+
+impl From<SampleEnds> for Counts {
+    fn from(SampleEnds { samples, frameless }: SampleEnds) -> Self {
+        Self { samples, frameless, ..Self::default() }
+    }
 }
 
 /// What the last line before a block is for an empty line that begins the block.

@@ -8,12 +8,15 @@
 //! ```
 
 pub(super) mod column;
+mod counts;
 mod frameless;
 mod naming;
 mod one_line;
+pub(super) mod samples;
 mod state;
 mod style;
 
+pub use counts::Counts;
 pub use naming::{Answer, Named, Needs, Wanted};
 pub use state::{State, cut};
 pub use style::Style;
@@ -23,47 +26,12 @@ use super::header::Header;
 use super::memo::{Key, Known, Memo, Object, When};
 use crate::model::{Addr, FrameAddr, Pid};
 use column::Below;
+use frameless::{LastLine, SampleEnds};
 use memchr::memmem::Finder;
 use one_line::{first_word, named_frame, object_end, word_before};
-use state::{Lines, Sample, record_lines};
-use std::ops::{AddAssign, Range};
-
-/// What was found in a block.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Counts {
-    /// Frames named.
-    pub named: u64,
-    /// Of those: at places that had several owners, in a text that does not tell the time.
-    pub ambiguous: u64,
-    /// Frames in places of JIT code that nobody could name.
-    pub unresolved: u64,
-    /// Of those: printed relative to a file whose base the text does not tell.
-    pub relative: u64,
-    /// Of those: the text does not say whose they are.
-    pub nobodys: u64,
-    /// Frames of files that were named, where that is asked for.
-    pub native: u64,
-    /// Frames of files that were not.
-    pub native_left: u64,
-    /// Samples with call chains.
-    pub samples: u64,
-    /// Of those: without any frame.
-    pub frameless: u64,
-}
-
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.named += other.named;
-        self.ambiguous += other.ambiguous;
-        self.unresolved += other.unresolved;
-        self.relative += other.relative;
-        self.nobodys += other.nobodys;
-        self.native += other.native;
-        self.native_left += other.native_left;
-        self.samples += other.samples;
-        self.frameless += other.frameless;
-    }
-}
+use samples::{Frames, NewFrames, Whose};
+use state::{Lines, Sample, last_paragraph};
+use std::ops::Range;
 
 /// The outcome of a block.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,9 +44,10 @@ pub enum Rewritten {
     Needs(Needs),
 }
 
-/// Rewrites one block into an empty buffer. The memo remembers what the same namer said of blocks before.
+/// Rewrites one block into an empty buffer; `records` are its record lines, as [`State::advance`] tells them. The memo
+/// remembers what the same namer said of blocks before.
 pub fn rewrite<'n>(
-    block: &[u8],
+    (block, records): (&[u8], &[Range<usize>]),
     state: &State,
     style: Style,
     namer: &(dyn Fn(Wanted<'_>) -> Answer<'n> + Sync),
@@ -92,22 +61,24 @@ pub fn rewrite<'n>(
         memo,
         edited: Edited { block, out, copied: 0 },
         state: state.clone(),
+        line_before: state.last_line,
         seen: 0,
+        counted: 0,
         last_frame: None,
         last_place: None,
         unknown: Finder::new(UNKNOWN),
+        empty_line: Finder::new(b"\n\n"),
         counts: Counts::default(),
         needs: Needs::default(),
     };
     let mut from = 0;
-    for record in record_lines(block) {
+    for record in records {
         job.stretch(from..record.start);
         job.state.known.apply(&block[record.clone()]);
         from = record.end;
     }
     job.stretch(from..block.len());
-    let ends = frameless::count(block, state.last_line);
-    (job.counts.samples, job.counts.frameless) = (ends.samples, ends.frameless);
+    job.count_ends(block.len());
     job.finish()
 }
 
@@ -118,13 +89,18 @@ struct RewriteJob<'b, 'n, 'f> {
     memo: &'f mut Memo,
     edited: Edited<'b, 'f>,
     state: State,
+    /// What the last line before the block is.
+    line_before: LastLine,
     /// Up to where the beginnings of samples were looked for.
     seen: usize,
+    /// Up to where the ends of samples were counted.
+    counted: usize,
     /// Where the last line ended that was a frame without a name in user space.
     last_frame: Option<usize>,
     /// What the last frame's object is: the next one's is mostly the same.
     last_place: Option<(&'b [u8], Place)>,
     unknown: Finder<'static>,
+    empty_line: Finder<'static>,
     counts: Counts,
     needs: Needs,
 }
@@ -179,21 +155,74 @@ impl<'b> RewriteJob<'b, '_, '_> {
         let text = &self.block[..range.end];
         let mut at = range.start;
         while let Some(hit) = self.unknown.find(&text[at..]).map(|hit| at + hit) {
-            let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
-            let mut end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
-            if text[start] != b'\t' {
-                let behind = object_end(&text[hit + UNKNOWN.len()..end]).map(|len| hit + UNKNOWN.len() + len);
-                if self.style.srcline && behind.is_some() {
-                    // A line of source would tear what stands behind the frame from it.
-                    at = end;
-                    continue;
-                }
-                end = behind.unwrap_or(end);
+            let whole = if self.memo.samples.pays() { self.sample(text, at..hit) } else { None };
+            at = whole.unwrap_or_else(|| self.at_hit(text, hit));
+        }
+    }
+
+    /// Names a whole sample at once, if it was named before; `before` reaches up to its first frame without a name.
+    /// Where its frames end; `None` if it cannot be told where they do or whose they are.
+    fn sample(&mut self, text: &'b [u8], before: Range<usize>) -> Option<usize> {
+        // What record lines tell may change what a frame is.
+        if !self.state.known.is_empty() {
+            return None;
+        }
+        let header = before.start + last_paragraph(&text[before.clone()])?;
+        let start = header + memchr::memchr(b'\n', &text[header..before.end])? + 1;
+        if text[start] != b'\t' {
+            return None;
+        }
+        // Nothing above a sample's first frame matters but the header.
+        let sample = Sample::from(&Header::parse(&text[header..start - 1])?);
+        let end = before.end + self.empty_line.find(&text[before.end..])?;
+        let frames = Frames::new(Whose::of(&sample), &text[start..end]);
+        if self.counted < header {
+            self.count_ends(header);
+        }
+        self.counted = end + self.empty_line.needle().len();
+        if let Some(NewFrames { text, counts }) = self.memo.samples.get(frames, sample.time) {
+            text.into_iter().for_each(|text| self.edited.replace(start..end, text));
+            self.counts += counts.clone();
+            (self.state.sample, self.seen) = (sample, end);
+            return Some(end);
+        }
+        let (counts, copied, len) = (self.counts.clone(), self.edited.copied, self.edited.out.len());
+        self.memo.begin();
+        let mut at = before.end;
+        while let Some(hit) = self.unknown.find(&text[at..end]).map(|hit| at + hit) {
+            at = self.at_hit(&text[..=end], hit);
+        }
+        self.counts += SampleEnds::of_frames(&text[start..end]).into();
+        if self.needs.is_empty() {
+            let Edited { out, copied: behind, .. } = &self.edited;
+            let after = (*behind != copied).then(|| [&out[len + (start - copied)..], &text[*behind..end]]);
+            self.memo.keep(frames, after, &self.counts - &counts);
+        }
+        Some(end)
+    }
+
+    /// Counts the samples that end before a place.
+    fn count_ends(&mut self, end: usize) {
+        let before = if self.counted == 0 { self.line_before } else { LastLine::Open };
+        self.counts += frameless::count(&self.block[self.counted..end], before).into();
+        self.counted = end;
+    }
+
+    /// The line of a frame without a name, and those below that are like it. Where what was looked at ends.
+    fn at_hit(&mut self, text: &[u8], hit: usize) -> usize {
+        let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
+        let mut end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
+        if text[start] != b'\t' {
+            let behind = object_end(&text[hit + UNKNOWN.len()..end]).map(|len| hit + UNKNOWN.len() + len);
+            if self.style.srcline && behind.is_some() {
+                // A line of source would tear what stands behind the frame from it.
+                return end;
             }
-            at = match self.line(start..end, word_before(&text[start..], hit - start)) {
-                Some(key) => self.frames_below(start..end, key, text),
-                None => end,
-            };
+            end = behind.unwrap_or(end);
+        }
+        match self.line(start..end, word_before(&text[start..], hit - start)) {
+            Some(key) => self.frames_below(start..end, key, text),
+            None => end,
         }
     }
 

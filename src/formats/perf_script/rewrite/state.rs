@@ -38,13 +38,13 @@ impl State {
         &self.known
     }
 
-    /// Goes past a block without rewriting it.
-    pub fn advance(&mut self, block: &[u8]) {
-        for line in record_lines(block) {
-            self.known.apply(&block[line]);
-        }
+    /// Goes past a block without rewriting it. Tells where its record lines are.
+    pub fn advance(&mut self, block: &[u8]) -> Vec<Range<usize>> {
+        let records: Vec<Range<usize>> = record_lines(block).collect();
+        records.iter().for_each(|line| self.known.apply(&block[line.clone()]));
         self.enter_sample(block);
         self.last_line = LastLine::of(block);
+        records
     }
 
     /// The sample that is open at the end of `text`, if one begins in it.
@@ -66,7 +66,7 @@ impl State {
 }
 
 /// Where the last paragraph of a text begins: behind the last empty line. `None` if there is no empty line.
-fn last_paragraph(text: &[u8]) -> Option<usize> {
+pub(super) fn last_paragraph(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     while let Some(at) = memchr::memrchr(b'\n', &text[..end]) {
         let before = &text[..at];
@@ -105,7 +105,7 @@ impl Iterator for Lines<'_> {
 }
 
 /// The record lines of a block, in order.
-pub(super) fn record_lines(block: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+fn record_lines(block: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
         let hit = at + memmem::find(&block[at..], b"PERF_RECORD_")?;

@@ -47,7 +47,9 @@ fn native(file: &[u8], addr: FrameAddr) -> Answer<'static> {
 
 fn rewritten(text: &str, style: Style) -> (String, Counts) {
     let mut out = Vec::new();
-    match rewrite(text.as_bytes(), &State::default(), style, &namer, &mut Memo::default(), &mut out) {
+    let records = State::default().advance(text.as_bytes());
+    let block = (text.as_bytes(), &*records);
+    match rewrite(block, &State::default(), style, &namer, &mut Memo::default(), &mut out) {
         Rewritten::Unchanged(counts) => (text.to_owned(), counts),
         Rewritten::Changed(counts) => (String::from_utf8(out).unwrap(), counts),
         Rewritten::Needs(needs) => (format!("needs {:?} {:?}", needs.pids, needs.places), Counts::default()),
@@ -90,8 +92,9 @@ fn any_cut_gives_the_same_text() {
         let mut memo = Memo::default();
         for block in [first, second] {
             let mut changed = Vec::new();
-            let named = rewrite(block, &state, Style::default(), &namer, &mut memo, &mut changed);
-            state.advance(block);
+            let before = state.clone();
+            let records = state.advance(block);
+            let named = rewrite((block, &records), &before, Style::default(), &namer, &mut memo, &mut changed);
             let (bytes, counts) = match named {
                 Rewritten::Changed(counts) => (changed, counts),
                 Rewritten::Unchanged(counts) => (block.to_vec(), counts),
@@ -197,10 +200,38 @@ fn what_nobody_knows_is_not_asked_for_again() {
         namer(wanted)
     };
     let (mut memo, mut out) = (Memo::default(), Vec::new());
-    let found = rewrite(text.as_bytes(), &State::default(), Style::default(), &namer, &mut memo, &mut out);
+    let found = rewrite((text.as_bytes(), &[]), &State::default(), Style::default(), &namer, &mut memo, &mut out);
     assert_eq!(found, Rewritten::Unchanged(Counts { unresolved: 9, samples: 3, ..Counts::default() }));
     // Once as the address of the sample, once as a return address.
     assert_eq!(asked.into_inner(), 2);
+}
+
+#[test]
+fn samples_that_come_again_become_what_each_becomes_alone() {
+    let frames = [
+        "\t            1000 [unknown] (//anon)\n\t             7f2 main (/bin/x)\n\t            1010 [unknown] (//anon)\n",
+        "\t             100 main (/bin/x)\n\t            2000 [unknown] (//anon)\n\t            3000 [unknown] (//anon)\n",
+        "\t             7f2 [unknown] (/bin/x)\n app 5 1.0: 1 c:\n",
+        "\t            1000 [unknown] (//anon)\n app 6 1.0: 1 c: \n\t            1000 [unknown] (//anon)\n  a.js:7\n",
+        "\t             7f2 main (/bin/x)\n",
+        "",
+    ];
+    let headers =
+        ["app 5 3.0: 1 c: \n", "app 6 3.0: 1 c: \n", "app 5 9.5: 1 c: \n", "no header\n", "app 5/8 4.0: 1 c: \n"];
+    let samples = |at: usize| format!("{}{}\n", headers[at * 7 % 5], frames[at * 11 % 6]);
+    let (mut text, mut expected, mut sum) = (String::new(), String::new(), Counts::default());
+    for at in (0..30).chain(0..30).chain(10..20) {
+        // The first sample of a block has no empty line before it: here that line counts as one.
+        let (named, counts) = rewritten(&format!("\n\n{}", samples(at)), Style::default());
+        text += &samples(at);
+        expected += &named[2..];
+        sum += Counts { samples: counts.samples - 1, ..counts };
+    }
+    sum.samples += 1;
+    let (named, counts) = rewritten(&format!("\n\n{text}"), Style::default());
+    assert_eq!(&named[2..], expected);
+    assert_eq!(counts, sum);
+    assert!(counts.named > 20 && counts.unresolved > 20 && counts.frameless > 0, "{counts:?}");
 }
 
 #[test]
