@@ -267,7 +267,9 @@ impl<'data> Records<'data> {
             _ => false,
         };
         let timely = self.last_time == 0 || since < DAYS;
-        at.bytes(total_size.checked_sub(PREFIX)?, "record").ok().filter(|_| fits && timely).map(|_| at)
+        // Asked at every byte of a search: an error that nobody reads would cost more than all else.
+        let payload = total_size.checked_sub(PREFIX).filter(|&len| fits && timely && len <= at.left() as u64)?;
+        at.bytes(payload, "record").ok().map(|_| at)
     }
 
     fn read_prefix(&mut self) -> Result<(u32, u64, Cursor<'data>), Torn> {
