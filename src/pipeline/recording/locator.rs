@@ -68,11 +68,11 @@ impl Locator<'_> {
         if [TRUNCATED_FRAME, LIMIT_FRAME].contains(&(mode, frame)) {
             return LocatedFrame { spot: FrameLocation::mark((mode, frame)), until: Nanos(u64::MAX) };
         }
-        let lookup = self.codes.lookup_address(pid, frame, Some(time));
         let in_user = matches!(mode, CpuMode::User | CpuMode::Unknown) && !self.codes.is_empty();
-        let code = if in_user { Some(self.codes.lookup_lasting(pid, lookup, time)) } else { None };
+        let code = in_user.then(|| self.codes.lookup_frame(pid, frame, time));
+        let lookup = code.as_ref().map_or(frame.for_lookup(), |(lookup, _)| *lookup);
         let (place, until) = self.place((pid, mode), lookup, time);
-        let (hit, until) = code.map_or((None, until), |code| (code.answer, until.min(code.holds.end)));
+        let (hit, until) = code.map_or((None, until), |(_, code)| (code.answer, until.min(code.holds.end)));
         let location = match (hit, place) {
             (Some(hit), place) if code_wins(&hit, self.codes, place, self.spaces) => {
                 Location::Code(hit.code, hit.offset)

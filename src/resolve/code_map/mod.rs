@@ -185,8 +185,22 @@ impl<'data> CodeMap<'data> {
     pub fn lookup_address(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>) -> Addr {
         let (before, raw) = (frame.for_lookup(), frame.raw());
         let hit = if before == raw || self.is_empty() { None } else { self.lookup(pid, before, time) };
-        let is_entered = hit.is_some_and(|hit| self.code(hit.code).name.ends_with(b"-CodeInfoPrologue"));
-        if is_entered { raw } else { before }
+        if hit.is_some_and(|hit| self.is_entered_by_return(hit)) { raw } else { before }
+    }
+
+    /// The same at a moment, with what is there, and how long it stays so.
+    pub fn lookup_frame(&self, pid: Pid, frame: FrameAddr, time: Nanos) -> (Addr, Lasting<Option<Hit>>) {
+        let (before, raw) = (frame.for_lookup(), frame.raw());
+        let found = self.lookup_lasting(pid, before, time);
+        if before != raw && found.answer.is_some_and(|hit| self.is_entered_by_return(hit)) {
+            (raw, self.lookup_lasting(pid, raw, time))
+        } else {
+            (before, found)
+        }
+    }
+
+    fn is_entered_by_return(&self, hit: Hit) -> bool {
+        self.code(hit.code).name.ends_with(b"-CodeInfoPrologue")
     }
 
     /// Whether code of another name was at `addr` in process `pid` at some other time: without a time, nobody can tell
