@@ -19,7 +19,7 @@ use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::kernel::link_shift;
 use crate::resolve::symbols::functions::extents;
 use crate::resolve::symbols::{Base, Request, SymbolOptions};
-use crate::sources::Kind;
+use crate::sources::{Account, Kind};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ impl Sampled<'_> {
                 function.place = if piece.bytes.is_some() || piece.lines.positions.is_some() {
                     CodePlace::Jit(code)
                 } else {
-                    CodePlace::Unknown(self.without_code(piece.origin))
+                    CodePlace::Unknown(without_code(self.examined.accounts(), piece.origin))
                 };
                 offset
             }
@@ -191,14 +191,6 @@ impl Sampled<'_> {
                 offset
             }
             (Location::Nothing(addr), _) => addr.0,
-        }
-    }
-
-    /// Why JIT code of that source has no bytes.
-    fn without_code(&self, origin: OriginId) -> &'static str {
-        match self.examined.accounts().get(origin.0 as usize).map(|account| account.kind) {
-            Some(Kind::Log(_)) => "its log has names but no code: record with a jitdump",
-            _ => "a perf map has names but no code: record with a jitdump",
         }
     }
 
@@ -301,3 +293,11 @@ struct Linked {
 
 /// Chains of places that are no samples'.
 pub(super) type Places = Chains<FrameLocation>;
+
+/// Why JIT code of one of these sources has no bytes.
+pub(super) fn without_code(accounts: &[Account], origin: OriginId) -> &'static str {
+    match accounts.get(origin.0 as usize).map(|account| account.kind) {
+        Some(Kind::Log(_)) => "its log has names but no code: record with a jitdump",
+        _ => "a perf map has names but no code: record with a jitdump",
+    }
+}

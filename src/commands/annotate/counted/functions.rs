@@ -2,7 +2,7 @@
 
 use super::super::annotation::SourceLine;
 use super::super::costs::{Cost, Costs};
-use super::super::functions::{CodePlace, Function, Moment};
+use super::super::functions::{CodePlace, Function, Moment, without_code};
 use super::super::options::AnnotateOptions;
 use super::objects::{Objects, code};
 use crate::error::Warnings;
@@ -113,12 +113,12 @@ impl<'a> Booked<'a, '_> {
 
     fn jit(&self, addr: u64) -> Option<Found> {
         let hit = self.loaded.map.lookup(self.pid, Addr(addr), None)?;
+        let piece = self.loaded.map.code(hit.code);
         let place = match self.jit_bytes(hit.code) {
             Some(_) => CodePlace::Jit(hit.code),
-            None => CodePlace::Unknown("a perf map has names but no code: run it with a jitdump"),
+            None => CodePlace::Unknown(without_code(&self.loaded.accounts, piece.origin)),
         };
-        let name = self.loaded.map.code(hit.code).name;
-        let mut function = self.function(name, None, FrameKind::Jit, place);
+        let mut function = self.function(piece.name, None, FrameKind::Jit, place);
         function.last.base = addr.wrapping_sub(hit.offset);
         Some(Found { function, offset: hit.offset })
     }
