@@ -22,17 +22,17 @@ impl ByteWriter {
 
     /// A number of two bytes.
     pub fn u16(&mut self, number: u16) -> &mut Self {
-        self.low_bytes(number.into(), 2)
+        self.bytes(&if self.endian == Endian::Big { number.to_be_bytes() } else { number.to_le_bytes() })
     }
 
     /// A number of four bytes.
     pub fn u32(&mut self, number: u32) -> &mut Self {
-        self.low_bytes(number.into(), 4)
+        self.bytes(&if self.endian == Endian::Big { number.to_be_bytes() } else { number.to_le_bytes() })
     }
 
     /// A number of eight bytes.
     pub fn u64(&mut self, number: u64) -> &mut Self {
-        self.low_bytes(number, 8)
+        self.bytes(&if self.endian == Endian::Big { number.to_be_bytes() } else { number.to_le_bytes() })
     }
 
     /// The `len` low bytes of a number, at most eight: an address is as long as its machine's.

@@ -6,6 +6,9 @@ use std::io::{Seek, SeekFrom, Write};
 /// Gaps up to this length are written out, larger ones are left as holes: a filesystem keeps no smaller ones.
 const SMALLEST_HOLE: u64 = 4096;
 
+/// So much of a gap is filled at a time: most are shorter.
+const FILL: usize = 64;
+
 /// An output that knows its offset. Buffer what is behind it: most writes are small.
 pub(super) struct ByteSink<'w, W> {
     out: &'w mut W,
@@ -35,7 +38,11 @@ impl<'w, W: Write + Seek> ByteSink<'w, W> {
     pub(super) fn skip_to(&mut self, offset: u64, fill: u8) -> Result<()> {
         let gap = offset.saturating_sub(self.at);
         if gap < SMALLEST_HOLE {
-            return self.bytes(&[fill; SMALLEST_HOLE as usize][..gap as usize]);
+            let fill = [fill; FILL];
+            for _ in 0..gap as usize / FILL {
+                self.bytes(&fill)?;
+            }
+            return self.bytes(&fill[..gap as usize % FILL]);
         }
         self.out.seek(SeekFrom::Start(offset))?;
         self.at = offset;

@@ -20,11 +20,15 @@ pub(in crate::commands::inject) struct Shadowing {
     pub(super) by: Option<SegmentId>,
 }
 
-/// All of them, by process. Insertions may shadow each other by the hundred thousand.
+/// All of them, by process.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct Shadowings {
-    by_pid: FxHashMap<Pid, IntervalTree<Shadowing>>,
+    by_pid: FxHashMap<Pid, ProcessShadowings>,
 }
+
+/// Those of one process. Insertions may shadow each other by the hundred thousand.
+#[derive(Debug, Default)]
+pub(super) struct ProcessShadowings(IntervalTree<Shadowing>);
 
 impl Span for Shadowing {
     fn range(&self) -> Range<u64> {
@@ -58,29 +62,57 @@ impl Shadowings {
         }
         for (pid, more) in by_pid {
             let tree = self.by_pid.entry(pid).or_default();
-            let mut all = std::mem::take(tree).into_vec();
+            let mut all = std::mem::take(&mut tree.0).into_vec();
             all.extend(more);
-            *tree = IntervalTree::new(all);
+            tree.0 = IntervalTree::new(all);
         }
     }
 
-    /// How many a process has.
-    pub(in crate::commands::inject) fn count(&self, pid: Pid) -> usize {
-        self.by_pid.get(&pid).map_or(0, IntervalTree::len)
+    /// Those of a process, if it has any.
+    pub(super) fn of(&self, pid: Pid) -> Option<&ProcessShadowings> {
+        self.by_pid.get(&pid)
+    }
+}
+
+impl ProcessShadowings {
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
     }
 
     /// The records that map something else over any of a segment, in order.
-    pub(in crate::commands::inject) fn over(&self, pid: Pid, id: SegmentId, segment: &Segment) -> Vec<RecordOrder> {
+    pub(super) fn over(&self, id: SegmentId, segment: &Segment) -> Vec<RecordOrder> {
         let mut found = Vec::new();
-        if let Some(tree) = self.by_pid.get(&pid) {
-            tree.visit(segment.start.0..segment.end.0, |shadowing| {
-                if shadowing.by != Some(id) {
-                    found.push(shadowing.from);
-                }
-            });
-        }
+        self.0.visit(segment.start.0..segment.end.0, |shadowing| {
+            if shadowing.by != Some(id) {
+                found.push(shadowing.from);
+            }
+        });
         found.sort_unstable();
         found
+    }
+
+    /// The last of them before a moment, the first one from then on, and how many come before: found by looking at each.
+    pub(super) fn around(
+        &self,
+        id: SegmentId,
+        segment: &Segment,
+        now: RecordOrder,
+    ) -> (Option<RecordOrder>, Option<RecordOrder>, u32) {
+        let (mut last, mut next, mut count) = (None, None, 0);
+        for shadowing in self.0.iter() {
+            let overlaps = shadowing.start < segment.end && segment.start < shadowing.end;
+            if !overlaps || shadowing.by == Some(id) {
+                continue;
+            }
+            if shadowing.from < now {
+                last = last.max(Some(shadowing.from));
+                count += 1;
+            } else {
+                next = Some(next.map_or(shadowing.from, |next: RecordOrder| next.min(shadowing.from)));
+            }
+        }
+        (last, next, count)
     }
 }
 
@@ -111,6 +143,7 @@ mod tests {
         let mut shadowings = Shadowings::default();
         shadowings.extend(list[..100].to_vec());
         shadowings.extend(list[100..].to_vec());
+        let all = shadowings.of(Pid(1)).unwrap();
         for start in 0..1000 {
             let (start, end) = (Addr(start), Addr(start + 1 + start % 30));
             let (from, until) = (Nanos(0), Nanos(u64::MAX));
@@ -120,9 +153,15 @@ mod tests {
                 shadowing.start < end && start < shadowing.end && shadowing.by != Some(SegmentId(1))
             });
             let expected: Vec<RecordOrder> = over.map(|shadowing| shadowing.from).collect();
-            assert_eq!(shadowings.over(Pid(1), SegmentId(1), &segment), expected, "{start:?}");
+            assert_eq!(all.over(SegmentId(1), &segment), expected, "{start:?}");
+            for time in [0, 150, 299, 300] {
+                let now = RecordOrder { time: Nanos(time), offset: time };
+                let (before, behind) = expected.split_at(expected.partition_point(|order| *order < now));
+                let around = (before.last().copied(), behind.first().copied(), before.len() as u32);
+                assert_eq!(all.around(SegmentId(1), &segment, now), around, "{start:?}");
+            }
         }
-        assert_eq!(shadowings.count(Pid(1)), 300);
-        assert_eq!(shadowings.count(Pid(2)), 0);
+        assert_eq!(all.count(), 300);
+        assert!(shadowings.of(Pid(2)).is_none());
     }
 }

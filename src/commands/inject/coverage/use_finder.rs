@@ -4,7 +4,7 @@ use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
 use super::last_stacks::{KnownWord, LastStacks, WordKind};
 use super::memo::{Asked, FramePlace, Memo, StackAnswer};
-use super::shadowings::Shadowings;
+use super::shadowings::{ProcessShadowings, Shadowings};
 use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::formats::perf_data::{ChainContext, RawRecord, Recording, Sample, Words, is_bad_entry, kind};
 use crate::model::lasting::{ALWAYS, Lasting, both};
@@ -104,6 +104,8 @@ struct UsingSample<'a> {
     order: RecordOrder,
     /// Where the process may have JIT code.
     ranges: &'a AddrRanges,
+    /// What may have been mapped over it.
+    shadowings: Option<&'a ProcessShadowings>,
 }
 
 impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
@@ -134,7 +136,8 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             return self.bad_entries(sample.bad_chain_entries() as u64);
         };
         let order = RecordOrder { time: sample.time.unwrap_or_default(), offset };
-        let user = UsingSample { pid, tid, time: sample.time, order, ranges: self.context.jit_ranges.of(pid) };
+        let (ranges, shadowings) = (self.context.jit_ranges.of(pid), self.context.shadowings.of(pid));
+        let user = UsingSample { pid, tid, time: sample.time, order, ranges, shadowings };
         let is_jit = self.chain(user, sample);
         self.found.counts.with_jit += u64::from(is_jit);
         if !user.ranges.is_empty() {
@@ -322,7 +325,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     }
 
     fn address_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
-        let UsingSample { pid, time, order, .. } = user;
+        let UsingSample { pid, time, order, shadowings, .. } = user;
         let Lasting { answer: hit, mut holds } = self.context.code(pid, addr, time);
         let Some(hit) = hit else { return Lasting { answer: None, holds } };
         if hit.how != How::Live {
@@ -332,7 +335,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
                 return Lasting { answer: None, holds };
             }
         }
-        let number = self.epoch(pid, hit.segment, order);
+        let number = self.epoch((pid, shadowings), hit.segment, order);
         let epoch = CodeEpoch { pid, segment: hit.segment, number: number.answer };
         let id = self.found.note(epoch, CodeUse { first: order, last: order });
         let segment = self.context.codes.segment(hit.segment);
@@ -342,17 +345,28 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         Lasting { answer: Some(UsedCode { id, end }), holds: both(holds, number.holds) }
     }
 
-    /// How often something else was mapped over a segment before a moment.
-    fn epoch(&mut self, pid: Pid, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
+    /// How often something else was mapped over a segment of a process before a moment.
+    fn epoch(
+        &mut self,
+        (pid, shadowings): (Pid, Option<&ProcessShadowings>),
+        id: SegmentId,
+        now: RecordOrder,
+    ) -> Lasting<u32> {
         /// So many mappings are looked through faster than a list for each segment is found.
         const FEW: usize = 8;
-        let UseContext { codes, shadowings, .. } = self.context;
-        let all = || shadowings.over(pid, id, codes.segment(id));
-        match shadowings.count(pid) {
-            0 => Lasting { answer: 0, holds: ALWAYS },
-            1..=FEW => before(&all(), now),
-            _ => before(self.shadowed.entry((pid, id)).or_insert_with(all), now),
-        }
+        let segment = self.context.codes.segment(id);
+        let (last, next, number) = match shadowings {
+            None => (None, None, 0),
+            Some(all) if all.count() <= FEW => all.around(id, segment, now),
+            Some(all) => {
+                let list = self.shadowed.entry((pid, id)).or_insert_with(|| all.over(id, segment));
+                let number = list.partition_point(|order| *order < now);
+                (list[..number].last().copied(), list.get(number).copied(), number as u32)
+            }
+        };
+        // Records of equal time come in the order of the stream: such a moment is asked for anew.
+        let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
+        Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }
     }
 }
 
@@ -361,15 +375,6 @@ impl KnownUses {
         let Some(of) = self.of else { return };
         self.uses.into_iter().for_each(|id| found.note_again(id, of));
     }
-}
-
-/// How many of some records, which are in order, come before a moment.
-fn before(list: &[RecordOrder], now: RecordOrder) -> Lasting<u32> {
-    let number = list.partition_point(|order| *order < now);
-    // Records of equal time come in the order of the stream: such a moment is asked for anew.
-    let start = list[..number].last().map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
-    let end = list.get(number).map_or(Nanos(u64::MAX), |next| next.time);
-    Lasting { answer: number as u32, holds: start..end }
 }
 
 /// What was asked for without a time.
