@@ -50,6 +50,7 @@ pub(in super::super) enum Statement<'a> {
 
 impl<'a> Statement<'a> {
     /// What a line (without its line feed) is.
+    #[inline]
     pub(in super::super) fn parse(text: &'a [u8]) -> Self {
         let text = text.trim_ascii_end();
         match text.first() {
@@ -67,6 +68,7 @@ impl<'a> Statement<'a> {
 }
 
 /// The word in front of `=`, and what is behind it.
+#[inline]
 fn keyword(text: &[u8]) -> Option<(Keyword, &[u8])> {
     Some(match text {
         [b'f', b'n', b'=', value @ ..] => (Keyword::Fn, value),

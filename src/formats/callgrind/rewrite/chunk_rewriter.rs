@@ -36,6 +36,7 @@ pub fn rewrite_chunk<'a>(
         copied: 0,
         covered: Covered { range: 0..0, entry: None },
         reader: None,
+        lines: Vec::new(),
     };
     rewriter.run()
 }
@@ -52,6 +53,8 @@ struct ChunkRewriter<'a> {
     covered: Covered,
     /// Where readers of the output stand, if that is not what the input says.
     reader: Option<ReaderContext<'a>>,
+    /// The statements of the open block, if it is of a known object, and where they are in the chunk.
+    lines: Vec<(usize, &'a [u8], Statement<'a>)>,
 }
 
 /// The block of a function while its end is looked for.
@@ -69,7 +72,7 @@ impl<'a> ChunkRewriter<'a> {
         let mut open: Option<OpenBlock<'a>> = None;
         let mut cob = None;
         let text = self.chunk.bytes;
-        for (at, _, line) in statements(text) {
+        for (at, line_text, line) in statements(text) {
             let offset = self.chunk.offset + at as u64;
             if matches!(line, Statement::Spec(Keyword::Fn | Keyword::Ob | Keyword::Fl, _) | Statement::Header(..)) {
                 self.close(open.take(), at);
@@ -81,6 +84,7 @@ impl<'a> ChunkRewriter<'a> {
                     let renames =
                         !in_unknown && self.names.resolve(name_field(value), false, offset) != ResolvedName::Unchanged;
                     open = Some(OpenBlock { start: at, context: self.context, in_unknown, renames });
+                    self.lines.clear();
                 }
                 Statement::Spec(Keyword::Cob, value) => cob = Some(NameRef::of(name_field(value))),
                 Statement::Spec(Keyword::Cfn | Keyword::Jfn, value) => {
@@ -96,6 +100,9 @@ impl<'a> ChunkRewriter<'a> {
                     self.draft.place(Piece::Forget);
                 }
                 _ => {}
+            }
+            if open.is_some_and(|open| !open.in_unknown) {
+                self.lines.push((at, line_text, line));
             }
             self.context.apply(line);
         }
@@ -201,7 +208,9 @@ impl<'a> ChunkRewriter<'a> {
         let mut callee = PendingCallee::default();
         let block = &self.chunk.bytes[open.start..end];
         let mut done = 0;
-        for (at, text, line) in statements(block) {
+        let lines = std::mem::take(&mut self.lines);
+        for &(at, text, line) in &lines {
+            let at = at - open.start;
             let offset = base + at as u64;
             match line {
                 Statement::Spec(Keyword::Calls, _) if callee.is_empty() => {
@@ -233,6 +242,7 @@ impl<'a> ChunkRewriter<'a> {
                 }
             }
         }
+        self.lines = lines;
         self.draft.copy(&block[done..]);
         // The last line of a file may lack its line feed: then so does the copy.
         let is_torn = !block.ends_with(b"\n");
