@@ -35,6 +35,7 @@ mod sample;
 mod sample_id;
 mod survey;
 mod walk;
+mod words;
 
 pub use attr::{Event, EventAttr};
 pub use bad_chain::{is_bad_entry, without_bad_entries};
@@ -48,12 +49,11 @@ pub use linux_perf_data::Feature;
 pub use record::{BpfEvent, BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};
 pub use recording::{ReadAt, Recording};
 pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_pipe, moved, pipe_front};
-pub use sample::{
-    Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, Words, is_context,
-};
+pub use sample::{Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, is_context};
 pub use sample_id::SampleId;
 pub use survey::RecordSurvey;
 pub use walk::{RawRecord, Records, Stop, may_begin};
+pub use words::Words;
 
 /// `PERF_RECORD_*` numbers: those of the kernel as named by linux-perf-event-reader, and perf's own
 /// (`enum perf_user_event_type`, tools/lib/perf/include/perf/event.h).

@@ -6,8 +6,9 @@
 use super::attr::EventAttr;
 use super::record::cpumode;
 use super::walk::RawRecord;
+use super::words::Words;
 use crate::error::Result;
-use crate::formats::cursor::{Cursor, Endian};
+use crate::formats::cursor::Cursor;
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
@@ -17,86 +18,18 @@ const PERF_FORMAT_LOST: u64 = 1 << 4;
 /// `PERF_SAMPLE_BRANCH_COUNTERS`: a word of counters for each branch (since Linux 6.8).
 const PERF_SAMPLE_BRANCH_COUNTERS: u64 = 1 << 19;
 
-/// A list of 64-bit words in the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Words<'data> {
-    bytes: &'data [u8],
-    endian: Endian,
-}
-
-impl<'data> Words<'data> {
-    /// Bytes that are read as words; what is left at the end is not seen.
-    #[inline]
-    pub fn new(bytes: &'data [u8], endian: Endian) -> Self {
-        Self { bytes, endian }
-    }
-
-    /// As they stand in the file.
-    #[inline]
-    pub fn bytes(self) -> &'data [u8] {
-        self.bytes
-    }
-
-    /// How many.
-    #[inline]
-    pub fn len(self) -> usize {
-        self.bytes.len() / 8
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
-    /// One of them.
-    #[inline]
-    pub fn get(self, index: usize) -> Option<u64> {
-        let (words, _) = self.bytes.as_chunks::<8>();
-        let word = words.get(index)?;
-        Some(if self.endian == Endian::Big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) })
-    }
-
-    /// Does something with each word of those blocks of `N` that are asked for, and of what is left behind the last block.
-    #[inline]
-    pub fn for_each_in<const N: usize>(self, asked_for: impl Fn(&[u64; N]) -> bool, mut act: impl FnMut(u64)) {
-        let (words, _) = self.bytes.as_chunks::<8>();
-        let (blocks, rest) = words.as_chunks::<N>();
-        let is_big = self.endian == Endian::Big;
-        let read = |word: &[u8; 8]| if is_big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) };
-        let mut values = [0; N];
-        for block in blocks {
-            for (value, word) in values.iter_mut().zip(block) {
-                *value = read(word);
-            }
-            if asked_for(&values) {
-                values.into_iter().for_each(&mut act);
-            }
-        }
-        rest.iter().for_each(|word| act(read(word)));
-    }
-
-    /// How many words at the end of two lists are the same.
-    pub fn same_at_end(self, other: Self) -> usize {
-        /// So many are compared at a time.
-        const BLOCK: usize = 4;
-        let ((own, _), (other, _)) = (self.bytes.as_chunks::<8>(), other.bytes.as_chunks::<8>());
-        let most = own.len().min(other.len());
-        let (own, other) = (&own[own.len() - most..], &other[other.len() - most..]);
-        let ((_, own_blocks), (_, other_blocks)) = (own.as_rchunks::<BLOCK>(), other.as_rchunks::<BLOCK>());
-        let blocks = own_blocks.iter().rev().zip(other_blocks.iter().rev()).take_while(|(own, other)| own == other);
-        let left = most - blocks.count() * BLOCK;
-        let words = own[..left].iter().rev().zip(other[..left].iter().rev());
-        most - left + words.take_while(|(own, other)| own == other).count()
-    }
-
-    /// All of them.
-    #[inline]
-    pub fn iter(self) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + use<'data> {
-        let big = self.endian == Endian::Big;
-        let (words, _) = self.bytes.as_chunks::<8>();
-        words.iter().map(move |word| if big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) })
-    }
-}
+/// What stands in a sample up to its call chain.
+const UP_TO_CALLCHAIN: u64 = abi::PERF_SAMPLE_IDENTIFIER
+    | abi::PERF_SAMPLE_IP
+    | abi::PERF_SAMPLE_TID
+    | abi::PERF_SAMPLE_TIME
+    | abi::PERF_SAMPLE_ADDR
+    | abi::PERF_SAMPLE_ID
+    | abi::PERF_SAMPLE_STREAM_ID
+    | abi::PERF_SAMPLE_CPU
+    | abi::PERF_SAMPLE_PERIOD
+    | abi::PERF_SAMPLE_READ
+    | abi::PERF_SAMPLE_CALLCHAIN;
 
 /// A sample. A field is `None` (a list is empty) if the event does not have it.
 #[derive(Debug, Clone, Copy)]
@@ -267,7 +200,7 @@ impl<'data> Sample<'data> {
         let addr = fields.word(abi::PERF_SAMPLE_ADDR, "addr")?.map(Addr);
         let id = fields.word(abi::PERF_SAMPLE_ID, "id")?;
         // A struct expression evaluates its fields as written: this is the kernel's order.
-        Ok(Self {
+        let mut sample = Self {
             event,
             cpumode: cpumode(raw.misc),
             id: identifier.or(id),
@@ -280,20 +213,43 @@ impl<'data> Sample<'data> {
             period: fields.word(abi::PERF_SAMPLE_PERIOD, "period")?,
             read: fields.read()?,
             callchain: fields.callchain()?,
-            raw: fields.raw()?,
-            branches: fields.branches()?,
-            user_regs: fields.registers(abi::PERF_SAMPLE_REGS_USER, attr.sample_regs_user)?,
-            user_stack: fields.user_stack()?,
-            weight: fields.word(abi::PERF_SAMPLE_WEIGHT | abi::PERF_SAMPLE_WEIGHT_STRUCT, "weight")?,
-            data_src: fields.word(abi::PERF_SAMPLE_DATA_SRC, "data_src")?,
-            transaction: fields.word(abi::PERF_SAMPLE_TRANSACTION, "transaction")?,
-            intr_regs: fields.registers(abi::PERF_SAMPLE_REGS_INTR, attr.sample_regs_intr)?,
-            phys_addr: fields.word(abi::PERF_SAMPLE_PHYS_ADDR, "phys_addr")?,
-            cgroup: fields.word(abi::PERF_SAMPLE_CGROUP, "cgroup")?,
-            data_page_size: fields.word(abi::PERF_SAMPLE_DATA_PAGE_SIZE, "data_page_size")?,
-            code_page_size: fields.word(abi::PERF_SAMPLE_CODE_PAGE_SIZE, "code_page_size")?,
-            aux: fields.aux()?,
-        })
+            raw: None,
+            branches: None,
+            user_regs: None,
+            user_stack: None,
+            weight: None,
+            data_src: None,
+            transaction: None,
+            intr_regs: None,
+            phys_addr: None,
+            cgroup: None,
+            data_page_size: None,
+            code_page_size: None,
+            aux: None,
+        };
+        // Most samples have nothing behind their call chain.
+        if attr.sample_type & !UP_TO_CALLCHAIN != 0 {
+            sample.read_rest(&mut fields)?;
+        }
+        Ok(sample)
+    }
+
+    /// Reads what stands behind the call chain.
+    fn read_rest(&mut self, fields: &mut Fields<'data, '_>) -> Result<()> {
+        self.raw = fields.raw()?;
+        self.branches = fields.branches()?;
+        self.user_regs = fields.registers(abi::PERF_SAMPLE_REGS_USER, fields.attr.sample_regs_user)?;
+        self.user_stack = fields.user_stack()?;
+        self.weight = fields.word(abi::PERF_SAMPLE_WEIGHT | abi::PERF_SAMPLE_WEIGHT_STRUCT, "weight")?;
+        self.data_src = fields.word(abi::PERF_SAMPLE_DATA_SRC, "data_src")?;
+        self.transaction = fields.word(abi::PERF_SAMPLE_TRANSACTION, "transaction")?;
+        self.intr_regs = fields.registers(abi::PERF_SAMPLE_REGS_INTR, fields.attr.sample_regs_intr)?;
+        self.phys_addr = fields.word(abi::PERF_SAMPLE_PHYS_ADDR, "phys_addr")?;
+        self.cgroup = fields.word(abi::PERF_SAMPLE_CGROUP, "cgroup")?;
+        self.data_page_size = fields.word(abi::PERF_SAMPLE_DATA_PAGE_SIZE, "data_page_size")?;
+        self.code_page_size = fields.word(abi::PERF_SAMPLE_CODE_PAGE_SIZE, "code_page_size")?;
+        self.aux = fields.aux()?;
+        Ok(())
     }
 
     /// The frames that the recorder itself found, leaf first, each with whose code it is. Context marks are taken

@@ -183,7 +183,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             .map(|kind| stack.count(kind).into());
         // Of a chain without frames the sample's own address tells.
         if let Some((key, _)) = key.filter(|_| known + unknown + elsewhere > 0) {
-            let is = || KnownUses { uses: stack.uses().collect(), counts: [bad, known, unknown], of: None };
+            let is = || KnownUses { uses: stack.uses(), counts: [bad, known, unknown], of: None };
             self.whole_chains.add(key, stack.holds(), is, |old| old.note(&mut self.found));
         }
         self.last_stacks.put(stack);
