@@ -30,8 +30,9 @@ enum Inner {
     Stream(BufWriter<DirectFile>),
 }
 
-/// As much as is given to a file at once: blocks of text, which are longer, are not copied first.
-const BUFFER: usize = AT_ONCE;
+/// Less than is given to a file at once: of blocks of text, which are longer, not even what is left over behind whole
+/// pieces of that length is copied before it is written.
+const BUFFER: usize = AT_ONCE / 2;
 
 /// So much is given to a file at once. Longer writes take Linux several times as long: a gigabyte of a mapped file in one
 /// call 1.1 to 2.5 s, in calls of up to half a megabyte 0.2 to 0.4 s (6.18, ext4; why was not looked into).
