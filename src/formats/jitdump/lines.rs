@@ -50,7 +50,7 @@ fn entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Lin
     let name = cursor.cstr("file name").ok()?;
     let line = Line { offset, file: b"", line, discriminator, inlined: None };
     // Control characters come from pointers; a name that is whole is followed by an entry, or by nothing.
-    let clean = !name.is_empty() && !name.iter().any(u8::is_ascii_control);
+    let clean = !name.is_empty() && !has_control(name);
     if clean && follows(cursor, lines) {
         return Some((line, Some(name)));
     }
@@ -62,6 +62,11 @@ fn entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Lin
     *cursor = rest;
     cursor.bytes(len as u64 + 1, "file name").ok()?;
     Some((line, file))
+}
+
+/// Looks at all of a name: so the compiler compares many bytes at once.
+fn has_control(name: &[u8]) -> bool {
+    name.iter().fold(false, |found, byte| found | byte.is_ascii_control())
 }
 
 fn offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
