@@ -339,6 +339,32 @@ fn frames_at_addresses_used_again_are_counted_where_the_text_tells_no_times() {
 }
 
 /// What perf prints of a recording.
+#[test]
+fn a_dump_of_a_process_that_comes_later_is_not_taken_for_the_first_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dump, map) = (dir.path().join("jit-4000078.dump"), dir.path().join("some.map"));
+    fs::write(&dump, dump_of(4_000_078, &[(10, 0x5000_0000, "of_the_second")])).unwrap();
+    fs::write(&map, "50000000 10 of_a_map\n").unwrap();
+    let of = |pid: u32| format!("prog {pid}/{pid} 0.000000020: cycles:\n\t        50000004 [unknown] (//anon)\n\n");
+    // Several blocks, so that nobody has read of the second process when the first one's frames are asked for.
+    let text = of(4_000_077).repeat(30_000) + &of(4_000_078);
+    let (dump, map) = (dump.to_str().unwrap(), map.to_str().unwrap());
+    let printed = |flags: &[&str]| {
+        let mut texts: Vec<_> = ["1", "2", "8"]
+            .map(|threads| filter(text.as_bytes(), &[flags, &["--threads", threads]].concat()))
+            .map(|output| String::from_utf8(output.stdout).unwrap())
+            .into();
+        texts.dedup();
+        assert_eq!(texts.len(), 1, "{flags:?}: threads change the result");
+        let count = |name| texts[0].lines().filter(|line| line.contains(name)).count();
+        (count("of_the_second"), count("of_a_map"), count("[unknown]"))
+    };
+    assert_eq!(printed(&["--jitdump", dump]), (1, 0, 30_000));
+    assert_eq!(printed(&["--jitdump", &format!("{dump}@4000077")]), (30_000, 0, 1));
+    // What tells no number is of the first one.
+    assert_eq!(printed(&["--perf-map", map]), (0, 30_000, 1));
+}
+
 fn printed_by_perf(dir: &Path, args: &[&str]) -> Vec<u8> {
     let mut perf = Command::new("perf");
     perf.args(["script", "--no-inline", "-i", "perf.data"]).args(args).current_dir(dir);

@@ -34,8 +34,21 @@ pub struct Processes {
     /// Whether every process that has samples is told of: the input is a recording, not a text or a file about one
     /// process.
     pub is_recording: bool,
+    /// Whether others may be told of later.
+    pub told: Told,
     /// What happened when, in the order of time; what was so before the recording began is not told.
     pub moments: Vec<Moment>,
+}
+
+/// How much is known of which processes there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Told {
+    /// There are no others.
+    #[default]
+    Whole,
+    /// A text is named while it is read, and others may come. This one is that of its first frames without a name, if
+    /// they are of one alone.
+    Begun(Option<Pid>),
 }
 
 impl Processes {

@@ -28,7 +28,7 @@ use crate::formats::perf_script::memo::Memo;
 use crate::formats::perf_script::rewrite::{self, Counts, Needs, Rewritten, State, Style, Wanted};
 use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::model::Pid;
-use crate::model::process::Processes;
+use crate::model::process::{Processes, Told};
 use crate::resolve::code_map::CodeMap;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::{self, SourceOptions};
@@ -145,6 +145,7 @@ impl TextFilter<'_> {
         // perf script does not print the clock. A jitdump needs the monotonic one, so that is what was recorded if
         // its times are any good.
         processes.clock.clockid = Some(1);
+        processes.told = Told::Begun(None);
         let (mut counts, mut pending) = (Counts::default(), Vec::new());
         let (mut natives, mut natives_said) = (Natives::new(self.symbols), Warnings::new());
         // Each look at the sources is at all of them: what it has to say is said by the last one.
@@ -171,6 +172,9 @@ impl TextFilter<'_> {
                     break round.needs;
                 }
             };
+            if processes.by_pid.is_empty() {
+                processes.told = Told::Begun(first_asked(&asked));
+            }
             for (needs, state) in asked {
                 ask_for(&mut processes, &needs.pids, &state);
             }
@@ -210,6 +214,13 @@ impl TextFilter<'_> {
         )?;
         Ok(round)
     }
+}
+
+/// The process of the first block that needs names, if that is one alone: which blocks are looked at together depends on
+/// the threads.
+fn first_asked(asked: &[(Needs, State)]) -> Option<Pid> {
+    let (needs, _) = asked.iter().find(|(needs, _)| !needs.pids.is_empty())?;
+    needs.pids.first().copied().filter(|_| needs.pids.len() == 1)
 }
 
 /// What comes out between two looks for names.
@@ -316,7 +327,7 @@ fn untold(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
         "no dump or map was found of process {first}{more}: a forked process runs its parent's code, and a dump may lie \
-         elsewhere (perf script --show-task-events --show-mmap-events tells both)"
+         elsewhere (perf script --show-task-events --show-mmap-events tells both) or go by another number (FILE@PID)"
     ))
 }
 

@@ -5,6 +5,7 @@ use crate::error::{Error, Warning};
 use crate::formats::{jitdump, perf_map};
 use crate::io::Bytes;
 use crate::model::Pid;
+use crate::model::process::Told;
 use crate::sources::account::Kind;
 use crate::sources::options::{GivenFile, SourceOptions, outer_pid};
 use crate::sources::trust::{self, Named};
@@ -77,8 +78,10 @@ impl Finder<'_> {
             _ => None,
         };
         let inner = in_core.or_else(|| inner_pid(path)).or_else(by_header);
-        let only = || match *self.jit_processes {
-            [only] => Some(only),
+        let only = || match (self.processes.told, self.jit_processes) {
+            (Told::Whole, &[only]) => Some(only),
+            // Of what goes by a number the process may come yet.
+            (Told::Begun(first), _) => first.filter(|_| inner.is_none()),
             _ => None,
         };
         let outer = inner.map(|inner| outer_pid(inner, self.processes, self.options));
