@@ -149,6 +149,9 @@ pub type TakeOutputs<'t> = dyn FnMut(&mut dyn Iterator<Item = TaskOutput>) + 't;
 
 /// Who works on several things at a time. A format knows no threads: who calls it brings them.
 pub trait Workers: Debug {
+    /// How many there are.
+    fn count(&self) -> usize;
+
     /// Does tasks as they come, at most a few ahead, and hands what they give to `take`, in their order.
     fn do_in_order<'t>(&self, tasks: &mut (dyn Iterator<Item = Task<'t>> + Send + '_), take: &mut TakeOutputs<'_>);
 }
@@ -180,6 +183,10 @@ impl dyn Workers + '_ {
 pub struct Alone;
 
 impl Workers for Alone {
+    fn count(&self) -> usize {
+        1
+    }
+
     fn do_in_order<'t>(&self, tasks: &mut (dyn Iterator<Item = Task<'t>> + Send + '_), take: &mut TakeOutputs<'_>) {
         take(&mut tasks.map(|task| task()));
     }

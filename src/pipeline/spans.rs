@@ -24,6 +24,10 @@ pub(crate) fn read_spans<T>(opened: Opened, job: &Job, reader: impl FnOnce(SpanI
 }
 
 impl Workers for Pool {
+    fn count(&self) -> usize {
+        self.threads()
+    }
+
     fn do_in_order<'t>(&self, tasks: &mut (dyn Iterator<Item = Task<'t>> + Send + '_), take: &mut TakeOutputs<'_>) {
         self.ordered(tasks, |task| task(), |outputs| take(outputs));
     }

@@ -13,6 +13,7 @@
 //! Versions 7 to 9 are read. Layout: <https://github.com/rust-lang/measureme>, `measureme/src/{raw_event,stringtable,serialization}.rs`.
 
 mod event;
+mod halves;
 mod labels;
 mod layout;
 mod metadata;
@@ -22,6 +23,7 @@ mod slices;
 mod stacks;
 mod strings;
 mod summary;
+mod summing;
 mod tell;
 
 use super::spans::{Spans, Wants};

@@ -72,11 +72,36 @@ impl<'data> MeasuremeFile<'data> {
         ends.filter_map(Iterator::max).find(|end| *end > 0).unwrap_or(0)
     }
 
+    /// The pages of events.
+    pub(super) fn pages(&self) -> Range<usize> {
+        0..self.events.pages.len()
+    }
+
     /// Every event in reverse file order: callers before what they called. `done` hears of the ranges of the file
     /// that will not be looked at again.
-    pub(super) fn backwards(&self, mut each: impl FnMut(RawEvent), done: impl Fn(Range<usize>)) {
+    pub(super) fn backwards(&self, each: impl FnMut(RawEvent), done: impl Fn(Range<usize>)) {
+        self.backwards_in(self.pages(), each, done);
+    }
+
+    /// The events that begin in these pages, in file order.
+    pub(super) fn forwards_in(&self, pages: Range<usize>, mut each: impl FnMut(RawEvent)) {
         let size = self.layout.event;
-        for page in (0..self.events.pages.len()).rev() {
+        for page in pages {
+            let (records, straddling) = self.events.records(page, size);
+            records.chunks_exact(size).for_each(|bytes| each(self.layout.decode(bytes)));
+            straddling.iter().for_each(|bytes| each(self.layout.decode(bytes)));
+        }
+    }
+
+    /// The same in reverse, and `done` as for all.
+    pub(super) fn backwards_in(
+        &self,
+        pages: Range<usize>,
+        mut each: impl FnMut(RawEvent),
+        done: impl Fn(Range<usize>),
+    ) {
+        let size = self.layout.event;
+        for page in pages.rev() {
             let (records, straddling) = self.events.records(page, size);
             straddling.iter().for_each(|bytes| each(self.layout.decode(bytes)));
             records.rchunks_exact(size).for_each(|bytes| each(self.layout.decode(bytes)));

@@ -3,7 +3,7 @@
 use super::event::Payload;
 use super::labels::Labels;
 use super::profile::MeasuremeFile;
-use super::stacks::ThreadNumbers;
+use super::summing::ThreadNumbers;
 use crate::error::{Result, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::spans::SpanInput;

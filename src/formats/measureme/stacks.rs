@@ -1,32 +1,29 @@
-//! The events as stacks: one pass backwards.
+//! The events as stacks: one pass backwards, or one for each half of the file ([`halves`]).
 
-use super::event::Payload;
-use super::labels::Labels;
+use super::halves;
 use super::profile::MeasuremeFile;
+use super::summing::LabelledSums;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::formats::spans::SpanInput;
-use crate::model::stacks::{Profile as Stacks, Track, Unit};
-use crate::model::timeline::{CallSums, Clock, Span};
-use crate::model::{Pid, Tid};
-use rustc_hash::FxHashMap;
+use crate::model::stacks::{Profile as Stacks, Unit};
+use crate::model::timeline::{CallSums, Clock};
 
 /// Sums the intervals of each (virtual) thread by call path. Instants and numbers take no time and are left out.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
-    let mut sums = CallSums::new(options.calls_between(0, profile.last_time())?);
-    let mut labels = Labels::new(profile.strings());
-    let mut threads = ThreadNumbers::default();
-    profile.backwards(
-        |event| {
-            if let Payload::Interval { start, end } = event.payload {
-                let track = threads.number(event.thread, || sums.track());
-                sums.call(track, labels.of(event.id), Span { start, end });
-            }
-        },
-        |range| done.with(range),
-    );
+    let calls = options.calls_between(0, profile.last_time())?;
+    let halves = match CallSums::can_be_joined(&calls) && input.workers.count() > 1 {
+        true => {
+            halves::cut(&profile).map(|cut| halves::sums(&profile, cut, calls, input.workers, &done)).transpose()?
+        }
+        false => None,
+    };
+    let LabelledSums { sums, labels, threads } = match halves.flatten() {
+        Some(joined) => joined,
+        None => LabelledSums::of(&profile, profile.pages(), calls, &done),
+    };
     warn(&profile, &sums, options, warnings);
     let tracks = threads.tracks(&profile);
     let (series, unit) = profile.metadata().unit();
@@ -34,45 +31,10 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         Clock::Active(_) if unit == Unit::Nanos => "active-time",
         _ => series,
     };
-    let mut stacks = sums.into_profile(&tracks, labels.texts(), series, unit);
+    let mut stacks = sums.into_profile(&tracks, &labels, series, unit);
     stacks.cut_to_time = true;
     warnings.extend(profile.into_skipped().into_warning());
     Ok(stacks)
-}
-
-/// The threads in the order in which they are first seen.
-#[derive(Debug, Default)]
-pub(super) struct ThreadNumbers {
-    numbers: FxHashMap<u32, usize>,
-    ids: Vec<u32>,
-    last: Option<(u32, usize)>,
-}
-
-impl ThreadNumbers {
-    #[inline]
-    pub(super) fn number(&mut self, id: u32, new: impl FnOnce() -> usize) -> usize {
-        match self.last {
-            Some((last, number)) if last == id => number,
-            _ => {
-                let number = *self.numbers.entry(id).or_insert_with(|| {
-                    self.ids.push(id);
-                    new()
-                });
-                self.last = Some((id, number));
-                number
-            }
-        }
-    }
-
-    pub(super) fn tracks(&self, profile: &MeasuremeFile<'_>) -> Vec<Track> {
-        let metadata = profile.metadata();
-        let comm = metadata.program().as_bytes();
-        let pid = metadata.process_id.map(|pid| Pid(pid as i32));
-        self.ids
-            .iter()
-            .map(|&id| Track { comm: comm.to_vec(), pid, tid: Some(Tid(id as i32)), ..Track::default() })
-            .collect()
-    }
 }
 
 fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, warnings: &mut Warnings) {

@@ -5,7 +5,7 @@
 use super::event::Payload;
 use super::labels::Labels;
 use super::profile::MeasuremeFile;
-use super::stacks::ThreadNumbers;
+use super::summing::ThreadNumbers;
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::spans::SpanInput;
 use crate::model::texts::TextList;

@@ -1,9 +1,15 @@
 use super::event::{Payload, RawEvent};
+use super::halves;
 use super::profile::MeasuremeFile;
 use super::stacks::stacks;
+use super::summing::LabelledSums;
 use crate::error::Warnings;
 use crate::formats::format::ReadOptions;
-use crate::formats::spans::SpanInput;
+use crate::formats::spans::{Alone, Done, SpanInput};
+use crate::model::stacks::{Row, Unit};
+use crate::model::timeline::CallOptions;
+use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use std::collections::BTreeMap;
 
 /// A file of any version, its streams cut into pages of `page` bytes, one tag after the other in turn.
 struct Builder {
@@ -192,6 +198,82 @@ fn cut_and_flipped_files_never_panic_and_keep_the_events() {
             let mut bytes = bytes.clone();
             bytes[at] ^= flip;
             let _ = stacks(SpanInput::whole(&bytes), &ReadOptions::default(), &mut Warnings::new());
+        }
+    }
+}
+
+/// A program on a few threads: it calls a function, or returns, or says something at odds with that.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Call(u32, usize),
+    Return(u32),
+    Odd(u32, u64),
+}
+
+/// The file of it, in small pages, and how many of its calls are odd.
+fn ran(steps: &[Step], tick: u64) -> (Vec<u8>, usize) {
+    let mut file = Builder::new(9, 61);
+    let names = ["a", "b", "c"].map(|name| file.string(&[Ok(name)]));
+    let mut open: BTreeMap<u32, Vec<(usize, u64)>> = BTreeMap::new();
+    let (mut now, mut odd) = (10, 0);
+    for step in steps {
+        now += tick;
+        match *step {
+            Step::Call(thread, name) => open.entry(thread).or_default().push((name, now)),
+            Step::Return(thread) => {
+                if let Some((name, start)) = open.entry(thread).or_default().pop() {
+                    file.event(1, names[name], thread, start, now);
+                }
+            }
+            Step::Odd(thread, ago) => {
+                odd += 1;
+                file.event(1, names[0], thread, now.saturating_sub(ago), now);
+            }
+        }
+    }
+    for (thread, calls) in open {
+        for (name, start) in calls.into_iter().rev() {
+            now += 1;
+            file.event(1, names[name], thread, start, now);
+        }
+    }
+    (file.bytes(), odd)
+}
+
+fn told(profile: &MeasuremeFile<'_>, LabelledSums { sums, labels, threads }: LabelledSums) -> Vec<String> {
+    let overlaps = sums.overlaps();
+    let stacks = sums.into_profile(&threads.tracks(profile), &labels, "wall", Unit::Nanos);
+    let row = |row: &Row| {
+        let names = stacks.frames_up(row.stack).map(|frame| stacks.name_of(stacks.frame_of(frame).name));
+        let names: Vec<_> = names.map(String::from_utf8_lossy).collect();
+        format!("{:?} {names:?} {} {}", stacks.track_of(row.track).tid, row.weight, row.count)
+    };
+    let rows = stacks.series[0].rows.iter().map(row);
+    rows.chain([format!("{overlaps} overlaps"), format!("{:?}", stacks.stacks().collect::<Vec<_>>())]).collect()
+}
+
+proptest! {
+    #[test]
+    fn halves_are_joined_to_what_one_pass_sums(
+        steps in prop::collection::vec(prop_oneof![
+            20 => (0..3u32, 0..3usize).prop_map(|(thread, name)| Step::Call(thread, name)),
+            20 => (0..3u32).prop_map(Step::Return),
+            1 => (0..3u32, 0..200u64).prop_map(|(thread, ago)| Step::Odd(thread, ago)),
+        ], 0..120),
+        tick in 0..3u64,
+        min_duration in 0..20u64,
+    ) {
+        let (bytes, odd) = ran(&steps, tick);
+        let profile = MeasuremeFile::open(&bytes).unwrap();
+        let calls = CallOptions { min_duration, ..CallOptions::default() };
+        let done = Done::default();
+        let expected = told(&profile, LabelledSums::of(&profile, profile.pages(), calls, &done));
+        for cut in profile.pages() {
+            let joined = halves::sums(&profile, cut, calls, &Alone, &done).unwrap();
+            prop_assert!(joined.is_some() || odd > 0 || tick == 0, "cut at page {cut}");
+            if let Some(joined) = joined {
+                prop_assert_eq!(&told(&profile, joined), &expected, "cut at page {}", cut);
+            }
         }
     }
 }

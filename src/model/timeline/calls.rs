@@ -28,7 +28,13 @@ pub struct CallSums {
     tree: SpanTree,
     /// What is kept of times; `None` if it was not asked for, or is too much.
     stretches: Option<Stretches>,
+    /// Overlaps of calls that were joined.
+    joined_overlaps: u64,
 }
+
+/// The calls of each track that are open at some moment.
+#[derive(Debug, Clone)]
+pub struct OpenCalls(Vec<Vec<(Span, OpenSpan)>>);
 
 /// When calls ran themselves, not what they called.
 #[derive(Debug)]
@@ -78,6 +84,13 @@ struct SpanTree {
 struct PathSum {
     weight: u64,
     calls: u64,
+}
+
+impl OpenCalls {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.iter().map(Vec::len).sum()
+    }
 }
 
 impl Stretches {
@@ -134,7 +147,7 @@ impl CallSums {
         // Sampled calls stand for others, and active time has no place of its own.
         let has_places = options.clock == Clock::Wall && options.sampling == Sampling::All;
         let stretches = options.timed.filter(|_| has_places).map(|most| Stretches { most, list: Vec::new() });
-        Self { options, tracks: Vec::new(), edges, tree: SpanTree::default(), stretches }
+        Self { options, tracks: Vec::new(), edges, tree: SpanTree::default(), stretches, joined_overlaps: 0 }
     }
 
     /// A new track; they are numbered from 0.
@@ -157,7 +170,7 @@ impl CallSums {
         if self.edges.is_some() {
             self.pass_begins(track, span);
         }
-        let Self { options, tracks, edges, tree, stretches } = self;
+        let Self { options, tracks, edges, tree, stretches, .. } = self;
         let OneTrack { lanes, root, carry } = &mut tracks[track];
         let lane = lanes.place(span, |over| tree.close(over, options.sampling, carry, stretches));
         let duration = span.duration();
@@ -197,7 +210,7 @@ impl CallSums {
 
     /// Walks back over the begins behind the end of `next`.
     fn pass_begins(&mut self, track: usize, next: Span) {
-        let Self { options, tracks, edges, tree, stretches } = self;
+        let Self { options, tracks, edges, tree, stretches, .. } = self;
         let Some(edges) = edges else { return };
         while let Some((begin, (at, lane))) = edges.begin_from(next.end) {
             // An empty call at the very begin of its caller: the caller is still open.
@@ -216,7 +229,77 @@ impl CallSums {
 
     /// How many calls overlapped another one of their track without lying inside it.
     pub fn overlaps(&self) -> u64 {
-        self.tracks.iter().map(|track| track.lanes.overlaps()).sum()
+        self.tracks.iter().map(|track| track.lanes.overlaps()).sum::<u64>() + self.joined_overlaps
+    }
+
+    /// Whether sums of calls so measured can be joined ([`CallSums::join`]): what a call counts hangs on nothing but the
+    /// calls around it and in it.
+    pub fn can_be_joined(options: &CallOptions) -> bool {
+        let CallOptions { within, clock, sampling, min_duration: _, timed } = options;
+        within.is_none() && *clock == Clock::Wall && *sampling == Sampling::All && timed.is_none()
+    }
+
+    /// The calls that are open; `None` if some overlap others.
+    pub fn open_calls(&self) -> Option<OpenCalls> {
+        let chains = self.tracks.iter().map(|track| Some(track.lanes.chain()?.to_vec()));
+        (self.overlaps() == 0).then(|| chains.collect::<Option<_>>().map(OpenCalls)).flatten()
+    }
+
+    /// Adds the sums of the calls that come behind these. They were begun with those of these calls that were still open,
+    /// `begun`. `None` if these were others than are open here. `tracks` and `labels` tell the numbers here of tracks and
+    /// labels there; a track that is not here yet has the number that comes next.
+    pub fn join(mut self, mut later: Self, begun: &OpenCalls, tracks: &[usize], labels: &[Label]) -> Option<Self> {
+        let OpenCalls(open) = self.open_calls()?;
+        later.close_all();
+        let mut paths: Vec<u32> = Vec::with_capacity(later.tree.sums.len());
+        for ((parent, label), PathSum { weight, calls }) in later.tree.paths.iter().zip(&later.tree.sums) {
+            let path = match parent {
+                Some(parent) => {
+                    let label = labels.get(label as usize).copied().unwrap_or(SHORTER_LABEL);
+                    self.tree.child(Some(paths[parent as usize]), label)
+                }
+                None => {
+                    let track = *tracks.get(label as usize)?;
+                    if track == self.tracks.len() {
+                        self.track();
+                    }
+                    self.tracks.get(track)?.root
+                }
+            };
+            self.tree.add(path, *weight, *calls);
+            paths.push(path);
+        }
+        let none = Vec::new();
+        let mut chains = vec![&none; open.len()];
+        for (chain, track) in begun.0.iter().zip(tracks) {
+            if let Some(place) = chains.get_mut(*track) {
+                *place = chain;
+            }
+        }
+        for (open, begun) in open.iter().zip(chains) {
+            let is_same = |((span, call), (begun_span, begun)): (&(Span, OpenSpan), &(Span, OpenSpan))| {
+                span == begun_span && call.counts == begun.counts && call.node == paths[begun.node as usize]
+            };
+            if open.len() != begun.len() || !open.iter().zip(begun).all(is_same) {
+                return None;
+            }
+            for (at, (span, call)) in open.iter().enumerate() {
+                // What it called here is not its own time there; the next one in the chain was known there, too.
+                let inner = open.get(at + 1).map_or(0, |(inner, _)| inner.duration());
+                let called = span.duration().checked_sub(call.own)?.checked_sub(inner)?;
+                let sum = &mut self.tree.sums[call.node as usize];
+                sum.weight = sum.weight.checked_sub(called)?;
+            }
+        }
+        self.tracks.iter_mut().for_each(|track| track.lanes = Lanes::default());
+        self.joined_overlaps = later.overlaps();
+        Some(self)
+    }
+
+    fn close_all(&mut self) {
+        for OneTrack { lanes, carry, .. } in &mut self.tracks {
+            lanes.finish(|over| self.tree.close(over, self.options.sampling, carry, &mut self.stretches));
+        }
     }
 
     /// The stacks. `tracks` describes the tracks and `labels` the names, both by their numbers; `series` is what the
@@ -224,8 +307,8 @@ impl CallSums {
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
         // Every time is at or after 0: all begins are walked over, then nothing is open but what has no edges.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
-        for OneTrack { lanes, carry, .. } in &mut self.tracks {
-            lanes.finish(|over| self.tree.close(over, self.options.sampling, carry, &mut self.stretches));
+        self.close_all();
+        for OneTrack { carry, .. } in &mut self.tracks {
             if let Some((node, weight, calls)) = carry.rest() {
                 self.tree.add(node, weight, calls);
             }

@@ -92,6 +92,12 @@ impl<T> Lanes<T> {
         self.lanes[lane].pop().map(|(_, value)| value)
     }
 
+    /// The open intervals, outermost first, if all of them lie in one another.
+    pub fn chain(&self) -> Option<&[(Span, T)]> {
+        let [first, others @ ..] = &self.lanes[..] else { return None };
+        others.iter().all(Vec::is_empty).then_some(first)
+    }
+
     /// How many intervals are open in a lane.
     pub fn depth(&self, lane: usize) -> usize {
         self.lanes[lane].len()

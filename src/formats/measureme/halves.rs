@@ -1,0 +1,101 @@
+//! The two halves of a file, summed side by side.
+//!
+//! ```text
+//! file        ├──────── earlier ────────┼──────── later ─────────┤   written as calls end
+//! calls           b b   a c c   b           b  c   a  b   main
+//!                                       cut   those that began before it are open there: main, a
+//! ```
+//!
+//! The pass goes backwards, so the later half opens the callers of what the earlier one ends with. Whoever sums the earlier
+//! half looks through the later one for just these first, and opens them. Whether they were the ones is seen when both are
+//! done; where calls overlap they may not be, and all is summed again in one pass.
+
+use super::event::Payload;
+use super::profile::MeasuremeFile;
+use super::summing::{LabelledSums, Summing};
+use crate::error::Result;
+use crate::formats::spans::{Done, Workers};
+use crate::model::texts::Texts;
+use crate::model::timeline::{CallOptions, OpenCalls, Span};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Files of fewer pages are summed before a second thread would have begun.
+const FEWEST: usize = 8;
+
+/// The page at which a file is cut: the earlier half has the later one looked through, too.
+pub(super) fn cut(profile: &MeasuremeFile<'_>) -> Option<usize> {
+    let pages = profile.pages().len();
+    (pages >= FEWEST).then_some(pages * 9 / 20)
+}
+
+/// A half's sums.
+struct Half {
+    of: LabelledSums,
+    /// The open calls that the earlier half was begun with.
+    begun: Option<OpenCalls>,
+}
+
+/// The sums of both halves; `None` if that must be found in one pass.
+pub(super) fn sums(
+    profile: &MeasuremeFile<'_>,
+    cut: usize,
+    calls: CallOptions,
+    workers: &dyn Workers,
+    done: &Done,
+) -> Result<Option<LabelledSums>> {
+    let later = cut..profile.pages().end;
+    let half = |is_later: bool| {
+        let mut summing = Summing::new(profile, calls);
+        if is_later {
+            summing.backwards(profile, later.clone(), done);
+            return Half { of: summing.finish(), begun: None };
+        }
+        let begun = open_at_begin(profile, later.clone());
+        for &(thread, id, span) in &begun {
+            summing.call(thread, id, span);
+        }
+        // One that is before another was over and counted.
+        let begun = summing.sums.open_calls().filter(|open| open.count() == begun.len());
+        summing.backwards(profile, 0..cut, done);
+        Half { of: summing.finish(), begun }
+    };
+    workers.map([true, false].into_iter(), half, |halves| {
+        let joined = halves.next().zip(halves.next()).and_then(|(later, earlier)| join(later, earlier));
+        Ok(joined)
+    })
+}
+
+/// The calls that the first calls of each thread in these pages lie in, and these, callers first.
+fn open_at_begin(profile: &MeasuremeFile<'_>, pages: Range<usize>) -> Vec<(u32, u64, Span)> {
+    let mut chains: FxHashMap<u32, Vec<(u64, Span)>> = FxHashMap::default();
+    // Mostly a thread writes many events in a row, of which none is one.
+    let mut last: Option<(u32, Span)> = None;
+    profile.forwards_in(pages, |event| {
+        let Payload::Interval { start, end } = event.payload else { return };
+        if last.is_some_and(|(thread, first)| thread == event.thread && start > first.start) {
+            return;
+        }
+        let chain = chains.entry(event.thread).or_default();
+        let (_, first) = *chain.first().unwrap_or(&(event.id, Span { start, end }));
+        if start <= first.start && end >= first.end {
+            chain.push((event.id, Span { start, end }));
+        }
+        last = Some((event.thread, first));
+    });
+    let calls =
+        |(thread, chain): (u32, Vec<(u64, Span)>)| chain.into_iter().rev().map(move |(id, span)| (thread, id, span));
+    chains.into_iter().flat_map(calls).collect()
+}
+
+fn join(later: Half, earlier: Half) -> Option<LabelledSums> {
+    let LabelledSums { sums, labels, mut threads } = later.of;
+    let mut texts: Texts<u32> = Texts::default();
+    labels.iter().for_each(|text| {
+        texts.intern(text);
+    });
+    let labels: Vec<u32> = earlier.of.labels.iter().map(|text| texts.intern(text)).collect();
+    let tracks = threads.join(&earlier.of.threads);
+    let sums = sums.join(earlier.of.sums, &earlier.begun?, &tracks, &labels)?;
+    Some(LabelledSums { sums, labels: texts.list().clone(), threads })
+}
