@@ -336,6 +336,13 @@ fn frames_at_addresses_used_again_are_counted_where_the_text_tells_no_times() {
     assert!(warned.contains("6 of the 6 named frames") && warned.contains("-F +time"), "{warned}");
     let (named, warned) = said("0.000000015: ");
     assert_eq!((named.matches("early+").count(), warned.contains("several functions")), (6, false), "{named}{warned}");
+    // What was told of a sample with a time is not told of one without, nor the other way round.
+    for times in [["", "0.000000015: "], ["0.000000015: ", ""]] {
+        let text = times.map(|time| format!("prog 4000077/4000077 {time}cycles:\n{frames}")).concat();
+        let output = filter(text.repeat(3).as_bytes(), &["--jitdump", dump.to_str().unwrap()]);
+        let named = String::from_utf8(output.stdout).unwrap();
+        assert_eq!((named.matches("early+").count(), named.matches("later+").count()), (6, 6), "{named}");
+    }
 }
 
 /// What perf prints of a recording.

@@ -15,6 +15,9 @@ pub struct Lasting<T> {
 /// All the time there is.
 pub const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
+/// Stands for the moment of what has no time of its own: its answer may be another one than at any other time.
+pub const UNTIMED: Nanos = Nanos(u64::MAX - 1);
+
 /// What both stretches share.
 pub fn both(a: Range<Nanos>, b: Range<Nanos>) -> Range<Nanos> {
     a.start.max(b.start)..a.end.min(b.end)

@@ -3,6 +3,7 @@
 use super::rewrite::column::Column;
 use super::rewrite::samples::{Frames, SampleMemo};
 use super::rewrite::{Counts, Named, Style};
+use crate::model::lasting::{ALWAYS, UNTIMED};
 use crate::model::{FrameAddr, Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -52,7 +53,7 @@ pub(super) enum Known<'a> {
 /// When a frame is asked for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
-    /// The time of the sample; `None`: any.
+    /// The time of the sample, if it has one.
     pub(super) time: Option<Nanos>,
     /// How many jitdumps the process has mapped by then: the next one may have the name.
     pub(super) markers: usize,
@@ -79,7 +80,7 @@ impl RememberedFrame {
     }
 
     fn holds(&self, when: When) -> bool {
-        when.time.is_none_or(|time| self.valid.contains(&time)) && (self.text.is_some() || self.markers == when.markers)
+        self.valid.contains(&when.time.unwrap_or(UNTIMED)) && (self.text.is_some() || self.markers == when.markers)
     }
 }
 
@@ -98,7 +99,7 @@ impl Memo {
 
     /// A sample begins that is to be kept.
     pub(super) fn begin(&mut self) {
-        self.told_for = Nanos(0)..Nanos(u64::MAX);
+        self.told_for = ALWAYS;
     }
 
     /// Keeps what the sample's frames have become.
@@ -214,7 +215,7 @@ mod tests {
             let known = memo.get(&key, When { time: time.map(Nanos), markers: 0 });
             known == Some(Known::Named { text: b" f+0xabc", is_one_of_several: false })
         };
-        assert_eq!([Some(3), None, Some(2), Some(9)].map(&mut is_named), [true, true, false, false]);
+        assert_eq!([Some(3), None, Some(2), Some(9)].map(&mut is_named), [true, false, false, false]);
     }
 
     #[test]
@@ -233,7 +234,7 @@ mod tests {
         memo.add(key(1), &named("f"), Nanos(3)..Nanos(9), Style::default());
         memo.add_unknown(key(2), Nanos(2)..Nanos(7), 0);
         memo.know_column(key(1), *b"               1");
-        let when = When { time: None, markers: 0 };
+        let when = When { time: Some(Nanos(4)), markers: 0 };
         memo.begin();
         memo.get(&key(2), when);
         assert_eq!(memo.told_for, Nanos(2)..Nanos(7));

@@ -2,6 +2,7 @@
 
 use crate::formats::perf_script::rewrite::{Answer, Named, State, Wanted};
 use crate::model::code::Line;
+use crate::model::lasting::{ALWAYS, UNTIMED};
 use crate::model::process::{Marker, Processes};
 use crate::model::{Nanos, Pid};
 use crate::resolve::code_map::{CodeMap, Hit, How};
@@ -41,7 +42,7 @@ impl<'m, 'data> Namer<'m, 'data> {
         let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else {
             // Whether a child still runs its parent's program depends on the time.
             let never = process.forked.is_none() && self.map.lookup(wanted.pid, at, None).is_none();
-            return Answer::Unknown(wanted.time.filter(|_| !never).map_or(ALWAYS, moment));
+            return Answer::Unknown(if never { ALWAYS } else { moment(wanted.time.unwrap_or(UNTIMED)) });
         };
         let code = self.map.code(hit.code);
         // A child has the objects of its parent.
@@ -67,11 +68,11 @@ impl<'m, 'data> Namer<'m, 'data> {
     fn valid(&self, wanted: &Wanted<'_>, hit: Hit) -> Range<Nanos> {
         let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
         match (hit.how, wanted.time) {
-            (_, None) => ALWAYS,
+            (_, None) => moment(UNTIMED),
             // What a child inherits it may replace at any time.
             (How::Live, Some(_)) if self.map.segment(hit.segment).pid == wanted.pid => {
                 let segment = self.map.segment(hit.segment);
-                segment.from..segment.until
+                segment.from..segment.until.min(UNTIMED)
             }
             // No load with a time was ever there.
             (How::Untimed, Some(_)) if last().is_some_and(|last| last.how == How::Untimed) => ALWAYS,
@@ -79,9 +80,6 @@ impl<'m, 'data> Namer<'m, 'data> {
         }
     }
 }
-
-/// All times.
-const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
 /// No other time.
 fn moment(time: Nanos) -> Range<Nanos> {

@@ -5,7 +5,8 @@
 
 use crate::error::Warnings;
 use crate::formats::perf_script::rewrite::{Answer, Named};
-use crate::model::{FrameAddr, Nanos};
+use crate::model::FrameAddr;
+use crate::model::lasting::ALWAYS;
 use crate::parallel::Pool;
 use crate::resolve::dso::{Dso, DsoId};
 use crate::resolve::symbols::images::Images;
@@ -16,9 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A function, and how far into it.
 type NativeFunction = (Box<[u8]>, u64);
-
-/// What a file holds it holds at all times.
-const ALWAYS: std::ops::Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
 /// What was looked up so far.
 #[derive(Debug)]

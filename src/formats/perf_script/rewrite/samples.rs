@@ -2,6 +2,7 @@
 
 use super::counts::Counts;
 use super::state::Sample;
+use crate::model::lasting::UNTIMED;
 use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
@@ -91,12 +92,12 @@ impl SampleMemo {
         self.asked < TRIED || self.found >= self.asked / 8
     }
 
-    /// What is known of a sample at some time; `None`: any.
+    /// What is known of a sample at its time, if it has one.
     pub(super) fn get(&mut self, frames: Frames<'_>, time: Option<Nanos>) -> Option<NewFrames<'_>> {
         self.asked += 1;
         let NamedSample { whose, before, after, counts, valid } =
             &self.samples[(*self.of.get(&frames.hash)?)? as usize];
-        let holds = time.is_none_or(|time| valid.contains(&time));
+        let holds = valid.contains(&time.unwrap_or(UNTIMED));
         if !holds || *whose != frames.whose || self.texts[before.clone()] != *frames.text {
             return None;
         }
@@ -137,8 +138,7 @@ impl SampleMemo {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
+    use crate::model::lasting::ALWAYS;
 
     fn frames(text: &[u8]) -> Frames<'_> {
         Frames::new(Whose::Process(Pid(7)), text)
@@ -151,7 +151,7 @@ mod tests {
         memo.add(frames(b"abc"), Some([b"a", b"xc"]), counts.clone(), Nanos(5)..Nanos(9));
         let known = Some(NewFrames { text: Some(&b"axc"[..]), counts: &counts });
         assert_eq!(memo.get(frames(b"abc"), Some(Nanos(5))), known);
-        assert_eq!(memo.get(frames(b"abc"), None), known);
+        assert_eq!(memo.get(frames(b"abc"), None), None);
         assert_eq!(memo.get(frames(b"abc"), Some(Nanos(9))), None);
         assert_eq!(memo.get(frames(b"abd"), None), None);
         assert_eq!(memo.get(Frames::new(Whose::Thread(Tid(7)), b"abc"), None), None);
