@@ -42,10 +42,12 @@ impl Bytes {
     }
 }
 
+/// Whole pages, whatever size the system's have (4 to 64 KiB).
+const PAGES: usize = 1 << 16;
+
 #[expect(unsafe_code, reason = "the kernel is told to forget pages of a map")]
 fn release(map: &Mmap, range: Range<usize>) {
-    let page = rustix::param::page_size();
-    let (start, end) = (range.start.next_multiple_of(page), range.end.min(map.len()) / page * page);
+    let (start, end) = (range.start.next_multiple_of(PAGES), range.end.min(map.len()) / PAGES * PAGES);
     if start < end {
         // SAFETY: MADV_DONTNEED destroys what was written to private or anonymous memory; this map is read-only and
         // backed by a file, whose pages are read again when touched. A refusal costs memory, nothing else.

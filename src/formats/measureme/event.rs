@@ -1,6 +1,6 @@
 //! One event, as it stands in the file.
 
-use super::layout::VersionLayout;
+use super::layout::{VersionLayout, WIDE};
 
 /// An end of 2^48 - 1 marks an instant.
 const INSTANT: u64 = 0xFFFF_FFFF_FFFF;
@@ -39,11 +39,12 @@ pub(super) enum Payload {
 impl VersionLayout {
     /// Decodes a record of [`VersionLayout::event`] bytes.
     #[inline]
-    pub(super) fn decode(self, bytes: &[u8]) -> RawEvent {
-        let word = |at: usize| bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+    pub(super) fn decode<const EVENT: usize>(self, record: &[u8; EVENT]) -> RawEvent {
+        // Lengths are known here: no word is looked for behind the end.
+        let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
         let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        let (kind, id) = if self.id == 8 { (wide(0), wide(8)) } else { (word(0).into(), word(4).into()) };
-        let rest = 2 * self.id;
+        let (kind, id) = if EVENT == WIDE { (wide(0), wide(8)) } else { (word(0).into(), word(4).into()) };
+        let rest = EVENT - 16;
         let upper = u64::from(word(rest + 12));
         let start = u64::from(word(rest + 4)) | (upper & 0xFFFF_0000) << 16;
         let end = u64::from(word(rest + 8)) | (upper & 0xFFFF) << 32;

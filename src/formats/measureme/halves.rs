@@ -23,10 +23,39 @@ use std::ops::Range;
 /// Files of fewer pages are summed before a second thread would have begun.
 const FEWEST: usize = 8;
 
-/// The page at which a file is cut: the earlier half has the later one looked through, too.
+/// So many pages are looked into to know where the work lies.
+const TRIED: usize = 24;
+
+/// What it takes to sum an interval beside what it takes to look at an event.
+const INTERVAL: usize = 10;
+
+/// The page at which a file is cut, so that both halves take as long: the earlier half has the later one looked through, too,
+/// and rustc's events are mostly intervals here and mostly instants there.
 pub(super) fn cut(profile: &MeasuremeFile<'_>) -> Option<usize> {
     let pages = profile.pages().len();
-    (pages >= FEWEST).then_some(pages * 9 / 20)
+    if pages < FEWEST {
+        return None;
+    }
+    let page_of = |part: usize| part * pages / TRIED;
+    let costs: Vec<(usize, usize)> = (0..TRIED).map(|part| costs(profile, page_of(part))).collect();
+    let mut earlier: usize = costs.iter().map(|(_, sum)| sum).sum();
+    let (mut looked_through, mut later) = (0, 0);
+    let is_enough = |&part: &usize| {
+        let (look, sum) = costs[part];
+        (earlier, looked_through, later) = (earlier - sum, looked_through + look, later + sum);
+        later >= looked_through + earlier
+    };
+    (0..TRIED).rev().find(is_enough).map(page_of).filter(|cut| *cut > 0)
+}
+
+/// What it takes to look through a page, and to sum it.
+fn costs(profile: &MeasuremeFile<'_>, page: usize) -> (usize, usize) {
+    let (mut events, mut intervals) = (0, 0);
+    profile.forwards_in(page..page + 1, |event| {
+        events += 1;
+        intervals += usize::from(matches!(event.payload, Payload::Interval { .. }));
+    });
+    (events, events + INTERVAL * intervals)
 }
 
 /// A half's sums.

@@ -124,23 +124,29 @@ impl<'data> PageStream<'data> {
         true
     }
 
-    /// The records of `size` bytes (32 at most) that start in a page: those that lie whole in it, joined, and the one
-    /// that runs on into the next.
-    pub(super) fn records(&self, page: usize, size: usize) -> (&'data [u8], Option<[u8; 32]>) {
+    /// The records of so many bytes that start in a page: those that lie whole in it, and the one that runs on into the next.
+    pub(super) fn records<const SIZE: usize>(&self, page: usize) -> (&'data [[u8; SIZE]], Option<[u8; SIZE]>) {
         let bytes = self.payload(page);
         let start = self.pages[page].start;
         let skip = match start.checked_sub(STREAM_HEADER) {
             None => STREAM_HEADER - start,
-            Some(before) => before.next_multiple_of(size as u64) - before,
+            Some(before) => before.next_multiple_of(SIZE as u64) - before,
         };
         let bytes = &bytes[bytes.len().min(skip as usize)..];
-        let (records, rest) = bytes.split_at(bytes.len() / size * size);
-        let mut straddling = [0; 32];
-        let runs_on = !rest.is_empty() && self.copy(start + skip + records.len() as u64, &mut straddling[..size]);
+        let (records, rest) = bytes.as_chunks();
+        let mut straddling = [0; SIZE];
+        let runs_on = !rest.is_empty() && self.copy(start + skip + size_of_val(records) as u64, &mut straddling);
         (records, runs_on.then_some(straddling))
     }
 
+    #[inline]
     fn page_at(&self, position: u64) -> Option<usize> {
+        // All pages but the last are of one length, as they are written.
+        let guess = (position / self.pages.first()?.len as u64) as usize;
+        let is_there = |page: &Page| (page.start..page.start + page.len as u64).contains(&position);
+        if self.pages.get(guess).is_some_and(is_there) {
+            return Some(guess);
+        }
         if position >= self.len() {
             return None;
         }

@@ -1,7 +1,7 @@
 //! A profile: its parts, and its events one by one.
 
 use super::event::{Payload, RawEvent};
-use super::layout::VersionLayout;
+use super::layout::{NARROW, VersionLayout, WIDE};
 use super::metadata::Metadata;
 use super::pages::{self, PageStream, Pages};
 use super::strings::Strings;
@@ -61,15 +61,16 @@ impl<'data> MeasuremeFile<'data> {
 
     /// The latest time of an interval on the last page that has any; 0 without one.
     pub(super) fn last_time(&self) -> u64 {
-        let size = self.layout.event;
-        let ends = (0..self.events.pages.len()).rev().map(|page| {
-            let (records, _) = self.events.records(page, size);
-            records.chunks_exact(size).map(|bytes| match self.layout.decode(bytes).payload {
-                Payload::Interval { end, .. } => end,
-                Payload::Instant(_) | Payload::Integer(_) => 0,
-            })
-        });
-        ends.filter_map(Iterator::max).find(|end| *end > 0).unwrap_or(0)
+        let end_of = |page: usize| {
+            let mut last = 0;
+            self.forwards_in(page..page + 1, |event| {
+                if let Payload::Interval { end, .. } = event.payload {
+                    last = last.max(end);
+                }
+            });
+            last
+        };
+        self.pages().rev().map(end_of).find(|end| *end > 0).unwrap_or(0)
     }
 
     /// The pages of events.
@@ -84,33 +85,49 @@ impl<'data> MeasuremeFile<'data> {
     }
 
     /// The events that begin in these pages, in file order.
-    pub(super) fn forwards_in(&self, pages: Range<usize>, mut each: impl FnMut(RawEvent)) {
-        let size = self.layout.event;
+    pub(super) fn forwards_in(&self, pages: Range<usize>, each: impl FnMut(RawEvent)) {
+        match self.layout.event {
+            NARROW => self.forwards::<NARROW>(pages, each),
+            _ => self.forwards::<WIDE>(pages, each),
+        }
+    }
+
+    fn forwards<const EVENT: usize>(&self, pages: Range<usize>, mut each: impl FnMut(RawEvent)) {
         for page in pages {
-            let (records, straddling) = self.events.records(page, size);
-            records.chunks_exact(size).for_each(|bytes| each(self.layout.decode(bytes)));
-            straddling.iter().for_each(|bytes| each(self.layout.decode(bytes)));
+            let (records, straddling) = self.events.records::<EVENT>(page);
+            records.iter().chain(&straddling).for_each(|record| each(self.layout.decode(record)));
         }
     }
 
     /// The same in reverse, and `done` as for all.
-    pub(super) fn backwards_in(
+    pub(super) fn backwards_in(&self, pages: Range<usize>, each: impl FnMut(RawEvent), done: impl Fn(Range<usize>)) {
+        match self.layout.event {
+            NARROW => self.backwards_of::<NARROW>(pages, each, done),
+            _ => self.backwards_of::<WIDE>(pages, each, done),
+        }
+    }
+
+    fn backwards_of<const EVENT: usize>(
         &self,
         pages: Range<usize>,
         mut each: impl FnMut(RawEvent),
         done: impl Fn(Range<usize>),
     ) {
-        let size = self.layout.event;
         for page in pages.rev() {
-            let (records, straddling) = self.events.records(page, size);
-            straddling.iter().for_each(|bytes| each(self.layout.decode(bytes)));
-            records.rchunks_exact(size).for_each(|bytes| each(self.layout.decode(bytes)));
-            // The kernel maps neighbours along with a page that is touched: what was done with comes back in part.
-            let Range { start, end } = self.events.file_range(page);
-            done(start..end + 16 * (end - start));
+            let (records, straddling) = self.events.records::<EVENT>(page);
+            records.iter().chain(&straddling).rev().for_each(|record| each(self.layout.decode(record)));
+            // Each time the other threads are interrupted. The kernel maps neighbours along with a page that is touched:
+            // what was done with comes back in part.
+            if page % TOGETHER == 0 {
+                let Range { start, end } = self.events.file_range(page);
+                done(start..end + 2 * TOGETHER * (end - start));
+            }
         }
     }
 }
+
+/// So many pages are said to be done with at once.
+const TOGETHER: usize = 16;
 
 fn version(bytes: &[u8]) -> Result<u32> {
     let Some((magic, version)) = bytes.split_at_checked(4) else {

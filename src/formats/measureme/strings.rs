@@ -83,16 +83,25 @@ impl<'data> Strings<'data> {
     #[inline]
     pub(super) fn label_id(&self, id: u64) -> u64 {
         let Some(address) = self.address(id) else { return id };
-        let mut start = [0; 10];
-        let start = &mut start[..self.id_size + 2];
-        match self.data.at(address).get(..start.len()) {
-            Some(bytes) => start.copy_from_slice(bytes),
-            None if self.data.copy(address, start) => {}
-            None => return id,
+        match self.id_size {
+            4 => self.reference_at::<6>(address).unwrap_or(id),
+            _ => self.reference_at::<10>(address).unwrap_or(id),
         }
-        match *start {
-            [REFERENCE, ref reference @ .., END | SEPARATOR] => little_endian(reference),
-            _ => id,
+    }
+
+    /// The reference that is all of a label: its bytes are so many with the marks before and behind.
+    #[inline]
+    fn reference_at<const MARKED: usize>(&self, address: u64) -> Option<u64> {
+        let start: [u8; MARKED] = match self.data.at(address).first_chunk() {
+            Some(start) => *start,
+            None => {
+                let mut start = [0; MARKED];
+                self.data.copy(address, &mut start).then_some(start)?
+            }
+        };
+        match start[..] {
+            [REFERENCE, ref reference @ .., END | SEPARATOR] => Some(little_endian(reference)),
+            _ => None,
         }
     }
 
@@ -138,14 +147,10 @@ impl Index {
     fn read(stream: &PageStream<'_>, id_size: usize, skipped: &mut Skipped) -> Self {
         let size = 2 * id_size;
         let len = stream.len().saturating_sub(STREAM_HEADER);
-        let mut entries = Vec::with_capacity((len / size as u64) as usize);
-        let mut push =
-            |entry: &[u8]| entries.push((little_endian(&entry[..id_size]), little_endian(&entry[id_size..size])));
-        for page in 0..stream.pages.len() {
-            let (records, straddling) = stream.records(page, size);
-            records.chunks_exact(size).for_each(&mut push);
-            straddling.iter().for_each(|entry| push(entry));
-        }
+        let entries = match id_size {
+            4 => entries::<8>(stream),
+            _ => entries::<16>(stream),
+        };
         let tail = len % size as u64;
         if tail != 0 {
             let message = format!("an entry of the string index has {tail} of its {size} bytes");
@@ -173,6 +178,18 @@ impl Index {
         let place = self.dense.get(usize::try_from(id).ok()?).filter(|place| **place > 0);
         place.or_else(|| self.sparse.get(&id))?.checked_sub(1)
     }
+}
+
+/// The index, each entry an id and an address of the same width.
+fn entries<const SIZE: usize>(stream: &PageStream<'_>) -> Vec<(u64, u64)> {
+    let len = stream.len().saturating_sub(STREAM_HEADER);
+    let mut entries = Vec::with_capacity((len / SIZE as u64) as usize);
+    for page in 0..stream.pages.len() {
+        let (records, straddling) = stream.records::<SIZE>(page);
+        let both = records.iter().chain(&straddling).map(|entry| entry.split_at(SIZE / 2));
+        entries.extend(both.map(|(id, address)| (little_endian(id), little_endian(address))));
+    }
+    entries
 }
 
 fn little_endian(bytes: &[u8]) -> u64 {

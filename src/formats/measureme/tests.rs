@@ -252,6 +252,21 @@ fn told(profile: &MeasuremeFile<'_>, LabelledSums { sums, labels, threads }: Lab
     rows.chain([format!("{overlaps} overlaps"), format!("{:?}", stacks.stacks().collect::<Vec<_>>())]).collect()
 }
 
+#[test]
+fn a_file_is_cut_where_the_work_is_halved() {
+    // As rustc's: calls first, then hits of the cache.
+    let cut_of = |calls: u64| {
+        let mut file = Builder::new(9, 320);
+        (0..1000).for_each(|at| file.event(1, 1, 1, at, if at < calls { at + 1 } else { 0xFFFF_FFFF_FFFF }));
+        halves::cut(&MeasuremeFile::open(&file.bytes()).unwrap())
+    };
+    let [all, half] = [1000, 500].map(|calls| cut_of(calls).unwrap());
+    assert!((40..50).contains(&all) && (20..35).contains(&half), "{all} {half}");
+    // Where looking is all there is to do nobody need do it twice.
+    assert_eq!(cut_of(0), None);
+    assert_eq!(halves::cut(&MeasuremeFile::open(&small(9, 1 << 10)).unwrap()), None);
+}
+
 proptest! {
     #[test]
     fn halves_are_joined_to_what_one_pass_sums(
