@@ -63,13 +63,15 @@ fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
 fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text);
-    let end = digits.iter().position(|byte| !byte.is_ascii_hexdigit())?;
-    if end == 0 || end > 16 || !matches!(digits[end], b' ' | b'\t') {
-        return None;
+    let (mut value, mut end) = (0, 0);
+    while let Some(digit) = (*digits.get(end)? as char).to_digit(16) {
+        if end == 16 {
+            return None;
+        }
+        value = value << 4 | u64::from(digit);
+        end += 1;
     }
-    let digit = |byte: &u8| (*byte as char).to_digit(16).map(u64::from);
-    let value = digits[..end].iter().try_fold(0u64, |sum, byte| Some((sum << 4) | digit(byte)?))?;
-    Some((value, &digits[end + 1..]))
+    (end > 0 && matches!(digits[end], b' ' | b'\t')).then(|| (value, &digits[end + 1..]))
 }
 
 #[cfg(test)]

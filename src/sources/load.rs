@@ -102,7 +102,7 @@ fn read<'data>(
         Kind::PerfMap => Ok(read_map(origin, source, guest, &mut warnings)),
         Kind::Log(id) => logs::read(id, source, &mut warnings),
         Kind::PlacedElf => {
-            placed_elf::codes(&source.bytes, source.addr, origin).map(|codes| untimed(source.pid, codes))
+            placed_elf::codes(&source.bytes, source.addr, origin).map(|codes| untimed(source.pid, codes.into_iter()))
         }
     };
     let (list, state, machine) = match result {
@@ -123,11 +123,11 @@ fn read<'data>(
 
 type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
 
-fn untimed(pid: Pid, codes: Vec<Code<'_>>) -> SourceEvents<'_> {
+fn untimed<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'data>>) -> SourceEvents<'data> {
     let codes_count = codes.len() as u64;
     let state = SourceState::Loaded { codes: codes_count, skipped: 0, clock: None, torn: false, times: None, lent: 0 };
     let event = |code| CodeEvent { pid, tid: Tid(0), time: None, kind: CodeEventKind::Load(code) };
-    (codes.into_iter().map(event).collect(), state, None)
+    (codes.map(event).collect(), state, None)
 }
 
 fn read_map<'data>(
@@ -147,7 +147,7 @@ fn read_map<'data>(
         unwind: None,
         origin,
     };
-    let (events, mut state, _) = untimed(source.pid, entries.into_iter().map(code).collect());
+    let (events, mut state, _) = untimed(source.pid, entries.into_iter().map(code));
     if let SourceState::Loaded { skipped: count, torn, .. } = &mut state {
         *count = skipped.count();
         *torn = source.bytes.last().is_some_and(|last| *last != b'\n');

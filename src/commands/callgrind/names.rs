@@ -6,7 +6,7 @@
 use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
-use crate::model::ranges::RangeMap;
+use crate::model::ranges::{Entry, RangeMap};
 use crate::parallel::Pool;
 use crate::resolve::code_map::{CodeId, CodeMap, Segment};
 use hashbrown::HashTable;
@@ -55,15 +55,21 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         // Untimed code first: what has a time is known better. Of untimed code the map keeps no segments where later
         // lines hide it, but that it was there should be known.
         let untimed: FxHashSet<OriginId> = untimed.iter().map(|segment| map.code(segment.code).origin).collect();
-        for (id, code) in codes(map).filter(|(_, code)| untimed.contains(&code.origin)) {
-            painter.paint(id, code.addr.0, code.addr.0.saturating_add(code.size), code.addr.0);
-        }
-        timed.sort_by_key(|segment| (segment.from, segment.code, segment.start));
-        for segment in timed {
-            painter.paint(segment.code, segment.start.0, segment.end.0, segment.start.0.wrapping_sub(segment.offset));
-        }
-        let Painter { mut entries, spans, .. } = painter;
-        tell_apart(map, &mut entries, spans.iter().map(|span| span.value));
+        let untimed = codes(map).filter(|(_, code)| untimed.contains(&code.origin));
+        let untimed = painter.stretches(untimed);
+        let apart = if timed.is_empty() { lying_apart(&untimed) } else { None };
+        let spans = apart.unwrap_or_else(|| {
+            untimed.iter().for_each(|stretch| painter.paint(*stretch));
+            timed.sort_by_key(|segment| (segment.from, segment.code, segment.start));
+            for segment in timed.iter().filter(|segment| segment.start < segment.end) {
+                let entry = painter.entry(segment.code, segment.start.0.wrapping_sub(segment.offset));
+                painter.paint(Stretch { start: segment.start.0, end: segment.end.0, entry });
+            }
+            let stretch = |span: Entry<u32>| Stretch { start: span.start, end: span.end, entry: span.value };
+            painter.spans.iter().map(stretch).collect()
+        });
+        let mut entries = painter.entries;
+        tell_apart(map, &mut entries, spans.iter().map(|span| span.entry));
         let with_lines = entries.iter_mut().filter(|entry| has_lines(&map.code(entry.id))).collect();
         pool.map(with_lines, |entry: &mut JitEntry<'data>| {
             let code = map.code(entry.id);
@@ -72,7 +78,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
             }
         });
         let starts = spans.iter().map(|span| span.start).collect();
-        let spans = spans.iter().map(|span| CodeSpan { end: span.end, entry: span.value }).collect();
+        let spans = spans.iter().map(|span| CodeSpan { end: span.end, entry: span.entry }).collect();
         Self { map, starts, spans, entries, object }
     }
 
@@ -165,20 +171,26 @@ struct Painter<'m, 'data> {
 
 impl<'m, 'data> Painter<'m, 'data> {
     fn new(map: &'m CodeMap<'data>) -> Self {
-        let (entries, first) = (Vec::new(), vec![None; map.code_count()]);
+        let (entries, first) = (Vec::with_capacity(map.code_count()), vec![None; map.code_count()]);
         Self { map, entries, first, others: FxHashMap::default(), spans: RangeMap::default() }
     }
 
-    /// Puts a stretch of the code whose first byte ran at `addr`.
-    fn paint(&mut self, id: CodeId, start: u64, end: u64, addr: u64) {
-        if start >= end {
-            return;
+    /// Where pieces of code are that never moved.
+    fn stretches(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<Stretch> {
+        let with_ends = codes.map(|(id, code)| (id, code.addr.0, code.addr.0.saturating_add(code.size)));
+        let mut stretches = Vec::with_capacity(self.entries.capacity());
+        for (id, start, end) in with_ends.filter(|(_, start, end)| start < end) {
+            stretches.push(Stretch { start, end, entry: self.entry(id, start) });
         }
-        let entry = self.entry(id, addr);
+        stretches
+    }
+
+    /// Puts a stretch of an entry on top.
+    fn paint(&mut self, Stretch { start, end, entry }: Stretch) {
         let (map, entries, mut over_other) = (self.map, &self.entries, false);
         self.spans.insert(start..end, entry, |below| {
             // A map that lists what the dump has loaded is no other code.
-            let (below, code) = (map.code(entries[below.value as usize].id), map.code(id));
+            let (below, code) = (map.code(entries[below.value as usize].id), map.code(entries[entry as usize].id));
             over_other |= below.origin == code.origin && below.name != code.name;
         });
         self.entries[entry as usize].ambiguous |= over_other;
@@ -194,11 +206,26 @@ impl<'m, 'data> Painter<'m, 'data> {
             None => *self.first[id.0 as usize].insert(next),
         };
         if number == next {
-            let name = Cow::Borrowed(self.map.code(id).name);
+            let name = Cow::Borrowed(self.map.name(id));
             self.entries.push(JitEntry { id, addr, name, file: b"???", ambiguous: false });
         }
         number
     }
+}
+
+/// Where an entry can be seen, or was put.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    start: u64,
+    end: u64,
+    entry: u32,
+}
+
+/// The same by address, if nothing lies over anything else: then there is nothing to paint.
+fn lying_apart(stretches: &[Stretch]) -> Option<Vec<Stretch>> {
+    let mut by_addr = stretches.to_vec();
+    by_addr.sort_unstable_by_key(|stretch| stretch.start);
+    by_addr.is_sorted_by(|before, behind| before.end <= behind.start).then_some(by_addr)
 }
 
 /// Functions of one name are told apart by the address at which they were written; a function that is listed twice,
@@ -208,14 +235,13 @@ fn tell_apart(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], in_sight: impl It
     let mut first: HashTable<u32> = HashTable::with_capacity(entries.len());
     let mut shared: FxHashSet<&[u8]> = FxHashSet::default();
     let hash = |name: &[u8]| FxBuildHasher.hash_one(name);
-    let code = |entries: &[JitEntry<'_>], at: u32| map.code(entries[at as usize].id);
+    let id = |at: u32| entries[at as usize].id;
     for at in in_sight {
-        let Code { name, addr, .. } = code(entries, at);
-        let same_name = |at: &u32| code(entries, *at).name == name;
-        match first.find(hash(name), same_name) {
-            Some(first) if code(entries, *first).addr != addr => _ = shared.insert(name),
+        let name = map.name(id(at));
+        match first.find(hash(name), |at| map.name(id(*at)) == name) {
+            Some(first) if map.code(id(*first)).addr != map.code(id(at)).addr => _ = shared.insert(name),
             Some(_) => {}
-            None => _ = first.insert_unique(hash(name), at, |at| hash(code(entries, *at).name)),
+            None => _ = first.insert_unique(hash(name), at, |at| hash(map.name(id(*at)))),
         }
     }
     for entry in entries.iter_mut() {
@@ -330,6 +356,14 @@ mod tests {
         assert_eq!(names_at(&[dump], &addrs), ["", "old", "old", "new?", "new?", "", "far"]);
         let map: &[Listed] = &[(None, "old", 0x100, 0x40), (None, "new", 0x120, 0x40), (None, "far", 0x200, 0x10)];
         assert_eq!(names_at(&[map], &addrs), ["", "old", "old", "new?", "new?", "", "far"]);
+    }
+
+    #[test]
+    fn code_that_lies_apart_is_found_in_whatever_order_it_is_listed() {
+        let map: &[Listed] =
+            &[(None, "c", 0x300, 0x10), (None, "a", 0x100, 0x10), (None, "none", 0x150, 0), (None, "b", 0x110, 0x10)];
+        let addrs = [0xff, 0x100, 0x110, 0x11f, 0x120, 0x150, 0x300, 0x310];
+        assert_eq!(names_at(&[map], &addrs), ["", "a", "b", "b", "", "", "c", ""]);
     }
 
     #[test]

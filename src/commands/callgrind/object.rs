@@ -50,7 +50,8 @@ pub(super) fn write<'data>(
         let code = names.code(entry);
         Code { bytes: code.bytes.or_else(|| bytes.get(&entry.id).copied()), ..code }
     };
-    let codes: Vec<(Code<'data>, Addr)> = names.in_sight().map(|entry| (with_bytes(entry), Addr(entry.addr))).collect();
+    let mut codes: Vec<(Code<'data>, Addr)> = Vec::with_capacity(names.in_sight().count());
+    codes.extend(names.in_sight().map(|entry| (with_bytes(entry), Addr(entry.addr))));
     let endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
     let mut builder = ImageBuilder::new(Target::new(machine.unwrap_or_else(host_machine), endian), Addressing::RunTime);
     for (code, addr) in &codes {

@@ -162,8 +162,11 @@ impl<'data> CodeList<'data> {
 
 impl<'data> FromIterator<CodeEvent<'data>> for CodeList<'data> {
     fn from_iter<I: IntoIterator<Item = CodeEvent<'data>>>(events: I) -> Self {
-        let mut list = Self::default();
-        events.into_iter().for_each(|event| list.push(event));
+        let (mut list, events) = (Self::default(), events.into_iter());
+        let at_least = events.size_hint().0;
+        list.codes.packed.reserve(at_least);
+        list.changes.reserve(at_least);
+        events.for_each(|event| list.push(event));
         list
     }
 }
@@ -247,6 +250,10 @@ impl<'data> Codes<'data> {
 
     pub(super) fn len(&self) -> usize {
         self.packed.len()
+    }
+
+    pub(super) fn name(&self, id: CodeId) -> &'data [u8] {
+        self.packed[id.0 as usize].name
     }
 
     pub(super) fn addr(&self, id: CodeId) -> Addr {

@@ -235,6 +235,11 @@ impl<'data> CodeMap<'data> {
         self.codes.get(id)
     }
 
+    /// The name of a piece of code.
+    pub fn name(&self, id: CodeId) -> &'data [u8] {
+        self.codes.name(id)
+    }
+
     /// How many pieces of code there are; their numbers run from 0.
     pub fn code_count(&self) -> usize {
         self.codes.len()
