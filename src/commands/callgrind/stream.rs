@@ -70,6 +70,5 @@ pub(super) fn rewrite<'a>(
             Ok(())
         },
     )?;
-    assembler.finish(out)?;
     Ok(NamedProfile { stats, functions: assembler.functions() })
 }

@@ -21,6 +21,10 @@ pub(in super::super) struct FunctionBlock<'a> {
     pub(in super::super) functions: FxHashMap<u32, &'a [u8]>,
     /// Whether positions are compressed.
     pub(in super::super) compressed: bool,
+    /// The last `fi=` or `fe=` in here.
+    pub(in super::super) open_file: Option<NameRef<'a>>,
+    /// How long its text is.
+    pub(in super::super) len: usize,
 }
 
 /// One or more cost lines, a call, a jump, or something unknown.
@@ -66,18 +70,27 @@ pub(in super::super) struct Callee<'a> {
     pub(in super::super) function: NameField<'a>,
 }
 
+/// What a block was kept in, for the next: fresh memory for each would cost more than filling it.
+#[derive(Debug, Default)]
+pub(in super::super) struct BlockMemory<'a> {
+    items: Vec<BlockItem<'a>>,
+    definitions: Vec<(IdSpace, u32, &'a [u8])>,
+    functions: FxHashMap<u32, &'a [u8]>,
+}
+
 impl<'a> FunctionBlock<'a> {
-    /// Decodes a block. `context` is what it inherits. `None` if anything in it does not add up: then it had better be
-    /// left as it is. Cost lines are one item as long as the addresses stay in one of the stretches that are told.
+    /// Decodes the block at the beginning of a text. `context` is what it inherits. `None` if anything in it does not
+    /// add up: then it had better be left as it is. Cost lines are one item as long as the addresses stay in one of the stretches that are told.
     pub(in super::super) fn parse(
         text: &'a [u8],
         context: BlockContext<'a>,
         every_line_moves: bool,
         stretch_of: &mut StretchOf<'_>,
+        memory: BlockMemory<'a>,
     ) -> Option<Self> {
         let mut rest = text;
         let Statement::Spec(Keyword::Fn, name) = Statement::parse(next_line(&mut rest)?) else { return None };
-        let mut parser = BlockParser::new(name_field(name), context, every_line_moves);
+        let mut parser = BlockParser::new(name_field(name), context, every_line_moves, memory);
         let mut stretch = Stretch::new(stretch_of);
         while let Some(&first) = rest.first() {
             if matches!(first, b'0'..=b'9' | b'+' | b'-' | b'*')
@@ -87,8 +100,13 @@ impl<'a> FunctionBlock<'a> {
                 rest = &rest[len..];
                 continue;
             }
+            let from_here = rest;
             let text = next_line(&mut rest)?;
             match Statement::parse(text) {
+                Statement::Spec(Keyword::Fn | Keyword::Fl | Keyword::Ob, _) | Statement::Header(..) => {
+                    rest = from_here;
+                    break;
+                }
                 Statement::Spec(key @ (Keyword::Calls | Keyword::Jump | Keyword::Jcnd), value) => {
                     parser.site(key, value, next_line(&mut rest)?)?;
                 }
@@ -99,11 +117,20 @@ impl<'a> FunctionBlock<'a> {
                 }
                 Statement::Other if text.trim_ascii().is_empty() => {}
                 Statement::Other => parser.push(None, ItemKind::Unknown(text)),
-                Statement::Header(..) => return None,
             }
         }
         parser.block.compressed = parser.decoder.saw_relative;
+        parser.block.len = text.len() - rest.len();
         Some(parser.block)
+    }
+
+    /// What it was kept in.
+    pub(in super::super) fn into_memory(self) -> BlockMemory<'a> {
+        let Self { mut items, mut definitions, mut functions, .. } = self;
+        items.clear();
+        definitions.clear();
+        functions.clear();
+        BlockMemory { items, definitions, functions }
     }
 }
 
@@ -127,9 +154,15 @@ struct BlockParser<'a> {
 }
 
 impl<'a> BlockParser<'a> {
-    fn new(function: NameField<'a>, context: BlockContext<'a>, every_line_moves: bool) -> Self {
-        let (items, definitions) = (Vec::new(), Vec::new());
-        let block = FunctionBlock { function, items, definitions, functions: FxHashMap::default(), compressed: false };
+    fn new(
+        function: NameField<'a>,
+        context: BlockContext<'a>,
+        every_line_moves: bool,
+        memory: BlockMemory<'a>,
+    ) -> Self {
+        let BlockMemory { items, definitions, functions } = memory;
+        let (compressed, open_file, len) = (false, None, 0);
+        let block = FunctionBlock { function, items, definitions, functions, compressed, open_file, len };
         let decoder = PositionDecoder::new(context.columns, every_line_moves);
         // `fn=` resets the file to the last `fl=`.
         let file = context.fl;
@@ -163,7 +196,10 @@ impl<'a> BlockParser<'a> {
         }
         self.define(space, field);
         match key {
-            Keyword::Fi | Keyword::Fe => self.file = Some(NameRef::of(field)),
+            Keyword::Fi | Keyword::Fe => {
+                self.file = Some(NameRef::of(field));
+                self.block.open_file = self.file;
+            }
             Keyword::Cob => self.cob = Some(NameRef::of(field)),
             Keyword::Cfi => self.cfi = Some(NameRef::of(field)),
             Keyword::Cfn => self.cfn = Some(field),

@@ -112,9 +112,9 @@ impl<'a> CostLines<'a> {
     /// line number and the cost of one event. Tells how many bytes they are.
     #[inline(always)]
     fn take_short(&mut self, text: &[u8], before: &AddressText, around: &Range<u64>) -> usize {
-        let (mut end, mut last) = (0, None);
+        let (mut end, mut last, mut count, mut cost) = (0, 0, self.count, self.cost);
         // The careful way has to find room for one more.
-        while self.count < LONGEST - 1 {
+        while count < LONGEST - 1 {
             let Some((line, len)) = ShortLine::read(&text[end..], before) else { break };
             if !around.contains(&line.addr) {
                 break;
@@ -126,16 +126,21 @@ impl<'a> CostLines<'a> {
                 self.in_full = could_be_relative(0) | could_be_relative(1);
                 self.last = position;
             }
-            let cost = line.cost.value();
+            let value = line.cost.value();
             if line.addr < self.lowest.0.0[0] {
-                self.lowest = (line.position(), cost);
+                self.lowest = (line.position(), value);
             }
-            self.cost += cost;
-            self.count += 1;
+            cost += value;
+            count += 1;
+            last = end;
             end += len;
-            last = Some(line);
         }
-        self.last = last.map_or(self.last, |line| line.position());
+        if end > 0
+            && let Some((line, _)) = ShortLine::read(&text[last..], before)
+        {
+            self.last = line.position();
+        }
+        (self.count, self.cost) = (count, cost);
         end
     }
 
@@ -206,12 +211,19 @@ impl AddressText {
     /// The address at the beginning of a text (with a blank behind it) that differs in no more from this one.
     #[inline(always)]
     pub(in super::super) fn same_but_two_digits(&self, text: &[u8]) -> Option<u64> {
-        let bytes = u128::from_le_bytes(*text.first_chunk()?);
-        if (bytes ^ self.bytes) & self.mask != 0 {
-            return None;
-        }
-        let &[high, low, b' '] = text.get(self.len - 2..=self.len)? else { return None };
-        Some(self.value | hex_digit(high)? << 4 | hex_digit(low)?)
+        self.is_like(text.first_chunk()?).then_some(())?;
+        self.with_two_digits(text.get(self.len - 2..)?.first_chunk()?)
+    }
+
+    #[inline(always)]
+    fn is_like(&self, text: &[u8; 16]) -> bool {
+        (u128::from_le_bytes(*text) ^ self.bytes) & self.mask == 0
+    }
+
+    #[inline(always)]
+    fn with_two_digits(&self, &[high, low, behind]: &[u8; 3]) -> Option<u64> {
+        let (high, low) = (HEX_DIGITS[high as usize], HEX_DIGITS[low as usize]);
+        ((high | low) < 16 && behind == b' ').then_some(self.value | u64::from(high) << 4 | u64::from(low))
     }
 }
 
@@ -226,17 +238,18 @@ impl ShortLine {
     /// Reads one; tells its length, too.
     #[inline(always)]
     fn read(text: &[u8], before: &AddressText) -> Option<(Self, usize)> {
-        let addr = before.same_but_two_digits(text)?;
-        let rest = text.get(before.len + 1..)?;
-        let number = FewDigits::read(rest)?;
-        let (b' ', cost) = rest.get(number.len()..)?.split_first()? else { return None };
-        let is_plain = number.len() == 1 || rest[0] != b'0';
-        let digits = FewDigits::read(cost)?;
-        if !is_plain || *cost.get(digits.len())? != b'\n' {
-            return None;
-        }
-        let len = before.len + number.len() + digits.len() + 3;
-        Some((Self { addr, number, cost: digits }, len))
+        let is_like = before.is_like(text.first_chunk()?);
+        // Two digits, two numbers with a blank in front of each, a line feed, and what is read with them.
+        let tail: &[u8; 24] = text.get(before.len - 2..)?.first_chunk()?;
+        let [high, low, blank, ..] = *tail;
+        let addr = before.with_two_digits(&[high, low, blank]).filter(|_| is_like)?;
+        let number = FewDigits::read(&tail[3..])?;
+        let cost_at = 4 + number.len();
+        let cost = FewDigits::read(tail.get(cost_at..)?)?;
+        let end = cost_at + cost.len();
+        let is_plain = number.len() == 1 || tail[3] != b'0';
+        let is_short = is_plain & (*tail.get(cost_at - 1)? == b' ') & (*tail.get(end)? == b'\n');
+        is_short.then_some((Self { addr, number, cost }, before.len - 1 + end))
     }
 
     fn position(&self) -> Position {

@@ -22,14 +22,14 @@ mod numbers;
 mod positions;
 mod statements;
 
-pub(super) use block::{BlockItem, Callee, FunctionBlock, ItemKind};
+pub(super) use block::{BlockItem, BlockMemory, Callee, FunctionBlock, ItemKind};
 pub(super) use chunks::ReadChunks;
 pub use chunks::{CHUNK_SIZE, Chunk, chunks};
 pub(super) use context::BlockContext;
 pub(super) use cost_lines::{AddressText, CostLines, surely_fit};
 pub(super) use id_table::IdTable;
 pub(super) use names::{
-    IdSpace, NameField, NameRef, UNKNOWN, has_raw_part, name_field, push_id, raw_name, replace_callers,
+    IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, name_field, push_id, raw_name, replace_callers,
 };
 pub(super) use numbers::{add_costs, decimal, event_names, first_cost, hex, number};
 pub(super) use positions::{Columns, Position, PositionDecoder, PositionEncoder};

@@ -40,15 +40,18 @@ const MOST_DIGITS: usize = 10;
 
 fn split_id(value: &[u8]) -> Option<(u32, &[u8])> {
     let inner = value.strip_prefix(b"(")?;
-    let mut id = 0;
-    for (at, &byte) in inner.iter().enumerate().take(MOST_DIGITS + 1) {
-        match byte {
-            b'0'..=b'9' => id = id * 10 + u64::from(byte - b'0'),
-            b')' if at > 0 => return Some((u32::try_from(id).ok()?, inner[at + 1..].trim_ascii_start())),
-            _ => return None,
+    let (mut id, mut len) = (0, 0);
+    while let Some(digit) = inner.get(len).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        id = id * 10 + u64::from(digit);
+        len += 1;
+        if len > MOST_DIGITS {
+            return None;
         }
     }
-    None
+    if len == 0 || *inner.get(len)? != b')' {
+        return None;
+    }
+    Some((u32::try_from(id).ok()?, inner[len + 1..].trim_ascii_start()))
 }
 
 /// Appends an id as it stands for a name.
@@ -72,12 +75,8 @@ pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     of_len(16).or_else(|| of_len(8))
 }
 
-/// Whether a name has a raw address anywhere: as its own, or among the callers that `--separate-callers` appends.
-pub(in super::super) fn has_raw_part(name: &[u8]) -> bool {
-    raw_name(name).is_some() || has_raw_caller(name)
-}
-
-fn has_raw_caller(tail: &[u8]) -> bool {
+/// Whether a raw address is among the callers that `--separate-callers` appends to a name.
+pub(in super::super) fn has_raw_caller(tail: &[u8]) -> bool {
     memchr::memchr_iter(b'\'', tail).any(|at| tail[at..].starts_with(b"'0x"))
 }
 

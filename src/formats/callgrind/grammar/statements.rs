@@ -70,51 +70,112 @@ impl<'a> Statement<'a> {
 /// The word in front of `=`, and what is behind it.
 #[inline]
 fn keyword(text: &[u8]) -> Option<(Keyword, &[u8])> {
-    Some(match text {
-        [b'f', b'n', b'=', value @ ..] => (Keyword::Fn, value),
-        [b'f', b'l', b'=', value @ ..] => (Keyword::Fl, value),
-        [b'f', b'i', b'=', value @ ..] => (Keyword::Fi, value),
-        [b'f', b'e', b'=', value @ ..] => (Keyword::Fe, value),
-        [b'o', b'b', b'=', value @ ..] => (Keyword::Ob, value),
-        [b'c', b'o', b'b', b'=', value @ ..] => (Keyword::Cob, value),
-        [b'c', b'f', b'i' | b'l', b'=', value @ ..] => (Keyword::Cfi, value),
-        [b'c', b'f', b'n', b'=', value @ ..] => (Keyword::Cfn, value),
-        [b'c', b'a', b'l', b'l', b's', b'=', value @ ..] => (Keyword::Calls, value),
-        [b'j', b'u', b'm', b'p', b'=', value @ ..] => (Keyword::Jump, value),
-        [b'j', b'c', b'n', b'd', b'=', value @ ..] => (Keyword::Jcnd, value),
-        [b'j', b'f', b'i', b'=', value @ ..] => (Keyword::Jfi, value),
-        [b'j', b'f', b'n', b'=', value @ ..] => (Keyword::Jfn, value),
-        [b'f', b'r', b'f', b'n', b'=', value @ ..] => (Keyword::Frfn, value),
-        [b'r', b'e', b'c', b'=', value @ ..] => (Keyword::Rec, value),
-        _ => return None,
-    })
+    // Compared as numbers: which word comes next cannot be foreseen.
+    const fn word(bytes: [u8; 4]) -> u32 {
+        u32::from_le_bytes(bytes)
+    }
+    const FN: u32 = word(*b"fn=\0");
+    const FL: u32 = word(*b"fl=\0");
+    const FI: u32 = word(*b"fi=\0");
+    const FE: u32 = word(*b"fe=\0");
+    const OB: u32 = word(*b"ob=\0");
+    const COB: u32 = word(*b"cob=");
+    const CFI: u32 = word(*b"cfi=");
+    const CFL: u32 = word(*b"cfl=");
+    const CFN: u32 = word(*b"cfn=");
+    const JFI: u32 = word(*b"jfi=");
+    const JFN: u32 = word(*b"jfn=");
+    const REC: u32 = word(*b"rec=");
+    const CALL: u32 = word(*b"call");
+    const JUMP: u32 = word(*b"jump");
+    const JCND: u32 = word(*b"jcnd");
+    const FRFN: u32 = word(*b"frfn");
+    let &[a, b, c, ref behind @ ..] = text else { return None };
+    let short = match word([a, b, c, 0]) {
+        FN => Keyword::Fn,
+        FL => Keyword::Fl,
+        FI => Keyword::Fi,
+        FE => Keyword::Fe,
+        OB => Keyword::Ob,
+        _ => {
+            let (&d, behind) = behind.split_first()?;
+            let long = match word([a, b, c, d]) {
+                COB => Keyword::Cob,
+                CFI | CFL => Keyword::Cfi,
+                CFN => Keyword::Cfn,
+                JFI => Keyword::Jfi,
+                JFN => Keyword::Jfn,
+                REC => Keyword::Rec,
+                CALL => return Some((Keyword::Calls, behind.strip_prefix(b"s=")?)),
+                JUMP => return Some((Keyword::Jump, behind.strip_prefix(b"=")?)),
+                JCND => return Some((Keyword::Jcnd, behind.strip_prefix(b"=")?)),
+                FRFN => return Some((Keyword::Frfn, behind.strip_prefix(b"=")?)),
+                _ => return None,
+            };
+            return Some((long, behind));
+        }
+    };
+    Some((short, behind))
 }
 
 /// The statements and headers of a text, without its cost lines, at the speed of memory: a cost line holds neither `=`
 /// nor `:`. Yields the offset of each line, the line without its line feed, and what it is.
-pub(in super::super) fn statements(text: &[u8]) -> impl Iterator<Item = (usize, &[u8], Statement<'_>)> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
+pub(in super::super) fn statements(text: &[u8]) -> Statements<'_> {
+    Statements { text, at: 0, behind_site: false }
+}
+
+/// See [`statements`].
+#[derive(Debug)]
+pub(in super::super) struct Statements<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// Whether the line before was one of those that a cost line follows.
+    behind_site: bool,
+}
+
+impl Statements<'_> {
+    /// Goes on at an offset, where a line begins.
+    pub(in super::super) fn go_on_at(&mut self, at: usize) {
+        (self.at, self.behind_site) = (at, false);
+    }
+}
+
+impl<'a> Iterator for Statements<'a> {
+    type Item = (usize, &'a [u8], Statement<'a>);
+
+    // What is found stays in registers: out of line it would be written to memory and read back in other widths, which
+    // takes longer than finding it.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let rest = text.get(at..)?;
-            if rest.first()?.is_ascii_lowercase() {
+            let rest = self.text.get(self.at..)?;
+            let first = *rest.first()?;
+            if first.is_ascii_lowercase() {
                 let line = &rest[..line_len(rest)];
-                let start = at;
-                at += line.len() + 1;
+                let start = self.at;
+                self.at += line.len() + 1;
                 let statement = Statement::parse(line);
                 if !matches!(statement, Statement::Other) {
+                    let is_site =
+                        matches!(statement, Statement::Spec(Keyword::Calls | Keyword::Jump | Keyword::Jcnd, _));
+                    self.behind_site = is_site;
                     return Some((start, line, statement));
                 }
                 continue;
             }
+            // One line with a cost, or an empty one: a statement comes next, most likely.
+            if first == b'\n' || std::mem::take(&mut self.behind_site) {
+                self.at += line_len(rest) + 1;
+                continue;
+            }
             let mark = memchr2(b'=', b':', rest)?;
             // This line is none itself.
-            at += match memchr::memrchr(b'\n', &rest[..mark]) {
+            self.at += match rest[..mark].iter().rposition(|&byte| byte == b'\n') {
                 Some(end) => end + 1,
                 None => mark + line_len(&rest[mark..]) + 1,
             };
         }
-    })
+    }
 }
 
 /// All lines of a text with their offsets, without their line feeds.
@@ -155,9 +216,32 @@ mod tests {
         let text = b"events: Ir\nfn=(1) a=b::c\n0x10 1 2\n+3 * 4\ncfn=x\ncalls=1 2\n";
         let found: Vec<_> = statements(text).map(|(_, line, _)| line).collect();
         assert_eq!(found, [&b"events: Ir"[..], b"fn=(1) a=b::c", b"cfn=x", b"calls=1 2"]);
+        // Behind a call there is a line with its cost, or none.
+        let text = b"calls=1 2\n7=: 5\n\nob=y\ncalls=2\nfn=z\n1 2\n3=4\njump=1 0\n\n\njcnd=1/2 0\n1\nfi=(1)";
+        let found: Vec<_> = statements(text).map(|(at, line, _)| (&text[at..][..line.len()], line)).collect();
+        let expected = [&b"calls=1 2"[..], b"ob=y", b"calls=2", b"fn=z", b"jump=1 0", b"jcnd=1/2 0", b"fi=(1)"];
+        assert_eq!(found, expected.map(|line| (line, line)));
         assert_eq!(Statement::parse(b"fn=(1) a=b::c"), Statement::Spec(Keyword::Fn, b"(1) a=b::c"));
         assert_eq!(Statement::parse(b"events: Ir Dr"), Statement::Header(b"events", b"Ir Dr"));
         assert_eq!(Statement::parse(b"xyz=1"), Statement::Other);
         assert_eq!(Statement::parse(b"calls=1 2 "), Statement::Spec(Keyword::Calls, b"1 2"));
+    }
+
+    #[test]
+    fn every_keyword_and_nothing_else() {
+        let words = "fn fl fi fe ob cob cfi cfl cfn calls jump jcnd jfi jfn frfn rec";
+        for word in words.split(' ') {
+            for value in ["", "5 =x"] {
+                let text = format!("{word}={value}");
+                let Statement::Spec(key, found) = Statement::parse(text.as_bytes()) else { panic!("{text}") };
+                assert_eq!(found, value.as_bytes());
+                assert_eq!(format!("{key:?}").to_lowercase(), if word == "cfl" { "cfi" } else { word });
+            }
+            for other in [word.to_owned(), format!("{word}s="), format!("x{word}="), format!("{}=", &word[1..])] {
+                let found = Statement::parse(other.as_bytes());
+                let is_word = words.split(' ').any(|word| other == format!("{word}="));
+                assert_eq!(matches!(found, Statement::Spec(..)), is_word, "{other}");
+            }
+        }
     }
 }

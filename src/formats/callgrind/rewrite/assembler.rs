@@ -8,6 +8,7 @@
 use super::draft::{Piece, RewrittenChunk};
 use super::index::FileIndex;
 use super::jit_functions::JitFunctions;
+use super::output_name::same_name;
 use super::stats::EntrySet;
 use crate::error::{Error, Result};
 use crate::formats::callgrind::grammar::{IdSpace, push_id};
@@ -15,10 +16,11 @@ use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use std::borrow::Cow;
 use std::hash::BuildHasher;
-use std::io::Write;
+use std::io::{ErrorKind, IoSlice, Write};
 
-/// So much is written at once.
-const BUFFER: usize = 1 << 18;
+/// So much is written at once, of so many parts of the input.
+const AT_ONCE: usize = 3 << 15;
+const MOST_PARTS: usize = 500;
 
 /// Writes the chunks of one file, which must come in order.
 pub struct Assembler<'a> {
@@ -31,7 +33,11 @@ pub struct Assembler<'a> {
     dropped: DroppedIds,
     /// Counts the headers at which ids are forgotten.
     era: u32,
+    /// What is yet to be written and not in the input, and the parts of the input in between, each with its place here.
     buffer: Vec<u8>,
+    parts: Vec<(usize, &'a [u8])>,
+    /// How long the parts are.
+    in_parts: usize,
 }
 
 impl std::fmt::Debug for Assembler<'_> {
@@ -81,23 +87,40 @@ impl<'a> Assembler<'a> {
             entries: Vec::new(),
             dropped: DroppedIds::default(),
             era: 0,
-            buffer: Vec::with_capacity(BUFFER),
+            buffer: Vec::with_capacity(AT_ONCE),
+            parts: Vec::with_capacity(MOST_PARTS),
+            in_parts: 0,
         }
     }
 
-    /// Writes a chunk. Behind the last comes [`Assembler::finish`].
+    /// Writes a chunk.
     pub fn write(&mut self, chunk: &RewrittenChunk<'a>, out: &mut dyn Write) -> Result<()> {
         let mut written = 0;
         for piece in &chunk.pieces {
+            if self.buffer.len() + self.in_parts >= AT_ONCE || self.parts.len() == MOST_PARTS {
+                self.flush(out)?;
+            }
             match piece {
                 Piece::Own(end) => {
-                    self.put(&chunk.own[written..*end], out)?;
+                    self.buffer.extend_from_slice(&chunk.own[written..*end]);
                     written = *end;
                 }
-                Piece::Input(bytes) => self.put(bytes, out)?,
+                Piece::Input(bytes) => {
+                    self.parts.push((self.buffer.len(), bytes));
+                    self.in_parts += bytes.len();
+                }
                 Piece::Object(name) => self.put_shared(IdSpace::Object, name)?,
                 Piece::File(name) => self.put_shared(IdSpace::File, name)?,
                 Piece::Jit(entry, tail) => self.put_code(*entry, tail)?,
+                Piece::Callee(entry, tail) => {
+                    self.buffer.extend_from_slice(b"cob=");
+                    self.put_shared(IdSpace::Object, self.jit.object())?;
+                    self.buffer.extend_from_slice(b"\ncfi=");
+                    self.put_shared(IdSpace::File, self.jit.file(*entry))?;
+                    self.buffer.extend_from_slice(b"\ncfn=");
+                    self.put_code(*entry, tail)?;
+                    self.buffer.push(b'\n');
+                }
                 Piece::Function(name) => {
                     let place = self.place(IdSpace::Function, name, || Cow::Owned(name.to_vec()))?;
                     self.put_new(IdSpace::Function, place);
@@ -108,13 +131,33 @@ impl<'a> Assembler<'a> {
                 Piece::Forget => self.era += 1,
             }
         }
-        Ok(())
+        self.flush(out)
     }
 
-    /// Writes what is left.
-    pub fn finish(&mut self, out: &mut dyn Write) -> Result<()> {
-        out.write_all(&self.buffer)?;
+    /// Writes what there is. The parts of the input are written from where they are: copying them first would take as
+    /// long again.
+    fn flush(&mut self, out: &mut dyn Write) -> Result<()> {
+        let mut slices = Vec::with_capacity(2 * self.parts.len() + 1);
+        let mut done = 0;
+        for (place, part) in &self.parts {
+            slices.extend([IoSlice::new(&self.buffer[done..*place]), IoSlice::new(part)]);
+            done = *place;
+        }
+        slices.push(IoSlice::new(&self.buffer[done..]));
+        let mut left = &mut slices[..];
+        // Those in front that are empty are gone, too.
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            match out.write_vectored(left) {
+                Ok(0) => return Err(std::io::Error::from(ErrorKind::WriteZero).into()),
+                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         self.buffer.clear();
+        self.parts.clear();
+        self.in_parts = 0;
         Ok(())
     }
 
@@ -123,20 +166,10 @@ impl<'a> Assembler<'a> {
         self.names[IdSpace::Function as usize].names.len()
     }
 
-    fn put(&mut self, mut bytes: &[u8], out: &mut dyn Write) -> Result<()> {
-        while self.buffer.len() + bytes.len() > BUFFER {
-            let (now, later) = bytes.split_at(BUFFER.saturating_sub(self.buffer.len()).min(bytes.len()));
-            self.buffer.extend_from_slice(now);
-            bytes = later;
-            self.finish(out)?;
-        }
-        self.buffer.extend_from_slice(bytes);
-        Ok(())
-    }
-
     fn put_shared(&mut self, space: IdSpace, name: &'a [u8]) -> Result<()> {
         let names = &mut self.names[space as usize];
-        let last = names.last.filter(|last| names.names.get(*last as usize).is_some_and(|last| *last.name == *name));
+        let last =
+            names.last.filter(|last| names.names.get(*last as usize).is_some_and(|last| same_name(&last.name, name)));
         let place = match last {
             Some(place) => place,
             None => self.place(space, name, || Cow::Borrowed(name))?,

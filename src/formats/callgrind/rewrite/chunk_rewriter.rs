@@ -15,8 +15,9 @@ use super::pending_callee::PendingCallee;
 use super::stats::RewriteStats;
 use crate::error::Error;
 use crate::formats::callgrind::grammar::{
-    BlockContext, Chunk, FunctionBlock, Keyword, NameField, NameRef, Statement, name_field, statements,
+    BlockContext, BlockMemory, Chunk, FunctionBlock, Keyword, NameField, NameRef, Statement, name_field, statements,
 };
+use rustc_hash::FxHashSet;
 
 /// Rewrites one chunk, independently of all others.
 pub fn rewrite_chunk<'a>(
@@ -37,6 +38,9 @@ pub fn rewrite_chunk<'a>(
         covered: Covered { range: 0..0, entry: None },
         reader: None,
         lines: Vec::new(),
+        callees: Vec::new(),
+        memory: BlockMemory::default(),
+        defined: FxHashSet::default(),
     };
     rewriter.run()
 }
@@ -55,6 +59,11 @@ struct ChunkRewriter<'a> {
     reader: Option<ReaderContext<'a>>,
     /// The statements of the open block, if it is of a known object, and where they are in the chunk.
     lines: Vec<(usize, &'a [u8], Statement<'a>)>,
+    /// What the callees in them become.
+    callees: Vec<ResolvedName<'a>>,
+    /// What the blocks of unknown memory are kept in, and the functions that one has defined.
+    memory: BlockMemory<'a>,
+    defined: FxHashSet<u32>,
 }
 
 /// The block of a function while its end is looked for.
@@ -72,7 +81,8 @@ impl<'a> ChunkRewriter<'a> {
         let mut open: Option<OpenBlock<'a>> = None;
         let mut cob = None;
         let text = self.chunk.bytes;
-        for (at, line_text, line) in statements(text) {
+        let mut lines = statements(text);
+        while let Some((at, line_text, line)) = lines.next() {
             let offset = self.chunk.offset + at as u64;
             if matches!(line, Statement::Spec(Keyword::Fn | Keyword::Ob | Keyword::Fl, _) | Statement::Header(..)) {
                 self.close(open.take(), at);
@@ -81,17 +91,25 @@ impl<'a> ChunkRewriter<'a> {
             match line {
                 Statement::Spec(Keyword::Fn, value) => {
                     let in_unknown = self.names.index.is_unknown_object(self.context.ob, offset);
+                    if in_unknown && let Some(end) = self.regroup(at) {
+                        lines.go_on_at(end);
+                        continue;
+                    }
                     let renames =
                         !in_unknown && self.names.resolve(name_field(value), false, offset) != ResolvedName::Unchanged;
                     open = Some(OpenBlock { start: at, context: self.context, in_unknown, renames });
                     self.lines.clear();
+                    self.callees.clear();
                 }
                 Statement::Spec(Keyword::Cob, value) => cob = Some(NameRef::of(name_field(value))),
-                Statement::Spec(Keyword::Cfn | Keyword::Jfn, value) => {
-                    if let Some(open) = open.as_mut().filter(|open| !open.in_unknown && !open.renames) {
+                Statement::Spec(key @ (Keyword::Cfn | Keyword::Jfn), value) => {
+                    if let Some(open) = open.as_mut().filter(|open| !open.in_unknown) {
                         let in_unknown = cob.is_some() && self.names.index.is_unknown_object(cob, offset);
-                        open.renames =
-                            self.names.resolve(name_field(value), in_unknown, offset) != ResolvedName::Unchanged;
+                        let name = self.names.resolve(name_field(value), in_unknown, offset);
+                        open.renames |= name != ResolvedName::Unchanged;
+                        if key == Keyword::Cfn {
+                            self.callees.push(name);
+                        }
                     }
                 }
                 Statement::Spec(Keyword::Calls, _) => cob = None,
@@ -156,18 +174,11 @@ impl<'a> ChunkRewriter<'a> {
     /// Deals with a block that ends at `end`.
     fn close(&mut self, open: Option<OpenBlock<'a>>, end: usize) {
         let Some(open) = open else { return };
-        if open.in_unknown && self.regroup(open, end) {
-            self.copied = end;
-            return;
-        }
         if !open.in_unknown {
             let (text, names) = (&self.chunk.bytes[open.start..end], self.names);
             self.stats.misattributed.look(text, open.context, !names.index.is_by_valgrind(), names.jit);
         }
-        if self.reader.is_some() {
-            self.copy_to(open.start);
-            self.restore(open.context);
-        }
+        self.leave(open.start, open.context);
         if open.renames {
             self.copy_to(open.start);
             self.edit(open, end);
@@ -175,31 +186,47 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// Whether a block of unknown memory was written anew.
-    fn regroup(&mut self, open: OpenBlock<'a>, end: usize) -> bool {
-        let offset = self.chunk.offset + open.start as u64;
-        let text = &self.chunk.bytes[open.start..end];
+    /// A block stays as it is.
+    fn leave(&mut self, start: usize, context: BlockContext<'a>) {
+        if self.reader.is_some() {
+            self.copy_to(start);
+            self.restore(context);
+        }
+    }
+
+    /// Deals with a block of unknown memory: it is written anew if there is anything to name. Tells where it ends; `None`
+    /// if it cannot be decoded.
+    fn regroup(&mut self, start: usize) -> Option<usize> {
+        let (offset, context) = (self.chunk.offset + start as u64, self.context);
         let (jit, covered) = (self.names.jit, &mut self.covered);
         let stretch_of = &mut |addr| {
             *covered = jit.around(addr);
             covered.range.clone()
         };
-        let parsed = FunctionBlock::parse(text, open.context, !self.names.index.is_by_valgrind(), stretch_of);
+        let text = &self.chunk.bytes[start..];
+        let by_others = !self.names.index.is_by_valgrind();
+        let parsed = FunctionBlock::parse(text, context, by_others, stretch_of, std::mem::take(&mut self.memory));
         let Some(block) = parsed else {
             self.stats.skipped.add(Error::new("its positions do not add up").at(offset));
-            return false;
+            return None;
         };
+        let end = start + block.len;
+        self.context.open_file = block.open_file.or(context.open_file);
         let (range, covered) = (offset..self.chunk.offset + end as u64, &mut self.covered);
-        let groups = LineGroups::of(&block, self.names, open.context, range, covered, &mut self.stats);
-        let Some(groups) = groups else { return false };
-        self.copy_to(open.start);
-        let before = self.reader.unwrap_or_else(|| ReaderContext {
-            ob: open.context.ob.map(OutputName::Input),
-            fl: open.context.fl.map(OutputName::Input),
-            file: open.context.open_file.or(open.context.fl).map(OutputName::Input),
-        });
-        self.reader = Some(write_groups(&groups, &mut self.draft, before));
-        true
+        if let Some(groups) = LineGroups::of(&block, self.names, context, range, covered, &mut self.stats) {
+            self.copy_to(start);
+            let before = self.reader.unwrap_or_else(|| ReaderContext {
+                ob: context.ob.map(OutputName::Input),
+                fl: context.fl.map(OutputName::Input),
+                file: context.open_file.or(context.fl).map(OutputName::Input),
+            });
+            self.reader = Some(write_groups(&groups, &mut self.draft, before, &mut self.defined));
+            self.copied = end;
+        } else {
+            self.leave(start, context);
+        }
+        self.memory = block.into_memory();
+        Some(end)
     }
 
     /// Replaces the callees of a block of a known object.
@@ -208,7 +235,8 @@ impl<'a> ChunkRewriter<'a> {
         let mut callee = PendingCallee::default();
         let block = &self.chunk.bytes[open.start..end];
         let mut done = 0;
-        let lines = std::mem::take(&mut self.lines);
+        let (lines, mut callees) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.callees));
+        let mut named = callees.drain(..);
         for &(at, text, line) in &lines {
             let at = at - open.start;
             let offset = base + at as u64;
@@ -229,8 +257,7 @@ impl<'a> ChunkRewriter<'a> {
                 Statement::Spec(Keyword::Cob, value) => callee.hold(text, Some(value)),
                 Statement::Spec(Keyword::Cfi, _) => callee.hold(text, None),
                 Statement::Spec(Keyword::Cfn, value) => {
-                    let in_unknown = callee.cob.is_some() && self.names.index.is_unknown_object(callee.cob, offset);
-                    let named = self.names.resolve(name_field(value), in_unknown, offset);
+                    let named = named.next().unwrap_or(ResolvedName::Unchanged);
                     self.edit_callee(&mut callee, text, named, name_field(value));
                 }
                 Statement::Spec(Keyword::Fn, value) => self.edit_name(b"fn=", text, value, offset),
@@ -242,7 +269,8 @@ impl<'a> ChunkRewriter<'a> {
                 }
             }
         }
-        self.lines = lines;
+        drop(named);
+        (self.lines, self.callees) = (lines, callees);
         self.draft.copy(&block[done..]);
         // The last line of a file may lack its line feed: then so does the copy.
         let is_torn = !block.ends_with(b"\n");
@@ -276,12 +304,7 @@ impl<'a> ChunkRewriter<'a> {
         if let NameField::Define(id, _) = field {
             self.draft.place(Piece::Dropped(id));
         }
-        let jit = self.names.jit;
-        put_object(&mut self.draft, b"cob=", OutputName::New(jit.object()));
-        put_file(&mut self.draft, b"cfi=", OutputName::New(jit.file(entry)));
-        self.draft.put(b"cfn=");
-        self.draft.place(Piece::Jit(entry, tail.into()));
-        self.draft.put(b"\n");
+        self.draft.place(Piece::Callee(entry, tail.into()));
     }
 
     fn edit_name(&mut self, key: &[u8], text: &'a [u8], value: &'a [u8], offset: u64) {

@@ -27,6 +27,8 @@ pub(super) enum Piece<'a> {
     File(&'a [u8]),
     /// The name of code ([`super::jit_functions::JitFunctions::name`]) and what follows it.
     Jit(usize, Box<[u8]>),
+    /// The statements that say that such code is called.
+    Callee(usize, Box<[u8]>),
     /// The name of another function.
     Function(Box<[u8]>),
     /// A function of the input whose definition may have gone with the block that held it.
@@ -70,11 +72,14 @@ impl<'a> ChunkDraft<'a> {
     /// For a chunk of so many bytes. What is not used of the room costs nothing: growing would, again and again.
     pub(super) fn with_room_for(len: usize, memory: DraftMemory<'a>) -> Self {
         let DraftMemory { mut own, mut pieces } = memory;
-        own.reserve(len / 8);
-        pieces.reserve(len / 64);
+        if pieces.capacity() == 0 {
+            own.reserve(len / 8);
+            pieces.reserve(len / 64);
+        }
         Self { own, placed: 0, pieces }
     }
 
+    #[inline]
     pub(super) fn put(&mut self, bytes: &[u8]) {
         self.own.extend_from_slice(bytes);
     }
@@ -92,6 +97,7 @@ impl<'a> ChunkDraft<'a> {
     }
 
     /// Puts a part of the input.
+    #[inline]
     pub(super) fn copy(&mut self, bytes: &'a [u8]) {
         if bytes.len() < SHORT {
             self.put(bytes);
@@ -100,11 +106,13 @@ impl<'a> ChunkDraft<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn put_id(&mut self, id: u32) {
         push_id(id, &mut self.own);
     }
 
     /// Puts what is only known when all chunks before are written.
+    #[inline]
     pub(super) fn place(&mut self, piece: Piece<'a>) {
         if self.own.len() > self.placed {
             self.placed = self.own.len();

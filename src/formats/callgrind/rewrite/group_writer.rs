@@ -11,13 +11,15 @@ use crate::formats::callgrind::grammar::{
 };
 use rustc_hash::FxHashSet;
 
-/// Writes the groups; returns where readers of the output stand afterwards.
+/// Writes the groups; returns where readers of the output stand afterwards. `defined` is to be used, whatever is in it.
 pub(super) fn write_groups<'a>(
     groups: &LineGroups<'a, '_>,
     draft: &mut ChunkDraft<'a>,
     before: ReaderContext<'a>,
+    defined: &mut FxHashSet<u32>,
 ) -> ReaderContext<'a> {
-    let mut writer = GroupWriter { groups, draft, out: before, defined: FxHashSet::default() };
+    defined.clear();
+    let mut writer = GroupWriter { groups, draft, out: before, defined };
     writer.hoist_definitions();
     for (at, group) in groups.groups.iter().enumerate() {
         writer.group(group, at == 0);
@@ -30,7 +32,7 @@ struct GroupWriter<'a, 'b, 'd> {
     draft: &'d mut ChunkDraft<'a>,
     out: ReaderContext<'a>,
     /// Functions that this block defines and that have been written with their names.
-    defined: FxHashSet<u32>,
+    defined: &'d mut FxHashSet<u32>,
 }
 
 impl<'a> GroupWriter<'a, '_, '_> {

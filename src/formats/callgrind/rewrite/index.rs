@@ -4,8 +4,9 @@
 //! callgrind made out of an address, so memory does not grow with the others.
 
 use super::id_history::IdHistory;
+use super::output_name::same_name;
 use super::scan::{ChunkFacts, Defined, DefiningObject, Definition};
-use crate::formats::callgrind::grammar::{BlockContext, Columns, NameRef, UNKNOWN, decimal, event_names, raw_name};
+use crate::formats::callgrind::grammar::{BlockContext, Columns, NameRef, UNKNOWN, decimal, event_names};
 
 /// What the header of a file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,12 +58,11 @@ impl<'a> FileIndex<'a> {
                         self.unknown_objects.push(id, offset, unknown);
                     }
                 }
-                Defined::Function { name, object } => {
-                    let head = raw_name(name).map(|(addr, _)| addr);
+                Defined::Function { name, head, object } => {
                     if let Some(addr) = head.filter(|_| self.is_unknown_at(object, at_start, offset)) {
                         self.raw_heads.push(addr);
                     }
-                    if self.raw_functions.last(id).unwrap_or_default() != name {
+                    if !same_name(self.raw_functions.last(id).unwrap_or_default(), name) {
                         self.raw_functions.push(id, offset, name);
                     }
                 }

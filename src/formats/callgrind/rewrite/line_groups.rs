@@ -57,7 +57,7 @@ impl<'a, 'b> LineGroups<'a, 'b> {
         stats: &mut RewriteStats,
     ) -> Option<Self> {
         let offset = range.end;
-        let head = names.resolve(block.function, true, offset);
+        let head = names.resolve_near(block.function, offset, covered);
         let (head_code, tail) = match &head {
             ResolvedName::Jit(entry, tail) => (Some(*entry), tail.clone()),
             _ => (None, names.callers(names.callers_of(block.function, offset))),

@@ -6,7 +6,9 @@
 //! without that object's file nothing tells the two kinds apart for sure.
 
 use super::jit_functions::{Covered, JitFunctions};
-use crate::formats::callgrind::grammar::{AddressText, BlockContext, FunctionBlock, ItemKind, hex, line_len};
+use crate::formats::callgrind::grammar::{
+    AddressText, BlockContext, BlockMemory, FunctionBlock, ItemKind, hex, line_len,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The costs that were found on functions of known objects, of the first event.
@@ -61,8 +63,8 @@ impl Misattributed {
             return;
         }
         // A block that cannot be decoded is passed on untouched, like every block of this kind.
-        let stretch_of = &mut |addr| jit.around(addr).range;
-        let Some(block) = FunctionBlock::parse(text, context, every_line_moves, stretch_of) else { return };
+        let (stretch_of, memory) = (&mut |addr| jit.around(addr).range, BlockMemory::default());
+        let Some(block) = FunctionBlock::parse(text, context, every_line_moves, stretch_of, memory) else { return };
         let mut lowest = u64::MAX;
         for item in &block.items {
             let (Some(position), Some(cost)) = (item.position, item.self_cost()) else { continue };

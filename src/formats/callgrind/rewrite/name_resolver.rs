@@ -1,8 +1,8 @@
 //! What the name of a function in the file becomes.
 
 use super::index::FileIndex;
-use super::jit_functions::JitFunctions;
-use crate::formats::callgrind::grammar::{NameField, has_raw_part, raw_name, replace_callers};
+use super::jit_functions::{Covered, JitFunctions};
+use crate::formats::callgrind::grammar::{NameField, has_raw_caller, raw_name, replace_callers};
 
 /// What the name of a function becomes.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,6 +27,22 @@ pub(super) struct NameResolver<'a> {
 impl<'a> NameResolver<'a> {
     /// `in_unknown`: whether the function's object is `???`.
     pub(super) fn resolve(self, field: NameField<'a>, in_unknown: bool, offset: u64) -> ResolvedName<'a> {
+        self.resolve_with(field, in_unknown, offset, |addr| self.jit.at(addr))
+    }
+
+    /// The same of a function in unknown memory whose code is `covered`, most likely.
+    pub(super) fn resolve_near(self, field: NameField<'a>, offset: u64, covered: &Covered) -> ResolvedName<'a> {
+        let at = |addr| if covered.range.contains(&addr) { covered.entry } else { self.jit.at(addr) };
+        self.resolve_with(field, true, offset, at)
+    }
+
+    fn resolve_with(
+        self,
+        field: NameField<'a>,
+        in_unknown: bool,
+        offset: u64,
+        at: impl FnOnce(u64) -> Option<usize>,
+    ) -> ResolvedName<'a> {
         let (id, name, defines) = match field {
             NameField::Plain(name) => (None, name, true),
             NameField::Define(id, name) => (Some(id), name, true),
@@ -35,17 +51,17 @@ impl<'a> NameResolver<'a> {
                 None => return ResolvedName::Unchanged,
             },
         };
-        if defines && !has_raw_part(name) {
-            return ResolvedName::Unchanged;
-        }
-        let head = raw_name(name).and_then(|(addr, tail)| Some((self.jit.at(addr)?, tail)));
+        let head = raw_name(name).and_then(|(addr, tail)| Some((at(addr)?, tail)));
         match (head, id) {
             (Some((entry, tail)), _) if in_unknown => return ResolvedName::Jit(entry, self.callers(tail)),
             (Some(_), Some(id)) if !defines => return ResolvedName::Raw(id, name),
             _ => {}
         }
+        if !defines || !has_raw_caller(name) {
+            return ResolvedName::Unchanged;
+        }
         let edited = self.callers(name);
-        if defines && edited != name { ResolvedName::CallersReplaced(id, edited) } else { ResolvedName::Unchanged }
+        if edited != name { ResolvedName::CallersReplaced(id, edited) } else { ResolvedName::Unchanged }
     }
 
     /// A name with the raw addresses among its callers replaced.

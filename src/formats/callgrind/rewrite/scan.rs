@@ -1,8 +1,9 @@
 //! First pass over one chunk: which ids it defines, and what it leaves behind for the next.
 
+use super::output_name::same_name;
 use crate::formats::callgrind::grammar::{
-    BlockContext, Chunk, IdSpace, Keyword, NameField, NameRef, Statement, UNKNOWN, has_raw_part, name_field, raw_name,
-    statements,
+    BlockContext, Chunk, IdSpace, Keyword, NameField, NameRef, Statement, UNKNOWN, has_raw_caller, name_field,
+    raw_name, statements,
 };
 use rustc_hash::FxHashSet;
 
@@ -37,11 +38,23 @@ pub(super) enum Defined<'a> {
     Object {
         unknown: bool,
     },
-    /// Empty if it has no raw part.
+    /// Empty if it has no raw part. `head` is its own address.
     Function {
         name: &'a [u8],
+        head: Option<u64>,
         object: DefiningObject<'a>,
     },
+}
+
+impl Defined<'_> {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Function { name, object, .. }, Self::Function { name: other, object: of_other, .. }) => {
+                same_name(name, other) && object == of_other
+            }
+            _ => false,
+        }
+    }
 }
 
 /// The object of a function where it is named.
@@ -114,9 +127,13 @@ impl<'a> ChunkScan<'a> {
                 self.definitions.push(Definition { offset, id, what });
             }
             (NameField::Define(id, name), IdSpace::Function) => {
-                let name = if has_raw_part(name) { name } else { &[] };
-                let what = Defined::Function { name, object: self.object_of(key) };
-                self.definitions.push(Definition { offset, id, what });
+                let head = raw_name(name).map(|(addr, _)| addr);
+                let name = if head.is_some() || has_raw_caller(name) { name } else { &[] };
+                let what = Defined::Function { name, head, object: self.object_of(key) };
+                // Some writers name a function again where its block follows the call.
+                if !self.definitions.last().is_some_and(|last| last.id == id && last.what.is_same(&what)) {
+                    self.definitions.push(Definition { offset, id, what });
+                }
             }
             (NameField::Plain(name), IdSpace::Function) => {
                 if let Some((addr, _)) = raw_name(name)

@@ -46,7 +46,6 @@ fn rewritten(body: &str) -> (String, RewriteStats) {
         assembler.write(&chunk, &mut out).unwrap();
         stats.append(chunk.stats);
     }
-    assembler.finish(&mut out).unwrap();
     (String::from_utf8(out).unwrap().strip_prefix(HEAD).unwrap().to_owned(), stats)
 }
 
