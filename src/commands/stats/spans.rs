@@ -5,7 +5,7 @@
 
 use super::preset::{Preset, Question};
 use super::tables::{Titled, called};
-use crate::model::timeline::{NO_NAME, Selection, Slice, SliceKind, Tally, Timeline};
+use crate::model::timeline::{NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -100,26 +100,50 @@ fn tally(
     wanted: impl Fn(&Slice) -> bool,
     name: impl Fn(&Slice) -> u32,
 ) {
-    // The last one is for those without a name.
-    let unnamed = timeline.names.len();
-    let mut by_number = vec![Tally::default(); unnamed + 1];
+    let mut by_number = ByNumber::new(timeline);
     for slice in timeline.slices.iter().filter(|slice| wanted(slice)) {
-        by_number[unnamed.min(name(slice) as usize)].add(slice.duration);
+        by_number.add(name(slice), slice.duration);
     }
-    for (number, tally) in by_number.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
-        tallies.entry(timeline.names.text(number as u32).to_vec()).or_default().merge(tally);
+    by_number.merge_into(timeline, tallies);
+}
+
+/// Sums by the number of a name in its timeline; the last one is for those without a name.
+struct ByNumber(Vec<Tally>);
+
+impl ByNumber {
+    fn new(timeline: &Timeline) -> Self {
+        Self(vec![Tally::default(); timeline.names.len() + 1])
+    }
+
+    #[inline]
+    fn add(&mut self, name: NameNo, duration: i64) {
+        let unnamed = self.0.len() - 1;
+        self.0[unnamed.min(name as usize)].add(duration);
+    }
+
+    fn merge_into(&self, timeline: &Timeline, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
+        for (number, tally) in self.0.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
+            tallies.entry(timeline.names.text(number as NameNo).to_vec()).or_default().merge(tally);
+        }
     }
 }
 
 impl TopLevel {
     fn add(&mut self, timeline: &Timeline, selection: &Selection) {
         let (mut slices, mut start, mut end) = (0, i64::MAX, i64::MIN);
+        let mut by_number = ByNumber::new(timeline);
+        // Slices are looked at once for all sums: there are more of them than caches hold.
         for slice in timeline.slices.iter().filter(|slice| selection.within(slice)) {
             slices += 1;
             start = start.min(slice.start);
             end = end.max(slice.end());
-            if slice.duration > 0 && selection.top(slice) {
-                self.spans.add(slice.duration);
+            if selection.top(slice) {
+                if slice.duration > 0 {
+                    self.spans.add(slice.duration);
+                }
+                if slice.name != NO_NAME {
+                    by_number.add(slice.name, slice.duration);
+                }
             }
         }
         self.slices += slices;
@@ -128,8 +152,7 @@ impl TopLevel {
             let since_start = start <= end.saturating_sub(start);
             self.time += i128::from(if since_start { end } else { end.saturating_sub(start) });
         }
-        let top = |slice: &Slice| selection.top(slice) && slice.name != NO_NAME;
-        tally(timeline, &mut self.names, top, |slice| slice.name);
+        by_number.merge_into(timeline, &mut self.names);
     }
 
     fn into_table(self) -> Table {

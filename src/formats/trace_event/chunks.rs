@@ -6,6 +6,7 @@
 
 use super::event::TraceEvent;
 use super::events::ChunkEvents;
+use super::rooms::{Room, Rooms};
 use crate::error::Result;
 use std::io::Read;
 
@@ -19,20 +20,42 @@ const LOOK: usize = 1 << 17;
 
 /// A stretch of the document.
 #[derive(Debug)]
-pub(super) struct TraceChunk(pub(super) Vec<u8>);
+pub(super) struct TraceChunk(Room);
 
 /// A chunk, and the events that were found in it on the guess that one begins where it does.
 #[derive(Debug)]
 pub(super) struct ParsedChunk {
-    pub(super) bytes: Vec<u8>,
+    room: Room,
     pub(super) events: ChunkEvents,
 }
 
 impl TraceChunk {
     /// Finds its events. `compat`: what [`super::spans::join_spans`] is told.
-    pub(super) fn parse(self, compat: bool) -> ParsedChunk {
-        let events = ChunkEvents::of(&self.0, compat);
-        ParsedChunk { bytes: self.0, events }
+    pub(super) fn parse(mut self, compat: bool) -> ParsedChunk {
+        let seen = std::mem::take(&mut self.0.seen);
+        let events = ChunkEvents::of(&self.0.bytes, seen, compat);
+        ParsedChunk { room: self.0, events }
+    }
+
+    /// For tests: of these bytes.
+    #[cfg(test)]
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let mut room = Rooms::default().take();
+        room.bytes.extend_from_slice(bytes);
+        Self(room)
+    }
+}
+
+impl ParsedChunk {
+    /// All of it.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.room.bytes
+    }
+}
+
+impl Drop for ParsedChunk {
+    fn drop(&mut self) {
+        self.room.seen = std::mem::take(&mut self.events.seen);
     }
 }
 
@@ -44,6 +67,7 @@ pub(super) struct TraceChunks<R> {
     /// What stands behind the last cut.
     rest: Vec<u8>,
     at_end: bool,
+    rooms: Rooms,
 }
 
 impl<R: Read> TraceChunks<R> {
@@ -53,7 +77,7 @@ impl<R: Read> TraceChunks<R> {
     }
 
     pub(super) fn of_size(input: R, size: usize) -> Self {
-        Self { input, size, rest: Vec::new(), at_end: false }
+        Self { input, size, rest: Vec::new(), at_end: false, rooms: Rooms::default() }
     }
 
     /// Reads until there are as many bytes as a chunk has.
@@ -70,18 +94,20 @@ impl<R: Read> Iterator for TraceChunks<R> {
     type Item = Result<TraceChunk>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut chunk = Vec::with_capacity(self.size);
+        let mut room = self.rooms.take();
+        let chunk = &mut room.bytes;
+        chunk.reserve(self.size);
         chunk.append(&mut self.rest);
-        if let Err(error) = self.fill(&mut chunk) {
+        if let Err(error) = self.fill(chunk) {
             return Some(Err(error));
         }
         if !self.at_end
-            && let Some(cut) = last_event(&chunk)
+            && let Some(cut) = last_event(chunk)
         {
             self.rest.extend_from_slice(&chunk[cut..]);
             chunk.truncate(cut);
         }
-        (!chunk.is_empty()).then_some(Ok(TraceChunk(chunk)))
+        (!chunk.is_empty()).then_some(Ok(TraceChunk(room)))
     }
 }
 
@@ -110,7 +136,7 @@ mod tests {
             let all: Vec<String> = (0..50).map(|number| event(&number.to_string())).collect();
             let json = format!("[{}]", all.join(separator));
             let chunks: Vec<Vec<u8>> =
-                TraceChunks::of_size(json.as_bytes(), 256).map(|chunk| chunk.unwrap().0).collect();
+                TraceChunks::of_size(json.as_bytes(), 256).map(|chunk| chunk.unwrap().0.bytes.clone()).collect();
             assert!(chunks.len() > 10);
             assert!(chunks[1..].iter().all(|chunk| chunk.starts_with(br#"{"ph":"X""#)));
             assert_eq!(chunks.concat(), json.as_bytes());
@@ -120,7 +146,8 @@ mod tests {
     #[test]
     fn where_no_event_is_to_be_seen_a_chunk_ends_anywhere() {
         let json = "[".repeat(1000);
-        let chunks: Vec<Vec<u8>> = TraceChunks::of_size(json.as_bytes(), 256).map(|chunk| chunk.unwrap().0).collect();
+        let chunks: Vec<Vec<u8>> =
+            TraceChunks::of_size(json.as_bytes(), 256).map(|chunk| chunk.unwrap().0.bytes.clone()).collect();
         assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), [256, 256, 256, 232]);
     }
 }

@@ -1,7 +1,8 @@
 //! The events of a stretch of bytes, as numbers: what a worker can find out without knowing what came before.
 
-use super::event::{FRAME, OwnerText, TraceEvent, is_span};
+use super::event::{Argument, FRAME, OwnerText, TraceEvent, is_span, said};
 use super::json::Text;
+use super::pattern::Patterns;
 use crate::model::timeline::{NO_NAME, NameNo};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::borrow::Cow;
@@ -74,49 +75,67 @@ impl Texts {
 }
 
 impl ChunkEvents {
-    /// Finds the events that stand at the start of some bytes.
-    pub(super) fn of(bytes: &[u8], compat: bool) -> Self {
-        let mut finder = EventFinder::new(compat, bytes.len() / EVENT_LEN);
-        let mut event = TraceEvent::default();
+    /// Finds the events that stand at the start of some bytes. `seen`: room for them, empty.
+    pub(super) fn of(bytes: &[u8], mut seen: Vec<Seen>, compat: bool) -> Self {
+        seen.reserve(bytes.len() / EVENT_LEN);
+        let mut finder = EventFinder::new(compat, seen);
+        let (mut event, mut patterns) = (TraceEvent::default(), Patterns::new());
         let mut at = 0;
         loop {
-            let blanks = bytes[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b','));
-            at += blanks.count();
+            while let Some(b' ' | b'\n' | b'\r' | b'\t' | b',') = bytes.get(at) {
+                at += 1;
+            }
             if bytes.get(at) != Some(&b'{') {
                 break;
             }
-            let Ok(end) = event.scan(bytes, at) else { break };
-            finder.event(&event, at);
-            at = end;
+            at = match patterns.read(bytes, at) {
+                Some((pattern, end)) => {
+                    finder.event(&pattern.event, pattern.args.as_deref(), at);
+                    end
+                }
+                None => {
+                    let Ok(end) = event.scan(bytes, at) else { break };
+                    finder.event(&event, None, at);
+                    patterns.learn(&event);
+                    end
+                }
+            };
         }
         Self { len: at, ..finder.events }
     }
 }
 
+/// How many names are looked for among the recent ones; a power of two.
+const RECENT: usize = 1024;
+
 struct EventFinder<'a> {
     compat: bool,
     events: ChunkEvents,
     names: FxHashMap<Cow<'a, [u8]>, NameNo>,
+    /// Names without escapes that were met last, by a part of their hash.
+    recent: Vec<(&'a [u8], NameNo)>,
     numbers: FxHashMap<(OwnerId, OwnerId), u32>,
-    last_thread: Option<((OwnerId, OwnerId), u32)>,
+    last_thread: Option<((OwnerText<'a>, OwnerText<'a>), u32)>,
     last_cat: Option<(Text<'a>, NameNo)>,
 }
 
 impl<'a> EventFinder<'a> {
-    fn new(compat: bool, events: usize) -> Self {
-        let events = ChunkEvents { seen: Vec::with_capacity(events), ..ChunkEvents::default() };
+    fn new(compat: bool, seen: Vec<Seen>) -> Self {
+        let events = ChunkEvents { seen, ..ChunkEvents::default() };
         Self {
             compat,
             events,
             names: FxHashMap::default(),
+            recent: vec![(b"", NO_NAME); RECENT],
             numbers: FxHashMap::default(),
             last_thread: None,
             last_cat: None,
         }
     }
 
+    /// Adds an event. `args`: its arguments, if they are known already.
     #[inline]
-    fn event(&mut self, event: &TraceEvent<'a>, at: usize) {
+    fn event(&mut self, event: &TraceEvent<'a>, args: Option<&[Argument<'a>]>, at: usize) {
         let mut seen = Seen {
             time: None,
             duration: event.duration.unwrap_or(0).max(0),
@@ -132,12 +151,12 @@ impl<'a> EventFinder<'a> {
         if is_span(event.phase) && event.time.is_some() {
             seen.time = event.time;
             if !event.name.raw().is_empty() {
-                seen.name = self.number(event.name.text());
+                seen.name = self.name(event.name);
             }
             if let Some(cat) = event.cat {
                 seen.cat = self.cat(cat);
             }
-            seen.sub = self.sub(event);
+            seen.sub = self.sub(event, args);
             seen.thread = self.thread(event);
             if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
                 seen.id = number(event.id);
@@ -148,7 +167,25 @@ impl<'a> EventFinder<'a> {
         self.events.seen.push(seen);
     }
 
+    /// The number of a name. Traces have a few hundred of them, thousands of times each.
     #[inline]
+    fn name(&mut self, name: Text<'a>) -> NameNo {
+        if name.is_escaped() {
+            return self.number(name.text());
+        }
+        let raw = name.raw();
+        let mut hasher = FxHasher::default();
+        hasher.write(raw);
+        let place = hasher.finish() as usize % RECENT;
+        let (known, number) = self.recent[place];
+        if number != NO_NAME && known == raw {
+            return number;
+        }
+        let number = self.number(Cow::Borrowed(raw));
+        self.recent[place] = (raw, number);
+        number
+    }
+
     fn number(&mut self, text: Cow<'a, [u8]>) -> NameNo {
         if let Some(&number) = self.names.get(&text) {
             return number;
@@ -174,38 +211,53 @@ impl<'a> EventFinder<'a> {
     /// What the event did, by the argument that is called like the event itself. A span says so when it begins;
     /// Perfetto asks its end, too.
     #[inline]
-    fn sub(&mut self, event: &TraceEvent<'a>) -> NameNo {
+    fn sub(&mut self, event: &TraceEvent<'a>, args: Option<&[Argument<'a>]>) -> NameNo {
         if !self.compat && !matches!(event.phase, b'B' | b'b' | b'X' | b'S') {
             return NO_NAME;
         }
-        let message = || (!self.compat && event.name.is(FRAME)).then(|| event.argument(b"message"))?;
-        let sub = event.argument(&event.name.text()).or_else(message);
+        let may_be_message = !self.compat && event.name.is(FRAME);
+        let sub = match args {
+            Some(args) => {
+                let sub = last_argument(args, |key| event.name.is(key));
+                sub.or_else(|| may_be_message.then(|| last_argument(args, |key| key == b"message"))?)
+            }
+            None => {
+                let sub = event.argument(&event.name.text());
+                sub.or_else(|| may_be_message.then(|| event.argument(b"message"))?)
+            }
+        };
         sub.map_or(NO_NAME, |sub| self.number(sub))
     }
 
     #[inline]
     fn thread(&mut self, event: &TraceEvent<'a>) -> u32 {
-        let who = (self.owner(event.pid), self.owner(event.tid));
-        if let Some((last, number)) = self.last_thread
-            && last == who
+        let owners = (event.pid, event.tid);
+        if let Some((last, number)) = &self.last_thread
+            && *last == owners
         {
-            return number;
+            return *number;
         }
+        let who = (self.owner(event.pid), self.owner(event.tid));
         let number = *self.numbers.entry(who).or_insert_with(|| {
             self.events.threads.push(who);
             (self.events.threads.len() - 1) as u32
         });
-        self.last_thread = Some((who, number));
+        self.last_thread = Some((owners, number));
         number
     }
 
-    #[inline]
     fn owner(&mut self, who: OwnerText<'a>) -> OwnerId {
         match who {
             OwnerText::Number(number) => OwnerId::Number(number),
             OwnerText::Named(name) => OwnerId::Named(self.number(name.text())),
         }
     }
+}
+
+/// The text of an argument; of equal keys the last one counts.
+#[inline]
+fn last_argument<'a>(args: &[Argument<'a>], is_it: impl Fn(&[u8]) -> bool) -> Option<Cow<'a, [u8]>> {
+    args.iter().rfind(|(key, _)| is_it(key)).map(|(_, value)| said(*value))
 }
 
 /// An id as a number: decimal, maybe negative, or hexadecimal; anything else by its hash, beyond all numbers.

@@ -49,11 +49,19 @@ impl<'a> Text<'a> {
     }
 
     /// As it stands in the file, escapes and all.
+    #[inline]
     pub(super) fn raw(self) -> &'a [u8] {
         self.raw
     }
 
+    /// Whether it has escapes.
+    #[inline]
+    pub(super) fn is_escaped(self) -> bool {
+        self.escaped
+    }
+
     /// The text. A surrogate without its other half becomes U+FFFD.
+    #[inline]
     pub(super) fn text(self) -> Cow<'a, [u8]> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
     }
@@ -65,6 +73,7 @@ impl<'a> Text<'a> {
     }
 
     /// Whether it is this text.
+    #[inline]
     pub(super) fn is(self, text: &[u8]) -> bool {
         if self.escaped { *self.text() == *text } else { self.raw == text }
     }
@@ -105,6 +114,12 @@ impl<'a> Scanner<'a> {
     #[inline(always)]
     pub(super) fn string(&mut self) -> Result<Text<'a>, ScanStop> {
         self.expect(b'"', "a string is expected here")?;
+        self.rest_of_string()
+    }
+
+    /// A string behind its first quote.
+    #[inline(always)]
+    pub(super) fn rest_of_string(&mut self) -> Result<Text<'a>, ScanStop> {
         let start = self.at;
         let mut escaped = false;
         loop {
@@ -131,16 +146,24 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn word(&mut self) -> Result<&'a [u8], ScanStop> {
-        let rest = &self.bytes[self.at..];
-        let len =
-            rest.iter().position(|byte| !matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'));
-        let word = &rest[..len.ok_or(ScanStop::Short)?];
-        self.at += word.len();
-        Ok(word)
+    /// A number or the like; empty if none stands here.
+    #[inline(always)]
+    pub(super) fn word(&mut self) -> Result<&'a [u8], ScanStop> {
+        let start = self.at;
+        let mut end = start;
+        // Mostly it is a handful of digits.
+        if let Some(eight) = self.bytes.get(start..).and_then(|rest| rest.first_chunk()) {
+            end += digits_in(u64::from_le_bytes(*eight) ^ 0x3030_3030_3030_3030);
+        }
+        while IN_WORD[usize::from(*self.bytes.get(end).ok_or(ScanStop::Short)?)] {
+            end += 1;
+        }
+        self.at = end;
+        Ok(&self.bytes[start..end])
     }
 
-    fn nested(&mut self) -> Result<&'a [u8], ScanStop> {
+    /// An object or array that begins right here.
+    pub(super) fn nested(&mut self) -> Result<&'a [u8], ScanStop> {
         let start = self.at;
         // Which of the open brackets are square, the innermost in the lowest bit: a bracket that is missing must not
         // take what follows for its own. Nothing is said of values deeper than that.
@@ -195,6 +218,26 @@ impl<'a> Scanner<'a> {
             }
         }
     }
+}
+
+/// The bytes that numbers and `true`, `false`, `null` are made of.
+const IN_WORD: [bool; 256] = {
+    let (mut known, mut byte) = ([false; 256], 0);
+    while byte < 256 {
+        known[byte] = matches!(byte as u8, b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z');
+        byte += 1;
+    }
+    known
+};
+
+/// How many of eight bytes are digits before the first one that is none. Of each, `0` was taken bit by bit: digits are
+/// those up to 9.
+#[inline(always)]
+pub(super) fn digits_in(values: u64) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // The highest bit of each byte that is more than 9.
+    let others = (((values & (ONES * 0x7F)) + ONES * 0x76) | values) & (ONES * 0x80);
+    (others.trailing_zeros() / 8) as usize
 }
 
 /// Where the first quote or backslash is. Keys and texts are a handful of bytes: eight at a time, in a register, are

@@ -100,11 +100,11 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
                 return Ok(());
             };
             self.forget(self.at);
-            each(&chunk.events, &chunk.bytes, self.base)?;
+            each(&chunk.events, chunk.bytes(), self.base)?;
             self.base += chunk.events.len as u64;
-            self.buffer.extend_from_slice(&chunk.bytes[chunk.events.len..]);
+            self.buffer.extend_from_slice(&chunk.bytes()[chunk.events.len..]);
         } else {
-            let events = ChunkEvents::of(&self.buffer[self.at..], self.compat);
+            let events = ChunkEvents::of(&self.buffer[self.at..], Vec::new(), self.compat);
             each(&events, &self.buffer[self.at..], self.base + self.at as u64)?;
             self.at += events.len;
         }
@@ -291,7 +291,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
     fn more(&mut self) -> Result<bool> {
         let Some(chunk) = self.chunks.next().transpose()? else { return Ok(false) };
         self.forget(self.at);
-        self.buffer.extend_from_slice(&chunk.bytes);
+        self.buffer.extend_from_slice(chunk.bytes());
         Ok(true)
     }
 
@@ -321,7 +321,7 @@ mod tests {
 
     /// Cut anywhere, as if each guess were wrong.
     fn parsed(json: &[u8], size: usize) -> impl Iterator<Item = Result<ParsedChunk>> {
-        json.chunks(size).map(|bytes| Ok(TraceChunk(bytes.to_vec()).parse(false)))
+        json.chunks(size).map(|bytes| Ok(TraceChunk::of(bytes).parse(false)))
     }
 
     fn cut(json: &[u8], size: usize) -> (Vec<String>, u64) {

@@ -327,7 +327,7 @@ mod tests {
             {"ph":"E","pid":"p","tid":"x","ts":7.5},{"ph":"C","ts":8}]"#;
         let of_size = |size: usize| {
             let mut others = Vec::new();
-            let chunks = json.chunks(size).map(|bytes| Ok(TraceChunk(bytes.to_vec()).parse(false)));
+            let chunks = json.chunks(size).map(|bytes| Ok(TraceChunk::of(bytes).parse(false)));
             let joined = join_spans(chunks, false, |event| {
                 others.push((event.phase, event.offset));
                 Ok(())

@@ -15,11 +15,13 @@ pub struct Selection {
 
 impl Selection {
     /// Whether any part of it is within the time.
+    #[inline]
     pub fn within(&self, slice: &Slice) -> bool {
         self.from.is_none_or(|from| slice.end() > from) && self.to.is_none_or(|to| slice.start < to)
     }
 
     /// Whether it is on top of its track, and counts.
+    #[inline]
     pub fn top(&self, slice: &Slice) -> bool {
         slice.depth == 0 && !self.exclude.contains(&slice.name) && self.within(slice)
     }

@@ -85,8 +85,50 @@ pub enum SliceKind {
 
 impl Slice {
     /// When it ended; an unfinished one just before it began, as viewers count it.
+    #[inline]
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.duration)
+    }
+
+    #[inline]
+    fn end_or_never(&self) -> i64 {
+        if self.duration == UNFINISHED { i64::MAX } else { self.end() }
+    }
+
+    /// What orders the slices of a thread so that each comes behind those around it.
+    #[inline]
+    fn outer_first(&self) -> (i64, Reverse<i64>) {
+        (self.start, Reverse(self.end_or_never()))
+    }
+}
+
+/// What is open on a thread while its slices are nested.
+#[derive(Debug, Default, Clone)]
+struct Nesting {
+    /// Begin and end, the outermost first.
+    around: Vec<(i64, i64)>,
+    last: Option<(i64, Reverse<i64>)>,
+}
+
+impl Nesting {
+    /// Gives the next slice its depth. True if it overlaps another one without lying in it: it stands beside it.
+    #[inline]
+    fn place(&mut self, slice: &mut Slice) -> bool {
+        let end = slice.end_or_never();
+        self.last = Some(slice.outer_first());
+        // Instants of one time lie in each other.
+        while let Some(&(begun, over)) = self.around.last()
+            && (over < slice.start || (over == slice.start && begun < over))
+        {
+            self.around.pop();
+        }
+        if self.around.last().is_some_and(|&(_, over)| over < end) {
+            slice.depth = 0;
+            return true;
+        }
+        slice.depth = self.around.len().min(usize::from(u16::MAX)) as u16;
+        self.around.push((slice.start, end));
+        false
     }
 }
 
@@ -129,37 +171,37 @@ impl Timeline {
     /// Gives the slices of some threads the depths that their times say; of slices with equal times the first is the
     /// outer one. Spans that overlap another without lying in it stand beside it, at depth 0, and are counted.
     pub fn nest(&mut self, threads: &[bool]) {
+        if let Some(overlaps) = self.nest_in_order(threads) {
+            self.oddities.overlaps += overlaps;
+            return;
+        }
         let slices = &mut self.slices;
         let wanted = |slice: &Slice| threads[slice.track as usize] && slice.kind != SliceKind::Async;
         let mut order: Vec<u32> = (0..slices.len() as u32).filter(|&at| wanted(&slices[at as usize])).collect();
-        let end = |slice: &Slice| if slice.duration == UNFINISHED { i64::MAX } else { slice.end() };
-        order.sort_by_key(|&at| {
-            let slice = &slices[at as usize];
-            (slice.track, slice.start, Reverse(end(slice)))
-        });
-        let (mut track, mut around) = (None, Vec::<(i64, i64)>::new());
+        order.sort_by_key(|&at| (slices[at as usize].track, slices[at as usize].outer_first()));
+        let mut nesting = vec![Nesting::default(); threads.len()];
         for at in order {
             let slice = &mut slices[at as usize];
-            if track != Some(slice.track) {
-                track = Some(slice.track);
-                around.clear();
-            }
-            let end = end(slice);
-            // Instants of one time lie in each other.
-            while around
-                .last()
-                .is_some_and(|&(begun, over)| over < slice.start || (over == slice.start && begun < over))
-            {
-                around.pop();
-            }
-            if around.last().is_some_and(|&(_, over)| over < end) {
-                self.oddities.overlaps += 1;
-                slice.depth = 0;
-            } else {
-                slice.depth = around.len().min(usize::from(u16::MAX)) as u16;
-                around.push((slice.start, end));
-            }
+            self.oddities.overlaps += u64::from(nesting[slice.track as usize].place(slice));
         }
+    }
+
+    /// The same where the slices of each thread stand in the order of their begins already, the outer ones first; gives
+    /// how many overlap others. `None` if they do not.
+    fn nest_in_order(&mut self, threads: &[bool]) -> Option<u64> {
+        let mut nesting = vec![Nesting::default(); threads.len()];
+        let mut overlaps = 0;
+        for slice in &mut self.slices {
+            if !threads[slice.track as usize] || slice.kind == SliceKind::Async {
+                continue;
+            }
+            let nesting = &mut nesting[slice.track as usize];
+            if nesting.last.is_some_and(|last| last > slice.outer_first()) {
+                return None;
+            }
+            overlaps += u64::from(nesting.place(slice));
+        }
+        Some(overlaps)
     }
 
     /// The earliest begin and the latest end; 0 without slices.
@@ -243,4 +285,39 @@ pub struct Stacked {
     pub profile: Profile,
     /// How many spans overlapped another of their thread without lying in it.
     pub overlaps: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_slices_makes_no_difference_to_their_depths() {
+        let slice = |track: u32, start: i64, duration: i64| Slice {
+            start,
+            duration,
+            name: 0,
+            sub: NO_NAME,
+            track,
+            depth: 9,
+            kind: SliceKind::Span,
+            origin: 0,
+        };
+        let spans =
+            [(0, 0, 100), (1, 0, 10), (0, 0, 50), (1, 5, 9), (0, 20, 30), (0, 20, 0), (0, 60, 10), (1, 20, UNFINISHED)];
+        let mut timeline = Timeline::default();
+        timeline.slices.extend(spans.map(|(track, start, duration)| slice(track, start, duration)));
+        let mut backwards = timeline.clone();
+        backwards.slices.reverse();
+        let nested = |mut timeline: Timeline| {
+            timeline.nest(&[true, true]);
+            let depths = timeline.slices.iter().map(|slice| (slice.track, slice.start, slice.duration, slice.depth));
+            (depths.collect::<Vec<_>>(), timeline.oddities.overlaps)
+        };
+        let (mut depths, overlaps) = nested(backwards);
+        depths.reverse();
+        assert_eq!(nested(timeline), (depths.clone(), overlaps));
+        assert_eq!(depths.iter().map(|(.., depth)| *depth).collect::<Vec<_>>(), [0, 0, 1, 0, 2, 3, 1, 0]);
+        assert_eq!(overlaps, 1);
+    }
 }
