@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 
 /// Rooms of chunks that are done with.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Rooms(Arc<Mutex<Vec<(Vec<u8>, Vec<Seen>)>>>);
+pub(super) struct Rooms(Arc<Mutex<Vec<SpareRoom>>>);
+
+/// For bytes, and for events.
+type SpareRoom = (Vec<u8>, Vec<Seen>);
 
 /// Goes back to the others when it is done with.
 #[derive(Debug)]
