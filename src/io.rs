@@ -4,6 +4,7 @@
 //! take its place. An output gets its name when it is whole ([`NewFile`]): it appears complete or not at all.
 
 mod copy;
+pub mod door;
 pub mod guard;
 mod hidden;
 mod mapped;
@@ -15,6 +16,7 @@ mod run;
 mod spool;
 mod target;
 mod terminal;
+mod typed;
 mod unopened;
 mod viewing;
 
@@ -25,13 +27,13 @@ pub use permissions::{mode_of, mode_within};
 pub use run::Run;
 pub use spool::{Spool, spool, temporary};
 pub use terminal::Terminal;
+pub use typed::{about, is_directory, is_file, is_there, of_system, open_of_system, text_of_system, typed_names};
 pub use viewing::{PrivateDirectory, has_viewer, show};
 
 use crate::error::{Error, Result};
-use mapped::{map_regular, map_regular_to};
-use rustix::fs::{Mode, OFlags};
+use mapped::map_regular;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -100,9 +102,21 @@ impl OutPath {
     }
 }
 
+/// Opens what the user typed, whatever it is.
+pub fn open_typed(path: &Path) -> Result<File> {
+    open_of_system(path).map_err(|error| unopened::input(path, error))
+}
+
+/// Reads a text that the user typed the path of.
+pub fn read_typed(path: &Path) -> io::Result<String> {
+    let file = open_of_system(path)?;
+    opened::remember(&file);
+    io::read_to_string(file)
+}
+
 /// Maps a file. Things that cannot be mapped (pipes, /proc) are spooled to an unlinked temporary file.
 pub fn map_file(path: &Path) -> Result<Bytes> {
-    let file = File::open(path).map_err(|error| unopened::input(path, error))?;
+    let file = open_typed(path)?;
     map_open_file(file).map_err(|error| error.in_file(path))
 }
 
@@ -112,20 +126,9 @@ pub fn map_open_file(file: File) -> Result<Bytes> {
     map_unremembered(file)
 }
 
-/// The same up to where its data end: what says that it has gigabytes behind them has a hole there.
-pub fn map_data(file: File) -> Result<Bytes> {
-    opened::remember(&file);
-    let (all, end) = (file.metadata()?.len(), copy::data_end(&file)?);
-    match (all, end) {
-        (0, _) => spool(file),
-        (_, 0) => Ok(Bytes::Owned(Vec::new())),
-        _ => map_regular_to(&file, end),
-    }
-}
-
 /// Maps a file that the run will write anew: it is no input that an output could destroy.
 pub fn map_to_replace(path: &Path) -> Result<Bytes> {
-    let file = File::open(path).map_err(|error| unopened::input(path, error))?;
+    let file = open_typed(path)?;
     map_unremembered(file).map_err(|error| error.in_file(path))
 }
 
@@ -137,46 +140,6 @@ fn map_unremembered(file: File) -> Result<Bytes> {
     map_regular(&file)
 }
 
-/// Copies an open file, which somebody may change at any time, to an unlinked temporary file, and maps that. One with
-/// a hole within that is larger than this is refused.
-pub fn copy_open_file(file: File, largest_hole: u64) -> Result<Bytes> {
-    opened::remember(&file);
-    let mut copy = temporary()?;
-    copy::copy_data(&file, &mut copy, largest_hole)?;
-    copy.map()
-}
-
-/// Maps a file that something else than the user names: only a regular file that is not empty is one. Anything else is
-/// not waited for: a device or a pipe, and files of /proc, which look regular and empty and may never end.
-pub fn map_regular_file(path: &Path) -> Result<Bytes> {
-    let bytes = map_part(path, true)?;
-    if bytes.is_empty() { Err(no_regular_file(path)) } else { Ok(bytes) }
-}
-
-/// Maps a file that belongs to an input, as those of a recording's directory do, and may be empty. No link leads to it
-/// unless that is said.
-pub fn map_part(path: &Path, may_be_link: bool) -> Result<Bytes> {
-    let file = open_regular_file(path, may_be_link)?;
-    let is_empty = file.metadata()?.len() == 0;
-    if is_empty { Ok(Bytes::Owned(Vec::new())) } else { map_open_file(file).map_err(|error| error.in_file(path)) }
-}
-
-/// Opens a regular file, without waiting for what is none.
-pub fn open_regular_file(path: &Path, may_be_link: bool) -> Result<File> {
-    let follow = if may_be_link { OFlags::empty() } else { OFlags::NOFOLLOW };
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY | follow;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(rustix::io::Errno::LOOP) => return Err(Error::new("is a symbolic link").in_file(path)),
-        Err(error) => return Err(unopened::looked_for(path, error.into())),
-    };
-    if file.metadata()?.is_file() { Ok(file) } else { Err(no_regular_file(path)) }
-}
-
-fn no_regular_file(path: &Path) -> Error {
-    Error::new("is no regular file, or an empty one").in_file(path)
-}
-
 /// Says that a directory is an input as a whole, as that of a recording is.
 pub fn opens_directory(path: &Path) {
     opened::remember_directory(path);
@@ -185,6 +148,18 @@ pub fn opens_directory(path: &Path) {
 /// Maps a file that this process has made and nobody else knows.
 pub fn map_own(file: &File) -> Result<Bytes> {
     if file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(file) }
+}
+
+/// Writes text to standard output, where no option names another place: all of it, or it is an error.
+pub fn print<T>(write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
+    let to_stdout = |error: Error| error.in_file(Path::new("(standard output)"));
+    if guard::stdout_was_closed() {
+        return Err(to_stdout(Error::new("is closed")));
+    }
+    let mut out = io::stdout().lock();
+    let done = write(&mut out)?;
+    out.flush()?;
+    Ok(done)
 }
 
 /// Opens an input wherever it is, whole. Standard input that is a regular file is mapped, else spooled.
@@ -202,7 +177,7 @@ pub fn open(input: &InPath) -> Result<Bytes> {
 /// Opens an input for reading once from its start; `None` for one that has to be opened another way (a directory).
 pub fn open_stream(input: &InPath) -> Result<Option<File>> {
     let file = match input {
-        InPath::Path(path) => File::open(path).map_err(|error| unopened::input(path, error))?,
+        InPath::Path(path) => open_typed(path)?,
         InPath::Stdin => {
             let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
             widen(&file);

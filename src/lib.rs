@@ -80,6 +80,8 @@
 //! Only what is shown here is meant to last. The rooms are public for the program, its tests, benches and fuzz
 //! targets; they are hidden from these pages and change from version to version.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 #[doc(hidden)]
 pub mod cli;
 #[doc(hidden)]

@@ -1,7 +1,10 @@
 //! Runs jitgraft, prints what stopped it, and chooses the exit code: 0 done, 1 failed, 2 usage.
 
+#![warn(clippy::disallowed_methods)]
+
 use jitgraft::cli::{Cli, stderr};
 use jitgraft::io::guard::{GuardedAllocator, leave_nothing_behind, watch_mapped_files};
+use jitgraft::parallel::with_enough_stack;
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -10,6 +13,10 @@ static ALLOCATOR: GuardedAllocator = GuardedAllocator;
 fn main() -> ExitCode {
     watch_mapped_files();
     leave_nothing_behind();
+    with_enough_stack(run)
+}
+
+fn run() -> ExitCode {
     let cli = match Cli::from_words(std::env::args_os()) {
         Ok(cli) => cli,
         Err(usage) => return stderr::say_usage(&usage),

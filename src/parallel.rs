@@ -2,43 +2,48 @@
 //!
 //! Results come back in input order, so that output bytes do not depend on the number of threads.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use rayon::prelude::*;
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, mpsc};
+use std::sync::{Mutex, PoisonError, mpsc};
 
 /// The threads of one job.
 #[derive(Debug)]
 pub struct Pool {
-    rayon: rayon::ThreadPool,
-    threads: NonZeroUsize,
+    /// `None` if the thread that asks does all the work itself.
+    rayon: Option<rayon::ThreadPool>,
 }
 
 impl Pool {
-    /// `threads` workers; `None` means one for each processor that this process may use.
+    /// `threads` workers; `None` means one for each processor that this process may use. There are fewer if the system
+    /// does not let so many start (`ulimit -u`, `ulimit -v`, a control group's `pids.max`).
     pub fn new(threads: Option<NonZeroUsize>) -> Result<Self> {
-        let threads = threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
-        let built = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build();
-        let rayon = built.map_err(|error| Error::new("cannot start worker threads").because(error))?;
-        Ok(Self { rayon, threads })
+        let threads = threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let fewer =
+            std::iter::successors(Some(threads), |threads| Some(threads / 2)).take_while(|threads| *threads > 1);
+        let start = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
+        Ok(Self { rayon: fewer.filter_map(start).next() })
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub fn threads(&self) -> usize {
-        self.threads.get()
+        self.rayon.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
     }
 
     /// `f` of every item, in the items' order.
     pub fn map<T: Send, O: Send>(&self, items: Vec<T>, f: impl Fn(T) -> O + Sync + Send) -> Vec<O> {
-        if self.threads() == 1 || items.len() < 2 {
-            return items.into_iter().map(f).collect();
+        match &self.rayon {
+            Some(rayon) if items.len() > 1 => rayon.install(|| items.into_par_iter().map(f).collect()),
+            _ => items.into_iter().map(f).collect(),
         }
-        self.rayon.install(|| items.into_par_iter().map(f).collect())
     }
 
-    /// Runs `f` inside the pool, so that rayon's own parallel sorts and joins use these threads.
+    /// Runs `f` inside the pool, so that [`join`] and the sorts beside it use these threads.
     pub fn install<O: Send>(&self, f: impl FnOnce() -> O + Send) -> O {
-        self.rayon.install(f)
+        match &self.rayon {
+            Some(rayon) => rayon.install(f),
+            None => f(),
+        }
     }
 
     /// Streams: takes items one by one, runs `f` on the workers, and gives each result to `sink` in the items'
@@ -102,17 +107,21 @@ impl Pool {
         }
         let (orders, ordered) = mpsc::sync_channel(self.threads());
         let source = WorkSource(Mutex::new(Some((items, orders))));
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads() {
-                scope.spawn(|| {
-                    let mut state = state();
-                    while let Some((item, reply)) = source.next() {
-                        // The receiver is gone only when the sink failed.
-                        let _ = reply.send(f(&mut state, item));
-                    }
-                });
+        let work = || {
+            let mut state = state();
+            while let Some((item, reply)) = source.next() {
+                // The receiver is gone only when the sink failed.
+                let _ = reply.send(f(&mut state, item));
             }
-            take(&mut ordered.into_iter().filter_map(|result| result.recv().ok()))
+        };
+        std::thread::scope(|scope| {
+            let start = |_: &usize| std::thread::Builder::new().spawn_scoped(scope, work).is_ok();
+            // The system may not let all of them start.
+            if (0..self.threads()).take_while(start).count() > 0 {
+                return take(&mut ordered.into_iter().filter_map(|result| result.recv().ok()));
+            }
+            let mut state = state();
+            take(&mut source.end().into_iter().flatten().map(|item| f(&mut state, item)))
         })
     }
 }
@@ -122,6 +131,12 @@ impl Pool {
 struct WorkSource<I, O>(Mutex<Option<(I, mpsc::SyncSender<mpsc::Receiver<O>>)>>);
 
 impl<I: Iterator, O> WorkSource<I, O> {
+    /// The items that nobody has taken. No worker gets any after that.
+    fn end(&self) -> Option<I> {
+        let mut source = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        source.take().map(|(items, _)| items)
+    }
+
     fn next(&self) -> Option<(I::Item, mpsc::SyncSender<O>)> {
         let mut source = match self.0.lock() {
             Ok(source) => source,
@@ -144,6 +159,23 @@ impl<I: Iterator, O> WorkSource<I, O> {
     }
 }
 
+/// How much stack the work on the first thread may take: no input needs more.
+const STACK: usize = 8 << 20;
+
+/// Runs `f` on this thread if it may have as much stack as any work takes, else (`ulimit -s`) on one that has.
+pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
+    let granted = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    if granted.is_none_or(|granted| granted >= STACK as u64) {
+        return f();
+    }
+    let done = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("main".to_owned()).stack_size(STACK).spawn_scoped(scope, &f);
+        thread.ok().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    // Where no thread can start, what stack there is has to do.
+    done.unwrap_or_else(f)
+}
+
 /// Runs both, side by side if a worker of the pool that this runs in is free.
 pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     match rayon::current_thread_index() {
@@ -153,9 +185,26 @@ pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> 
     }
 }
 
+/// Sorts by a key, side by side if this runs in a pool. Equal ones stay as they are.
+pub fn sort_by_key<T: Send, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K + Sync) {
+    match rayon::current_thread_index() {
+        Some(_) => list.par_sort_by_key(key),
+        None => list.sort_by_key(key),
+    }
+}
+
+/// The same for lists in which equal ones cannot be told apart.
+pub fn sort_unstable_by_key<T: Send, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K + Sync) {
+    match rayon::current_thread_index() {
+        Some(_) => list.par_sort_unstable_by_key(key),
+        None => list.sort_unstable_by_key(key),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     fn pool(threads: usize) -> Pool {
         Pool::new(NonZeroUsize::new(threads)).unwrap()

@@ -260,3 +260,21 @@ fn what_a_page_complains_of_is_seen() {
         assert!(complaints.contains(seen), "{seen} in {complaints}");
     }
 }
+
+#[test]
+fn code_without_a_name_is_hatched_in_both_themes() {
+    for scheme in ["light", "dark"] {
+        let mut graph = Graph::of("main;f_[j] 10\nmain;[perf-7.map]_[j] 10\nmain;[libc.so.6] 10\n");
+        graph.page.prefer(scheme);
+        graph.page.settle();
+        for (name, is_hatched) in [("f", false), ("[perf-7.map]", true), ("[libc.so.6]", true)] {
+            let one = graph.named(name);
+            let (x, y) = graph.middle_of(&one);
+            let across = (0..12).map(|step| graph.color_at((x + 60.0 + f64::from(step), y)));
+            let colors: std::collections::BTreeSet<[u64; 3]> = across.collect();
+            assert_eq!(colors.len() > 1, is_hatched, "{scheme}: {name}: {colors:?}");
+        }
+        let swatches = "Array.from(document.querySelectorAll('.legend i'), (one) => one.style.background).join('|')";
+        assert_eq!(graph.page.text(swatches).matches("repeating-linear-gradient").count(), 2, "{scheme}");
+    }
+}

@@ -11,6 +11,7 @@ mod frames;
 mod tool;
 
 use frames::{Agreement, Samples, parse};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tool::run;
@@ -106,6 +107,15 @@ fn unwound_stacks_are_the_true_ones_and_perfs() {
 #[test]
 fn frame_pointer_chains_are_perfs() {
     let (dir, data) = record(&["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"], "fp");
+    // Signal handlers return to the first byte of a function.
+    let returns = |program: &str, options: &[&str]| -> BTreeSet<String> {
+        let text = run(program, &[&["script", "-F", "ip,sym,symoff"], options].concat(), dir.path());
+        let symbols = text.lines().filter_map(|line| line.split_whitespace().nth(1));
+        symbols.filter(|symbol| symbol.starts_with("__restore_rt")).map(ToOwned::to_owned).collect()
+    };
+    let expected = BTreeSet::from(["__restore_rt+0x0".to_owned()]);
+    assert_eq!(returns("perf", &["-i", "perf.data"]), expected);
+    assert_eq!(returns(env!("CARGO_BIN_EXE_jitgraft"), &["perf.data"]), expected);
     let (ours, agreement) = compare(&data, &data, dir.path());
     assert!(ours.len() > 50, "only {} samples", ours.len());
     assert!(agreement.missing == 0 && agreement.longer == 0 && agreement.shorter == 0, "{agreement}");

@@ -56,7 +56,10 @@ fn leaves(folded: &str) -> BTreeMap<String, u64> {
     let mut leaves = BTreeMap::new();
     for line in folded.lines() {
         let (stack, count) = line.rsplit_once(' ').unwrap();
-        if let Some(name) = stack.rsplit(';').next().and_then(|leaf| leaf.strip_suffix("_[j]")) {
+        if let Some(name) = stack.rsplit(';').next().and_then(|leaf| leaf.strip_suffix("_[j]"))
+            // The name of its memory is that of no function.
+            && !name.starts_with('[')
+        {
             *leaves.entry(name.to_owned()).or_default() += count.parse::<u64>().unwrap();
         }
     }

@@ -198,7 +198,12 @@ fn the_header_tells_what_was_recorded() {
     dir.write("script", SCRIPT);
     let text = dir.text("report script");
     assert!(text.starts_with("# 4 samples of cpu-clock: 4.00 ms\n"), "{text}");
-    assert!(text.contains("# 100.00% in functions with a name; 75.00% in JIT code, 100.00% of it named\n"), "{text}");
+    assert!(
+        text.contains(
+            "# 100.00% in functions with a name; 75.00% in JIT code, 100.00% of it named (by innermost frame)\n"
+        ),
+        "{text}"
+    );
     let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tiers-recording/perf.data.zst");
     let text = dir.text(&format!("report --limit 3 {}", recording.display()));
     let mut lines = text.lines();
@@ -228,8 +233,8 @@ fn samples_are_put_together_by_perfs_keys() {
     };
     assert_eq!(by("comm"), ["75 node", "25 worker"]);
     assert_eq!(by("pid,tid"), ["75 10,10", "25 10,11"]);
-    assert_eq!(by("kind"), ["75 JIT", "25 kernel", "0 native"]);
-    assert_eq!(by("tier"), ["50 optimised", "25 interpreted", "25 kernel", "0 native"]);
+    assert_eq!(by("kind"), ["75 JIT", "25 kernel", "0 native", "0 \"native, unnamed\""]);
+    assert_eq!(by("tier"), ["50 optimised", "25 interpreted", "25 kernel", "0 native", "0 \"native, unnamed\""]);
     let of_modules = ["75 /tmp/perf-10.map", "25 [kernel.kallsyms]", "0 /usr/bin/node", "0 /usr/lib/libc.so.6"];
     assert_eq!(by("dso"), of_modules);
     assert_eq!(by("module"), of_modules);

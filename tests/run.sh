@@ -5,7 +5,8 @@
 # Tables (Parquet, Arrow), which a plain build leaves out, are built and tested, too.
 #
 #   tests/run.sh          all tests but those that need a language's runtime or package manager
-#   tests/run.sh --all    these, too: they are marked `#[ignore = "needs node: tests/run.sh --all"]`; and python/test.sh
+#   tests/run.sh --all    these, too: they are marked `#[ignore = "needs node: tests/run.sh --all"]`; and python/test.sh,
+#                         and `cargo deny check` (deny.toml) where that is installed
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -48,4 +49,14 @@ if [ "${#missing[@]}" -gt 0 ]; then
   exit 1
 fi
 cargo test --features tables --no-fail-fast "$@" ${arguments[@]+"${arguments[@]}"}
-[ -z "$with_python" ] || python/test.sh
+[ -n "$with_python" ] || exit 0
+python/test.sh
+# Not a package of Debian, and minutes to build: the workflow has it.
+if ! command -v cargo-deny >/dev/null; then
+  echo "not checked: the dependencies (deny.toml), because cargo-deny is missing: cargo install --locked cargo-deny" >&2
+elif ! cargo deny --all-features fetch db 2>/dev/null; then
+  echo "not checked: known weaknesses of the dependencies, because the list of them could not be fetched" >&2
+  cargo deny --all-features check bans licenses sources
+else
+  cargo deny --all-features check
+fi

@@ -8,6 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch, StringArray};
 use arrow_ipc::reader::StreamReader;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use serde_json::Value;
@@ -378,4 +379,27 @@ fn standard_input_is_a_recording_too() {
     assert!(output.status.success());
     let weights = |stream: &[u8]| numbers(&batches(stream), "weight").into_iter().flatten().sum::<i64>();
     assert_eq!(weights(&output.stdout), weights(&stdout(&["export", "--to", "arrow"], &[&tiers()])));
+}
+
+#[test]
+fn a_table_of_version_1_is_read_and_its_code_without_a_name_gets_a_kind_by_its_module() {
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables/version-1.parquet");
+    let samples = |input: &Path| -> BTreeMap<String, u64> {
+        let report = ["report", "--format", "json", "--group-by", "kind"];
+        let rows: Vec<Value> = serde_json::from_slice(&stdout(&report, &[input])).unwrap();
+        rows.iter().map(|row| (row["kind"].as_str().unwrap().to_owned(), row["samples"].as_u64().unwrap())).collect()
+    };
+    let kinds = [("native", 4), ("native, unnamed", 697), ("unnamed code (no file)", 1318)];
+    let wanted: BTreeMap<_, _> = kinds.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
+    assert_eq!(samples(&old), wanted);
+    // Written again, it is one of the version that is written now; what it holds is the same.
+    let dir = tempfile::tempdir().unwrap();
+    let new = dir.path().join("new.parquet");
+    stdout(&["export", "--to", "parquet", "-o", new.to_str().unwrap()], &[&old]);
+    assert_eq!(samples(&new), wanted);
+    let version = |path: &Path| {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+        reader.schema().metadata()["jitgraft.schema"].clone()
+    };
+    assert_eq!((version(&old), version(&new)), ("1".to_owned(), "2".to_owned()));
 }

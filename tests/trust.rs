@@ -1,5 +1,6 @@
 //! What this program promises to whoever runs it on a stranger's files (SECURITY.md), line by line.
 
+use jitgraft::io::door::{Holes, Kind, Named};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -242,11 +243,15 @@ fn what_looks_like_an_empty_file_or_waits_for_a_writer_is_no_binary() {
     let scene = Scene::new();
     let pipe = scene.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    for special in [&pipe, Path::new("/dev/zero"), Path::new("/proc/self/status"), scene.0.path()] {
-        let refused = jitgraft::io::map_regular_file(special).unwrap_err();
-        assert!(refused.to_string().contains("is no regular file, or an empty one"), "{refused}");
+    let code = Kind { holes: |head| head.starts_with(b"\x7fELF").then_some(Holes::Any), otherwise: "is no ELF file" };
+    let open = |path: &Path| Named::Recording.door(false).open(path, code).unwrap().map(|opened| opened.bytes);
+    for special in [&pipe, Path::new("/dev/zero"), scene.0.path()] {
+        let refused = open(special).unwrap_err();
+        assert!(refused.to_string().contains("is not a regular file"), "{refused}");
     }
-    assert!(jitgraft::io::map_regular_file(&std::env::current_exe().unwrap()).unwrap().starts_with(b"\x7fELF"));
+    let status = format!("/proc/{}/status", std::process::id());
+    assert!(open(Path::new(&status)).unwrap().is_empty());
+    assert!(open(&std::env::current_exe().unwrap()).unwrap().starts_with(b"\x7fELF"));
 }
 
 #[test]

@@ -122,7 +122,11 @@ fn lines(case: &Case) -> Vec<Line> {
             line.wrong.push(format!("{}, {name}: perf says {perf:?}", case.name));
         }
         for said in &all {
-            let found = differences(said, plain, event, case.is_recording());
+            let mut found = differences(said, plain, event, case.is_recording());
+            // Calls that an input states are written as they are; the stacks made of them are an estimate.
+            if said.writer == "callgrind" && case.name.starts_with("callgrind") {
+                found.retain(|what| !what.starts_with("total of"));
+            }
             line.cells.push((said.writer, found.is_empty()));
             line.wrong.extend(found.into_iter().map(|what| format!("{}, {name}, {}: {what}", case.name, said.writer)));
         }

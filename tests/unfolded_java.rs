@@ -125,8 +125,15 @@ fn stacks_of_a_text_are_folded_as_inferno_folds_them() {
     recorded.write("text", text.as_bytes());
     let ours = recorded.run("collapse text");
     let stack = |folded: &str| folded.trim().rsplit_once(' ').unwrap().0.to_owned();
-    assert_eq!(stack(&ours), stack(std::str::from_utf8(&theirs).unwrap()));
-    assert!(ours.contains("a/B:::f;a/C:::g_[i];a/D:::<init>_[i];"), "{ours}");
+    // inferno cuts arguments and the L of classes, too: names of JIT code stay whole here.
+    let cut = |label: &str| {
+        let label = label.strip_prefix('L').filter(|rest| rest.contains('/')).unwrap_or(label);
+        let (name, rest) = label.split_once('(').unwrap_or((label, ""));
+        format!("{name}{}", if rest.ends_with("_[i]") { "_[i]" } else { "" })
+    };
+    let cut: Vec<String> = stack(&ours).split(';').map(cut).collect();
+    assert_eq!(cut.join(";"), stack(std::str::from_utf8(&theirs).unwrap()));
+    assert!(ours.contains("La/B:::f;La/C:::g(I)V_[i];La/D:::<init>_[i];void W.run()"), "{ours}");
 }
 
 #[test]

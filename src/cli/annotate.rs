@@ -4,7 +4,7 @@ use super::input::{InputArgs, OutputArgs, WeightArgs};
 use crate::commands::annotate::{self, AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions, Told};
 use crate::error::{Error, Result};
 use crate::formats::format::Detail;
-use crate::io::{InPath, OutPath, Terminal};
+use crate::io::{self, InPath, OutPath, Terminal};
 use crate::pipeline::open::default_input;
 use crate::pipeline::recording::RecordingOptions;
 use crate::pipeline::{Job, Outcome};
@@ -32,8 +32,8 @@ pub(super) struct AnnotateArgs {
     function: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
-    /// How many functions at most, each with the 8 hottest codes that it was compiled to [default: 10; all
-    /// that match FUNCTION-REGEX, with all of their codes]
+    /// Maximum number of functions, each with the 8 hottest codes that it was compiled to; 0: all functions
+    /// [default: 10; all that match FUNCTION-REGEX, with all of their codes]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// So many instructions, or lines, on either side of one with samples
@@ -118,7 +118,7 @@ impl AnnotateArgs {
             output,
             code: CodeOptions {
                 codes: if function.is_some() || self.merge { usize::MAX } else { CODES },
-                limit: self.limit.or(function.is_none().then_some(HOTTEST)),
+                limit: self.limit.or(function.is_none().then_some(HOTTEST)).filter(|&functions| functions > 0),
                 function,
                 by_name: true,
                 weight: self.weight.weight(),
@@ -148,7 +148,7 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
     }
     let named = given.into_iter().next().filter(|given| *given != default_input());
     let (input, word) = match (named, word) {
-        (None, Some(word)) if Path::new(&word).is_file() => (InPath::from(PathBuf::from(word)), None),
+        (None, Some(word)) if io::is_file(Path::new(&word)) => (InPath::from(PathBuf::from(word)), None),
         (named, word) => (named.unwrap_or_else(default_input), word),
     };
     let pattern = |word: String| {

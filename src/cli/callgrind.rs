@@ -3,12 +3,12 @@
 use super::common::SourceArgs;
 use crate::commands::callgrind::{self, CallgrindOptions};
 use crate::error::{Error, Result};
-use crate::io::InPath;
+use crate::io::{self, InPath};
 use crate::model::Pid;
 use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Flags of `callgrind`.
 #[derive(Debug, Args)]
@@ -48,8 +48,7 @@ fn piped() -> Result<InPath> {
     if default_input() == InPath::Stdin {
         return Ok(InPath::Stdin);
     }
-    let here =
-        std::fs::read_dir(".").into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let here = io::typed_names(Path::new(".")).into_iter().flatten().filter_map(|name| name.into_string().ok());
     let is_profile = |name: &String| name.starts_with("callgrind.out") && !name.ends_with(".jit");
     let mut profiles: Vec<String> = here.filter(is_profile).collect();
     profiles.sort();

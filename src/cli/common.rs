@@ -2,6 +2,7 @@
 
 use super::stderr;
 use crate::error::Result;
+use crate::io;
 use crate::io::guard::{self, MemoryLimit};
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
@@ -46,17 +47,29 @@ impl Common {
             for warning in outcome.warnings.iter() {
                 stderr::say(format_args!("warning: {warning}"));
             }
-            outcome.summary.iter().chain(&names(outcome)).for_each(stderr::say);
+            outcome
+                .summary
+                .iter()
+                .chain(&outcome.estimates)
+                .chain(&code(outcome))
+                .chain(&names(outcome))
+                .for_each(stderr::say);
         }
         let fails = !outcome.warnings.is_empty() || outcome.frames.lacks_jit_names();
         if self.strict && fails || outcome.found { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 }
 
+/// What each event ends in.
+fn code(outcome: &Outcome) -> Vec<String> {
+    let counted = outcome.shares.iter().filter(|shares| shares.whole > 0);
+    counted.map(|shares| format!("{}: {shares}", shares.event)).collect()
+}
+
 /// How much has no name, and who says why.
 fn names(outcome: &Outcome) -> Option<String> {
     let counts = &outcome.frames;
-    let why = outcome.lacking.as_ref().map(|recording| match recording.is_absolute() || recording.exists() {
+    let why = outcome.lacking.as_ref().map(|recording| match recording.is_absolute() || io::is_there(recording) {
         true => format!("jitgraft doctor {} says why", recording.display()),
         false => "jitgraft doctor says why, if it is given the recording".to_owned(),
     });
@@ -104,7 +117,16 @@ impl From<SourceArgs> for SourceOptions {
         let SourceArgs { jitdump, perf_map, jit_log, guest, elf, map_pid, force } = args;
         let given = |list: Vec<OsString>| list.iter().map(|text| GivenFile::parse(text)).collect();
         let (jitdump, perf_map, jit_log) = (given(jitdump), given(perf_map), given(jit_log));
-        Self { jitdump, perf_map, jit_log, guest, elf, map_pid, force, search: SearchOptions::default() }
+        Self {
+            jitdump,
+            perf_map,
+            jit_log,
+            guest,
+            elf,
+            map_pid,
+            force,
+            search: SearchOptions { force, ..SearchOptions::default() },
+        }
     }
 }
 

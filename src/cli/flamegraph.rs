@@ -5,7 +5,9 @@ use crate::commands::export;
 use crate::commands::flamegraph::{self, FlamegraphOptions};
 use crate::error::{Error, Result};
 use crate::formats::flamegraph::{Cut, Difference, Look, Style};
+use crate::formats::format::WriteOptions;
 use crate::model::jit_names::JitNames;
+use crate::model::label::Tidied;
 use crate::pipeline::sink::Naming;
 use crate::pipeline::{Job, Outcome};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -190,6 +192,13 @@ impl FlamegraphArgs {
         let style = self.look.style()?;
         let usual = if style == Style::Page { NAMING } else { Naming::default() };
         let Convert { inputs, output, load, write } = self.convert.checked_with(usual);
+        let tidied = match style {
+            Style::Inferno => Tidied::All,
+            // The profile before may be folded stacks, in which names are cut already.
+            Style::Page if self.diff.is_some() => Tidied::Native,
+            Style::Page => Tidied::Nothing,
+        };
+        let write = WriteOptions { tidied, ..write };
         let difference = Difference { normalize: self.normalize, strip_hex: self.strip_hex };
         let options = FlamegraphOptions {
             inputs,

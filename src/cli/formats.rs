@@ -2,6 +2,7 @@
 
 use crate::commands::formats;
 use crate::error::Result;
+use crate::io;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 
@@ -12,6 +13,6 @@ pub(super) struct FormatsArgs {}
 
 impl FormatsArgs {
     pub(super) fn run(self, _job: &Job) -> Result<Outcome> {
-        formats::run(&mut std::io::stdout().lock())
+        io::print(|out| formats::run(out))
     }
 }

@@ -2,12 +2,13 @@
 
 use super::common::SourceArgs;
 use super::intervals::IntervalArgs;
+use super::times::{TimeRanges, time_ranges};
 use crate::formats::format::Detail;
 use crate::io::{InPath, OutPath};
-use crate::model::filter::{Bound, Filter, TimeRange};
+use crate::model::filter::Filter;
 use crate::model::jit_names::JitNames;
 use crate::model::stacks::Weight;
-use crate::model::{Nanos, Pid, Tid};
+use crate::model::{Pid, Tid};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::default_input;
 use crate::pipeline::sink::Naming;
@@ -45,9 +46,10 @@ pub(super) struct InputArgs {
     #[arg(long, value_name = "CPU,…", value_delimiter = ',', help_heading = "What counts")]
     cpu: Vec<u32>,
     /// Only from A to B, in seconds of the recording's clock (either may be left out), or `10%-20%` of the way from
-    /// the first to the last sample (repeatable)
-    #[arg(long, value_name = "A,B|A%-B%", value_parser = time_range, help_heading = "What counts")]
-    time: Vec<TimeRange>,
+    /// the first to the last sample; also several, as `A,B C,D` or `10%-20%,40%-50%`, and parts, as `10%/2` for the
+    /// second tenth (repeatable)
+    #[arg(long, value_name = "A,B|A%-B%", value_parser = time_ranges, help_heading = "What counts")]
+    time: Vec<TimeRanges>,
     /// How names of JIT code are written [default: raw; of perf.data and perf script's text, pretty in flame graphs and
     /// in exports for viewers]
     #[arg(long, value_enum, value_name = "HOW")]
@@ -192,11 +194,12 @@ impl InputArgs {
             pid: self.pid.into_iter().map(Pid).collect(),
             tid: self.tid.into_iter().map(Tid).collect(),
             cpu: self.cpu,
-            time: self.time,
+            time: self.time.into_iter().flat_map(|TimeRanges(ranges)| ranges).collect(),
         };
         let read = self.intervals.checked(&filter.time);
         let kernel = KernelOptions { kallsyms: self.symbols.kallsyms.clone(), ..KernelOptions::default() };
-        let symbols = SymbolOptions::from(self.symbols);
+        let (mut symbols, sources) = (SymbolOptions::from(self.symbols), SourceOptions::from(self.sources));
+        symbols.search.force = sources.force;
         let options = LoadOptions {
             event: self.event,
             by_cpu: by_cpu || !filter.cpu.is_empty(),
@@ -208,52 +211,12 @@ impl InputArgs {
             branch_stack: self.branch_stack,
             max_stack: self.max_stack.map(NonZeroUsize::get),
             kernel,
-            sources: SourceOptions { search: symbols.search.clone(), ..self.sources.into() },
+            sources: SourceOptions { search: symbols.search.clone(), ..sources },
             symbols,
             read,
         };
         (inputs, options)
     }
-}
-
-fn time_range(text: &str) -> Result<TimeRange, String> {
-    let (from, to) = match text.split_once(',') {
-        Some((from, to)) => (bound(from)?, bound(to)?),
-        None => {
-            let (from, to) = text.split_once('-').ok_or("expected A,B in seconds, or A%-B%")?;
-            (bound(from)?, bound(to)?)
-        }
-    };
-    Ok(TimeRange { from, to })
-}
-
-fn bound(text: &str) -> Result<Option<Bound>, String> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    if let Some(percent) = text.strip_suffix('%') {
-        let percent: f64 = percent.parse().map_err(|error| format!("{text}: {error}"))?;
-        let possible = (0.0..=100.0).contains(&percent);
-        return if possible {
-            Ok(Some(Bound::Percent(percent)))
-        } else {
-            Err(format!("{text} is not within 0% to 100%"))
-        };
-    }
-    seconds(text).map(|time| Some(Bound::At(time))).ok_or_else(|| format!("{text} is not a time in seconds"))
-}
-
-/// Whole and decimal part apart: a floating-point number cannot hold nanoseconds since boot.
-fn seconds(text: &str) -> Option<Nanos> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(part) || part.len() > 9 || (whole.is_empty() && part.is_empty()) {
-        return None;
-    }
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let part: u64 = format!("{part:0<9}").parse().ok()?;
-    whole.checked_mul(1_000_000_000)?.checked_add(part).map(Nanos)
 }
 
 #[cfg(test)]
@@ -288,18 +251,6 @@ mod tests {
             ),
         ] {
             assert_eq!((naming(words, all), naming(words, picture)), (of_all, of_picture), "{words}");
-        }
-    }
-
-    #[test]
-    fn stretches_of_time() {
-        let range = |from, to| Ok(TimeRange { from, to });
-        let at = |nanos| Some(Bound::At(Nanos(nanos)));
-        assert_eq!(time_range("466.578564,467"), range(at(466_578_564_000), at(467_000_000_000)));
-        assert_eq!(time_range(",.5"), range(None, at(500_000_000)));
-        assert_eq!(time_range("10%-20%"), range(Some(Bound::Percent(10.0)), Some(Bound::Percent(20.0))));
-        for wrong in ["1", "a,b", "10%-200%", "1.0000000001,"] {
-            assert!(time_range(wrong).is_err(), "{wrong}");
         }
     }
 }

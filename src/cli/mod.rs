@@ -21,6 +21,7 @@ mod runtimes;
 mod script;
 mod stats;
 pub mod stderr;
+mod times;
 mod usage;
 mod view;
 

@@ -109,6 +109,9 @@ struct TreeArgs {
     /// Tell what a function called
     #[arg(long, value_name = "FUNCTION", help_heading = "What the rows are")]
     callees: Option<String>,
+    /// List the functions that call each other in cycles (callgrind input)
+    #[arg(long, help_heading = "What the rows are")]
+    cycles: bool,
 }
 
 /// What perf report's `--sort` takes: an order, or keys to put samples together by.
@@ -242,12 +245,13 @@ impl RowArgs {
     }
 
     fn rows(self, keys: Vec<Key>) -> Result<Rows> {
-        let Self { diff, tree: TreeArgs { tree, callers, callees }, .. } = self;
+        let Self { diff, tree: TreeArgs { tree, callers, callees, cycles }, .. } = self;
         let rows = match (diff, callers, callees) {
             (Some(before), ..) => Rows::Changes(before.into()),
             (_, Some(function), _) => Rows::Callers(function),
             (_, _, Some(function)) => Rows::Callees(function),
             _ if tree => Rows::Tree,
+            _ if cycles => Rows::Cycles,
             _ if keys.is_empty() => return Ok(Rows::Functions),
             _ => return Ok(Rows::Groups(keys)),
         };

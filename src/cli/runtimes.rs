@@ -2,6 +2,7 @@
 
 use crate::commands::runtimes;
 use crate::error::Result;
+use crate::io;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 
@@ -15,6 +16,6 @@ pub(super) struct RuntimesArgs {
 
 impl RuntimesArgs {
     pub(super) fn run(self, _job: &Job) -> Result<Outcome> {
-        runtimes::run(self.name.as_deref(), &mut std::io::stdout().lock())
+        io::print(|out| runtimes::run(self.name.as_deref(), out))
     }
 }

@@ -4,7 +4,7 @@ use super::intervals::duration;
 use super::report::LayoutName;
 use crate::commands::stats::{self, Compare, MIRI, Preset, Question, StatsOptions};
 use crate::error::{Error, Result};
-use crate::io::InPath;
+use crate::io::{self, InPath};
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub(super) struct StatsArgs {
     /// How the tables are written
     #[arg(long, value_enum, default_value_t = LayoutName::Text, value_name = "HOW")]
     format: LayoutName,
-    /// How many rows of each table at most [default: all]
+    /// Maximum number of rows in each table; 0: all [default: 0]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Ask for count, sum and spread of the top-level spans, by name
@@ -83,7 +83,7 @@ impl StatsArgs {
             preset,
             preset_file: self.preset.filter(|path| path.as_os_str() != "miri"),
             compare,
-            limit: self.limit,
+            limit: self.limit.filter(|&rows| rows > 0),
             perfetto_compat: self.perfetto_compat,
             layout: self.format.into(),
         };
@@ -96,7 +96,7 @@ impl StatsArgs {
             None => Preset::default(),
             Some(path) if path.as_os_str() == "miri" => Preset::parse(MIRI, duration)?,
             Some(path) => {
-                let text = std::fs::read_to_string(path);
+                let text = io::read_typed(path);
                 let text = text.map_err(|error| Error::new("cannot read the preset").because(error).in_file(path))?;
                 Preset::parse(&text, duration).map_err(|error| error.in_file(path))?
             }

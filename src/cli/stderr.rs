@@ -3,6 +3,7 @@
 //! A reader of stderr may leave, and its disk may be full: what cannot be said then is not said, and the job is done
 //! all the same. Names and paths in a message are whatever bytes they are, and a terminal obeys some of them.
 
+use crate::io::guard;
 use crate::model::printable::{printable, readable};
 use clap::error::ErrorKind;
 use std::borrow::Cow;
@@ -29,7 +30,9 @@ pub fn say_usage(usage: &clap::Error) -> ExitCode {
         Ok(())
     };
     let asked_for = matches!(usage.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let written = written.and_then(|()| std::io::stdout().flush());
     match written {
+        Ok(()) if asked_for && guard::stdout_was_closed() => ExitCode::FAILURE,
         Err(error) if asked_for && error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         _ => ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2)),
     }

@@ -3,10 +3,10 @@
 use crate::error::{Error, Result};
 use crate::formats::FORMATS;
 use crate::formats::format::Read;
+use crate::io;
 use crate::pipeline::Outcome;
 use clap::{Args, Command};
 use clap_complete::Shell;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Flags of `completions`.
@@ -61,9 +61,7 @@ impl InputsArgs {
 }
 
 fn print(text: &[u8]) -> Result<Outcome> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text)?;
-    out.flush()?;
+    io::print(|out| Ok(out.write_all(text)?))?;
     Ok(Outcome::default())
 }
 

@@ -151,7 +151,7 @@ fn draw_difference(
 }
 
 fn read_palette(file: &Path) -> Result<PaletteMap> {
-    if !file.exists() {
+    if !io::is_there(file) {
         return Ok(PaletteMap::default());
     }
     let bytes = io::map_to_replace(file)?;

@@ -7,7 +7,7 @@
 //! | `comm`, `pid`, `tid`, `cpu` | whose sample it is |
 //! | `time_ns` | when, in nanoseconds of the recording's clock |
 //! | `weight`, `count` | how much of the unit, and how many samples |
-//! | `function`, `module`, `kind`, `tier` | what ran |
+//! | `function`, `module`, `kind`, `tier` | what ran; `function` is the name that `report` shows |
 //! | `stack` | all functions from the outermost on, joined by `;`, spelled as in folded stacks |
 //!
 //! What is not known is empty. Quoting is that of RFC 4180, lines end as in other texts. No cell is a formula, and no
@@ -20,9 +20,9 @@
 use super::format::WriteOptions;
 use crate::error::Result;
 use crate::model::category::Category;
-use crate::model::label::{self, Annotate};
+use crate::model::label::{self, Annotate, Tidied};
 use crate::model::printable::csv_cell;
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Series, TrackId, Unit};
+use crate::model::stacks::{Frame, FrameId, Profile, Row, Series, TrackId, UNKNOWN, Unit};
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Display};
 use std::io::Write;
@@ -78,29 +78,34 @@ impl Cells<'_> {
             stack.push_str(self.spelled(frame, java));
         }
         let (time, weight, count) = (Known(row.time.map(|time| time.0)), row.weight, row.count);
-        let ran = leaf.map_or_else(|| ",,,".to_owned(), |leaf| self.ran(leaf, java));
+        let ran = leaf.map_or_else(|| ",,,".to_owned(), |leaf| self.ran(leaf));
         let stack = csv_cell(stack.as_bytes());
         Ok(writeln!(out, "{event},{track},{time},{weight},{count},{ran},{stack}")?)
     }
 
     fn spelled(&mut self, frame: FrameId, java: bool) -> &str {
         let (profile, annotate) = (self.profile, self.annotate);
-        let spell = || label::label(profile, profile.frame_of(frame), java, annotate);
+        let spell = || label::label(profile, profile.frame_of(frame), java, annotate, Tidied::Native);
         self.spelled.entry((frame, java)).or_insert_with(spell)
     }
 
     /// The columns of the function that ran.
-    fn ran(&mut self, leaf: FrameId, java: bool) -> String {
+    fn ran(&self, leaf: FrameId) -> String {
         let frame: &Frame = self.profile.frame_of(leaf);
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
         let tier = frame.tier.map_or("", |tier| tier.name());
-        let kind = match frame.kind {
-            // Its tier stands in the next column.
-            FrameKind::Jit => Category::Jit(None),
-            _ => Category::of(frame),
+        // Its tier stands in the next column.
+        let kind = csv_cell(Category::of(frame).of_any_tier().name().as_bytes());
+        let unnamed;
+        let function = match self.profile.name_of(frame.name) {
+            UNKNOWN => {
+                unnamed = label::unnamed_at(self.profile, frame, self.annotate);
+                unnamed.as_bytes()
+            }
+            name => name,
         };
-        let function = csv_cell(self.spelled(leaf, java).as_bytes()).into_owned();
-        format!("{function},{},{},{tier}", csv_cell(module), kind.name())
+        let function = csv_cell(function);
+        format!("{function},{},{kind},{tier}", csv_cell(module))
     }
 }
 
@@ -122,7 +127,7 @@ impl<T: Display> Display for Known<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::stacks::Track;
+    use crate::model::stacks::{FrameKind, Track};
     use crate::model::tier::Tier;
     use crate::model::{Nanos, Pid, Tid};
 
@@ -144,7 +149,7 @@ mod tests {
         let mut out = Vec::new();
         write(&profile, &WriteOptions::default(), &mut out).unwrap();
         let expected = "event,unit,comm,pid,tid,cpu,time_ns,weight,count,function,module,kind,tier,stack\n\
-            cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,99,12,1,a:b\\x1b,/x/jitted-7.so,JIT,optimised,'=f(x) ;a:b\\x1b\n\
+            cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,99,12,1,a;b\\x1b,/x/jitted-7.so,JIT,optimised,'=f(x) ;a:b\\x1b\n\
             cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,,3,2,,,,,\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }

@@ -9,7 +9,7 @@
 use super::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::model::call_tree::{CallTree, Spelling};
-use crate::model::label::marked;
+use crate::model::label::{marked, unmarked};
 use crate::model::runtimes::{RuntimeSet, Tiers};
 use crate::model::sorted_stacks::{Run, Runs, Unsorted};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
@@ -177,7 +177,7 @@ fn shared_len(a: &[u8], b: &[u8]) -> usize {
 }
 
 fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
-    let (bare, kind) = marked(label).unwrap_or((label, FrameKind::User));
+    let (bare, kind) = marked(label).unwrap_or_else(|| (label, unmarked(label)));
     let name = profile.name(label);
     let tier = if kind == FrameKind::Jit { tiers.of(name, bare, RuntimeSet::default()) } else { None };
     profile.frame(Frame { tier, ..Frame::new(name, kind) })
@@ -206,7 +206,8 @@ pub fn write_lines(runs: &Runs, out: &mut dyn Write) -> Result<()> {
 /// Writes one event.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
-    let spelling = Spelling { by: options.by, annotate: options.annotate, reversed: false, by_category: false };
+    let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
+    let spelling = Spelling { by, annotate, tidied, reversed: false, by_category: false };
     let tree = CallTree::new(profile, series, options.weight, spelling);
     let mut lines = Vec::with_capacity(WRITTEN);
     tree.stacks(0, |stack, weight| {

@@ -21,7 +21,7 @@ use super::format::WriteOptions;
 use crate::error::Result;
 use crate::model::about::About;
 use crate::model::label;
-use crate::model::stacks::{Frame, FrameKind, NameId, Profile, Row, Sampling, Series, UNKNOWN};
+use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, UNKNOWN};
 use about::AboutJson;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -61,13 +61,6 @@ impl Serialize for OneFrame<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(profile, frame) = *self;
         let text = |id: NameId| String::from_utf8_lossy(profile.name_of(id));
-        let kind = match frame.kind {
-            FrameKind::User => "user",
-            FrameKind::Kernel => "kernel",
-            FrameKind::Jit => "jit",
-            FrameKind::Inlined => "inlined",
-            FrameKind::Unknown => "unknown",
-        };
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &label::function(profile, frame))?;
         if profile.name_of(frame.name) == UNKNOWN {
@@ -85,7 +78,7 @@ impl Serialize for OneFrame<'_> {
         if let Some(addr) = frame.addr {
             map.serialize_entry("address", &format_args!("{addr:#x}"))?;
         }
-        map.serialize_entry("kind", kind)?;
+        map.serialize_entry("kind", frame.kind.key())?;
         if let Some(tier) = frame.tier {
             map.serialize_entry("tier", tier.name())?;
         }

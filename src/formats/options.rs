@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::model::Nanos;
 use crate::model::filter::TimeRange;
-use crate::model::label::{Annotate, By};
+use crate::model::label::{Annotate, By, Tidied};
 use crate::model::stacks::{Keep, Weight};
 use crate::model::timeline::{CallOptions, Span};
 
@@ -64,6 +64,8 @@ pub struct WriteOptions {
     pub by: By,
     /// What is appended to names.
     pub annotate: Annotate,
+    /// Which names are cut as inferno cuts them, where frames have one string each.
+    pub tidied: Tidied,
     /// Rows of one stretch of so many nanoseconds are summed, where a format tells of each row.
     pub bucket: Option<u64>,
     /// Whether the names of directories tell the host and the day, so that rows need not.

@@ -38,28 +38,37 @@ pub(in crate::formats) const STEPS: i8 = 4;
 /// How many warm colours there are.
 pub(in crate::formats) const NAMES: u8 = 4;
 
-const LETTERS: [(Category, char); 13] = [
-    (Category::Kernel, 'k'),
-    (Category::Native, 'n'),
-    (Category::Inlined, 'i'),
-    (Category::Jit(Some(Tier::Interpreted)), 'a'),
-    (Category::Jit(Some(Tier::Baseline)), 'b'),
-    (Category::Jit(Some(Tier::MidTier)), 'm'),
-    (Category::Jit(Some(Tier::Optimised)), 'o'),
-    (Category::Jit(Some(Tier::Builtin)), 'c'),
-    (Category::Jit(Some(Tier::Stub)), 's'),
-    (Category::Jit(Some(Tier::Wasm)), 'w'),
-    (Category::Jit(Some(Tier::RegExp)), 'r'),
-    (Category::Jit(None), 'j'),
-    (Category::Unknown, 'u'),
+/// A sort of code, its letter, and its colour on a light page and on a dark one. What has no name is hatched besides.
+const PAINTS: [(Category, char, [u32; 2]); 16] = [
+    (Category::Kernel, 'k', [0xe8_8a_2e, 0x90_55_00]),
+    (Category::Native, 'n', [0xf5_d9_6b, 0xa2_88_38]),
+    (Category::NativeUnnamed, 'v', [0xbd_a1_55, 0xd2_be_70]),
+    (Category::Inlined, 'i', [0xff_f9_ba, 0x46_37_09]),
+    (Category::Jit(Some(Tier::Interpreted)), 'a', [0xe0_f0_f2, 0x00_28_3e]),
+    (Category::Jit(Some(Tier::Baseline)), 'b', [0x91_c9_ff, 0x01_69_a9]),
+    (Category::Jit(Some(Tier::MidTier)), 'm', [0x78_9f_cd, 0x02_95_e5]),
+    (Category::Jit(Some(Tier::Optimised)), 'o', [0x1f_62_ae, 0x6c_b2_f5]),
+    (Category::Jit(Some(Tier::Builtin)), 'c', [0x46_ad_84, 0x00_4e_2f]),
+    (Category::Jit(Some(Tier::Stub)), 's', [0xd9_e5_c7, 0x62_67_56]),
+    (Category::Jit(Some(Tier::Wasm)), 'w', [0xb3_8f_ed, 0x75_29_82]),
+    (Category::Jit(Some(Tier::RegExp)), 'r', [0xde_b0_b4, 0x6e_3d_57]),
+    (Category::Jit(None), 'j', [0x4f_a1_ac, 0x18_99_ac]),
+    (Category::JitUnnamed, 'x', [0x17_73_7f, 0x31_ba_d6]),
+    (Category::Anonymous, 'y', [0xe1_51_9a, 0xe1_56_96]),
+    (Category::Unknown, 'u', [0xb9_c2_d8, 0x65_78_7c]),
 ];
+
+fn paint(category: Category) -> (char, [u32; 2]) {
+    let row = PAINTS.iter().find(|(of, ..)| *of == category).unwrap_or(&PAINTS[PAINTS.len() - 1]);
+    (row.1, row.2)
+}
 
 impl Swatch {
     /// One letter for it, in the page's data and style.
     pub(in crate::formats) fn letter(self) -> char {
         match self {
             Self::Whose => 'q',
-            Self::Code(category) => LETTERS.iter().find(|(of, _)| *of == category).map_or('u', |(_, letter)| *letter),
+            Self::Code(category) => paint(category).0,
             Self::Name(number) => ['A', 'B', 'C', 'D'][usize::from(number.min(NAMES - 1))],
             Self::Change(step) => {
                 ['4', '3', '2', '1', '0', '5', '6', '7', '8'][(step.clamp(-STEPS, STEPS) + STEPS) as usize]
@@ -69,6 +78,11 @@ impl Swatch {
         }
     }
 
+    /// Whether it is hatched: it is code without a name.
+    pub(in crate::formats) fn is_hatched(self) -> bool {
+        matches!(self, Self::Code(category) if category.is_unnamed())
+    }
+
     /// On a light page and on a dark one.
     fn colors(self) -> [Rgb; 2] {
         let hex = |light: u32, dark: u32| [light, dark].map(|rgb| [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8]);
@@ -76,21 +90,10 @@ impl Swatch {
             Self::Whose => hex(0xe4_e4_e4, 0x3c_3f_43),
             Self::Lane => hex(0xff_ff_ff, 0x1b_1d_20),
             Self::Idle => hex(0xf3_f4_f5, 0x26_28_2c),
-            Self::Code(category) => match category {
-                Category::Kernel => hex(0xe8_8a_2e, 0x90_55_00),
-                Category::Native => hex(0xf5_d9_6b, 0xa2_88_38),
-                Category::Inlined => hex(0xff_f9_ba, 0x46_37_09),
-                Category::Jit(Some(Tier::Interpreted)) => hex(0xe0_f0_f2, 0x00_28_3e),
-                Category::Jit(Some(Tier::Baseline)) => hex(0x91_c9_ff, 0x01_69_a9),
-                Category::Jit(Some(Tier::MidTier)) => hex(0x78_9f_cd, 0x02_95_e5),
-                Category::Jit(Some(Tier::Optimised)) => hex(0x1f_62_ae, 0x6c_b2_f5),
-                Category::Jit(Some(Tier::Builtin)) => hex(0x46_ad_84, 0x00_4e_2f),
-                Category::Jit(Some(Tier::Stub)) => hex(0xd9_e5_c7, 0x62_67_56),
-                Category::Jit(Some(Tier::Wasm)) => hex(0xb3_8f_ed, 0x75_29_82),
-                Category::Jit(Some(Tier::RegExp)) => hex(0xde_b0_b4, 0x6e_3d_57),
-                Category::Jit(None) => hex(0x4f_a1_ac, 0x18_99_ac),
-                Category::Unknown => hex(0xb9_c2_d8, 0x65_78_7c),
-            },
+            Self::Code(category) => {
+                let [light, dark] = paint(category).1;
+                hex(light, dark)
+            }
             Self::Name(0) => hex(0xf2_a3_4c, 0x90_50_0e),
             Self::Name(1) => hex(0xee_8a_5a, 0x92_45_20),
             Self::Name(2) => hex(0xf5_c2_5b, 0x7c_5a_10),
@@ -119,9 +122,18 @@ fn shaded(color: Rgb, shade: u32) -> Rgb {
     }
 }
 
+/// The lines of hatching on a colour. They are farther from the text than the colour is.
+fn line_on(color: Rgb) -> Rgb {
+    mixed(color, if is_light(color) { [255; 3] } else { [0; 3] }, 0.40)
+}
+
 /// Black or white, whichever is read more easily on a colour.
 fn text_on(color: Rgb) -> &'static str {
-    if luminance(color) > 0.196 { "#16181a" } else { "#fff" }
+    if is_light(color) { "#16181a" } else { "#fff" }
+}
+
+fn is_light(color: Rgb) -> bool {
+    luminance(color) > 0.196
 }
 
 /// As WCAG defines it: from 0 to 1.
@@ -135,7 +147,8 @@ fn linear(part: u8) -> f64 {
     if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
 }
 
-/// The rules of a style sheet for these swatches: boxes are strokes of paths, their texts are filled.
+/// The rules of a style sheet for these swatches: boxes are strokes of paths, their texts are filled. What is hatched is
+/// painted with the patterns of [`patterns`].
 pub(in crate::formats) fn rules(swatches: &[Swatch]) -> String {
     let [light, dark] = [0, 1].map(|theme| {
         let mut rules = String::new();
@@ -144,8 +157,16 @@ pub(in crate::formats) fn rules(swatches: &[Swatch]) -> String {
                 let color = shaded(swatch.colors()[theme], shade);
                 let [red, green, blue] = color;
                 let (class, text) = (swatch.letter(), text_on(color));
+                let color = format!("#{red:02x}{green:02x}{blue:02x}");
                 // Writing to a string cannot fail.
-                let _ = write!(rules, "path.{CLASS}{class}{shade}{{stroke:#{red:02x}{green:02x}{blue:02x}}}");
+                if swatch.is_hatched() {
+                    let [red, green, blue] = line_on([red, green, blue]);
+                    let _ = write!(rules, "path.{CLASS}{class}{shade}{{stroke:url(#{HATCH}{class}{shade}) {color}}}");
+                    let _ = write!(rules, "rect.{CLASS}{class}{shade}{{fill:{color}}}");
+                    let _ = write!(rules, ".{HATCH}{class}{shade}{{stroke:#{red:02x}{green:02x}{blue:02x}}}");
+                } else {
+                    let _ = write!(rules, "path.{CLASS}{class}{shade}{{stroke:{color}}}");
+                }
                 let _ = write!(rules, "text.{CLASS}{class}{shade}{{fill:{text}}}");
             }
         }
@@ -154,8 +175,22 @@ pub(in crate::formats) fn rules(swatches: &[Swatch]) -> String {
     format!("{light}@media(prefers-color-scheme:dark){{{dark}}}")
 }
 
+/// The patterns of those of these swatches that are hatched, one for each shade.
+pub(in crate::formats) fn patterns(swatches: &[Swatch]) -> String {
+    let hatched = swatches.iter().filter(|swatch| swatch.is_hatched());
+    let pattern = |(letter, shade): (char, u32)| {
+        format!(
+            "<pattern id=\"{HATCH}{letter}{shade}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
+             patternTransform=\"rotate(45)\"><rect class=\"{CLASS}{letter}{shade}\" width=\"6\" height=\"6\"/>\
+             <path class=\"{HATCH}{letter}{shade}\" style=\"stroke-width:2\" d=\"M1 0v6\"/></pattern>"
+        )
+    };
+    hatched.flat_map(|swatch| (0..SHADES).map(|shade| (swatch.letter(), shade))).map(pattern).collect()
+}
+
 /// Variables of a style sheet: the colour of each sort of code and of the text on it (`--code-k`, `--text-k`), of change
-/// (`--code-0` to `--code-8`) and of what has no sort (`--code-A` …), on light and dark pages. The theme is that of the
+/// (`--code-0` to `--code-8`) and of what has no sort (`--code-A` …), on light and dark pages. What is hatched has the colour
+/// of its lines, too (`--line-x`), and both as the background of an element (`--fill-x`). The theme is that of the
 /// reader's system, or the one that the attribute `data-theme` of the root names.
 pub(in crate::formats) fn variables() -> String {
     let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
@@ -167,6 +202,14 @@ pub(in crate::formats) fn variables() -> String {
             let text = text_on(swatch.colors()[theme]);
             // Writing to a string cannot fail.
             let _ = write!(variables, "--code-{letter}:#{red:02x}{green:02x}{blue:02x};--text-{letter}:{text};");
+            if swatch.is_hatched() {
+                let [red, green, blue] = line_on([red, green, blue]);
+                let _ = write!(
+                    variables,
+                    "--line-{letter}:#{red:02x}{green:02x}{blue:02x};--fill-{letter}:{};",
+                    fill(letter)
+                );
+            }
         }
         variables
     });
@@ -176,6 +219,11 @@ pub(in crate::formats) fn variables() -> String {
     )
 }
 
+/// Both colours of what is hatched, as a background.
+fn fill(letter: char) -> String {
+    format!("repeating-linear-gradient(135deg,var(--code-{letter}) 0 3px,var(--line-{letter}) 3px 5px)")
+}
+
 /// The letter of a sort of code.
 pub(in crate::formats) fn letter(category: Category) -> char {
     Swatch::Code(category).letter()
@@ -183,6 +231,9 @@ pub(in crate::formats) fn letter(category: Category) -> char {
 
 /// Before a swatch's letter and its shade in names of classes, which must not begin with a digit.
 pub(in crate::formats) const CLASS: &str = "c";
+
+/// The same before the names of patterns, and of the classes of their lines.
+const HATCH: &str = "h";
 
 /// The shade of a name.
 pub(in crate::formats) fn shade(name: &str) -> u32 {
@@ -268,7 +319,30 @@ mod tests {
                     let text = if text_on(color) == "#fff" { 1.0 } else { 0.008 };
                     let (a, b) = (luminance(color) + 0.05, text + 0.05);
                     assert!(a.max(b) / a.min(b) >= 4.5, "{swatch:?} {shade}: {:.2}", a.max(b) / a.min(b));
+                    let line = luminance(line_on(color)) + 0.05;
+                    assert!(
+                        !swatch.is_hatched() || line.max(b) / line.min(b) >= 4.5,
+                        "{swatch:?}: lines of its hatching"
+                    );
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_name_is_hatched_and_the_lines_are_seen_by_all_readers() {
+        let hatched = |category: &Category| Swatch::Code(*category).is_hatched();
+        let names: Vec<_> = Category::ALL.into_iter().filter(hatched).map(Category::name).collect();
+        assert_eq!(names, ["native, unnamed", "JIT, unnamed", "unnamed code (no file)", "unknown"]);
+        for category in Category::ALL.into_iter().filter(hatched) {
+            for color in Swatch::Code(category).colors() {
+                let line = line_on(color);
+                let seen = [
+                    distance(color.map(linear), line.map(linear)),
+                    distance(without_cones(color, false), without_cones(line, false)),
+                    distance(without_cones(color, true), without_cones(line, true)),
+                ];
+                assert!(seen.iter().all(|distance| *distance >= 9.0), "{}: {seen:.1?}", category.name());
             }
         }
     }

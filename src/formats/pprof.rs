@@ -156,6 +156,9 @@ fn head(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMessage)
         let words: Vec<_> = about.command.iter().map(|word| String::from_utf8_lossy(word)).collect();
         file.comment.push(strings.id(&words.join(" ")));
     }
+    for note in &about.notes {
+        file.comment.push(strings.id(note));
+    }
     if about.lost > 0 {
         file.comment.push(strings.id(&format!("{} samples were lost", about.lost)));
     }

@@ -13,28 +13,37 @@ use std::ops::Range;
 pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Result<()> {
     let mut end = 0;
     while let Some(data) = next_data(file, end)? {
-        if data.start - end > largest_hole {
-            let message = format!("has a hole of {} bytes, as no log has: it is not read", data.start - end);
-            let remedy = "if that is in order, make a copy that is yours (cp) and name that".to_owned();
-            return Err(Error::new(message).with_remedy(Some(remedy)).at(end));
-        }
+        check_hole(end..data.start, largest_hole)?;
         copy_range(file, copy, data.clone())?;
         end = data.end;
     }
     Ok(())
 }
 
-/// Where the last that a file has of data ends: a hole behind it is nothing. A file of very many pieces is taken as it is.
-pub(super) fn data_end(file: &File) -> Result<u64> {
+/// Where the last that a file has of data ends: a hole behind it is nothing, and one within that is larger than any may
+/// be is refused. A file of very many pieces is taken as it is.
+pub(super) fn data_end(file: &File, largest_hole: u64) -> Result<u64> {
     const PIECES: usize = 10_000;
     let mut end = 0;
     for _ in 0..PIECES {
         match next_data(file, end)? {
-            Some(data) => end = data.end,
+            Some(data) => {
+                check_hole(end..data.start, largest_hole)?;
+                end = data.end;
+            }
             None => return Ok(end),
         }
     }
     Ok(file.metadata()?.len())
+}
+
+fn check_hole(hole: Range<u64>, largest: u64) -> Result<()> {
+    if hole.end - hole.start <= largest {
+        return Ok(());
+    }
+    let message = format!("has a hole of {} bytes, as no log has: it is not read", hole.end - hole.start);
+    let remedy = "if that is in order, make a copy without holes (cp --sparse=never) and name that".to_owned();
+    Err(Error::new(message).with_remedy(Some(remedy)).at(hole.start))
 }
 
 /// The next stretch that is no hole, from an offset on.
@@ -93,8 +102,10 @@ mod tests {
         let within = copied(&file(60 << 30, &[(0, b"head"), ((60 << 30) - 4, b"tail")])).unwrap_err();
         assert!(within.to_string().contains("has a hole of"), "{within}");
         assert!(copied(&file(0, &[])).unwrap().is_empty());
-        let end = data_end(&file(60 << 30, &[(0, b"head"), (1 << 20, b"tail")])).unwrap();
+        let end = data_end(&file(60 << 30, &[(0, b"head"), (1 << 20, b"tail")]), 16 << 20).unwrap();
         assert!((1 << 20..2 << 20).contains(&end), "{end}");
-        assert_eq!(data_end(&file(4, &[(0, b"head")])).unwrap(), 4);
+        assert_eq!(data_end(&file(4, &[(0, b"head")]), 16 << 20).unwrap(), 4);
+        let sparse = file(60 << 30, &[(0, b"head"), (50 << 30, b"tail")]);
+        assert!(data_end(&sparse, 16 << 20).is_err() && data_end(&sparse, u64::MAX).is_ok());
     }
 }

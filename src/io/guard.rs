@@ -10,13 +10,14 @@
 //! relied upon, in a signal handler it is forbidden (signal-safety(7)).
 
 use super::hidden::{self, Passing};
+use super::typed::text_of_system;
 use crate::error::{Error, Result};
 use libc::{c_int, c_void, siginfo_t};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::fs;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How much memory of its own the program may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +75,11 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
 
 /// How much memory there is: the machine's, or less if a control group has less.
 fn available() -> Option<u64> {
-    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+    let machine = text_of_system(Path::new("/proc/meminfo")).ok().and_then(|text| {
         let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         total.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
     });
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let groups = text_of_system(Path::new("/proc/self/cgroup")).unwrap_or_default();
     machine.into_iter().chain(groups.lines().filter_map(of_group)).min()
 }
 
@@ -93,7 +94,7 @@ fn of_group(line: &str) -> Option<u64> {
     };
     let limit = |group: &Path| {
         let path = Path::new(root).join(group.strip_prefix("/").unwrap_or(group)).join(file);
-        fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()
+        text_of_system(&path).ok()?.trim().parse::<u64>().ok()
     };
     Path::new(group).ancestors().filter_map(limit).min()
 }
@@ -149,6 +150,30 @@ fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
         }
     }
 }
+
+/// Whether standard output was closed when the program was started.
+static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether standard output was closed when the program was started (`>&-`): the standard library then opens /dev/null in
+/// its place, before `main`, where all that is written is lost without an error.
+pub fn stdout_was_closed() -> bool {
+    STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
+}
+
+/// Looks at it before the standard library does.
+#[expect(unsafe_code, reason = "nothing that is safe is run so early")]
+// SAFETY: what stands in this section is a list of functions, which the loader calls one after the other; this one neither
+// allocates nor locks, and needs nothing that is not there yet.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static LOOK_AT_STDOUT: extern "C" fn() = {
+    extern "C" fn look() {
+        // SAFETY: fcntl(2) with F_GETFD asks and changes nothing; a number that is no descriptor gives an error.
+        let is_closed = unsafe { libc::fcntl(1, libc::F_GETFD) } == -1;
+        STDOUT_WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+    }
+    look
+};
 
 /// Says a line, and ends the process without more ado.
 #[expect(unsafe_code, reason = "the standard library's ways to write and to exit may allocate and lock")]
@@ -270,6 +295,7 @@ fn path_of(line: &[u8], addr: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn sizes_are_read_as_people_write_them() {

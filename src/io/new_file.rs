@@ -1,6 +1,7 @@
 //! Files that have no name until they are whole.
 //!
 //! The directory is held open meanwhile: what is begun in it is put into it, wherever its path leads by then.
+#![expect(clippy::disallowed_methods, reason = "outputs are made and looked at in directories that are open")]
 
 use super::hidden::{HiddenName, Passing};
 use super::opened::FileId;
@@ -34,9 +35,13 @@ pub(super) struct NamedPlace {
 impl NewFile {
     /// Begins one that shall stand in a directory, with these permissions (less the umask).
     pub fn create_in(directory: &Path, mode: u32) -> io::Result<Self> {
-        let directory = open_directory(directory)?;
+        Self::create_at(open_directory(directory)?, mode)
+    }
+
+    /// The same in a directory that is open.
+    pub(super) fn create_at(directory: File, mode: u32) -> io::Result<Self> {
         // A name is given through /proc (linkat(2)), which a chroot may lack.
-        let nameless = Path::new("/proc/self/fd").exists().then(|| {
+        let nameless = super::is_there(Path::new("/proc/self/fd")).then(|| {
             let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
             openat(&directory, ".", flags, Mode::from_raw_mode(mode)).map(File::from)
         });
@@ -71,13 +76,7 @@ impl NewFile {
 
     /// The place that it would get by a name.
     pub(super) fn place(&self, name: &OsStr) -> io::Result<NamedPlace> {
-        let taken_by = openat(&self.directory, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok();
-        let taken_by = taken_by.and_then(|file| File::from(file).metadata().ok());
-        Ok(NamedPlace {
-            directory: FileId::new(&self.directory.metadata()?),
-            name: name.to_owned(),
-            taken_by: taken_by.as_ref().map(FileId::new),
-        })
+        NamedPlace::of(&self.directory, name)
     }
 
     /// Puts it in its place in its directory, whatever was there.
@@ -114,6 +113,19 @@ impl NewFile {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Some(self)),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl NamedPlace {
+    /// A name in a directory.
+    pub(super) fn of(directory: &File, name: &OsStr) -> io::Result<Self> {
+        let taken_by = openat(directory, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok();
+        let taken_by = taken_by.and_then(|file| File::from(file).metadata().ok());
+        Ok(Self {
+            directory: FileId::new(&directory.metadata()?),
+            name: name.to_owned(),
+            taken_by: taken_by.as_ref().map(FileId::new),
+        })
     }
 }
 

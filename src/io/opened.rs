@@ -40,7 +40,7 @@ impl FileId {
 
     /// Of the file that a path leads to, if there is one.
     pub(super) fn at(path: &Path) -> Option<Self> {
-        std::fs::metadata(path).ok().map(|about| Self::new(&about))
+        super::about(path).map(|about| Self::new(&about))
     }
 }
 

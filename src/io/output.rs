@@ -1,11 +1,13 @@
 //! An output under way: a file that appears when it is whole, or a stream.
 
-use super::new_file::NewFile;
+use super::door::OutputName;
+use super::new_file::{NamedPlace, NewFile};
 use super::permissions::{ANYBODY, Inherited, OWNER};
 use super::run::{OutputPlace, Run};
 use super::target::{self, OutputTarget};
 use super::{OutPath, unopened, widen};
 use crate::error::{Error, Result};
+use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, IoSlice, IsTerminal, Write};
@@ -164,14 +166,14 @@ impl Inner {
         let shown = path.shown();
         let file = match path {
             OutPath::Stdout => {
-                let out = target::reopen(1)?;
+                let out = target::reopen(1).map_err(closed)?;
                 widen(&out);
                 out
             }
             OutPath::Path(path) => match OutputTarget::of(path)? {
-                OutputTarget::File(there) => return Self::file(shown, there, mode, run),
-                OutputTarget::Descriptor(number) => target::reopen(number)?,
-                OutputTarget::Special(path) => File::options().write(true).open(path)?,
+                OutputTarget::File(place) => return Self::file(shown, path, *place, mode, run),
+                OutputTarget::Descriptor(number) => target::reopen(number).map_err(closed)?,
+                OutputTarget::Special(file) => target::writable(&file, OFlags::empty())?,
             },
         };
         Self::stream(shown, file, run)
@@ -184,14 +186,13 @@ impl Inner {
         Ok(Self::Stream(BufWriter::with_capacity(BUFFER, file)))
     }
 
-    fn file(shown: PathBuf, path: PathBuf, mode: u32, run: &Run) -> Result<Self> {
-        run.claim(&OutputPlace::named(&path)?)?;
-        let directory = path.parent().unwrap_or(Path::new(""));
-        let replaced = Inherited::from(&path);
-        let new = NewFile::create_in(directory, if replaced.is_some() { OWNER } else { mode });
-        let new = new.map_err(|error| unopened::output(directory, error))?;
+    fn file(shown: PathBuf, path: &Path, place: OutputName, mode: u32, run: &Run) -> Result<Self> {
+        let OutputName { directory, name, there } = place;
+        run.claim(&OutputPlace::Name(NamedPlace::of(&directory, &name)?))?;
+        let replaced = there.and_then(|there| Inherited::from(&there, &directory));
+        let new = NewFile::create_at(directory, if replaced.is_some() { OWNER } else { mode });
+        let new = new.map_err(|error| unopened::output(path.parent().unwrap_or(Path::new("")), error))?;
         replaced.map_or(Ok(()), |replaced| replaced.give_to(&new))?;
-        let name = path.file_name().unwrap_or_default().to_owned();
         Ok(Self::File { new: BufWriter::with_capacity(BUFFER, Writing(new)), shown, name })
     }
 }
@@ -237,6 +238,11 @@ fn unwritten(error: io::Error, shown: &Path) -> io::Error {
             Err(error) => io::Error::other(Error::new("cannot be written").because(error).in_file(shown)),
         },
     }
+}
+
+/// A descriptor that cannot be written to.
+fn closed(error: io::Error) -> Error {
+    Error::new("is closed").because(error)
 }
 
 fn unplaced(error: io::Error, shown: &Path) -> Error {

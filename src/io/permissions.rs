@@ -1,16 +1,18 @@
 //! Who may read an output besides its owner.
 //!
 //! What is new is as readable as the umask lets it be; what repeats an input's content (stacks, code, names) is at most
-//! as readable as that input. What replaces an output that was there keeps its mode and, where that is permitted, its
-//! owner and group, as if it had been written over.
+//! as readable as that input. What replaces an output that was there keeps its mode, its access list, its attributes and,
+//! where that is permitted, its owner and group, as if it had been written over.
 
-use super::{InPath, NewFile};
-use rustix::fs::{Gid, Mode, Uid};
-use std::fs::{self, Metadata};
+use super::door::Place;
+use super::{InPath, NewFile, typed};
+use rustix::fs::{Gid, Mode, Uid, XattrFlags, fremovexattr, fsetxattr, getxattr, listxattr};
+use rustix::io::Errno;
+use std::ffi::{CStr, CString};
+use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
 
 /// Reading and writing for all; the umask takes from it.
 pub(super) const ANYBODY: u32 = 0o666;
@@ -18,6 +20,7 @@ pub(super) const ANYBODY: u32 = 0o666;
 /// What the owner may do at least.
 pub(super) const OWNER: u32 = 0o600;
 
+const GROUP: u32 = 0o070;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_ALL: u32 = 0o002;
 
@@ -31,48 +34,92 @@ pub fn mode_of(input: &InPath) -> u32 {
     let about = match input {
         InPath::Stdin => io::stdin().as_fd().try_clone_to_owned().and_then(|stdin| fs::File::from(stdin).metadata()),
         // A recording that is a directory has it in that file.
-        InPath::Path(path) if path.is_dir() => fs::metadata(path.join("data")),
-        InPath::Path(path) => fs::metadata(path),
+        InPath::Path(path) if typed::is_directory(path) => return mode_of(&InPath::Path(path.join("data"))),
+        InPath::Path(path) => typed::about(path).ok_or_else(|| io::ErrorKind::NotFound.into()),
     };
     about.ok().filter(Metadata::is_file).map_or(OWNER, |about| mode_within([about.permissions().mode()]))
 }
 
 /// What an output gets from the one that it will replace.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Inherited {
     mode: u32,
     owner: Uid,
     group: Gid,
+    /// Who may do what besides (acl(5)).
+    access_list: Option<Vec<u8>>,
+    /// What people and programs have noted on it (xattr(7)).
+    notes: Vec<(CString, Vec<u8>)>,
 }
 
+/// Linux has no longer ones, and no longer lists of their names.
+const LONGEST_ATTRIBUTE: usize = 1 << 16;
+
+const ACCESS_LIST: &CStr = c"system.posix_acl_access";
+
 impl Inherited {
-    /// From the file at a path. In a directory where anybody may put a file and none may take away another's (/tmp),
-    /// nothing comes from somebody else's: it may have been put there to get at what we write.
-    pub(super) fn from(path: &Path) -> Option<Self> {
-        let about = fs::metadata(path).ok().filter(Metadata::is_file)?;
-        let directory = fs::metadata(path.parent()?).ok()?;
+    /// From what has a name in a directory. In a directory where anybody may put a file and none may take away another's
+    /// (/tmp), nothing comes from somebody else's: it may have been put there to get at what we write.
+    pub(super) fn from(there: &Place, directory: &File) -> Option<Self> {
+        let (about, directory) = (&there.about, directory.metadata().ok()?);
         let everybodys = directory.mode() & (STICKY | WRITABLE_BY_ALL) == STICKY | WRITABLE_BY_ALL;
         let believed = [rustix::process::geteuid().as_raw(), directory.uid()];
         if everybodys && !believed.contains(&about.uid()) {
             return None;
         }
         let (owner, group) = (Uid::from_raw(about.uid()), Gid::from_raw(about.gid()));
-        Some(Self { mode: about.mode() & 0o777, owner, group })
+        let own = format!("/proc/self/fd/{}", there.file.as_raw_fd());
+        let access_list = attribute(&own, ACCESS_LIST);
+        let noted = names_of_attributes(&own).into_iter().filter(|name| name.to_bytes().starts_with(b"user."));
+        let notes = noted.filter_map(|name| attribute(&own, &name).map(|value| (name, value))).collect();
+        Some(Self { mode: about.mode() & 0o777, owner, group, access_list, notes })
     }
 
-    /// Gives it to a file that nobody else can open yet.
+    /// Gives it to a file that nobody else can open yet. What cannot be given leaves it less open, and never more.
     pub(super) fn give_to(self, new: &NewFile) -> io::Result<()> {
-        let Ok(about) = new.file().metadata() else { return Ok(()) };
-        if about.gid() != self.group.as_raw() {
-            let _ = rustix::fs::fchown(new.file(), None, Some(self.group));
+        let (file, mut mode) = (new.file(), self.mode);
+        let Ok(about) = file.metadata() else { return Ok(()) };
+        if about.gid() != self.group.as_raw() && rustix::fs::fchown(file, None, Some(self.group)).is_err() {
+            // What its group may do, ours may not; and what others may not do, the group may not now.
+            mode &= !GROUP | mode << 3;
         }
-        rustix::fs::fchmod(new.file(), Mode::from_raw_mode(self.mode))?;
+        if !self.give_access_list(file) {
+            mode &= 0o700;
+        }
+        rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
+        for (name, value) in &self.notes {
+            // Not every file system has them.
+            let _ = fsetxattr(file, name, value, XattrFlags::empty());
+        }
         // Last: whoever has given a file away may not change its mode.
         if about.uid() != self.owner.as_raw() {
-            let _ = rustix::fs::fchown(new.file(), Some(self.owner), None);
+            let _ = rustix::fs::fchown(file, Some(self.owner), None);
         }
         Ok(())
     }
+
+    /// The list, or none, whatever the directory gives to new files.
+    fn give_access_list(&self, file: &File) -> bool {
+        match &self.access_list {
+            Some(list) => fsetxattr(file, ACCESS_LIST, list, XattrFlags::empty()).is_ok(),
+            None => matches!(fremovexattr(file, ACCESS_LIST), Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP)),
+        }
+    }
+}
+
+/// An attribute of a file; `None` if it has none of that name, or none that we may read.
+fn attribute(path: &str, name: &CStr) -> Option<Vec<u8>> {
+    let mut value = vec![0; LONGEST_ATTRIBUTE];
+    let len = getxattr(path, name, &mut value[..]).ok()?;
+    value.truncate(len);
+    Some(value)
+}
+
+fn names_of_attributes(path: &str) -> Vec<CString> {
+    let mut names = vec![0; LONGEST_ATTRIBUTE];
+    let len = listxattr(path, &mut names[..]).unwrap_or(0);
+    names.truncate(len);
+    names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).filter_map(|name| CString::new(name).ok()).collect()
 }
 
 #[cfg(test)]

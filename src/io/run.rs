@@ -10,7 +10,7 @@
 //! | standard output, another descriptor | it is a file that was opened, as cat refuses it |
 //! | both | another output of this run goes there |
 
-use super::new_file::NamedPlace;
+use super::new_file::{NamedPlace, open_directory};
 use super::opened::{self, FileId, Since};
 use crate::error::{Error, Result};
 use std::fs::File;
@@ -55,7 +55,7 @@ impl Run {
 
     /// Counts a file as opened that was read before the run began.
     pub fn has_read(&self, path: &Path) {
-        if let Ok(about) = std::fs::metadata(path) {
+        if let Some(about) = super::about(path) {
             opened::remember_file(&about);
         }
     }
@@ -110,9 +110,10 @@ impl OutputPlace {
     /// The place of a file that has all links followed but the last.
     pub(super) fn named(path: &Path) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let directory = std::fs::metadata(parent).map_err(|error| Error::new("cannot write there").because(error))?;
-        let name = path.file_name().unwrap_or_default().to_owned();
-        Ok(Self::Name(NamedPlace { directory: FileId::new(&directory), name, taken_by: FileId::at(path) }))
+        let unwritable = |error| Error::new("cannot write there").because(error);
+        let name = path.file_name().unwrap_or_default();
+        let place = open_directory(parent).and_then(|directory| NamedPlace::of(&directory, name));
+        Ok(Self::Name(place.map_err(unwritable)?))
     }
 
     /// The place of what is written to an open file; `None` if nothing is kept there: a device, a pipe.

@@ -1,51 +1,51 @@
 //! Where the path of an output leads.
 //!
-//! A link is written through, as cp and perf do: what it leads to is replaced, or made, and the link stays. A path
-//! that leads to an open descriptor of this process (`/dev/stdout`, `/dev/fd/3`) means that descriptor, with its offset
-//! and its append mode, and not the file behind it.
+//! A link is written through, as cp and perf do: what it leads to is replaced, or made, and the link stays. One that
+//! somebody else may have put there is refused ([`super::door`]): it leads where he wants. A path that leads to an open
+//! descriptor of this process (`/dev/stdout`, `/dev/fd/3`) means that descriptor, with its offset and its append mode,
+//! and not the file behind it.
+#![expect(clippy::disallowed_methods, reason = "descriptors of this process are opened again")]
 
-use super::unopened;
+use super::door::{OutputName, Stop, Walk};
+use super::{guard, unopened};
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, OFlags};
-use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What an output is written to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum OutputTarget {
     /// This open descriptor of this process.
     Descriptor(u32),
-    /// A device or a pipe, which cannot be replaced.
-    Special(PathBuf),
+    /// A device or a pipe, which cannot be replaced; not open for writing yet.
+    Special(File),
     /// A file, there or not: its directory, with all links followed, and its name.
-    File(PathBuf),
+    File(Box<OutputName>),
 }
-
-/// As many links as Linux follows.
-const MAX_LINKS: usize = 40;
 
 impl OutputTarget {
     /// Follows a path. Nothing is opened: a named pipe would wait for its reader.
     pub(super) fn of(path: &Path) -> Result<Self> {
-        let about = fs::metadata(path);
-        if about.as_ref().is_ok_and(fs::Metadata::is_dir) {
-            let remedy = format!("name a file in it: -o {}", path.join("FILE").display());
-            return Err(Error::new("is a directory").with_remedy(Some(remedy)));
-        }
-        if path.as_os_str().as_bytes().ends_with(b"/") {
+        if path.as_os_str().as_bytes().ends_with(b"/") && !super::is_directory(path) {
             return Err(Error::new("is no directory"));
         }
         let directory = path.parent().unwrap_or(Path::new(""));
-        let target = follow(path).map_err(|error| unopened::output(directory, error))?;
-        let is_special = about.is_ok_and(|about| !about.is_file());
-        Ok(match target {
-            Self::File(_) if is_special => Self::Special(path.to_owned()),
-            other => other,
-        })
+        let found = match Walk::to_output(path) {
+            Ok(found) => found,
+            Err(Stop::Descriptor(number)) => return Ok(Self::Descriptor(number)),
+            Err(Stop::Refused(error)) => return Err(error),
+            Err(Stop::At(error)) if error.kind() == io::ErrorKind::IsADirectory => return Err(is_directory(path)),
+            Err(Stop::At(error)) => return Err(unopened::output(directory, error)),
+        };
+        match &found.there {
+            Some(there) if there.about.is_dir() => Err(is_directory(path)),
+            Some(there) if !there.about.is_file() => Ok(Self::Special(there.file.try_clone()?)),
+            _ => Ok(Self::File(Box::new(found))),
+        }
     }
 
     /// Whether it is written from front to back, as it is, and never replaced.
@@ -58,44 +58,29 @@ impl OutputTarget {
         match self {
             Self::Descriptor(number) => reopen(*number).is_ok_and(|file| file.is_terminal()),
             // Without waiting, as a named pipe without a reader would.
-            Self::Special(path) => {
-                let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
-                rustix::fs::open(path, flags, Mode::empty()).is_ok_and(|file| file.is_terminal())
-            }
+            Self::Special(file) => writable(file, OFlags::NONBLOCK).is_ok_and(|file| file.is_terminal()),
             Self::File(_) => false,
         }
     }
 }
 
-fn follow(path: &Path) -> io::Result<OutputTarget> {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = parent.unwrap_or(Path::new(".")).canonicalize()?;
-        if let Some(descriptor) = descriptor(&directory, name) {
-            return Ok(OutputTarget::Descriptor(descriptor));
-        }
-        let there = directory.join(name);
-        match fs::read_link(&there) {
-            Ok(to) => path = directory.join(to),
-            Err(_) => return Ok(OutputTarget::File(there)),
-        }
-    }
-    Err(rustix::io::Errno::LOOP.into())
+fn is_directory(path: &Path) -> Error {
+    let remedy = format!("name a file in it: -o {}", path.join("FILE").display());
+    Error::new("is a directory").with_remedy(Some(remedy))
 }
 
-/// The descriptor of this process that a name stands for.
-fn descriptor(directory: &Path, name: &OsStr) -> Option<u32> {
-    let own = |path: &str| fs::canonicalize(path).is_ok_and(|own| own == directory);
-    let number = name.to_str()?.parse().ok()?;
-    ["/proc/self/fd", "/proc/thread-self/fd"].into_iter().any(own).then_some(number)
+/// Opens a device or a pipe that was looked at.
+pub(super) fn writable(file: &File, flags: OFlags) -> io::Result<File> {
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::open(own, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC | flags, Mode::empty())?.into())
 }
 
 /// Opens a descriptor of this process again, to be written.
 pub(super) fn reopen(descriptor: u32) -> io::Result<File> {
     let copy = match descriptor {
         0 => io::stdin().as_fd().try_clone_to_owned()?,
+        // The standard library has opened /dev/null in its place.
+        1 if guard::stdout_was_closed() => return Err(rustix::io::Errno::BADF.into()),
         1 => io::stdout().as_fd().try_clone_to_owned()?,
         2 => io::stderr().as_fd().try_clone_to_owned()?,
         // Its offset cannot be had, but what was written before stays.
@@ -107,7 +92,20 @@ pub(super) fn reopen(descriptor: u32) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
+
+    fn target(path: &Path) -> std::result::Result<String, String> {
+        match OutputTarget::of(path).map_err(|error| error.to_string())? {
+            OutputTarget::Descriptor(number) => Ok(format!("descriptor {number}")),
+            OutputTarget::Special(file) => Ok(format!("special {}", called(&file))),
+            OutputTarget::File(found) => Ok(format!("{}/{}", called(&found.directory), found.name.display())),
+        }
+    }
+
+    fn called(file: &File) -> String {
+        fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap().display().to_string()
+    }
 
     #[test]
     fn links_are_followed_to_a_file_that_need_not_be_there() {
@@ -116,18 +114,42 @@ mod tests {
         fs::create_dir(root.join("below")).unwrap();
         symlink("below/../second", root.join("first")).unwrap();
         symlink(root.join("below/new"), root.join("second")).unwrap();
-        assert_eq!(OutputTarget::of(&root.join("first")).unwrap(), OutputTarget::File(root.join("below/new")));
+        symlink("below", root.join("directory")).unwrap();
+        let new = root.join("below/new").display().to_string();
+        for path in ["first", "second", "directory/new", "./directory/../below/new"] {
+            assert_eq!(target(&root.join(path)), Ok(new.clone()), "{path}");
+        }
         symlink("loop", root.join("loop")).unwrap();
-        for wrong in ["loop", "below", "missing/new", "new/", "below/.."] {
-            assert!(OutputTarget::of(&root.join(wrong)).is_err(), "{wrong}");
+        for wrong in ["loop", "below", "missing/new", "new/", "below/..", "directory", "below/"] {
+            assert!(target(&root.join(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_link_in_a_directory_that_others_may_write_to_is_not_followed() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("place/real")).unwrap();
+        fs::write(root.join("victim"), "victim").unwrap();
+        symlink("../victim", root.join("place/out")).unwrap();
+        symlink("real", root.join("place/directory")).unwrap();
+        for mode in [0o1777, 0o777, 0o1755] {
+            fs::set_permissions(root.join("place"), fs::Permissions::from_mode(mode)).unwrap();
+            for path in ["place/out", "place/directory/new", "victim/../place/out"] {
+                let said = target(&root.join(path));
+                let is_refused = said.as_ref().is_err_and(|said| said.contains("not followed"));
+                assert!(is_refused || path.starts_with("victim"), "{path}: {said:?}");
+            }
+            assert!(target(&root.join("place/real/new")).is_ok(), "what is no link is written");
         }
     }
 
     #[test]
     fn descriptors_and_devices_are_written_as_they_are() {
         for (path, number) in [("/dev/stdout", 1), ("/dev/stderr", 2), ("/proc/self/fd/7", 7), ("/dev/fd/1", 1)] {
-            assert_eq!(OutputTarget::of(Path::new(path)).unwrap(), OutputTarget::Descriptor(number), "{path}");
+            assert_eq!(target(Path::new(path)), Ok(format!("descriptor {number}")), "{path}");
         }
-        assert_eq!(OutputTarget::of(Path::new("/dev/null")).unwrap(), OutputTarget::Special("/dev/null".into()));
+        assert_eq!(target(Path::new("/dev/null")), Ok("special /dev/null".to_owned()));
     }
 }

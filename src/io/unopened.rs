@@ -1,7 +1,7 @@
 //! Why a file cannot be opened or made, and what helps.
 
+use super::typed::{about, is_directory, text_of_system, typed_names};
 use crate::error::Error;
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -20,8 +20,13 @@ pub(crate) fn input(path: &Path, error: io::Error) -> Error {
 pub(super) fn looked_for(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied => input(path, error),
-        _ => Error::new("cannot open").because(error).in_file(path),
+        _ => unknown(error).in_file(path),
     }
+}
+
+/// A file that is called otherwise by whoever asks for it.
+pub(super) fn unknown(error: io::Error) -> Error {
+    Error::new("cannot open").because(error)
 }
 
 /// An output that could not be made in its directory.
@@ -40,7 +45,7 @@ pub(super) fn output(directory: &Path, error: io::Error) -> Error {
 fn meant(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = parent.unwrap_or(Path::new("."));
-    if !directory.is_dir() {
+    if !is_directory(directory) {
         return Some(format!("there is no directory {}", directory.display()));
     }
     let name = path.file_name()?.to_str()?;
@@ -54,8 +59,8 @@ fn meant(path: &Path) -> Option<String> {
 const NAMES: usize = 10_000;
 
 fn names_in(directory: &Path) -> impl Iterator<Item = String> {
-    let entries = fs::read_dir(directory).into_iter().flatten().take(NAMES);
-    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+    let names = typed_names(directory).into_iter().flatten().take(NAMES);
+    names.filter_map(|name| name.into_string().ok())
 }
 
 /// The name that is most like another one, if any is much like it: it differs in few letters, or goes on behind it.
@@ -86,16 +91,16 @@ fn distance(from: &str, to: &str) -> usize {
 /// Whose the file is, or the directory on the way to it, that we may not open.
 fn refused(path: &Path, instead: &str) -> Option<String> {
     let ancestors = path.ancestors().filter(|path| !path.as_os_str().is_empty());
-    let (there, about) = ancestors.filter_map(|path| Some((path, fs::metadata(path).ok()?))).next()?;
-    let (owner, us) = (user(about.uid()), user(rustix::process::geteuid().as_raw()));
+    let (there, owned) = ancestors.filter_map(|path| Some((path, about(path)?))).next()?;
+    let (owner, us) = (user(owned.uid()), user(rustix::process::geteuid().as_raw()));
     let what = if there == path { "it".to_owned() } else { there.display().to_string() };
-    let mode = about.mode() & 0o7777;
+    let mode = owned.mode() & 0o7777;
     Some(format!("{what} belongs to {owner} (mode {mode:04o}) and this is run by {us}: {instead}"))
 }
 
 /// A user's name, or number if it has none here.
 fn user(uid: u32) -> String {
-    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let passwd = text_of_system(Path::new("/etc/passwd")).unwrap_or_default();
     let name = passwd.lines().find_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;
@@ -107,6 +112,7 @@ fn user(uid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn names_are_near_that_differ_in_few_letters_or_go_on() {

@@ -34,6 +34,8 @@ pub struct About {
     pub modules: BTreeMap<Vec<u8>, Module>,
     /// The processes.
     pub processes: BTreeMap<Pid, ProcessLife>,
+    /// What a reader of the stacks must know: that they are an estimate.
+    pub notes: Vec<String>,
     /// What else happened, in the order of time.
     pub moments: Vec<Moment>,
 }
@@ -162,6 +164,7 @@ impl About {
             of.is_kernel |= module.is_kernel;
             of.mapped.extend(&module.mapped);
         }
+        self.notes.extend(other.notes.iter().cloned());
         self.moments.extend(other.moments.iter().cloned());
         self.moments.sort_by_key(|moment| moment.time);
         for (pid, process) in &other.processes {

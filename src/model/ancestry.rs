@@ -32,6 +32,23 @@ struct Fork {
     at: Nanos,
     /// When it replaced what it had inherited by a program of its own.
     exec: Option<Nanos>,
+    /// The number of processes above it, each forked no later than the next.
+    generation: u32,
+    /// The first of these that is asked for what the process still has of it, and as of when.
+    asked: Option<(Pid, Nanos)>,
+    /// The same for what it may have had at any time.
+    ever_asked: Option<(Pid, Nanos)>,
+}
+
+/// A process was forked from another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descent {
+    /// The new process.
+    pub child: Pid,
+    /// The one it was a copy of.
+    pub parent: Pid,
+    /// When.
+    pub at: Nanos,
 }
 
 impl Fork {
@@ -55,13 +72,20 @@ pub struct Ancestor {
     pub time: Option<Nanos>,
 }
 
+fn as_of_fork((pid, at): (Pid, Nanos)) -> (Ancestor, Nanos) {
+    (Ancestor { pid, time: Some(at) }, at)
+}
+
 impl Ancestry {
     /// Of all processes.
     pub fn new(processes: &Processes) -> Self {
         let forked = processes.by_pid.iter().filter_map(|(&pid, process)| {
             let (parent, at) = process.forked.filter(|(parent, _)| *parent != pid)?;
-            let exec = process.execs.iter().copied().find(|exec| *exec >= at);
-            Some((pid, Fork { parent, at, exec }))
+            let exec = process.execs.get(process.execs.partition_point(|exec| *exec < at)).copied();
+            Some((
+                pid,
+                Fork { parent, at, exec, generation: 0, asked: Some((parent, at)), ever_asked: Some((parent, at)) },
+            ))
         });
         let mut ancestry = Self { forks: NearMap::default(), endless: Vec::new() };
         ancestry.forks.reserve(processes.by_pid.len());
@@ -70,16 +94,55 @@ impl Ancestry {
         ancestry
     }
 
+    /// The same for questions that only some processes can answer: all lines pass over the others, however many there are.
+    pub fn among(mut self, can_answer: impl Fn(Pid) -> bool) -> Self {
+        for Descent { child, parent, at } in self.descents() {
+            if can_answer(parent) {
+                continue;
+            }
+            let above = self.forks.get(&parent).copied().filter(|above| above.at <= at);
+            self.forks.entry(child).and_modify(|fork| {
+                fork.asked = above.filter(|above| above.passes_on(Some(at))).and_then(|above| above.asked);
+                fork.ever_asked = above.and_then(|above| above.ever_asked);
+            });
+        }
+        self
+    }
+
+    /// All forks in the order of time; of those of one time, what inherits from another child comes behind it.
+    pub fn descents(&self) -> impl Iterator<Item = Descent> + use<> {
+        let descent = |(&child, fork): (&Pid, &Fork)| (fork.at, fork.generation, child, fork.parent);
+        let mut descents: Vec<_> = self.forks.iter().map(descent).collect();
+        descents.sort_unstable();
+        descents.into_iter().map(|(at, _, child, parent)| Descent { child, parent, at })
+    }
+
+    /// When a process was forked, if that was seen and its line of ancestors ends.
+    pub fn forked(&self, pid: Pid) -> Option<Nanos> {
+        self.forks.get(&pid).map(|fork| fork.at)
+    }
+
+    /// Whether a process still runs what it was forked with.
+    pub fn inherits(&self, pid: Pid, time: Option<Nanos>) -> bool {
+        self.forks.get(&pid).is_some_and(|fork| fork.is_seen_by(time) && fork.passes_on(time))
+    }
+
     /// The process itself, then those of which it runs code or has mappings at `time`: as far up as each of them still
     /// ran what it was forked with.
     pub fn inherited(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
-        self.line(Ancestor { pid, time }, |fork, time| fork.is_seen_by(time) && fork.passes_on(time))
+        self.line(Ancestor { pid, time }, |fork, time| {
+            if fork.is_seen_by(time) && fork.passes_on(time) { fork.asked.map(as_of_fork) } else { None }
+        })
     }
 
     /// The same for what was logged with times of its own: a sample that is stamped before the record of its process's
     /// fork (text in another order, clocks of several processors) runs what the parent had at that moment.
     pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
-        self.line(Ancestor { pid, time }, Fork::passes_on)
+        self.line(Ancestor { pid, time }, |fork, time| match time {
+            _ if !fork.passes_on(time) => None,
+            Some(_) if !fork.is_seen_by(time) => Some((Ancestor { pid: fork.parent, time }, fork.at)),
+            _ => fork.asked.map(as_of_fork),
+        })
     }
 
     /// The stretch of time around a moment in which what a process has inherited stays as it is: a child's ancestors
@@ -95,20 +158,20 @@ impl Ancestry {
 
     /// The process itself, then all that it may have inherited from at any time.
     pub fn ancestors(&self, pid: Pid) -> impl Iterator<Item = Pid> + '_ {
-        self.line(Ancestor { pid, time: None }, |_, _| true).map(|ancestor| ancestor.pid)
+        self.line(Ancestor { pid, time: None }, |fork, _| fork.ever_asked.map(as_of_fork)).map(|ancestor| ancestor.pid)
     }
 
+    /// `asked` tells who is asked next and as of when, and when that one's child was forked.
     fn line(
         &self,
         first: Ancestor,
-        inherits: impl Fn(&Fork, Option<Nanos>) -> bool + Clone,
+        asked: impl Fn(&Fork, Option<Nanos>) -> Option<(Ancestor, Nanos)> + Clone,
     ) -> impl Iterator<Item = Ancestor> + Clone {
         let line = std::iter::successors(Some((first, None)), move |&(Ancestor { pid, time }, later)| {
             let fork = self.forks.get(&pid)?;
             let is_older = later.is_none_or(|later| fork.at <= later);
-            let at = time.map_or(fork.at, |time| time.min(fork.at));
-            let parent = Ancestor { pid: fork.parent, time: Some(at) };
-            (is_older && inherits(fork, time)).then_some((parent, Some(fork.at)))
+            let (ancestor, forked) = asked(fork, time).filter(|_| is_older)?;
+            Some((ancestor, Some(forked)))
         });
         line.map(|(ancestor, _)| ancestor)
     }
@@ -145,6 +208,9 @@ impl Ancestry {
                 depth = if self.forks.contains_key(&pid) { depth + 1 } else { 0 };
                 depths.insert(pid, depth);
             }
+        }
+        for (pid, fork) in &mut self.forks {
+            fork.generation = depths.get(pid).copied().unwrap_or(1);
         }
     }
 
@@ -203,6 +269,57 @@ mod tests {
         assert_eq!(pids(&ancestry, 9, None), [(9, None)]);
         assert_eq!(pids(&ancestry, 8, Some(25)), [(8, Some(25))]);
         assert_eq!(ancestry.ancestors(Pid(9)).collect::<Vec<_>>(), [9, 8, 7].map(Pid));
+    }
+
+    #[test]
+    fn those_who_cannot_answer_are_passed_over_and_change_nothing_for_the_others() {
+        let mut processes = Processes::default();
+        let mut state = 7_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for pid in 0..200 {
+            let forked = Some((Pid(random(200) as i32), Nanos(random(50))));
+            let execs = (0..random(3)).map(|n| Nanos(30 * n + random(30))).collect();
+            processes.by_pid.insert(Pid(pid), Process { forked, execs, ..Process::default() });
+        }
+        let all = Ancestry::new(&processes);
+        for every in [1, 2, 7] {
+            let can_answer = |pid: Pid| pid.0 % every == 0;
+            let some = all.clone().among(can_answer);
+            for (pid, time) in (0..200).flat_map(|pid| (0..60).map(move |time| (Pid(pid), Some(Nanos(time))))) {
+                let time = time.filter(|time| time.0 < 55);
+                let answers = |line: &mut dyn Iterator<Item = Ancestor>| -> Vec<Ancestor> {
+                    line.skip(1).take(50).filter(|ancestor| can_answer(ancestor.pid)).collect()
+                };
+                assert_eq!(answers(&mut some.inherited(pid, time)), answers(&mut all.inherited(pid, time)));
+                let (first, others) = (some.inherited_code(pid, time), all.inherited_code(pid, time));
+                let short = answers(&mut { first });
+                assert_eq!(short[..short.len().min(5)], answers(&mut { others })[..short.len().min(5)]);
+                assert_eq!(all.inherits(pid, time), all.inherited(pid, time).nth(1).is_some());
+            }
+            for pid in (0..200).map(Pid) {
+                let expected: Vec<Pid> = all.ancestors(pid).skip(1).filter(|pid| can_answer(*pid)).collect();
+                assert_eq!(some.ancestors(pid).skip(1).filter(|pid| can_answer(*pid)).collect::<Vec<_>>(), expected);
+            }
+        }
+        let (mut seen, mut last) = (Vec::new(), Nanos(0));
+        for Descent { child, parent, at } in all.descents() {
+            assert!(last <= at && all.forked(child) == Some(at));
+            let later = all.forked(parent).is_some_and(|forked| forked > at);
+            assert!(later || all.forked(parent).is_none() || seen.contains(&parent));
+            seen.push(child);
+            last = at;
+        }
+    }
+
+    #[test]
+    fn a_line_is_as_short_as_those_who_can_answer_are_few() {
+        let forks: Vec<_> = (1..10_000).map(|pid| (pid, pid - 1, pid as u64)).collect();
+        let ancestry = ancestry(&forks).among(|pid| pid == Pid(0));
+        assert_eq!(pids(&ancestry, 9_999, None), [(9_999, None), (0, Some(1))]);
+        assert_eq!(ancestry.inherited_code(Pid(9_999), Some(Nanos(20_000))).count(), 2);
     }
 
     #[test]

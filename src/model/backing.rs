@@ -141,9 +141,16 @@ impl<'a> Backing<'a> {
         let is = |begin: &[u8], end: &[u8]| base.starts_with(begin) && base.ends_with(end);
         [&b"jit"[..], b"[jit]", b"[JIT]"].contains(&path)
             || is(b"jitted-", b"")
-            || is(b"perf-", b".map")
+            || self.is_perf_map()
             || is(b"jit-", b".dump")
             || is(b"[JIT] tid ", b"")
+    }
+
+    /// Whether it is a perf map, by its name.
+    pub fn is_perf_map(self) -> bool {
+        let (Self::File(path) | Self::Other(path)) = self else { return false };
+        let base = base_name(path);
+        base.starts_with(b"perf-") && base.ends_with(b".map")
     }
 
     /// Whether it is the kernel itself, as perf records it: `[kernel.kallsyms]_text`.

@@ -18,7 +18,7 @@ pub struct Filter {
     pub time: Vec<TimeRange>,
 }
 
-/// A stretch of a recording. Both ends belong to it, as with perf.
+/// A stretch of a recording. Both ends belong to it, as with perf, except that shares don't overlap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeRange {
     /// From here; `None`: from the first sample.
@@ -46,7 +46,7 @@ pub struct PlacedFilter<'a> {
 impl Filter {
     /// The filter for a recording whose samples stand between these times.
     pub fn placed(&self, first: Nanos, last: Nanos) -> PlacedFilter<'_> {
-        PlacedFilter { filter: self, times: self.time.iter().map(|range| range.placed(first, last)).collect() }
+        PlacedFilter { filter: self, times: self.time.iter().map(|range| range.of_samples(first, last)).collect() }
     }
 
     /// Whether it needs to know when samples were taken.
@@ -68,6 +68,7 @@ impl Filter {
         for series in &mut profile.series {
             series.rows.retain(keeps);
         }
+        profile.calls.retain(|calls| tracks[calls.track.index()] && (cut || placed.time(None)));
     }
 }
 
@@ -78,10 +79,18 @@ impl TimeRange {
             Bound::At(time) => time,
             Bound::Percent(percent) => {
                 let span = last.0.saturating_sub(first.0) as f64;
-                Nanos(first.0.saturating_add((span * percent / 100.0) as u64))
+                Nanos(first.0.saturating_add((percent / 100.0 * span).round() as u64))
             }
         };
         (self.from.map_or(Nanos(0), place), self.to.map_or(Nanos(u64::MAX), place))
+    }
+
+    /// The same for samples: as with perf, the end of a share belongs to the next share, so that no sample counts in
+    /// both.
+    fn of_samples(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
+        let (from, to) = self.placed(first, last);
+        let is_shared = matches!(self.to, Some(Bound::Percent(_))) && from < to && to != last;
+        (from, if is_shared { Nanos(to.0 - 1) } else { to })
     }
 }
 
@@ -132,6 +141,11 @@ mod tests {
         let half = range(Some(Bound::Percent(50.0)), None);
         assert!(!half.placed(first, last).time(Some(Nanos(1499))));
         assert!(half.placed(first, last).time(Some(Nanos(1500))));
+        let tenth = range(Some(Bound::Percent(10.0)), Some(Bound::Percent(20.0)));
+        let tenth = tenth.placed(first, last);
+        assert!(tenth.time(Some(Nanos(1100))) && tenth.time(Some(Nanos(1199))) && !tenth.time(Some(Nanos(1200))));
+        let end = range(Some(Bound::Percent(90.0)), Some(Bound::Percent(100.0)));
+        assert!(end.placed(first, last).time(Some(last)));
         let early = range(None, Some(Bound::At(Nanos(1200))));
         assert!(early.placed(first, last).time(Some(Nanos(1200))));
         assert!(!early.placed(first, last).time(Some(Nanos(1201))));

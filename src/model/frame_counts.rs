@@ -14,6 +14,8 @@ pub struct FrameCounts {
     pub jit: u64,
     /// Those in JIT memory without a name.
     pub jit_unnamed: u64,
+    /// Those of them where code is known of other times only: that of this time was not logged, or not yet.
+    pub other_time: u64,
 }
 
 /// Of 100 frames in JIT memory, so many without a name are too many: a runtime's own trampolines are fewer.
@@ -41,19 +43,27 @@ impl AddAssign for FrameCounts {
         self.unnamed = self.unnamed.saturating_add(more.unnamed);
         self.jit = self.jit.saturating_add(more.jit);
         self.jit_unnamed = self.jit_unnamed.saturating_add(more.jit_unnamed);
+        self.other_time = self.other_time.saturating_add(more.other_time);
     }
 }
 
 impl fmt::Display for FrameCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { frames, unnamed, jit, jit_unnamed } = *self;
+        let Self { frames, unnamed, jit, jit_unnamed, other_time } = *self;
         let percent = |part: u64, whole: u64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
         if frames > 0 {
             write!(f, "{unnamed} of {frames} frames have no name ({:.1} %)", percent(unnamed, frames))?;
         }
         if jit > 0 {
             let (start, end) = if frames > 0 { ("; ", "") } else { ("", " have no name") };
-            write!(f, "{start}{jit_unnamed} of {jit} in JIT memory{end} ({:.1} %)", percent(jit_unnamed, jit))?;
+            write!(
+                f,
+                "{start}{jit_unnamed} of {jit} in JIT code or memory without a file{end} ({:.1} %)",
+                percent(jit_unnamed, jit)
+            )?;
+        }
+        if other_time > 0 {
+            write!(f, ", {other_time} of them sampled before their code was logged or after it was replaced")?;
         }
         Ok(())
     }
@@ -72,9 +82,16 @@ mod tests {
 
     #[test]
     fn native_code_is_worth_a_look_and_no_failure() {
-        let native = FrameCounts { frames: 1000, unnamed: 500, jit: 100, jit_unnamed: 0 };
+        let native = FrameCounts { frames: 1000, unnamed: 500, jit: 100, ..FrameCounts::default() };
         assert!(native.lacks_names() && !native.lacks_jit_names());
-        assert_eq!(native.to_string(), "500 of 1000 frames have no name (50.0 %); 0 of 100 in JIT memory (0.0 %)");
+        assert_eq!(
+            native.to_string(),
+            "500 of 1000 frames have no name (50.0 %); 0 of 100 in JIT code or memory without a file (0.0 %)"
+        );
         assert!(!FrameCounts { unnamed: 99, ..native }.lacks_names());
+        let early = FrameCounts { jit_unnamed: 3, other_time: 2, ..native };
+        let said = "3 of 100 in JIT code or memory without a file (3.0 %), 2 of them sampled before their code was logged \
+                    or after it was replaced";
+        assert!(early.to_string().ends_with(said), "{early}");
     }
 }

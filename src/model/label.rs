@@ -4,16 +4,19 @@
 //! merged with the other's:
 //!
 //! * a function that is not known is called after its module, `[libc.so.6]`, or `[unknown]` without one;
-//! * argument lists are dropped (`f(int)` is `f`), but not Go's receivers or C++'s anonymous namespaces;
-//! * in processes whose name begins with `java`, the `L` of a class name is dropped;
+//! * of native functions, argument lists are dropped (`f(int)` is `f`), but not Go's receivers or C++'s anonymous
+//!   namespaces;
+//! * of native functions in processes whose name begins with `java`, the `L` of a class name is dropped;
 //! * the functions that a Java agent joined ([`java_calls`](super::java_calls)) are frames of their own, all but the first `_[i]`;
 //! * `;` separates frames, so in a name it becomes `:`; line breaks become blanks.
 //!
-//! It differs where inferno loses names: a name that begins with `(` is kept (MoarVM's blocks, C++'s anonymous
+//! It differs where inferno loses names: names of JIT code are kept whole, because a parenthesis in a regular expression,
+//! a path or a signature is no argument list ([`Tidied`]); a name that begins with `(` is kept (MoarVM's blocks, C++'s anonymous
 //! namespaces), and `->` splits nothing but names of Java methods: inferno takes any name apart at it, C++'s `operator->` and
 //! return types with it. `g in f`, another spelling of that agent, is one frame to inferno.
 
-use super::stacks::{Frame, FrameKind, Profile, Track, UNKNOWN};
+use super::named_frames::kind_of_unnamed;
+use super::stacks::{Frame, FrameKind, Profile, TRUNCATED, Track, UNKNOWN};
 use std::borrow::Cow;
 
 /// What is appended to names.
@@ -31,6 +34,28 @@ pub struct Annotate {
     pub inline: bool,
     /// The address of functions that are not known.
     pub addrs: bool,
+}
+
+/// Which names are cut as inferno-collapse-perf cuts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tidied {
+    /// Those of native functions: in folded stacks.
+    #[default]
+    Native,
+    /// All: what inferno itself would draw.
+    All,
+    /// None.
+    Nothing,
+}
+
+impl Tidied {
+    fn cuts(self, kind: FrameKind) -> bool {
+        match self {
+            Self::Native => kind != FrameKind::Jit,
+            Self::All => true,
+            Self::Nothing => false,
+        }
+    }
 }
 
 /// What gets a root of its own.
@@ -74,13 +99,14 @@ pub fn is_java(comm: &[u8]) -> bool {
 }
 
 /// How a frame is spelled.
-pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate) -> String {
+pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate, tidied: Tidied) -> String {
     let name = profile.name_of(frame.name);
     if name == UNKNOWN {
         return annotated(unknown(profile, frame, annotate.addrs), frame, annotate);
     }
     let name = String::from_utf8_lossy(name);
-    let spelled = if profile.perf_names { tidy(&name, java) } else { printable(name.into_owned()) };
+    let cut = profile.perf_names && tidied.cuts(frame.kind);
+    let spelled = if cut { tidy(&name, java) } else { printable(name.into_owned()) };
     annotated(spelled, frame, annotate)
 }
 
@@ -90,7 +116,7 @@ fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
     let suffix = match frame.kind {
         _ if frame.joined => INLINED,
         FrameKind::Kernel if annotate.kernel => "_[k]",
-        FrameKind::Jit if annotate.jit => "_[j]",
+        FrameKind::Jit | FrameKind::JitUnnamed if annotate.jit => "_[j]",
         FrameKind::Inlined if annotate.inline => INLINED,
         _ => return label,
     };
@@ -129,10 +155,28 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     let (name, mark) = label.split_last_chunk()?;
     match mark {
         b"_[k]" => Some((name, FrameKind::Kernel)),
+        b"_[j]" if module_in(name).is_some() => Some((name, FrameKind::JitUnnamed)),
         b"_[j]" => Some((name, FrameKind::Jit)),
         b"_[i]" => Some((name, FrameKind::Inlined)),
         _ => None,
     }
+}
+
+/// The kind of code that a label without a mark tells: of functions that are called after their module, what the module
+/// tells, but for the kernel's, which has a mark.
+pub fn unmarked(label: &[u8]) -> FrameKind {
+    let unnamed = module_in(label).map(|module| if module == b"unknown" { &b""[..] } else { module });
+    match unnamed.map(kind_of_unnamed) {
+        None | Some(FrameKind::Kernel) => FrameKind::User,
+        Some(kind) => kind,
+    }
+}
+
+/// What a function without a name is called after: `libc.so.6` of `[libc.so.6]` or `[libc.so.6 <1f>]`.
+fn module_in(label: &[u8]) -> Option<&[u8]> {
+    let module = label.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let addr = module.strip_suffix(b">").and_then(|_| memchr::memmem::rfind(module, b" <"));
+    Some(addr.map_or(module, |addr| &module[..addr])).filter(|_| label != TRUNCATED)
 }
 
 /// The name up to its argument list, which begins at the first parenthesis outside all brackets.
@@ -162,6 +206,11 @@ pub fn unnamed(profile: &Profile, frame: &Frame) -> String {
     unknown(profile, frame, false)
 }
 
+/// The same with its address, if that is asked for.
+pub fn unnamed_at(profile: &Profile, frame: &Frame, annotate: Annotate) -> String {
+    unknown(profile, frame, annotate.addrs)
+}
+
 /// The function's name, in full, for writers that have room for it. What is not known is spelled as in [`label`]: its
 /// address would be taken for a function, and all that is unknown of a module for it.
 pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
@@ -187,7 +236,7 @@ mod tests {
         let name = profile.name(name);
         let module = (!module.is_empty()).then(|| profile.name(module));
         let frame = Frame { module, addr: Some(0x1f), ..Frame::new(name, kind) };
-        label(&profile, &frame, java, annotate)
+        label(&profile, &frame, java, annotate, Tidied::Native)
     }
 
     fn plain(name: &str) -> String {
@@ -204,6 +253,24 @@ mod tests {
         assert_eq!(plain("[u8; 8]::f"), "[u8: 8]::f");
         assert_eq!(plain("call<fn() -> u8>"), "call<fn() -> u8>");
         assert_eq!(plain("(block)"), "(block)");
+    }
+
+    #[test]
+    fn names_of_jit_code_are_whole() {
+        let mut profile = Profile::new();
+        profile.perf_names = true;
+        let regex = "RegExp:(a+)+b";
+        let name = profile.name(regex.as_bytes());
+        let spelled = |kind, tidied| label(&profile, &Frame::new(name, kind), false, Annotate::default(), tidied);
+        for (tidied, of_jit, of_native) in
+            [(Tidied::Native, regex, "RegExp:"), (Tidied::All, "RegExp:", "RegExp:"), (Tidied::Nothing, regex, regex)]
+        {
+            assert_eq!(spelled(FrameKind::Jit, tidied), of_jit, "{tidied:?}");
+            assert_eq!(spelled(FrameKind::User, tidied), of_native, "{tidied:?}");
+        }
+        let jit = |name: &[u8]| label_of(name, b"", FrameKind::Jit, false, Annotate::default());
+        assert_eq!(jit(b"RegExp:(x|y)"), "RegExp:(x|y)");
+        assert_eq!(jit(b"JS:*f /d (1)/a;b.js:1:1\n"), "JS:*f /d (1)/a:b.js:1:1 ");
     }
 
     #[test]
@@ -224,11 +291,34 @@ mod tests {
     fn java_and_annotations() {
         let all = Annotate { jit: true, kernel: true, inline: true, ..Annotate::default() };
         let jit = |name: &[u8]| label_of(name, b"", FrameKind::Jit, true, all);
-        assert_eq!(jit(b"Lorg/a/B;::call(I)V"), "org/a/B:::call_[j]");
+        assert_eq!(jit(b"Lorg/a/B;::call(I)V"), "Lorg/a/B:::call(I)V_[j]");
+        let native = label_of(b"Lorg/a/B;::call(I)V", b"/x.so", FrameKind::User, true, all);
+        assert_eq!(native, "org/a/B:::call");
         assert_eq!(jit(b"f_[j]"), "f_[j]");
         assert_eq!(jit(b"JS:*a->b /x.js:1:1"), "JS:*a->b /x.js:1:1_[j]");
         assert_eq!(label_of(b"read", b"", FrameKind::Kernel, false, all), "read_[k]");
         assert_eq!(label_of(b"get", b"", FrameKind::Inlined, false, all), "get_[i]");
+    }
+
+    #[test]
+    fn labels_tell_what_sort_of_code_has_no_name() {
+        for (label, kind) in [
+            ("f", FrameKind::User),
+            ("[unknown]", FrameKind::Unknown),
+            ("[unknown <1f>]", FrameKind::Unknown),
+            ("[libc.so.6 <1f>]", FrameKind::NativeUnnamed),
+            ("[perf-77.map]", FrameKind::Anonymous),
+            ("[//anon]", FrameKind::Anonymous),
+            ("[jitted-77.so]", FrameKind::JitUnnamed),
+            ("[[kernel.kallsyms]]", FrameKind::User),
+            ("[truncated]", FrameKind::User),
+        ] {
+            assert_eq!(unmarked(label.as_bytes()), kind, "{label}");
+        }
+        let all = Annotate { jit: true, ..Annotate::default() };
+        let label = label_of(UNKNOWN, b"/tmp/perf-77.map", FrameKind::JitUnnamed, false, all);
+        assert_eq!(label, "[perf-77.map]_[j]");
+        assert_eq!(marked(label.as_bytes()), Some((&b"[perf-77.map]"[..], FrameKind::JitUnnamed)));
     }
 
     #[test]
@@ -238,7 +328,9 @@ mod tests {
         for name in ["La/C;::g", "La/C;::g_[i]"] {
             let name = profile.name(name.as_bytes());
             let frame = Frame { joined: true, ..Frame::new(name, FrameKind::Jit) };
-            assert_eq!(label(&profile, &frame, true, Annotate { jit: true, ..Annotate::default() }), "a/C:::g_[i]");
+            let annotate = Annotate { jit: true, ..Annotate::default() };
+            assert_eq!(label(&profile, &frame, true, annotate, Tidied::Native), "La/C:::g_[i]");
+            assert_eq!(label(&profile, &frame, true, annotate, Tidied::All), "a/C:::g_[i]");
         }
     }
 

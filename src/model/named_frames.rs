@@ -37,7 +37,14 @@ impl NamedFrames {
         let named = is_name(function, module);
         let addr = told.addr.or_else(|| address(function));
         let name = profile.name(if named { function } else { UNKNOWN });
-        let kind = told.kind.unwrap_or_else(|| kind(named, module));
+        // Older files of ours have no kinds of code without a name.
+        let said = told.kind.filter(|kind| named || !matches!(kind, FrameKind::User | FrameKind::Unknown));
+        let kind = match said {
+            Some(kind) if named => kind,
+            Some(kind) => kind.unnamed(),
+            None if named => kind_of_function(module),
+            None => kind_of_unnamed(module),
+        };
         let tier =
             if kind == FrameKind::Jit && named { self.tiers.of(name, function, RuntimeSet::default()) } else { None };
         let mut known = |bytes: &[u8]| (!bytes.is_empty()).then(|| profile.name(bytes));
@@ -60,24 +67,23 @@ fn address(function: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-fn kind(named: bool, module: &[u8]) -> FrameKind {
-    match () {
-        () if module.is_empty() => {
-            if named {
-                FrameKind::User
-            } else {
-                FrameKind::Unknown
-            }
-        }
-        () if Backing::of(module).is_jit_object() => {
-            if named {
-                FrameKind::Jit
-            } else {
-                FrameKind::Unknown
-            }
-        }
-        () if Backing::of(module).is_kernel_object() => FrameKind::Kernel,
-        () => FrameKind::User,
+/// The kind of a function with a name.
+fn kind_of_function(module: &[u8]) -> FrameKind {
+    match Backing::of(module) {
+        Backing::Unnamed => FrameKind::User,
+        backing if backing.is_jit_object() => FrameKind::Jit,
+        backing if backing.is_kernel_object() => FrameKind::Kernel,
+        _ => FrameKind::User,
+    }
+}
+
+/// The kind of code without a name, by its module. Memory that no file backs says nothing of what runs there, and neither
+/// does a map's name: perf calls all such memory after the map that would cover it.
+pub fn kind_of_unnamed(module: &[u8]) -> FrameKind {
+    match Backing::of(module) {
+        Backing::Unnamed => FrameKind::Unknown,
+        backing if backing.is_perf_map() || backing.may_hold_jit_code() => FrameKind::Anonymous,
+        _ => kind_of_function(module).unnamed(),
     }
 }
 
@@ -97,9 +103,15 @@ mod tests {
     fn a_function_without_a_name_is_spelled_in_many_ways() {
         let unknown = |kind, addr| ("[unknown]".to_owned(), kind, addr);
         assert_eq!(frame("", ""), unknown(FrameKind::Unknown, None));
-        assert_eq!(frame("[unknown]", "/bin/a"), unknown(FrameKind::User, None));
-        assert_eq!(frame("[libc.so.6]", "/lib/libc.so.6"), unknown(FrameKind::User, None));
-        assert_eq!(frame("[vdso]", "[vdso]"), unknown(FrameKind::User, None));
+        assert_eq!(frame("[unknown]", "/bin/a"), unknown(FrameKind::NativeUnnamed, None));
+        assert_eq!(frame("[libc.so.6]", "/lib/libc.so.6"), unknown(FrameKind::NativeUnnamed, None));
+        assert_eq!(frame("[vdso]", "[vdso]"), unknown(FrameKind::NativeUnnamed, None));
+        for module in ["//anon", "[anon:JIT code]", "/memfd:x (deleted)", "/tmp/perf-77.map", "[stack]"] {
+            assert_eq!(frame("[unknown]", module), unknown(FrameKind::Anonymous, None), "{module}");
+        }
+        for module in ["/x/jitted-77-3.so", "jit-77.dump", "[JIT] tid 77", "jit"] {
+            assert_eq!(frame("[unknown]", module), unknown(FrameKind::JitUnnamed, None), "{module}");
+        }
         assert_eq!(frame("0x1f", ""), unknown(FrameKind::Unknown, Some(0x1f)));
         assert_eq!(frame("[kernel.kallsyms]", "[kernel.kallsyms]"), unknown(FrameKind::Kernel, None));
         for name in ["[GC]", "[]", "0x", "0xyz", "f"] {

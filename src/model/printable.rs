@@ -75,8 +75,17 @@ fn is_active(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}') // bidirectional
         || matches!(c, '\u{2028}' | '\u{2029}') // separators of lines and paragraphs
         || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}') // the mark of byte order, text between lines
-        || matches!(c, '\u{e0000}'..='\u{e007f}') // text that nobody sees
+        || is_invisible(c)
         || matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe // no characters
+}
+
+/// Whether nothing is seen of a character: a name with one looks like another name. These are the characters that Unicode
+/// lets programs ignore (`Default_Ignorable_Code_Point` of DerivedCoreProperties.txt), and a blank pattern of Braille.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}')
+        || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
+        || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}')
+        || matches!(c, '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 fn escaped(name: &[u8]) -> String {
@@ -133,6 +142,14 @@ mod tests {
         ];
         for (name, text) in cases {
             assert_eq!(printable(name), text);
+        }
+    }
+
+    #[test]
+    fn a_name_with_a_character_that_nobody_sees_does_not_look_like_another() {
+        for c in "\u{200b}\u{ad}\u{180e}\u{200c}\u{200d}\u{2060}\u{2064}\u{feff}\u{e0041}\u{fe0f}\u{3164}".chars() {
+            let shown = format!("ma\\u{{{:x}}}in", u32::from(c));
+            assert_eq!(printable(format!("ma{c}in").as_bytes()), shown);
         }
     }
 

@@ -14,7 +14,10 @@ use std::cell::OnceCell;
 #[derive(Debug)]
 pub struct Programs<'a> {
     processes: &'a Processes,
-    ancestry: OnceCell<Ancestry>,
+    /// Of the processes that have names.
+    named: OnceCell<Ancestry>,
+    /// Of those that have mapped something.
+    mapped: OnceCell<Ancestry>,
 }
 
 /// The time of what is asked about the end of the recording.
@@ -23,12 +26,12 @@ const END: Nanos = Nanos(u64::MAX);
 impl<'a> Programs<'a> {
     /// Of these processes.
     pub fn new(processes: &'a Processes) -> Self {
-        Self { processes, ancestry: OnceCell::new() }
+        Self { processes, named: OnceCell::new(), mapped: OnceCell::new() }
     }
 
     /// What a process was called at last; `?` if that is not known.
     pub fn name(&self, pid: Pid) -> Cow<'a, str> {
-        let name = self.line(pid).find_map(|(process, time)| {
+        let name = self.line(pid, &self.named, |process| !process.comms.is_empty()).find_map(|(process, time)| {
             let until = process.comms.partition_point(|(named, _)| *named <= time);
             process.comms[..until].last()
         });
@@ -37,16 +40,25 @@ impl<'a> Programs<'a> {
 
     /// What was mapped in its program, the process's own mappings first.
     pub fn mappings(&self, pid: Pid) -> impl Iterator<Item = &'a Mapping> {
-        self.line(pid).flat_map(|(process, time)| {
-            let exec = process.execs.iter().copied().take_while(|exec| *exec <= time).last().unwrap_or_default();
+        self.line(pid, &self.mapped, |process| !process.mappings.is_empty()).flat_map(|(process, time)| {
+            let execs = process.execs.partition_point(|exec| *exec <= time);
+            let exec = process.execs[..execs].last().copied().unwrap_or_default();
             process.mappings.iter().filter(move |mapping| exec <= mapping.time && mapping.time <= time)
         })
     }
 
-    /// The processes that ran the program, the last one first, each with the time up to which its doings count.
-    fn line(&self, pid: Pid) -> impl Iterator<Item = (&'a Process, Nanos)> {
-        let of = |Ancestor { pid, time }| Some((self.processes.by_pid.get(&pid)?, time.unwrap_or(END)));
-        self.ancestry.get_or_init(|| Ancestry::new(self.processes)).inherited(pid, None).filter_map(of)
+    /// The processes that ran the program and can answer, the last one first, each with the time up to which its doings
+    /// count.
+    fn line(
+        &self,
+        pid: Pid,
+        ancestry: &OnceCell<Ancestry>,
+        can_answer: impl Fn(&Process) -> bool,
+    ) -> impl Iterator<Item = (&'a Process, Nanos)> {
+        let processes = self.processes;
+        let of = |Ancestor { pid, time }| Some((processes.by_pid.get(&pid)?, time.unwrap_or(END)));
+        let can_answer = |pid| processes.by_pid.get(&pid).is_some_and(&can_answer);
+        ancestry.get_or_init(|| Ancestry::new(processes).among(can_answer)).inherited(pid, None).filter_map(of)
     }
 }
 

@@ -4,13 +4,17 @@
 //! A [`Profile`] keeps the order of first appearance, so that merging parts in input order gives the same numbers
 //! for any number of threads.
 
+mod calls;
+mod ids;
 mod part;
 mod renamed;
 
+pub use calls::{Calls, SelfCost, ThreadCalls};
+pub use ids::{FrameId, NameId, StackId, TrackId};
 pub use part::{Part, Renumbered, Taken};
 
 use super::about::About;
-use super::interner::{self, Interner, id};
+use super::interner::{self, Interner};
 use super::prefix_tree::PrefixTree;
 use super::texts::Texts;
 use super::tier::Tier;
@@ -24,17 +28,6 @@ pub const UNKNOWN: &[u8] = b"[unknown]";
 
 /// Stands outside of all frames of a stack whose outermost frames are not known.
 pub const TRUNCATED: &[u8] = b"[truncated]";
-
-id! {
-    /// An interned byte string.
-    NameId,
-    /// An interned [`Frame`].
-    FrameId,
-    /// A node of the prefix tree: the stack from the root to here.
-    StackId,
-    /// A [`Track`]: the thread (or merged group) to which a row belongs.
-    TrackId
-}
 
 /// One function (or inlined call, or raw address) in a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,19 +58,45 @@ impl Frame {
     }
 }
 
-/// What sort of code a frame is.
+/// What sort of code a frame is. Code of programs without a name has kinds of its own; the kernel's stays the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameKind {
-    /// Native code of a program or library.
+    /// A function of a program or library.
     User,
-    /// The kernel or a module of it.
+    /// The kernel or a module of it, with or without a name.
     Kernel,
-    /// Code from a JIT compiler, or interpreted.
+    /// A function from a JIT compiler, or an interpreted one.
     Jit,
     /// A call that the compiler expanded into its caller.
     Inlined,
-    /// Neither a name nor a module is known.
+    /// Code without a name in a program or library: the file has no symbol for it, or is not here.
+    NativeUnnamed,
+    /// Code without a name in memory that no file backs, in a process that runs a JIT compiler: it has mapped a known
+    /// runtime, or there is a dump, map or log of it.
+    JitUnnamed,
+    /// Code without a name in memory that no file backs, where no JIT compiler is known to run.
+    Anonymous,
+    /// Neither a name nor a module is known. Nothing was mapped at the address, so it is most likely not code: unwinders
+    /// that lose their way produce such addresses.
     Unknown,
+}
+
+impl FrameKind {
+    /// The kind of such code if its function is not known.
+    pub fn unnamed(self) -> Self {
+        match self {
+            Self::User => Self::NativeUnnamed,
+            Self::Jit => Self::JitUnnamed,
+            Self::Kernel | Self::Inlined | Self::NativeUnnamed | Self::JitUnnamed | Self::Anonymous | Self::Unknown => {
+                self
+            }
+        }
+    }
+
+    /// Whether it is code from a JIT compiler, with or without a name.
+    pub fn is_jit(self) -> bool {
+        matches!(self, Self::Jit | Self::JitUnnamed)
+    }
 }
 
 /// The thread or group that a row belongs to.
@@ -223,6 +242,9 @@ pub struct Profile {
     pub about: About,
     /// One for each event, in the input's order.
     pub series: Vec<Series>,
+    /// The calls of each thread, of inputs that state calls instead of stacks; see
+    /// [`CallGraph`](super::call_graph::CallGraph).
+    pub calls: Vec<ThreadCalls>,
 }
 
 impl Profile {
@@ -273,6 +295,7 @@ impl Profile {
     /// Forgets rows and stacks. Names, frames, tracks and series stay.
     pub fn forget_rows(&mut self) {
         self.stacks.clear();
+        self.calls.clear();
         self.series.iter_mut().for_each(|series| series.rows.clear());
         self.sums.iter_mut().for_each(FxHashMap::clear);
     }
@@ -380,17 +403,6 @@ impl Profile {
             let mut rows = Vec::new();
             series.rows.drain(..).for_each(|row| sum(&mut rows, places, row));
             series.rows = rows;
-        }
-    }
-
-    /// Puts every row on the track that `to` makes of its own; those that come to one are summed, if sums are kept.
-    pub fn map_tracks(&mut self, to: impl Fn(&Track) -> Track) {
-        let before = std::mem::take(&mut self.tracks);
-        let numbers: Vec<TrackId> = before.items().iter().map(|track| self.track(to(track))).collect();
-        let rows = self.series.iter_mut().flat_map(|series| &mut series.rows);
-        rows.for_each(|row| row.track = numbers[row.track.index()]);
-        if self.keep == Keep::Sums && self.tracks.items().len() < before.items().len() {
-            self.aggregate();
         }
     }
 

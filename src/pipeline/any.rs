@@ -1,5 +1,6 @@
 //! Any input → one [`Profile`]: open, decompress, find the format, read or resolve, filter, merge.
 
+use super::estimate;
 use super::job::{Job, Outcome};
 use super::lines;
 use super::nothing_left;
@@ -12,7 +13,7 @@ use super::spans::read_spans;
 use super::texts::{self, InputSums, TextOptions};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::format::{Detail, Format, Read, ReadOptions};
-use crate::io::{InPath, Stream};
+use crate::io::{self, InPath, Stream};
 use crate::model::filter::Filter;
 use crate::model::stacks::{Keep, Profile};
 use crate::resolve::kernel::KernelOptions;
@@ -99,7 +100,7 @@ pub(crate) fn say_no_samples(inputs: &[InPath], options: &LoadOptions, job: &Job
 /// Why inputs have no samples. If it is for a filter, they are read once more to tell what it could leave.
 pub(crate) fn why_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool, job: &Job) -> String {
     nothing_left::why(filter, by_event, || {
-        let again = |input: &InPath| matches!(input, InPath::Path(path) if path.is_file() || path.is_dir());
+        let again = |input: &InPath| matches!(input, InPath::Path(path) if io::is_file(path) || io::is_directory(path));
         if !inputs.iter().all(again) {
             return None;
         }
@@ -194,6 +195,10 @@ pub(super) fn run_one(
             let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
             profile.check()?;
             options.filter.apply(&mut profile);
+            if let Some(note) = estimate::note(&profile) {
+                outcome.estimates.push(format!("{}: {note}", shown(path).display()));
+                profile.about.notes.push(note);
+            }
             if keep != sink.keep() {
                 profile.aggregate();
             }

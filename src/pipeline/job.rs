@@ -1,6 +1,7 @@
 //! What every job is given, and what it leaves to be said.
 
 use crate::error::{Result, Warnings};
+use crate::model::code_shares::CodeShares;
 use crate::model::frame_counts::FrameCounts;
 use crate::parallel::Pool;
 use std::path::{Path, PathBuf};
@@ -32,12 +33,16 @@ pub struct Outcome {
     pub summary: Vec<String>,
     /// How many frames of recordings have no name.
     pub frames: FrameCounts,
+    /// How much of each event of recordings ends in what code.
+    pub shares: Vec<CodeShares>,
     /// The first recording of which so many have none that one should ask why.
     pub lacking: Option<PathBuf>,
     /// Whether something was found that the caller asked to be told by the exit status.
     pub found: bool,
     /// Why there were no samples, if there were none.
     pub no_samples: Option<String>,
+    /// That the stacks of an input are an estimate: said by whatever shows stacks.
+    pub estimates: Vec<String>,
 }
 
 impl Outcome {
@@ -46,6 +51,16 @@ impl Outcome {
         self.frames += counts;
         if counts.lacks_names() {
             self.lacking.get_or_insert_with(|| recording.to_owned());
+        }
+    }
+
+    /// Adds what the events of a recording end in; events of one name are one.
+    pub fn count_code(&mut self, shares: Vec<CodeShares>) {
+        for more in shares {
+            match self.shares.iter_mut().find(|shares| shares.event == more.event) {
+                Some(shares) => shares.merge(&more),
+                None => self.shares.push(more),
+            }
         }
     }
 }

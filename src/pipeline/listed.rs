@@ -44,7 +44,7 @@ fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
 
 /// A recording's directory is one input.
 fn add(path: &Path, all: &mut Vec<InPath>) -> Result<()> {
-    if !path.is_dir() || path.join("data").is_file() {
+    if !io::is_directory(path) || io::is_file(&path.join("data")) {
         all.push(InPath::Path(path.to_owned()));
         return Ok(());
     }
@@ -58,11 +58,10 @@ fn add(path: &Path, all: &mut Vec<InPath>) -> Result<()> {
 /// not followed: it may lead back here.
 fn sorted(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut inside = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let hidden = matches!(entry.file_name().as_bytes().first(), Some(b'.' | b'_'));
-        let path = entry.path();
-        let leads_away = entry.file_type()?.is_symlink() && path.is_dir();
+    for name in io::typed_names(directory)? {
+        let hidden = matches!(name.as_bytes().first(), Some(b'.' | b'_'));
+        let path = directory.join(name);
+        let leads_away = path.is_symlink() && io::is_directory(&path);
         if !hidden && !leads_away {
             inside.push(path);
         }

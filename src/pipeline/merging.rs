@@ -80,6 +80,7 @@ impl Merging {
 
     fn add(&mut self, InputSums { profile, outcome }: InputSums) -> Result<()> {
         self.outcome.frames += outcome.frames;
+        self.outcome.count_code(outcome.shares);
         self.outcome.warnings.append(outcome.warnings);
         self.outcome.lacking = self.outcome.lacking.take().or(outcome.lacking);
         let mut profile = match profile {

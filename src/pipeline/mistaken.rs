@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::formats::format::Read;
 use crate::formats::{FORMATS, HAS_ALL, jitdump, left_out, perf_map, unread};
+use crate::io;
 use std::path::Path;
 
 /// What an input is that no format knows, by its first bytes, and what helps; `None` if it is nothing known.
@@ -104,7 +105,7 @@ fn contains(head: &[u8], part: &[u8]) -> bool {
 /// What may have been meant by a directory that is no recording's.
 pub(crate) fn directory(path: &Path) -> Option<String> {
     let inside = path.join("perf.data");
-    inside.exists().then(|| format!("it holds one: {}", inside.display()))
+    io::is_there(&inside).then(|| format!("it holds one: {}", inside.display()))
 }
 
 #[cfg(test)]

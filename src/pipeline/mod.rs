@@ -18,6 +18,7 @@
 //! | [`table`] | rows of cells → text, CSV or JSON |
 
 pub mod any;
+mod estimate;
 mod job;
 mod lines;
 pub(crate) mod listed;

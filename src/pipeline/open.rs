@@ -6,8 +6,11 @@ use super::progress::Progress;
 use crate::error::{Error, Result};
 use crate::formats::format::Format;
 use crate::formats::{detect, unread};
+use crate::io::door::{Door, Holes, Kind, Named, Start};
 use crate::io::{self, Bytes, InPath, Stream};
 use flate2::read::MultiGzDecoder;
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Cursor, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -38,7 +41,10 @@ pub struct StreamFile {
 const HEAD: usize = 1 << 16;
 
 /// As much is looked at where less does not tell: a first line may be that long.
-const LONGEST_HEAD: usize = HEAD << 8;
+const LONGEST_HEAD: usize = HEAD << 11;
+
+/// A part of a recording's directory, whatever it holds.
+const PART: Kind = Kind { holes: |_| Some(Holes::Any), otherwise: "" };
 
 /// Packed in packed in packed: enough for anybody, and an end for a file that unpacks to itself.
 const MAX_WRAPPINGS: usize = 4;
@@ -55,13 +61,18 @@ impl Input {
     /// A recording's directory: `data` is in file form, every `data.N` holds records only.
     pub(crate) fn open_directory(path: &Path) -> Result<Self> {
         let main = path.join("data");
-        if !main.is_file() {
+        let door = Door { start: Start::Typed(path), ..Named::Part.door(false) };
+        if !io::is_file(&main) {
             return Err(no_recording(path));
         }
         io::opens_directory(path);
-        let bytes = unpack(io::map_regular_file(&main)?)?.bytes;
-        let stream = |path: PathBuf| Ok(StreamFile { bytes: io::map_part(&path, false)?, path });
-        let streams = stream_paths(path)?.into_iter().map(stream);
+        let part = |part: &Path| match door.open(part, PART) {
+            Some(opened) => Ok(opened?.bytes),
+            None => Err(Error::new("is not there any more").in_file(part)),
+        };
+        let bytes = unpack(part(&main)?)?.bytes;
+        let stream = |path: PathBuf| Ok(StreamFile { bytes: part(&path)?, path });
+        let streams = stream_paths(door, path).into_iter().map(stream);
         let main = Unpacked { bytes, wrappings: Vec::new() };
         Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(main, None)? })
     }
@@ -81,8 +92,7 @@ impl Input {
 
 /// What a directory is that is no recording's.
 fn no_recording(path: &Path) -> Error {
-    let names = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let names: Vec<_> = names.collect();
+    let names = io::typed_names(path).unwrap_or_default();
     match unread::known_directory(names.iter().map(|name| name.as_encoded_bytes())) {
         Some(known) => Error::new(format!("is {}, which is not read: {}", known.name, known.remedy)),
         None => Error::new("is a directory, and not a recording's: it has no file called data")
@@ -91,15 +101,12 @@ fn no_recording(path: &Path) -> Error {
 }
 
 /// The streams of a recording's directory, by their number: there may be gaps.
-fn stream_paths(directory: &Path) -> Result<Vec<PathBuf>> {
-    let mut streams = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
-        let path = entry?.path();
-        let number = path.file_name().and_then(|name| name.to_str()?.strip_prefix("data.")?.parse::<u64>().ok());
-        streams.extend(number.map(|number| (number, path)));
-    }
+fn stream_paths(door: Door<'_>, directory: &Path) -> Vec<PathBuf> {
+    let number = |name: &OsStr| name.to_str()?.strip_prefix("data.")?.parse::<u64>().ok();
+    let entries = door.entries(directory, |name| number(name).is_some()).into_iter();
+    let mut streams: Vec<_> = entries.filter_map(|(name, _)| Some((number(&name)?, directory.join(name)))).collect();
     streams.sort();
-    Ok(streams.into_iter().map(|(_, path)| path).collect())
+    streams.into_iter().map(|(_, path)| path).collect()
 }
 
 /// An input whose first bytes can be looked at before it is known how it is to be read.
@@ -184,7 +191,7 @@ impl LookedFile {
             if is_all {
                 return if wrappings.is_empty() { Err(mistaken::refused(&start)) } else { Ok(None) };
             }
-            most <<= 4;
+            most = (most << 4).min(LONGEST_HEAD);
         }
     }
 
@@ -299,18 +306,17 @@ fn is_one_line(head: &[u8]) -> bool {
 }
 
 /// What an input's first bytes are packed in, and up to `most` of the first bytes inside.
-fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Vec<u8>) {
-    let (mut wrappings, mut start) = (Vec::new(), head.to_vec());
+fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
+    let (mut wrappings, mut start) = (Vec::new(), Cow::Borrowed(head));
     while let Some(one) = wrapping(&start)
         && wrappings.len() < MAX_WRAPPINGS
     {
         let mut inside = Vec::new();
-        let packed = std::mem::take(&mut start);
         // It ends somewhere inside, which is an error to the decoder and none to us.
-        let _ = unwrap(Box::new(Cursor::new(packed)), &[one])
+        let _ = unwrap(Box::new(Cursor::new(start.into_owned())), &[one])
             .map(|reader| reader.take(most as u64).read_to_end(&mut inside));
         wrappings.push(one);
-        start = inside;
+        start = Cow::Owned(inside);
     }
     (wrappings, start)
 }
@@ -353,7 +359,9 @@ impl<R: Read> Read for Unpacking<R> {
 /// An input without a byte.
 pub(crate) fn empty(path: &InPath) -> Error {
     let remedy = match path {
-        InPath::Stdin if Path::new("perf.data").exists() => Some("to read the perf.data that is here: -i perf.data"),
+        InPath::Stdin if io::is_there(Path::new("perf.data")) => {
+            Some("to read the perf.data that is here: -i perf.data")
+        }
         InPath::Stdin => None,
         InPath::Path(_) => Some("whoever wrote it was stopped before there was anything, or its disk is full"),
     };
@@ -411,16 +419,16 @@ pub(crate) fn check_further(inputs: &[InPath]) -> Result<()> {
 }
 
 fn check_one(path: &Path) -> Result<()> {
-    if path.is_file() {
+    if io::is_file(path) {
         let Looked::File(mut looked) = Looked::at(&InPath::Path(path.to_owned()))? else { return Ok(()) };
         return looked.format().map(drop);
     }
     let written = path.extension().is_some_and(|extension| mistaken::WRITTEN.iter().any(|known| extension == *known));
-    if written && !path.exists() {
+    if written && !io::is_there(path) {
         let remedy = format!("to write it, say -o {}", path.display());
         return Err(Error::new("is to be read, and is not there").with_remedy(Some(remedy)));
     }
-    if path.exists() { Ok(()) } else { io::map_file(path).map(|_| ()) }
+    if io::is_there(path) { Ok(()) } else { io::map_file(path).map(|_| ()) }
 }
 
 /// How an input is called in messages.

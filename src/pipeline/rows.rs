@@ -6,12 +6,11 @@ use super::open::{Opened, shown};
 use super::recording::check_events;
 use super::sink::Sink;
 use crate::error::{Result, Warning};
-use crate::io::InPath;
+use crate::io::{self, InPath};
 use crate::model::rows::{RowOrigin, RowWriter};
 use crate::model::stacks::{Keep, Profile};
 use sha1::{Digest, Sha1};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::Read;
 
 /// What inputs had for a table.
@@ -109,8 +108,8 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
             hash.update(&input.bytes);
             input.streams.iter().flatten().for_each(|stream| hash.update(&stream.bytes));
         }
-        (InPath::Path(path), _) if path.is_file() => {
-            let mut file = File::open(path)?;
+        (InPath::Path(path), _) if io::is_file(path) => {
+            let mut file = io::open_typed(path)?;
             let mut piece = vec![0; 1 << 18];
             loop {
                 match file.read(&mut piece)? {

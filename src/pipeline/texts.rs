@@ -5,7 +5,7 @@ use super::job::{Job, Outcome};
 use super::open::{Opened, shown};
 use crate::error::{Error, Result, Skipped};
 use crate::formats::format::{OpenLines, Read, ReadOptions};
-use crate::io::InPath;
+use crate::io::{self, InPath};
 use crate::model::filter::Filter;
 use crate::model::jit_names::JitNames;
 use crate::model::stacks::{Keep, Profile};
@@ -61,7 +61,7 @@ pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl It
 /// Of what cannot be asked, as much as ends a group.
 fn size_of(path: &InPath) -> u64 {
     match path {
-        InPath::Path(path) => path.metadata().map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
+        InPath::Path(path) => io::about(path).map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
         InPath::Stdin => TOGETHER,
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn read_texts<'a, T>(
 /// Whether several inputs, of which this is the first, are best read in groups: small texts that become sums. Each may be
 /// opened twice.
 pub(super) fn shares(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
-    let is_file = |path: &InPath| matches!(path, InPath::Path(path) if path.is_file());
+    let is_file = |path: &InPath| matches!(path, InPath::Path(path) if io::is_file(path));
     let are_texts = keep == Keep::Sums && matches!(first.format().read, Read::Lines { .. }) && may_join(options);
     are_texts && inputs.len() > 1 && inputs.iter().all(is_file)
 }

@@ -13,15 +13,16 @@
 //!            └──────┴──────┴─────────────→ time
 //! ```
 //!
-//! A forked child keeps only what it mapped itself; for anything else it asks its parent, as of the fork.
+//! A forked child has rectangles only of what it mapped itself. Anything else it has as its parent had it at the fork, of
+//! its own or from further up: that is kept for each child, and shared by all that have the same.
 
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
-use crate::model::ancestry::{Ancestor, Ancestry};
+use crate::model::ancestry::{Ancestry, Descent};
 use crate::model::backing;
 use crate::model::lasting::{ALWAYS, Lasting, Quiet, both};
 use crate::model::near_map::NearMap;
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
-use crate::model::ranges::{Entry, IntervalTree, RangeMap, Span};
+use crate::model::ranges::{Entry, OrderedRanges, RangeMap, Ranks, SharedRanges, Span};
 use crate::model::{Addr, Nanos, Pid};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -50,6 +51,8 @@ pub struct KernelReference {
     pub symbol: Vec<u8>,
     /// Its address.
     pub addr: Addr,
+    /// The address of `_edata` or `_etext`, exclusive end of the mapping; `None` if the recorder didn't find either.
+    pub end: Option<Addr>,
 }
 
 /// The mappings of all processes and of the kernel.
@@ -58,7 +61,9 @@ pub struct AddressSpaces {
     dsos: Dsos,
     spaces: NearMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
-    /// Whom to ask for what a process has not mapped itself.
+    /// What processes had mapped when they were forked.
+    inherited: NearMap<Pid, SharedRanges<VisiblePart>>,
+    /// As long as they have it.
     ancestry: Ancestry,
 }
 
@@ -74,8 +79,8 @@ enum Realm {
 /// The life of one address space.
 #[derive(Debug, Default)]
 struct Space {
-    /// Disjoint rectangles.
-    regions: IntervalTree<MappedRegion>,
+    /// Disjoint rectangles, in the order in which they come.
+    regions: OrderedRanges<MappedRegion>,
 }
 
 /// One rectangle.
@@ -114,6 +119,9 @@ impl AddressSpaces {
                 builder.map(mapping, dso, spaces.dsos.get(dso).kind);
             }
         }
+        if let Some(reference) = &mut spaces.kernel_reference {
+            reference.end = reference.end.filter(|&end| !starts_module(processes, end));
+        }
         spaces.kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
         for ((pid, realm), mut builder) in builders {
             if realm == Realm::User
@@ -123,7 +131,25 @@ impl AddressSpaces {
             }
             spaces.spaces.insert((pid, realm), Space::new(builder.finish()));
         }
+        spaces.inherit(processes);
         spaces
+    }
+
+    /// Follows all processes from fork to fork.
+    fn inherit(&mut self, processes: &Processes) {
+        let (mut ranks, mut parents) = (Ranks::default(), NearMap::default());
+        for Descent { child, parent, at } in self.ancestry.descents() {
+            let followed = parents.entry(parent).or_insert_with(|| FollowedProcess {
+                forked: self.ancestry.forked(parent),
+                execs: processes.by_pid.get(&parent).map_or(&[][..], |process| &process.execs),
+                regions: self.spaces.get(&(parent, Realm::User)).map_or(&[][..], |space| space.regions.as_slice()),
+                mapped: SharedRanges::default(),
+            });
+            followed.advance(at, self.inherited.get(&parent), &mut ranks);
+            if !followed.mapped.is_empty() {
+                self.inherited.insert(child, followed.mapped.clone());
+            }
+        }
     }
 
     /// What was at `addr` at `time`. `None` if nothing is known to have been mapped there.
@@ -164,9 +190,10 @@ impl AddressSpaces {
     fn user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
         let own = self.in_realm(pid, Realm::User, addr, time);
         own.or_else(|| {
-            let mut above = self.ancestry.inherited(pid, Some(time)).skip(1);
-            let at = |of: Ancestor| self.in_realm(of.pid, Realm::User, addr, of.time?);
-            above.find_map(at).map(|place| Place { until: time, ..place })
+            let Entry { start, skipped, value, .. } = self.inherited.get(&pid)?.get(addr.0)?;
+            let VisiblePart { from: mapped, dso, offset } = value;
+            let offset = offset.wrapping_add(skipped).wrapping_add(addr.0 - start);
+            self.ancestry.inherits(pid, Some(time)).then_some(Place { dso, offset, mapped, until: time })
         })
     }
 
@@ -208,8 +235,19 @@ impl Realm {
 /// perf records the kernel's mapping as `[kernel.kallsyms]_text`, with the address of `_text` as page offset.
 fn kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     let (_, symbol) = backing::split_reference_symbol(&mapping.path);
-    (mapping.backing().is_kernel() && !symbol.is_empty())
-        .then(|| KernelReference { symbol: symbol.to_vec(), addr: Addr(mapping.pgoff) })
+    let end = mapping.addr.0.checked_add(mapping.len).filter(|&end| end != u64::MAX).map(Addr);
+    (mapping.backing().is_kernel() && !symbol.is_empty()).then(|| KernelReference {
+        symbol: symbol.to_vec(),
+        addr: Addr(mapping.pgoff),
+        end,
+    })
+}
+
+/// Whether a module's mapping starts at an address: where perf doesn't find the kernel's end, it lets the kernel reach
+/// up to the next module.
+fn starts_module(processes: &Processes, addr: Addr) -> bool {
+    let mappings = processes.by_pid.get(&KERNEL_PID).map_or(&[][..], |process| &process.mappings);
+    mappings.iter().any(|mapping| mapping.addr == addr && !mapping.backing().is_kernel())
 }
 
 fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
@@ -298,6 +336,46 @@ impl SpaceBuilder {
     }
 }
 
+/// What a process that forks others has mapped, of its own and from those that it was forked from, while time goes on.
+#[derive(Debug)]
+struct FollowedProcess<'a> {
+    /// When it was forked itself, if that is still to come.
+    forked: Option<Nanos>,
+    /// The execs that are still to come.
+    execs: &'a [Nanos],
+    /// Those of its own that are still to come.
+    regions: &'a [MappedRegion],
+    mapped: SharedRanges<VisiblePart>,
+}
+
+impl FollowedProcess<'_> {
+    /// Goes on until a moment, with all that happens then.
+    fn advance(&mut self, until: Nanos, inherited: Option<&SharedRanges<VisiblePart>>, ranks: &mut Ranks) {
+        let by = |time: Nanos| time <= until;
+        loop {
+            let (exec, region) = (self.execs.first().copied(), self.regions.first().copied());
+            let comes_next = |time: Nanos| {
+                by(time) && exec.is_none_or(|exec| time <= exec) && region.is_none_or(|region| time <= region.from)
+            };
+            if self.forked.is_some_and(comes_next) {
+                self.forked = None;
+                let own = std::mem::replace(&mut self.mapped, inherited.cloned().unwrap_or_default());
+                self.mapped.overlay(&own, ranks);
+            } else if exec.is_some_and(|exec| by(exec) && region.is_none_or(|region| exec <= region.from)) {
+                self.execs = &self.execs[1..];
+                self.mapped = SharedRanges::default();
+            } else if let Some(MappedRegion { start, end, from, dso, offset, .. }) =
+                region.filter(|region| by(region.from))
+            {
+                self.regions = &self.regions[1..];
+                self.mapped.insert(start..end, VisiblePart { from, dso, offset }, ranks);
+            } else {
+                return;
+            }
+        }
+    }
+}
+
 impl MappedRegion {
     /// Until when something was shown.
     fn of(entry: Entry<VisiblePart>, until: Nanos) -> Self {
@@ -314,13 +392,17 @@ impl Span for MappedRegion {
 
 impl Space {
     fn new(mut regions: Vec<MappedRegion>) -> Self {
-        regions.sort_unstable_by_key(|region| (region.start, region.from));
-        Self { regions: IntervalTree::new(regions) }
+        regions.sort_unstable_by_key(|region| (region.from, region.start));
+        Self { regions: OrderedRanges::for_addresses(regions) }
     }
 
     #[inline]
     fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {
-        let region = self.regions.find(addr.0, |region| region.from <= time && time < region.until)?;
+        let before = self.regions.position(|region| region.from <= time);
+        let region = self.regions.as_slice()[self.regions.last_at(addr.0, before)?];
+        if region.until <= time {
+            return None;
+        }
         let offset = region.offset.wrapping_add(addr.0 - region.start);
         Some(Place { dso: region.dso, offset, mapped: region.from, until: region.until })
     }
@@ -328,7 +410,11 @@ impl Space {
     /// The stretch of time around a moment in which nothing comes to an address or goes from it.
     fn quiet(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
         let mut quiet = Quiet::around(time);
-        self.regions.visit(addr.0..addr.0.saturating_add(1), |region| quiet.cut(region.from..region.until));
+        let before = self.regions.position(|region| region.from <= time);
+        let (last, next) = (self.regions.last_at(addr.0, before), self.regions.first_at(addr.0, before));
+        for region in last.into_iter().chain(next).map(|at| &self.regions.as_slice()[at]) {
+            quiet.cut(region.from..region.until);
+        }
         quiet.stretch
     }
 }
@@ -437,7 +523,10 @@ mod tests {
         let spaces = AddressSpaces::new(&processes(vec![(1, Process { mappings, ..Process::default() })]));
         assert_eq!(at(&spaces, 1, 0x10_0101, 300), hit("/tmp/jitted-1.so", 0x1001));
         assert_eq!(at(&spaces, 1, 0x10_6400, 300).map(|hit| hit.0), Some("//anon".into()));
-        assert_eq!(spaces.spaces[&(Pid(1), Realm::User)].regions.iter().filter(|r| r.from.0 == 200).count(), 0);
+        assert_eq!(
+            spaces.spaces[&(Pid(1), Realm::User)].regions.as_slice().iter().filter(|r| r.from.0 == 200).count(),
+            0
+        );
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //! Lists are looked at in this order: `--kallsyms FILE`; the one in the recording's own `kcore_dir`; the one that
 //! perf put into its cache under the kernel's build ID; `/proc/kallsyms`, if the running kernel is the recorded one.
 //! One kernel starts at another address at each boot: addresses are moved by the difference between where the
-//! recording and the list have the same reference symbol. Where the kernel's image (`vmlinux`) is here
+//! recording and the list have the same reference symbol. A list that comes to another end of the kernel than the
+//! recording is another kernel's, whatever its place or name, and is not used. Where the kernel's image (`vmlinux`) is here
 //! ([`super::symbols::files`]), that names its functions and the calls expanded into them; lists name its modules.
 //!
 //! Lines are `ADDRESS TYPE NAME [MODULE]`; see scripts/kallsyms.c and kernel/kallsyms.c (`s_show`) in Linux.
 
 mod lines;
+mod running;
 
 use super::address_space::KernelReference;
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
@@ -16,9 +18,12 @@ use super::symbols::files::{self, SearchOptions};
 use super::symbols::images::Images;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::io;
+use crate::io::door::{self, Door, Start};
 use crate::model::process::BuildId;
-use lines::{Lines, fields, name};
+use lines::{Lines, name};
 use object::{Object, ObjectSymbol};
+use running::RunningKernel;
+pub use running::running_build_id;
 use std::path::{Path, PathBuf};
 
 /// Where kernel symbols may come from.
@@ -44,59 +49,6 @@ pub struct KernelSymbols {
     at_reference: bool,
 }
 
-/// The kernel that runs here.
-struct RunningKernel {
-    build_id: Option<BuildId>,
-    /// As `uname -r` says it.
-    release: Option<Vec<u8>>,
-    /// Its list.
-    kallsyms: PathBuf,
-}
-
-impl RunningKernel {
-    fn of_this_machine() -> Self {
-        let release = std::fs::read("/proc/sys/kernel/osrelease").ok();
-        Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
-    }
-
-    /// Whether it is the recorded one: by build ID, else by release. `None` if the recording has neither: its recorder
-    /// was killed, or has not ended yet.
-    fn is_recorded(&self, build_id: Option<BuildId>, options: &KernelOptions) -> Option<bool> {
-        match (build_id, self.build_id, &options.os_release, &self.release) {
-            (Some(recorded), Some(own), ..) => Some(files::hex(recorded) == files::hex(own)),
-            (.., Some(recorded), Some(own)) => Some(own.trim_ascii_end() == recorded.trim_ascii_end()),
-            (None, _, None, _) => None,
-            _ => Some(false),
-        }
-    }
-
-    /// Whether a list that stands for another kernel is this one's: perf inject puts that into its cache under the
-    /// build ID of whatever kernel was recorded.
-    fn has_list(&self, list: &[u8]) -> bool {
-        std::fs::read(&self.kallsyms).is_ok_and(|own| is_same_kernel(list, &own))
-    }
-}
-
-/// Whether two lists are of one kernel, wherever each boot has put it: the same functions at the same distances.
-fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
-    /// More than enough to tell two kernels apart, even of one source.
-    const MOST: usize = 20_000;
-    let core = |text: &[u8]| -> Vec<(u64, Vec<u8>)> {
-        let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.ends_with(b"]"));
-        let symbols = lines.filter_map(|line| fields(line).map(|(addr, _, at)| (addr, name(&line[at..]).to_vec())));
-        let symbols = symbols.filter(|(addr, _)| addr >> 63 == 1);
-        symbols.take(MOST).collect()
-    };
-    let (one, other) = (core(one), core(other));
-    let from = |list: &[(u64, Vec<u8>)]| list.first().map_or(0, |(addr, _)| *addr);
-    let (from_one, from_other) = (from(&one), from(&other));
-    let same = |at: usize| {
-        let ((addr, name), (there, called)) = (&one[at], &other[at]);
-        addr.wrapping_sub(from_one) == there.wrapping_sub(from_other) && name == called
-    };
-    !one.is_empty() && one.len() == other.len() && (0..one.len()).all(same)
-}
-
 /// A kernel function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
@@ -109,6 +61,9 @@ pub struct KernelSymbol<'a> {
 /// What is said of a cached list that is not the recorded kernel's.
 const OWN_LIST: &str =
     "is the list of the kernel that runs here, not of the recorded one (perf inject puts it there): not used";
+
+/// What is said of a list in a directory of perf's cache that is another kernel's.
+const OTHER_DIRECTORY: &str = "not used: its directory has the build ID of another kernel than the recorded one";
 
 /// A function is not longer than this: an address further from the last symbol before it is in none (a gap between
 /// modules). The kernel's longest function has about 100 KiB.
@@ -148,24 +103,33 @@ impl KernelSymbols {
     ) -> Self {
         let kernel = dsos.iter().map(|(_, dso)| dso).find(|dso| dso.kind == DsoKind::Kernel);
         let build_id = kernel.and_then(|dso: &Dso| dso.build_id);
-        let is_running = running.is_recorded(build_id, options);
-        let given = options.kallsyms.iter().chain(&options.recorded).map(PathBuf::clone);
-        let cached = build_id.and_then(|id| cached(search, id)).filter(|path| path.exists());
-        let cached = cached.filter(|path| {
-            let foreign = is_running == Some(false) && std::fs::read(path).is_ok_and(|list| running.has_list(&list));
-            if foreign {
-                warnings.push(Warning::new(OWN_LIST).in_file(path, None));
-            }
-            !foreign
-        });
-        let own = (is_running != Some(false)).then(|| running.kallsyms.clone());
-        for path in given.chain(cached).chain(own) {
-            if !path.exists() && options.kallsyms.as_ref() != Some(&path) {
+        let is_running = running.is_recorded(build_id, options.os_release.as_deref());
+        // A build ID is one of these bytes: there is nothing left to compare.
+        let is_sure = is_running == Some(true) && build_id.is_some();
+        let cached = build_id.and_then(|id| cached(search, id)).map(|path| List::Cached(path, search.force));
+        let own = (is_running != Some(false)).then(|| List::Own(running.kallsyms.clone()));
+        let given = options.kallsyms.clone().map(List::Given).into_iter();
+        for list in given.chain(options.recorded.clone().map(List::Recorded)).chain(cached).chain(own) {
+            if matches!(list, List::Given(_)) && build_id.is_some_and(|id| stands_for_another(list.path(), id)) {
+                warnings.push(Warning::new(OTHER_DIRECTORY).in_file(list.path(), None));
                 continue;
             }
-            match Self::read(&path, reference, wanted) {
+            let Some(text) = list.open() else { continue };
+            let foreign = matches!(list, List::Cached(..)) && is_running == Some(false);
+            if foreign && text.as_ref().is_ok_and(|text| running.has_list(text)) {
+                warnings.push(Warning::new(OWN_LIST).in_file(list.path(), None));
+                continue;
+            }
+            let end = reference.and_then(|reference| reference.end);
+            let end = end.filter(|_| !(is_sure && matches!(list, List::Own(_))));
+            let read = text.and_then(|text| {
+                let symbols = Self::parse(text, reference, wanted)?;
+                end.map_or(Ok(()), |end| symbols.check_end(end.0))?;
+                Ok(symbols)
+            });
+            match read.map_err(|error| error.in_file(list.path())) {
                 // Nothing else says that it is this kernel.
-                Ok(symbols) if path == running.kallsyms && is_running.is_none() && !symbols.at_reference => {}
+                Ok(symbols) if matches!(list, List::Own(_)) && is_running.is_none() && !symbols.at_reference => {}
                 Ok(symbols) => return symbols,
                 Err(error) => warnings.push(error.into_warning()),
             }
@@ -184,10 +148,21 @@ impl KernelSymbols {
         Self::default()
     }
 
-    fn read(path: &Path, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
-        // /proc/kallsyms says that it has no length: it is spooled.
-        let text = io::map_file(path)?;
-        Self::parse(text, reference, wanted).map_err(|error| error.in_file(path))
+    /// Refuses a list in which the kernel ends elsewhere than in the recording. perf takes the end from one of two
+    /// symbols, the newest versions from `_edata`. A list that has neither was cut by somebody: it is believed.
+    fn check_end(&self, recorded: u64) -> Result<()> {
+        let text = self.text.as_deref().unwrap_or_default();
+        let at = |symbol: &[u8]| lines::address_of(text, symbol).map(|addr| addr.wrapping_sub(self.shift));
+        let ends = [("_etext", at(b"_etext")), ("_edata", at(b"_edata"))];
+        let ends: Vec<(&str, u64)> = ends.into_iter().filter_map(|(symbol, addr)| Some((symbol, addr?))).collect();
+        if ends.is_empty() || ends.iter().any(|&(_, addr)| addr == recorded) {
+            return Ok(());
+        }
+        let ends: Vec<String> = ends.iter().map(|(symbol, addr)| format!("{symbol} at {addr:#x}")).collect();
+        Err(Error::new(format!(
+            "not used: this is the list of another kernel. The recorded kernel ends at {recorded:#x}, this one has {}",
+            ends.join(" and ")
+        )))
     }
 
     fn parse(text: io::Bytes, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
@@ -232,31 +207,56 @@ impl KernelSymbols {
     }
 }
 
+/// Lists in perf's cache: `[kernel.kallsyms]/BUILDID/kallsyms`.
+const CACHE_FOLDER: &str = "[kernel.kallsyms]";
+
+/// A list that may be the recorded kernel's.
+enum List {
+    /// The user typed its path.
+    Given(PathBuf),
+    /// In the directory of a recording.
+    Recorded(PathBuf),
+    /// In perf's cache; and whether files of other users are believed.
+    Cached(PathBuf, bool),
+    /// That of the kernel that runs here.
+    Own(PathBuf),
+}
+
+impl List {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) | Self::Recorded(path) | Self::Cached(path, _) | Self::Own(path) => path,
+        }
+    }
+
+    /// `None` if it is not there.
+    fn open(&self) -> Option<Result<io::Bytes>> {
+        let part_of = |recording| Door { start: Start::Typed(recording), ..door::Named::Part.door(false) };
+        let opened = match self {
+            Self::Given(path) => return Some(io::map_file(path)),
+            // It says that it has no length: it is spooled.
+            Self::Own(path) => return io::is_there(path).then(|| io::map_file(path)),
+            Self::Recorded(path) => part_of(path.ancestors().nth(2)?).open(path, LIST),
+            Self::Cached(path, force) => door::Named::Recording.door(*force).open(path, LIST),
+        };
+        opened.map(|opened| opened.map(|opened| opened.bytes))
+    }
+}
+
+/// A text.
+const LIST: door::Kind =
+    door::Kind { holes: |head| (!head.contains(&0)).then_some(door::Holes::Small), otherwise: "is not a text" };
+
 /// perf keeps the list of each kernel it recorded.
 fn cached(search: &SearchOptions, id: BuildId) -> Option<PathBuf> {
     let cache = search.cache.as_ref()?;
-    Some(cache.join("[kernel.kallsyms]").join(files::hex(id)).join("kallsyms"))
+    Some(cache.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms"))
 }
 
-/// The build ID of the kernel that runs here.
-pub fn running_build_id() -> Option<BuildId> {
-    note_build_id(&std::fs::read("/sys/kernel/notes").ok()?)
-}
-
-/// The NT_GNU_BUILD_ID (3) note of a list of ELF notes.
-fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
-    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
-    while !notes.is_empty() {
-        let (name_len, id_len, kind) = (word(notes, 0)?, word(notes, 4)?, word(notes, 8)?);
-        let id_at = 12_usize.checked_add(name_len.checked_next_multiple_of(4)?)?;
-        let end = id_at.checked_add(id_len)?;
-        let (name, id) = (notes.get(12..12_usize.checked_add(name_len)?)?, notes.get(id_at..end)?);
-        if kind == 3 && name == b"GNU\0" {
-            return BuildId::new(id);
-        }
-        notes = notes.get(end.checked_next_multiple_of(4)?..).unwrap_or_default();
-    }
-    None
+/// Whether a list lies where perf's cache has that of a kernel of another build ID.
+fn stands_for_another(list: &Path, id: BuildId) -> bool {
+    let Some(of) = list.parent() else { return false };
+    of.parent().is_some_and(|folder| folder.ends_with(CACHE_FOLDER)) && !of.ends_with(files::hex(id))
 }
 
 #[cfg(test)]
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(name_in(LIST, None, 0xffff_ffff_c000_0010), Some(("ext4_map".into(), 0x10)));
         assert_eq!(name_in(LIST, None, 0xffff_ffff_9000_0000), None);
         assert_eq!(name_in(LIST, None, 5), None);
-        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(0xffff_ffff_a200_0000) };
+        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(0xffff_ffff_a200_0000), end: None };
         assert_eq!(name_in(LIST, Some(&reference), 0xffff_ffff_a200_0104), Some(("do_one".into(), 4)));
     }
 
@@ -322,9 +322,28 @@ mod tests {
     /// A kernel of that address was recorded, with this build ID (or none) and release (or none); what is found for it
     /// beside a running one that has `LIST`, and a cached list.
     fn found(recorded: (Option<u8>, Option<&str>, u64), cached: Option<&str>) -> (Option<String>, Vec<String>) {
+        found_by_end(recorded, cached, None)
+    }
+
+    /// The same of a kernel that had this length.
+    fn found_by_end(
+        recorded: (Option<u8>, Option<&str>, u64),
+        cached: Option<&str>,
+        len: Option<u64>,
+    ) -> (Option<String>, Vec<String>) {
+        found_beside_list(LIST, recorded, cached, len)
+    }
+
+    /// The same beside a running kernel that has this list.
+    fn found_beside_list(
+        running: &str,
+        recorded: (Option<u8>, Option<&str>, u64),
+        cached: Option<&str>,
+        len: Option<u64>,
+    ) -> (Option<String>, Vec<String>) {
         let dir = tempfile::tempdir().unwrap();
         let list = dir.path().join("running");
-        std::fs::write(&list, LIST).unwrap();
+        std::fs::write(&list, running).unwrap();
         let running =
             RunningKernel { build_id: BuildId::new(&[1; 20]), release: Some(b"6.1\n".into()), kallsyms: list };
         let (id, release, addr) = recorded;
@@ -337,7 +356,8 @@ mod tests {
         }
         let mut dsos = Dsos::default();
         dsos.intern(Dso { path: b"[kernel.kallsyms]_text".into(), build_id, kind: DsoKind::Kernel });
-        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(addr) };
+        let end = len.map(|len| Addr(addr + len));
+        let reference = KernelReference { symbol: b"_text".into(), addr: Addr(addr), end };
         let options = KernelOptions { os_release: release.map(Into::into), ..KernelOptions::default() };
         let search = SearchOptions { cache: Some(cache), ..SearchOptions::default() };
         let mut warnings = Warnings::new();
@@ -378,19 +398,46 @@ mod tests {
     }
 
     #[test]
-    fn the_build_id_among_the_kernels_notes() {
-        let note = |name: &[u8], kind: u32, desc: &[u8]| {
-            let mut note = Vec::new();
-            for word in [name.len() as u32, desc.len() as u32, kind] {
-                note.extend(word.to_ne_bytes());
-            }
-            note.extend(name);
-            note.extend(vec![0; name.len().next_multiple_of(4) - name.len()]);
-            note.extend(desc);
-            note
+    fn a_list_that_ends_elsewhere_is_another_kernels() {
+        let theirs = "ffffffff81000000 T _text\nffffffff81000100 t their_one\nffffffff81000400 T _etext\n";
+        let with_data = format!("{theirs}ffffffff81000800 D _edata\n");
+        let moved = with_data.replace("ffffffff81", "ffffffff92");
+        let cached = |list, len| found_by_end((Some(2), None, TEXT), Some(list), len);
+        for (list, len) in [(theirs, 0x400), (&with_data, 0x400), (&with_data, 0x800), (&moved, 0x800)] {
+            assert_eq!(cached(list, Some(len)), (Some("their_one".into()), vec![]), "{list}");
+        }
+        assert_eq!(cached(&with_data, None).0, Some("their_one".into()));
+        for (list, len) in [(theirs, 0x404), (theirs, 0x800), (&with_data, 0x600), (&moved, 0x600)] {
+            let (name, said) = cached(list, Some(len));
+            let expected =
+                format!("The recorded kernel ends at {:#x}, this one has _etext at 0xffffffff81000400", TEXT + len);
+            assert!(name.is_none() && said.len() == 2 && said[0].contains(&expected), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn the_running_kernel_is_believed_by_its_build_id_or_its_end() {
+        let running = |recorded, len| found_by_end(recorded, None, Some(len)).0;
+        // The list of the running kernel says nothing of its end.
+        for recorded in [(Some(1), None, TEXT), (None, Some("6.1"), TEXT), (None, None, TEXT)] {
+            assert_eq!(running(recorded, 0x400), Some("do_one".into()));
+        }
+        let ending = |recorded, len| {
+            let given = LIST.to_owned() + "ffffffff81000400 T _etext\n";
+            found_beside_list(&given, recorded, None, Some(len)).0
         };
-        let notes = [note(b"Linux\0", 257, &[1; 4]), note(b"GNU\0", 3, &[9; 20])].concat();
-        assert_eq!(note_build_id(&notes), BuildId::new(&[9; 20]));
-        assert_eq!(note_build_id(&notes[..40]), None);
+        assert_eq!(ending((None, Some("6.1"), TEXT), 0x400), Some("do_one".into()));
+        assert_eq!(ending((None, Some("6.1"), TEXT), 0x500), None);
+        assert_eq!(ending((None, None, TEXT), 0x500), None);
+        assert_eq!(ending((Some(1), None, TEXT), 0x500), Some("do_one".into()));
+    }
+
+    #[test]
+    fn a_list_in_the_directory_of_another_build_id_is_another_kernels() {
+        let of = |digit: u8| BuildId::new(&[digit; 20]).unwrap();
+        let list = Path::new("/root/.debug/[kernel.kallsyms]").join(files::hex(of(2))).join("kallsyms");
+        assert!(!stands_for_another(&list, of(2)));
+        assert!(stands_for_another(&list, of(1)));
+        assert!(!stands_for_another(Path::new("/root/lists/0101/kallsyms"), of(1)));
     }
 }

@@ -177,7 +177,7 @@ impl Resolver<'_> {
         };
         let expanded = position.filter(|_| self.options.inlines).into_iter().flat_map(|line| source.calls_around(line));
         for call in expanded {
-            let name = Some(frames.intern(call.function));
+            let name = Some(frames.intern(&self.options.shown(call.function)));
             let (place, line_in_it) = told((file, line), frames);
             functions.push(Frame { name, offset: None, file: place, line: line_in_it, inlined: true });
             (file, line) = (Some(call.file), call.line);
@@ -190,7 +190,8 @@ impl Resolver<'_> {
             functions.push(Frame { name, offset: None, file: place, line: line_in_it, inlined: true });
             (file, line) = (None, 0);
         }
-        let name = Some(frames.intern(by_name.as_ref().map_or(code.name, |calls| calls.root)));
+        let name = by_name.as_ref().map_or(code.name, |calls| calls.root);
+        let name = Some(frames.intern(&self.options.shown(name)));
         let (file, line) = told((file, line), frames);
         functions.push(Frame { name, offset: Some(offset), file, line, inlined: false });
         functions

@@ -19,7 +19,7 @@ pub fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &
         How::Live => codes.segment(hit.segment).from >= place.mapped || !backed(),
         How::Untimed => place.until == Nanos(u64::MAX) || !backed(),
         // The engine's own functions, which logs tell of, have names in its file.
-        How::FilledIn | How::Later => !backed(),
+        How::FilledIn => !backed(),
     }
 }
 

@@ -122,7 +122,6 @@ impl<'data> SameCode<'data> {
 mod tests {
     use super::*;
     use crate::formats::jit_logs::{LogClock, LogEvent, LogPositions};
-    use crate::io::Bytes;
     use crate::model::code::{Code, CodeEvent, CodeEventKind, Line, OriginId, SourceMap};
     use crate::model::{Addr, Nanos, Tid};
     use std::path::PathBuf;
@@ -149,7 +148,7 @@ mod tests {
             let code = LogCode { positions: (at, at + 1), ..LogCode::new(name, addr, 0x10) };
             log.events.push(LogEvent { time: Some(time), kind: LogEventKind::Load(code) });
         }
-        let source = Source::new(PathBuf::from("x.log"), Kind::PerfMap, Pid(7), Bytes::Owned(b"0123456789".to_vec()));
+        let source = Source::new(PathBuf::from("x.log"), Kind::PerfMap, Pid(7), b"0123456789".to_vec());
         source.log.set(log).unwrap();
         source
     }

@@ -12,10 +12,11 @@
 //!
 //! Source: `linux-user/elfload.c` and `tcg/perf.c` of QEMU, from 8.0 on.
 
-use super::trust::{self, Named};
 use crate::formats::jitdump::{Body, JitDump};
 use crate::formats::perf_map;
+use crate::io::door::Named;
 use crate::resolve::symbols::demangle::demangle;
+use crate::resolve::symbols::files::ELF;
 use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::table::SymbolTable;
 use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SymbolKind};
@@ -52,6 +53,8 @@ pub(super) struct GuestNames {
     all: usize,
     /// The files that name some.
     files: Vec<PathBuf>,
+    /// Why others are not used that are there.
+    refused: Vec<String>,
 }
 
 /// A file that may be the guest's.
@@ -72,6 +75,8 @@ pub(super) struct GuestFiles<'a> {
     pub(super) given: &'a [PathBuf],
     /// The recorded command line.
     pub(super) command: &'a [Vec<u8>],
+    /// Whether files of other users are believed.
+    pub(super) force: bool,
 }
 
 impl GuestNames {
@@ -102,19 +107,29 @@ impl GuestNames {
         let (mut at, mut has_program) = (0, false);
         while let Some(file) = wanted.get(at).cloned() {
             at += 1;
-            let (path, is_program) = match file {
-                Wanted::Given(path) | Wanted::Asked(path) => (path, false),
+            let (path, named, is_program) = match file {
+                Wanted::Given(path) => (path, Named::User, false),
+                Wanted::Asked(path) => (path, Named::Recording, false),
                 // Further words are the program's own: what it reads may be a program, too.
                 Wanted::Word(_) if has_program => continue,
-                Wanted::Word(path) => (path, true),
+                Wanted::Word(path) => (path, Named::Recording, true),
             };
-            let Some(Ok(bytes)) = trust::open(&path, Named::User, false) else { continue };
-            let Ok(image) = Image::new(&path, bytes) else { continue };
+            let opened = match named.door(files.force).open(&path, ELF) {
+                Some(Ok(opened)) => opened,
+                Some(Err(error)) => {
+                    // Words may be names of anything.
+                    let is_meant = !is_program || named.door(true).look(&path).is_some_and(|about| about.is_file());
+                    guest.refused.extend(is_meant.then(|| error.to_string()));
+                    continue;
+                }
+                None => continue,
+            };
+            let Ok(image) = Image::new(&path, opened.bytes) else { continue };
             let Ok(object) = image.object() else { continue };
             if guest.add(&object, &addresses, is_program) {
                 has_program |= is_program;
                 guest.files.push(path);
-                let asked = asked_for(&object, &root(files.command)).into_iter().filter(|path| path.exists());
+                let asked = asked_for(&object, &root(files.command)).into_iter();
                 let new: Vec<_> = asked.map(Wanted::Asked).filter(|file| !wanted.contains(file)).collect();
                 wanted.extend(new);
             }
@@ -133,8 +148,9 @@ impl GuestNames {
             return None;
         }
         if self.files.is_empty() {
-            let path = path.display();
-            return Some(format!("{path}: its names are addresses of a guest: --guest FILE names its functions"));
+            let refused: String = self.refused.iter().map(|why| format!("; {why}")).collect();
+            let said = "its names are addresses of a guest: --guest FILE names its functions";
+            return Some(format!("{}: {said}{refused}", path.display()));
         }
         let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
         let (known, all) = (self.names.len(), self.all);
@@ -181,7 +197,7 @@ fn address(name: &[u8]) -> Option<u64> {
 fn words(command: &[Vec<u8>]) -> impl Iterator<Item = PathBuf> {
     let paths = command.iter().map(|word| PathBuf::from(OsStr::from_bytes(word)));
     let is_qemu = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"qemu-"));
-    paths.filter(move |path| !is_qemu(path) && path.is_file())
+    paths.filter(move |path| !is_qemu(path))
 }
 
 /// Where the guest's own files are: behind `-L`.

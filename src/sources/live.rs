@@ -5,15 +5,16 @@
 //! what was recorded (address, and device and inode, or build ID) and if it began before the first sample.
 
 use super::site::{Sampled, Site, wall_time};
-use super::trust;
+use super::trust::SOURCE;
 use crate::error::Result;
-use crate::io::{self, Bytes};
+use crate::io::door::{Door, Named, Opened, Root, Start};
+use crate::io::{about, of_system, text_of_system};
 use crate::model::process::{BuildId, CpuMode, FileId, Mapping, Process, Processes, SharedMemory};
 use crate::model::{Addr, Nanos, Pid};
+use crate::resolve::symbols::files::ELF;
 use object::Object;
-use rustix::fs::{Mode, OFlags, ResolveFlags};
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -31,13 +32,11 @@ const GENERATIONS: usize = 8;
 pub(super) struct LiveProcess {
     /// `/proc/PID/root`
     pub(super) root: PathBuf,
-    directory: OwnedFd,
+    files: Root,
     /// Its number in the innermost namespace.
     pub(super) inner: Option<Pid>,
     /// Whether it sees other files than we do.
     pub(super) has_own_files: bool,
-    /// Who it runs as.
-    uid: u32,
 }
 
 impl LiveProcess {
@@ -50,7 +49,7 @@ impl LiveProcess {
             return None;
         }
         let own = proc.join(pid.to_string());
-        let status = std::fs::read_to_string(own.join("status")).ok()?;
+        let status = text_of_system(&own.join("status")).ok()?;
         let namespace = |of: &Path| std::fs::read_link(of.join("ns/mnt")).ok();
         let root = own.join("root");
         let has_own_files = namespace(&own) != namespace(&proc.join("self")) || !is_our_root(&root);
@@ -63,9 +62,7 @@ impl LiveProcess {
             return is_elsewhere.then_some(Err(why));
         }
         let uid = field(&status, "Uid:").and_then(|uids| uids.get(1)?.parse().ok())?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(&root, flags, Mode::empty());
-        let found = directory.map(|directory| Self { root, directory, inner, has_own_files, uid });
+        let found = Root::open(&root, uid).map(|files| Self { root, files, inner, has_own_files });
         Some(found.map_err(|error| format!("its files cannot be seen: {error}")))
     }
 
@@ -76,19 +73,17 @@ impl LiveProcess {
 
     /// Whether it sees this very file, under this name.
     pub(super) fn sees(&self, path: &Path) -> bool {
-        let identity = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
-        let relative = path.strip_prefix("/").unwrap_or(path);
-        let (flags, resolve) = (OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS);
-        let inside = rustix::fs::openat2(&self.directory, relative, flags, Mode::empty(), resolve);
-        let inside = inside.and_then(rustix::fs::fstat).map(identity);
-        !self.has_own_files || inside.is_ok() && inside == rustix::fs::stat(path).map(identity)
+        let door = Named::Recording.door(false);
+        let here = |door: Door<'_>| door.look(path).map(|about| (about.dev(), about.ino()));
+        let inside = here(Door { start: Start::Inside(&self.files), ..door });
+        !self.has_own_files || inside.is_some() && inside == here(door)
     }
 
     /// Opens what [`LiveProcess::outside`] calls so, if it is root's, ours or the process's own.
-    pub(super) fn open(&self, outside: &Path, force: bool) -> Option<Result<Bytes>> {
+    pub(super) fn open(&self, outside: &Path, force: bool) -> Option<Result<Opened>> {
         let path = outside.strip_prefix(&self.root).ok()?;
-        trust::open_below(&self.directory, path, self.uid, force)
-            .map(|opened| opened.map_err(|error| error.in_file(outside)))
+        let door = Door { named: Named::Habit, start: Start::Inside(&self.files), force };
+        door.open(path, SOURCE).map(|opened| opened.map_err(|error| error.in_file(outside)))
     }
 }
 
@@ -96,17 +91,17 @@ impl LiveProcess {
 /// themselves, the nearest first.
 pub(super) fn parents_with(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
     let mut parents = Vec::new();
-    let mut status = std::fs::read_to_string(proc.join(pid.to_string()).join("status"));
+    let mut status = text_of_system(&proc.join(pid.to_string()).join("status"));
     while let Some(parent) =
         status.ok().and_then(|status| number(&status, "PPid:")).filter(|_| parents.len() < GENERATIONS)
     {
         let own = proc.join(parent.to_string());
-        let maps = std::fs::read(own.join("maps")).unwrap_or_default();
+        let maps = of_system(&own.join("maps")).unwrap_or_default();
         let maps = String::from_utf8_lossy(&maps);
         if !maps.lines().filter_map(maps_line).any(|line| line.is(memory)) {
             break;
         }
-        status = std::fs::read_to_string(own.join("status"));
+        status = text_of_system(&own.join("status"));
         parents.extend(status.as_ref().ok().and_then(|status| number(status, "NSpid:")));
     }
     parents
@@ -118,13 +113,12 @@ fn number(status: &str, key: &str) -> Option<Pid> {
 }
 
 fn is_our_root(root: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |path: &Path| std::fs::metadata(path).ok().map(|data| (data.dev(), data.ino()));
+    let identity = |path: &Path| about(path).map(|about| (about.dev(), about.ino()));
     identity(root) == identity(Path::new("/"))
 }
 
 fn is_our_name(proc: &Path, host: &[u8]) -> bool {
-    std::fs::read(proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
+    of_system(&proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
 }
 
 fn field<'a>(status: &'a str, key: &str) -> Option<Vec<&'a str>> {
@@ -159,11 +153,11 @@ fn began_before(
 
 /// Field 22 of `/proc/PID/stat`, in ticks since the boot, which `/proc/stat` tells.
 fn began(own: &Path, proc: &Path) -> Option<SystemTime> {
-    let stat = std::fs::read_to_string(own.join("stat")).ok()?;
+    let stat = text_of_system(&own.join("stat")).ok()?;
     // The name in parentheses may hold anything.
     let behind_name = &stat[stat.rfind(')')? + 1..];
     let ticks: u64 = behind_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    let boot = std::fs::read_to_string(proc.join("stat")).ok()?;
+    let boot = text_of_system(&proc.join("stat")).ok()?;
     let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
     let rate = rustix::param::clock_ticks_per_second().max(1);
     let since_boot = Duration::from_secs(ticks / rate) + Duration::from_millis(ticks % rate * 1000 / rate);
@@ -200,8 +194,7 @@ pub(super) fn maps_line(line: &str) -> Option<MapsLine<'_>> {
 
 /// Whether what was recorded is what is mapped: something of it is, and nothing else is in its place.
 fn agrees(own: &Path, process: &Process) -> Result<(), String> {
-    let maps =
-        std::fs::read(own.join("maps")).map_err(|error| format!("what it has mapped cannot be seen: {error}"))?;
+    let maps = of_system(&own.join("maps")).map_err(|error| format!("what it has mapped cannot be seen: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
     let lines: Vec<MapsLine<'_>> = maps.lines().filter_map(maps_line).collect();
     let (mut same, mut gone): (u32, u32) = (0, 0);
@@ -242,10 +235,15 @@ fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, own: &Path) -> Option<bo
     }
     let recorded = mapping.build_id?;
     // Whoever runs there may have put anything in the file's place.
-    let bytes = io::map_regular_file(&own.join("map_files").join(format!("{:x}-{:x}", line.start, line.end)))
-        .or_else(|_| io::map_regular_file(&own.join("root").join(line.path.trim_start_matches('/'))))
-        .ok()?;
-    let here = object::File::parse(&*bytes).ok().and_then(|file| BuildId::new(file.build_id().ok()??));
+    let mapped = own.join("map_files").join(format!("{:x}-{:x}", line.start, line.end));
+    let by_path = || {
+        let root = Root::open(&own.join("root"), 0).ok()?;
+        let door = Door { named: Named::Recording, start: Start::Inside(&root), force: true };
+        door.open(Path::new(line.path), ELF)?.ok()
+    };
+    // What is mapped there the kernel says itself: it leads to nothing else.
+    let opened = Named::User.door(true).open(&mapped, ELF).and_then(Result::ok).or_else(by_path)?;
+    let here = object::File::parse(&*opened.bytes).ok().and_then(|file| BuildId::new(file.build_id().ok()??));
     here.map(|here| here == recorded)
 }
 

@@ -3,6 +3,7 @@
 
 mod ahead;
 mod indexes;
+mod rundown;
 
 use super::account::{Account, ClockUse, Kind, SourceState};
 use super::beside;
@@ -96,7 +97,7 @@ fn read<'data>(
     ahead: Option<&Pool>,
 ) -> ReadSource<'data> {
     let mut warnings = Warnings::new();
-    let guest = GuestFiles { given: &options.guest, command: &processes.command };
+    let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
     let result = match source.kind {
         Kind::JitDump => read_dump(origin, source, (processes, options), ahead, &mut warnings),
         Kind::PerfMap => Ok(read_map(origin, source, guest, &mut warnings)),
@@ -166,7 +167,7 @@ fn read_dump<'data>(
     ahead: Option<&Pool>,
     warnings: &mut Warnings,
 ) -> Result<SourceEvents<'data>> {
-    let guest = GuestFiles { given: &options.guest, command: &processes.command };
+    let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
     let dump = JitDump::parse(&source.bytes)?;
     let header = dump.header;
     if header.unknown_flags() != 0 {
@@ -233,6 +234,7 @@ fn read_dump<'data>(
     let count = skipped.count() + cut;
     skipped.report(&source.path, warnings);
     reader.unbias_lines();
+    rundown::date(&mut reader.list, source.pid, source.marker, processes);
     let codes = reader.list.code_count() as u64;
     let at = |time: Option<u64>| time.and_then(|time| conversion.apply(time));
     let (clock, times) = (is_timed.then(|| conversion.used()), at(times.first).zip(at(last)));

@@ -154,7 +154,7 @@ fn by_wall(clock: &Clock, began: u64, error: u64) -> Option<Conversion> {
 /// When the file was made, on the recording's clock, as its file system says.
 fn written_from(source: &Source, clock: &Clock) -> Option<i64> {
     let (wall, own) = clock.reference?;
-    let born = std::fs::metadata(&source.path).ok()?.created().ok()?;
+    let born = source.about.as_ref()?.created().ok()?;
     let born = born.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos();
     i64::try_from(i128::try_from(born).ok()? - i128::from(wall.0) + i128::from(own.0)).ok()
 }
@@ -169,7 +169,6 @@ fn by_start(start: LogStart) -> Conversion {
 mod tests {
     use super::*;
     use crate::formats::jit_logs::LogPositions;
-    use crate::io::Bytes;
     use crate::model::Pid;
     use crate::model::code::{InlinedCall, Line};
     use crate::model::process::Process;
@@ -203,7 +202,7 @@ mod tests {
         ];
         let event = |(time, kind)| LogEvent { time: Some(time * 1_000_000), kind };
         log.events.extend((1u64..).zip(kinds).map(event));
-        let source = Source::new(PathBuf::from("x.log"), Kind::PerfMap, Pid(7), Bytes::Owned(b"log:inner".to_vec()));
+        let source = Source::new(PathBuf::from("x.log"), Kind::PerfMap, Pid(7), b"log:inner".to_vec());
         source.log.set(log).unwrap();
         source
     }

@@ -35,4 +35,4 @@ pub use discover::{Found, find, find_at, inner_pid};
 pub use load::Loaded;
 pub use options::{GivenFile, SourceOptions};
 pub use site::{Sampled, Site};
-pub(crate) use trust::file_id;
+pub(crate) use trust::{SOURCE, file_id};

@@ -1,5 +1,6 @@
 //! Where to look for names, and what to believe.
 
+use crate::io::is_there;
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::files::SearchOptions;
@@ -42,7 +43,7 @@ impl GivenFile {
         let path = Path::new(text);
         let parts = text.to_str().and_then(|text| text.rsplit_once('@'));
         let parts = parts.and_then(|(path, pid)| Some((path, pid.parse().ok().filter(|pid| *pid >= 0)?)));
-        match parts.filter(|_| !path.exists()) {
+        match parts.filter(|_| !is_there(path)) {
             Some((path, pid)) => Self { path: path.into(), pid: Some(Pid(pid)) },
             None => Self { path: path.to_owned(), pid: None },
         }

@@ -7,6 +7,7 @@ use super::live::{LiveProcess, maps_line};
 use crate::error::{Error, Result};
 use crate::formats::cursor::Endian;
 use crate::formats::jit_logs::gdb::{Memory, SnapshotOf, snapshot};
+use crate::io::{of_system, open_of_system};
 use crate::model::Pid;
 use std::fs::File;
 use std::ops::Range;
@@ -38,10 +39,10 @@ pub(super) struct CopiedObjects {
 /// The objects that a process has registered now, if there are any. Whoever may not trace it may not read its memory.
 pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedObjects>> {
     let own = live.root.parent()?;
-    let (maps, mem) = (std::fs::read(own.join("maps")).ok()?, own.join("mem"));
+    let (maps, mem) = (of_system(&own.join("maps")).ok()?, own.join("mem"));
     let data = data_of_files(&String::from_utf8_lossy(&maps));
     let machine = machine(own)?;
-    let memory = match File::open(&mem) {
+    let memory = match open_of_system(&mem) {
         Ok(file) => ProcessMemory(file),
         // It has ended meanwhile.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
@@ -64,7 +65,7 @@ fn data_of_files(maps: &str) -> Vec<Range<u64>> {
 /// `e_machine` of the program, if it is one of 64 bits.
 fn machine(own: &std::path::Path) -> Option<u16> {
     let mut head = [0; 20];
-    File::open(own.join("exe")).ok()?.read_exact_at(&mut head, 0).ok()?;
+    open_of_system(&own.join("exe")).ok()?.read_exact_at(&mut head, 0).ok()?;
     let number = [head[18], head[19]];
     head.starts_with(b"\x7fELF\x02").then(|| match head[5] {
         1 => u16::from_le_bytes(number),

@@ -1,6 +1,8 @@
 //! An independent reader of callgrind files, as simple as can be: whole file, names as strings, no shared code with
 //! the crate. Functions are (object, file, name) as KCachegrind understands them; ids hold for the whole file.
 
+mod graph;
+
 use std::collections::BTreeMap;
 
 pub(crate) type Node = (String, String, String);
@@ -39,6 +41,9 @@ struct Reader {
     cfn: Option<String>,
     base: Vec<u64>,
     expect: Option<Site>,
+    /// What IDs of functions were defined as, if that is what they stand for wherever they are used, as in KCachegrind.
+    defined: Option<BTreeMap<u64, Node>>,
+    callee: Option<Node>,
 }
 
 enum Site {
@@ -62,14 +67,37 @@ pub(crate) fn add(to: &mut Costs, costs: &[u64]) {
 
 pub(crate) fn read(text: &[u8]) -> Model {
     let text = String::from_utf8_lossy(text);
-    let mut reader = Reader { columns: vec!["line".into()], ..Reader::default() };
-    for line in text.lines() {
-        reader.line(line.trim_end());
-    }
-    reader.model
+    Reader::default().model(&text)
+}
+
+/// The same; a function's ID stands for the function that it was defined as, whatever object and file are current.
+pub(crate) fn read_as_defined(text: &[u8]) -> Model {
+    let text = String::from_utf8_lossy(text);
+    Reader { defined: Some(BTreeMap::new()), ..Reader::default() }.model(&text)
 }
 
 impl Reader {
+    fn model(mut self, text: &str) -> Model {
+        self.columns = vec!["line".into()];
+        text.lines().for_each(|line| self.line(line.trim_end()));
+        self.model
+    }
+
+    /// A function that is named in this object and file.
+    fn function(&mut self, value: &str, object: String, file: String) -> Node {
+        let node = (object, file, self.name(2, value));
+        let id = value.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        let (Some(defined), Some((Ok(id), name))) =
+            (&mut self.defined, id.map(|(id, name)| (id.parse::<u64>(), name.trim_start())))
+        else {
+            return node;
+        };
+        if !name.is_empty() {
+            defined.insert(id, node.clone());
+        }
+        defined.get(&id).cloned().unwrap_or(node)
+    }
+
     fn name(&mut self, space: usize, value: &str) -> String {
         let digits = value.strip_prefix('(').and_then(|rest| rest.split_once(')'));
         let Some((Ok(id), name)) = digits.map(|(id, name)| (id.parse::<u64>(), name.trim_start())) else {
@@ -123,12 +151,18 @@ impl Reader {
             "fi" | "fe" => self.file = self.name(1, value),
             "fn" => {
                 self.file = self.fl.clone();
-                self.function = Some((self.ob.clone(), self.fl.clone(), self.name(2, value)));
+                self.function = Some(self.function(value, self.ob.clone(), self.fl.clone()));
                 self.base.clear();
             }
             "cob" => self.cob = Some(self.name(0, value)),
             "cfi" | "cfl" => self.cfi = Some(self.name(1, value)),
-            "cfn" => self.cfn = Some(self.name(2, value)),
+            "cfn" => {
+                let object = self.cob.clone().unwrap_or_else(|| self.ob.clone());
+                let file = self.cfi.clone().unwrap_or_else(|| self.file.clone());
+                let callee = self.function(value, object, file);
+                self.cfn = Some(callee.2.clone());
+                self.callee = self.defined.is_some().then_some(callee);
+            }
             "calls" => self.expect = Some(Site::Call(value.split_whitespace().next().unwrap().parse().unwrap())),
             "jump" | "jcnd" => self.expect = Some(Site::Jump),
             "jfi" => _ = self.name(1, value),
@@ -167,6 +201,7 @@ impl Reader {
                     self.cfi.take().unwrap_or_else(|| self.file.clone()),
                     self.cfn.take().expect("calls= without cfn="),
                 );
+                let callee = self.callee.take().unwrap_or(callee);
                 let edge = self.model.edges.entry((function, callee)).or_default();
                 edge.0 += count;
                 add(&mut edge.1, &costs);

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """How time and memory grow with each size of an input:
 
-    tests/tools/growth.py target/release/jitgraft DIR [KIND...]
+    tests/tools/growth.py [--instructions] target/release/jitgraft DIR [KIND...]
 
 makes inputs of three sizes of each kind in DIR, runs the command of that kind on each, and prints a table: seconds of
 processor time, peak of anonymous memory in MB, and the slopes of both from the smallest to the largest size, on
 logarithmic scales: 1 is linear, 2 quadratic. What starting up takes, with an input of next to nothing, is taken off
-before. Inputs are made once and stay; nothing but Python is needed."""
+before. With --instructions it adds millions of instructions at the two smaller sizes, as valgrind's callgrind counts them
+on one thread, and their slope. Inputs are made once and stay; nothing but Python is needed, and valgrind to count."""
 
 import math
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -78,6 +80,9 @@ class PerfData:
 
     def fork(self, pid, parent):
         self.record(7, 0, struct.pack("<iiiiQ", pid, parent, pid, parent, self.time + 1000) + self.trailer(pid, pid))
+
+    def exit(self, pid):
+        self.record(4, 0, struct.pack("<iiiiQ", pid, pid, pid, pid, self.time + 1000) + self.trailer(pid, pid))
 
     def mmap(self, pid, addr, length, path):
         body = struct.pack("<iiQQQ", pid, pid, addr, length, 0) + struct.pack("<IIQQII", 8, 1, 99, 0, 5, 2)
@@ -177,6 +182,143 @@ def spans(path, size):
         out.write("[" + ",\n".join(span.format(n % 1000, n, 2 * (size - n)) for n in range(size)) + "]\n")
 
 
+def plugins(path, size, name=b"/nowhere/plugin.so"):
+    """A plugin is loaded and unloaded: something is mapped at one address again and again, with samples between."""
+    data = PerfData()
+    for n in range(size):
+        data.mmap(7, 0x10000000, 0x4000, name.replace(b"%", b"%d" % n))
+        data.sample(7, 7, [0x10000010 + 16 * (n % 500), 0x10002000])
+    data.write(path)
+
+
+def other_plugins(path, size):
+    """The same with plugins of distinct names."""
+    plugins(path, size, b"/nowhere/plugin%.so")
+
+
+def nested(path, size):
+    """Each mapping lies in the middle of the one before, and cuts it in two."""
+    data = PerfData()
+    middle = 0x40000000
+    for n in range(size):
+        half = 0x1000 * (size - n)
+        data.mmap(7, middle - half, 2 * half, b"/nowhere/lib%d.so" % (n % 1000))
+        data.sample(7, 7, [middle + 16, middle - half + 16])
+    for n in range(size):
+        data.sample(7, 7, [middle + 0x1000 * n + 16, middle - 0x1000 * n - 16])
+    data.write(path)
+
+
+def stairs(path, size):
+    """Each mapping begins a page behind the one before and covers the rest of it."""
+    data = PerfData()
+    for n in range(size):
+        start, end = 0x10000000 + 0x1000 * n, 0x10000000 + 0x1000 * (size + n)
+        data.mmap(7, start, end - start, b"/nowhere/lib%d.so" % (n % 1000))
+        data.sample(7, 7, [start + 16, end - 16])
+    data.write(path)
+
+
+def fork_chain(path, size):
+    """Each process forks the next one; all run what the first one mapped."""
+    data = PerfData()
+    data.mmap(7, 0x400000, 0x100000, b"/nowhere/app")
+    data.comm(7, 7, b"app")
+    for n in range(size):
+        data.fork(8 + n, 7 + n)
+        data.sample(8 + n, 8 + n, [0x400000 + 16 * (n % 500), 0x401000, 0x90000000])
+    data.write(path)
+
+
+def chain_of_mappings(path, size):
+    """The same, and each process maps something of its own; samples lie in what ancestors mapped."""
+    data = PerfData()
+    for n in range(size):
+        data.mmap(7 + n, 0x10000000 + 0x2000 * n, 0x1000, b"/nowhere/lib%d.so" % (n % 1000))
+        data.fork(8 + n, 7 + n)
+        data.sample(8 + n, 8 + n, [0x10000010 + 0x2000 * (n * 7919 % (n + 1)), 0x10000010])
+    data.write(path)
+
+
+def forks_and_mappings(path, size):
+    """A process maps something and forks a child, in turn; the children run what it has mapped."""
+    data = PerfData()
+    for n in range(size):
+        data.mmap(7, 0x10000000 + 0x2000 * n, 0x1000, b"/nowhere/lib%d.so" % (n % 1000))
+        data.fork(8 + n, 7)
+        data.sample(8 + n, 8 + n, [0x10000010 + 0x2000 * (n * 7919 % (n + 1)), 0x10000010])
+    data.write(path)
+
+
+def plugins_and_forks(path, size):
+    """The same with mappings at one address."""
+    data = PerfData()
+    for n in range(size):
+        data.mmap(7, 0x10000000, 0x4000, b"/nowhere/plugin%d.so" % (n % 1000))
+        data.fork(8 + n, 7)
+        data.sample(8 + n, 8 + n, [0x10000010 + 16 * (n % 500), 0x10002000])
+    data.write(path)
+
+
+def pids_again(path, size):
+    """One number is given to process after process, each of which maps its program and a jitdump's marker."""
+    directory = os.path.join(os.path.dirname(os.path.abspath(path)), f"again-{size}")
+    os.makedirs(directory, exist_ok=True)
+    dump = os.path.join(directory, "jit-8.dump")
+    data = PerfData()
+    data.mmap(7, 0x400000, 0x100000, b"/nowhere/app")
+    with open(dump, "wb") as out:
+        out.write(struct.pack("<IIIIIIQQ", 0x4A695444, 1, 40, 62, 0, 8, 1, 0))
+        for n in range(size):
+            data.fork(8, 7)
+            data.comm(8, 8, b"child %d" % n)
+            if n == 0:
+                data.mmap(8, 0x1000, 0x1000, dump.encode())
+            data.mmap(8, 0x7F0000000000, 0x2000 * size, b"//anon")
+            addr, name = 0x7F0000000000 + 0x2000 * n, b"function_%d\0" % n
+            data.sample(8, 8, [addr + 8, 0x400010 + 16 * (n % 500)])
+            data.time += 1000
+            load = struct.pack("<IIQIIQQQQ", 0, 56 + len(name) + 48, data.time, 8, 8, addr, addr, 48, n)
+            out.write(load + name + bytes(48))
+            data.sample(8, 8, [addr + 8, 0x400010 + 16 * (n % 500)])
+            data.exit(8)
+    data.write(path)
+
+
+def programs_again(path, size):
+    """The same with programs of their own: each process execs."""
+    data = PerfData()
+    data.mmap(7, 0x400000, 0x100000, b"/nowhere/app")
+    for n in range(size):
+        data.fork(8, 7)
+        data.record(3, 1 << 13, struct.pack("<ii", 8, 8) + data.name(b"child %d" % n) + data.trailer(8, 8))
+        data.mmap(8, 0x400000, 0x100000, b"/nowhere/child%d" % (n % 1000))
+        data.sample(8, 8, [0x400000 + 16 * (n % 500), 0x401000])
+        data.exit(8)
+    data.write(path)
+
+
+def many_mappings_forked(path, size):
+    """A process with many mappings forks many children, which run them."""
+    data = PerfData()
+    for n in range(size):
+        data.mmap(7, 0x10000000 + 0x2000 * n, 0x1000, b"/nowhere/lib%d.so" % (n % 1000))
+    for n in range(size):
+        data.fork(8 + n, 7)
+        data.sample(8 + n, 8 + n, [0x10000010 + 0x2000 * (n * 7919 % size), 0x10000010])
+    data.write(path)
+
+
+def overlapping(path, size):
+    """Complete events of one thread, each of which ends within the next one."""
+    with open(path, "w") as out:
+        span = '{{"name":"span {}","ph":"X","ts":{},"dur":{},"pid":7,"tid":7}}'
+        out.write("[" + ",\n".join(span.format(n % 1000, n, size) for n in range(size)) + "]\n")
+
+
+# What happens so often in a long recording.
+HISTORY = [3_000, 12_000, 48_000]
+
 # What grows: how its inputs are made, their sizes, and the command.
 KINDS = {
     "samples": (samples, [20_000, 80_000, 320_000], ["collapse"]),
@@ -190,6 +332,21 @@ KINDS = {
     "functions": (functions, [20_000, 80_000, 320_000], ["report"]),
     "spans": (spans, [10_000, 40_000, 160_000], ["export", "--to", "speedscope"]),
     "ids": (ids, [20_000, 80_000, 320_000], ["report"]),
+    "a plugin again and again": (plugins, HISTORY, ["report"]),
+    "distinct plugins": (other_plugins, HISTORY, ["report"]),
+    "nested mappings": (nested, HISTORY, ["report"]),
+    "stairs of mappings": (stairs, HISTORY, ["report"]),
+    "a chain of forks": (fork_chain, HISTORY, ["report"]),
+    "a chain of forks, doctor": (fork_chain, HISTORY, ["doctor"]),
+    "a chain of forks that map": (chain_of_mappings, HISTORY, ["report"]),
+    "forks and mappings in turn": (forks_and_mappings, HISTORY, ["report"]),
+    "forks and plugins in turn": (plugins_and_forks, HISTORY, ["report"]),
+    "one pid again": (pids_again, HISTORY, ["report"]),
+    "one pid again, inject": (pids_again, HISTORY, ["inject", "-f", "-o", "/dev/null"]),
+    "one pid again, exec": (programs_again, HISTORY, ["report"]),
+    "forks of many mappings, view": (many_mappings_forked, HISTORY, ["view", "--no-open", "-o", "/dev/null"]),
+    "overlapping spans": (overlapping, HISTORY, ["report"]),
+    "overlapping spans, active": (overlapping, HISTORY, ["report", "--clock", "active"]),
 }
 
 
@@ -219,6 +376,13 @@ def best(command, runs=3):
     return min(times), max(peaks)
 
 
+def instructions(command):
+    """Millions of them."""
+    counter = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    counted = subprocess.run(counter + command + ["--threads", "1"], check=True, capture_output=True, text=True)
+    return int(re.search(r"Collected : (\d+)", counted.stderr)[1]) / 1e6
+
+
 def slope(sizes, values, base):
     """From the smallest to the largest size. What is hardly more than nothing has none."""
     least, most = (max(value - base, 0) for value in (values[0], values[-1]))
@@ -227,18 +391,22 @@ def slope(sizes, values, base):
     return f"{math.log(most / least) / math.log(sizes[-1] / sizes[0]):.2f}"
 
 
-def main(program, directory, *kinds):
+def main(program, directory, *kinds, counts=False):
     os.makedirs(directory, exist_ok=True)
-    print("| what grows | command | sizes | CPU s | slope | anonymous MB | slope |\n|---|---|---|---|---|---|---|")
+    columns = ["what grows", "command", "sizes", "CPU s", "slope", "anonymous MB", "slope"]
+    columns += ["million instructions", "slope"] if counts else []
+    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
     for kind in kinds or KINDS:
         make, sizes, command = KINDS[kind]
-        measured = []
+        measured, counted = [], []
         for size in [10] + sizes:
             path = os.path.join(directory, f"{make.__name__}-{size}.data")
             if not os.path.exists(path):
                 make(path + ".new", size)
                 os.rename(path + ".new", path)
             measured.append(best([program] + command + [path]))
+            if counts and size != sizes[-1]:
+                counted.append(instructions([program] + command + [path]))
         times, peaks = zip(*measured)
         cells = [
             kind,
@@ -249,9 +417,12 @@ def main(program, directory, *kinds):
             " / ".join(f"{value:.0f}" for value in peaks[1:]),
             slope(sizes, peaks[1:], peaks[0]),
         ]
+        if counts:
+            cells += [" / ".join(f"{value:.0f}" for value in counted[1:]), slope(sizes[:2], counted[1:], counted[0])]
         print("| " + " | ".join(cells) + " |", flush=True)
 
 
-if len(sys.argv) < 3:
+words = [word for word in sys.argv[1:] if word != "--instructions"]
+if len(words) < 2:
     sys.exit(__doc__)
-main(*sys.argv[1:])
+main(*words, counts="--instructions" in sys.argv)

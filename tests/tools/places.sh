@@ -8,8 +8,9 @@
 #   perf       without a name after perf at its best
 #   perf-wrong that perf gives another name than the artefact has (a map has no times: the last line of an address counts)
 #   jitgraft   without a name after jitgraft
-#   later      named after code that was announced at that place only later, where nothing else is known
+#   later      named after code that was announced at that place only later
 #   wrong      named otherwise than the artefact says
+#   perf-only, only, differ: frames that only perf names, that only jitgraft names, that both name otherwise
 #
 # Exits with 1 if jitgraft leaves more than perf somewhere, leaves what is told without offering the option that takes it (a file that
 # was brought out of a container may be of another run), has a wrong name, or if no frame of JIT code was recorded. Runtimes that are not here are
@@ -83,7 +84,8 @@ judge() {
     NR == 1 { best = $3; wrong = $6 }
     NR == 2 && $1 >= frames && $1 > 0 && $3 < best { best = $3; wrong = $6 }
     { frames = $1 }
-    NR == 3 { print runtime, situation, $1, $2, best, wrong, $3, $5, $6, verdict($3 > best, $3 > $1 - $2, $6, $1) }
+    NR == 3 { row = runtime OFS situation OFS $1 OFS $2 OFS best OFS wrong OFS $3 OFS $5 OFS $6; said = verdict($3 > best, $3 > $1 - $2, $5 + $6, $1) }
+    NR == 4 { print row, $1, $2, $3, said }
     function verdict(worse, left, wrong, any) {
       if (worse) return "worse than perf"
       if (wrong) return "wrong"
@@ -91,7 +93,7 @@ judge() {
       return any ? "ok" : "no frames"
     }
   ' offered="$(grep -c 'it is taken with' "$cell/said")" "$cell/counts" | tee -a "$table" > "$cell/row"
-  awk -F'\t' '{ printf "%-24s %-15s %7s %7s %7s %10s %8s %6s %6s  %s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 }' "$cell/row"
+  awk -F'\t' '{ printf "%-24s %-15s %7s %7s %7s %10s %8s %6s %6s %9s %6s %6s  %s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13 }' "$cell/row"
   if ! grep -qE '	(ok|offered)$' "$cell/row"; then
     failed=1
     grep -v '^0 ' "$cell/said" | head -5 | cut -c1-240 | sed 's/^/    /'
@@ -148,8 +150,8 @@ run_cell() {
   rm -rf "$cell" "$truth"
 }
 
-[ "$table" = /dev/null ] || printf 'runtime\tsituation\tframes\ttold\tperf\tperf-wrong\tjitgraft\tlater\twrong\tverdict\n' > "$table"
-printf '%-24s %-15s %7s %7s %7s %10s %8s %6s %6s\n' runtime situation frames told perf perf-wrong jitgraft later wrong
+[ "$table" = /dev/null ] || printf 'runtime\tsituation\tframes\ttold\tperf\tperf-wrong\tjitgraft\tlater\twrong\tperf-only\tonly\tdiffer\tverdict\n' > "$table"
+printf '%-24s %-15s %7s %7s %7s %10s %8s %6s %6s %9s %6s %6s\n' runtime situation frames told perf perf-wrong jitgraft later wrong perf-only only differ
 asked=$#
 [ $# -gt 0 ] || set -- "${ALL_RUNTIMES[@]}"
 for runtime in "$@"; do

@@ -269,3 +269,26 @@ fn every_way_to_draw_a_graph_draws_one_without_complaint() {
         }
     }
 }
+
+#[test]
+fn code_without_a_name_is_hatched_and_the_page_says_how_much_there_is() {
+    // Nothing says that the dump beside it is of this run: no trace has a name.
+    let mut shown = Shown::fixture("recording-luajit/perf.data.zst").part("flame");
+    let rows = shown.report(&["--group-by", "kind", "--format", "json"]);
+    let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+    let share = rows.iter().find(|row| row["kind"] == "JIT, unnamed").unwrap()["self%"].as_f64().unwrap();
+    assert!(share > 50.0, "{share}");
+    let entry = "[data-category='JIT, unnamed']";
+    assert_eq!(shown.text_of(entry), format!("JIT, unnamed {share:.2}%"));
+    let swatch = format!("getComputedStyle(document.querySelector(\"{entry} i\")).backgroundImage");
+    assert!(shown.page.text(&swatch).starts_with("repeating-linear-gradient"));
+    let (x, y) = place(&mut shown, "[perf-26632.map]");
+    let right = (0..12).map(|step| shown.page.color_in("#flame-canvas", (x + f64::from(step), y - 5.0)));
+    let colors: std::collections::BTreeSet<[u64; 3]> = right.collect();
+    assert!(colors.len() > 2, "{colors:?}");
+    let header = shown.report(&[]);
+    let header = header.lines().find(|line| line.contains("in JIT code")).unwrap().to_owned();
+    let mut shown = shown.part("doctor");
+    let said = shown.text_of(".doctor .innermost");
+    assert_eq!(said.split_once(": ").unwrap().1, header.trim_start_matches("# "));
+}

@@ -5,6 +5,9 @@ use serde_json::json;
 
 const NODE: &str = "recording-node/perf.data.zst";
 
+/// States calls, with cycles and levels of recursion.
+const CALLS: &str = "callgrind-jit/php-tracing.callgrind.zst";
+
 fn table_of(input: &str) -> Shown {
     Shown::fixture(input).part("functions")
 }
@@ -25,7 +28,8 @@ fn copied(shown: &mut Shown) -> Vec<String> {
 
 #[test]
 fn a_copy_of_the_table_is_what_report_prints() {
-    for input in [NODE, "recording-java/perf.data.zst", "tiers-recording/perf.data.zst", "pprof-go/input.pb"] {
+    let sampled = [NODE, "recording-java/perf.data.zst", "tiers-recording/perf.data.zst", "pprof-go/input.pb"];
+    for input in sampled.into_iter().chain([CALLS]) {
         let mut shown = table_of(input);
         let event = shown.page.text("jitgraft.page.event.name");
         let reported = shown.report(&["--format", "csv", "--event", &event]);
@@ -124,4 +128,40 @@ fn a_printed_table_is_on_white_and_has_more_rows_than_the_window() {
     shown.page.settle();
     assert_eq!(shown.page.text("document.documentElement.dataset.theme"), "dark");
     assert_eq!(shown.page.evaluate(rows).as_u64().unwrap(), in_view);
+}
+
+#[test]
+fn callers_and_callees_of_stated_calls_are_those_that_report_tells() {
+    let mut shown = table_of(CALLS);
+    // The function that most functions call.
+    let seen = shown.page.evaluate(
+        "(() => {
+            const { page } = jitgraft, stated = page.stated(), groups = page.groups(), callers = new Map();
+            for (const { callee } of stated.edges) callers.set(callee, (callers.get(callee) ?? 0) + 1);
+            const [group] = [...callers].sort((a, b) => b[1] - a[1])[0];
+            const name = (of) => page.profile.functions.name[groups.first[of]];
+            page.store.set({ sandwich: groups.first[group], part: 'flame' });
+            const { callers: up, callees: down } = page.sandwich();
+            const rows = (tree) => Array.from(tree.group, (of, node) => [name(of), tree.total[node]]).slice(2);
+            return { name: name(group), total: up.total[1], callers: rows(up), callees: rows(down) };
+        })()",
+    );
+    let name = seen["name"].as_str().unwrap();
+    for flag in ["callers", "callees"] {
+        let reported = shown.report(&[&format!("--{flag}"), name, "--format", "json"]);
+        let reported: Vec<serde_json::Value> = serde_json::from_str(&reported).unwrap();
+        assert_eq!(reported.iter().filter(|row| row["depth"] == 0).count(), 1, "{name}");
+        let rows = reported.iter().filter(|row| row["depth"] == 1 && row["total"] != 0);
+        let mut expected: Vec<_> =
+            rows.map(|row| (row["total"].as_u64().unwrap(), row["symbol"].to_string())).collect();
+        let rows = seen[flag].as_array().unwrap().iter();
+        let mut rows: Vec<_> = rows.map(|row| (row[1].as_u64().unwrap(), row[0].to_string())).collect();
+        expected.sort();
+        rows.sort();
+        assert_eq!(rows, expected, "{flag} of {name}");
+        assert_eq!(seen["total"], reported[0]["total"]);
+    }
+    assert!(seen["callers"].as_array().unwrap().len() > 10);
+    shown.page.settle();
+    assert!(shown.text_of("#facts").contains("stacks are an estimate"));
 }

@@ -154,10 +154,9 @@ impl Sampled<'_> {
         // The outermost one is the function itself: calls that were expanded in it come before.
         self.examined.named.each(place, |frame| {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
-            let kind = if frame.name.is_none() && frame.module.is_none() { FrameKind::Unknown } else { frame.kind };
-            let jit = frame.name.filter(|_| kind == FrameKind::Jit);
+            let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
             let tier = jit.and_then(|text| tiers.of(names.intern(text.to_vec()), text, frame.runtimes));
-            let category = Category::of(&Frame { tier, ..Frame::new(NameId(0), kind) });
+            let category = Category::of(&Frame { tier, ..Frame::new(NameId(0), frame.kind) });
             named = Some((name, frame.module.map(<[u8]>::to_vec), category));
         });
         let (name, module, category) = named.unwrap_or((UNKNOWN.to_vec(), None, Category::Unknown));

@@ -1,29 +1,51 @@
 //! Everything as JSON, for programs: whole functions, raw numbers.
+//!
+//! There may be millions of instructions. Each is written before the next one is made into JSON, because a tree of all
+//! of them takes twenty times the room of the text.
 
 use super::annotation::{
     Annotation, BpfSource, Code, EventTotal, Line, Listing, NameSummary, Precision, SourceFile, SourceLine,
-    TargetPlace, Version,
+    SourceLineCosts, TargetPlace, Version,
 };
 use super::costs::Costs;
-use crate::error::Result;
 use crate::model::code::ExpandedCall;
 use crate::model::stacks::Unit;
 use crate::resolve::disasm::TargetKind;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
 /// Writes one object.
-pub(super) fn write(annotation: &Annotation, out: &mut dyn Write) -> Result<()> {
-    let of = Of { annotation };
-    let value = json!({
-        "events": annotation.events.iter().map(event).collect::<Vec<_>>(),
-        "functions": annotation.names.iter().map(|name| of.name(name)).collect::<Vec<_>>(),
-        "all_functions": annotation.all.0,
-        "all_codes": annotation.all.1,
-        "listings": annotation.listings.iter().map(|listing| of.listing(listing)).collect::<Vec<_>>(),
-    });
-    serde_json::to_writer(&mut *out, &value).map_err(std::io::Error::from)?;
+pub(super) fn write(annotation: &Annotation, out: &mut dyn Write) -> crate::error::Result<()> {
+    serde_json::to_writer(&mut *out, &Whole(Of { annotation })).map_err(std::io::Error::from)?;
     Ok(writeln!(out)?)
+}
+
+struct Whole<'a>(Of<'a>);
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (of, annotation) = (self.0, self.0.annotation);
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("all_codes", &annotation.all.1)?;
+        object.serialize_entry("all_functions", &annotation.all.0)?;
+        object.serialize_entry("events", &Each(|| annotation.events.iter().map(event)))?;
+        object.serialize_entry("functions", &Each(|| annotation.names.iter().map(|name| NameJson { of, name })))?;
+        object.serialize_entry(
+            "listings",
+            &Each(|| annotation.listings.iter().map(|listing| ListingJson { of, listing })),
+        )?;
+        object.end()
+    }
+}
+
+/// An array whose elements are made one after the other.
+struct Each<F>(F);
+
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
 }
 
 fn event(event: &EventTotal) -> Value {
@@ -53,8 +75,65 @@ fn hex(number: u64) -> String {
     format!("{number:#x}")
 }
 
+#[derive(Clone, Copy)]
 struct Of<'a> {
     annotation: &'a Annotation,
+}
+
+struct NameJson<'a> {
+    of: Of<'a>,
+    name: &'a NameSummary,
+}
+
+impl Serialize for NameJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { of, name } = *self;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("codes", &Each(|| name.codes.iter().map(|code| of.costs(code))))?;
+        object.serialize_entry("costs", &of.costs(&name.costs))?;
+        object.serialize_entry("module", &name.module.as_deref().map(text))?;
+        object.serialize_entry("name", &text(&name.name))?;
+        object.end()
+    }
+}
+
+struct ListingJson<'a> {
+    of: Of<'a>,
+    listing: &'a Listing,
+}
+
+/// The fields in the order of their names, as everywhere else in the file.
+impl Serialize for ListingJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { of, listing } = *self;
+        let mut object = serializer.serialize_map(None)?;
+        if let Code::Listed { addr, .. } = &listing.code {
+            object.serialize_entry("address", &hex(*addr))?;
+        }
+        object.serialize_entry("all_versions", &listing.all_versions)?;
+        object.serialize_entry("costs", &of.costs(&listing.costs))?;
+        match &listing.code {
+            Code::SourceLines { files, .. } => object.serialize_entry("files", &file_names(files))?,
+            Code::Listed { addr, bytes, lines, files } => {
+                object.serialize_entry("files", &file_names(files))?;
+                let each = || lines.iter().map(|line| of.line(line, *addr, bytes, listing, files));
+                object.serialize_entry("instructions", &Each(each))?;
+            }
+            Code::Missing(why) => object.serialize_entry("missing", why)?,
+        }
+        object.serialize_entry("module", &listing.module.as_deref().map(text))?;
+        object.serialize_entry("name", &text(&listing.name))?;
+        match &listing.code {
+            Code::SourceLines { files, lines } => {
+                let each = || lines.iter().map(|line| of.source_line(line, files));
+                object.serialize_entry("source_lines", &Each(each))?;
+            }
+            Code::Listed { bytes, .. } => object.serialize_entry("size", &bytes.len())?,
+            Code::Missing(_) => {}
+        }
+        object.serialize_entry("versions", &Each(|| listing.versions.iter().map(|version| of.version(version))))?;
+        object.end()
+    }
 }
 
 impl Of<'_> {
@@ -69,15 +148,6 @@ impl Of<'_> {
             (cost.count > 0).then(|| (event.name.clone(), told))
         });
         Value::Object(each.collect())
-    }
-
-    fn name(&self, name: &NameSummary) -> Value {
-        json!({
-            "name": text(&name.name),
-            "module": name.module.as_deref().map(text),
-            "costs": self.costs(&name.costs),
-            "codes": name.codes.iter().map(|code| self.costs(code)).collect::<Vec<_>>(),
-        })
     }
 
     fn version(&self, version: &Version) -> Value {
@@ -106,36 +176,11 @@ impl Of<'_> {
         told
     }
 
-    fn listing(&self, listing: &Listing) -> Value {
-        let mut value = json!({
-            "name": text(&listing.name),
-            "module": listing.module.as_deref().map(text),
-            "versions": listing.versions.iter().map(|version| self.version(version)).collect::<Vec<_>>(),
-            "all_versions": listing.all_versions,
-            "costs": self.costs(&listing.costs),
-        });
-        let Some(object) = value.as_object_mut() else { return value };
-        match &listing.code {
-            Code::SourceLines { files, lines } => {
-                object.insert("files".into(), file_names(files));
-                let lines = lines.iter().map(|line| {
-                    let mut told = Map::new();
-                    told.insert("costs".into(), self.costs(&line.costs));
-                    put_source(&mut told, line.source, files);
-                    Value::Object(told)
-                });
-                object.insert("source_lines".into(), Value::Array(lines.collect()));
-            }
-            Code::Missing(why) => drop(object.insert("missing".into(), json!(why))),
-            Code::Listed { addr, bytes, lines, files } => {
-                object.insert("address".into(), json!(hex(*addr)));
-                object.insert("size".into(), json!(bytes.len()));
-                object.insert("files".into(), file_names(files));
-                let lines = lines.iter().map(|line| self.line(line, *addr, bytes, listing, files));
-                object.insert("instructions".into(), Value::Array(lines.collect()));
-            }
-        }
-        value
+    fn source_line(&self, line: &SourceLineCosts, files: &[SourceFile]) -> Value {
+        let mut told = Map::new();
+        told.insert("costs".into(), self.costs(&line.costs));
+        put_source(&mut told, line.source, files);
+        Value::Object(told)
     }
 
     fn line(&self, line: &Line, base: u64, bytes: &[u8], listing: &Listing, files: &[SourceFile]) -> Value {

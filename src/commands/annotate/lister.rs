@@ -74,6 +74,7 @@ impl<'a> Lister<'a> {
             picked.iter().map(|&at| &functions[at]).zip(&mut listings).collect();
         let mut sources = Sources::new(self.resolution, self.symbols, &listed, job, warnings);
         listed.iter_mut().for_each(|(function, listing)| sources.add_to(function, listing));
+        warnings.append(sources.into_warnings());
         listings
     }
 

@@ -3,8 +3,8 @@
 
 use super::annotation::{Code, Line, Listing, SourceFile, SourceLine, SourceText};
 use super::functions::{CodePlace, Function};
-use crate::error::Warnings;
-use crate::io;
+use crate::error::{Error, Result, Warnings};
+use crate::io::door::{Holes, Kind, Named};
 use crate::model::bpf::BpfFunctionId;
 use crate::pipeline::Job;
 use crate::pipeline::recording::Resolution;
@@ -15,11 +15,8 @@ use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::Metadata;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, absolute};
 use std::sync::Arc;
 
 /// Finds source lines, and reads each file once.
@@ -27,7 +24,7 @@ pub(super) struct Sources<'a> {
     resolution: &'a Resolution<'a>,
     /// Of the native code of all listings, in one order for each file: opening a file with its DWARF takes long.
     native: FxHashMap<DsoId, Vec<Position>>,
-    texts: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
+    texts: Texts,
 }
 
 /// Where an instruction comes from: how far it is from the start of its function, or of native code its address, and
@@ -64,7 +61,7 @@ impl<'a> Sources<'a> {
             (dso, positions(&request, resolution, &options, job, warnings))
         };
         let native = addresses.into_iter().map(positions).collect();
-        Self { resolution, native, texts: FxHashMap::default() }
+        Self { resolution, native, texts: Texts::new(symbols.search.force) }
     }
 
     /// Gives each instruction of a listing its source line.
@@ -91,7 +88,7 @@ impl<'a> Sources<'a> {
             };
             let number = *numbers.entry(&position.file).or_insert(files.len());
             if number == files.len() {
-                files.push(SourceFile::new(&position.file, text(&mut self.texts, &position.file)));
+                files.push(SourceFile::new(&position.file, self.texts.of(&position.file)));
             }
             line.source = Some(SourceLine { file: number, line: position.line });
         }
@@ -118,6 +115,11 @@ impl<'a> Sources<'a> {
             text.retain(|_, text| !text.is_empty());
             file.text = (!text.is_empty()).then_some(SourceText::Recorded(text));
         }
+    }
+
+    /// Why texts are not shown that are there.
+    pub(super) fn into_warnings(self) -> Warnings {
+        self.texts.into_warnings()
     }
 
     fn of_jit(&self, code: CodeId) -> Vec<Position> {
@@ -150,26 +152,54 @@ fn positions(
     frames.zip(&request.offsets).map(position).collect()
 }
 
-/// The lines of a file, which is read once.
-fn text(texts: &mut FxHashMap<Vec<u8>, Option<Arc<[String]>>>, name: &[u8]) -> Option<Arc<[String]>> {
-    texts.entry(name.to_vec()).or_insert_with(|| read(name)).clone()
+/// The texts of source files, each read once.
+#[derive(Debug)]
+pub(super) struct Texts {
+    read: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
+    /// Whether files of other users are believed.
+    force: bool,
+    /// Why some are not shown that are there.
+    warnings: Warnings,
+}
+
+impl Texts {
+    pub(super) fn new(force: bool) -> Self {
+        Self { read: FxHashMap::default(), force, warnings: Warnings::new() }
+    }
+
+    /// The lines of a file, if they may be shown.
+    pub(super) fn of(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
+        if let Some(known) = self.read.get(name) {
+            return known.clone();
+        }
+        let text = read(name, self.force).transpose();
+        let text = text.map_err(|error| self.warnings.push(error.into_warning())).ok().flatten();
+        self.read.entry(name.to_vec()).or_insert(text).clone()
+    }
+
+    pub(super) fn into_warnings(self) -> Warnings {
+        self.warnings
+    }
 }
 
 /// The lines of a file that a stranger names: nothing but a plain file of some length is opened; and where root does it,
-/// who may read any, only what everybody may read.
-pub(super) fn read(name: &[u8]) -> Option<Arc<[String]>> {
+/// who may read any, only what everybody may read and reach.
+fn read(name: &[u8], force: bool) -> Option<Result<Arc<[String]>>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
-    let path = PathBuf::from(OsStr::from_bytes(name));
-    let file = io::open_regular_file(&path, true).ok()?;
-    let about = file.metadata().ok().filter(|about| about.len() <= LONGEST && is_everybodys(about))?;
-    let mut bytes = Vec::new();
-    // What says that it is empty may never end.
-    file.take(about.len()).read_to_end(&mut bytes).ok()?;
-    let lines = bytes.split(|&byte| byte == b'\n').map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
-    Some(lines.collect())
+    let path = absolute(Path::new(OsStr::from_bytes(name))).ok()?;
+    let door = Named::Recording.door(force);
+    door.look(&path).filter(|about| about.is_file() && about.len() <= LONGEST)?;
+    let opened = match door.open(&path, TEXT)? {
+        Ok(opened) => opened,
+        Err(error) => return Some(Err(error)),
+    };
+    if rustix::process::geteuid().is_root() && !opened.is_everybodys {
+        let why = "is not shown: not everybody may read it, and this is run by root";
+        return Some(Err(Error::new(why).in_file(&path)));
+    }
+    let lines = opened.bytes.split(|&byte| byte == b'\n');
+    Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))
 }
 
-fn is_everybodys(about: &Metadata) -> bool {
-    const READABLE_BY_ALL: u32 = 0o004;
-    !rustix::process::geteuid().is_root() || about.mode() & READABLE_BY_ALL != 0
-}
+/// A source file.
+const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text" };

@@ -34,6 +34,13 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
         .map(|path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
     let found = find(&processes, &options.sources, beside, &mut outcome.warnings);
     if found.is_empty() {
+        let refused: Vec<String> = found.refused().collect();
+        if !refused.is_empty() {
+            return Err(Error::new(format!(
+                "nothing that names the code of process {pid} is used: {}",
+                refused.join("; ")
+            )));
+        }
         return Err(Error::new(format!(
             "no perf-{pid}.map and no jit-{pid}.dump is beside it, in /tmp or where --perf-map and --jitdump say: run the \
              program again with its runtime's switch for perf (such as {})",

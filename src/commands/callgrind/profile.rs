@@ -28,7 +28,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let index = if early.is_none() { Some(stream::index(&text, job)?) } else { None };
     let pid = early.or_else(|| index.as_ref().and_then(|index| index.header.pid)).or_else(|| options.pid_in_name());
     let CodeSources { found, processes, pid } = code_sources(pid.map(Pid), options, &mut outcome)?;
-    let raw = raw_code(options, pid)?;
+    let raw = raw_code(options, pid, &mut outcome.warnings)?;
     let (path, name) = options.object(pid);
     let loaded = OnceLock::new();
     let load = || {
@@ -44,7 +44,8 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     outcome.warnings.append(warnings);
     warn_of_others(&loaded.accounts, pid, options, &mut outcome);
     let mut out = Output::create(&options.output(), run)?;
-    let object = match Output::create_with_mode(&OutPath::Path(path.clone()), found.mode(), run) {
+    let mode = raw.as_ref().map_or(found.mode(), |raw| raw.mode_within(found.mode()));
+    let object = match Output::create_with_mode(&OutPath::Path(path.clone()), mode, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
         // A directory that cannot be written to matters only if there is code to write.
         other => other,
@@ -86,11 +87,12 @@ fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, ou
 }
 
 /// The directory of raw code, as asked for or where MoarVM puts it.
-fn raw_code(options: &CallgrindOptions, pid: Pid) -> Result<Option<RawCode>> {
+fn raw_code(options: &CallgrindOptions, pid: Pid, warnings: &mut Warnings) -> Result<Option<RawCode>> {
+    let force = options.sources.force;
     if let Some(directory) = &options.bytecode_dir {
-        return RawCode::open(directory).map(Some);
+        return RawCode::typed(directory, force).map(Some);
     }
-    Ok(RawCode::usual(options.path(), pid))
+    Ok(RawCode::usual(options.path(), pid, force, warnings))
 }
 
 fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {

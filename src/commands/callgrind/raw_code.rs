@@ -4,19 +4,22 @@
 //! the perf map. Other directories are understood if the files are named by the address of their code.
 
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::io::{self, Bytes};
+use crate::io;
+use crate::io::door::{self, Door, Holes, Named, Opened, Start};
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
 use crate::resolve::code_map::CodeId;
 use crate::sources::{Kind, Loaded};
 use rustc_hash::FxHashMap;
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The files of a directory, opened.
 #[derive(Debug)]
 pub(crate) struct RawCode {
     directory: PathBuf,
-    files: Vec<(FileLabel, Bytes)>,
+    files: Vec<(FileLabel, Opened)>,
 }
 
 /// What a file's name says.
@@ -29,32 +32,46 @@ enum FileLabel {
 }
 
 impl RawCode {
-    /// Opens all files whose names are understood.
-    pub(super) fn open(directory: &Path) -> Result<Self> {
-        let mut files = Vec::new();
-        let entries = std::fs::read_dir(directory)
-            .map_err(|error| Error::new("cannot list").because(error).in_file(directory))?;
-        for entry in entries {
-            let path = entry?.path();
-            if let Some(label) = label(&path).filter(|_| path.is_file()) {
-                files.push((label, io::map_file(&path)?));
-            }
+    /// Opens all files whose names are understood in a directory that the user typed.
+    pub(super) fn typed(directory: &Path, force: bool) -> Result<Self> {
+        if !io::is_directory(directory) {
+            return Err(Error::new("is no directory").in_file(directory));
         }
-        files.sort_by_key(|(label, _)| *label);
-        if files.is_empty() {
-            return Err(
-                Error::new("holds no file named NAME-NUMBER.bin or by a hexadecimal address").in_file(directory)
-            );
-        }
-        Ok(Self { directory: directory.to_owned(), files })
+        let door = Door { named: Named::Recording, start: Start::Typed(directory), force };
+        let raw = Self::open(door, directory)?;
+        let nothing = || Error::new("holds no file named NAME-NUMBER.bin or by a hexadecimal address");
+        raw.ok_or_else(|| nothing().in_file(directory))
     }
 
     /// Those where MoarVM puts them: beside the profile, or in /tmp.
-    pub(crate) fn usual(profile: Option<&Path>, pid: Pid) -> Option<Self> {
+    pub(crate) fn usual(profile: Option<&Path>, pid: Pid, force: bool, warnings: &mut Warnings) -> Option<Self> {
         let name = format!("moar-jit.{pid}");
-        let beside = profile.and_then(Path::parent).unwrap_or(Path::new("")).join(&name);
-        let usual = [beside, Path::new("/tmp").join(&name)].into_iter().find(|directory| directory.is_dir());
-        usual.and_then(|directory| Self::open(&directory).ok())
+        let beside = profile.and_then(Path::parent).unwrap_or(Path::new(""));
+        let tmp = Door { named: Named::Habit, start: Start::Here, force };
+        let doors = [(Door { start: Start::Typed(beside), ..tmp }, beside), (tmp, Path::new("/tmp"))];
+        doors.into_iter().find_map(|(door, parent)| match Self::open(door, &parent.join(&name)) {
+            Ok(raw) => raw,
+            Err(error) => {
+                warnings.push(error.into_warning());
+                None
+            }
+        })
+    }
+
+    /// `None` if there is no such file.
+    fn open(door: Door<'_>, directory: &Path) -> Result<Option<Self>> {
+        let mut files = Vec::new();
+        for (name, _) in door.entries(directory, |name| label(name).is_some()) {
+            let opened = door.open(&directory.join(&name), ANYTHING).transpose()?;
+            files.extend(label(&name).zip(opened));
+        }
+        files.sort_by_key(|(label, _)| *label);
+        Ok((!files.is_empty()).then(|| Self { directory: directory.to_owned(), files }))
+    }
+
+    /// The mode of a file that repeats what any of them holds, which may be as readable as this else.
+    pub(super) fn mode_within(&self, mode: u32) -> u32 {
+        io::mode_within(self.files.iter().map(|(_, file)| file.about.mode()).chain([mode]))
     }
 
     /// The code of the first perf map's lines.
@@ -76,7 +93,7 @@ impl RawCode {
         let mut found = FxHashMap::default();
         let mut unfit = 0u64;
         // Sorted: those with numbers come first.
-        for (place, (label, bytes)) in self.files.iter().enumerate() {
+        for (place, (label, Opened { bytes, .. })) in self.files.iter().enumerate() {
             let at = match label {
                 FileLabel::Number(_) => Some(place),
                 FileLabel::Addr(addr) => by_addr.get(addr).copied(),
@@ -97,9 +114,11 @@ impl RawCode {
     }
 }
 
-fn label(path: &Path) -> Option<FileLabel> {
-    let name = path.file_name()?.to_str()?;
-    let stem = name.split('.').next()?;
+/// Machine code begins with any bytes.
+const ANYTHING: door::Kind = door::Kind { holes: |_| Some(Holes::Small), otherwise: "" };
+
+fn label(name: &OsStr) -> Option<FileLabel> {
+    let stem = name.to_str()?.split('.').next()?;
     if let Some((_, number)) = stem.rsplit_once('-') {
         return number.parse().ok().map(FileLabel::Number);
     }
@@ -113,9 +132,9 @@ mod tests {
 
     #[test]
     fn what_file_names_say() {
-        assert_eq!(label(Path::new("/tmp/moar-jit.7/moar-jit-0012.bin")), Some(FileLabel::Number(12)));
-        assert_eq!(label(Path::new("x/0x7f00.bin")), Some(FileLabel::Addr(0x7f00)));
-        assert_eq!(label(Path::new("x/7F00")), Some(FileLabel::Addr(0x7f00)));
-        assert_eq!(label(Path::new("x/README.md")), None);
+        assert_eq!(label(OsStr::new("moar-jit-0012.bin")), Some(FileLabel::Number(12)));
+        assert_eq!(label(OsStr::new("0x7f00.bin")), Some(FileLabel::Addr(0x7f00)));
+        assert_eq!(label(OsStr::new("7F00")), Some(FileLabel::Addr(0x7f00)));
+        assert_eq!(label(OsStr::new("README.md")), None);
     }
 }

@@ -87,8 +87,8 @@ impl<'a> Examiner<'a> {
         }
         let dso = self.examined.resolution.spaces.dsos().get(id);
         let cause = match self.examined.resolution.images.get(id) {
-            None if self.search.recorded_path(&dso.path).exists() => {
-                let no_elf = NoElf::of_file(&self.search.recorded_path(&dso.path));
+            None if self.search.is_there(&self.search.recorded_path(&dso.path)) => {
+                let no_elf = self.search.no_elf(&self.search.recorded_path(&dso.path));
                 no_elf.map_or(Cause::OtherVersion(id), |what| Cause::NotElf(id, what))
             }
             None => Cause::Missing(id),

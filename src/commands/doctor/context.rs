@@ -4,10 +4,11 @@ use super::problem::{SourceFile, Who};
 use super::tally::Tally;
 use crate::model::Pid;
 use crate::model::programs::Programs;
-use crate::model::runtimes::RuntimeSet;
+use crate::model::runtimes::ProcessRuntimes;
 use crate::pipeline::recording::Examined;
 use crate::resolve::dso::{Dso, DsoId};
 use crate::sources::{Account, SourceState};
+use std::cell::RefCell;
 use std::path::Path;
 
 /// All that is known.
@@ -17,6 +18,8 @@ pub(super) struct DoctorContext<'a> {
     pub(super) tally: &'a Tally,
     /// What its processes ran.
     pub(super) programs: &'a Programs<'a>,
+    /// By which runtimes.
+    pub(super) runtimes: &'a RefCell<ProcessRuntimes<'a>>,
     /// How stacks were recorded.
     pub(super) stacks: RecordedStacks,
     /// The directory of the recording, where dumps and maps may lie.
@@ -41,7 +44,7 @@ impl<'a> DoctorContext<'a> {
 
     pub(super) fn who(&self, pid: Pid) -> Who {
         let comm = self.programs.name(pid).into_owned();
-        Who { pid, comm, runtime: RuntimeSet::of_process(self.programs, pid).first() }
+        Who { pid, comm, runtime: self.runtimes.borrow_mut().of(pid).first() }
     }
 
     /// The number by which a process knows itself, if that is another one.

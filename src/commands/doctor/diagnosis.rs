@@ -7,12 +7,17 @@ use super::places;
 use super::problem::{Finding, SourceFile, Who};
 use super::rules;
 use super::tally::Tally;
+use crate::io;
 use crate::model::Pid;
+use crate::model::code_shares::CodeShares;
+use crate::model::frame_counts::FrameCounts;
 use crate::model::programs::Programs;
+use crate::model::runtimes::ProcessRuntimes;
 use crate::pipeline::recording::Examined;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::Account;
 use linux_perf_event_reader::constants as abi;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +30,8 @@ pub(crate) struct Diagnosis {
     pub(super) samples: u64,
     pub(super) frames: u64,
     pub(super) named: u64,
+    /// How much of each event ends in what code.
+    pub(super) shares: Vec<CodeShares>,
     pub(super) processes: Vec<ProcessDiagnosis>,
     pub(super) bpf: BpfFrames,
     /// What is wrong, what spoils most first.
@@ -44,6 +51,13 @@ pub(super) struct ProcessDiagnosis {
     pub(super) sources: Vec<(Account, SourceFile)>,
 }
 
+impl ProcessDiagnosis {
+    /// Whether it is known to compile code as it runs.
+    pub(super) fn runs_jit(&self) -> bool {
+        self.named > 0 || self.process.runtime.is_some() || !self.sources.is_empty()
+    }
+}
+
 impl Diagnosis {
     /// What is wrong, what spoils most first.
     pub(crate) fn findings(&self) -> &[Finding] {
@@ -57,15 +71,18 @@ impl Diagnosis {
 
     pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions, damage: Option<String>) -> Self {
         let tally = &Tally::new(examined, &places::facts(examined, search));
-        let programs = &Programs::new(&examined.resolution.survey.processes);
+        let recorded = &examined.resolution.survey.processes;
+        let (programs, runtimes) = (&Programs::new(recorded), &RefCell::new(ProcessRuntimes::new(recorded)));
         let stacks = recorded_stacks(examined);
-        let beside = file.parent().filter(|_| file.exists());
-        let context = DoctorContext { examined, tally, programs, stacks, beside };
+        let beside = file.parent().filter(|_| io::is_there(file));
+        let context = DoctorContext { examined, tally, programs, runtimes, stacks, beside };
         let (findings, minor) = rules::findings(context, damage).into_iter().partition(Finding::is_significant);
         let events = examined.resolution.survey.recording.events.iter().map(|event| event.name.clone()).collect();
-        let (samples, frames, named) = (tally.samples, tally.frames, tally.named);
+        let (samples, shares) = (tally.samples, examined.code_shares());
+        let FrameCounts { frames, unnamed, .. } = examined.frame_counts();
+        let named = frames - unnamed;
         let (processes, bpf, file) = (processes(context), BpfFrames::of(examined), file.to_owned());
-        Self { file, events, stacks, samples, frames, named, processes, bpf, findings, minor }
+        Self { file, events, stacks, samples, frames, named, shares, processes, bpf, findings, minor }
     }
 }
 

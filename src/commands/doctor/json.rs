@@ -7,6 +7,7 @@ use super::diagnosis::{Diagnosis, ProcessDiagnosis};
 use super::live::{LiveDiagnosis, LiveSource};
 use super::problem::{Finding, SourceFile};
 use super::{remedies, words};
+use crate::model::code_shares::CodeShares;
 use crate::sources::{Account, ClockUse, SourceState};
 use serde_json::{Value, json};
 
@@ -25,6 +26,7 @@ pub(super) fn recording(diagnosis: &Diagnosis) -> Value {
         "samples": diagnosis.samples,
         "frames": diagnosis.frames,
         "named_frames": diagnosis.named,
+        "innermost": diagnosis.shares.iter().filter(|shares| shares.whole > 0).map(innermost).collect::<Vec<_>>(),
         "findings": findings(&diagnosis.findings),
         "minor": findings(&diagnosis.minor),
         "processes": diagnosis.processes.iter().map(process).collect::<Vec<_>>(),
@@ -34,6 +36,20 @@ pub(super) fn recording(diagnosis: &Diagnosis) -> Value {
         told.insert("bpf".into(), json!({"frames": all, "with_code": with_code, "with_lines": with_lines}));
     }
     told
+}
+
+/// What the samples of an event end in.
+fn innermost(shares: &CodeShares) -> Value {
+    let CodeShares { event, whole, named, jit, jit_named, no_file } = shares;
+    json!({
+        "event": event,
+        "weight": whole,
+        "named": named,
+        "jit": jit,
+        "named_jit": jit_named,
+        "no_file": no_file,
+        "said": shares.to_string(),
+    })
 }
 
 /// A callgrind file.

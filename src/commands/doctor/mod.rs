@@ -30,7 +30,7 @@ mod words;
 use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read};
 use crate::formats::perf_data::{Form, Header, Recording};
-use crate::io::{InPath, OutPath, Output, Run};
+use crate::io::{self, InPath, OutPath, Output, Run};
 use crate::model::Pid;
 use crate::model::stacks::Keep;
 use crate::pipeline::open::{Input, shown};
@@ -118,7 +118,8 @@ enum Subject {
 impl Subject {
     fn of(path: &InPath, options: &DoctorOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
         if let Some(pid) = running(path) {
-            return LiveDiagnosis::of(pid, Path::new("/proc")).map(Self::Running);
+            let force = options.recording.sources.force;
+            return LiveDiagnosis::of(pid, Path::new("/proc"), force, &mut outcome.warnings).map(Self::Running);
         }
         let input = Input::open(path)?;
         if matches!(input.format.read, Read::Addresses) {
@@ -143,7 +144,7 @@ impl Subject {
 fn running(path: &InPath) -> Option<Pid> {
     let InPath::Path(path) = path else { return None };
     let digits = path.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
-    if path.exists() { None } else { digits.parse().ok().map(Pid) }
+    if io::is_there(path) { None } else { digits.parse().ok().map(Pid) }
 }
 
 fn row(file: &Path, finding: &Finding) -> Vec<Cell> {

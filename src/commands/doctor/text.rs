@@ -23,6 +23,9 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
         "{file}: {samples} samples of {}, {stacks}; {named} of {frames} frames have a name ({part:.2}%)",
         readable(events.as_bytes())
     )?;
+    for shares in diagnosis.shares.iter().filter(|shares| shares.whole > 0) {
+        writeln!(out, "{}: {shares}", readable(shares.event.as_bytes()))?;
+    }
     write_findings(&diagnosis.findings, out)?;
     for process in &diagnosis.processes {
         write_process(process, out)?;
@@ -85,9 +88,10 @@ fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
 
 fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
     let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
+    let code = if process.runs_jit() { "JIT code" } else { "unnamed code (no file)" };
     let (pid, comm) = (words::number(process.process.pid), readable(process.process.comm.as_bytes()));
     let (named, whole) = (process.named, process.named + process.unnamed);
-    writeln!(out, "\nProcess {pid} ({comm}), {runtime}: {named} of {whole} frames of JIT code have a name")?;
+    writeln!(out, "\nProcess {pid} ({comm}), {runtime}: {named} of {whole} frames of {code} have a name")?;
     for (account, source) in &process.sources {
         writeln!(out, "  {}", words::source(account, Some(source.clone())))?;
         if let Some(remark) = &account.remark {

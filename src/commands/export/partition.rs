@@ -7,7 +7,7 @@ use super::options::ExportOptions;
 use crate::error::{Error, Result, Warning};
 use crate::formats::format::{StartRowsFn, WriteOptions};
 use crate::formats::named;
-use crate::io::{OutPath, Output, Run};
+use crate::io::{self, OutPath, Output, Run};
 use crate::model::rows::{self, RowOrigin, RowWriter};
 use crate::model::stacks::Profile;
 use crate::pipeline::any::LoadOptions;
@@ -16,7 +16,7 @@ use crate::pipeline::rows::{RowsRead, input_hash};
 use crate::pipeline::{Job, Outcome};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -57,7 +57,7 @@ pub(super) fn run(
 
 fn root(options: &ExportOptions) -> Result<&Path> {
     match &options.output {
-        OutPath::Path(path) if !path.exists() || path.is_dir() => Ok(path),
+        OutPath::Path(path) if !io::is_there(path) || io::is_directory(path) => Ok(path),
         output => {
             Err(Error::usage("is no directory: --partition writes a data set into one (-o DIR)")
                 .in_file(&output.shown()))
@@ -90,11 +90,11 @@ impl std::fmt::Debug for PartitionFile<'_> {
 struct SharedOutput(Rc<RefCell<Output>>);
 
 impl Write for SharedOutput {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.borrow_mut().write(bytes)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self) -> std::io::Result<()> {
         self.0.borrow_mut().flush()
     }
 }

@@ -1,11 +1,11 @@
 //! What changed since another recording: shares before and after, and whether the change is more than sampling noise.
 
 use super::header::{percent, sampled};
-use super::list::{FUNCTION, cell, heaviest};
+use super::list::{FUNCTION, cell, functions, heaviest};
 use super::options::Order;
 use super::scene::{Report, Scene, base_name, series_of, whole};
 use crate::error::Result;
-use crate::model::category::Category;
+use crate::model::call_graph::CallGraph;
 use crate::model::groups::{Group, Grouping, Sum, Value, groups};
 use crate::model::quantity::counted;
 use crate::model::significance::{Share, THRESHOLD, count_of_one_sample, is_significant};
@@ -119,7 +119,11 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
     let mut places: FxHashMap<(Value, Value), usize> = FxHashMap::default();
     for (profile, series, is_after) in [(before, old_series, false), (scene.profile, scene.series, true)] {
         let grouping = Grouping::new(profile, FUNCTION, scene.options.unnamed);
-        for group in groups(profile, series, scene.options.weight, &grouping) {
+        let groups = match CallGraph::of(profile, series) {
+            Some(graph) => functions(profile, &graph, &grouping),
+            None => groups(profile, series, scene.options.weight, &grouping),
+        };
+        for group in groups {
             let (module, function) = called(&grouping, &group);
             let none = Change {
                 module: module.clone(),
@@ -146,7 +150,7 @@ fn called(grouping: &Grouping, group: &Group) -> (Value, Value) {
     let mut values = group.values(grouping);
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return (Value::None, Value::None) };
     let module = match (heaviest(group), module) {
-        (Category::Jit(_), _) => Value::Text("[JIT]".into()),
+        (category, _) if category.is_jit() => Value::Text("[JIT]".into()),
         (_, Value::Text(path)) => Value::Text(base_name(path).into()),
         (_, other) => other.clone(),
     };

@@ -1,11 +1,10 @@
 //! What stands above a table in text: what was recorded, how, and how much of it has a name.
 
 use crate::error::Result;
-use crate::model::category::Category;
-use crate::model::groups::ending_in;
+use crate::model::code_shares::CodeShares;
 use crate::model::printable::readable;
 use crate::model::quantity::{counted, grouped, quantity};
-use crate::model::stacks::{FrameId, Profile, Sampling, Series, UNKNOWN, Unit, Weight};
+use crate::model::stacks::{Profile, Sampling, Series, Unit, Weight};
 use crate::pipeline::table::{TextStyle, cut_middle};
 use std::borrow::Cow;
 use std::io::Write;
@@ -14,7 +13,8 @@ use std::io::Write;
 pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<String> {
     let command: Vec<_> = profile.about.program().iter().map(|word| readable(word)).collect();
     let command = Some(command.join(" ")).filter(|command| !command.is_empty());
-    command.into_iter().chain([sampled(profile, series, weight), named(profile, series, weight)]).collect()
+    let named = CodeShares::of(profile, series, weight).to_string();
+    command.into_iter().chain([sampled(profile, series, weight), named]).collect()
 }
 
 /// `1,125 samples of cpu-clock, 999 a second: 1.13 s; 0 lost`
@@ -43,28 +43,6 @@ fn often(sampling: Sampling, unit: &Unit) -> String {
         Sampling::Frequency(times) => format!(", {} a second", grouped(times)),
         Sampling::Period(period) => format!(", one every {}", quantity(period, unit, Weight::Period)),
     }
-}
-
-/// How much ends in functions that have a name; of JIT code, too, if there is any.
-fn named(profile: &Profile, series: &Series, weight: Weight) -> String {
-    let has_name = |frame: FrameId| has_name(profile, frame);
-    let is_jit = |frame: FrameId| matches!(Category::of(profile.frame_of(frame)), Category::Jit(_));
-    let whole = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(weight.of(row)));
-    let all = ending_in(profile, series, weight, has_name);
-    let jit = ending_in(profile, series, weight, is_jit);
-    let jit_named = ending_in(profile, series, weight, |frame| is_jit(frame) && has_name(frame));
-    let mut line = format!("{:.2}% in functions with a name", percent(all, whole));
-    if jit > 0 {
-        let (of_whole, of_jit) = (percent(jit, whole), percent(jit_named, jit));
-        line += &format!("; {of_whole:.2}% in JIT code, {of_jit:.2}% of it named");
-    }
-    line
-}
-
-/// Inputs that come with their names call a function after its module where they have no name for it: `[libc.so.6]`.
-fn has_name(profile: &Profile, frame: FrameId) -> bool {
-    let name = profile.name_of(profile.frame_of(frame).name);
-    name != UNKNOWN && (profile.perf_names || !(name.starts_with(b"[") && name.ends_with(b"]")))
 }
 
 /// A part of a whole in per cent; of nothing, nothing.

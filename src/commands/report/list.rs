@@ -3,8 +3,10 @@
 use super::header::percent;
 use super::options::Order;
 use super::scene::{Report, Scene, base_name};
+use crate::model::call_graph::CallGraph;
 use crate::model::category::Category;
 use crate::model::groups::{Group, Grouping, Key, Value, groups, kind};
+use crate::model::stacks::Profile;
 use crate::model::tier_shares::TierShares;
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
@@ -29,7 +31,10 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
     let options = scene.options;
     let keys_used = keys.map_or(FUNCTION, |keys| keys);
     let grouping = Grouping::new(scene.profile, keys_used, options.unnamed);
-    let mut groups = groups(scene.profile, scene.series, options.weight, &grouping);
+    let mut groups = match (scene.graph, keys) {
+        (Some(graph), None) => functions(scene.profile, graph, &grouping),
+        _ => groups(scene.profile, scene.series, options.weight, &grouping),
+    };
     let text = |group: &Group, wanted: Key| {
         let mut called = keys_used.iter().zip(group.values(&grouping));
         called.find(|(key, _)| **key == wanted).map(|(_, value)| value.text())
@@ -44,6 +49,12 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
         None => of_functions(&groups, &grouping, scene),
     };
     Report::new(scene, scene.head(), table)
+}
+
+/// The functions of a graph that cost anything, with what is stated of them.
+pub(super) fn functions(profile: &Profile, graph: &CallGraph, grouping: &Grouping) -> Vec<Group> {
+    let costs = graph.functions().iter().filter(|function| function.own > 0 || function.total > 0);
+    costs.map(|function| Group::of_function(profile, grouping, function.frame, function.own, function.total)).collect()
 }
 
 fn columns(scene: &Scene<'_>) -> Columns {

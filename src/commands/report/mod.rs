@@ -1,5 +1,7 @@
 //! `report`: what took the time, as a table: functions, groups of samples, trees of calls, what changed.
 
+mod calls;
+mod cycles;
 mod diff;
 mod header;
 mod list;
@@ -9,8 +11,9 @@ mod tree;
 
 pub use options::{Limit, Order, Reader, ReportOptions, Rows, Selection};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::Run;
+use crate::model::call_graph::CallGraph;
 use crate::model::stacks::{Keep, Series};
 use crate::pipeline::any::load;
 use crate::pipeline::outputs::each_event;
@@ -32,10 +35,27 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     };
     let nothing = Series::default();
     let said = if job.quiet { 0 } else { lines_said(&outcome, options.reader.style.width) };
+    let mut shows_stacks = false;
     each_event(&profile, &options.output, &run, &mut outcome, |at, out| {
         let series = profile.series.get(at).unwrap_or(&nothing);
-        let scene = Scene { profile: &profile, series, whole: whole(series, options.weight), options, said };
+        let uses_calls = matches!(
+            options.rows,
+            Rows::Functions | Rows::Changes(_) | Rows::Callers(_) | Rows::Callees(_) | Rows::Cycles
+        );
+        let graph = uses_calls.then(|| CallGraph::of(&profile, series)).flatten();
+        shows_stacks |= graph.is_none();
+        let whole = whole(series, options.weight);
+        let scene = Scene { profile: &profile, series, graph: graph.as_ref(), whole, options, said };
         let part = match (&options.rows, &before) {
+            (Rows::Callers(name) | Rows::Callees(name), _) if let Some(graph) = &graph => {
+                calls::report(&scene, graph, name)?
+            }
+            (Rows::Cycles, _) => match &graph {
+                Some(graph) => cycles::report(&scene, graph),
+                None => {
+                    return Err(Error::new("states no calls, which cycles are made of: only callgrind's profiles do"));
+                }
+            },
             (Rows::Changes(_), Some(before)) => diff::report(&scene, before)?,
             (Rows::Tree | Rows::Callers(_) | Rows::Callees(_), _) => tree::report(&scene)?,
             (Rows::Groups(keys), _) => list::report(&scene, Some(keys)),
@@ -47,6 +67,9 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
             Layout::Csv | Layout::Json => write_text(out, |out| part.write(options, out)),
         }
     })?;
+    if !shows_stacks {
+        outcome.estimates.clear();
+    }
     Ok(outcome)
 }
 

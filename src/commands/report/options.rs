@@ -47,6 +47,8 @@ pub enum Rows {
     Callers(String),
     /// The function of this name, and below it what it called.
     Callees(String),
+    /// Functions that call each other in cycles.
+    Cycles,
 }
 
 /// By what rows are sorted; ties by the other weight, then by name.

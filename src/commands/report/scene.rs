@@ -3,6 +3,7 @@
 use super::header;
 use super::options::{Limit, ReportOptions};
 use crate::error::{Error, Result};
+use crate::model::call_graph::CallGraph;
 use crate::model::quantity::grouped;
 use crate::model::stacks::{Profile, Series, Weight};
 use crate::pipeline::table::{Layout, Table};
@@ -12,6 +13,8 @@ use std::io::Write;
 pub(super) struct Scene<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,
+    /// The calls that the input states, if rows are made of them.
+    pub(super) graph: Option<&'a CallGraph>,
     /// What its weights sum up to.
     pub(super) whole: u64,
     pub(super) options: &'a ReportOptions,
@@ -30,7 +33,11 @@ pub(super) struct Report {
 impl Scene<'_> {
     /// The lines above the table.
     pub(super) fn head(&self) -> Vec<String> {
-        header::about(self.profile, self.series, self.options.weight)
+        let mut lines = header::about(self.profile, self.series, self.options.weight);
+        if self.graph.is_none() {
+            lines.extend(self.profile.about.notes.iter().cloned());
+        }
+        lines
     }
 
     /// Whether text goes to a terminal.

@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 
 /// In text, calls that are rarer than this percentage are told if they are asked for; perf report leaves out as much of
 /// its call chains.
-const USUAL_PERCENT: f64 = 0.5;
+pub(super) const USUAL_PERCENT: f64 = 0.5;
 
 /// So many functions, each called from one place and calling one, are told by their number on a terminal.
 const FOLDED: usize = 3;
@@ -49,7 +49,7 @@ enum Line {
 pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let groups = match &scene.options.rows {
-        Rows::Callers(name) | Rows::Callees(name) => called(grouping, name)?,
+        Rows::Callers(name) | Rows::Callees(name) => called(grouping, 0..grouping.frame_parts() as u32, name)?,
         _ => FxHashSet::default(),
     };
     let roots = match &scene.options.rows {
@@ -70,7 +70,7 @@ pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
     Ok(drawn.fitted(head))
 }
 
-fn title(rows: &Rows) -> Option<String> {
+pub(super) fn title(rows: &Rows) -> Option<String> {
     match rows {
         Rows::Callers(name) => Some(format!("{name}, and below it from where it was called")),
         Rows::Callees(name) => Some(format!("{name}, and below it what it called")),
@@ -78,10 +78,14 @@ fn title(rows: &Rows) -> Option<String> {
     }
 }
 
-/// The functions of a name: of that very name; else in whose name it stands as a word; else in whose name it stands.
-fn called(grouping: &Grouping, wanted: &str) -> Result<FxHashSet<u32>> {
+/// The functions of a name among these: of that very name; else in whose name it stands as a word; else in whose name it stands.
+pub(super) fn called(
+    grouping: &Grouping,
+    among: impl Iterator<Item = u32> + Clone,
+    wanted: &str,
+) -> Result<FxHashSet<u32>> {
     let name = |part: u32| grouping.frame_values(part).last().map_or("", Value::text);
-    let parts = || 0..grouping.frame_parts() as u32;
+    let parts = || among.clone();
     let rules: [fn(&str, &str) -> bool; 3] =
         [|name, wanted| name == wanted, has_word, |name, wanted| name.contains(wanted)];
     let of_rule = |rule: &fn(&str, &str) -> bool| parts().filter(|part| rule(name(*part), wanted)).collect();

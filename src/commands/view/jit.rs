@@ -10,7 +10,6 @@ use crate::formats::viewer::{Section, category_number};
 use crate::model::category::Category;
 use crate::model::jit_names::ReadableNames;
 use crate::model::printable::readable;
-use crate::model::programs::Programs;
 use crate::model::runtimes::{ProcessRuntimes, RUNTIMES, tier};
 use crate::model::stacks::Profile;
 use crate::model::tier::Tier;
@@ -85,7 +84,7 @@ impl Compiled {
     pub(super) fn new(examined: &Examined<'_>, names: &PageNames, job: &Job) -> Self {
         let mut compiled = Self { sources: sources(examined), ..Self::default() };
         let survey = examined.resolution.survey;
-        let mut runtimes = ProcessRuntimes::new(Programs::new(&survey.processes));
+        let mut runtimes = ProcessRuntimes::new(&survey.processes);
         let mut numbers: FxHashMap<(Pid, Vec<u8>), u32> = FxHashMap::default();
         examined.resolution.found.each_code(&survey.processes, &job.pool, |listed: &ListedCode<'_>| {
             let ListedCode { time, pid, code, is_move } = *listed;

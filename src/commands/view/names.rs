@@ -7,7 +7,9 @@ use crate::model::printable::readable;
 use crate::model::stacks::{FrameKind, UNKNOWN};
 use crate::pipeline::recording::Examined;
 use crate::resolve::code_map::CodeId;
+use crate::resolve::symbols::SymbolOptions;
 use rustc_hash::FxHashSet;
+use std::borrow::Cow;
 
 /// Spells names of one recording as its profile does.
 #[derive(Debug)]
@@ -16,11 +18,12 @@ pub(super) struct PageNames {
     readable: Option<ReadableNames>,
     /// All names of JIT code, as the runtime wrote them.
     jit: FxHashSet<Vec<u8>>,
+    symbols: SymbolOptions,
 }
 
 impl PageNames {
     /// Of a recording whose names of JIT code are written like that.
-    pub(super) fn new(examined: &Examined<'_>, jit_names: JitNames) -> Self {
+    pub(super) fn new(examined: &Examined<'_>, jit_names: JitNames, symbols: &SymbolOptions) -> Self {
         let mut sampled: FxHashSet<Vec<u8>> = FxHashSet::default();
         for place in 0..examined.samples.chains.places().len() as u32 {
             examined.named.each(PlaceId(place), |frame| {
@@ -35,14 +38,15 @@ impl PageNames {
         let readable = (jit_names != JitNames::Raw)
             .then(|| ReadableNames::new(sampled.iter().map(Vec::as_slice), jit_names == JitNames::Merged));
         let map = &examined.resolution.sources.map;
-        let codes = (0..map.code_count() as u32).map(|code| map.code(CodeId(code)).name.to_vec());
+        let codes = (0..map.code_count() as u32).map(|code| symbols.shown(map.code(CodeId(code)).name).into_owned());
         sampled.extend(codes);
-        Self { readable, jit: sampled }
+        Self { readable, jit: sampled, symbols: symbols.clone() }
     }
 
     /// A piece of JIT code.
     pub(super) fn jit(&self, name: &[u8], module: Option<&[u8]>) -> String {
-        let name = self.readable.as_ref().map_or(name.into(), |readable| readable.of(name));
+        let name = self.symbols.shown(name);
+        let name = self.readable.as_ref().map_or(Cow::Borrowed(&*name), |readable| readable.of(&name));
         readable(label::called(&name, module).as_bytes()).into_owned()
     }
 

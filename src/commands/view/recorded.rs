@@ -34,8 +34,8 @@ impl Recorded {
         job: &Job,
         warnings: &mut Warnings,
     ) -> Self {
-        let names = PageNames::new(examined, load.jit_names.resolved);
         let symbols = load.recording().symbols;
+        let names = PageNames::new(examined, load.jit_names.resolved, &symbols);
         let options = CodeOptions {
             function: None,
             limit: Some(limit),

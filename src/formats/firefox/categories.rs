@@ -69,6 +69,7 @@ fn color(category: Category) -> &'static str {
     match category {
         Category::Kernel => "orange",
         Category::Native => "blue",
+        Category::NativeUnnamed => "grey",
         Category::Inlined => "lightblue",
         Category::Jit(Some(Tier::Interpreted)) => "lightred",
         Category::Jit(Some(Tier::Baseline)) => "yellow",
@@ -78,7 +79,7 @@ fn color(category: Category) -> &'static str {
         Category::Jit(Some(Tier::Stub)) => "brown",
         Category::Jit(Some(Tier::Wasm | Tier::RegExp)) => "magenta",
         Category::Jit(None) => "green",
-        Category::Unknown => "darkgray",
+        Category::JitUnnamed | Category::Anonymous | Category::Unknown => "darkgray",
     }
 }
 

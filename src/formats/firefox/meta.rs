@@ -97,6 +97,7 @@ fn extra(writing: &Writing<'_>) -> Value {
     entries.extend(often.map(|often| entry("Sampled", json!(often))));
     entries.extend(about.host.as_deref().map(|host| entry("Host", json!(String::from_utf8_lossy(host)))));
     entries.push(entry("Lost samples", json!(about.lost.to_string())));
+    entries.extend(about.notes.iter().map(|note| entry("Note", json!(note))));
     json!([{"label": "Recording", "entries": entries}])
 }
 

@@ -301,12 +301,8 @@ impl<'f> Resolving<'f> {
 /// The sort of code of a category as we name them; others' categories are of what a thread does.
 fn own_kind(name: &str) -> Option<FrameKind> {
     let category = Category::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
-    match category {
-        Category::Kernel => Some(FrameKind::Kernel),
-        Category::Inlined => Some(FrameKind::Inlined),
-        Category::Jit(_) => Some(FrameKind::Jit),
-        Category::Native | Category::Unknown => None,
-    }
+    // Others have categories of these two names, too.
+    (!matches!(category, Category::Native | Category::Unknown)).then(|| category.kind())
 }
 
 impl Lib {
@@ -408,7 +404,7 @@ mod tests {
         let expected = [
             format!("{track} f@:Jit<main@:User 1 Some(500000)"),
             format!("{track}  1 Some(1500000)"),
-            format!("{track} [unknown]@/x/libxul.so:User<main@:User 1 Some(2000000)"),
+            format!("{track} [unknown]@/x/libxul.so:NativeUnnamed<main@:User 1 Some(2000000)"),
         ];
         assert_eq!(lines(text), (expected.to_vec(), Vec::new()));
     }

@@ -207,7 +207,7 @@ impl<'k> Tables<'k> {
         let name: Cow<'_, str> = label::function(profile, frame);
         let table = &mut self.functions;
         table.name.number(self.strings.number(&name));
-        table.is_js.word(if frame.kind == FrameKind::Jit { "true" } else { "false" });
+        table.is_js.word(if frame.kind.is_jit() { "true" } else { "false" });
         table.resource.or_none(resource.map(u64::from));
         table.file_name.optional(frame.file.map(|file| self.strings.number(&text(file))));
         table.length += 1;
@@ -279,6 +279,6 @@ impl StackTable {
 fn in_stack(writing: &Writing<'_>, id: FrameId, around: InStack) -> InStack {
     let frame = writing.profile.frame_of(id);
     let inline_depth = if frame.kind == FrameKind::Inlined { around.inline_depth + 1 } else { 0 };
-    let jit = frame.kind == FrameKind::Jit;
+    let jit = frame.kind.is_jit();
     InStack { inline_depth, in_gc: !jit && (around.in_gc || writing.collects_garbage(frame.name)) }
 }

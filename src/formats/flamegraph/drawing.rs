@@ -103,7 +103,8 @@ pub(super) fn without_suffix(name: &str) -> &str {
 
 fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling {
     let by_category = Category::are_known(profile);
-    Spelling { by: options.by, annotate: options.annotate, reversed: look.reversed, by_category }
+    let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
+    Spelling { by, annotate, tidied, reversed: look.reversed, by_category }
 }
 
 /// The tree of one event, with a node for each sort of code where that is known.
@@ -285,6 +286,22 @@ impl Drawing {
         self.rows = self.boxes.iter().map(|one| one.row + 1).max().unwrap_or(0);
         if self.total == 0 || self.rows == 0 { Err(nothing()) } else { Ok(self) }
     }
+
+    /// The greatest that all amounts are multiples of: a profile of equal periods is counted in samples then.
+    pub(super) fn common_unit(&self) -> u64 {
+        let of_box = |one: &PageBox| {
+            let shares = one.shares.iter().fold(0, |unit, (_, weight)| gcd(unit, *weight));
+            gcd(gcd(gcd(one.start, one.end), shares), one.before.map_or(0, |before| before.amount))
+        };
+        self.boxes.iter().fold(self.total, |unit, one| if unit == 1 { 1 } else { gcd(unit, of_box(one)) }).max(1)
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 impl PageBox {
@@ -336,5 +353,6 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
     if profile.about.lost > 0 {
         facts.push(format!("{} lost", whole(profile.about.lost)));
     }
+    facts.extend(profile.about.notes.iter().cloned());
     facts
 }

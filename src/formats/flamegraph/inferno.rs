@@ -18,10 +18,13 @@ use std::io::Write;
 pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &mut Look, out: &mut dyn Write) -> Result<()> {
     let series = profile.series.get(options.series).ok_or_else(nothing)?;
     look.count_name.get_or_insert_with(|| count_name(series, options.weight));
-    let spelling = Spelling { by: options.by, annotate: options.annotate, reversed: look.reversed, by_category: false };
+    let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
+    let spelling = Spelling { by, annotate, tidied, reversed: look.reversed, by_category: false };
     let mut lines = Vec::new();
     if look.flame_chart {
         CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));
+        // inferno takes the last line for the first in time.
+        lines.reverse();
     } else {
         let tree = CallTree::new(profile, series, options.weight, spelling);
         spell(&tree, narrowest(&tree, look), &mut lines);

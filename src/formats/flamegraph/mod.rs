@@ -21,6 +21,7 @@ pub use page::{Picture, Piece};
 
 use super::format::WriteOptions;
 use crate::error::Result;
+use crate::model::label::Tidied;
 use crate::model::sorted_stacks::Runs;
 use crate::model::stacks::Profile;
 use drawing::Drawing;
@@ -28,7 +29,8 @@ use std::io::Write;
 
 /// Writes one event with the usual look.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    draw(profile, options, &mut Look::default(), out, &write_picture)
+    let whole = WriteOptions { tidied: Tidied::Nothing, ..options.clone() };
+    draw(profile, &whole, &mut Look::default(), out, &write_picture)
 }
 
 /// Draws one event. A picture that can be written piece by piece is left to `write`.

@@ -79,10 +79,17 @@
     for (const letter of facts.legend.map(([letter]) => letter)) asked.add(letter + '0');
     for (const { shares } of boxes) for (const [, letter] of (shares || '').matchAll(/([a-z])\d+/g)) asked.add(letter + '0');
     for (const color of asked) {
-      const [path, text] = ['path', 'text'].map(tag => document.createElementNS('http://www.w3.org/2000/svg', tag));
-      for (const element of [path, text]) element.setAttribute('class', 'c' + color);
-      image.append(path, text);
-      colors.set(color, [getComputedStyle(path).stroke, getComputedStyle(text).fill]);
+      const styled = (tag, name) => {
+        const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+        element.setAttribute('class', name + color);
+        image.append(element);
+        return getComputedStyle(element);
+      };
+      const { stroke } = styled('path', 'c'), ink = styled('text', 'c').fill;
+      // What has no name is hatched.
+      const isHatched = stroke.startsWith('url'), base = isHatched ? styled('rect', 'c').fill : stroke;
+      const line = isHatched && styled('path', 'h').stroke;
+      colors.set(color, [line ? hatched(base, line) : base, ink, line ? `repeating-linear-gradient(135deg,${base} 0 3px,${line} 3px 5px)` : base]);
     }
     image.remove();
     const root = getComputedStyle(document.documentElement);
@@ -91,9 +98,25 @@
     page.legend.replaceChildren();
     for (const [letter, text] of facts.legend) {
       const entry = make('span', page.legend);
-      make('i', entry).style.background = colors.get(letter + '0')[0];
+      make('i', entry).style.background = colors.get(letter + '0')[2];
       entry.append(text);
     }
+  }
+
+  // A pattern for the canvas: two colors in diagonal lines that go on from tile to tile.
+  function hatched(base, line) {
+    const tile = make('canvas'), size = tile.width = tile.height = 8, tilePen = tile.getContext('2d');
+    tilePen.fillStyle = base;
+    tilePen.fillRect(0, 0, size, size);
+    tilePen.strokeStyle = line;
+    tilePen.lineWidth = 2;
+    tilePen.beginPath();
+    for (const at of [-size, 0, size]) {
+      tilePen.moveTo(at - 1, size + 1);
+      tilePen.lineTo(at + size + 1, -1);
+    }
+    tilePen.stroke();
+    return tilePen.createPattern(tile, 'repeat');
   }
 
   // Geometry: rows from below, or from above if inverted; a graph that is lower than the window stands on the bar.

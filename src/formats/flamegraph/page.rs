@@ -107,7 +107,7 @@ impl Picture {
         let legend = legend_lines(&drawing, look);
         let sizes = Sizes::of(&drawing, look, 2 + legend.len());
         let mut picture = Self {
-            unit: common_unit(&drawing),
+            unit: drawing.common_unit(),
             head: Vec::new(),
             tail: Vec::new(),
             sizes,
@@ -138,12 +138,16 @@ impl Picture {
 
     fn write_head(&self, look: &Look, facts: &str, legend: &[Vec<(Swatch, String)>]) -> String {
         let Sizes { width, height, .. } = self.sizes;
-        let title = escaped(&self.drawing.title);
+        let (title, swatches) = (escaped(&self.drawing.title), self.swatches());
         let mut head = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" \
              height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n<title>{title}</title>\n<style>{}</style>\n",
-            self.style(look),
+            self.style(look, &swatches),
         );
+        let patterns = palette::patterns(&swatches);
+        if !patterns.is_empty() {
+            head += &format!("<defs>{patterns}</defs>\n");
+        }
         if let Some(notes) = &look.notes {
             head += &format!("<desc>{}</desc>\n", escaped(notes));
         }
@@ -200,7 +204,8 @@ impl Picture {
         head + "<g id=\"boxes\">"
     }
 
-    fn style(&self, look: &Look) -> String {
+    /// Those that are there, each once.
+    fn swatches(&self) -> Vec<Swatch> {
         let mut swatches: Vec<Swatch> = self.drawing.legend.iter().map(|(swatch, _)| *swatch).collect();
         for one in &self.drawing.boxes {
             swatches.push(one.swatch);
@@ -208,6 +213,10 @@ impl Picture {
         }
         swatches.sort_unstable();
         swatches.dedup();
+        swatches
+    }
+
+    fn style(&self, look: &Look, swatches: &[Swatch]) -> String {
         let family = look.font_type.as_deref().unwrap_or("Verdana, 'DejaVu Sans', sans-serif");
         let family: String = family.chars().filter(|c| c.is_alphanumeric() || " ,'-_.".contains(*c)).collect();
         let Sizes { font, row, .. } = self.sizes;
@@ -219,7 +228,7 @@ impl Picture {
         if let Some(color) = look.search_color {
             style += &format!(":root{{--found:{color}}}");
         }
-        style + &palette::rules(&swatches)
+        style + &palette::rules(swatches)
     }
 
     fn write_tail(&self) -> String {
@@ -440,22 +449,6 @@ fn stroke(path: &mut Vec<u8>, x: f64, y: f64, width: f64) {
     fixed(path, y, 1);
     path.push(b'h');
     fixed(path, width, 2);
-}
-
-/// The greatest that all amounts are multiples of: a profile of equal periods is counted in samples then.
-fn common_unit(drawing: &Drawing) -> u64 {
-    let of_box = |one: &PageBox| {
-        let shares = one.shares.iter().fold(0, |unit, (_, weight)| gcd(unit, *weight));
-        gcd(gcd(gcd(one.start, one.end), shares), one.before.map_or(0, |before| before.amount))
-    };
-    drawing.boxes.iter().fold(drawing.total, |unit, one| if unit == 1 { 1 } else { gcd(unit, of_box(one)) }).max(1)
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 fn legend_width(text: &str, letter: f64) -> f64 {

@@ -105,14 +105,6 @@ fn unit(name: &str) -> Unit {
 }
 
 fn frame(entry: &FrameEntry, named: &mut NamedFrames, profile: &mut Profile) -> FrameId {
-    let kind = match entry.kind.as_str() {
-        "user" => Some(FrameKind::User),
-        "kernel" => Some(FrameKind::Kernel),
-        "jit" => Some(FrameKind::Jit),
-        "inlined" => Some(FrameKind::Inlined),
-        "unknown" => Some(FrameKind::Unknown),
-        _ => None,
-    };
     let id = named.frame(
         profile,
         Told {
@@ -121,7 +113,7 @@ fn frame(entry: &FrameEntry, named: &mut NamedFrames, profile: &mut Profile) -> 
             file: entry.file.as_bytes(),
             line: entry.line,
             addr: entry.address.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()),
-            kind,
+            kind: FrameKind::of_key(&entry.kind),
         },
     );
     // Its runtime, which only the recording told, may have decided it.
@@ -131,10 +123,7 @@ fn frame(entry: &FrameEntry, named: &mut NamedFrames, profile: &mut Profile) -> 
 }
 
 fn tier(name: &str) -> Option<Tier> {
-    Category::ALL.iter().find_map(|category| match category {
-        Category::Jit(Some(tier)) if tier.name() == name => Some(*tier),
-        _ => None,
-    })
+    if let Some(Category::Jit(tier)) = Category::named(name) { tier } else { None }
 }
 
 fn row(entry: &StackEntry, frames: &[FrameId], profile: &mut Profile) -> Option<Row> {

@@ -40,7 +40,7 @@ mod words;
 pub use attr::{Event, EventAttr};
 pub use bad_chain::{is_bad_entry, without_bad_entries};
 pub use code_address::CodeAddress;
-pub use compressed::{Decompressor, is_compressed};
+pub use compressed::{Decompressor, Packed, is_compressed};
 pub use convert::{attr_record, copies_stacks, with_chain};
 pub use encode::record;
 pub use features::FeatureSection;

@@ -19,6 +19,7 @@ use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::format::ReadOptions;
 use crate::model::backing::Backing;
 use crate::model::java_calls;
+use crate::model::named_frames::kind_of_unnamed;
 use crate::model::runtimes::{RuntimeSet, Tiers};
 use crate::model::stacks::{self, FrameId, FrameKind, Keep, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
@@ -309,7 +310,7 @@ impl<'t> TextReader<'t> {
         let module = dso.map(|dso| self.part.profile.name(dso));
         let kind = match kind(frame) {
             // As of recordings: what was expanded in JIT code is JIT code.
-            kind if !frame.inlined || kind == FrameKind::Jit => kind,
+            kind if !frame.inlined || kind.is_jit() => kind,
             _ => FrameKind::Inlined,
         };
         // The address decides nothing once the function is known; kept, it would tell equal stacks apart.
@@ -360,11 +361,10 @@ fn kind(frame: &Frame<'_>) -> FrameKind {
     let Some(dso) = frame.dso.filter(|dso| *dso != UNKNOWN) else {
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
     };
-    let anonymous = matches!(Place::of(Some(dso)), Place::Anonymous(_) | Place::FileBacked);
-    match () {
-        () if anonymous && frame.symbol != UNKNOWN => FrameKind::Jit,
-        () if anonymous => FrameKind::Unknown,
-        () if Backing::of(dso).is_kernel_object() => FrameKind::Kernel,
-        () => FrameKind::User,
+    match Place::of(Some(dso)) {
+        _ if frame.symbol == UNKNOWN => kind_of_unnamed(dso),
+        Place::Anonymous(_) | Place::FileBacked => FrameKind::Jit,
+        Place::Elsewhere if Backing::of(dso).is_kernel_object() => FrameKind::Kernel,
+        Place::Elsewhere => FrameKind::User,
     }
 }

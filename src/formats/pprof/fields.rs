@@ -85,6 +85,14 @@ impl<'d> Fields<'d> {
         self.message.len() - self.rest.len()
     }
 
+    /// The beginning of the next field, if that is a message that is cut.
+    pub(super) fn cut(&self) -> Option<(u32, &'d [u8])> {
+        let mut rest = self.rest;
+        let (tag, wire) = key(&mut rest).ok()?;
+        let len = varint(&mut rest).ok().filter(|_| wire == WireType::LengthDelimited)?;
+        (len > rest.len() as u64).then_some((tag, rest))
+    }
+
     fn field(&mut self) -> Result<(u32, FieldValue<'d>)> {
         let wrong = |error| Error::new("is no protocol buffer").because(error);
         let (tag, wire) = key(&mut self.rest).map_err(wrong)?;

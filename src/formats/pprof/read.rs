@@ -31,7 +31,15 @@ const UNNAMED: &str = "values";
 /// Whether an input is such a buffer: its fields are a profile's, among them a type of values.
 pub fn sniff(head: &[u8]) -> bool {
     let (mut fields, mut types, mut whole, mut told) = (Fields::of(head), 0, 0, false);
-    while let Some(Ok((tag, value))) = fields.next() {
+    loop {
+        // The first of them may be longer than what is looked at: a location of thousands of inlined calls.
+        if let Some((2..=5, message)) = fields.cut() {
+            let of_parts = inner(message).take(PARTS).filter(|(tag, _)| (1..=10).contains(tag)).count();
+            if of_parts == PARTS {
+                (whole, told) = (whole + 1, true);
+            }
+        }
+        let Some(Ok((tag, value))) = fields.next() else { break };
         let fits = match tag {
             1 | 11 => matches!(value, FieldValue::Bytes(message) if is_value_type(message)),
             2..=6 => value.number() == 0,
@@ -51,6 +59,9 @@ pub fn sniff(head: &[u8]) -> bool {
     }
     types > 0 && whole > 1 && told
 }
+
+/// By so many parts a message is known that is cut.
+const PARTS: usize = 8;
 
 /// Whether these are two numbers of strings; what is the empty string may be left out.
 fn is_value_type(message: &[u8]) -> bool {
@@ -342,6 +353,16 @@ mod tests {
             assert_eq!((profile.series[0].name.as_str(), row.weight, row.count), ("cpu", 70, 3));
             assert_eq!((profile.frames_up(row.stack).count(), said), (2, Vec::new()));
         }
+    }
+
+    #[test]
+    fn a_profile_is_known_whose_first_location_is_longer_than_what_is_looked_at() {
+        let lines: Vec<u8> = (0..16_000).flat_map(|_| message(&[(4, &numbers(&[(1, 1), (2, 7)]))])).collect();
+        let location = message(&[(4, &[numbers(&[(1, 1)]), lines].concat())]);
+        let bytes = [types(), location, strings()].concat();
+        assert!(bytes.len() > 1 << 16 && sniff(&bytes[..1 << 16]) && sniff(&bytes));
+        let one_type = message(&[(1, &numbers(&[(1, 1), (2, 2)]))]);
+        assert!(!sniff(&[one_type, b"\x22\xff\x7f".to_vec(), vec![b'a'; 1000]].concat()), "a text behind it");
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl TableInput {
             file: frame.file.map(|file| texts.add(&String::from_utf8_lossy(profile.name_of(file)))),
             line: i32::try_from(frame.line).ok().filter(|line| *line != 0),
             // Its tier stands in the next column.
-            kind: texts.add(kind(frame).name()),
+            kind: texts.add(Category::of(frame).of_any_tier().name()),
             tier: frame.tier.map(|tier| texts.add(tier.name())),
             address: frame.addr.map(u64::cast_signed),
             unnamed: name == UNKNOWN,
@@ -182,13 +182,6 @@ fn told_module(kind: FrameKind, module: &[u8]) -> &[u8] {
     match kind {
         FrameKind::Jit => module.rsplit(|byte| *byte == b'/').next().unwrap_or(module),
         _ => module,
-    }
-}
-
-fn kind(frame: &Frame) -> Category {
-    match frame.kind {
-        FrameKind::Jit => Category::Jit(None),
-        _ => Category::of(frame),
     }
 }
 

@@ -4,7 +4,7 @@
 //! what they tell.
 
 use super::cells::{Meanings, NONE, numbers, wrong_type};
-use super::schema::{VERSION, VERSION_KEY};
+use super::schema::{READ, VERSION, VERSION_KEY};
 use super::stacks::{OpenStack, StackReader};
 use super::writer::{HOST_KEY, NAMES_KEY, PERF_NAMES};
 use crate::error::{Error, Result};
@@ -80,7 +80,7 @@ impl TableReader {
     /// For a table of these columns.
     pub(super) fn new(schema: &Schema, options: &ReadOptions) -> Result<Self> {
         let said = |key: &str| schema.metadata().get(key).map(String::as_str);
-        if let Some(version) = said(VERSION_KEY).filter(|version| *version != VERSION) {
+        if let Some(version) = said(VERSION_KEY).filter(|version| !READ.contains(version)) {
             let message = format!("is a table of version {version}; this jitgraft reads version {VERSION}");
             return Err(Error::new(message));
         }

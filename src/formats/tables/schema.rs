@@ -7,8 +7,12 @@ use std::sync::Arc;
 /// Where a table says which columns these are.
 pub(super) const VERSION_KEY: &str = "jitgraft.schema";
 
-/// It changes when a column gets another name, type or meaning; a new column changes nothing.
-pub(super) const VERSION: &str = "1";
+/// It changes when a column gets another name, type or meaning; a new column changes nothing. In version 1 code without a
+/// name had no kinds of its own.
+pub(super) const VERSION: &str = "2";
+
+/// Those that are read.
+pub(super) const READ: [&str; 2] = ["1", VERSION];
 
 /// The columns that the directories of a data set tell.
 pub(super) const PARTITIONS: [&str; 2] = ["host", "day"];

@@ -7,6 +7,7 @@ use super::cells::{Meanings, NONE, numbers, wrong_type};
 use crate::error::Result;
 use crate::model::category::Category;
 use crate::model::label;
+use crate::model::named_frames::kind_of_unnamed;
 use crate::model::process::BuildId;
 use crate::model::stacks::{Frame, FrameKind, NameId, Profile, StackId, UNKNOWN};
 use crate::model::tier::Tier;
@@ -138,7 +139,13 @@ impl StackReader {
         let number = |list: &Lists<i64>| list.at(place).filter(|number| *number != NONE);
         let line = number(&frames.lines).and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
         let addr = number(&frames.addresses).map(i64::cast_unsigned);
-        let kind = frames.kinds.at(place).unwrap_or(FrameKind::User);
+        let kind = match frames.kinds.at(place).unwrap_or(FrameKind::User) {
+            // Version 1 had no kinds for code without a name.
+            FrameKind::User | FrameKind::Unknown if profile.name_of(name) == UNKNOWN => {
+                kind_of_unnamed(module.map_or(&[], |module| profile.name_of(module)))
+            }
+            kind => kind,
+        };
         let (file, tier) = (frames.files.at(place).flatten(), frames.tiers.at(place).flatten());
         Frame { module, file, line, addr, tier, ..Frame::new(name, kind) }
     }
@@ -213,22 +220,11 @@ impl<V: Copy + Eq> Lists<V> {
 }
 
 fn kind(word: &str) -> FrameKind {
-    let is = |category: Category| category.name() == word;
-    match word {
-        _ if is(Category::Kernel) => FrameKind::Kernel,
-        _ if is(Category::Inlined) => FrameKind::Inlined,
-        _ if is(Category::Jit(None)) => FrameKind::Jit,
-        _ if is(Category::Unknown) => FrameKind::Unknown,
-        _ => FrameKind::User,
-    }
+    Category::named(word).map_or(FrameKind::User, Category::kind)
 }
 
 fn tier(word: &str) -> Option<Tier> {
-    let tiers = Category::ALL.iter().filter_map(|category| match category {
-        Category::Jit(tier) => *tier,
-        _ => None,
-    });
-    tiers.into_iter().find(|tier| tier.name() == word)
+    if let Some(Category::Jit(tier)) = Category::named(word) { tier } else { None }
 }
 
 fn build_id(text: &str) -> Option<BuildId> {

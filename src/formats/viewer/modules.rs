@@ -12,6 +12,7 @@ const MODULES: &[(&str, &str)] = &[
     ("box_actions.js", include_str!("js/box_actions.js")),
     ("box_categories.js", include_str!("js/box_categories.js")),
     ("brush.js", include_str!("js/brush.js")),
+    ("calls.js", include_str!("js/calls.js")),
     ("clipboard.js", include_str!("js/clipboard.js")),
     ("code.js", include_str!("js/code.js")),
     ("code_machine.js", include_str!("js/code_machine.js")),

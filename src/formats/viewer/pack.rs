@@ -16,13 +16,15 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Write;
 
 /// What one part of the page is made from.
 #[derive(Debug, Clone)]
 pub struct Section {
     name: &'static str,
-    json: Value,
+    /// Its text: values take ten times the room.
+    json: String,
     columns: Vec<Column>,
 }
 
@@ -37,13 +39,30 @@ struct Column {
 impl Section {
     /// An empty one of that name, which no other has.
     pub fn new(name: &'static str) -> Self {
-        Self { name, json: Value::Null, columns: Vec::new() }
+        Self { name, json: Value::Null.to_string(), columns: Vec::new() }
     }
 
     /// What is few or has structure. Texts in it are made readable.
-    pub fn json(mut self, mut json: Value) -> Self {
-        make_readable(&mut json);
-        self.json = json;
+    pub fn json(mut self, json: Value) -> Self {
+        self.json = text_of(json);
+        self
+    }
+
+    /// The same, with a field of the object that is a list and may have very many elements.
+    pub fn json_and_list(
+        mut self,
+        json: Map<String, Value>,
+        field: &'static str,
+        list: impl Iterator<Item = Value>,
+    ) -> Self {
+        let mut text = "[".to_owned();
+        for (at, value) in list.enumerate() {
+            text.push_str(if at > 0 { "," } else { "" });
+            text.push_str(&text_of(value));
+        }
+        let fields = json.into_iter().map(|(name, value)| (name, text_of(value)));
+        let fields: BTreeMap<_, _> = fields.chain([(field.to_owned(), text + "]")]).collect();
+        self.json = object(fields.iter().map(|(name, text)| (&**name, &**text)));
         self
     }
 
@@ -86,6 +105,24 @@ impl Section {
     }
 }
 
+/// The text of JSON, with texts in it made readable.
+fn text_of(mut json: Value) -> String {
+    make_readable(&mut json);
+    json.to_string()
+}
+
+/// An object of fields whose values are JSON texts.
+fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let mut text = "{".to_owned();
+    for (at, (name, value)) in fields.enumerate() {
+        text.push_str(if at > 0 { "," } else { "" });
+        text.push_str(&Value::from(name).to_string());
+        text.push(':');
+        text.push_str(value);
+    }
+    text + "}"
+}
+
 /// Names are strangers' text, wherever they stand.
 fn make_readable(value: &mut Value) {
     match value {
@@ -110,8 +147,7 @@ fn push_varint(mut number: u64, bytes: &mut Vec<u8>) {
 
 /// Writes the block.
 pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
-    let json: Map<String, Value> =
-        sections.iter().map(|section| (section.name.to_owned(), section.json.clone())).collect();
+    let json: BTreeMap<&str, &str> = sections.iter().map(|section| (section.name, &*section.json)).collect();
     let columns = || sections.iter().flat_map(|section| section.columns.iter().map(move |column| (section, column)));
     let described = columns().map(|(section, column)| {
         json!({
@@ -121,7 +157,8 @@ pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
             "bytes": column.bytes.len(),
         })
     });
-    let head = json!({ "sections": json, "columns": described.collect::<Vec<_>>() }).to_string();
+    let (described, json) = (described.collect::<Value>().to_string(), object(json.into_iter()));
+    let head = object([("columns", &*described), ("sections", &*json)].into_iter());
     let mut block = DeflateEncoder::new(EncoderWriter::new(out, &STANDARD), Compression::best());
     block.write_all(&(head.len() as u32).to_le_bytes())?;
     block.write_all(head.as_bytes())?;
@@ -143,8 +180,10 @@ mod tests {
         let one =
             Section::new("one").json(json!({"a": 1})).numbers("n", [5, 300, u64::MAX]).texts("t", ["x", "", "y\nz"]);
         let two = Section::new("two").deltas("d", [10, 11, 9]);
+        let few = Map::from_iter([("z".to_owned(), json!(1)), ("a".to_owned(), json!("x\ny"))]);
+        let three = Section::new("three").json_and_list(few, "many", [json!(1), json!({"b": "\u{1b}"})].into_iter());
         let mut base64 = Vec::new();
-        write(&[one, two], &mut base64).unwrap();
+        write(&[one, two, three], &mut base64).unwrap();
         let deflated = STANDARD.decode(base64).unwrap();
         let mut block = Vec::new();
         flate2::read::DeflateDecoder::new(&deflated[..]).read_to_end(&mut block).unwrap();
@@ -152,6 +191,8 @@ mod tests {
         let head: Value = serde_json::from_slice(&block[4..4 + head_len]).unwrap();
         assert_eq!(head["sections"]["one"]["a"], 1);
         assert_eq!(head["sections"]["two"], Value::Null);
+        let three = json!({ "a": "x\\x0ay", "many": [1, { "b": "\\x1b" }], "z": 1 });
+        assert_eq!(head["sections"]["three"], three);
         let told: Vec<_> = head["columns"]
             .as_array()
             .unwrap()

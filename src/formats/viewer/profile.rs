@@ -6,12 +6,13 @@
 
 use super::pack::Section;
 use crate::formats::palette;
+use crate::model::call_graph::CallGraph;
 use crate::model::category::Category;
 use crate::model::groups::{Grouping, Key, Unnamed, groups};
 use crate::model::label;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::printable::readable;
-use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, Track, TrackId, Weight};
+use crate::model::stacks::{Frame, FrameId, NameId, Profile, Row, Sampling, Series, Track, TrackId, Weight};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
@@ -24,17 +25,23 @@ pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
     let mut tables = Tables { compares: baseline.is_some(), ..Tables::default() };
     let shown = tables.add(profile);
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
-    let json = json!({
-        "events": profile.series.iter().map(event).collect::<Vec<_>>(),
-        "time": Clock::of(profile).map(Clock::json),
-        "tracks": tables.tracks.iter().map(track).collect::<Vec<_>>(),
-        "categories": categories(),
-        "categories_known": Category::are_known(profile),
-        "baseline": baseline.is_some(),
-        "rows_last": profile.rows_last,
-        "counted": if profile.rows_last || profile.cut_to_time { "call" } else { "sample" },
-    });
-    let mut sections = vec![rows(profile, &profile.series, &shown, tables.columns().json(json))];
+    let graphs: Vec<_> = profile.series.iter().map(|series| CallGraph::of(profile, series)).collect();
+    let notes = profile.about.notes.iter().map(|note| readable(note.as_bytes()));
+    let fields = [
+        ("events", profile.series.iter().map(event).collect()),
+        ("calls", graphs.iter().map(Option::is_some).collect()),
+        ("notes", json!(notes.collect::<Vec<_>>())),
+        ("time", json!(Clock::of(profile).map(Clock::json))),
+        ("categories", categories().into()),
+        ("categories_known", Category::are_known(profile).into()),
+        ("baseline", baseline.is_some().into()),
+        ("rows_last", profile.rows_last.into()),
+        ("counted", if profile.rows_last || profile.cut_to_time { "call" } else { "sample" }.into()),
+    ];
+    let json = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+    let section = tables.columns().json_and_list(json, "tracks", tables.tracks.iter().map(track));
+    let section = calls(&graphs, &shown, section);
+    let mut sections = vec![rows(profile, &profile.series, &shown, section)];
     if let Some((baseline, numbers)) = before {
         let same = |series: &Series| baseline.series.iter().find(|other| other.name == series.name);
         let series: Vec<Series> =
@@ -72,15 +79,18 @@ struct Tables<'p> {
 
 /// What the stacks and threads of a profile are called in the tables.
 struct Numbers {
+    /// By frame.
+    functions: Vec<u32>,
     nodes: Vec<u32>,
     tracks: Vec<u32>,
 }
 
-/// What makes a function one: name, module and category.
+/// What makes a function one: name, module and category; the file, where calls are stated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct FunctionKey {
     name: u32,
     module: Option<u32>,
+    file: Option<u32>,
     category: Category,
 }
 
@@ -126,7 +136,15 @@ impl<'p> Tables<'p> {
     /// Adds what a profile holds but its samples.
     fn add(&mut self, profile: &'p Profile) -> Numbers {
         let first = self.functions.len();
-        let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
+        let mut is_stated = vec![false; profile.frame_count()];
+        for own in profile.calls.iter().flat_map(|calls| &calls.functions) {
+            (is_stated[own.function.index()], is_stated[own.in_stacks.index()]) = (true, true);
+        }
+        let mut function = |(id, frame): (FrameId, &Frame)| {
+            let file = frame.file.filter(|_| is_stated[id.index()]);
+            self.function(profile, frame, file)
+        };
+        let functions: Vec<u32> = profile.frames().map(&mut function).collect();
         self.find_places(profile, &functions, first);
         let mut nodes: Vec<u32> = Vec::with_capacity(profile.stack_count());
         for stack in 0..profile.stack_count() as u32 {
@@ -135,17 +153,18 @@ impl<'p> Tables<'p> {
             nodes.push(self.nodes.child(parent, functions[frame.index()]));
         }
         let tracks = profile.tracks().iter().map(|track| self.track(track)).collect();
-        Numbers { nodes, tracks }
+        Numbers { functions, nodes, tracks }
     }
 
-    fn function(&mut self, profile: &Profile, frame: &Frame) -> u32 {
+    fn function(&mut self, profile: &Profile, frame: &Frame, file: Option<NameId>) -> u32 {
         let key = FunctionKey {
             name: self.texts.number(&readable(label::function(profile, frame).as_bytes())),
             module: frame.module.map(|module| self.module(profile.name_of(module), frame)),
+            file: file.map(|file| self.texts.number(&readable(profile.name_of(file)))),
             category: Category::of(frame),
         };
         *self.function_numbers.entry(key).or_insert_with(|| {
-            self.functions.push(Function { key, file: None, line: 0 });
+            self.functions.push(Function { key, file: key.file, line: 0 });
             self.functions.len() as u32 - 1
         })
     }
@@ -169,7 +188,7 @@ impl<'p> Tables<'p> {
         if !self.compares {
             return self.texts.number(&text);
         }
-        if matches!(Category::of(frame), Category::Jit(_)) {
+        if frame.kind.is_jit() {
             return self.texts.number("[JIT]");
         }
         let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
@@ -203,6 +222,26 @@ impl<'p> Tables<'p> {
 /// The number that the page knows a sort of code by.
 pub fn category_number(category: Category) -> u64 {
     Category::ALL.iter().position(|other| *other == category).unwrap_or(Category::ALL.len() - 1) as u64
+}
+
+/// Adds the columns of each event's calls.
+fn calls(graphs: &[Option<CallGraph>], numbers: &Numbers, mut section: Section) -> Section {
+    let function = |frame: FrameId| u64::from(numbers.functions[frame.index()]);
+    for (event, graph) in graphs.iter().enumerate() {
+        let Some(graph) = graph else { continue };
+        let column = |name: &str| format!("calls.{event}.{name}");
+        let (functions, edges) = (|| graph.functions().iter(), || graph.edges().iter());
+        section = section
+            .numbers(column("function"), functions().map(|of| function(of.frame)))
+            .numbers(column("self"), functions().map(|of| of.own))
+            .numbers(column("total"), functions().map(|of| of.total))
+            .numbers(column("withCalls"), functions().map(|of| of.with_calls))
+            .numbers(column("caller"), edges().map(|edge| function(edge.caller)))
+            .numbers(column("callee"), edges().map(|edge| function(edge.callee)))
+            .numbers(column("count"), edges().map(|edge| edge.count))
+            .numbers(column("cost"), edges().map(|edge| edge.cost));
+    }
+    section
 }
 
 /// Adds the columns of each event's samples, in the order of their times.
@@ -276,8 +315,9 @@ fn track(track: &&Track) -> serde_json::Value {
 /// What sorts of code there are, in the order of legends; a colour is a variable of the page's style.
 fn categories() -> Vec<serde_json::Value> {
     let category = |category: Category| {
-        let is_jit = matches!(category, Category::Jit(_));
-        json!({ "name": category.name(), "letter": palette::letter(category).to_string(), "jit": is_jit })
+        let (name, kind) = (category.name(), category.of_any_tier().name());
+        let letter = palette::letter(category).to_string();
+        json!({ "name": name, "kind": kind, "letter": letter, "jit": category.is_jit() })
     };
     Category::ALL.into_iter().map(category).collect()
 }

@@ -132,10 +132,7 @@ impl CallTree {
 impl Label {
     /// The same, whatever the tier of JIT code.
     pub(super) fn of_any_tier(&self) -> Self {
-        match self.category {
-            Some(Category::Jit(_)) => Self { category: Some(Category::Jit(None)), ..self.clone() },
-            _ => self.clone(),
-        }
+        Self { category: self.category.map(Category::of_any_tier), ..self.clone() }
     }
 }
 

@@ -13,7 +13,7 @@ pub use boxes::Placed;
 pub use chart::{Chart, Lane};
 
 use super::category::Category;
-use super::label::{Annotate, By};
+use super::label::{Annotate, By, Tidied};
 use super::prefix_tree::PrefixTree;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
@@ -25,6 +25,8 @@ pub struct Spelling {
     pub by: By,
     /// What is appended to names.
     pub annotate: Annotate,
+    /// Which names are cut.
+    pub tidied: Tidied,
     /// Leaves first: what was running at the root, its callers above it.
     pub reversed: bool,
     /// Frames that are spelled alike but are of different categories are two.

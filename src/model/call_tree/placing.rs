@@ -197,7 +197,8 @@ impl<'a> Placing<'a> {
         if *spelled == NO_LABEL {
             let frame = profile.frame_of(frame);
             let category = spelling.by_category.then(|| Category::of(frame));
-            *spelled = tree.label_id(Label { text: label(profile, frame, java, spelling.annotate), category });
+            *spelled = tree
+                .label_id(Label { text: label(profile, frame, java, spelling.annotate, spelling.tidied), category });
         }
         tree.child(node, *spelled)
     }

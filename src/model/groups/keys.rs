@@ -231,10 +231,7 @@ fn text_of(name: &[u8]) -> Cow<'_, str> {
 
 /// The word for whose code it is, all tiers alike.
 pub fn kind(category: Category) -> &'static str {
-    match category {
-        Category::Jit(_) => Category::Jit(None).name(),
-        other => other.name(),
-    }
+    category.of_any_tier().name()
 }
 
 /// A place in a source file; line 0 is none.

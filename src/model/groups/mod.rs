@@ -10,6 +10,6 @@ mod tree;
 mod walk;
 
 pub use keys::{Grouping, Key, Unnamed, Value, kind};
-pub use sums::{CategoryShares, Group, ending_in, groups};
+pub use sums::{CategoryShares, Group, groups};
 pub use tree::{GroupTree, Roots};
 pub use walk::{Step, Sum, Walk};

@@ -50,6 +50,16 @@ struct Gathered {
 }
 
 impl Group {
+    /// A single function of which the weights are known, each a sample for each of its own.
+    pub fn of_function(profile: &Profile, grouping: &Grouping, function: FrameId, own: u64, total: u64) -> Self {
+        let frame = profile.frame_of(function);
+        let [own, total] = [own, total].map(|weight| Sum { weight, count: weight });
+        let mut categories = CategoryShares::default();
+        categories.add(Category::of(frame), own.weight);
+        let place = frame.file.map(|file| (file, frame.line));
+        Self { track: 0, frame: Some(grouping.of_frames()[function.index()]), own, total, categories, place }
+    }
+
     /// What it is called, key by key of the grouping that it was made with.
     pub fn values<'g>(&self, grouping: &'g Grouping) -> impl DoubleEndedIterator<Item = &'g Value> {
         grouping.values(self.track, self.frame)
@@ -196,12 +206,6 @@ impl Gathered {
         let Self { own, total, categories, lines, .. } = self;
         Group { track, frame: Some(frame), own, total, categories: categories.sorted(), place: lines.heaviest() }
     }
-}
-
-/// How much ends in frames of which `is` holds.
-pub fn ending_in(profile: &Profile, series: &Series, weight: Weight, is: impl Fn(FrameId) -> bool) -> u64 {
-    let counts = |row: &&Row| profile.frames_up(row.stack).next().is_some_and(&is);
-    series.rows.iter().filter(counts).fold(0, |sum, row| sum.saturating_add(weight.of(row)))
 }
 
 #[cfg(test)]

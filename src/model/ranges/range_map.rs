@@ -126,6 +126,11 @@ impl<V: Copy> RangeMap<V> {
         from_there.take_while(move |entry| entry.start < range.end && !range.is_empty())
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.first().is_none_or(Vec::is_empty)
+    }
+
     /// All entries, by address.
     pub fn iter(&self) -> impl Iterator<Item = Entry<V>> + '_ {
         self.blocks.iter().flatten().copied()

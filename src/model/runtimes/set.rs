@@ -2,21 +2,17 @@
 
 use super::runtime::Runtime;
 use super::table::RUNTIMES;
-use crate::model::Pid;
+use crate::model::ancestry::{Ancestry, Descent};
 use crate::model::near_map::NearMap;
-use crate::model::programs::Programs;
-use rustc_hash::FxHashSet;
+use crate::model::process::{Process, Processes};
+use crate::model::{Nanos, Pid};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The runtimes of a process: one may embed another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RuntimeSet(u64);
 
 impl RuntimeSet {
-    /// Those that a process runs, by what its program has mapped.
-    pub fn of_process(programs: &Programs<'_>, pid: Pid) -> Self {
-        Self::of_files(programs.mappings(pid).map(|mapping| &mapping.path[..]))
-    }
-
     /// Those of whatever has mapped these files.
     pub fn of_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
         Self::of(paths, Runtime::maps)
@@ -38,6 +34,10 @@ impl RuntimeSet {
         Self(found)
     }
 
+    fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// The runtimes in it, those that embed others first.
     pub fn iter(self) -> impl Iterator<Item = &'static Runtime> {
         RUNTIMES.iter().enumerate().filter(move |(at, _)| self.0 & 1 << at != 0).map(|(_, runtime)| runtime)
@@ -53,23 +53,89 @@ fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
-/// The runtimes of the processes of a recording, each looked for once.
+/// The runtimes of the processes of a recording, by what their programs have mapped: each file is looked at once.
 #[derive(Debug)]
 pub struct ProcessRuntimes<'a> {
-    programs: Programs<'a>,
-    known: NearMap<Pid, RuntimeSet>,
+    processes: &'a Processes,
+    files: FxHashMap<&'a [u8], RuntimeSet>,
+    /// What a process itself had mapped from when on, since it last replaced its program.
+    mapped: NearMap<Pid, Vec<(Nanos, RuntimeSet)>>,
+    inherited: Option<Inherited>,
+}
+
+/// What processes had from those that they were forked from.
+#[derive(Debug)]
+struct Inherited {
+    ancestry: Ancestry,
+    /// As of their forks.
+    forked_with: NearMap<Pid, RuntimeSet>,
+}
+
+impl Inherited {
+    /// Those that a process has so at a moment.
+    fn of(&self, pid: Pid, time: Option<Nanos>) -> RuntimeSet {
+        let set = self.forked_with.get(&pid).copied().unwrap_or_default();
+        if self.ancestry.inherits(pid, time) { set } else { RuntimeSet::default() }
+    }
 }
 
 impl<'a> ProcessRuntimes<'a> {
-    /// Of the processes that run these programs.
-    pub fn new(programs: Programs<'a>) -> Self {
-        Self { programs, known: NearMap::default() }
+    /// Of these processes.
+    pub fn new(processes: &'a Processes) -> Self {
+        Self { processes, files: FxHashMap::default(), mapped: NearMap::default(), inherited: None }
     }
 
-    /// Those that the process runs.
+    /// Those that the process runs in the end.
     pub fn of(&mut self, pid: Pid) -> RuntimeSet {
-        *self.known.entry(pid).or_insert_with(|| RuntimeSet::of_process(&self.programs, pid))
+        let inherited = self.inherited.take().unwrap_or_else(|| self.inherited());
+        let own = self.mapped(pid, Nanos(u64::MAX));
+        own.with(self.inherited.insert(inherited).of(pid, None))
     }
+
+    fn inherited(&mut self) -> Inherited {
+        let mut inherited = Inherited { ancestry: Ancestry::new(self.processes), forked_with: NearMap::default() };
+        for Descent { child, parent, at } in inherited.ancestry.descents() {
+            let set = self.mapped(parent, at).with(inherited.of(parent, Some(at)));
+            if set != RuntimeSet::default() {
+                inherited.forked_with.insert(child, set);
+            }
+        }
+        inherited
+    }
+
+    /// Those of which a process itself had mapped something by a moment.
+    fn mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
+        let Self { processes, files, mapped, .. } = self;
+        let Some(process) = processes.by_pid.get(&pid) else { return RuntimeSet::default() };
+        let history = mapped.entry(pid).or_insert_with(|| history(process, files));
+        let known = history.partition_point(|(from, _)| *from <= time);
+        history[..known].last().map_or(RuntimeSet::default(), |(_, set)| *set)
+    }
+}
+
+/// What a process itself had mapped from when on.
+fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
+    let (mut history, mut set) = (Vec::new(), RuntimeSet::default());
+    let mut execs = process.execs.iter().copied().peekable();
+    let mut note = |time, now: RuntimeSet| {
+        if now != set {
+            set = now;
+            history.push((time, now));
+        }
+    };
+    let mut now = RuntimeSet::default();
+    for mapping in &process.mappings {
+        while let Some(exec) = execs.next_if(|exec| *exec <= mapping.time) {
+            now = RuntimeSet::default();
+            note(exec, now);
+        }
+        let name = base_name(&mapping.path);
+        let those = *files.entry(name).or_insert_with(|| RuntimeSet::of_files(std::iter::once(name)));
+        now = now.with(those);
+        note(mapping.time, now);
+    }
+    execs.for_each(|exec| note(exec, RuntimeSet::default()));
+    history
 }
 
 #[cfg(test)]

@@ -211,6 +211,10 @@ mod tests {
         let mixed = own(&[("a", 1), ("a;f_[i];g_[k]", 2), ("a;f_[i];h", 4), ("a;i_[j]", 8)]);
         let (kernel, native) = ((Category::Kernel, 2), (Category::Native, 5));
         assert_eq!(mixed, [kernel, native, (Category::Inlined, 0), (Category::Jit(None), 8)]);
+        let unnamed = own(&[("[perf-7.map]_[j]", 1), ("[libc.so.6];[unknown]", 2), ("a;[libc.so.6]", 4), ("b]", 8)]);
+        let natives = [(Category::Native, 8), (Category::NativeUnnamed, 4)];
+        assert_eq!(unnamed, [natives[0], natives[1], (Category::JitUnnamed, 1), (Category::Unknown, 2)]);
+        assert_eq!(own(&[("[libc.so.6]", 1)]), []);
         assert_eq!(own(&[("_[k];a;b_[k]", 1)]), [(Category::Kernel, 1), (Category::Native, 0)]);
         assert_eq!(own(&[("a_[k]", 1), ("a_[k];b_[k]", 1)]), [(Category::Kernel, 2)]);
     }

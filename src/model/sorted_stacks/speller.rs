@@ -1,7 +1,7 @@
 //! Stacks of a profile as lines of text: frames' labels, outermost first.
 
 use super::Unsorted;
-use crate::model::label::{Annotate, By, is_java, label, roots};
+use crate::model::label::{Annotate, By, Tidied, is_java, label, roots};
 use crate::model::stacks::{FrameId, Profile, Row, TrackId, Weight};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -11,6 +11,7 @@ use std::ops::Range;
 pub struct Speller {
     by: By,
     annotate: Annotate,
+    tidied: Tidied,
     /// All labels, one behind the other.
     text: Vec<u8>,
     /// Where the label of each frame is, by whether Java's rules hold; ranges of nothing are looked up.
@@ -23,16 +24,16 @@ pub struct Speller {
 
 impl Speller {
     /// Nothing is spelled yet.
-    pub fn new(by: By, annotate: Annotate) -> Self {
+    pub fn new(by: By, annotate: Annotate, tidied: Tidied) -> Self {
         let (text, labels, frames) = (Vec::new(), [Vec::new(), Vec::new()], Vec::new());
-        Self { by, annotate, text, labels, roots: FxHashMap::default(), frames }
+        Self { by, annotate, tidied, text, labels, roots: FxHashMap::default(), frames }
     }
 
     /// Adds the stacks of rows.
     pub fn spell(&mut self, profile: &Profile, rows: &[Row], weight: Weight, lines: &mut Unsorted) {
         self.labels.iter_mut().for_each(|labels| labels.resize(profile.frame_count(), 0..0));
         for row in rows {
-            let (by, annotate) = (self.by, self.annotate);
+            let (by, annotate, tidied) = (self.by, self.annotate, self.tidied);
             let (root, java) = self.roots.entry(row.track).or_insert_with(|| {
                 let track = profile.track_of(row.track);
                 (roots(track, by, annotate).join(";").into_bytes(), is_java(&track.comm))
@@ -44,7 +45,8 @@ impl Speller {
                 let place = &mut labels[frame.index()];
                 if place.end == place.start {
                     let start = self.text.len();
-                    self.text.extend_from_slice(label(profile, profile.frame_of(*frame), *java, annotate).as_bytes());
+                    let spelled = label(profile, profile.frame_of(*frame), *java, annotate, tidied);
+                    self.text.extend_from_slice(spelled.as_bytes());
                     *place = start..self.text.len();
                 }
             }

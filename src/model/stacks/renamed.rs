@@ -1,6 +1,6 @@
 //! Profiles whose functions are called otherwise.
 
-use super::{Frame, FrameId, NameId, Profile, Series, StackId};
+use super::{Frame, FrameId, Keep, NameId, Profile, Series, StackId, Track, TrackId};
 use crate::model::interner::Interner;
 use std::borrow::Cow;
 
@@ -30,6 +30,29 @@ impl Profile {
         }
         let tracks: Vec<_> = other.tracks.items().iter().map(|track| self.track(track.clone())).collect();
         self.add_rows(&other.series, &stacks, &tracks);
+        for calls in &other.calls {
+            let event = |name: &String| match other.series.iter().find(|series| series.name == *name) {
+                Some(series) => {
+                    let at = self.series_of(series.identity());
+                    self.series[at].name.clone()
+                }
+                None => name.clone(),
+            };
+            let events = calls.events.iter().map(event).collect();
+            self.calls.push(calls.renumbered(&frames, &tracks, events));
+        }
+    }
+
+    /// Puts every row on the track that `to` makes of its own; those that come to one are summed, if sums are kept.
+    pub fn map_tracks(&mut self, to: impl Fn(&Track) -> Track) {
+        let before = std::mem::take(&mut self.tracks);
+        let numbers: Vec<TrackId> = before.items().iter().map(|track| self.track(to(track))).collect();
+        let rows = self.series.iter_mut().flat_map(|series| &mut series.rows);
+        rows.for_each(|row| row.track = numbers[row.track.index()]);
+        self.calls.iter_mut().for_each(|calls| calls.track = numbers[calls.track.index()]);
+        if self.keep == Keep::Sums && self.tracks.items().len() < before.items().len() {
+            self.aggregate();
+        }
     }
 
     /// Whether no two series are of one event.

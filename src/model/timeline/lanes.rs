@@ -8,6 +8,9 @@
 //!         |------- d ----|               d overlaps both b and c: it goes to a lane of its own
 //! ```
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 /// A stretch of time; `start <= end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
@@ -32,12 +35,89 @@ impl Span {
 #[derive(Debug)]
 pub struct Lanes<T> {
     lanes: Vec<Vec<(Span, T)>>,
+    innermost: Innermost,
+    /// Lanes that were empty, the first one on top; those that are in use again are still there.
+    empty: BinaryHeap<Reverse<usize>>,
+    /// The number of lanes that are not empty.
+    used: usize,
     overlaps: u64,
 }
 
 impl<T> Default for Lanes<T> {
     fn default() -> Self {
-        Self { lanes: vec![Vec::new()], overlaps: 0 }
+        let (innermost, empty) = (Innermost::default(), BinaryHeap::from([Reverse(0)]));
+        Self { lanes: vec![Vec::new()], innermost, empty, used: 0, overlaps: 0 }
+    }
+}
+
+/// When the innermost intervals of all lanes begin: a tree without pointers over the lanes, by which those that an
+/// interval has nothing to do with are passed over. Lane N is node `lanes` + N, and above node N is node N / 2.
+#[derive(Debug)]
+struct Innermost {
+    /// The number of leaves, a power of two.
+    lanes: usize,
+    /// The earliest begin and the latest one.
+    begins: Vec<(u64, u64)>,
+}
+
+const NO_BEGIN: (u64, u64) = (u64::MAX, 0);
+
+impl Default for Innermost {
+    fn default() -> Self {
+        Self { lanes: 1, begins: vec![NO_BEGIN; 2] }
+    }
+}
+
+impl Innermost {
+    #[inline]
+    fn set(&mut self, lane: usize, begin: Option<u64>) {
+        let mut node = self.lanes + lane;
+        self.begins[node] = begin.map_or(NO_BEGIN, |begin| (begin, begin));
+        while node > 1 {
+            node /= 2;
+            let ((first, last), (other_first, other_last)) = (self.begins[2 * node], self.begins[2 * node + 1]);
+            self.begins[node] = (first.min(other_first), last.max(other_last));
+        }
+    }
+
+    /// Makes room for twice as many lanes.
+    fn grow(&mut self) {
+        let leaves = self.begins.split_off(self.lanes);
+        let lanes = 2 * self.lanes;
+        *self = Self { lanes, begins: vec![NO_BEGIN; 2 * lanes] };
+        leaves
+            .into_iter()
+            .enumerate()
+            .filter(|(_, begin)| *begin != NO_BEGIN)
+            .for_each(|(lane, (begin, _))| self.set(lane, Some(begin)));
+    }
+
+    /// The first lane from `lane` on whose innermost interval may contain another one, or begins when that has ended.
+    #[inline]
+    fn next(&self, lane: usize, span: Span) -> Option<usize> {
+        let may = |node: usize| {
+            let (first, last) = self.begins[node];
+            first <= span.start || last >= span.end
+        };
+        let mut node = self.lanes + lane;
+        if lane >= self.lanes {
+            return None;
+        }
+        while !may(node) {
+            // The next one to the right: of the node above, unless this is its right half.
+            while node % 2 == 1 {
+                node /= 2;
+            }
+            if node == 0 {
+                return None;
+            }
+            node += 1;
+        }
+        while node < self.lanes {
+            node *= 2;
+            node += usize::from(!may(node));
+        }
+        Some(node - self.lanes)
     }
 }
 
@@ -46,33 +126,37 @@ impl<T> Lanes<T> {
     /// is over by then is given to `closed`, innermost first.
     #[inline]
     pub fn place(&mut self, span: Span, mut closed: impl FnMut(T)) -> usize {
-        let mut empty = None;
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
+        let mut from = 0;
+        while let Some(lane) = self.innermost.next(from, span).filter(|lane| *lane < self.lanes.len()) {
             loop {
-                match lane.last() {
-                    None => {
-                        empty = empty.or(Some(number));
-                        break;
-                    }
-                    Some((top, _)) if top.contains(span) => return number,
+                match self.lanes[lane].last() {
+                    Some((top, _)) if top.contains(span) => return lane,
                     // It begins where this one ends, or later: this one is before it.
-                    Some((top, _)) if top.start >= span.end => {
-                        let over = lane.pop();
-                        over.into_iter().for_each(|(_, over)| closed(over));
-                    }
-                    Some(_) => break,
+                    Some((top, _)) if top.start >= span.end => self.close(lane).into_iter().for_each(&mut closed),
+                    _ => break,
                 }
             }
+            from = lane + 1;
         }
-        self.lane_beside(empty)
+        self.overlaps += u64::from(self.used > 0);
+        self.lane_beside()
     }
 
-    fn lane_beside(&mut self, empty: Option<usize>) -> usize {
-        self.overlaps += u64::from(self.lanes.iter().any(|lane| !lane.is_empty()));
-        empty.unwrap_or_else(|| {
-            self.lanes.push(Vec::new());
-            self.lanes.len() - 1
-        })
+    /// The first one that is empty.
+    fn lane_beside(&mut self) -> usize {
+        while let Some(&Reverse(lane)) = self.empty.peek() {
+            if self.lanes[lane].is_empty() {
+                return lane;
+            }
+            self.empty.pop();
+        }
+        self.lanes.push(Vec::new());
+        if self.lanes.len() > self.innermost.lanes {
+            self.innermost.grow();
+        }
+        let lane = self.lanes.len() - 1;
+        self.empty.push(Reverse(lane));
+        lane
     }
 
     /// The innermost open interval of a lane.
@@ -84,12 +168,21 @@ impl<T> Lanes<T> {
     /// Opens an interval in the lane that [`Lanes::place`] gave for it.
     #[inline]
     pub fn open(&mut self, lane: usize, span: Span, value: T) {
+        self.used += usize::from(self.lanes[lane].is_empty());
         self.lanes[lane].push((span, value));
+        self.innermost.set(lane, Some(span.start));
     }
 
     /// Closes the innermost open interval of a lane.
     pub fn close(&mut self, lane: usize) -> Option<T> {
-        self.lanes[lane].pop().map(|(_, value)| value)
+        let (_, value) = self.lanes[lane].pop()?;
+        let next = self.lanes[lane].last().map(|(span, _)| span.start);
+        self.innermost.set(lane, next);
+        if next.is_none() {
+            self.used -= 1;
+            self.empty.push(Reverse(lane));
+        }
+        Some(value)
     }
 
     /// The open intervals, outermost first, if all of them lie in one another.
@@ -105,8 +198,8 @@ impl<T> Lanes<T> {
 
     /// Closes everything, innermost first.
     pub fn finish(&mut self, mut closed: impl FnMut(T)) {
-        for lane in &mut self.lanes {
-            while let Some((_, value)) = lane.pop() {
+        for lane in 0..self.lanes.len() {
+            while let Some(value) = self.close(lane) {
                 closed(value);
             }
         }
@@ -121,6 +214,50 @@ impl<T> Lanes<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::proptest;
+
+    /// By looking at each lane.
+    fn place_slowly(lanes: &mut [Vec<(Span, usize)>], span: Span, closed: &mut Vec<usize>) -> usize {
+        for (number, lane) in lanes.iter_mut().enumerate() {
+            while let Some((top, name)) = lane.last().copied() {
+                if top.contains(span) {
+                    return number;
+                }
+                if top.start < span.end {
+                    break;
+                }
+                lane.pop();
+                closed.push(name);
+            }
+        }
+        lanes.iter().position(Vec::is_empty).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn lanes_are_found_as_by_looking_at_each(
+            mut spans in proptest::collection::vec((0..40u64, 0..40u64, 0..9usize), 1..60),
+        ) {
+            spans.sort_by_key(|(start, len, _)| Reverse(start + len));
+            let (mut lanes, mut slow) = (Lanes::default(), vec![Vec::new(); 60]);
+            let (mut closed, mut slowly_closed) = (Vec::new(), Vec::new());
+            for (name, (start, len, lane)) in spans.into_iter().enumerate() {
+                let span = Span { start, end: start + len };
+                let overlapped = lanes.overlaps();
+                let found = lanes.place(span, |over| closed.push(over));
+                assert_eq!(found, place_slowly(&mut slow, span, &mut slowly_closed));
+                let beside = slow[found].is_empty() && slow.iter().any(|lane| !lane.is_empty());
+                assert_eq!(lanes.overlaps() - overlapped, u64::from(beside));
+                lanes.open(found, span, name);
+                slow[found].push((span, name));
+                // The clock of active time closes them by itself.
+                if lane < lanes.lanes.len() && name % 3 == 0 {
+                    assert_eq!(lanes.close(lane), slow[lane].pop().map(|(_, name)| name));
+                }
+                assert_eq!(closed, slowly_closed);
+            }
+        }
+    }
 
     #[test]
     fn overlapping_intervals_get_lanes_and_are_counted() {

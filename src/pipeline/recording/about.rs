@@ -18,6 +18,7 @@ pub(super) fn about(survey: &Survey<'_>, samples: &Samples, counts: FrameCounts,
     let text = |feature| feature_of(recording, feature).and_then(|of| of.string(recording.header.endian).ok());
     let with_modules = options.keep_modules || options.keep_addr || options.symbols.lines;
     About {
+        notes: Vec::new(),
         command: command(recording),
         host: text(Feature::HOSTNAME).map(<[u8]>::to_vec),
         arch: text(Feature::ARCH).map(<[u8]>::to_vec),

@@ -1,8 +1,11 @@
 //! A recording, read and named, with all that the names came from: for those who ask for more than stacks.
 
+use super::frame_counts;
 use super::named::Named;
 use super::resolution::Resolution;
 use super::samples::Samples;
+use crate::model::code_shares::CodeShares;
+use crate::model::frame_counts::FrameCounts;
 use crate::sources::Account;
 
 /// What is known of a recording.
@@ -22,5 +25,15 @@ impl Examined<'_> {
     /// What became of every dump and map.
     pub(crate) fn accounts(&self) -> &[Account] {
         &self.resolution.sources.accounts
+    }
+
+    /// How many frames have a name.
+    pub(crate) fn frame_counts(&self) -> FrameCounts {
+        frame_counts::count(self.samples, self.named)
+    }
+
+    /// How much of each event ends in what code.
+    pub(crate) fn code_shares(&self) -> Vec<CodeShares> {
+        frame_counts::code_shares(self.samples, self.named, &self.resolution.survey.recording.events)
     }
 }

@@ -2,8 +2,28 @@
 
 use super::named::Named;
 use super::samples::Samples;
+use crate::formats::perf_data::Event;
 use crate::model::chains::PlaceId;
+use crate::model::code_shares::CodeShares;
 use crate::model::frame_counts::FrameCounts;
+
+/// How much of each event ends in what code.
+pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) -> Vec<CodeShares> {
+    let innermost = |place| {
+        let mut first = None;
+        named.each(place, |frame| {
+            first.get_or_insert((frame.kind, frame.name.is_some()));
+        });
+        first
+    };
+    let places: Vec<_> = (0..samples.chains.places().len() as u32).map(|place| innermost(PlaceId(place))).collect();
+    let mut shares: Vec<_> = events.iter().map(|event| CodeShares::new(&event.name)).collect();
+    for row in &samples.rows {
+        let place = samples.chains.up(row.chain).next();
+        shares[row.event as usize].add(place.and_then(|place| places[place.0 as usize]), row.period);
+    }
+    shares
+}
 
 /// Counts the frames of all samples.
 pub(super) fn count(samples: &Samples, named: &Named) -> FrameCounts {
@@ -24,13 +44,14 @@ pub(super) fn count(samples: &Samples, named: &Named) -> FrameCounts {
         }
     }
     let mut all = FrameCounts::default();
-    for (FrameCounts { frames, unnamed, jit, jit_unnamed }, hits) in places.into_iter().zip(hits) {
+    for (FrameCounts { frames, unnamed, jit, jit_unnamed, other_time }, hits) in places.into_iter().zip(hits) {
         let times = |frames: u64| frames.saturating_mul(hits);
         all += FrameCounts {
             frames: times(frames),
             unnamed: times(unnamed),
             jit: times(jit),
             jit_unnamed: times(jit_unnamed),
+            other_time: times(other_time),
         };
     }
     all
@@ -39,10 +60,12 @@ pub(super) fn count(samples: &Samples, named: &Named) -> FrameCounts {
 fn of_place(place: PlaceId, named: &Named) -> FrameCounts {
     let mut counts = FrameCounts::default();
     let jit = u64::from(named.is_in_jit_memory(place));
+    let other_time = u64::from(named.has_code_at_other_times(place));
     named.each(place, |frame| {
         if !frame.truncated {
             let unnamed = u64::from(frame.name.is_none());
-            counts += FrameCounts { frames: 1, unnamed, jit, jit_unnamed: jit & unnamed };
+            let jit_unnamed = jit & unnamed;
+            counts += FrameCounts { frames: 1, unnamed, jit, jit_unnamed, other_time: jit_unnamed & other_time };
         }
     });
     counts

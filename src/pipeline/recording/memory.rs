@@ -3,6 +3,7 @@
 use super::options::RecordingOptions;
 use super::survey::Survey;
 use crate::error::Warnings;
+use crate::io;
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found};
 use std::path::Path;
@@ -29,5 +30,5 @@ impl Memory {
 
 /// The directory that a recording stands in, where dumps and maps may stand, too.
 fn beside(path: &Path) -> Option<&Path> {
-    path.parent().filter(|_| path.exists())
+    path.parent().filter(|_| io::is_there(path))
 }

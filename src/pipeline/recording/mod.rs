@@ -93,6 +93,7 @@ pub(crate) fn load(
     let machine = resolution.machine();
     resolution.finish(warnings);
     outcome.count_frames(frame_counts::count(&samples, &named), path);
+    outcome.count_code(frame_counts::code_shares(&samples, &named, &streams.recording.events));
     Ok(Loaded { recording: streams.recording, samples, named, machine })
 }
 
@@ -124,6 +125,7 @@ pub(super) fn push(
     let (counts, mut tables) = job
         .pool
         .install(|| join(|| frame_counts::count(&samples, &named), || Tables::new(recording, &samples, &named, keep)));
+    let shares = frame_counts::code_shares(&samples, &named, &recording.events);
     tables.profile.check()?;
     tables.profile.about = about::about(&survey, &samples, counts, options);
     if sink.in_batches() {
@@ -138,5 +140,6 @@ pub(super) fn push(
     }
     resolution.finish(warnings);
     outcome.count_frames(counts, path);
+    outcome.count_code(shares);
     Ok(())
 }

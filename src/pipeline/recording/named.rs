@@ -2,18 +2,18 @@
 
 use super::locator::{FrameLocation, Locator};
 use crate::error::Warnings;
-use crate::model::Pid;
 use crate::model::backing::Backing;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::CpuMode;
 use crate::model::runtimes::{ProcessRuntimes, RuntimeSet};
 use crate::model::stacks::{FrameKind, TRUNCATED};
 use crate::model::start_functions::starts_threads;
+use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::frames::Frames;
 use crate::resolve::{Location, Resolver};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One frame as writers want it.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +66,8 @@ struct LocationInfo {
     truncated: bool,
     /// Whether it is where JIT code is: known to be some, or in memory that no file backs.
     jit_memory: bool,
+    /// Whether code is known that was there at other times.
+    other_time: bool,
     /// Which of the functions that begin at a return address.
     entered: Option<u32>,
 }
@@ -75,6 +77,8 @@ struct Naming<'a> {
     spots: &'a Locator<'a>,
     origins: &'a [Origin],
     runtimes: ProcessRuntimes<'a>,
+    /// The processes that these origins show to compile code as they run.
+    announced: FxHashSet<Pid>,
     modules: Vec<Vec<u8>>,
     module_ids: FxHashMap<Vec<u8>, u32>,
     of_dso: FxHashMap<DsoId, Module>,
@@ -87,6 +91,8 @@ pub(super) struct Origin {
     pub(super) file: Vec<u8>,
     /// Whose code it is; `None` if its runtime did not say so itself.
     pub(super) pid: Option<Pid>,
+    /// Whether it is sure that the process wrote it.
+    pub(super) is_sure: bool,
 }
 
 /// What a frame is shown under.
@@ -111,7 +117,8 @@ impl Named {
         let mut locations: Vec<Location> = Vec::new();
         let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
         let (modules, module_ids, of_dso) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
-        let mut naming = Naming { spots, origins, runtimes, modules, module_ids, of_dso };
+        let announced = origins.iter().filter(|origin| origin.is_sure).filter_map(|origin| origin.pid).collect();
+        let mut naming = Naming { spots, origins, runtimes, announced, modules, module_ids, of_dso };
         let mut told = Vec::with_capacity(chains.places().len());
         for spot in chains.places() {
             let next = locations.len() as u32;
@@ -130,6 +137,11 @@ impl Named {
     /// Whether a spot is where JIT code is: known to be some, or in memory that no file backs.
     pub(crate) fn is_in_jit_memory(&self, place: PlaceId) -> bool {
         self.spots[place.0 as usize].1.jit_memory
+    }
+
+    /// Whether a spot without known code is where code is known of other times.
+    pub(crate) fn has_code_at_other_times(&self, place: PlaceId) -> bool {
+        self.spots[place.0 as usize].1.other_time
     }
 
     /// Whether threads begin in a function of a spot.
@@ -153,7 +165,7 @@ impl Named {
             inlined: false,
             addr,
             ip,
-            kind,
+            kind: kind.unnamed(),
             runtimes,
             truncated,
         };
@@ -168,6 +180,7 @@ impl Named {
             each(&FrameView {
                 name: frame.name.map(|name| texts.text(name)),
                 offset: frame.offset.map_or(0, |offset| if told.entered.is_some() { offset } else { offset + back }),
+                kind: if frame.name.is_some() { kind } else { kind.unnamed() },
                 file: frame.file.map(|file| texts.text(file)),
                 line: frame.line,
                 inlined: frame.inlined,
@@ -175,7 +188,7 @@ impl Named {
             });
         }
         if truncated {
-            each(&FrameView { name: Some(TRUNCATED), ..unknown });
+            each(&FrameView { name: Some(TRUNCATED), kind, ..unknown });
         } else if frames.is_empty() {
             each(&unknown);
         }
@@ -210,7 +223,7 @@ impl Naming<'_> {
             CpuMode::User | CpuMode::GuestUser | CpuMode::Unknown => FrameKind::User,
         };
         let mut runtimes = RuntimeSet::default();
-        let mut jit_memory = false;
+        let (mut jit_memory, mut other_time) = (false, false);
         let (module, addr) = match spot.location {
             Location::Code(id, offset) => {
                 (kind, jit_memory) = (FrameKind::Jit, true);
@@ -224,18 +237,39 @@ impl Naming<'_> {
                 if let Some(those) = module.jit {
                     (kind, runtimes) = (FrameKind::Jit, those);
                 }
-                jit_memory = module.jit.is_some() || self.spots.spaces.dsos().get(dso).kind == DsoKind::Anonymous;
-                // Of branches it is not recorded whose code they are in.
-                if matches!(self.spots.spaces.dsos().get(dso).kind, DsoKind::Kernel | DsoKind::Module) {
-                    kind = FrameKind::Kernel;
+                match self.spots.spaces.dsos().get(dso).kind {
+                    DsoKind::Anonymous => {
+                        jit_memory = true;
+                        // Offsets in memory are addresses.
+                        other_time = self.spots.codes.has_code_at_other_times(spot.pid, Addr(offset));
+                        let runs = self.runs_jit_compiler(spot.pid);
+                        kind = if runs { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
+                    }
+                    // Of branches it is not recorded whose code they are in.
+                    DsoKind::Kernel | DsoKind::Module => kind = FrameKind::Kernel,
+                    DsoKind::File | DsoKind::Vdso | DsoKind::KernelSymbol(_) | DsoKind::Guest => {
+                        jit_memory = module.jit.is_some();
+                    }
                 }
                 (Some(module.name), offset)
             }
-            Location::Nothing(addr) => (None, addr.0),
+            Location::Nothing(addr) => {
+                if kind == FrameKind::User && !spot.is_mark() {
+                    kind = FrameKind::Unknown;
+                }
+                (None, addr.0)
+            }
         };
         let truncated = spot.is_mark();
         let addr = (self.spots.keep_addr && !truncated).then(|| addr.wrapping_add(back));
-        LocationInfo { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, jit_memory, entered: None }
+        let entered = None;
+        LocationInfo { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, jit_memory, other_time, entered }
+    }
+
+    /// Whether it is known that the process compiles code as it runs: by the files that it mapped, or since there is, or
+    /// was, a dump, map or log of it.
+    fn runs_jit_compiler(&mut self, pid: Pid) -> bool {
+        self.announced.contains(&pid) || self.runtimes.of(pid) != RuntimeSet::default()
     }
 
     fn runtimes_of(&mut self, pid: Option<Pid>) -> RuntimeSet {

@@ -98,12 +98,8 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &FrameView<'_>) -> Fra
     let name = profile.name(shown.name.unwrap_or(UNKNOWN));
     let module = shown.module.map(|module| profile.name(module));
     let file = shown.file.map(|file| profile.name(file));
-    let kind = match (shown.name, shown.module) {
-        (None, None) => FrameKind::Unknown,
-        // What was expanded in JIT code is JIT code: it has a tier, and is one function with its own code.
-        _ if shown.inlined && shown.kind != FrameKind::Jit => FrameKind::Inlined,
-        _ => shown.kind,
-    };
+    // What was expanded in JIT code is JIT code: it has a tier, and is one function with its own code.
+    let kind = if shown.inlined && !shown.kind.is_jit() { FrameKind::Inlined } else { shown.kind };
     let jit = shown.name.filter(|_| kind == FrameKind::Jit);
     let tier = jit.and_then(|text| tiers.of(name, text, shown.runtimes));
     let joined = shown.inlined && jit.is_some_and(java_calls::is_method);

@@ -26,7 +26,7 @@ pub(super) fn say_which_are_replaced<'a>(
     let recorded = recorded_files(&unsure, processes);
     for (path, image) in unsure {
         let files = recorded.get(path);
-        if file_id(image.path()).zip(files).is_some_and(|(here, files)| is_another(here, files)) {
+        if image.about().map(file_id).zip(files).is_some_and(|(here, files)| is_another(here, files)) {
             let said = "is not the file that ran (its inode is another one), and the recording has no build ID that tells \
                         whether it is of the same build: names may be wrong";
             warnings.push(Warning::new(said).in_file(image.path(), None));

@@ -17,7 +17,6 @@ use crate::formats::perf_data::{RawRecord, Recording, Records};
 use crate::model::abi::EM_X86_64;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::{CpuMode, Processes};
-use crate::model::programs::Programs;
 use crate::model::runtimes::ProcessRuntimes;
 use crate::model::stacks::{Keep, Profile};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
@@ -30,7 +29,7 @@ use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::images::Images;
 use crate::resolve::unwind::registers::Machine;
 use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
-use crate::sources::{self, Account, Found, Kind};
+use crate::sources::{self, Account, Found, Kind, SourceState};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -182,7 +181,7 @@ impl<'a> Resolution<'a> {
     /// Names the places of these chains, each once.
     pub(crate) fn name(&self, chains: &Chains<FrameLocation>, job: &Job, warnings: &mut Warnings) -> Named {
         // A directory of a recording may hold the kernel's symbols.
-        let recorded = Some(self.survey.path.join("kcore_dir/kallsyms")).filter(|list| list.is_file());
+        let recorded = Some(self.survey.path.join("kcore_dir/kallsyms"));
         let os_release = self.survey.processes.os_release.clone();
         let kernel = KernelOptions { os_release, recorded, ..self.options.kernel.clone() };
         let resolver = Resolver {
@@ -194,7 +193,7 @@ impl<'a> Resolution<'a> {
             kernel: &kernel,
         };
         let origins: Vec<Origin> = self.sources.accounts.iter().map(origin).collect();
-        let runtimes = ProcessRuntimes::new(Programs::new(&self.survey.processes));
+        let runtimes = ProcessRuntimes::new(&self.survey.processes);
         Named::new(chains, &self.spots(), &origins, runtimes, &resolver, &job.pool, warnings)
     }
 
@@ -246,7 +245,8 @@ fn origin(account: &Account) -> Origin {
         Kind::PerfMap | Kind::Log(_) => format!("/tmp/perf-{}.map", account.pid).into_bytes(),
         Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
     };
-    Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid) }
+    let is_sure = matches!(account.state, SourceState::Loaded { .. } | SourceState::Missing { .. });
+    Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid), is_sure }
 }
 
 /// Whether an event is meant by a name: with or without its modifiers.

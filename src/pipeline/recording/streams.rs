@@ -3,7 +3,7 @@
 use super::walk::Walk;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::cursor::Endian;
-use crate::formats::perf_data::{Decompressor, RawRecord, Recording, Records, Stop, is_compressed, kind};
+use crate::formats::perf_data::{Decompressor, Packed, RawRecord, Recording, Records, Stop, is_compressed, kind};
 use crate::io::{self, Bytes, Spool};
 use crate::model::Nanos;
 use crate::parallel::Pool;
@@ -138,10 +138,7 @@ impl<'file> PlainRecords<'file> {
         let mut records = Records::new(bytes, base, recording.header.endian);
         for record in records.by_ref() {
             if is_compressed(&record) {
-                match decompressor.feed(&record) {
-                    Ok(plain) => self.write(plain)?,
-                    Err(error) => warnings.push(error.into_warning()),
-                }
+                self.append_compressed(&record, &mut decompressor, warnings)?;
                 continue;
             }
             let start = usize::try_from(record.offset - base).unwrap_or(usize::MAX);
@@ -159,6 +156,32 @@ impl<'file> PlainRecords<'file> {
             warnings.push(Error::new("what follows cannot be read").because(error).into_warning());
         }
         Ok(())
+    }
+
+    /// Writes the records in a compressed one.
+    fn append_compressed(
+        &mut self,
+        record: &RawRecord<'_>,
+        decompressor: &mut Decompressor,
+        warnings: &mut Warnings,
+    ) -> Result<()> {
+        let mut packed = match Packed::new(record) {
+            Ok(packed) => packed,
+            Err(error) => {
+                warnings.push(error.into_warning());
+                return Ok(());
+            }
+        };
+        loop {
+            match decompressor.unpack(&mut packed) {
+                Ok(Some(plain)) => self.write(plain)?,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    warnings.push(error.into_warning());
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// All are in the file then. Gives where AUXTRACE records went: an index feature tells of their offsets.

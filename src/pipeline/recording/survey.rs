@@ -3,6 +3,7 @@
 use super::streams::{RecordChunks, WalkedRecords};
 use crate::error::{Warning, Warnings};
 use crate::formats::perf_data::{self, Feature, Recording, kind};
+use crate::io;
 use crate::model::about::{self, TimeExtent};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::threads::Threads;
@@ -64,7 +65,7 @@ pub(crate) fn site<'s>(
 ) -> Site<'s> {
     let host = recording.features.get(&Feature::HOSTNAME);
     let host = host.and_then(|host| host.string(recording.header.endian).ok());
-    let written = std::fs::metadata(path).and_then(|data| data.modified()).ok();
+    let written = io::about(path).and_then(|data| data.modified().ok());
     Site { beside, written, host, proc: Some(Path::new("/proc")), samples: Some(samples) }
 }
 

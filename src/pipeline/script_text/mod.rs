@@ -155,7 +155,7 @@ impl TextFilter<'_> {
             let pool = &self.job.pool;
             let found = sources::find(&processes, self.sources, self.beside.as_deref(), &mut said);
             let loaded = found.load(&processes, pool, &mut said);
-            let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline);
+            let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline, self.symbols);
             let memos = Spare::default();
             let asked = loop {
                 let (make, block) = (made.make, made.cutting.block);

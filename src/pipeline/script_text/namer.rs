@@ -6,6 +6,7 @@ use crate::model::lasting::{ALWAYS, UNTIMED};
 use crate::model::process::{Marker, Processes};
 use crate::model::{Nanos, Pid};
 use crate::resolve::code_map::{CodeMap, Hit, How};
+use crate::resolve::symbols::SymbolOptions;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -21,16 +22,23 @@ pub(super) struct Namer<'m, 'data> {
     dsos: BTreeMap<Pid, (Vec<u8>, Vec<u8>)>,
     /// Decoded once each, if they are asked for; else empty.
     lines: Vec<OnceLock<Vec<Line<'data>>>>,
+    symbols: &'m SymbolOptions,
 }
 
 impl<'m, 'data> Namer<'m, 'data> {
-    pub(super) fn new(map: &'m CodeMap<'data>, asked: &'m Processes, images: &Path, srcline: bool) -> Self {
+    pub(super) fn new(
+        map: &'m CodeMap<'data>,
+        asked: &'m Processes,
+        images: &Path,
+        srcline: bool,
+        symbols: &'m SymbolOptions,
+    ) -> Self {
         let lines = (0..if srcline { map.code_count() } else { 0 }).map(|_| OnceLock::new()).collect();
         let dsos = asked.by_pid.keys().map(|&pid| {
             let image = images.join(format!("jitted-{pid}.so")).into_os_string().into_vec();
             (pid, (image, format!("/tmp/perf-{pid}.map").into_bytes()))
         });
-        Self { map, asked, dsos: dsos.collect(), lines }
+        Self { map, asked, dsos: dsos.collect(), lines, symbols }
     }
 
     pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
@@ -53,7 +61,7 @@ impl<'m, 'data> Namer<'m, 'data> {
         let lines = lines.map_or(&[][..], Vec::as_slice);
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
         let named = Named {
-            name: Cow::Borrowed(code.name),
+            name: self.symbols.shown(code.name),
             offset: hit.offset + (wanted.addr.raw().0 - at.0),
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
@@ -74,8 +82,12 @@ impl<'m, 'data> Namer<'m, 'data> {
                 let segment = self.map.segment(hit.segment);
                 segment.from..segment.until.min(UNTIMED)
             }
-            // No load with a time was ever there.
-            (How::Untimed, Some(_)) if last().is_some_and(|last| last.how == How::Untimed) => ALWAYS,
+            // No load with a time was ever there; another program of the process may have run before or after.
+            (How::Untimed, Some(time)) if last().is_some_and(|last| last.how == How::Untimed) => {
+                let owner = self.map.segment(hit.segment).pid;
+                let named = self.map.untimed_names(owner);
+                if owner == wanted.pid || named == ALWAYS { named } else { moment(time) }
+            }
             (_, Some(time)) => moment(time),
         }
     }

@@ -33,10 +33,17 @@ impl<'a> Natives<'a> {
     /// What is at an offset in a file.
     pub(super) fn answer(&self, file: &[u8], addr: FrameAddr) -> Answer<'_> {
         let at = addr.for_lookup();
-        let known = self.files.get_key_value(file).and_then(|(path, known)| Some((path, known.get(&at.0)?)));
-        let Some((path, function)) = known else { return Answer::NotLoaded };
-        let Some((name, offset)) = function else { return Answer::Unknown(ALWAYS) };
-        let offset = offset + (addr.raw().0 - at.0);
+        let Some((path, known)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
+        let Some(function) = known.get(&at.0) else { return Answer::NotLoaded };
+        let back = addr.raw().0 - at.0;
+        // A signal handler returns to a function that nothing called.
+        let entered = || known.get(&addr.raw().0)?.as_ref().filter(|(_, offset)| *offset == 0);
+        let Some((name, offset)) = function.as_ref().map(|(name, offset)| (name, offset + back)).or_else(|| {
+            let (name, offset) = entered()?;
+            Some((name, *offset))
+        }) else {
+            return Answer::Unknown(ALWAYS);
+        };
         let named = Named {
             name: Cow::Borrowed(name),
             offset,
@@ -49,6 +56,14 @@ impl<'a> Natives<'a> {
 
     /// Looks these offsets in files up.
     pub(super) fn look_up(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) {
+        let unknown = self.find(places, pool, warnings);
+        // Where nothing is one byte before a return address, a function may begin at the address.
+        let entered = unknown.into_iter().map(|(path, offset)| (path, offset.saturating_add(1)));
+        self.find(entered.collect(), pool, warnings);
+    }
+
+    /// The places where nothing was found.
+    fn find(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) -> Vec<(Vec<u8>, u64)> {
         let mut wanted: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
         for (path, offset) in places {
             wanted.entry(path).or_default().push(offset);
@@ -63,13 +78,18 @@ impl<'a> Natives<'a> {
             .collect();
         let parts = symbols::resolve(&requests, &images, self.options, pool, warnings);
         let mut found = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, part.of(at).first())));
+        let mut unknown = Vec::new();
         for (path, offsets) in wanted {
-            let known = self.files.entry(path).or_default();
+            let known = self.files.entry(path.clone()).or_default();
             for (offset, (part, frame)) in offsets.into_iter().zip(found.by_ref()) {
                 let function = frame.and_then(|frame| Some((part.text(frame.name?).into(), frame.offset?)));
+                if function.is_none() {
+                    unknown.push((path.clone(), offset));
+                }
                 known.insert(offset, function);
             }
         }
         warnings.append(images.into_warnings());
+        unknown
     }
 }

@@ -114,7 +114,7 @@ struct SumReader {
 
 impl SumReader {
     fn new(options: &WriteOptions) -> Self {
-        let speller = Speller::new(options.by, options.annotate);
+        let speller = Speller::new(options.by, options.annotate, options.tidied);
         let (reader, sorting) = (PartReader::new(Keep::Sums), Unsorted::default());
         Self { reader, speller, sorting, firsts: Vec::new(), many: MANY_STACKS }
     }

@@ -125,6 +125,19 @@ impl<'data> CodeList<'data> {
         taken
     }
 
+    /// When each load was, in the order of the source.
+    pub fn load_times(&self) -> impl Iterator<Item = Nanos> + '_ {
+        self.changes.iter().filter(|change| change.kind == ChangeKind::Load).map(|change| change.time)
+    }
+
+    /// Gives the first `count` loads other times, where there are any for their addresses and own times.
+    pub fn date_loads(&mut self, count: usize, mut date: impl FnMut(Range<Addr>, Nanos) -> Option<Nanos>) {
+        let loads = self.changes.iter_mut().filter(|change| change.kind == ChangeKind::Load);
+        for change in loads.take(count) {
+            change.time = date(change.start..change.end, change.time).unwrap_or(change.time);
+        }
+    }
+
     /// How many events there are.
     pub fn len(&self) -> usize {
         self.changes.len()

@@ -20,6 +20,11 @@ struct LivePiece {
 }
 
 impl Live {
+    /// Whether nothing is there now.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
     /// Puts code where nothing is.
     pub(super) fn put(&mut self, change: &Change) {
         let from = if change.kind == ChangeKind::Untimed { Nanos(0) } else { change.time };

@@ -1,8 +1,12 @@
 //! What JIT code was at (process, address, time). Built once from code events, in parallel; then only read.
 //!
 //! Order of precedence for an address: a timed load that is live at the time; one of a source that fills in what the
-//! others lack (a log beside a dump or map); an untimed entry (perf map, placed ELF object); a timed load that comes
-//! only later, if exactly one does (producers stamp a load slightly late).
+//! others lack (a log beside a dump or map); an untimed entry (perf map, placed ELF object) of the program that ran then.
+//!
+//! A load names nothing that was sampled before it. Other code may have run there, and no time that may lie between code
+//! and its record is safe: runtimes write the record before the code runs, but for HotSpot, which tells agents of compiled
+//! methods from a thread of its own, up to 80 ms late (0.2 % of the JIT frames of a short recording). What stays unnamed for
+//! this reason is counted ([`CodeMap::has_code_at_other_times`]).
 //!
 //! A timed load ends where a later load or move of the same process overwrites it (the overlap only), where its
 //! piece is moved away or said to be gone, where a file's code is mapped over it, or where the process execs. Anonymous memory mapped
@@ -20,6 +24,7 @@
 
 mod list;
 mod live;
+mod programs;
 mod segment;
 mod selected;
 mod stab;
@@ -31,7 +36,7 @@ pub use selected::{SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::code::Code;
-use crate::model::lasting::{ALWAYS, Lasting, both};
+use crate::model::lasting::{ALWAYS, Lasting, Quiet, both};
 use crate::model::process::Processes;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::parallel::Pool;
@@ -50,8 +55,6 @@ pub enum How {
     FilledIn,
     /// An entry without a time covers the address.
     Untimed,
-    /// The only load that ever covers the address comes later.
-    Later,
 }
 
 impl How {
@@ -91,6 +94,15 @@ struct Layer {
     /// Of sources that fill in.
     beside: Stab,
     untimed: Stab,
+    /// When the program ran whose code the untimed entries name; `None` if the process ran only one.
+    program: Option<Range<Nanos>>,
+}
+
+impl Layer {
+    /// Whether untimed entries name what ran at a time.
+    fn names_untimed(&self, time: Option<Nanos>) -> bool {
+        self.program.as_ref().zip(time).is_none_or(|(program, time)| program.contains(&time))
+    }
 }
 
 impl<'data> CodeMap<'data> {
@@ -104,6 +116,9 @@ impl<'data> CodeMap<'data> {
         let mut untimed: Vec<_> = changes.extract_if(.., |change| untimed(change.kind)).collect();
         // The later one holds.
         untimed.sort_by_key(|change| !change.fills_in);
+        for (pid, program) in programs::of_untimed(&untimed, processes) {
+            map.layers.entry(pid).or_default().program = Some(program);
+        }
         changes.retain(|change| change.kind != ChangeKind::Nothing);
         let beside: Vec<_> = changes.extract_if(.., |change| change.fills_in).collect();
         sweep::untimed(untimed, pool, |batch| {
@@ -121,7 +136,7 @@ impl<'data> CodeMap<'data> {
         });
         map.codes = codes;
         if !map.is_empty() {
-            map.ancestry = Ancestry::new(processes);
+            map.ancestry = Ancestry::new(processes).among(|pid| map.layers.contains_key(&pid));
         }
         map
     }
@@ -144,14 +159,15 @@ impl<'data> CodeMap<'data> {
         let family = self.family(pid, time);
         let live = || family.clone().find_map(|(layer, time)| layer.timed.live(self.segments(), addr, time));
         let beside = || family.clone().find_map(|(layer, time)| layer.beside.live(self.segments(), addr, time));
-        let untimed = || family.clone().find_map(|(layer, _)| layer.untimed.live(self.segments(), addr, None));
-        let later = || family.clone().find_map(|(layer, time)| layer.timed.only_later(self.segments(), addr, time?));
+        let untimed = || {
+            let mut named = family.clone().filter(|(layer, time)| layer.names_untimed(*time));
+            named.find_map(|(layer, _)| layer.untimed.live(self.segments(), addr, None))
+        };
         let found = |how| move |at: usize| (how, at);
         let (how, at) = live()
             .map(found(How::Live))
             .or_else(|| beside().map(found(How::FilledIn)))
-            .or_else(|| untimed().map(found(How::Untimed)))
-            .or_else(|| later().map(found(How::Later)))?;
+            .or_else(|| untimed().map(found(How::Untimed)))?;
         let segment = &self.segments()[at];
         let offset = segment.offset + (addr.0 - segment.start.0);
         Some(Hit { code: segment.code, segment: SegmentId(at as u32), offset, how })
@@ -171,11 +187,28 @@ impl<'data> CodeMap<'data> {
         Lasting { answer, holds }
     }
 
+    /// Whether there is code at an address of a process at some time: what was sampled there and has no name ran before its
+    /// code was logged, after that was gone, or in another program than the one whose code is known.
+    pub fn has_code_at_other_times(&self, pid: Pid, addr: Addr) -> bool {
+        let any = |stab: &Stab| stab.any(self.segments(), addr, |_| true);
+        let ancestors = self.ancestry.ancestors(pid).filter_map(|pid| self.layers.get(&pid));
+        let mut layers = ancestors.flat_map(|layer| [&layer.timed, &layer.beside, &layer.untimed]);
+        !self.is_empty() && layers.any(any)
+    }
+
     /// The stretch of time around a moment in which nothing of a process's own comes to an address or goes from it.
     fn quiet(&self, pid: Pid, addr: Addr, time: Nanos) -> Range<Nanos> {
-        self.layers.get(&pid).map_or(ALWAYS, |Layer { timed, beside, untimed: _ }| {
-            both(timed.quiet(self.segments(), addr, time), beside.quiet(self.segments(), addr, time))
+        self.layers.get(&pid).map_or(ALWAYS, |Layer { timed, beside, untimed: _, program }| {
+            let quiet = both(timed.quiet(self.segments(), addr, time), beside.quiet(self.segments(), addr, time));
+            let mut same = Quiet::around(time);
+            program.iter().for_each(|program| same.cut(program.clone()));
+            both(quiet, same.stretch)
         })
+    }
+
+    /// When untimed entries of a process name what it ran.
+    pub fn untimed_names(&self, pid: Pid) -> Range<Nanos> {
+        self.layers.get(&pid).and_then(|layer| layer.program.clone()).unwrap_or(ALWAYS)
     }
 
     /// Where a frame is looked up: a return address in the call before it, but for functions that are entered by a return.

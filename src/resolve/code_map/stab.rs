@@ -243,7 +243,7 @@ impl Stab {
         found
     }
 
-    /// The stretch of time around a moment in which the same segments hold `addr`, and the same ones come later.
+    /// The stretch of time around a moment in which the same segments hold `addr`.
     pub(super) fn quiet(&self, segments: &[Segment], addr: Addr, time: Nanos) -> Range<Nanos> {
         let quiet = RefCell::new(Quiet::around(time));
         self.visit(
@@ -256,27 +256,6 @@ impl Stab {
             },
         );
         quiet.into_inner().stretch
-    }
-
-    /// The place of the first segment that holds `addr` after `time`, if all that do are of one code.
-    pub(super) fn only_later(&self, segments: &[Segment], addr: Addr, time: Nanos) -> Option<usize> {
-        let mut found: Option<(usize, Segment)> = None;
-        let mut several = false;
-        self.visit(
-            segments,
-            addr,
-            |extent| extent.until > time,
-            |place, segment| {
-                if segment.from > time {
-                    several |= found.is_some_and(|(_, other)| other.code != segment.code);
-                    if found.is_none_or(|(_, other)| segment.from < other.from) {
-                        found = Some((place, *segment));
-                    }
-                }
-                several
-            },
-        );
-        found.filter(|_| !several).map(|(place, _)| place)
     }
 
     /// Shows `each` the segments that hold `addr`, of a large group those in nodes that `enter`, until it says that it

@@ -9,10 +9,9 @@ use super::live::Live;
 use super::segment::Segment;
 use super::stab::Stab;
 use crate::model::process::{Mapping, Process, Processes};
-use crate::model::ranges::{IntervalTree, Span};
+use crate::model::ranges::{OrderedRanges, Span};
 use crate::model::{Addr, Nanos, Pid};
-use crate::parallel::Pool;
-use rayon::slice::ParallelSliceMut;
+use crate::parallel::{self, Pool};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -55,7 +54,7 @@ pub(super) fn timed(
         return;
     }
     if !changes.is_sorted_by_key(|change| change.time) {
-        pool.install(|| changes.par_sort_by_key(|change| change.time));
+        pool.install(|| parallel::sort_by_key(&mut changes, |change| change.time));
     }
     changes.iter_mut().zip(0..).for_each(|(change, order)| change.order = order);
     add_gone(&mut changes, codes);
@@ -80,7 +79,7 @@ fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
 fn play(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mut sink: impl FnMut(Batch)) {
     changes.retain(|change| change.start < change.end);
     let place = |change: &Change| (change.pid, change.start, change.order, change.kind);
-    pool.install(|| changes.par_sort_unstable_by_key(place));
+    pool.install(|| parallel::sort_unstable_by_key(&mut changes, place));
     let mut rest = changes.as_mut_slice();
     let batches = std::iter::from_fn(|| {
         let mut len = 0;
@@ -113,8 +112,7 @@ fn play_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch 
         let Change { pid, start, .. } = group[0];
         let end = group.iter().map(|change| change.end).max().unwrap_or(start);
         group.sort_unstable_by_key(|change| (change.order, change.kind));
-        let cuts = cuts.get(&pid).map_or_else(Vec::new, |cuts| cuts.over(start..end));
-        batch.overlaps += play_group(&mut live, group, cuts);
+        batch.overlaps += play_group(&mut live, group, cuts.get(&pid), start..end);
         let first = batch.segments.len();
         live.finish(pid, &mut batch.segments);
         let places = first..batch.segments.len();
@@ -124,14 +122,16 @@ fn play_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch 
 }
 
 /// Gives how many changes overwrote earlier ones.
-fn play_group(live: &mut Live, changes: &[Change], cuts: Vec<(Nanos, Range<Addr>)>) -> u64 {
+fn play_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresses: Range<Addr>) -> u64 {
     let mut overlaps = 0;
-    let mut cuts = cuts.into_iter().peekable();
+    let mut now = None;
+    let mut cut = |live: &mut Live, until| {
+        cuts.into_iter().for_each(|cuts| cuts.play(live, &addresses, now, until));
+        now = Some(until);
+    };
     for change in changes {
         // A mapping, and the end of a program, come before loads of the same time.
-        while let Some((time, range)) = cuts.next_if(|(time, _)| *time <= change.time) {
-            live.cut(range.start, range.end, time);
-        }
+        cut(live, change.time);
         match change.kind {
             ChangeKind::Gone => live.remove(change),
             ChangeKind::Hidden => {
@@ -143,9 +143,7 @@ fn play_group(live: &mut Live, changes: &[Change], cuts: Vec<(Nanos, Range<Addr>
             }
         }
     }
-    for (time, range) in cuts {
-        live.cut(range.start, range.end, time);
-    }
+    cut(live, Nanos(u64::MAX));
     overlaps
 }
 
@@ -154,7 +152,8 @@ fn play_group(live: &mut Live, changes: &[Change], cuts: Vec<(Nanos, Range<Addr>
 struct Cuts {
     /// In the order of time.
     execs: Vec<Nanos>,
-    files: IntervalTree<File>,
+    /// In the order of time.
+    files: OrderedRanges<File>,
 }
 
 /// Where and when a file was mapped.
@@ -179,18 +178,36 @@ impl Cuts {
             let end = Addr(mapping.addr.0.saturating_add(mapping.len));
             File { start: mapping.addr, end, time: mapping.time }
         };
-        let files = IntervalTree::new(covering.map(file).collect());
+        let mut files: Vec<_> = covering.map(file).collect();
+        files.sort_by_key(|file| file.time);
+        let files = OrderedRanges::new(files);
         let mut execs = process.execs.clone();
         execs.sort_unstable();
         Self { execs, files }
     }
 
-    /// Those that end something in a stretch of addresses, in the order of time.
-    fn over(&self, addresses: Range<Addr>) -> Vec<(Nanos, Range<Addr>)> {
-        let mut all: Vec<_> = self.execs.iter().map(|&time| (time, Addr(0)..Addr(u64::MAX))).collect();
-        self.files.visit(addresses.start.0..addresses.end.0, |file| all.push((file.time, file.start..file.end)));
-        all.sort_by_key(|(time, _)| *time);
-        all
+    /// Ends what is live in a stretch of addresses as time goes on, until nothing is.
+    fn play(&self, live: &mut Live, addresses: &Range<Addr>, now: Option<Nanos>, until: Nanos) {
+        if live.is_empty() {
+            return;
+        }
+        let is_over = |time: Nanos| now.is_some_and(|now| time <= now);
+        let exec = self.execs.get(self.execs.partition_point(|exec| is_over(*exec)));
+        let exec = exec.copied().filter(|exec| *exec <= until);
+        let range = || addresses.start.0..addresses.end.0;
+        let mut next = self.files.position(|file| is_over(file.time));
+        while !live.is_empty()
+            && let Some(at) = self.files.first_over(range(), next)
+            && let File { start, end, time } = self.files.as_slice()[at]
+            && time <= until
+            && exec.is_none_or(|exec| time < exec)
+        {
+            live.cut(start, end, time);
+            next = at + 1;
+        }
+        if let Some(exec) = exec.filter(|_| !live.is_empty()) {
+            live.cut(Addr(0), Addr(u64::MAX), exec);
+        }
     }
 }
 

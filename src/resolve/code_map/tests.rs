@@ -69,11 +69,12 @@ fn a_later_load_takes_only_what_it_overlaps() {
 }
 
 #[test]
-fn a_sample_slightly_before_its_load_finds_it_if_no_other_could_be_meant() {
-    let one = build(vec![load(1, Some(10), code("a", 0x100, 0x10))], &Processes::default());
-    assert_eq!(name_at(&one, 1, 0x108, Some(9)), Some(("a".into(), 8, How::Later)));
-    let two = vec![load(1, Some(10), code("a", 0x100, 0x10)), load(1, Some(20), code("b", 0x100, 0x10))];
-    assert_eq!(name_at(&build(two, &Processes::default()), 1, 0x108, Some(9)), None);
+fn a_load_names_nothing_that_was_sampled_before_it() {
+    let map = build(vec![load(1, Some(10), code("a", 0x100, 0x10))], &Processes::default());
+    assert_eq!(name_at(&map, 1, 0x108, Some(9)), None);
+    assert_eq!(name_at(&map, 1, 0x108, Some(10)), Some(("a".into(), 8, How::Live)));
+    assert!(map.has_code_at_other_times(Pid(1), Addr(0x108)) && !map.has_code_at_other_times(Pid(1), Addr(0x110)));
+    assert!(!map.has_code_at_other_times(Pid(2), Addr(0x108)));
 }
 
 #[test]
@@ -174,6 +175,35 @@ fn untimed_entries_stand_behind_live_code_and_the_later_wins() {
     assert_eq!(at(0x1c0, None), Some(("old".into(), 0xc0, How::Untimed)));
     assert_eq!(map.overlaps(), 1);
     assert_lasting(&map, 1..=1, 0xf0..0x210, 20, 1);
+}
+
+#[test]
+fn untimed_entries_name_only_the_program_in_whose_memory_they_lie() {
+    let program = |memory: &[(u64, u64)], execs: &[u64]| {
+        let mut processes = Processes::default();
+        let mappings = memory.iter().map(|(time, addr)| mapping(*time, *addr, 0x1000, "//anon")).collect();
+        let execs = execs.iter().copied().map(Nanos).collect();
+        processes.by_pid.insert(Pid(1), Process { mappings, execs, ..Process::default() });
+        let child = |at| Process { forked: Some((Pid(1), Nanos(at))), ..Process::default() };
+        processes.by_pid.extend([(Pid(2), child(15)), (Pid(3), child(25))]);
+        let events = vec![load(1, None, code("a", 0x100, 0x10)), load(1, None, code("b", 0x5000, 0x10))];
+        build(events, &processes)
+    };
+    let named = |map: &CodeMap<'_>| {
+        assert_lasting(map, 1..=3, 0xf0..0x120, 60, 1);
+        [5, 15, 25, 45].map(|at| name_at(map, 1, 0x100, Some(at)).is_some())
+    };
+    let between = program(&[(21, 0), (41, 0x9000)], &[10, 20, 40]);
+    assert_eq!(named(&between), [false, false, true, false]);
+    let children = [2, 3].map(|pid| name_at(&between, pid, 0x100, Some(30)).is_some());
+    assert_eq!(children, [false, true], "a child runs what its parent ran at the fork");
+    assert!(name_at(&between, 1, 0x100, None).is_some() && between.has_code_at_other_times(Pid(1), Addr(0x100)));
+    assert_eq!(named(&program(&[(0, 0)], &[10, 20, 40])), [true, false, false, false]);
+    assert_eq!(named(&program(&[(11, 0), (21, 0)], &[10, 20])), [false, false, true, true], "the last of equals");
+    let most = program(&[(11, 0), (12, 0), (12, 0x5000), (21, 0)], &[10, 20]);
+    assert_eq!(named(&most), [false, true, false, false]);
+    assert_eq!(named(&program(&[], &[10, 20])), [false, false, true, true], "the last, where nothing is known");
+    assert_eq!(named(&program(&[(0, 0)], &[])), [true; 4]);
 }
 
 /// Which load's which byte, if any.

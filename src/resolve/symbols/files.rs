@@ -12,14 +12,16 @@
 //! one by its checksum. What does not match is reported once and not used.
 
 use super::image::Image;
-use super::no_elf::NoElf;
+use super::no_elf::{self, NoElf};
 use crate::error::{Warning, Warnings};
 use crate::io;
+use crate::io::door::{Door, Holes, Kind, Named, Start};
 use crate::model::process::BuildId;
 use crate::resolve::dso::{Dso, DsoKind};
 use object::{Object, elf};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where files of other versions and debugging information are looked for.
@@ -37,12 +39,27 @@ pub struct SearchOptions {
     pub os_release: Option<Vec<u8>>,
     /// `e_machine` of the recorded machine: files of others are not the ones that ran.
     pub machine: Option<u16>,
+    /// `-f`: use files of other owners, too.
+    pub force: bool,
+}
+
+/// A file of code, whole or with debugging information alone.
+pub const ELF: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Any), otherwise: NO_CODE };
+
+/// Debugging information, which no linker leaves holes in.
+pub(super) const DEBUGGING: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Small), otherwise: NO_CODE };
+
+const NO_CODE: &str = "is neither an ELF file nor a PE image";
+
+fn is_code(head: &[u8]) -> bool {
+    head.starts_with(&elf::ELFMAG) || head.starts_with(b"MZ")
 }
 
 impl Default for SearchOptions {
     fn default() -> Self {
         let cache = std::env::var_os("HOME").map(|home| Path::new(&home).join(".debug"));
-        Self { symfs: None, debug_dirs: Vec::new(), cache, vmlinux: None, os_release: None, machine: None }
+        let (symfs, vmlinux, os_release, machine) = (None, None, None, None);
+        Self { symfs, debug_dirs: Vec::new(), cache, vmlinux, os_release, machine, force: false }
     }
 }
 
@@ -61,7 +78,10 @@ impl SearchOptions {
             let cached = self.cache.iter().map(move |cache| id_path(cache, id).join(name));
             cached.chain(self.debug_dirs().map(move |dir| id_path(dir, id)))
         });
-        let found = own.into_iter().chain(deleted).chain(by_id).find_map(|path| self.matching(&path, dso, warnings));
+        let found = own.into_iter().chain(deleted).chain(by_id).find_map(|path| {
+            let image = self.open(&path, ELF, warnings)?;
+            self.matching(image, dso, warnings)
+        });
         if found.is_none() && dso.kind == DsoKind::File {
             self.say_no_elf(dso, warnings);
         }
@@ -71,7 +91,7 @@ impl SearchOptions {
     /// What is here and no ELF file may hold the code that ran all the same.
     fn say_no_elf(&self, dso: &Dso, warnings: &mut Warnings) {
         let path = self.recorded_path(&dso.path);
-        if let Some(what) = NoElf::of_file(&path) {
+        if let Some(what) = self.no_elf(&path) {
             let message = format!("is no ELF file ({}): no symbols can be read from it", what.name());
             warnings.push(Warning::new(message).in_file(&path, None));
         }
@@ -80,11 +100,12 @@ impl SearchOptions {
     /// The image of the recorded kernel. One that is not given must have its build ID.
     fn vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if let Some(given) = &self.vmlinux {
-            if open(given).is_none() {
+            let Some(image) = opened(Named::User.door(true), given, ELF, warnings) else {
                 let message = "is no ELF file: not used. A packed kernel (vmlinuz) must be unpacked first";
                 warnings.push(Warning::new(message).in_file(given, None));
-            }
-            return self.matching(given, dso, warnings);
+                return None;
+            };
+            return self.matching(image, dso, warnings);
         }
         let id = dso.build_id?;
         let by_id = self.debug_dirs().map(|dir| suffixed(id_path(dir, id), ".debug"));
@@ -99,8 +120,8 @@ impl SearchOptions {
                 .flat_map(move |dir| [dir.join("boot").join(&named), dir.join(&modules).join("vmlinux")]);
             debug.chain(installed).collect::<Vec<_>>()
         });
-        let found = by_id.chain(cached).chain(by_release).filter_map(|path| open(&path));
-        found.into_iter().find(|image| image.build_id().is_some() && image.is(Some(id)))
+        let mut found = by_id.chain(cached).chain(by_release).filter_map(|path| self.open(&path, ELF, warnings));
+        found.find(|image| image.build_id().is_some() && image.is(Some(id)))
     }
 
     /// The file that holds the debugging information of `image`, if it does not itself.
@@ -108,7 +129,8 @@ impl SearchOptions {
         if let Some(id) = image.build_id() {
             let packaged = self.debug_dirs().map(|dir| suffixed(id_path(dir, id), ".debug"));
             let cached = self.cache.iter().map(|cache| id_path(cache, id).join("debug"));
-            let found = packaged.chain(cached).filter_map(|path| open(&path)).find(|found| found.is(Some(id)));
+            let mut found = packaged.chain(cached).filter_map(|path| self.open(&path, DEBUGGING, warnings));
+            let found = found.find(|found| found.is(Some(id)));
             if found.is_some() {
                 return found;
             }
@@ -126,10 +148,12 @@ impl SearchOptions {
         let near = [dir.join(name), dir.join(".debug").join(name)];
         let far = self.debug_dirs().map(|debug| debug.join(below).join(name));
         for path in near.into_iter().chain(far) {
-            let Ok(bytes) = io::map_regular_file(&path) else { continue };
-            let checksum = image.build_id().is_none().then(|| crc32(&bytes));
-            let Ok(found) = Image::new(&path, bytes) else { continue };
-            let same = checksum.map_or_else(|| found.is(image.build_id()), |checksum| checksum == crc);
+            let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
+            let same = match image.build_id() {
+                Some(id) => found.is(Some(id)),
+                // What could be said of it without reading all of it is said first.
+                None => found.may_be_debugging(image) && found.crc32() == crc,
+            };
             if same {
                 return Some(found);
             }
@@ -140,20 +164,43 @@ impl SearchOptions {
     }
 
     /// The file with the shared parts of `debugging`'s information, where dwz has taken them out.
-    pub fn shared(&self, debugging: &Image) -> Option<Image> {
+    pub fn shared(&self, debugging: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = debugging.object().ok()?;
         let (name, id) = object.gnu_debugaltlink().ok().flatten()?;
         let id = BuildId::new(id);
         let beside = debugging.path().parent()?.join(OsStr::from_bytes(name));
         let by_id =
             id.into_iter().flat_map(|id| self.debug_dirs().map(move |dir| suffixed(id_path(dir, id), ".debug")));
-        std::iter::once(beside).chain(by_id).filter_map(|path| open(&path)).find(|found| found.is(id))
+        let mut found = std::iter::once(beside).chain(by_id).filter_map(|path| self.open(&path, DEBUGGING, warnings));
+        found.find(|found| found.is(id))
     }
 
     /// The package of the split parts of an image's debugging information: its path and `.dwp`.
-    pub fn package(&self, images: &[&Image]) -> Option<Image> {
-        let path = |image: &&Image| open(&suffixed(image.path().to_owned(), ".dwp"));
-        images.iter().find_map(path)
+    pub fn package(&self, images: &[&Image], warnings: &mut Warnings) -> Option<Image> {
+        let mut package = |image: &&Image| self.open(&suffixed(image.path().to_owned(), ".dwp"), DEBUGGING, warnings);
+        images.iter().find_map(&mut package)
+    }
+
+    /// Opens a file that may well not be there. One that is there and may not be used is told of.
+    pub fn open(&self, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
+        opened(self.door(path), path, kind, warnings)
+    }
+
+    /// What a file is that is none of code; `None` if it is one, or may not be looked at.
+    pub fn no_elf(&self, path: &Path) -> Option<NoElf> {
+        NoElf::of(&self.door(path).head(path, no_elf::HEAD)?.ok()?)
+    }
+
+    /// Whether something has a path.
+    pub fn is_there(&self, path: &Path) -> bool {
+        self.door(path).look(path).is_some()
+    }
+
+    /// The way to a path that the recording or another file names, below a directory that the user typed or anywhere.
+    fn door(&self, path: &Path) -> Door<'_> {
+        let typed = self.symfs.iter().chain(&self.debug_dirs).find(|typed| path.starts_with(typed));
+        let start = typed.map_or(Start::Here, |typed| Start::Typed(typed));
+        Door { named: Named::Recording, start, force: self.force }
     }
 
     /// A recorded path on this machine.
@@ -169,8 +216,7 @@ impl SearchOptions {
         self.debug_dirs.iter().map(PathBuf::as_path).chain([Path::new("/usr/lib/debug")])
     }
 
-    fn matching(&self, path: &Path, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
-        let image = open(path)?;
+    fn matching(&self, image: Image, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         let reason = if !image.is(dso.build_id) {
             let ids = (dso.build_id.map(hex), image.build_id().map(hex));
             let (Some(wanted), Some(found)) = ids else { return None };
@@ -180,7 +226,7 @@ impl SearchOptions {
         } else {
             return Some(image);
         };
-        warnings.push(Warning::new(reason).in_file(path, None));
+        warnings.push(Warning::new(reason).in_file(image.path(), None));
         None
     }
 
@@ -195,9 +241,30 @@ impl SearchOptions {
     }
 }
 
-/// A file that may well not be there.
-pub fn open(path: &Path) -> Option<Image> {
-    Image::new(path, io::map_regular_file(path).ok()?).ok()
+fn opened(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
+    match door.open(path, kind)? {
+        Ok(opened) => {
+            let on_disk = opened.about.blocks().saturating_mul(512);
+            if is_mostly_hole(opened.about.len(), on_disk) {
+                let message = format!("has {} bytes, but only {on_disk} on disk: not used", opened.about.len());
+                warnings.push(Warning::new(message).in_file(path, None));
+                return None;
+            }
+            Image::of_file(path, opened).ok()
+        }
+        Err(error) => {
+            warnings.push(error.into_warning());
+            None
+        }
+    }
+}
+
+/// Linkers leave holes of a few pages, and file systems that compress make a tenth of debugging information. A file that
+/// takes even less room was made to be read for hours.
+fn is_mostly_hole(len: u64, on_disk: u64) -> bool {
+    const UNSUSPICIOUS: u64 = 16 << 20;
+    const LARGEST_RATIO: u64 = 16;
+    len > UNSUSPICIOUS && len / LARGEST_RATIO > on_disk
 }
 
 /// A path with more at its end.
@@ -233,20 +300,13 @@ fn own_vdso(dso: &Dso) -> Option<Image> {
 /// The vdso of the kernel that runs here, as it is in this process's memory.
 pub fn running_vdso() -> Option<Image> {
     use std::os::unix::fs::FileExt;
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let maps = io::text_of_system(Path::new("/proc/self/maps")).ok()?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
     let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
-    std::fs::File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
+    io::open_of_system(Path::new("/proc/self/mem")).ok()?.read_exact_at(&mut bytes, start).ok()?;
     Image::new(Path::new("[vdso]"), io::Bytes::Owned(bytes)).ok()
-}
-
-/// The checksum of `.gnu_debuglink`: CRC-32 as zlib has it.
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes);
-    crc.sum()
 }
 
 #[cfg(test)]
@@ -255,7 +315,7 @@ mod tests {
 
     fn this_binary() -> (PathBuf, Image) {
         let path = std::env::current_exe().unwrap();
-        let image = open(&path).unwrap();
+        let image = SearchOptions::default().open(&path, ELF, &mut Warnings::new()).unwrap();
         (path, image)
     }
 
@@ -294,6 +354,21 @@ mod tests {
         options.symfs = Some(dir.path().into());
         let below = Dso { path: b"/prog".into(), ..gone };
         assert!(options.running(&below, &mut Warnings::new()).is_some());
+    }
+
+    #[test]
+    fn a_file_that_is_mostly_hole_is_reported_and_not_used() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::copy(std::env::current_exe().unwrap(), file.path()).unwrap();
+        let open = |warnings: &mut Warnings| opened(Named::Recording.door(false), file.path(), DEBUGGING, warnings);
+        assert!(open(&mut Warnings::new()).is_some());
+        let on_disk = std::fs::metadata(file.path()).unwrap().blocks() * 512;
+        file.as_file().set_len(20 * on_disk.max(1 << 20)).unwrap();
+        let mut warnings = Warnings::new();
+        assert!(open(&mut warnings).is_none());
+        let said = warnings.iter().next().unwrap().to_string();
+        assert!(said.contains("bytes, but only") && said.ends_with("on disk: not used"), "{said}");
+        assert!(!is_mostly_hole(16 << 20, 0) && !is_mostly_hole(1 << 40, 1 << 36));
     }
 
     #[test]

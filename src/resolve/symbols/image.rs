@@ -7,11 +7,13 @@
 use super::ready_to_run::{Method, ReadyToRun};
 use crate::error::{Error, Result};
 use crate::io::Bytes;
+use crate::io::door::Opened;
 use crate::model::process::BuildId;
 use flate2::{Decompress, FlushDecompress};
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{CompressionFormat, Endianness, Object, ObjectSection, elf};
 use std::borrow::Cow;
+use std::fs::Metadata;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,8 @@ pub struct Image {
     build_id: Option<BuildId>,
     machine: u16,
     methods: Vec<Method>,
+    /// What the file was when it was opened.
+    about: Option<Metadata>,
 }
 
 /// A loadable segment that has bytes in the file.
@@ -43,19 +47,24 @@ impl LoadSegment {
 }
 
 impl Image {
+    /// Takes an opened file that may be one.
+    pub fn of_file(path: &Path, opened: Opened) -> Result<Self> {
+        Ok(Self { about: Some(opened.about), ..Self::new(path, opened.bytes)? })
+    }
+
     /// Takes the bytes of a file that may be one. Errors name what is damaged.
     pub fn new(path: &Path, bytes: Bytes) -> Result<Self> {
         if bytes.starts_with(b"MZ") {
             return Self::of_dot_net(path, bytes);
         }
         let parsed = parse(&bytes).map_err(|error| error.in_file(path))?;
-        let build_id = parsed.build_id().ok().flatten().and_then(BuildId::new);
-        let (machine, segments) = match &parsed {
+        let (machine, segments, build_id) = match &parsed {
             object::File::Elf32(file) => headers(file.elf_header(), file.endian(), &bytes),
             object::File::Elf64(file) => headers(file.elf_header(), file.endian(), &bytes),
             _ => return Err(Error::new("not an ELF file").in_file(path)),
         };
-        Ok(Self { path: path.to_owned(), bytes, segments, build_id, machine, methods: Vec::new() })
+        let (path, methods) = (path.to_owned(), Vec::new());
+        Ok(Self { path, bytes, segments, build_id, machine, methods, about: None })
     }
 
     /// Takes a PE file.
@@ -69,12 +78,22 @@ impl Image {
             size: section.size.into(),
         });
         let (segments, machine, methods) = (segments.collect(), image.machine, image.methods);
-        Ok(Self { path: path.to_owned(), bytes, segments, build_id: None, machine, methods })
+        Ok(Self { path: path.to_owned(), bytes, segments, build_id: None, machine, methods, about: None })
     }
 
     /// What it says of functions where it has no symbols.
     pub fn methods(&self) -> &[Method] {
         &self.methods
+    }
+
+    /// All that it holds.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What the file was when it was opened, if it is one.
+    pub fn about(&self) -> Option<&Metadata> {
+        self.about.as_ref()
     }
 
     /// Its path here.
@@ -149,6 +168,29 @@ impl Image {
         !self.methods.is_empty() || self.object().is_ok_and(|object| object.section_by_name(".symtab").is_some())
     }
 
+    /// Whether it may hold the debugging information of `running`, as far as section headers show: strip and objcopy keep
+    /// the address and the size of code whose bytes they leave out.
+    pub fn may_be_debugging(&self, running: &Self) -> bool {
+        let text = |image: &Self| {
+            let object = image.object().ok()?;
+            let section = object.section_by_name(".text")?;
+            Some((section.address(), section.size()))
+        };
+        self.machine == running.machine && text(self) == text(running)
+    }
+
+    /// The checksum that `.gnu_debuglink` contains: CRC-32 as zlib has it. It reads the whole file, and keeps none of it
+    /// in memory.
+    pub fn crc32(&self) -> u32 {
+        const AT_ONCE: usize = 16 << 20;
+        let (mut crc, release) = (flate2::Crc::new(), self.bytes.releaser());
+        for (at, chunk) in self.bytes.chunks(AT_ONCE).enumerate() {
+            crc.update(chunk);
+            release(at * AT_ONCE..at * AT_ONCE + chunk.len());
+        }
+        crc.sum()
+    }
+
     /// Whether it is the file that the recording means. A recording pads short IDs with zeros.
     pub fn is(&self, wanted: Option<BuildId>) -> bool {
         let (Some(wanted), Some(own)) = (wanted, self.build_id) else { return true };
@@ -193,7 +235,7 @@ fn headers<Elf: FileHeader<Endian = Endianness>>(
     header: &Elf,
     endian: Endianness,
     bytes: &[u8],
-) -> (u16, Vec<LoadSegment>) {
+) -> (u16, Vec<LoadSegment>, Option<BuildId>) {
     let all = header.program_headers(endian, bytes).unwrap_or_default();
     let loaded = all.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
     let segments = loaded.map(|segment| LoadSegment {
@@ -201,7 +243,32 @@ fn headers<Elf: FileHeader<Endian = Endianness>>(
         vaddr: segment.p_vaddr(endian).into(),
         size: segment.p_filesz(endian).into(),
     });
-    (header.e_machine(endian).0, segments.collect())
+    (header.e_machine(endian).0, segments.collect(), build_id(header, endian, bytes))
+}
+
+/// A build ID stands at the start of its section, in a note of 36 bytes or fewer; a kernel has a few hundred bytes of
+/// other notes before it. Sections and files with more of them than this are not read to their end.
+const LARGEST_NOTES: usize = 64 << 10;
+const LARGEST_NOTES_OF_ALL_SECTIONS: usize = 16 << 20;
+
+/// The build ID that the notes contain: those of the sections, or of the segments if there are no sections.
+fn build_id<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endianness, bytes: &[u8]) -> Option<BuildId> {
+    let sections = header.sections(endian, bytes).ok()?;
+    let segments = if sections.is_empty() { header.program_headers(endian, bytes).ok()? } else { &[] };
+    let of_sections = sections.iter().filter(|section| section.sh_type(endian) == elf::SHT_NOTE);
+    let of_sections = of_sections.map(|section| (section.sh_addralign(endian), section.data(endian, bytes).ok()));
+    let of_segments = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_NOTE);
+    let of_segments = of_segments.map(|segment| (segment.p_align(endian), segment.data(endian, bytes).ok()));
+    let mut left = LARGEST_NOTES_OF_ALL_SECTIONS;
+    of_sections.chain(of_segments).find_map(|(align, data)| {
+        let data = data?;
+        let data = &data[..data.len().min(LARGEST_NOTES).min(left)];
+        left -= data.len();
+        let mut notes = NoteIterator::<Elf>::new(endian, align, data).ok()?.filter_map(Result::ok);
+        let note =
+            notes.find(|note| note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID)?;
+        BuildId::new(note.desc())
+    })
 }
 
 #[cfg(test)]
@@ -225,6 +292,36 @@ mod tests {
         assert!(inflate(&packed[..packed.len() / 2], bytes.len(), |_| usize::MAX).is_none());
     }
 
+    /// An ELF file of one section of notes: so many empty ones, then a build ID.
+    fn with_notes_before_the_build_id(count: usize) -> Vec<u8> {
+        let mut notes = [0; 12].repeat(count);
+        notes.extend(*b"\x04\0\0\0\x08\0\0\0\x03\0\0\0GNU\0buildid!");
+        let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
+        bytes.extend([0; 16]);
+        bytes.extend(64_u64.to_le_bytes());
+        bytes.extend([0, 0, 0, 0, 64, 0, 56, 0, 0, 0, 64, 0, 3, 0, 2, 0]);
+        bytes.extend([0; 64]);
+        let of_notes = [7_u64 << 32, 0, 0, 256, notes.len() as u64, 0, 4, 0];
+        // The names of sections, which are all empty.
+        let of_names = [3_u64 << 32, 0, 0, 15, 1, 0, 1, 0];
+        bytes.extend([of_notes, of_names].as_flattened().iter().flat_map(|field| field.to_le_bytes()));
+        bytes.extend(notes);
+        bytes
+    }
+
+    #[test]
+    fn notes_are_looked_through_for_a_build_id_but_not_for_megabytes() {
+        let build_id = |count| {
+            let bytes = with_notes_before_the_build_id(count);
+            Image::new(Path::new("x"), Bytes::Owned(bytes)).unwrap().build_id()
+        };
+        let expected = BuildId::new(b"buildid!");
+        assert!(expected.is_some());
+        assert_eq!(build_id(0), expected);
+        assert_eq!(build_id(5_000), expected);
+        assert_eq!(build_id(200_000), None);
+    }
+
     #[test]
     fn the_test_binary_itself() {
         let path = std::env::current_exe().unwrap();
@@ -240,6 +337,13 @@ mod tests {
         assert_eq!(image.loaded(start..start), Some(&b""[..]));
         assert_eq!(image.loaded(u64::MAX - 1..u64::MAX), None);
         assert!(image.is(None));
+        let mut crc = flate2::Crc::new();
+        crc.update(&std::fs::read(&path).unwrap());
+        assert_eq!(image.crc32(), crc.sum());
+        assert!(image.may_be_debugging(&image));
+        let other = Path::new("/bin/sh");
+        let other = Image::new(other, crate::io::map_file(other).unwrap()).unwrap();
+        assert!(!other.may_be_debugging(&image));
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! A context is built once for each shard of addresses (it caches without locks); the decompressed sections are
 //! shared by all shards of a file. Split units (`.dwo`, `.dwp`) that the wanted addresses need are opened before.
 
-use super::files::{self, SearchOptions};
+use super::files::{DEBUGGING, SearchOptions};
 use super::image::Image;
 use super::near::{Listed, Reader, Tables};
+use crate::error::Warnings;
 use addr2line::{Context, FrameIter, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{
     AbbreviationsCacheStrategy, DwarfPackage, DwarfPackageSections, DwarfSections, DwoId, EndianSlice, RunTimeEndian,
@@ -59,8 +60,14 @@ pub struct Inlines<'a> {
 
 impl DebugFiles {
     /// Opens what `main` needs besides itself to answer for these link-time addresses.
-    pub fn open(main: &Image, running: &Image, options: &SearchOptions, addresses: &[u64]) -> Self {
-        let mut files = Self { shared: options.shared(main), ..Self::default() };
+    pub fn open(
+        main: &Image,
+        running: &Image,
+        options: &SearchOptions,
+        addresses: &[u64],
+        warnings: &mut Warnings,
+    ) -> Self {
+        let mut files = Self { shared: options.shared(main, warnings), ..Self::default() };
         // A unit that was split has left its addresses behind.
         let may_be_split = main.object().is_ok_and(|object| object.section_by_name(".debug_addr").is_some());
         if !may_be_split {
@@ -69,9 +76,9 @@ impl DebugFiles {
         let sections = DebugSections::load(main, &files, addresses, false);
         let wanted = sections.map(|sections| sections.split_units(addresses));
         let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return files };
-        files.package = options.package(&[running, main]);
+        files.package = options.package(&[running, main], warnings);
         if files.package.is_none() {
-            let open = |(id, path): (DwoId, PathBuf)| Some((id, files::open(&path)?));
+            let open = |(id, path): (DwoId, PathBuf)| Some((id, options.open(&path, DEBUGGING, warnings)?));
             files.units = wanted.into_iter().filter_map(open).collect();
         }
         files
@@ -254,18 +261,20 @@ fn has_next(addr: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::files::ELF;
     use super::*;
 
     #[test]
     fn a_function_of_the_test_binary() {
-        let image = files::open(&std::env::current_exe().unwrap()).unwrap();
+        let image =
+            SearchOptions::default().open(&std::env::current_exe().unwrap(), ELF, &mut Warnings::new()).unwrap();
         let object = image.object().unwrap();
         use object::ObjectSymbol;
         let own = object.symbols().find(|symbol| {
             symbol.name().is_ok_and(|name| name.contains("a_function_of_the_test_binary")) && symbol.size() > 0
         });
         let addr = own.unwrap().address();
-        let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[addr]);
+        let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[addr], &mut Warnings::new());
         let sections = DebugSections::load(&image, &files, &[addr], true).unwrap();
         let inlines = Inlines::new(&sections).unwrap();
         let mut frames = inlines.find(addr).unwrap();
@@ -275,13 +284,14 @@ mod tests {
 
     #[test]
     fn functions_are_the_same_without_lines() {
-        let image = files::open(&std::env::current_exe().unwrap()).unwrap();
+        let image =
+            SearchOptions::default().open(&std::env::current_exe().unwrap(), ELF, &mut Warnings::new()).unwrap();
         let object = image.object().unwrap();
         use object::ObjectSymbol;
         // Of the standard library: how much else is told of this crate's functions depends on how it was built.
         let own = object.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("lang_start_internal")));
         let addresses: Vec<u64> = (0..64).map(|at| own.as_ref().unwrap().address() + at).collect();
-        let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &addresses);
+        let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &addresses, &mut Warnings::new());
         let found = |lines| {
             let sections = DebugSections::load(&image, &files, &addresses, lines).unwrap();
             let inlines = Inlines::new(&sections).unwrap();
@@ -302,8 +312,9 @@ mod tests {
 
     #[test]
     fn nothing_is_at_the_last_address() {
-        let image = files::open(&std::env::current_exe().unwrap()).unwrap();
-        let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[u64::MAX]);
+        let image =
+            SearchOptions::default().open(&std::env::current_exe().unwrap(), ELF, &mut Warnings::new()).unwrap();
+        let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[u64::MAX], &mut Warnings::new());
         let sections = DebugSections::load(&image, &files, &[u64::MAX], true).unwrap();
         assert!(Inlines::new(&sections).unwrap().find(u64::MAX).is_none());
     }

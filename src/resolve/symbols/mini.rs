@@ -3,10 +3,14 @@
 
 use super::image::Image;
 use crate::io::Bytes;
-use std::io::{self, Write};
+use lzma_rust2::XzReader;
+use std::io::Read;
 
 /// A symbol table larger than this is not one: sizes of the largest browsers are a tenth of it.
-const LIMIT: usize = 256 << 20;
+const LARGEST: u64 = 256 << 20;
+
+/// What `xz -9` uses, and room for its tables.
+const LARGEST_DICTIONARY: u32 = 96 << 20;
 
 /// The ELF file in an image's `.gnu_debugdata`. `None` if it has none, or a damaged one.
 pub fn image(image: &Image) -> Option<Image> {
@@ -15,24 +19,28 @@ pub fn image(image: &Image) -> Option<Image> {
     if packed.is_empty() {
         return None;
     }
-    let mut out = Limited(Vec::new());
-    lzma_rs::xz_decompress(&mut &packed[..], &mut out).ok()?;
-    Image::new(image.path(), Bytes::Owned(out.0)).ok()
+    let out = unpack(&packed, LARGEST)?;
+    Image::new(image.path(), Bytes::Owned(out)).ok()
 }
 
-/// Memory that a damaged file cannot fill.
-struct Limited(Vec<u8>);
+/// `None` if it is damaged or unpacks to more than so many bytes. No more than these are kept in memory.
+fn unpack(packed: &[u8], most: u64) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let unpacked = XzReader::new_mem_limit(packed, false, LARGEST_DICTIONARY >> 10);
+    unpacked.take(most + 1).read_to_end(&mut out).ok()?;
+    (out.len() as u64 <= most).then_some(out)
+}
 
-impl Write for Limited {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > LIMIT {
-            return Err(io::Error::other("decompresses to more than any symbol table needs"));
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    #[test]
+    fn what_unpacks_to_more_than_any_symbol_table_is_none() {
+        let packed = zstd::decode_all(&include_bytes!("../../../fixtures/gnu-debugdata/zeros.xz.zst")[..]).unwrap();
+        assert!(packed.len() < 50_000, "what is packed is small");
+        assert!(unpack(&packed, 1 << 20).is_none());
+        assert!(unpack(&packed[..1000], LARGEST).is_none());
+        assert!(unpack(b"no xz data", LARGEST).is_none());
     }
 }

@@ -29,7 +29,8 @@ use images::Images;
 use inlines::{DebugFiles, DebugSections, Inlines};
 use near::Reader;
 use rustc_hash::FxHashMap;
-use table::{Symbol, SymbolTable};
+use std::borrow::Cow;
+use table::SymbolTable;
 
 /// What to find out about an address.
 #[derive(Debug, Clone)]
@@ -42,6 +43,14 @@ pub struct SymbolOptions {
     pub lines: bool,
     /// Whether to make names readable (`--no-demangle`).
     pub demangle: bool,
+}
+
+impl SymbolOptions {
+    /// A name as it is shown: readable, unless that is not wanted.
+    pub fn shown<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
+        let readable = if self.demangle { demangle(name) } else { None };
+        readable.map_or(Cow::Borrowed(name), |readable| Cow::Owned(readable.into_bytes()))
+    }
 }
 
 impl Default for SymbolOptions {
@@ -161,7 +170,7 @@ fn open<'a>(
     let main = debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(running);
     let files = (dwarf && main.has_dwarf()).then(|| {
         let addresses: Vec<u64> = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset)).collect();
-        DebugFiles::open(main, running, &options.search, &addresses)
+        DebugFiles::open(main, running, &options.search, &addresses, warnings)
     });
     Some(OpenedObject { running, debugging, mini, files })
 }
@@ -184,21 +193,12 @@ fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptio
     LoadedSymbols { table, sections }
 }
 
-/// The link-time addresses that may be looked up, ascending: behind each, a signal handler may return.
+/// The link-time addresses that may be looked up, ascending.
 fn wanted(request: &Request, running: &Image) -> Vec<u64> {
-    let addresses = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset));
-    let mut wanted: Vec<u64> = addresses.flat_map(|addr| [addr, addr.saturating_add(1)]).collect();
+    let mut wanted: Vec<u64> = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset)).collect();
     wanted.sort_unstable();
     wanted.dedup();
     wanted
-}
-
-/// A signal handler returns to the first instruction of the function that ends it: nothing there called it, and one
-/// byte before, where return addresses are looked up, is no function at all.
-fn signal_return<'t, 'data>(table: &'t SymbolTable<'data>, addr: u64) -> Option<&'t Symbol<'data>> {
-    const NAMES: [&[u8]; 4] = [b"__restore_rt", b"__restore", b"__kernel_rt_sigreturn", b"__kernel_sigreturn"];
-    let start = addr.checked_add(1)?;
-    table.find(start).filter(|symbol| symbol.start == start && NAMES.contains(&&*symbol.name))
 }
 
 /// Writes the answers of one shard.
@@ -221,7 +221,7 @@ impl<'a> Shard<'a> {
     }
 
     fn address(&mut self, addr: u64, loaded: &'a LoadedSymbols<'a>, inlines: Option<&Inlines<'a>>) {
-        let symbol = loaded.table.find(addr).or_else(|| signal_return(&loaded.table, addr));
+        let symbol = loaded.table.find(addr);
         let mut function = Frame {
             name: symbol.map(|symbol| self.name(&symbol.name)),
             offset: symbol.map(|symbol| addr.saturating_sub(symbol.start)),
@@ -268,8 +268,7 @@ impl<'a> Shard<'a> {
         if let Some(&id) = self.names.get(raw) {
             return id;
         }
-        let readable = if self.options.demangle { demangle(raw) } else { None };
-        let id = self.frames.intern(readable.as_deref().map_or(raw, str::as_bytes));
+        let id = self.frames.intern(&self.options.shown(raw));
         self.names.insert(raw, id);
         id
     }

@@ -1,9 +1,5 @@
 //! Files whose code ran, and that are no ELF files: nothing is read from them, and what they are tells what to do.
 
-use crate::io;
-use std::io::Read;
-use std::path::Path;
-
 /// What a file is instead of an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoElf {
@@ -24,7 +20,7 @@ pub enum NoElf {
 }
 
 /// Bytes at the start of a file that tell what it is; a PE's headers are among them.
-const HEAD: u64 = 4096;
+pub(super) const HEAD: u64 = 4096;
 
 /// What a file begins with.
 const MAGICS: &[(&[u8], NoElf)] = &[
@@ -38,14 +34,6 @@ const MAGICS: &[(&[u8], NoElf)] = &[
 ];
 
 impl NoElf {
-    /// What the file at a path is; `None` if it is an ELF file, or cannot be read.
-    pub fn of_file(path: &Path) -> Option<Self> {
-        let mut head = Vec::new();
-        // Devices and pipes may block who reads them.
-        io::open_regular_file(path, true).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
-        Self::of(&head)
-    }
-
     /// What a file is that begins like this; `None` for an ELF file.
     pub fn of(head: &[u8]) -> Option<Self> {
         if head.starts_with(b"\x7fELF") {

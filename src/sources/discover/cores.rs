@@ -7,13 +7,15 @@
 use super::{Finder, Source, logs, used_unasked};
 use crate::error::{Error, Warning};
 use crate::formats::jit_logs::{LogId, LogProcess, MappedFile};
-use crate::io::Bytes;
+use crate::io::is_directory;
 use crate::model::Pid;
 use crate::model::process::Process;
 use crate::sources::account::Kind;
 use crate::sources::live::recorded_files;
 use crate::sources::registered::{CopiedObjects, registered};
-use crate::sources::trust::{self, Named};
+use crate::sources::trust::Named;
+use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 /// Where systemd keeps cores that it does not compress.
@@ -39,8 +41,8 @@ impl Finder<'_> {
             return;
         }
         for CoreFile { path, named, kind, of } in self.core_files() {
-            let bytes = match trust::open(&path, named, self.options.force) {
-                Some(Ok(bytes)) => bytes,
+            let bytes = match self.open(&path, named) {
+                Some(Ok(opened)) => opened.bytes,
                 Some(Err(error)) => {
                     self.core_refused(&path, kind, of, error);
                     continue;
@@ -54,7 +56,7 @@ impl Finder<'_> {
             // Most cores have nothing that anybody registered.
             if logs::ranges(kind, &bytes).is_some_and(|ranges| !ranges.is_empty()) {
                 let source =
-                    |path, bytes| Source { inner: Some(own), ..Source::new(path, Kind::Log(kind), pid, bytes) };
+                    |path, contents| Source { inner: Some(own), ..Source::new(path, Kind::Log(kind), pid, contents) };
                 self.first_good(&[(path, named)], source);
             }
         }
@@ -81,7 +83,7 @@ impl Finder<'_> {
                 Some(Ok(CopiedObjects { path, core })) => {
                     let why = "which runs still, and has registered its code with GDB's JIT interface";
                     let remark = Some(used_unasked(&path, pid, why));
-                    let source = Source::new(path, Kind::Log(kind), pid, Bytes::Owned(core));
+                    let source = Source::new(path, Kind::Log(kind), pid, core);
                     self.add(Source { remark, ..source });
                 }
                 // It is the same for all of them.
@@ -97,19 +99,18 @@ impl Finder<'_> {
 
     /// What goes by the name of a core where cores lie, the newest first.
     fn core_files(&self) -> Vec<CoreFile> {
-        let given = self.options.jit_log.iter().filter(|given| given.path.is_dir());
-        let given = given.map(|given| (given.path.as_path(), Named::User));
+        let given = self.options.jit_log.iter().filter(|given| is_directory(&given.path));
+        let given = given.map(|given| (given.path.as_path(), Named::Directory));
         let beside = self.site.beside.map(|path| (path, Named::Habit));
         let usual = [".", "/tmp", SYSTEMD].map(|path| (Path::new(path), Named::Habit));
         let mut files = Vec::new();
         for (directory, named) in given.chain(beside).chain(usual) {
             let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-            let core = |name: &str| LogId::named(name).find(|(id, _)| id.log().process.is_some());
-            let cores = entries.filter_map(|entry| {
-                let (kind, of) = core(entry.file_name().to_str()?)?;
-                let written = entry.metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok()?;
-                Some((written, entry.path(), (kind, of)))
+            let core = |name: &OsStr| LogId::named(name.to_str()?).find(|(id, _)| id.log().process.is_some());
+            let entries = self.door(directory, named).entries(directory, |name| core(name).is_some()).into_iter();
+            let cores = entries.filter_map(|(name, about)| {
+                let written = Some(about).filter(Metadata::is_file)?.modified().ok()?;
+                Some((written, directory.join(&name), core(&name)?))
             });
             let mut cores: Vec<_> = cores.filter(|(_, path, _)| !self.seen.contains(path)).collect();
             cores.sort();

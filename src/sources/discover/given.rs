@@ -3,22 +3,23 @@
 use super::{Finder, Source, inner_pid, logs};
 use crate::error::{Error, Warning};
 use crate::formats::{jitdump, perf_map};
-use crate::io::Bytes;
+use crate::io::door::Opened;
+use crate::io::is_directory;
 use crate::model::Pid;
 use crate::model::process::Told;
+use crate::resolve::symbols::files::ELF;
 use crate::sources::account::Kind;
 use crate::sources::options::{GivenFile, SourceOptions, outer_pid};
-use crate::sources::trust::{self, Named};
+use crate::sources::trust::Named;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 impl Finder<'_> {
     /// What the user named that is, or may hold, a dump of that name, or is one of that process by its header.
     pub(super) fn asked(&self, base: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<(PathBuf, Named)> {
-        let force = self.options.force;
         let says = |path: &Path| {
-            let bytes = trust::open(path, Named::User, force)?.ok()?;
-            jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid))
+            let opened = self.open(path, Named::User)?.ok()?;
+            jitdump::JitDump::parse(&opened.bytes).ok().map(|dump| Pid(dump.header.pid))
         };
         let is_it = |given: &GivenFile| {
             let path = &given.path;
@@ -26,11 +27,11 @@ impl Finder<'_> {
         };
         let is_shared = inner.is_some_and(|inner| self.shared.contains(&inner));
         let given = self.options.jitdump.iter().filter(|given| given.is_meant_for(pid, is_shared));
-        let named = given.filter_map(|given| match given.path.is_dir() {
-            true => Some(given.path.join(base)),
-            false => is_it(given).then(|| given.path.clone()),
+        let named = given.filter_map(|given| match is_directory(&given.path) {
+            true => Some((given.path.join(base), Named::Directory)),
+            false => is_it(given).then(|| (given.path.clone(), Named::User)),
         });
-        named.map(|path| (path, Named::User)).collect()
+        named.collect()
     }
 
     /// Files that the user named outright: used even if no marker and no process asks for them.
@@ -39,13 +40,13 @@ impl Finder<'_> {
         for (list, kind) in [(jitdump, Some(Kind::JitDump)), (perf_map, Some(Kind::PerfMap)), (jit_log, None)] {
             for given in list {
                 let path = &given.path;
-                if self.seen.contains(path) || path.is_dir() {
+                if self.seen.contains(path) || is_directory(path) {
                     continue;
                 }
-                let opened = trust::open(path, Named::User, self.options.force);
+                let opened = self.open(path, Named::User);
                 match (opened.unwrap_or_else(|| Err(Error::new("does not exist"))), kind) {
-                    (Ok(bytes), Some(kind)) => self.user_file(given, kind, bytes),
-                    (Ok(bytes), None) => self.user_log(given, bytes),
+                    (Ok(opened), Some(kind)) => self.user_file(given, kind, opened),
+                    (Ok(opened), None) => self.user_log(given, opened),
                     (Err(error), Some(kind)) => self.refused(path, kind, Pid(-1), error),
                     (Err(error), None) => self.warnings.push(error.in_file(path).into_warning()),
                 }
@@ -53,9 +54,9 @@ impl Finder<'_> {
         }
     }
 
-    fn user_log(&mut self, given: &GivenFile, bytes: Bytes) {
-        match logs::detect(&bytes) {
-            Some(id) => self.user_file(given, Kind::Log(id), bytes),
+    fn user_log(&mut self, given: &GivenFile, opened: Opened) {
+        match logs::detect(&opened.bytes) {
+            Some(id) => self.user_file(given, Kind::Log(id), opened),
             None => {
                 let why = Error::new("is none of the logs that jitgraft reads (jitgraft formats lists them)");
                 self.warnings.push(why.in_file(&given.path).into_warning());
@@ -63,18 +64,18 @@ impl Finder<'_> {
         }
     }
 
-    fn user_file(&mut self, given: &GivenFile, kind: Kind, bytes: Bytes) {
-        let path = &given.path;
-        if let Some(other) = other_kind(kind, &bytes) {
+    fn user_file(&mut self, given: &GivenFile, kind: Kind, opened: Opened) {
+        let (path, bytes) = (&given.path, &opened.bytes);
+        if let Some(other) = other_kind(kind, bytes) {
             return self.refused(path, kind, Pid(-1), Error::new(other));
         }
         let by_header = || match kind {
-            Kind::JitDump => jitdump::JitDump::parse(&bytes).ok().map(|dump| Pid(dump.header.pid)),
+            Kind::JitDump => jitdump::JitDump::parse(bytes).ok().map(|dump| Pid(dump.header.pid)),
             _ => None,
         };
         // In the name of a core may be more than one number.
         let in_core = match kind {
-            Kind::Log(id) => logs::process(id, &bytes).and_then(|process| process.pid).map(Pid),
+            Kind::Log(id) => logs::process(id, bytes).and_then(|process| process.pid).map(Pid),
             _ => None,
         };
         let inner = in_core.or_else(|| inner_pid(path)).or_else(by_header);
@@ -98,7 +99,7 @@ impl Finder<'_> {
         };
         self.warn_if_not_recorded(path, pid);
         self.seen.insert(path.to_owned());
-        let source = Source { inner, ..Source::new(path.to_owned(), kind, pid, bytes) };
+        let source = Source { inner, ..Source::new(path.to_owned(), kind, pid, opened) };
         self.warn_if_of_another(&source);
         self.add(source);
     }
@@ -121,9 +122,9 @@ impl Finder<'_> {
         }
         for (path, addr) in &self.options.elf {
             for &pid in &pids {
-                match trust::open(path, Named::User, self.options.force) {
-                    Some(Ok(bytes)) => {
-                        let placed = Source::new(path.clone(), Kind::PlacedElf, pid, bytes);
+                match self.door(path, Named::User).open(path, ELF) {
+                    Some(Ok(opened)) => {
+                        let placed = Source::new(path.clone(), Kind::PlacedElf, pid, opened);
                         self.add(Source { addr: *addr, ..placed });
                     }
                     Some(Err(error)) => self.refused(path, Kind::PlacedElf, pid, error),

@@ -5,11 +5,12 @@
 
 use super::{Finder, Source};
 use crate::formats::jit_logs::{LogEventKind, LogId, LogProcess};
+use crate::io::is_directory;
 use crate::model::Pid;
 use crate::sources::account::Kind;
 use crate::sources::trust::Named;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// As many bytes as it takes to tell what a log is.
@@ -51,7 +52,7 @@ impl Finder<'_> {
             let numbers = self.inner_pids(pid);
             let own = logs.iter().filter(|log| numbers.contains(&log.of) && !self.shared.contains(&log.of));
             for LogFile { path, named, kind, of } in own.cloned().collect::<Vec<_>>() {
-                let source = |path, bytes| Source { inner: Some(of), ..Source::new(path, kind, pid, bytes) };
+                let source = |path, contents| Source { inner: Some(of), ..Source::new(path, kind, pid, contents) };
                 if !self.seen.contains(&path) {
                     self.first_good(&[(path, named)], source);
                 }
@@ -79,15 +80,15 @@ impl Finder<'_> {
 
     /// Files whose names are those of logs, and tell a process.
     fn log_files(&self) -> Vec<LogFile> {
-        let given = self.options.jit_log.iter().filter(|given| given.path.is_dir());
-        let given = given.map(|given| (given.path.as_path(), Named::User));
+        let given = self.options.jit_log.iter().filter(|given| is_directory(&given.path));
+        let given = given.map(|given| (given.path.as_path(), Named::Directory));
         let beside = self.site.beside.map(|path| (path, Named::Habit));
         let usual = [(Path::new("."), Named::Habit), (Path::new("/tmp"), Named::Habit)];
         let mut files: Vec<LogFile> = Vec::new();
         for (directory, named) in given.chain(beside).chain(usual) {
             let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-            let mut logs: Vec<_> = entries.filter_map(|entry| log_named(entry.file_name())).collect();
+            let entries = self.door(directory, named).entries(directory, |name| log_named(name).is_some());
+            let mut logs: Vec<_> = entries.into_iter().filter_map(|(name, _)| log_named(&name)).collect();
             logs.sort_unstable();
             for (name, id, of) in logs {
                 // What tells its process itself is asked itself.
@@ -105,9 +106,9 @@ impl Finder<'_> {
 }
 
 /// Which log goes by this name, and of which process.
-fn log_named(name: OsString) -> Option<(OsString, LogId, Pid)> {
+fn log_named(name: &OsStr) -> Option<(OsString, LogId, Pid)> {
     let (id, of) = LogId::named(name.to_str()?).next()?;
-    Some((name, id, Pid(of?)))
+    Some((name.to_owned(), id, Pid(of?)))
 }
 
 /// A file that goes by the name of a log.

@@ -32,16 +32,19 @@ use super::live::LiveProcess;
 use super::log_clock::FirstSeen;
 use super::options::{SourceOptions, outer_pid};
 use super::site::Site;
-use super::trust::{self, Named};
+use super::trust::{self, Named, SOURCE};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::jit_logs::CodeLog;
-use crate::io::{self, Bytes, InPath};
+use crate::io::door::{self, Door, Opened, Start};
+use crate::io::{self, Bytes};
 use crate::model::process::{FileId, Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use markers::Markers;
 pub use markers::inner_pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -69,8 +72,8 @@ pub(super) struct Source {
     /// The number in the file's name, by which the process knows itself.
     pub(super) inner: Option<Pid>,
     pub(super) bytes: Arc<Bytes>,
-    /// Who may read the file.
-    mode: u32,
+    /// What the file was when it was opened; `None` for what was copied out of a process.
+    pub(super) about: Option<Metadata>,
     /// When its marker was mapped, if that was seen.
     pub(super) marker: Option<Nanos>,
     /// Where the object was placed.
@@ -87,11 +90,38 @@ pub(super) struct Source {
 
 impl Source {
     /// A file that tells of code of this process, by the recording's number.
-    pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, bytes: impl Into<Arc<Bytes>>) -> Self {
+    pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, contents: impl Into<Contents>) -> Self {
         let (inner, marker, remark, seen) = (None, None, None, FirstSeen::new());
-        let (log, guest, bytes) = (OnceLock::new(), OnceLock::new(), bytes.into());
-        let mode = io::mode_of(&InPath::Path(path.clone()));
-        Self { path, kind, pid, inner, bytes, mode, marker, addr: Addr(0), remark, log, seen, guest }
+        let (log, guest, Contents { bytes, about }) = (OnceLock::new(), OnceLock::new(), contents.into());
+        Self { path, kind, pid, inner, bytes, about, marker, addr: Addr(0), remark, log, seen, guest }
+    }
+
+    fn contents(&self) -> Contents {
+        Contents { bytes: Arc::clone(&self.bytes), about: self.about.clone() }
+    }
+
+    /// Who may read the file.
+    fn mode(&self) -> u32 {
+        self.about.as_ref().map_or(0, Metadata::mode)
+    }
+}
+
+/// What a source holds, and what is known of its file.
+#[derive(Debug, Clone)]
+pub(super) struct Contents {
+    bytes: Arc<Bytes>,
+    about: Option<Metadata>,
+}
+
+impl From<Opened> for Contents {
+    fn from(opened: Opened) -> Self {
+        Self { bytes: Arc::new(opened.bytes), about: Some(opened.about) }
+    }
+}
+
+impl From<Vec<u8>> for Contents {
+    fn from(copied: Vec<u8>) -> Self {
+        Self { bytes: Arc::new(Bytes::Owned(copied)), about: None }
     }
 }
 
@@ -101,9 +131,17 @@ impl Found {
         Self { files: Vec::new(), options: SourceOptions::default(), failed: Vec::new(), live: BTreeMap::new() }
     }
 
+    /// What is there and is not used, and why.
+    pub fn refused(&self) -> impl Iterator<Item = String> {
+        self.failed.iter().filter_map(|account| match &account.state {
+            SourceState::Refused(why) => Some(format!("{}: {why}", account.path.display())),
+            SourceState::Loaded { .. } | SourceState::Missing { .. } | SourceState::Offered(_) => None,
+        })
+    }
+
     /// The mode of a file that repeats what any of them holds: nobody may read it who may not read them all.
     pub fn mode(&self) -> u32 {
-        io::mode_within(self.files.iter().map(|source| source.mode))
+        io::mode_within(self.files.iter().map(Source::mode))
     }
 
     /// Whether a process still runs and has other files than we: it does not see this one. perf looks for a process's
@@ -229,11 +267,19 @@ impl Finder<'_> {
         Some((live.outside(path), Named::Inside(pid)))
     }
 
-    fn open(&self, path: &Path, named: Named) -> Option<Result<Bytes>> {
+    fn open(&self, path: &Path, named: Named) -> Option<Result<Opened>> {
         match named {
             Named::Inside(pid) => self.found.live.get(&pid)?.open(path, self.options.force),
-            _ => trust::open(path, named, self.options.force),
+            _ => self.door(path, named).open(path, SOURCE),
         }
+    }
+
+    /// The way to a path that may begin with a directory that the user typed.
+    fn door(&self, path: &Path, named: Named) -> Door<'_> {
+        let SourceOptions { jitdump, perf_map, jit_log, force, .. } = self.options;
+        let given = jitdump.iter().chain(perf_map).chain(jit_log).map(|given| given.path.as_path());
+        let typed = given.chain(self.site.beside).find(|typed| path.starts_with(typed));
+        Door { named: named.at_door(), start: typed.map_or(Start::Here, Start::Typed), force: *force }
     }
 
     /// The dumps whose markers were mapped.
@@ -253,17 +299,18 @@ impl Finder<'_> {
             candidates.extend(self.dump_places(base));
             if self.markers.is_contested(marker) {
                 candidates.retain(|(path, named)| {
-                    matches!(named, Named::Inside(_)) || marker.file.is_some() && trust::file_id(path) == marker.file
+                    let here = || Some(trust::file_id(&self.door(path, *named).look(path)?));
+                    matches!(named, Named::Inside(_)) || marker.file.is_some() && here() == marker.file
                 });
             }
             if candidates.iter().any(|(path, _)| self.seen.contains(path)) {
                 continue;
             }
             let time = Some(marker.time).filter(|time| time.0 != 0);
-            let source = |path, bytes| Source {
+            let source = |path, contents| Source {
                 inner: inner_pid(&marker.path),
                 marker: time,
-                ..Source::new(path, Kind::JitDump, marker.pid, bytes)
+                ..Source::new(path, Kind::JitDump, marker.pid, contents)
             };
             if self.first_good(&candidates, source) {
                 self.say_if_replaced(marker);
@@ -282,13 +329,13 @@ impl Finder<'_> {
     }
 
     /// Opens the first candidate that is there and can be used. A bad one is warned of and the next is tried.
-    fn first_good(&mut self, candidates: &[(PathBuf, Named)], source: impl Fn(PathBuf, Bytes) -> Source) -> bool {
+    fn first_good(&mut self, candidates: &[(PathBuf, Named)], source: impl Fn(PathBuf, Contents) -> Source) -> bool {
         for (path, named) in candidates {
             match self.open(path, *named) {
                 None => {}
-                Some(Ok(bytes)) => {
+                Some(Ok(opened)) => {
                     let inside = matches!(named, Named::Inside(_));
-                    let source = source(path.clone(), bytes);
+                    let source = source(path.clone(), opened.into());
                     if let Some(why) = self.is_of_another(&source) {
                         self.refused(path, source.kind, source.pid, Error::new(format!("{NOT_USED}{why}")));
                         continue;
@@ -300,7 +347,7 @@ impl Finder<'_> {
                     return true;
                 }
                 Some(Err(error)) => {
-                    let Source { kind, pid, .. } = source(path.clone(), Bytes::Owned(Vec::new()));
+                    let Source { kind, pid, .. } = source(path.clone(), Vec::new().into());
                     self.refused(path, kind, pid, error);
                 }
             }
@@ -311,7 +358,8 @@ impl Finder<'_> {
     fn refused(&mut self, path: &Path, kind: Kind, pid: Pid, error: Error) {
         let warning = error.in_file(path).into_warning();
         let why = warning.message.strip_prefix(NOT_USED).unwrap_or(&warning.message).to_owned();
-        if trust::link_id(path).is_some_and(|file| !self.told.insert((pid, file, why.clone()))) {
+        let file = self.door(path, Named::Habit).look(path).map(|about| trust::file_id(&about));
+        if file.is_some_and(|file| !self.told.insert((pid, file, why.clone()))) {
             return;
         }
         let state = SourceState::Refused(why);
@@ -367,26 +415,22 @@ fn dump_directories() -> Vec<PathBuf> {
     let mut directories = Vec::new();
     for root in roots {
         directories.push(root.clone());
-        directories.extend(subdirectories(&root.join(DUMPS)).unwrap_or_default());
+        directories.extend(subdirectories(&root.join(DUMPS)));
     }
-    directories.extend(subdirectories(&Path::new("/tmp").join(DUMPS)).unwrap_or_default());
+    directories.extend(subdirectories(&Path::new("/tmp").join(DUMPS)));
     directories
 }
 
 /// Where they make them.
 const DUMPS: &str = ".debug/jit";
 
-fn subdirectories(path: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(path)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            found.push(entry.path());
-        }
-    }
+fn subdirectories(path: &Path) -> Vec<PathBuf> {
+    let entries = door::Named::Habit.door(false).entries(path, |_| true).into_iter();
+    let mut found: Vec<PathBuf> =
+        entries.filter(|(_, about)| about.is_dir()).map(|(name, _)| path.join(name)).collect();
     // The directory's order is the file system's; the newest names sort last.
     found.sort();
-    Ok(found)
+    found
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Dumps and maps that go by the numbers of processes.
 
 use super::{Finder, Source, inner_pid};
+use crate::io::is_directory;
 use crate::model::Pid;
 use crate::model::process::Process;
 use crate::sources::account::Kind;
@@ -69,7 +70,10 @@ impl Finder<'_> {
             return;
         }
         let inner = Some(inner);
-        self.first_good(&candidates, |path, bytes| Source { inner, ..Source::new(path, Kind::JitDump, pid, bytes) });
+        self.first_good(&candidates, |path, contents| Source {
+            inner,
+            ..Source::new(path, Kind::JitDump, pid, contents)
+        });
     }
 
     pub(super) fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
@@ -77,16 +81,21 @@ impl Finder<'_> {
         let beside = self.site.beside.map(|dir| (dir.join(&base), Named::Habit));
         let inside = self.inside(pid, &Path::new("/tmp").join(&base));
         let is_shared = self.shared.contains(&inner);
-        let asked =
-            self.options.perf_map.iter().filter(|given| given.is_meant_for(pid, is_shared) && given.path.is_dir());
-        let asked = asked.map(|given| (given.path.join(&base), Named::User));
+        let asked = self
+            .options
+            .perf_map
+            .iter()
+            .filter(|given| given.is_meant_for(pid, is_shared) && is_directory(&given.path));
+        let asked = asked.map(|given| (given.path.join(&base), Named::Directory));
         let usual = [(Path::new("/tmp").join(&base), Named::Habit)];
         let by_name = beside.into_iter().chain(usual).filter(|_| !is_shared);
         let candidates: Vec<_> = inside.into_iter().chain(asked).chain(by_name).collect();
         let named = self.kinds.contains(&(pid, Kind::PerfMap));
         let inner = Some(inner);
         named
-            || self
-                .first_good(&candidates, |path, bytes| Source { inner, ..Source::new(path, Kind::PerfMap, pid, bytes) })
+            || self.first_good(&candidates, |path, contents| Source {
+                inner,
+                ..Source::new(path, Kind::PerfMap, pid, contents)
+            })
     }
 }

@@ -6,7 +6,8 @@ use crate::error::Warning;
 use crate::formats::jit_logs::LogId;
 use crate::formats::jitdump::{Body, JitDump};
 use crate::formats::perf_map;
-use crate::io::Bytes;
+use crate::io::door::Door;
+use crate::io::is_directory;
 use crate::model::about::TimeExtent;
 use crate::model::process::{Clock, FileId, Mapping, SharedMemory};
 use crate::model::{Addr, Nanos, Pid};
@@ -14,8 +15,9 @@ use crate::sources::account::{Account, Kind, SourceState};
 use crate::sources::evidence::{Fit, Sign, Verdict, judge};
 use crate::sources::options::SourceOptions;
 use crate::sources::site::{Sampled, wall_time};
-use crate::sources::trust::{self, Named, file_id};
+use crate::sources::trust::{Named, file_id};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -134,8 +136,8 @@ impl Finder<'_> {
         }
         let mut directories: Vec<(PathBuf, Named, bool)> = Vec::new();
         let SourceOptions { jitdump, perf_map, jit_log, .. } = self.options;
-        let given = jitdump.iter().chain(perf_map).chain(jit_log).filter(|given| given.path.is_dir());
-        directories.extend(given.map(|given| (given.path.clone(), Named::User, true)));
+        let given = jitdump.iter().chain(perf_map).chain(jit_log).filter(|given| is_directory(&given.path));
+        directories.extend(given.map(|given| (given.path.clone(), Named::Directory, true)));
         directories.extend(self.site.beside.map(|path| (path.to_owned(), Named::Habit, false)));
         directories.push((PathBuf::from("/tmp"), Named::Habit, false));
         let mut looked_at = BTreeSet::new();
@@ -144,7 +146,7 @@ impl Finder<'_> {
             if !looked_at.insert(directory.canonicalize().unwrap_or_else(|_| directory.clone())) {
                 continue;
             }
-            for (path, kind) in usual_names(&directory) {
+            for (path, kind) in usual_names(self.door(&directory, named), &directory) {
                 // What goes by the number of a recorded process was looked at.
                 let process = inner_pid(&path).and_then(|pid| self.processes.by_pid.get(&pid));
                 let is_known = process.is_some_and(|process| process.has_jit_memory);
@@ -157,8 +159,8 @@ impl Finder<'_> {
     }
 
     fn orphan(&mut self, path: &Path, kind: Kind, named: Named, asked: bool) -> Option<Orphan> {
-        let bytes = match trust::open(path, named, self.options.force)? {
-            Ok(bytes) => bytes,
+        let opened = match self.open(path, named)? {
+            Ok(opened) => opened,
             // Nobody asked for what belongs to somebody else.
             Err(error) => {
                 if asked {
@@ -167,9 +169,9 @@ impl Finder<'_> {
                 return None;
             }
         };
-        let written = std::fs::metadata(path).and_then(|data| data.modified()).ok();
-        let (ranges, times) = contents(&bytes, kind)?;
-        Some(Orphan { path: path.to_owned(), kind, named, asked, id: file_id(path), written, ranges, times })
+        let (written, id) = (opened.about.modified().ok(), Some(file_id(&opened.about)));
+        let (ranges, times) = contents(&opened.bytes, kind)?;
+        Some(Orphan { path: path.to_owned(), kind, named, asked, id, written, ranges, times })
     }
 
     fn carry_out(&mut self, verdict: Verdict<'_>, file: Orphan) {
@@ -177,11 +179,11 @@ impl Finder<'_> {
         let option = kind.option();
         match verdict {
             Verdict::Used(Fit { pid, sign, .. }) => {
-                let Some(Ok(bytes)) = trust::open(&path, named, self.options.force) else { return };
+                let Some(Ok(opened)) = self.open(&path, named) else { return };
                 let remark = sign.map(|sign| used_unasked(&path, *pid, sign.reason()));
                 self.seen.insert(path.clone());
                 let inner = inner_pid(&path);
-                self.add(Source { inner, remark, ..Source::new(path, kind, *pid, bytes) });
+                self.add(Source { inner, remark, ..Source::new(path, kind, *pid, opened) });
             }
             Verdict::Offered(Fit { pid, covered, samples, .. }) => {
                 let number = inner_pid(&path).filter(|number| !self.processes.by_pid.contains_key(number));
@@ -214,30 +216,31 @@ impl Finder<'_> {
 }
 
 /// Dumps and maps of a directory by their names, the newest first.
-fn usual_names(directory: &Path) -> Vec<(PathBuf, Kind)> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut files: Vec<(SystemTime, PathBuf, Kind)> = Vec::new();
-    for entry in entries {
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let has_number = || inner_pid(Path::new(name)).is_some();
-        let kind = match LogId::named(name).next() {
-            _ if name.starts_with("perf-") && name.ends_with(".map") && has_number() => Kind::PerfMap,
-            _ if name.starts_with("jit-") && name.ends_with(".dump") && has_number() => Kind::JitDump,
-            Some((id, _)) => Kind::Log(id),
-            None => continue,
-        };
-        let written = entry.metadata().and_then(|data| data.modified());
-        files.extend(written.ok().map(|written| (written, entry.path(), kind)));
-    }
+fn usual_names(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
+    let entries = door.entries(directory, |name| kind_by_name(name).is_some()).into_iter();
+    let files = entries.filter_map(|(name, about)| {
+        let (written, kind) = (about.modified().ok()?, kind_by_name(&name)?);
+        Some((written, directory.join(name), kind))
+    });
+    let mut files: Vec<(SystemTime, PathBuf, Kind)> = files.collect();
     files.sort();
     files.into_iter().rev().take(MOST).map(|(_, path, kind)| (path, kind)).collect()
+}
+
+fn kind_by_name(name: &OsStr) -> Option<Kind> {
+    let name = name.to_str()?;
+    let has_number = || inner_pid(Path::new(name)).is_some();
+    match LogId::named(name).next() {
+        _ if name.starts_with("perf-") && name.ends_with(".map") && has_number() => Some(Kind::PerfMap),
+        _ if name.starts_with("jit-") && name.ends_with(".dump") && has_number() => Some(Kind::JitDump),
+        named => named.map(|(id, _)| Kind::Log(id)),
+    }
 }
 
 type Contents = (Vec<(u64, u64)>, Option<(Nanos, Nanos)>);
 
 /// Where a file's code is, and of which times; `None` if it tells of none.
-fn contents(bytes: &Bytes, kind: Kind) -> Option<Contents> {
+fn contents(bytes: &[u8], kind: Kind) -> Option<Contents> {
     let (mut ranges, mut times) = (Vec::new(), None);
     match kind {
         Kind::PerfMap => {

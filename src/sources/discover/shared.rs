@@ -28,7 +28,7 @@ impl Finder<'_> {
     /// What lies at a marker's path may have been written anew since.
     pub(super) fn say_if_replaced(&mut self, marker: &Marker) {
         let Some(source) = self.found.files.last().filter(|source| source.path == marker.path) else { return };
-        let (own, recorded) = (file_id(&source.path), marker.file);
+        let (own, recorded) = (source.about.as_ref().map(file_id), marker.file);
         let same_device =
             |(own, recorded): &(FileId, FileId)| (own.major, own.minor) == (recorded.major, recorded.minor);
         if own.zip(recorded).filter(same_device).is_some_and(|(own, recorded)| own.inode != recorded.inode) {

@@ -6,7 +6,6 @@ use crate::model::Pid;
 use crate::model::process::SharedMemory;
 use crate::sources::account::Kind;
 use crate::sources::live;
-use std::sync::Arc;
 
 impl Finder<'_> {
     /// Maps of the running processes from which recorded ones were forked.
@@ -32,8 +31,8 @@ impl Finder<'_> {
             if let Some(source) = self.found.files.iter().find(has_it) {
                 let why = format!("which shares its JIT memory with process {}", source.pid);
                 let remark = Some(used_unasked(&source.path, pid, &why));
-                let (path, bytes) = (source.path.clone(), Arc::clone(&source.bytes));
-                let source = Source { inner: source.inner, remark, ..Source::new(path, source.kind, pid, bytes) };
+                let (path, contents) = (source.path.clone(), source.contents());
+                let source = Source { inner: source.inner, remark, ..Source::new(path, source.kind, pid, contents) };
                 self.add(source);
             }
         }

@@ -25,7 +25,7 @@ impl Finder<'_> {
         match source.kind {
             Kind::JitDump => self.dump_is_of_another(source),
             Kind::PerfMap | Kind::Log(_) => {
-                let written = std::fs::metadata(&source.path).and_then(|data| data.modified()).ok()?;
+                let written = source.about.as_ref()?.modified().ok()?;
                 let pid = source.pid;
                 was_written_before(written, pid, self.processes)
                     .then(|| format!("it was last written before process {pid} began, by another of that number"))

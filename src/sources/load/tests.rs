@@ -3,7 +3,7 @@
 use super::super::{ClockUse, find};
 use super::*;
 use crate::model::Nanos;
-use crate::model::process::{Clock, Marker, Process};
+use crate::model::process::{Clock, CpuMode, Mapping, Marker, Process};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -176,4 +176,47 @@ fn files_that_go_by_the_outer_number_count_where_a_namespace_tells_another() {
     let questions = [(917_308, 0x1008, 20), (917_308, 0x2008, 20)];
     let (names, said, _) = ask(&processes, &SourceOptions::default(), dir.path(), &questions);
     assert_eq!((names, said), (vec![named("dumped"), named("mapped")], vec![]));
+}
+
+#[test]
+fn what_a_dump_lists_when_it_is_opened_late_was_there_since_its_memory_was_mapped() {
+    const PID: u32 = 917_391;
+    const S: u64 = 1_000_000_000;
+    let dir = tempfile::tempdir().unwrap();
+    let answers = |opened: u64, execs: &[u64], functions: u64| {
+        let listed = (0..functions).map(|at| (opened + at * 1000, PID, at, 0x10_0000 + at * 16, "listed"));
+        let later = (opened + 2 * S, PID, functions, 0x10_8000, "later");
+        let records: Vec<_> = listed.chain([later]).collect();
+        std::fs::write(dir.path().join(format!("jit-{PID}.dump")), dump(PID, &records)).unwrap();
+        let mut processes = processes(&[PID as i32]);
+        let process = processes.by_pid.get_mut(&Pid(PID as i32)).unwrap();
+        process.execs = execs.iter().copied().map(Nanos).collect();
+        let memory = |time| Mapping {
+            time: Nanos(time),
+            addr: Addr(0x10_0000),
+            len: 0x1_0000,
+            pgoff: 0,
+            path: b"//anon".into(),
+            build_id: None,
+            file: None,
+            executable: true,
+            cpumode: CpuMode::User,
+            offset: 0,
+        };
+        process.mappings = vec![memory(11 * S), memory(12 * S)];
+        processes.markers.push(marker(PID as i32, Path::new("/gone/jit-917391.dump"), opened));
+        let asked = [(11, 0x10_0008), (13, 0x10_0008), (13, 0x10_8008), (90, 0x10_0008), (90, 0x10_8008)];
+        let questions = asked.map(|(second, addr)| (PID as i32, addr, second * S + 5));
+        ask(&processes, &SourceOptions::default(), dir.path(), &questions)
+            .0
+            .into_iter()
+            .map(|name| name.is_some())
+            .collect::<Vec<_>>()
+    };
+    let as_it_says: Vec<bool> = vec![false, false, false, true, true];
+    let since_it_was_mapped: Vec<bool> = vec![false, true, false, true, true];
+    assert_eq!(answers(50 * S, &[10 * S], 100), since_it_was_mapped);
+    assert_eq!(answers(50 * S, &[], 100), since_it_was_mapped, "it ran before the recording");
+    assert_eq!(answers(50 * S, &[10 * S], 20), as_it_says, "no more than a compiler makes in a moment");
+    assert_eq!(answers(50 * S, &[49 * S + S / 2], 100), as_it_says, "its program has just begun");
 }

@@ -5,7 +5,7 @@ use jitgraft::formats::elf_image::{Addressing, ImageBuilder, Target};
 use jitgraft::formats::jit_logs::{JIT_LOGS, LogEventKind, LogId};
 use jitgraft::formats::jitdump::{Body, JitDump, decode_lines};
 use jitgraft::formats::perf_data::{
-    Decompressor, Features, RecordSurvey, Recording, is_compressed, leave_pipe, pipe_front,
+    Decompressor, Features, Packed, RecordSurvey, Recording, is_compressed, leave_pipe, pipe_front,
 };
 use jitgraft::model::Addr;
 use jitgraft::model::code::{Code, Lines, OriginId, SourceMap};
@@ -21,8 +21,12 @@ pub(super) fn perf_data(bytes: &[u8]) {
         survey.add(&recording, &raw);
         let _ = recording.parse_record(&raw);
         let _ = recording.sample_id(&raw);
-        if let Some(packed) = packed.as_mut().filter(|_| is_compressed(&raw)) {
-            let _ = packed.feed(&raw);
+        if let Some(stream) = packed.as_mut().filter(|_| is_compressed(&raw))
+            && let Ok(mut record) = Packed::new(&raw)
+        {
+            while let Ok(Some(records)) = stream.unpack(&mut record) {
+                assert!(records.len() < 1 << 20, "a piece of the records");
+            }
         }
         if let Ok(sample) = recording.sample(&raw) {
             let words = sample.callchain.iter().count() + sample.frames().count();

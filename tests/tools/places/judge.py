@@ -4,10 +4,11 @@
     judge.py RECORDING ARTEFACTS [--pids PID,…] SHOWN…
 
 RECORDING is the perf.data as it was recorded, each SHOWN the text that `perf script --ns -F pid,tid,time,ip,sym,dso` prints of it
-or of its injected copy. ARTEFACTS is a directory of what the runtimes left, copied and named by the recording's own numbers:
+or of its injected copy: as recorded, by perf inject, by jitgraft. ARTEFACTS is a directory of what the runtimes left, copied and named by the recording's own numbers:
 PID.dump and PID.map; its file `parents` has lines of a process and the one that forked it, where the recording need not tell. Prints one line for each SHOWN: frames in JIT memory, those of them that an artefact tells the name of, and
-those that are shown without a name, with the right one, with the name of code that was announced there later, with a wrong one;
-then up to five of the wrong ones.
+those that are shown without a name, with the right one, with the name of code that was announced there later, with a wrong one.
+A last line compares perf's best text with the last SHOWN: frames that only perf names, that only jitgraft names, that both name
+otherwise. Up to five of the wrong ones follow.
 
 The look-up is its own and as plain as can be: frames come from the recording's call chains; the last load or move at an address
 before the sample holds, in the process's own dump or in that of the process that it was forked from; else the last line of a map.
@@ -241,6 +242,8 @@ def is_right(name, now):
 
 
 def judge(recording, truth, path, pids):
+    """Counts, examples of what is wrong, and the name of each frame."""
+    named = {}
     count = dict.fromkeys(("frames", "told", "unnamed", "right", "later", "wrong", "unread"), 0)
     examples, left = [], {key: list(chains) for key, chains in recording.samples.items()}
     for key, frames in shown(path):
@@ -258,6 +261,8 @@ def judge(recording, truth, path, pids):
                 continue
             now, later = truth.names(pid, addr, time)
             count["frames"] += 1
+            place = key, len(left[key]), addr
+            named.setdefault(place, []).append(None if name == UNKNOWN else name)
             count["told"] += now is not None
             if name == UNKNOWN:
                 count["unnamed"] += 1
@@ -268,7 +273,17 @@ def judge(recording, truth, path, pids):
             else:
                 count["wrong"] += 1
                 examples.append((pid, time, hex(addr), name, now))
-    return count, examples
+    return count, examples, named
+
+
+def compare(perf, ours):
+    """How many frames only perf names, only we name, and both name otherwise."""
+    pairs = [pair for place, names in ours.items() for pair in zip(perf.get(place, ()), names)]
+    return (
+        sum(one is not None and other is None for one, other in pairs),
+        sum(one is None and other is not None for one, other in pairs),
+        sum(None not in (one, other) and one != other for one, other in pairs),
+    )
 
 
 def main():
@@ -279,11 +294,14 @@ def main():
         del arguments[at : at + 2]
     recording = Recording(arguments[0])
     truth = Truth(recording, arguments[1])
-    for path in arguments[2:]:
-        count, examples = judge(recording, truth, path, pids)
+    judged = [judge(recording, truth, path, pids) for path in arguments[2:]]
+    for count, examples, _ in judged:
         print(*count.values(), sep="\t")
         for example in examples[:5]:
             print("wrong: pid %d time %d at %s: %r, not %r" % example, file=sys.stderr)
+    *perf, ours = (named for _, _, named in judged)
+    best = max(perf, key=lambda named: sum(name is not None for names in named.values() for name in names))
+    print(*compare(best, ours), sep="\t")
 
 
 main()

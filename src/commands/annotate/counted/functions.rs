@@ -93,7 +93,7 @@ impl<'a> Booked<'a, '_> {
         let Some(dso) = self.objects.number(&costed.object) else {
             return self.jit(addr).unwrap_or_else(|| {
                 let place = CodePlace::Unknown("no dump and no map tells of code at its addresses");
-                Found { function: self.function(&costed.name, None, FrameKind::Unknown, place), offset: addr }
+                Found { function: self.function(&costed.name, None, FrameKind::Anonymous, place), offset: addr }
             });
         };
         let (place, offset) = match (self.images.get(dso), extents.get(&(dso, addr))) {

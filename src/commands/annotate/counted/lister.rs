@@ -5,7 +5,7 @@ use super::super::functions::{CodePlace, Function};
 use super::super::listing::{lines, of};
 use super::super::names::Names;
 use super::super::options::AnnotateOptions;
-use super::super::sources::read;
+use super::super::sources::Texts;
 use super::functions::{Booked, Lines};
 use super::objects::code;
 use crate::commands::callgrind::host_machine;
@@ -17,7 +17,6 @@ use crate::resolve::dso::DsoId;
 use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// Makes listings of functions.
 pub(super) struct Lister<'a, 'data> {
@@ -36,9 +35,6 @@ struct Bytes<'a> {
 /// A function's name, and how far into it an address is.
 type NamedPlace = (Vec<u8>, u64);
 
-/// Source files that were read, each once.
-type Texts = FxHashMap<Vec<u8>, Option<Arc<[String]>>>;
-
 impl<'a> Lister<'a, '_> {
     /// The listings of these functions, in their order.
     pub(super) fn listings(
@@ -51,11 +47,12 @@ impl<'a> Lister<'a, '_> {
     ) -> Vec<Listing> {
         let mut listings: Vec<Listing> = picked.iter().map(|&at| self.listing(at, &functions[at])).collect();
         let named = self.targets(picked, functions, &listings, job, warnings);
-        let mut texts = Texts::default();
+        let mut texts = Texts::new(self.options.recording.sources.force);
         for (&at, listing) in picked.iter().zip(&mut listings) {
             self.name_targets(&functions[at], listing, &named);
             self.add_sources(&functions[at], &of_functions[at], listing, &mut texts);
         }
+        warnings.append(texts.into_warnings());
         listings
     }
 
@@ -141,7 +138,8 @@ impl<'a> Lister<'a, '_> {
             _ => {
                 let map = &self.booked.loaded.map;
                 let hit = map.lookup(self.booked.pid, Addr(addr), None)?;
-                Some((map.code(hit.code).name.to_vec(), hit.offset))
+                let name = self.options.recording.symbols.shown(map.code(hit.code).name);
+                Some((name.into_owned(), hit.offset))
             }
         };
         let targets = lines.iter_mut().filter_map(|line| line.target.as_mut());
@@ -167,7 +165,7 @@ impl<'a> Lister<'a, '_> {
                 continue;
             };
             let file = files.iter().position(|file| file.name == name).unwrap_or_else(|| {
-                let text = texts.entry(name.to_vec()).or_insert_with(|| read(name)).clone();
+                let text = texts.of(name);
                 files.push(SourceFile::new(name, text));
                 files.len() - 1
             });

@@ -55,7 +55,7 @@ pub(super) fn annotate(
     processes.by_pid.insert(pid, Process { has_jit_memory: true, ..Process::default() });
     let found = find(&processes, &options.recording.sources, beside, warnings);
     let loaded = found.load(&processes, &job.pool, warnings);
-    let raw = RawCode::usual(path, pid);
+    let raw = RawCode::usual(path, pid, options.recording.sources.force, warnings);
     let raw = raw.as_ref().map(|raw| raw.of_maps(&loaded, warnings)).unwrap_or_default();
     let objects = Objects::new(&costs, beside);
     let images = Images::new(objects.dsos.iter(), options.recording.symbols.search.clone());

@@ -3,14 +3,15 @@
 mod proc;
 
 use super::problem::{Finding, Problem, Who};
-use crate::error::Result;
+use crate::error::{Error, Result, Warnings};
 use crate::formats::jitdump::{Body, JitDump};
 use crate::formats::perf_map;
+use crate::io::door::{Named, Opened};
 use crate::model::Pid;
 use crate::model::runtimes::{Runtime, RuntimeSet};
 use crate::sources::Kind;
+use crate::sources::SOURCE;
 use proc::RunningProcess;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What is known of a running process.
@@ -45,22 +46,32 @@ pub(super) struct LiveSource {
 
 impl LiveDiagnosis {
     /// The process, by its number in the namespace that `/proc` shows.
-    pub(super) fn of(pid: Pid, proc: &Path) -> Result<Self> {
+    pub(super) fn of(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
         let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
         let runtime = RuntimeSet::of_files(running.mappings.iter().map(|map| &map.path[..])).first();
         let process = Who { pid, comm: running.comm.clone(), runtime };
         let (mut sources, mut problems) = (Vec::new(), Vec::new());
+        let mut refused = Vec::new();
         for path in running.markers() {
-            match LiveSource::dump(running.seen_from_here(&path)) {
-                Some(dump) => sources.push(dump),
-                None => problems.push(Problem::Missing { process: process.clone(), path, inner: None }),
+            match running.open(&path, Named::Marker, force) {
+                Some(Err(error)) => refused.push(error),
+                opened => match opened
+                    .and_then(Result::ok)
+                    .and_then(|opened| LiveSource::dump(running.seen_from_here(&path), &opened.bytes))
+                {
+                    Some(dump) => sources.push(dump),
+                    None => problems.push(Problem::Missing { process: process.clone(), path, inner: None }),
+                },
             }
         }
-        sources.extend(LiveSource::map(&running));
+        sources.extend(LiveSource::map(&running, force, &mut refused));
+        let is_all = refused.is_empty();
+        refused.into_iter().for_each(|error| warnings.push(error.into_warning()));
         let shown = shown(runtime, &running.words);
         let inner = Some(running.inner).filter(|inner| *inner != pid);
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
-        problems.extend(told(&process, &sources, shown, jit_bytes).filter(|_| problems.is_empty()));
+        // What it may tell in files that are not read is not known.
+        problems.extend(told(&process, &sources, shown, jit_bytes).filter(|_| problems.is_empty() && is_all));
         problems.extend(frame_pointers(&process, &running.words));
         let at_end =
             if sources.is_empty() { shown.filter(|shown| shown.at_end).map(|shown| shown.leaves) } else { None };
@@ -117,23 +128,24 @@ fn frame_pointers(process: &Who, words: &str) -> Option<Problem> {
 }
 
 impl LiveSource {
-    fn dump(path: PathBuf) -> Option<Self> {
-        let bytes = read(&path)?;
-        let dump = JitDump::parse(&bytes).ok()?;
+    fn dump(path: PathBuf, bytes: &[u8]) -> Option<Self> {
+        let dump = JitDump::parse(bytes).ok()?;
         let codes = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_))).count();
         // A dump that is mapped is its own.
         Some(Self { kind: Kind::JitDump, path, bytes: bytes.len() as u64, codes, inside: codes })
     }
 
     /// The map where perf looks for it: by its inner number in its own file system, or by its outer one in ours.
-    fn map(running: &RunningProcess) -> Option<Self> {
-        let inside = running.seen_from_here(Path::new("/tmp")).join(format!("perf-{}.map", running.inner));
+    fn map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
+        let inside = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
         let outside = Path::new("/tmp").join(format!("perf-{}.map", running.pid));
-        let (path, bytes) = [inside, outside].into_iter().find_map(|path| {
-            let bytes = read(&path)?;
-            Some((path, bytes))
-        })?;
-        let (entries, _) = perf_map::read(&bytes);
+        let mut good = |opened: Option<Result<Opened>>| opened?.map_err(|error| refused.push(error)).ok();
+        let (path, opened) = match good(running.open(&inside, Named::Habit, force)) {
+            Some(opened) => (running.seen_from_here(&inside), opened),
+            None => (outside.clone(), good(Named::Habit.door(force).open(&outside, SOURCE))?),
+        };
+        let bytes = &opened.bytes;
+        let (entries, _) = perf_map::read(bytes);
         let is_inside = |entry: &&perf_map::Entry<'_>| running.jit_memory().any(|range| range.contains(&entry.start));
         let inside = entries.iter().filter(is_inside).count();
         Some(Self { kind: Kind::PerfMap, path, bytes: bytes.len() as u64, codes: entries.len(), inside })
@@ -144,15 +156,10 @@ impl LiveSource {
     }
 }
 
-/// A file that its process is writing, and could shorten: it is read, and not mapped. Nothing else than a file is.
-fn read(path: &Path) -> Option<Vec<u8>> {
-    let regular = fs::symlink_metadata(path).is_ok_and(|about| about.is_file());
-    if regular { fs::read(path).ok() } else { None }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// A directory that looks like `/proc` with one process: its program, its words, and whether it has JIT memory.
     fn diagnosed(program: &str, words: &str, jit: bool, files: &[(&str, &str)], more: &str) -> LiveDiagnosis {
@@ -163,12 +170,12 @@ mod tests {
         let maps = format!("400000-500000 r-xp 00000000 08:01 7 {program}\n{anonymous}{more}");
         fs::write(dir.join("maps"), maps).unwrap();
         fs::write(dir.join("comm"), "name\n").unwrap();
-        fs::write(dir.join("status"), "NSpid:\t4711\t7\n").unwrap();
+        fs::write(dir.join("status"), "Uid:\t0\t0\t0\t0\nNSpid:\t4711\t7\n").unwrap();
         fs::write(dir.join("cmdline"), words.replace(' ', "\0")).unwrap();
         for (name, text) in files {
             fs::write(dir.join("root/tmp").join(name), text).unwrap();
         }
-        LiveDiagnosis::of(Pid(4711), proc.path()).unwrap()
+        LiveDiagnosis::of(Pid(4711), proc.path(), false, &mut Warnings::new()).unwrap()
     }
 
     fn problems(diagnosis: &LiveDiagnosis) -> Vec<&'static str> {

@@ -1,9 +1,11 @@
 //! What `/proc` tells of a running process.
 
 use crate::error::{Error, Result};
+use crate::io;
+use crate::io::door::{Door, Named, Opened, Root, Start};
 use crate::model::Pid;
 use crate::model::backing::Backing;
-use std::fs;
+use crate::sources::SOURCE;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +21,9 @@ pub(super) struct RunningProcess {
     pub(super) words: String,
     pub(super) mappings: Vec<MappedNow>,
     /// The root of its file system, as seen from here.
-    pub(super) root: PathBuf,
+    root: PathBuf,
+    /// The same, open, if it may be looked into.
+    files: Option<Root>,
 }
 
 /// A line of `maps`.
@@ -33,9 +37,9 @@ pub(super) struct MappedNow {
 impl RunningProcess {
     /// Reads a process's directory below `/proc`.
     pub(super) fn read(pid: Pid, dir: &Path) -> Result<Self> {
-        let read = |name: &str| fs::read(dir.join(name));
+        let read = |name: &str| io::of_system(&dir.join(name));
         let maps = read("maps").map_err(|error| {
-            let message = match dir.exists() {
+            let message = match io::is_there(dir) {
                 true => format!("what process {pid} has mapped cannot be read"),
                 false => "is no file, and no process of that number runs".to_owned(),
             };
@@ -47,13 +51,16 @@ impl RunningProcess {
         let words = [read("cmdline"), read("environ")].map(Result::unwrap_or_default).concat();
         let words: String =
             words.split(|&byte| byte == 0).map(|word| format!(" {}", String::from_utf8_lossy(word))).collect();
+        let root = dir.join("root");
+        let files = user(&status).and_then(|uid| Root::open(&root, uid).ok());
         Ok(Self {
             pid,
             comm: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
             inner: inner_pid(&status).unwrap_or(pid),
             words,
             mappings: maps.split(|&byte| byte == b'\n').filter_map(MappedNow::parse).collect(),
-            root: dir.join("root"),
+            root,
+            files,
         })
     }
 
@@ -66,6 +73,12 @@ impl RunningProcess {
     /// Where a path of the process's is from here.
     pub(super) fn seen_from_here(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// Opens one of its files, which it may be writing, from a copy. `None` if it is not there.
+    pub(super) fn open(&self, path: &Path, named: Named, force: bool) -> Option<Result<Opened>> {
+        let door = Door { named, start: Start::Inside(self.files.as_ref()?), force };
+        door.open(path, SOURCE).map(|opened| opened.map_err(|error| error.in_file(&self.seen_from_here(path))))
     }
 
     /// The dumps that it has mapped, so that perf sees them.
@@ -83,6 +96,13 @@ impl RunningProcess {
 
 fn path_of(map: &MappedNow) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(map.path.clone()))
+}
+
+/// Who it runs as: the second number of `Uid:`.
+fn user(status: &[u8]) -> Option<u32> {
+    let status = String::from_utf8_lossy(status);
+    let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    numbers.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The last number of `NSpid:`, that of the innermost namespace.

@@ -5,13 +5,13 @@ use super::super::problem::{Problem, Who};
 use crate::formats::jitdump::{self, Body, JitDump};
 use crate::formats::perf_map;
 use crate::io;
+use crate::io::door::{Door, Named, Start};
 use crate::model::Pid;
 use crate::pipeline::recording::FrameLocation;
 use crate::resolve::Location;
 use crate::resolve::dso::DsoKind;
 use crate::sources::Kind;
 use std::cell::OnceCell;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What lies beside a recording and was not used.
@@ -59,8 +59,8 @@ impl Neighbours {
 fn listed(dir: &Path) -> Vec<Neighbour> {
     // Beside `perf.data`, its directory has no name.
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
-    let mut files: Vec<_> = entries.flatten().filter_map(|entry| Neighbour::of(entry.path())).collect();
+    let entries = io::typed_names(dir).into_iter().flatten();
+    let mut files: Vec<_> = entries.filter_map(|name| Neighbour::of(dir.join(name))).collect();
     files.sort_by(|one, other| one.path.cmp(&other.path));
     files
 }
@@ -104,12 +104,9 @@ impl Neighbour {
     }
 
     fn told(&self) -> Vec<(u64, u64)> {
-        let mut bytes = Vec::new();
-        // Whoever may write there may have put a link or a device there, which is looked at before it is opened.
-        let read = io::open_regular_file(&self.path, false).map(|file| file.take(START).read_to_end(&mut bytes));
-        if !matches!(read, Ok(Ok(_))) {
-            return Vec::new();
-        }
+        let beside = self.path.parent().unwrap_or(Path::new(""));
+        let door = Door { start: Start::Typed(beside), ..Named::Habit.door(false) };
+        let Some(Ok(bytes)) = door.head(&self.path, START) else { return Vec::new() };
         if self.kind == Kind::PerfMap {
             return perf_map::read(&bytes).0.iter().map(|entry| (entry.start, entry.size)).collect();
         }

@@ -9,9 +9,8 @@
 
 use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::model::Pid;
-use crate::parallel::Pool;
+use crate::parallel::{self, Pool};
 use crate::resolve::code_map::SegmentId;
-use rayon::slice::ParallelSliceMut;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -56,6 +55,8 @@ pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) unresolved: BTreeMap<Pid, u64>,
     /// Those of them that were sampled when the process's dump had its last record.
     pub(in crate::commands::inject) late: BTreeMap<Pid, u64>,
+    /// Those of them where the dumps and maps know code of other times only.
+    pub(in crate::commands::inject) other_time: BTreeMap<Pid, u64>,
     /// Samples whose call chains perf drops whole.
     pub(in crate::commands::inject) bad_chains: u64,
     /// The entries in them that make it do so.
@@ -69,7 +70,12 @@ impl SampleCounts {
         self.samples += more.samples;
         self.with_jit += more.with_jit;
         self.resolved += more.resolved;
-        for (all, more) in [(&mut self.unresolved, more.unresolved), (&mut self.late, more.late)] {
+        let by_process = [
+            (&mut self.unresolved, more.unresolved),
+            (&mut self.late, more.late),
+            (&mut self.other_time, more.other_time),
+        ];
+        for (all, more) in by_process {
             for (pid, count) in more {
                 *all.entry(pid).or_default() += count;
             }
@@ -121,7 +127,7 @@ impl CodeUses {
     /// All uses, in the order of their first samples.
     pub(super) fn in_order(self, pool: &Pool) -> Vec<(CodeEpoch, CodeUse)> {
         let mut list: Vec<_> = self.by_epoch.into_iter().map(|(epoch, id)| (epoch, self.list[id.index()])).collect();
-        pool.install(|| list.par_sort_unstable_by_key(|(epoch, of)| (of.first, *epoch)));
+        pool.install(|| parallel::sort_unstable_by_key(&mut list, |(epoch, of)| (of.first, *epoch)));
         list
     }
 }

@@ -4,9 +4,8 @@ use super::code_uses::{CodeEpoch, CodeUse};
 use super::shadowings::Shadowing;
 use crate::model::ranges::RangeMap;
 use crate::model::{Addr, Pid};
-use crate::parallel::Pool;
+use crate::parallel::{self, Pool};
 use crate::resolve::code_map::CodeMap;
-use rayon::slice::ParallelSliceMut;
 
 /// What the record that is inserted for a use of code will map.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +29,9 @@ pub(super) fn shadowed_by_insertions(
         InsertedMapping { pid: epoch.pid, start: segment.start, end: segment.end, of_use }
     };
     let mut mappings: Vec<InsertedMapping> = uses.iter().zip(0..).map(mapping).collect();
-    pool.install(|| mappings.par_sort_unstable_by_key(|mapping| (mapping.pid, mapping.start, mapping.of_use)));
+    pool.install(|| {
+        parallel::sort_unstable_by_key(&mut mappings, |mapping| (mapping.pid, mapping.start, mapping.of_use))
+    });
     let (mut shadowings, mut visible) = (Vec::new(), RangeMap::default());
     let mut rest = mappings.as_mut_slice();
     while !rest.is_empty() {

@@ -1,17 +1,19 @@
 //! Where there can be JIT code, whatever the time.
 
-use crate::model::ancestry::Ancestry;
+use crate::model::ancestry::{Ancestry, Descent};
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
 use crate::resolve::code_map::CodeMap;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The addresses at which a process may run JIT code: a quick no for most words of a stack.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct JitRanges {
-    by_pid: FxHashMap<Pid, AddrRanges>,
+    /// Processes that inherit all that they have share it.
+    by_pid: FxHashMap<Pid, Arc<AddrRanges>>,
 }
 
 /// Ranges of addresses of one process.
@@ -90,19 +92,28 @@ impl JitRanges {
     /// What every process has of its own and of those it was forked from, but for those in `without`.
     fn inherited(own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, without: &[Pid]) -> Self {
         let ancestry = Ancestry::new(processes);
-        let mut ranges = Self::default();
-        for &pid in processes.by_pid.keys().chain(own.keys()) {
-            if without.contains(&pid) {
-                continue;
+        let without: FxHashSet<Pid> = without.iter().copied().collect();
+        let with = |pid: Pid, inherited: Option<&Arc<AddrRanges>>| match own.get(&pid) {
+            Some(own) if !own.is_empty() && !without.contains(&pid) => {
+                let inherited = inherited.map_or(&[][..], |inherited| &inherited.list);
+                let mut all = [own, inherited].concat();
+                merge(&mut all);
+                Some(Arc::new(AddrRanges::new(all)))
             }
-            let ancestors = ancestry.ancestors(pid).filter(|pid| !without.contains(pid));
-            let mut all: Vec<_> = ancestors.filter_map(|pid| own.get(&pid)).flatten().cloned().collect();
-            merge(&mut all);
-            if !all.is_empty() {
-                ranges.by_pid.insert(pid, AddrRanges::new(all));
-            }
+            _ => inherited.cloned(),
+        };
+        // What a process has as of its fork; several children of one often have the same.
+        let mut forked_with: FxHashMap<Pid, Arc<AddrRanges>> = FxHashMap::default();
+        let mut passed_on: FxHashMap<(Pid, bool), Option<Arc<AddrRanges>>> = FxHashMap::default();
+        for Descent { child, parent, at } in ancestry.descents() {
+            let is_older = ancestry.forked(parent).is_some_and(|forked| forked <= at);
+            let inherited = || forked_with.get(&parent).filter(|_| is_older);
+            let passed_on = passed_on.entry((parent, is_older)).or_insert_with(|| with(parent, inherited())).clone();
+            passed_on.and_then(|ranges| forked_with.insert(child, ranges));
         }
-        ranges
+        let own = processes.by_pid.keys().chain(own.keys()).filter(|pid| !without.contains(pid));
+        let by_pid = own.filter_map(|&pid| Some((pid, with(pid, forked_with.get(&pid))?)));
+        Self { by_pid: by_pid.collect() }
     }
 
     /// Whether a process may run JIT code anywhere between two addresses.
@@ -114,7 +125,7 @@ impl JitRanges {
 
     /// The ranges of one process.
     pub(super) fn of(&self, pid: Pid) -> &AddrRanges {
-        self.by_pid.get(&pid).unwrap_or(&NO_RANGES)
+        self.by_pid.get(&pid).map_or(&NO_RANGES, |ranges| ranges)
     }
 }
 

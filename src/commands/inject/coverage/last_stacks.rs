@@ -64,6 +64,8 @@ pub(super) enum WordKind {
     Known,
     /// A frame in memory that no file backs, and in no code that is known.
     Unknown,
+    /// The same, but where code is known of other times.
+    OtherTime,
     /// A frame in a file, in the kernel, or nowhere.
     Elsewhere,
 }
@@ -213,6 +215,7 @@ impl From<FramePlace> for WordKind {
         match place {
             FramePlace::Known => Self::Known,
             FramePlace::Unknown => Self::Unknown,
+            FramePlace::OtherTime => Self::OtherTime,
             FramePlace::Elsewhere => Self::Elsewhere,
         }
     }

@@ -41,6 +41,8 @@ pub(super) enum FramePlace {
     Known,
     /// In memory that no file backs, and in no code that is known.
     Unknown,
+    /// The same, but where code is known of other times.
+    OtherTime,
     /// In a file, or nowhere.
     Elsewhere,
 }

@@ -4,7 +4,7 @@
 use super::jit_ranges::JitRanges;
 use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::model::process::Processes;
-use crate::model::ranges::{IntervalTree, Span};
+use crate::model::ranges::{OrderedRanges, Span};
 use crate::model::{Addr, Pid};
 use crate::resolve::code_map::{Segment, SegmentId};
 use rustc_hash::FxHashMap;
@@ -28,7 +28,7 @@ pub(in crate::commands::inject) struct Shadowings {
 
 /// Those of one process. Insertions may shadow each other by the hundred thousand.
 #[derive(Debug, Default)]
-pub(super) struct ProcessShadowings(IntervalTree<Shadowing>);
+pub(super) struct ProcessShadowings(OrderedRanges<Shadowing>);
 
 impl Span for Shadowing {
     fn range(&self) -> Range<u64> {
@@ -64,7 +64,8 @@ impl Shadowings {
             let tree = self.by_pid.entry(pid).or_default();
             let mut all = std::mem::take(&mut tree.0).into_vec();
             all.extend(more);
-            tree.0 = IntervalTree::new(all);
+            all.sort_by_key(|shadowing| shadowing.from);
+            tree.0 = OrderedRanges::new(all);
         }
     }
 
@@ -75,44 +76,23 @@ impl Shadowings {
 }
 
 impl ProcessShadowings {
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The records that map something else over any of a segment, in order.
-    pub(super) fn over(&self, id: SegmentId, segment: &Segment) -> Vec<RecordOrder> {
-        let mut found = Vec::new();
-        self.0.visit(segment.start.0..segment.end.0, |shadowing| {
-            if shadowing.by != Some(id) {
-                found.push(shadowing.from);
-            }
-        });
-        found.sort_unstable();
-        found
-    }
-
-    /// The last of them before a moment, the first one from then on, and how many come before: found by looking at each.
+    /// The last record before a moment that maps something else over any of a segment, the first one from then on, and a
+    /// number that no moment before the last one or from the first one on has.
     pub(super) fn around(
         &self,
         id: SegmentId,
         segment: &Segment,
         now: RecordOrder,
     ) -> (Option<RecordOrder>, Option<RecordOrder>, u32) {
-        let (mut last, mut next, mut count) = (None, None, 0);
-        for shadowing in self.0.iter() {
-            let overlaps = shadowing.start < segment.end && segment.start < shadowing.end;
-            if !overlaps || shadowing.by == Some(id) {
-                continue;
-            }
-            if shadowing.from < now {
-                last = last.max(Some(shadowing.from));
-                count += 1;
-            } else {
-                next = Some(next.map_or(shadowing.from, |next: RecordOrder| next.min(shadowing.from)));
-            }
-        }
-        (last, next, count)
+        let (all, range) = (self.0.as_slice(), || segment.start.0..segment.end.0);
+        let is_other = |at: &usize| all[*at].by != Some(id);
+        let now = self.0.position(|shadowing| shadowing.from < now);
+        let before = |at: usize| self.0.last_over(range(), at);
+        let last = std::iter::successors(before(now), |at| before(*at)).find(is_other);
+        let from = |at: usize| self.0.first_over(range(), at);
+        let next = std::iter::successors(from(now), |at| from(at + 1)).find(is_other);
+        let order = |at: usize| all[at].from;
+        (last.map(order), next.map(order), last.map_or(0, |last| last as u32 + 1))
     }
 }
 
@@ -137,7 +117,12 @@ mod tests {
         let list: Vec<_> = (0..300)
             .map(|time| {
                 let start = random(1000);
-                shadowing(time, start, start + random(if time % 50 == 0 { 1000 } else { 20 }), Some((time % 3) as u32))
+                shadowing(
+                    time,
+                    start,
+                    start + 1 + random(if time % 50 == 0 { 1000 } else { 20 }),
+                    Some((time % 3) as u32),
+                )
             })
             .collect();
         let mut shadowings = Shadowings::default();
@@ -153,15 +138,14 @@ mod tests {
                 shadowing.start < end && start < shadowing.end && shadowing.by != Some(SegmentId(1))
             });
             let expected: Vec<RecordOrder> = over.map(|shadowing| shadowing.from).collect();
-            assert_eq!(all.over(SegmentId(1), &segment), expected, "{start:?}");
             for time in [0, 150, 299, 300] {
                 let now = RecordOrder { time: Nanos(time), offset: time };
                 let (before, behind) = expected.split_at(expected.partition_point(|order| *order < now));
-                let around = (before.last().copied(), behind.first().copied(), before.len() as u32);
+                let number = before.last().map_or(0, |last| last.offset as u32 + 1);
+                let around = (before.last().copied(), behind.first().copied(), number);
                 assert_eq!(all.around(SegmentId(1), &segment, now), around, "{start:?}");
             }
         }
-        assert_eq!(all.count(), 300);
         assert!(shadowings.of(Pid(2)).is_none());
     }
 }

@@ -15,7 +15,6 @@ use crate::resolve::address_space::{AddressSpaces, Place};
 use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
 use crate::resolve::dso::DsoKind;
 use crate::resolve::precedence::is_told_of;
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -69,8 +68,6 @@ impl UseContext<'_, '_> {
 pub(super) struct UseFinder<'a, 'data, 'r> {
     context: UseContext<'a, 'data>,
     found: CodeUses,
-    /// When something else was mapped over a segment, for those of processes with many mappings.
-    shadowed: FxHashMap<(Pid, SegmentId), Vec<RecordOrder>>,
     memo: Memo,
     last_stacks: LastStacks<'r>,
     whole_chains: WholeChains<'r, KnownUses>,
@@ -80,10 +77,31 @@ pub(super) struct UseFinder<'a, 'data, 'r> {
 #[derive(Debug)]
 struct KnownUses {
     uses: Box<[UseId]>,
-    /// How many of its words are bad, in known code, and in unknown code.
-    counts: [u64; 3],
+    /// How many of its words are bad.
+    bad: u64,
+    frames: FramesInMemory,
     /// The first and the last of the samples that had it again.
     of: Option<CodeUse>,
+}
+
+/// How many frames are in memory where JIT code may be.
+#[derive(Debug, Clone, Copy, Default)]
+struct FramesInMemory {
+    known: u64,
+    unknown: u64,
+    /// In unknown code, where code is known of other times.
+    other_time: u64,
+}
+
+impl FramesInMemory {
+    fn one(place: FramePlace) -> Self {
+        let is = |other| u64::from(place == other);
+        Self { known: is(FramePlace::Known), unknown: is(FramePlace::Unknown), other_time: is(FramePlace::OtherTime) }
+    }
+
+    fn all(self) -> u64 {
+        self.known + self.unknown + self.other_time
+    }
 }
 
 /// The code that perf is to be told of at an address.
@@ -111,9 +129,9 @@ struct UsingSample<'a> {
 impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// Nothing is found yet.
     pub(super) fn new(context: UseContext<'a, 'data>) -> Self {
-        let (found, shadowed, memo) = Default::default();
+        let (found, memo) = Default::default();
         let (last_stacks, whole_chains) = (LastStacks::default(), WholeChains::that_come_again());
-        Self { context, found, shadowed, memo, last_stacks, whole_chains }
+        Self { context, found, memo, last_stacks, whole_chains }
     }
 
     /// Looks at the samples among some records.
@@ -160,10 +178,10 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         if let Some(whole) = key.as_ref().and_then(|(key, time)| self.whole_chains.find(key, *time)) {
             let of = CodeUse { first: order, last: order };
             whole.of.get_or_insert(of).join(of);
-            let [bad, known, unknown] = whole.counts;
+            let (bad, frames) = (whole.bad, whole.frames);
             self.bad_entries(bad);
-            self.resolved(user, known, unknown);
-            return known > 0;
+            self.resolved(user, frames);
+            return frames.known > 0;
         }
         let mut stack = self.last_stacks.take((pid, tid), &mut self.found);
         let mut same = stack.begin(chain, order, time, &mut self.found);
@@ -179,18 +197,24 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             stack.learn(outside, answer, &holds);
         }
         stack.end(chain, order);
-        let [bad, known, unknown, elsewhere] = [WordKind::Bad, WordKind::Known, WordKind::Unknown, WordKind::Elsewhere]
-            .map(|kind| stack.count(kind).into());
+        let count = |kind| u64::from(stack.count(kind));
+        let (bad, elsewhere) = (count(WordKind::Bad), count(WordKind::Elsewhere));
+        let frames = FramesInMemory {
+            known: count(WordKind::Known),
+            unknown: count(WordKind::Unknown),
+            other_time: count(WordKind::OtherTime),
+        };
+        let has_frames = frames.all() + elsewhere > 0;
         // Of a chain without frames the sample's own address tells.
-        if let Some((key, _)) = key.filter(|_| known + unknown + elsewhere > 0) {
-            let is = || KnownUses { uses: stack.uses(), counts: [bad, known, unknown], of: None };
+        if let Some((key, _)) = key.filter(|_| has_frames) {
+            let is = || KnownUses { uses: stack.uses(), bad, frames, of: None };
             self.whole_chains.add(key, stack.holds(), is, |old| old.note(&mut self.found));
         }
         self.last_stacks.put(stack);
         self.bad_entries(bad);
-        self.resolved(user, known, unknown);
-        let alone = sample.ip.filter(|_| known + unknown + elsewhere == 0 && sample.cpumode == CpuMode::User);
-        known > 0 || alone.is_some_and(|ip| self.ip(user, ip))
+        self.resolved(user, frames);
+        let alone = sample.ip.filter(|_| !has_frames && sample.cpumode == CpuMode::User);
+        frames.known > 0 || alone.is_some_and(|ip| self.ip(user, ip))
     }
 
     #[inline]
@@ -212,7 +236,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     fn ip(&mut self, user: UsingSample<'_>, ip: Addr) -> bool {
         let StackAnswer { uses, kind } = self.frame(user, FrameAddr::Ip(ip)).answer;
         self.note(user, uses);
-        self.resolved(user, u64::from(kind == FramePlace::Known), u64::from(kind == FramePlace::Unknown));
+        self.resolved(user, FramesInMemory::one(kind));
         kind == FramePlace::Known
     }
 
@@ -261,20 +285,29 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         } else {
             let anonymous = self.context.is_anonymous(user.pid, frame.for_lookup(), user.time);
             holds = both(holds, anonymous.holds);
-            if anonymous.answer { FramePlace::Unknown } else { FramePlace::Elsewhere }
+            let known_then = || self.context.codes.has_code_at_other_times(user.pid, frame.for_lookup());
+            match anonymous.answer {
+                true if known_then() => FramePlace::OtherTime,
+                true => FramePlace::Unknown,
+                false => FramePlace::Elsewhere,
+            }
         };
         Lasting { answer: StackAnswer { uses, kind }, holds }
     }
 
     /// Counts frames in code that is known, and those in none that is, in memory that no file backs.
-    fn resolved(&mut self, UsingSample { pid, time, .. }: UsingSample<'_>, known: u64, unknown: u64) {
+    fn resolved(&mut self, UsingSample { pid, time, .. }: UsingSample<'_>, frames: FramesInMemory) {
+        let FramesInMemory { known, unknown, other_time } = frames;
         self.found.counts.resolved += known;
-        if unknown == 0 {
+        if unknown + other_time == 0 {
             return;
         }
-        *self.found.counts.unresolved.entry(pid).or_default() += unknown;
+        *self.found.counts.unresolved.entry(pid).or_default() += unknown + other_time;
+        if other_time > 0 {
+            *self.found.counts.other_time.entry(pid).or_default() += other_time;
+        }
         let end = self.context.dump_ends.get(&pid);
-        if end.zip(time).is_some_and(|(end, time)| time > *end) {
+        if unknown > 0 && end.zip(time).is_some_and(|(end, time)| time > *end) {
             *self.found.counts.late.entry(pid).or_default() += unknown;
         }
     }
@@ -335,7 +368,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
                 return Lasting { answer: None, holds };
             }
         }
-        let number = self.epoch((pid, shadowings), hit.segment, order);
+        let number = self.epoch(shadowings, hit.segment, order);
         let epoch = CodeEpoch { pid, segment: hit.segment, number: number.answer };
         let id = self.found.note(epoch, CodeUse { first: order, last: order });
         let segment = self.context.codes.segment(hit.segment);
@@ -345,25 +378,10 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         Lasting { answer: Some(UsedCode { id, end }), holds: both(holds, number.holds) }
     }
 
-    /// How often something else was mapped over a segment of a process before a moment.
-    fn epoch(
-        &mut self,
-        (pid, shadowings): (Pid, Option<&ProcessShadowings>),
-        id: SegmentId,
-        now: RecordOrder,
-    ) -> Lasting<u32> {
-        /// So many mappings are looked through faster than a list for each segment is found.
-        const FEW: usize = 8;
+    /// The number of a stretch of time in which nothing else is mapped over a segment.
+    fn epoch(&self, shadowings: Option<&ProcessShadowings>, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
         let segment = self.context.codes.segment(id);
-        let (last, next, number) = match shadowings {
-            None => (None, None, 0),
-            Some(all) if all.count() <= FEW => all.around(id, segment, now),
-            Some(all) => {
-                let list = self.shadowed.entry((pid, id)).or_insert_with(|| all.over(id, segment));
-                let number = list.partition_point(|order| *order < now);
-                (list[..number].last().copied(), list.get(number).copied(), number as u32)
-            }
-        };
+        let (last, next, number) = shadowings.map_or((None, None, 0), |all| all.around(id, segment, now));
         // Records of equal time come in the order of the stream: such a moment is asked for anew.
         let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
         Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }

@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::formats::elf_image::{Addressing, ImageBuilder, Place, SlotId, Target};
 use crate::model::code::Code;
 use crate::model::{Addr, Nanos, Pid};
+use crate::parallel;
 use crate::resolve::code_map::{CodeId, SelectedCode, SelectedId};
-use rayon::slice::ParallelSliceMut;
 use rustc_hash::FxHashMap;
 
 /// What images are made from, and for whom.
@@ -48,7 +48,7 @@ impl ProcessImages {
         let ImageRequest { code, target, directory, .. } = request;
         // In the order of time, as the builder wants it.
         let mut by_time: Vec<(Nanos, SelectedId)> = segments.iter().map(|&id| (code.segment(id).from, id)).collect();
-        by_time.par_sort_unstable();
+        parallel::sort_unstable_by_key(&mut by_time, |at| *at);
         let segments: Vec<SelectedId> = by_time.into_iter().map(|(_, id)| id).collect();
         let PlacedFunctions { of_segments, list } = PlacedFunctions::of(code, &segments);
         let whole: Vec<Code<'_>> = list.iter().map(|placed| code.code(placed.code)).collect();

@@ -10,7 +10,7 @@ use crate::commands::inject::images::ImageFile;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::io::{self, InPath, NewFile};
 use crate::resolve::symbols::files::hex;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Puts an image there, and says whether it is there; a failure is told and nothing else.
@@ -30,7 +30,7 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
     fs::create_dir_all(&directory).map_err(|error| fail("make a directory in", error))?;
     // What has this path there is the same image: its build ID is made from all of it.
-    let mut from = File::open(&image.path).map_err(|error| fail("copy into", error))?;
+    let mut from = io::open_typed(&image.path)?;
     let mode = io::mode_of(&InPath::Path(image.path.clone()));
     let mut new = NewFile::create_in(&directory, mode).map_err(|error| fail("copy into", error))?;
     let copied = std::io::copy(&mut from, new.file_mut());

@@ -27,7 +27,8 @@ impl Summary<'_> {
         self.warn(&mut context.outcome.warnings);
         let SampleCounts { resolved, unresolved, .. } = self.samples;
         let jit_unnamed = unresolved.values().sum::<u64>();
-        let counts = FrameCounts { jit: resolved + jit_unnamed, jit_unnamed, ..FrameCounts::default() };
+        let other_time = self.samples.other_time.values().sum();
+        let counts = FrameCounts { jit: resolved + jit_unnamed, jit_unnamed, other_time, ..FrameCounts::default() };
         if context.options.jit {
             context.outcome.count_frames(counts, &self.survey.input.shown);
         }
@@ -109,8 +110,13 @@ impl Summary<'_> {
             });
             let late = self.samples.late.get(pid);
             let late = late.map(|late| format!("; {late} of them were sampled after the last record of its jitdump"));
+            let other_time = self.samples.other_time.get(pid);
+            let other_time = other_time.map(|count| {
+                format!("; {count} of them were sampled before their code was logged or after it was replaced")
+            });
             format!(
-                "process {pid} ({name}): {count} frames in memory that no dump or map names{}{}",
+                "process {pid} ({name}): {count} frames in memory that no dump or map names{}{}{}",
+                other_time.unwrap_or_default(),
                 late.unwrap_or_default(),
                 inside.unwrap_or_default()
             )

@@ -13,6 +13,7 @@ use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::images::Images;
 use crate::resolve::{Location, Resolver};
 use crate::sources::SourceOptions;
+use std::borrow::Cow;
 
 /// How many addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub(super) struct Answers<'m> {
     places: Vec<Option<usize>>,
     frames: Frames,
     /// The names of the code, by place, where calls that were expanded in it are not told.
-    codes: Option<Vec<&'m [u8]>>,
+    codes: Option<Vec<Cow<'m, [u8]>>>,
     pub(super) counts: AddressCounts,
 }
 
@@ -59,11 +60,12 @@ impl<'m> Answers<'m> {
         let mut locations: Vec<Location> = hits.iter().flatten().copied().collect();
         locations.sort_unstable();
         locations.dedup();
-        let frames = resolve(&locations, map, job, warnings);
+        let options = SymbolOptions { lines: true, ..SymbolOptions::default() };
+        let frames = resolve(&locations, map, &options, job, warnings);
         let places = hits.iter().map(|hit| locations.binary_search(hit.as_ref()?).ok()).collect();
         let name = |location: &Location| match location {
-            Location::Code(code, _) => map.code(*code).name,
-            Location::File(..) | Location::Nothing(_) => b"",
+            Location::Code(code, _) => options.shown(map.code(*code).name),
+            Location::File(..) | Location::Nothing(_) => Cow::default(),
         };
         let codes = (!profile.expands_calls()).then(|| locations.iter().map(name).collect());
         Self { places, frames, codes, counts }
@@ -100,10 +102,15 @@ fn process_meant(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceO
     addresses.iter().all(|address| address.pid.is_none_or(|pid| pid == only)).then_some(only)
 }
 
-fn resolve(locations: &[Location], map: &CodeMap<'_>, job: &Job, warnings: &mut Warnings) -> Frames {
+fn resolve(
+    locations: &[Location],
+    map: &CodeMap<'_>,
+    options: &SymbolOptions,
+    job: &Job,
+    warnings: &mut Warnings,
+) -> Frames {
     let spaces = AddressSpaces::default();
     let images = Images::new(spaces.dsos().iter(), SearchOptions::default());
-    let options = &SymbolOptions { lines: true, ..SymbolOptions::default() };
     let kernel = &KernelOptions::default();
     let resolver = Resolver { spaces: &spaces, codes: map, bpf: &[], images: &images, options, kernel };
     resolver.resolve(locations, &job.pool, warnings)

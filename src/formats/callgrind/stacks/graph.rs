@@ -21,15 +21,30 @@ pub(super) struct CallGraph {
     pub(super) functions: Vec<GraphFunction>,
     /// Their names, files and objects.
     pub(super) texts: Texts<u32>,
-    /// Self costs by event, for each the functions' in their order; those at the end may be missing, and are 0.
-    pub(super) costs: Vec<Vec<u64>>,
-    /// Calls by (caller, callee), numbers in `functions`.
-    pub(super) calls: FxHashMap<(u32, u32), Calls>,
+    /// The threads, in order of appearance.
+    pub(super) threads: Vec<Thread>,
     /// `cmd:`
     pub(super) command: Vec<u8>,
     /// `pid:`
     pub(super) pid: Option<i32>,
 }
+
+/// The costs of one thread, or of all where the file doesn't tell them apart.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    /// `thread:`, callgrind's own number.
+    pub(super) number: Option<i32>,
+    /// Self costs of the functions that have any.
+    pub(super) costs: Vec<(u32, Costs)>,
+    /// Where a function is in `costs`.
+    places: FxHashMap<u32, usize>,
+    /// Calls by (caller, callee), numbers in `functions`.
+    pub(super) calls: FxHashMap<(u32, u32), Calls>,
+}
+
+/// Costs by event; those at the end may be missing, and are 0.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Costs(Vec<u64>);
 
 /// One function, by the numbers of its texts.
 #[derive(Debug, Clone, Copy)]
@@ -39,20 +54,43 @@ pub(super) struct GraphFunction {
     pub(super) object: TextNumber,
 }
 
-impl CallGraph {
-    /// What a function cost itself.
-    pub(super) fn cost(&self, event: usize, function: usize) -> u64 {
-        self.costs.get(event).and_then(|costs| costs.get(function)).copied().unwrap_or(0)
-    }
-}
-
 /// All calls from one function to another.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Calls {
     /// How many.
     pub(super) count: u64,
-    /// Inclusive cost of the first event.
-    pub(super) cost: u64,
+    /// Inclusive cost.
+    pub(super) costs: Costs,
+}
+
+impl Costs {
+    /// The cost of an event.
+    pub(super) fn of(&self, event: usize) -> u64 {
+        self.0.get(event).copied().unwrap_or(0)
+    }
+
+    fn add<'t>(&mut self, words: impl Iterator<Item = &'t [u8]>) -> Result<()> {
+        for (event, word) in words.enumerate() {
+            let cost = number(word).ok_or_else(not_a_number)?;
+            if self.0.len() <= event {
+                self.0.resize(event + 1, 0);
+            }
+            self.0[event] = self.0[event].saturating_add(cost);
+        }
+        Ok(())
+    }
+}
+
+impl Thread {
+    /// The number of a function's self costs.
+    fn place(&mut self, function: u32) -> usize {
+        let next = self.costs.len();
+        let place = *self.places.entry(function).or_insert(next);
+        if place == next {
+            self.costs.push((function, Costs::default()));
+        }
+        place
+    }
 }
 
 /// Reads a whole stream.
@@ -81,6 +119,12 @@ struct GraphReader {
     function_ids: IdTable,
     known: FxHashMap<[TextNumber; 3], u32>,
     columns: Columns,
+    /// The number of the thread that costs are of.
+    thread: usize,
+    /// What the numbers of threads stand for.
+    threads: FxHashMap<Option<i32>, usize>,
+    /// Where the self costs of the current function are in those of the thread.
+    place: Option<usize>,
     ob: TextNumber,
     fl: TextNumber,
     file: TextNumber,
@@ -112,6 +156,9 @@ impl Default for GraphReader {
             function_ids: IdTable::default(),
             known: FxHashMap::default(),
             columns: Columns::default(),
+            thread: 0,
+            threads: FxHashMap::default(),
+            place: None,
             ob: NOTHING,
             fl: NOTHING,
             file: NOTHING,
@@ -123,6 +170,7 @@ impl Default for GraphReader {
             skipped: Skipped::new("line"),
         };
         reader.text(b"");
+        reader.enter_thread(None);
         reader
     }
 }
@@ -130,6 +178,16 @@ impl Default for GraphReader {
 impl GraphReader {
     fn text(&mut self, text: &[u8]) -> TextNumber {
         self.graph.texts.intern(text)
+    }
+
+    /// The costs that follow are those of this thread.
+    fn enter_thread(&mut self, number: Option<i32>) {
+        let threads = &mut self.graph.threads;
+        self.thread = *self.threads.entry(number).or_insert(threads.len());
+        if self.thread == threads.len() {
+            threads.push(Thread { number, ..Thread::default() });
+        }
+        self.place = None;
     }
 
     fn line(&mut self, line: Statement<'_>) -> Result<()> {
@@ -157,6 +215,9 @@ impl GraphReader {
                     ));
                 }
             }
+            // Each part states its thread if the file tells threads apart.
+            b"part" => self.enter_thread(None),
+            b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
             b"cmd" if graph.command.is_empty() => graph.command = value.to_vec(),
             b"pid" if graph.pid.is_none() => graph.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
             _ => {}
@@ -177,7 +238,7 @@ impl GraphReader {
             Keyword::Jfi => _ = self.place(IdSpace::File, value)?,
             Keyword::Fn => {
                 self.file = self.fl;
-                self.function = None;
+                (self.function, self.place) = (None, None);
                 self.function = Some(self.function(value, self.ob, self.fl)?);
             }
             Keyword::Cfn => {
@@ -232,32 +293,21 @@ impl GraphReader {
         let Some(function) = self.function else {
             return Err(Error::new("a cost line before any fn= that is understood"));
         };
+        let costs = costs.take(self.graph.events.len().max(1));
+        let thread = &mut self.graph.threads[self.thread];
         match next_cost {
             NextCost::Jump => Ok(()),
             NextCost::SelfCost => {
-                let (function, events) = (function as usize, self.graph.events.len().max(1));
-                for (event, word) in costs.enumerate().take(events) {
-                    let cost = number(word).ok_or_else(not_a_number)?;
-                    if self.graph.costs.len() <= event {
-                        self.graph.costs.resize_with(event + 1, Vec::new);
-                    }
-                    let sums = &mut self.graph.costs[event];
-                    if sums.len() <= function {
-                        sums.resize(function + 1, 0);
-                    }
-                    sums[function] = sums[function].saturating_add(cost);
-                }
-                Ok(())
+                let place = *self.place.get_or_insert_with(|| thread.place(function));
+                thread.costs[place].1.add(costs)
             }
             NextCost::Inclusive(count) => {
                 (self.cob, self.cfi) = (None, None);
                 let callee =
                     self.callee.take().ok_or_else(|| Error::new("calls= without a cfn= that is understood"))?;
-                let cost = costs.map(number).next().unwrap_or(Some(0)).ok_or_else(not_a_number)?;
-                let calls = self.graph.calls.entry((function, callee)).or_default();
+                let calls = thread.calls.entry((function, callee)).or_default();
                 calls.count = calls.count.saturating_add(count);
-                calls.cost = calls.cost.saturating_add(cost);
-                Ok(())
+                calls.costs.add(costs)
             }
         }
     }

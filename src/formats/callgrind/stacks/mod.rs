@@ -3,6 +3,8 @@
 mod call_order;
 mod call_paths;
 mod graph;
+mod read;
+mod thread_graph;
 mod write;
 
 pub use write::write;
@@ -12,7 +14,7 @@ use crate::formats::format::ReadOptions;
 use crate::model::stacks::Profile;
 use std::io;
 
-/// Reads the call graph as stacks.
+/// Reads the call graph, and makes stacks of it.
 pub fn read(input: &mut dyn io::Read, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    Ok(call_paths::profile_of(&graph::read(input, warnings)?))
+    Ok(read::profile_of(&graph::read(input, warnings)?))
 }

@@ -5,10 +5,13 @@
 //! Readers take a function's inclusive cost to be its own and that of its calls. So that this is the weight of the
 //! stacks that it occurs in, only one call of each function is charged for a stack, the last one, and none of the
 //! function that ran: the calls of a recursion before it are told, but cost nothing.
+//!
+//! Of an input that states calls, these are written.
 
 use crate::error::Result;
 use crate::formats::callgrind::grammar::{Columns, IdSpace, Position, PositionEncoder, UNKNOWN};
 use crate::formats::format::WriteOptions;
+use crate::model::call_graph::CallGraph;
 use crate::model::groups::{Step, Sum, Walk};
 use crate::model::label;
 use crate::model::stacks::{Frame, FrameId, NameId, Profile};
@@ -21,6 +24,10 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let mut sums = CostSums::new(profile);
     let mut walk = Walk::new(profile);
     for (event, series) in profile.series.iter().enumerate() {
+        if let Some(graph) = CallGraph::of(profile, series) {
+            sums.add_graph(event, &graph);
+            continue;
+        }
         for row in &series.rows {
             if let Some(stack) = row.stack {
                 // It stands in the file even if it costs nothing.
@@ -44,6 +51,8 @@ struct CostSums<'a> {
     events: usize,
     has_addrs: bool,
     of_frame: Vec<FunctionId>,
+    /// By frame, whether it is a function of an input that states calls: there a file has functions of its own.
+    is_stated: Vec<bool>,
     functions: Vec<FunctionCosts>,
 }
 
@@ -107,12 +116,17 @@ impl<'a> CostSums<'a> {
             events: profile.series.len(),
             has_addrs: false,
             of_frame: Vec::new(),
+            is_stated: vec![false; profile.frame_count()],
             functions: Vec::new(),
         };
+        for own in profile.calls.iter().flat_map(|calls| &calls.functions) {
+            sums.is_stated[own.function.index()] = true;
+        }
         let mut numbers = FxHashMap::default();
         for (id, frame) in profile.frames() {
             let next = sums.functions.len();
-            let function = *numbers.entry((label::function(profile, frame), frame.module)).or_insert(next);
+            let file = frame.file.filter(|_| sums.is_stated[id.index()]);
+            let function = *numbers.entry((label::function(profile, frame), frame.module, file)).or_insert(next);
             let entry = (frame.addr.unwrap_or(0), frame.line);
             if function == next {
                 sums.functions.push(FunctionCosts { frame: id, entry, own: BTreeMap::new(), calls: BTreeMap::new() });
@@ -143,6 +157,20 @@ impl<'a> CostSums<'a> {
             }
             Step::Leave(_) => open.leave(),
         });
+    }
+
+    /// Adds the calls of an event as they are stated.
+    fn add_graph(&mut self, event: usize, graph: &CallGraph) {
+        for function in graph.functions() {
+            self.add_own(event, function.frame, Sum { weight: function.own, count: function.own });
+        }
+        for edge in graph.edges() {
+            let [caller, callee] = [edge.caller, edge.callee].map(|frame| self.of_frame[frame.index()]);
+            let calls = self.calls(CallKey { caller, site: self.site(edge.caller), callee });
+            // Each event's graph has the same numbers of calls.
+            calls.count = calls.count.max(edge.count);
+            calls.costs[event] = calls.costs[event].saturating_add(edge.cost);
+        }
     }
 
     fn add_own(&mut self, event: usize, frame: FrameId, own: Sum) {
@@ -318,10 +346,10 @@ impl GraphWriter<'_> {
         let (identity, name) = match space {
             IdSpace::Object => (name_of(frame.module), None),
             IdSpace::File => (name_of(frame.file), None),
-            // One name may stand in several objects: each is a function of its own.
+            // One name may stand in several objects and files: each is a function of its own.
             IdSpace::Function => {
                 let name = one_line(label::function(self.profile, frame).as_bytes());
-                ([name_of(frame.module), name.clone()].join(&b'\n'), Some(name))
+                ([name_of(frame.module), name_of(frame.file), name.clone()].join(&b'\n'), Some(name))
             }
         };
         let name = name.unwrap_or_else(|| identity.clone());

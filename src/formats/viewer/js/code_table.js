@@ -72,7 +72,7 @@ export class CodeTable {
 /** A sort of code in its colour. */
 export function swatch(category) {
   return element("span", { class: "swatch" },
-    element("i", { style: `background:var(--code-${category.letter})` }), category.name);
+    element("i", { style: `background:var(--fill-${category.letter},var(--code-${category.letter}))` }), category.name);
 }
 
 /** A time since the first sample. */

@@ -32,6 +32,7 @@ function recordingArticle(page, told) {
   return element("article", {},
     element("h2", {}, told.file),
     element("p", {}, title.join(" · ")),
+    ...told.innermost.map(({ event, said }) => element("p", { class: "innermost" }, `${event}: ${said}`)),
     told.findings.length === 0 ? element("p", { class: "well" }, "Nothing is wrong with it.")
       : element("p", {}, `${counted(told.findings.length, "finding")}, and how much of the samples ${
         told.findings.length === 1 ? "it" : "each"} spoils:`),

@@ -210,7 +210,7 @@ class FlamePart {
     page.profile.categories.forEach(({ name, letter }, number) => {
       if (!(sums[number] > 0)) return;
       const swatch = element("i");
-      swatch.style.background = `var(--code-${letter})`;
+      swatch.style.background = `var(--fill-${letter},var(--code-${letter}))`;
       this.legend.append(
         element("span", { "data-category": name }, swatch, `${name} ${percent(sums[number], page.selection().total)}`),
       );

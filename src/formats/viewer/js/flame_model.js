@@ -111,7 +111,7 @@ export class FlameModel {
         tree: callees,
         looks,
         root: Math.min(1, callees.length - 1),
-        categories: this.categoriesOf(callees, "callees"),
+        categories: callees.at === null ? null : this.categoriesOf(callees, "callees"),
       }),
     }));
   }

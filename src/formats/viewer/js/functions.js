@@ -5,12 +5,14 @@
  * @returns {{count: number, of: Uint32Array, first: Uint32Array}} of: group by function; first: a function of each group
  */
 export function functionGroups(profile, mergeTiers) {
-  const { name, module } = profile.functions;
+  const { name, module, file } = profile.functions;
   const of = new Uint32Array(name.length);
   const first = [];
   const numbers = new Map();
   for (let number = 0; number < name.length; number++) {
-    const key = mergeTiers ? `${module[number]}\n${name[number]}` : number;
+    // Where calls are stated, functions of different files are different.
+    const within = profile.hasCalls ? file[number] : "";
+    const key = mergeTiers ? `${module[number]}\n${name[number]}\n${within}` : number;
     let group = numbers.get(key);
     if (group === undefined) {
       group = first.length;

@@ -1,5 +1,6 @@
 // The page: reads its data, and mounts its parts.
 
+import { callsTree, statedCalls, statedSums } from "./calls.js";
 import { mountCode } from "./code.js";
 import { readPack } from "./data.js";
 import { mountDifference } from "./difference.js";
@@ -61,8 +62,19 @@ class PageModel {
 
   /** Self and total by group of functions. */
   sums() {
-    return this.#remember("sums", [...SELECTION, "mergeTiers"], () =>
-      functionSums(this.profile, this.groups(), this.selection()));
+    return this.#remember("sums", [...SELECTION, "mergeTiers"], () => {
+      const stated = this.stated();
+      if (stated) return statedSums(this.profile, this.groups(), stated);
+      return functionSums(this.profile, this.groups(), this.selection());
+    });
+  }
+
+  /** The calls of the event as the input states them; null if it doesn't, or if not all of it counts. */
+  stated() {
+    const { event, tracks, ranges } = this.state;
+    if (tracks.length > 0 || ranges.length > 0) return null;
+    return this.#remember("stated", ["event", "mergeTiers"], () =>
+      statedCalls(this.profile, this.groups(), Math.min(event, this.profile.events.length - 1)));
   }
 
   /** The stacks as a tree, from their roots ("calls") or ends ("bottomup") on. */
@@ -84,6 +96,12 @@ class PageModel {
   /** The callers of `state.sandwich` as a tree, and what it called: its own box is the root's only child. */
   sandwich() {
     const number = this.state.sandwich;
+    const stated = this.stated(), group = this.groups().of[number];
+    if (stated?.named[group]) {
+      return this.#remember("stated sandwich", [...SELECTION, "mergeTiers", "sandwich"], () => ({
+        callers: callsTree(this.profile, stated, group, true), callees: callsTree(this.profile, stated, group, false),
+      }));
+    }
     const [callers, callees] = [callersShape, calleesShape].map((shapeOf, at) => {
       const make = () => shapeOf(this.profile, this.groups(), this.state, number);
       const shape = this.#remember(`sandwich shape ${at}`, [...SHAPE, "sandwich"], make);
@@ -136,7 +154,7 @@ function mountHeader(root, page) {
     const { total, count } = page.selection();
     const words = [page.event.name, amount(total, page.unit)];
     if (page.unit !== "samples") words.push(counted(count, profile.counted));
-    facts.textContent = words.join(" · ");
+    facts.textContent = [...words, ...profile.notes].join(" · ");
   };
   store.subscribe(show);
   show();

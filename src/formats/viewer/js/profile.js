@@ -22,6 +22,10 @@ export class Profile {
     this.rowsLast = json.rows_last;
     /** What is counted: "sample" or "call". */
     this.counted = json.counted;
+    /** By event, whether calls are stated. */
+    this.statesCalls = json.calls;
+    /** What a reader of the stacks must know. */
+    this.notes = json.notes;
     /** The samples to compare with, if there are any: {events, time}. */
     this.baseline = pack.json("baseline") && { ...pack.json("baseline"), time: clockOf(pack.json("baseline").time) };
 
@@ -46,6 +50,22 @@ export class Profile {
 
   get functionCount() {
     return this.functions.name.length;
+  }
+
+  /** Whether any event's calls are stated. */
+  get hasCalls() {
+    return this.statesCalls.includes(true);
+  }
+
+  /**
+   * The calls of an event, if they are stated: costs of functions, and of calls between two.
+   * @returns {{function, self, total, withCalls, caller, callee, count, cost} | null}
+   */
+  calls(event) {
+    if (!this.statesCalls[event]) return null;
+    const column = (name) => this.#pack.numbers(`profile/calls.${event}.${name}`);
+    const names = ["function", "self", "total", "withCalls", "caller", "callee", "count", "cost"];
+    return Object.fromEntries(names.map((name) => [name, column(name)]));
   }
 
   get nodeCount() {

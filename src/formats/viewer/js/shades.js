@@ -36,8 +36,10 @@ class Shades {
     const base = partsOf(styleColour("--code-" + letter) || "#888888");
     const towards = shade === 1 ? 255 : 0,
       part = [0, 0.1, 0.06][shade];
-    const parts = base.map((one) => Math.round(one + (towards - one) * part));
-    return { fill: `rgb(${parts.join(",")})`, ink: luminance(parts) > 0.196 ? "#16181a" : "#fff" };
+    const parts = mixed(base, towards, part), isLight = luminance(parts) > 0.196;
+    // The lines of hatching are farther from the text than the colour is.
+    const isHatched = styleColour("--line-" + letter) !== "", line = mixed(parts, isLight ? 255 : 0, 0.4);
+    return { fill: isHatched ? hatched(textOf(parts), textOf(line)) : textOf(parts), ink: isLight ? "#16181a" : "#fff" };
   }
 }
 
@@ -48,6 +50,33 @@ export function currentShades() {
   const theme = styleColour("--paper");
   if (currentTheme?.theme !== theme) currentTheme = new Shades(theme);
   return currentTheme;
+}
+
+/** A pattern for the canvas: code without a name is hatched. */
+function hatched(fill, line) {
+  const tile = document.createElement("canvas"), size = 8;
+  tile.width = tile.height = size;
+  const pen = tile.getContext("2d");
+  pen.fillStyle = fill;
+  pen.fillRect(0, 0, size, size);
+  pen.strokeStyle = line;
+  pen.lineWidth = 2;
+  pen.beginPath();
+  // The lines go on in the tiles beside it.
+  for (const at of [-size, 0, size]) {
+    pen.moveTo(at - 1, size + 1);
+    pen.lineTo(at + size + 1, -1);
+  }
+  pen.stroke();
+  return pen.createPattern(tile, "repeat");
+}
+
+function mixed(parts, towards, part) {
+  return parts.map((one) => Math.round(one + (towards - one) * part));
+}
+
+function textOf(parts) {
+  return `rgb(${parts.join(",")})`;
 }
 
 function partsOf(hex) {

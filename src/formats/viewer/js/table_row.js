@@ -68,7 +68,7 @@ export class TableRow {
     this.set("shares", parts.join(), () => this.bar.replaceChildren(...parts.map(([letter, width]) => {
       const part = element("i");
       part.style.width = `${width}%`;
-      part.style.background = `var(--code-${letter})`;
+      part.style.background = `var(--fill-${letter},var(--code-${letter}))`;
       return part;
     })));
   }

@@ -54,6 +54,8 @@ export class FunctionRows {
       const place = seen[group * count + category];
       if (place < Infinity) found.push({ category, weight: this.sums.shares[group * count + category], place });
     }
+    // What is named in no stack: a level of recursion that only stated calls tell apart.
+    if (found.length === 0) found.push({ category: this.profile.functions.category[this.groups.first[group]], weight: this.sums.self[group], place: 0 });
     return found.sort((a, b) => b.weight - a.weight || a.place - b.place);
   }
 
@@ -106,13 +108,13 @@ export class FunctionRows {
 
   kind(group) {
     const category = this.profile.categories[this.shares(group)[0].category];
-    return category.jit ? "JIT" : category.name;
+    return csvCell(category.kind);
   }
 
   /** The tier of JIT code, or several with their shares. */
   tiers(group) {
     const { categories } = this.profile, nameOf = ({ category }) => categories[category].name;
-    const jit = this.categories(group).filter(({ category }) => categories[category].jit);
+    const jit = this.categories(group).filter(({ category }) => categories[category].kind === "JIT");
     const isKnown = (share) => nameOf(share) !== "JIT", some = jit.filter(({ weight }) => weight > 0);
     if (some.length < 2) return jit.filter(isKnown).map(nameOf)[0] ?? "";
     const whole = some.reduce((sum, { weight }) => sum + weight, 0);

@@ -8,6 +8,7 @@ import { amount } from "./format.js";
 import { HeatMap } from "./heatmap.js";
 import { LaneList } from "./lane_list.js";
 import { LANE_HEIGHT, LaneSums, countingTracks, drawLane, drawMarks, drawSumLane, laneChosen, markedNodes } from "./lane_rows.js";
+import { currentShades } from "./shades.js";
 import { clockText, sinceStart, tickStep, timeClock, timeTicks } from "./time_axis.js";
 import { TimeBar } from "./time_bar.js";
 
@@ -320,5 +321,5 @@ class TimePart {
 }
 
 function laneColours({ colouring }) {
-  return { idle: styleColour("--raised"), more: styleColour("--ink"), sorts: colouring.sorts.map(({ letter }) => styleColour(`--code-${letter}`)) };
+  return { idle: styleColour("--raised"), more: styleColour("--ink"), sorts: colouring.sorts.map(({ letter }) => currentShades().of(letter, 0).fill) };
 }

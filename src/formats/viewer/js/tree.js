@@ -75,15 +75,21 @@ class ShapeBuilder {
   finish(takesEmpty, at = null) {
     const length = this.#length;
     const [parent, group] = [this.#parent.subarray(0, length), this.#group.subarray(0, length)];
-    const depth = new Int32Array(length);
-    const [first, next] = [new Int32Array(length).fill(-1), new Int32Array(length).fill(-1)];
-    for (let node = 1; node < length; node++) depth[node] = depth[parent[node]] + 1;
-    for (let node = length - 1; node > 0; node--) {
-      next[node] = first[parent[node]];
-      first[parent[node]] = node;
-    }
-    return { length, parent, group, depth, first, next, place: this.place, at, takesEmpty };
+    return withLinks({ length, parent, group, place: this.place, at, takesEmpty });
   }
+}
+
+/** The shape of a tree whose nodes have parents, with their depths and children. @returns {TreeShape} */
+export function withLinks(shape) {
+  const { length, parent } = shape;
+  const depth = new Int32Array(length);
+  const [first, next] = [new Int32Array(length).fill(-1), new Int32Array(length).fill(-1)];
+  for (let node = 1; node < length; node++) depth[node] = depth[parent[node]] + 1;
+  for (let node = length - 1; node > 0; node--) {
+    next[node] = first[parent[node]];
+    first[parent[node]] = node;
+  }
+  return { ...shape, depth, first, next };
 }
 
 function hashOfChild(parent, group) {

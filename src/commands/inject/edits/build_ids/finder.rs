@@ -10,7 +10,7 @@ use crate::model::process::{BuildId, CpuMode};
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::dso::{Dso, DsoKind};
 use crate::resolve::kernel;
-use crate::resolve::symbols::files;
+use crate::resolve::symbols::files::{self, ELF, SearchOptions};
 use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -24,6 +24,9 @@ pub(super) struct BuildIdFinder {
     found: FxHashMap<Vec<u8>, Option<BuildId>>,
     /// Whether the recorded kernel can be the one that runs here.
     kernel_runs: bool,
+    search: SearchOptions,
+    /// Why files are not looked at that are there.
+    pub(super) warnings: Warnings,
 }
 
 impl BuildIdFinder {
@@ -31,11 +34,12 @@ impl BuildIdFinder {
     pub(super) fn new(
         survey: &SurveyedRecording<'_>,
         known: Option<&KnownBuildIds>,
-        warnings: &mut Warnings,
+        search: &SearchOptions,
     ) -> Result<Self> {
-        let known = known.map(|known| read_known(known, warnings)).transpose()?;
+        let (search, mut warnings) = (search.clone(), Warnings::new());
+        let known = known.map(|known| read_known(known, &mut warnings)).transpose()?;
         let kernel_runs = kernel_runs(&survey.input.recording);
-        Ok(Self { known, found: recorded(&survey.spaces), kernel_runs })
+        Ok(Self { known, found: recorded(&survey.spaces), kernel_runs, search, warnings })
     }
 
     /// The build ID of a file, if it has one.
@@ -49,7 +53,7 @@ impl BuildIdFinder {
         let look = || match cpumode {
             CpuMode::Kernel if path.starts_with(b"[") => kernel::running_build_id().filter(|_| self.kernel_runs),
             _ if path == b"[vdso]" => files::running_vdso().filter(|_| self.kernel_runs)?.build_id(),
-            _ => files::open(Path::new(OsStr::from_bytes(path)))?.build_id(),
+            _ => self.search.open(Path::new(OsStr::from_bytes(path)), ELF, &mut self.warnings)?.build_id(),
         };
         *self.found.entry(path.clone()).or_insert_with(look)
     }
@@ -66,7 +70,7 @@ fn recorded(spaces: &AddressSpaces) -> FxHashMap<Vec<u8>, Option<BuildId>> {
 fn kernel_runs(recording: &Recording) -> bool {
     let recorded = recording.features.get(&Feature::OSRELEASE);
     let recorded = recorded.and_then(|feature| feature.string(recording.header.endian).ok());
-    let running = std::fs::read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let running = io::of_system(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     recorded.is_none_or(|release| release == running.trim_ascii())
 }
 

@@ -33,7 +33,7 @@ impl BuildIdEdits {
         if options.build_ids == BuildIdMode::None {
             return Ok(found);
         }
-        let finder = &mut BuildIdFinder::new(survey, options.known_build_ids.as_ref(), &mut context.outcome.warnings)?;
+        let finder = &mut BuildIdFinder::new(survey, options.known_build_ids.as_ref(), &options.sources.search)?;
         match options.build_ids {
             BuildIdMode::None => {}
             BuildIdMode::Hit => found.before_first_samples(survey, finder),
@@ -44,6 +44,7 @@ impl BuildIdEdits {
             }
             BuildIdMode::AllMappings => found.in_mappings(input, finder, |_| true),
         }
+        context.outcome.warnings.append(std::mem::take(&mut finder.warnings));
         Ok(found)
     }
 

@@ -1,0 +1,155 @@
+//! Values of `--time`: seconds and percentages, one or several stretches, as perf takes them and a little more.
+
+use crate::model::Nanos;
+use crate::model::filter::{Bound, TimeRange};
+
+/// The stretches of one `--time`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TimeRanges(pub(super) Vec<TimeRange>);
+
+/// Reads `A,B`, `A,B C,D`, `A-B`, `A-B,C-D`, `10%-20%,40%-50%`, `10%/2` (the second tenth) or `10%` (the first one).
+pub(super) fn time_ranges(text: &str) -> Result<TimeRanges, String> {
+    let in_percent = text.contains('%');
+    let dashes = text.contains('-');
+    let mut ranges = Vec::new();
+    // A comma separates the ends of a stretch in seconds, but stretches where something else separates their ends.
+    let items = || text.split(|c: char| c.is_whitespace() || c == ',' && (in_percent || dashes));
+    let several = items().filter(|item| !item.is_empty()).count() > 1;
+    for item in items() {
+        match item {
+            "" => {}
+            _ if in_percent && several && !item.contains(['-', '/']) => {
+                return Err(format!("'{item}' in '{text}' has one end; expected A%-B%, or A%/N for the Nth part"));
+            }
+            _ if in_percent => ranges.push(percentages(item)?),
+            _ => ranges.push(times(item)?),
+        }
+    }
+    match ranges.iter().find(|range| is_backwards(range)) {
+        Some(_) => Err("a stretch ends before it begins".to_owned()),
+        None if ranges.is_empty() => Err(EXPECTED.to_owned()),
+        None => Ok(TimeRanges(ranges)),
+    }
+}
+
+const EXPECTED: &str = "expected A,B in seconds or A%-B%; several as 'A,B C,D', A-B,C-D or A%-B%,C%-D%";
+
+fn is_backwards(range: &TimeRange) -> bool {
+    match (range.from, range.to) {
+        (Some(Bound::At(from)), Some(Bound::At(to))) => from > to,
+        (Some(Bound::Percent(from)), Some(Bound::Percent(to))) => from > to,
+        _ => false,
+    }
+}
+
+/// `A,B` or `A-B`, either end of which may be missing.
+fn times(text: &str) -> Result<TimeRange, String> {
+    let (from, to) = text.split_once([',', '-']).ok_or(EXPECTED)?;
+    if to.contains([',', '-']) {
+        return Err(format!("'{text}' has more than two ends; {EXPECTED}"));
+    }
+    let end = |text: &str| match text {
+        "" => Ok(None),
+        _ => {
+            seconds(text).map(|time| Some(Bound::At(time))).ok_or_else(|| format!("'{text}' is not a time in seconds"))
+        }
+    };
+    Ok(TimeRange { from: end(from)?, to: end(to)? })
+}
+
+/// `A%-B%`, either end of which may be missing; `A%/N`, the Nth part of that size; `A%`, the first one.
+fn percentages(text: &str) -> Result<TimeRange, String> {
+    let range = |from, to| TimeRange { from, to };
+    if let Some((from, to)) = text.split_once('-') {
+        let end = |text: &str| if text.is_empty() { Ok(None) } else { percentage(text).map(Some) };
+        return Ok(range(end(from)?.map(Bound::Percent), end(to)?.map(Bound::Percent)));
+    }
+    let (size, number) = text.split_once('/').unwrap_or((text, "1"));
+    let size = percentage(size)?;
+    let number: u32 = number.parse().map_err(|_| format!("'{number}' in '{text}' is not a number"))?;
+    let (from, to) = (size * (f64::from(number) - 1.0), size * f64::from(number));
+    if number == 0 || size == 0.0 || to > 100.0 {
+        return Err(format!("'{text}': there is no such part of the whole"));
+    }
+    Ok(range(Some(Bound::Percent(from)), Some(Bound::Percent(to))))
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let digits = text.strip_suffix('%').ok_or_else(|| format!("'{text}' lacks its %"))?;
+    let percent: f64 = digits.parse().map_err(|_| format!("'{text}' is not a percentage"))?;
+    if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err(format!("{text} is not within 0% to 100%")) }
+}
+
+/// Whole and decimal part apart: a floating-point number cannot hold nanoseconds since boot.
+fn seconds(text: &str) -> Option<Nanos> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > 9 || (whole.is_empty() && part.is_empty()) {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let part: u64 = format!("{part:0<9}").parse().ok()?;
+    whole.checked_mul(1_000_000_000)?.checked_add(part).map(Nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Option<Bound> {
+        Some(Bound::At(Nanos(nanos)))
+    }
+
+    fn percent(from: f64, to: f64) -> (Option<Bound>, Option<Bound>) {
+        (Some(Bound::Percent(from)), Some(Bound::Percent(to)))
+    }
+
+    #[test]
+    fn stretches_of_time() {
+        for (text, expected) in [
+            ("466.578564,467", vec![(at(466_578_564_000), at(467_000_000_000))]),
+            (",.5", vec![(None, at(500_000_000))]),
+            ("2,", vec![(at(2_000_000_000), None)]),
+            (",", vec![(None, None)]),
+            ("1,2 3,4", vec![(at(1_000_000_000), at(2_000_000_000)), (at(3_000_000_000), at(4_000_000_000))]),
+            ("1-2", vec![(at(1_000_000_000), at(2_000_000_000))]),
+            ("1-2,3-", vec![(at(1_000_000_000), at(2_000_000_000)), (at(3_000_000_000), None)]),
+            ("10%-20%", vec![percent(10.0, 20.0)]),
+            ("50%-", vec![(Some(Bound::Percent(50.0)), None)]),
+            ("10%-20%,40%-50%", vec![percent(10.0, 20.0), percent(40.0, 50.0)]),
+            ("10%-20%, 40%-50%", vec![percent(10.0, 20.0), percent(40.0, 50.0)]),
+            ("10%", vec![percent(0.0, 10.0)]),
+            ("10%/2", vec![percent(10.0, 20.0)]),
+            ("10%/2,10%/10", vec![percent(10.0, 20.0), percent(90.0, 100.0)]),
+        ] {
+            let ranges = time_ranges(text).map(|TimeRanges(ranges)| ranges);
+            let expected = expected.into_iter().map(|(from, to)| TimeRange { from, to }).collect();
+            assert_eq!(ranges, Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_stretch_of_time() {
+        for (text, why) in [
+            ("", "expected A,B"),
+            ("1", "expected A,B"),
+            ("a,b", "'a' is not a time in seconds"),
+            ("1.0000000001,", "not a time in seconds"),
+            ("1,2,3", "more than two ends"),
+            ("1-2-3", "more than two ends"),
+            ("1,2,3,4", "'A,B C,D'"),
+            ("2,1", "ends before it begins"),
+            ("10%-200%", "not within 0% to 100%"),
+            ("20%-10%", "ends before it begins"),
+            ("10%-20", "'20' lacks its %"),
+            ("0%", "no such part"),
+            ("10%,20%", "'10%' in '10%,20%' has one end"),
+            ("10%/0", "no such part"),
+            ("10%/11", "no such part"),
+            ("10%/x", "'x' in '10%/x' is not a number"),
+        ] {
+            let error = time_ranges(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

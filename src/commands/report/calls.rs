@@ -1,0 +1,120 @@
+//! A function's callers or callees, as an input that states calls has them: each call costs what is stated. Which of them
+//! lead on to which others isn't stated, so the table has one level.
+
+use super::header::percent;
+use super::list::{FUNCTION, cell};
+use super::options::Rows;
+use super::scene::{Report, Scene, base_name};
+use super::tree::{USUAL_PERCENT, called, title};
+use crate::error::Result;
+use crate::model::call_graph::{CallGraph, Edge, GraphFunction};
+use crate::model::groups::{Grouping, Value};
+use crate::model::stacks::FrameId;
+use crate::pipeline::table::{Cell, Layout, Table};
+use std::cmp::Reverse;
+
+/// A function, and below it the other ends of its calls.
+struct Called<'a> {
+    scene: &'a Scene<'a>,
+    graph: &'a CallGraph,
+    grouping: &'a Grouping,
+    /// Whether the others are the callers.
+    callers: bool,
+}
+
+/// A line of the table.
+struct Line {
+    depth: u64,
+    frame: FrameId,
+    total: u64,
+    /// Not known of a call.
+    own: Option<u64>,
+    calls: u64,
+    /// The lines of the tree before it.
+    lines: &'static str,
+}
+
+/// The callers or callees of the functions of that name.
+pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
+    let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
+    let part = |function: &GraphFunction| grouping.of_frames()[function.frame.index()];
+    let wanted = called(grouping, graph.functions().iter().map(part), name)?;
+    let callers = matches!(scene.options.rows, Rows::Callers(_));
+    let called = Called { scene, graph, grouping, callers };
+    let mut functions: Vec<&GraphFunction> =
+        graph.functions().iter().filter(|function| wanted.contains(&part(function))).collect();
+    functions.sort_by_key(|function| Reverse(function.total));
+    let is_text = scene.options.layout == Layout::Text;
+    let least = scene.least(if is_text { USUAL_PERCENT } else { 0.0 });
+    let lines: Vec<Line> = functions.into_iter().flat_map(|function| called.lines(function, least)).collect();
+    if !is_text {
+        return Ok(Report::new(scene, Vec::new(), called.plain(&lines)));
+    }
+    let mut head = scene.head();
+    head.extend(title(&scene.options.rows));
+    let usual = scene.options.selection.percent.is_none();
+    head.extend(usual.then(|| format!("less than {USUAL_PERCENT}% is left out: --percent-limit 0")));
+    Ok(Report::new(scene, head, called.text(&lines)))
+}
+
+impl Called<'_> {
+    /// A function's own line and those of its calls, the heaviest first.
+    fn lines(&self, function: &GraphFunction, least: f64) -> Vec<Line> {
+        let GraphFunction { frame, own, total, .. } = *function;
+        let edges = self.graph.edges();
+        let calls =
+            edges.iter().filter(|edge| edge.callee == frame).fold(0u64, |sum, edge| sum.saturating_add(edge.count));
+        let end = |edge: &Edge| if self.callers { (edge.callee, edge.caller) } else { (edge.caller, edge.callee) };
+        let mut others: Vec<&Edge> =
+            edges.iter().filter(|edge| end(edge).0 == frame && edge.cost as f64 >= least).collect();
+        let names = |edge: &Edge| self.names(end(edge).1);
+        others.sort_by(|a, b| b.cost.cmp(&a.cost).then_with(|| names(a).iter().rev().cmp(names(b).iter().rev())));
+        let last = others.len().saturating_sub(1);
+        let line = |(at, edge): (usize, &&Edge)| Line {
+            depth: 1,
+            frame: end(edge).1,
+            total: edge.cost,
+            own: None,
+            calls: edge.count,
+            lines: if at == last { "└ " } else { "├ " },
+        };
+        let first = Line { depth: 0, frame, total, own: Some(own), calls, lines: "" };
+        std::iter::once(first).chain(others.iter().enumerate().map(line)).collect()
+    }
+
+    /// Module and function.
+    fn names(&self, frame: FrameId) -> &[Value] {
+        self.grouping.frame_values(self.grouping.of_frames()[frame.index()])
+    }
+
+    fn share(&self, cost: u64) -> Cell {
+        Cell::Percent(percent(cost, self.scene.whole))
+    }
+
+    fn text(&self, lines: &[Line]) -> Table {
+        let mut table = Table::new(&["total%", "calls", "module", "symbol"]);
+        table.rows.extend(lines.iter().map(|line| {
+            let [module, name] = [0, 1].map(|at| self.names(line.frame).get(at).map_or("", Value::text));
+            let symbol = Cell::branch(line.lines.to_owned(), name.to_owned());
+            vec![self.share(line.total), Cell::Count(line.calls), Cell::text(base_name(module)), symbol]
+        }));
+        table
+    }
+
+    fn plain(&self, lines: &[Line]) -> Table {
+        let mut table =
+            Table::new(&["depth", "total%", "self%", "total", "self", "calls", "module", "symbol", "source"]);
+        table.rows.extend(lines.iter().map(|line| {
+            let own = line.own.map_or([Cell::None, Cell::None], |own| [self.share(own), Cell::Count(own)]);
+            let [own_share, own] = own;
+            let mut cells = vec![Cell::Count(line.depth), self.share(line.total), own_share];
+            cells.extend([Cell::Count(line.total), own, Cell::Count(line.calls)]);
+            cells.extend(self.names(line.frame).iter().map(cell));
+            let profile = self.scene.profile;
+            let file = profile.frame_of(line.frame).file;
+            cells.push(file.map_or(Cell::None, |file| Cell::text(String::from_utf8_lossy(profile.name_of(file)))));
+            cells
+        }));
+        table
+    }
+}

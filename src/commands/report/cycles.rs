@@ -1,0 +1,99 @@
+//! Functions that call each other in circles, as an input that states calls has them. Inclusive costs of such functions
+//! contain each other; a cycle as a whole costs what its functions cost themselves and what their calls out of it cost, as
+//! KCachegrind has it.
+
+use super::header::percent;
+use super::list::{FUNCTION, cell};
+use super::scene::{Report, Scene, base_name};
+use crate::model::call_graph::{CallGraph, GraphFunction};
+use crate::model::groups::{Grouping, Value};
+use crate::model::stacks::FrameId;
+use crate::pipeline::table::{Cell, Layout, Table};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+
+/// Functions that call each other, directly or not; a function that only calls itself is none.
+struct Cycle<'a> {
+    own: u64,
+    total: u64,
+    /// The costliest first.
+    functions: Vec<&'a GraphFunction>,
+}
+
+/// The cycles, the costliest first, and below each its functions.
+pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
+    let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
+    let least = scene.least(0.0);
+    let mut cycles = cycles(graph);
+    cycles.retain(|cycle| cycle.total as f64 >= least);
+    let is_text = scene.options.layout == Layout::Text;
+    let columns: &[&str] = match is_text {
+        true => &["total%", "self%", "functions", "module", "symbol"],
+        false => &["depth", "total%", "self%", "total", "self", "functions", "module", "symbol", "source"],
+    };
+    let mut table = Table::new(columns);
+    let costs = |depth: u64, total: u64, own: u64| {
+        let shares = [total, own].map(|cost| Cell::Percent(percent(cost, scene.whole)));
+        match is_text {
+            true => shares.to_vec(),
+            false => [vec![Cell::Count(depth)], shares.to_vec(), vec![Cell::Count(total), Cell::Count(own)]].concat(),
+        }
+    };
+    for (number, cycle) in (1..).zip(&cycles) {
+        let mut cells = costs(0, cycle.total, cycle.own);
+        cells.extend([Cell::Count(cycle.functions.len() as u64), Cell::text("")]);
+        cells.push(Cell::text(format!("<cycle {number}>")));
+        cells.extend((!is_text).then_some(Cell::None));
+        table.rows.push(cells);
+        for (at, function) in cycle.functions.iter().enumerate() {
+            let names = grouping.frame_values(grouping.of_frames()[function.frame.index()]);
+            let [module, name] = [0, 1].map(|at| names.get(at).map_or("", Value::text));
+            let mut cells = costs(1, function.total, function.own);
+            cells.push(Cell::None);
+            if is_text {
+                let lines = if at + 1 == cycle.functions.len() { "└ " } else { "├ " };
+                cells.extend([Cell::text(base_name(module)), Cell::branch(lines.to_owned(), name.to_owned())]);
+            } else {
+                cells.extend(names.iter().map(cell));
+                let file = scene.profile.frame_of(function.frame).file;
+                let text = |file| Cell::text(String::from_utf8_lossy(scene.profile.name_of(file)));
+                cells.push(file.map_or(Cell::None, text));
+            }
+            table.rows.push(cells);
+        }
+    }
+    let mut head = if is_text { scene.head() } else { Vec::new() };
+    let title = match cycles.len() {
+        0 => "no functions call each other in a cycle".to_owned(),
+        count => format!("{count} cycles of functions that call each other, and their functions"),
+    };
+    head.extend(is_text.then_some(title));
+    Report::new(scene, head, table)
+}
+
+fn cycles(graph: &CallGraph) -> Vec<Cycle<'_>> {
+    let (functions, numbers) = (graph.functions(), graph.cycles());
+    let mut cycles: FxHashMap<u32, Cycle<'_>> = FxHashMap::default();
+    let mut cycle_of: FxHashMap<FrameId, u32> = FxHashMap::default();
+    for (function, number) in functions.iter().zip(numbers) {
+        let Some(number) = number else { continue };
+        cycle_of.insert(function.frame, number);
+        let cycle = cycles.entry(number).or_insert(Cycle { own: 0, total: 0, functions: Vec::new() });
+        cycle.own = cycle.own.saturating_add(function.own);
+        cycle.functions.push(function);
+    }
+    cycles.values_mut().for_each(|cycle| cycle.total = cycle.own);
+    for edge in graph.edges() {
+        let ends = [edge.caller, edge.callee].map(|frame| cycle_of.get(&frame));
+        if let Some(cycle) = ends[0].filter(|_| ends[0] != ends[1]).and_then(|number| cycles.get_mut(number)) {
+            cycle.total = cycle.total.saturating_add(edge.cost);
+        }
+    }
+    let mut cycles: Vec<Cycle<'_>> = cycles.into_values().filter(|cycle| cycle.functions.len() > 1).collect();
+    let first = |cycle: &Cycle<'_>| cycle.functions.iter().map(|function| function.frame.index()).min();
+    cycles.sort_by_key(|cycle| (Reverse(cycle.total), first(cycle)));
+    for cycle in &mut cycles {
+        cycle.functions.sort_by_key(|function| (Reverse(function.total), function.frame.index()));
+    }
+    cycles
+}

@@ -1,0 +1,63 @@
+// The calls that an input states, for tables of functions, callers and callees. Stacks made of them are an estimate.
+
+import { withLinks } from "./tree.js";
+
+/**
+ * The calls of an event by group, if the profile has them; of all threads together.
+ * @returns {{self, total, withCalls: Float64Array, named: Uint8Array, edges: Array} | null} named: by group, whether the
+ *   input names it; edges: {caller, callee, count, cost}
+ */
+export function statedCalls(profile, groups, event) {
+  const stated = profile.calls(event);
+  if (!stated) return null;
+  const [self, total, withCalls] = [0, 0, 0].map(() => new Float64Array(groups.count));
+  const named = new Uint8Array(groups.count);
+  stated.function.forEach((number, at) => {
+    const group = groups.of[number];
+    named[group] = 1;
+    self[group] += stated.self[at];
+    total[group] += stated.total[at];
+    withCalls[group] += stated.withCalls[at];
+  });
+  const edges = Array.from(stated.caller, (caller, at) => (
+    { caller: groups.of[caller], callee: groups.of[stated.callee[at]], count: stated.count[at], cost: stated.cost[at] }
+  ));
+  return { self, total, withCalls, named, edges };
+}
+
+/** Sums by group as `functionSums` makes them of stacks. */
+export function statedSums({ functions, categories }, groups, { self, total }) {
+  const shares = new Float64Array(groups.count * categories.length);
+  self.forEach((weight, group) => {
+    shares[group * categories.length + functions.category[groups.first[group]]] = weight;
+  });
+  return { self, selfCount: self, total, totalCount: total, shares };
+}
+
+/**
+ * The callers or callees of a group as a tree of two levels: its own box is the root's only child. Which calls lead on to
+ * which others isn't stated.
+ */
+export function callsTree(profile, stated, group, isCallers) {
+  const costs = new Map();
+  for (const { caller, callee, cost } of stated.edges) {
+    const [from, to] = isCallers ? [callee, caller] : [caller, callee];
+    if (from === group) costs.set(to, (costs.get(to) ?? 0) + cost);
+  }
+  const others = [...costs].filter(([, cost]) => cost > 0).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+  const inside = others.reduce((sum, [, cost]) => sum + cost, 0);
+  const whole = isCallers ? Math.max(stated.total[group], inside) : stated.withCalls[group];
+  const length = whole > 0 ? others.length + 2 : 1;
+  const tree = withLinks({
+    length,
+    parent: Int32Array.from({ length }, (_, node) => Math.min(node - 1, 1)),
+    group: Int32Array.from([-1, group, ...others.map(([other]) => other)].slice(0, length)),
+    place: new Int32Array(profile.nodeCount).fill(-1),
+    at: null,
+    takesEmpty: false,
+  });
+  const total = Float64Array.from([whole, whole, ...others.map(([, cost]) => cost)].slice(0, length));
+  const own = total.slice();
+  if (length > 1) [own[0], own[1]] = [0, whole - inside];
+  return { ...tree, own, total, count: total };
+}

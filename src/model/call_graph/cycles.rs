@@ -1,0 +1,95 @@
+//! Which functions call each other in a circle (R. Tarjan, "Depth-first search and linear graph algorithms", 1972).
+
+use crate::model::lists::Lists;
+
+/// Of a function that wasn't come to.
+const NEW: u32 = u32::MAX;
+
+/// For each function the number of its cycle: that of all functions which it calls, directly or not, and which call it.
+/// A function in no cycle has a number of its own.
+pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
+    let count = callees.len();
+    let mut search = Search { cycle: vec![NEW; count], low: vec![NEW; count], open: Vec::new(), entered: 0, cycles: 0 };
+    // The functions that were entered and not left, with the number of their next callee.
+    let mut path: Vec<(u32, usize)> = Vec::new();
+    for first in 0..count as u32 {
+        if search.low[first as usize] == NEW {
+            path.push((search.enter(first), 0));
+        }
+        while let Some((function, next)) = path.last_mut() {
+            let caller = *function;
+            let Some(&callee) = callees[caller as usize].get(*next) else {
+                path.pop();
+                let above = path.last().map(|(function, _)| *function);
+                search.leave(caller, above);
+                continue;
+            };
+            *next += 1;
+            if search.low[callee as usize] == NEW {
+                path.push((search.enter(callee), 0));
+            } else if search.cycle[callee as usize] == NEW {
+                search.lower(caller, callee);
+            }
+        }
+    }
+    search.cycle
+}
+
+struct Search {
+    cycle: Vec<u32>,
+    /// The earliest function, by when it was entered, that is known to be in a function's cycle.
+    low: Vec<u32>,
+    /// Functions whose cycle isn't complete, with when they were entered.
+    open: Vec<(u32, u32)>,
+    entered: u32,
+    cycles: u32,
+}
+
+impl Search {
+    fn enter(&mut self, function: u32) -> u32 {
+        self.low[function as usize] = self.entered;
+        self.open.push((function, self.entered));
+        self.entered += 1;
+        function
+    }
+
+    fn lower(&mut self, caller: u32, callee: u32) {
+        self.low[caller as usize] = self.low[caller as usize].min(self.low[callee as usize]);
+    }
+
+    fn leave(&mut self, function: u32, above: Option<u32>) {
+        let low = self.low[function as usize];
+        // Those that were entered later stand behind it.
+        let first = self.open.partition_point(|(_, entered)| *entered < low);
+        if self.open.get(first).is_some_and(|(first, _)| *first == function) {
+            self.open.drain(first..).for_each(|(function, _)| self.cycle[function as usize] = self.cycles);
+            self.cycles += 1;
+        }
+        if let Some(above) = above {
+            self.lower(above, function);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn functions_of_a_cycle_reach_each_other(calls in prop::collection::vec((0u32..9, 0u32..9), 0..20)) {
+            let found = cycles(&Lists::new(9, calls.iter().copied()));
+            let mut reaches = [[false; 9]; 9];
+            (0..9).for_each(|at| reaches[at][at] = true);
+            for _ in 0..9 {
+                for &(caller, callee) in &calls {
+                    (0..9).for_each(|to| reaches[caller as usize][to] |= reaches[callee as usize][to]);
+                }
+            }
+            for (a, b) in (0..9).flat_map(|a| (0..9).map(move |b| (a, b))) {
+                prop_assert_eq!(found[a] == found[b], reaches[a][b] && reaches[b][a]);
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! A map from ranges to values in which later ranges overwrite earlier ones, and of which copies cost nothing.
+//!
+//! A copy has all that the map had when it was made; what map and copies have in common they share. The entries stand in
+//! a binary tree by address; each has a random rank, and none stands below one of lower rank (a treap), so that the tree
+//! is about as low as it can be, whoever chose the addresses.
+
+use super::Entry;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Ranges that do not overlap, each with a value.
+#[derive(Debug, Clone)]
+pub struct SharedRanges<V> {
+    root: Tree<V>,
+}
+
+type Tree<V> = Option<Arc<Node<V>>>;
+
+#[derive(Debug, Clone)]
+struct Node<V> {
+    entry: Entry<V>,
+    rank: u64,
+    before: Tree<V>,
+    behind: Tree<V>,
+}
+
+/// Gives ranks that nobody foresees.
+#[derive(Debug, Default)]
+pub struct Ranks {
+    random: RandomState,
+    count: u64,
+}
+
+impl Ranks {
+    fn next(&mut self) -> u64 {
+        self.count += 1;
+        self.random.hash_one(self.count)
+    }
+}
+
+impl<V> Default for SharedRanges<V> {
+    fn default() -> Self {
+        Self { root: None }
+    }
+}
+
+impl<V: Copy> SharedRanges<V> {
+    /// Puts a range on top. An empty range does nothing.
+    pub fn insert(&mut self, range: Range<u64>, value: V, ranks: &mut Ranks) {
+        let Range { start, end } = range;
+        if start < end {
+            self.put(Entry { start, end, skipped: 0, value }, ranks);
+        }
+    }
+
+    /// Puts all that another map has on top.
+    pub fn overlay(&mut self, other: &Self, ranks: &mut Ranks) {
+        let (mut waiting, mut next) = (Vec::new(), &other.root);
+        loop {
+            if let Some(node) = next {
+                waiting.push(node);
+                next = &node.before;
+            } else if let Some(node) = waiting.pop() {
+                self.put(node.entry, ranks);
+                next = &node.behind;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The entry that an address is in.
+    #[inline]
+    pub fn get(&self, addr: u64) -> Option<Entry<V>> {
+        let mut next = &self.root;
+        while let Some(node) = next {
+            let Entry { start, end, .. } = node.entry;
+            if (start..end).contains(&addr) {
+                return Some(node.entry);
+            }
+            next = if addr < start { &node.before } else { &node.behind };
+        }
+        None
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.root.is_none()
+    }
+
+    fn put(&mut self, entry: Entry<V>, ranks: &mut Ranks) {
+        let (before, rest) = split(self.root.take(), entry.start);
+        let (_, behind) = split(rest, entry.end);
+        let node = Some(Arc::new(Node { entry, rank: ranks.next(), before: None, behind: None }));
+        self.root = join(join(before, node), behind);
+    }
+}
+
+/// What lies before an address, and what from there on.
+fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
+    let Some(node) = tree else { return (None, None) };
+    let Node { entry, rank, before, behind } = Arc::unwrap_or_clone(node);
+    let tree = |entry, before, behind| Some(Arc::new(Node { entry, rank, before, behind }));
+    if entry.end <= addr {
+        let (low, high) = split(behind, addr);
+        (tree(entry, before, low), high)
+    } else if addr <= entry.start {
+        let (low, high) = split(before, addr);
+        (low, tree(entry, high, behind))
+    } else {
+        let rest = Entry { start: addr, skipped: entry.skipped + (addr - entry.start), ..entry };
+        (tree(Entry { end: addr, ..entry }, before, None), tree(rest, None, behind))
+    }
+}
+
+/// Both together; all of the first lies before all of the second.
+fn join<V: Copy>(low: Tree<V>, high: Tree<V>) -> Tree<V> {
+    let (low, high) = match (low, high) {
+        (Some(low), Some(high)) => (low, high),
+        (one, other) => return one.or(other),
+    };
+    if low.rank <= high.rank {
+        let low = Arc::unwrap_or_clone(low);
+        Some(Arc::new(Node { behind: join(low.behind, Some(high)), ..low }))
+    } else {
+        let high = Arc::unwrap_or_clone(high);
+        Some(Arc::new(Node { before: join(Some(low), high.before), ..high }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RangeMap;
+    use super::*;
+    use proptest::prelude::proptest;
+
+    proptest! {
+        #[test]
+        fn each_copy_is_what_a_map_was_when_it_was_made(ranges in proptest::collection::vec((0..100u64, 0..30u64), 0..60)) {
+            let (mut shared, mut ranks, mut copies) = (SharedRanges::default(), Ranks::default(), Vec::new());
+            let mut map = RangeMap::default();
+            for (number, (start, len)) in ranges.into_iter().enumerate() {
+                shared.insert(start..start + len, number, &mut ranks);
+                map.insert(start..start + len, number, |_| {});
+                copies.push((shared.clone(), map.clone()));
+            }
+            for (shared, map) in &copies {
+                for addr in 0..140 {
+                    assert_eq!(shared.get(addr), map.get(addr));
+                }
+            }
+            let Some(((first, _), (last, map))) = copies.first().zip(copies.last()) else { return Ok(()) };
+            let mut both = first.clone();
+            both.overlay(last, &mut ranks);
+            for addr in 0..140 {
+                assert_eq!(both.get(addr), map.get(addr).or(first.get(addr)));
+            }
+            assert_eq!(both.is_empty(), map.iter().count() == 0);
+        }
+    }
+
+    #[test]
+    fn a_tree_of_many_entries_is_low() {
+        let (mut shared, mut ranks) = (SharedRanges::default(), Ranks::default());
+        (0..10_000).for_each(|n| shared.insert(n..n + 1, n, &mut ranks));
+        let (mut depth, mut level) = (0, vec![&shared.root]);
+        while !level.is_empty() {
+            level =
+                level.iter().filter_map(|tree| tree.as_ref()).flat_map(|node| [&node.before, &node.behind]).collect();
+            depth += 1;
+        }
+        assert!(depth < 80, "{depth}");
+    }
+}

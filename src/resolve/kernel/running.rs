@@ -1,0 +1,103 @@
+//! The kernel of the machine that reads the recording: whether it is the recorded one.
+
+use super::lines::{fields, name};
+use crate::io;
+use crate::model::process::BuildId;
+use crate::resolve::symbols::files;
+use std::path::{Path, PathBuf};
+
+/// The kernel that runs here.
+pub(super) struct RunningKernel {
+    pub(super) build_id: Option<BuildId>,
+    /// As `uname -r` says it.
+    pub(super) release: Option<Vec<u8>>,
+    /// Its list.
+    pub(super) kallsyms: PathBuf,
+}
+
+impl RunningKernel {
+    pub(super) fn of_this_machine() -> Self {
+        let release = io::of_system(Path::new("/proc/sys/kernel/osrelease")).ok();
+        Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
+    }
+
+    /// Whether it is the recorded one: by build ID, else by release. `None` if the recording has neither: its recorder
+    /// was killed, or has not ended yet.
+    pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
+        match (build_id, self.build_id, release, &self.release) {
+            (Some(recorded), Some(own), ..) => Some(files::hex(recorded) == files::hex(own)),
+            (.., Some(recorded), Some(own)) => Some(own.trim_ascii_end() == recorded.trim_ascii_end()),
+            (None, _, None, _) => None,
+            _ => Some(false),
+        }
+    }
+
+    /// Whether a list that stands for another kernel is this one's: perf inject puts that into its cache under the
+    /// build ID of whatever kernel was recorded.
+    pub(super) fn has_list(&self, list: &[u8]) -> bool {
+        io::of_system(&self.kallsyms).is_ok_and(|own| is_same_kernel(list, &own))
+    }
+}
+
+/// Whether two lists are of one kernel, wherever each boot has put it: the same functions at the same distances.
+fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
+    /// More than enough to tell two kernels apart, even of one source.
+    const MOST: usize = 20_000;
+    let core = |text: &[u8]| -> Vec<(u64, Vec<u8>)> {
+        let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.ends_with(b"]"));
+        let symbols = lines.filter_map(|line| fields(line).map(|(addr, _, at)| (addr, name(&line[at..]).to_vec())));
+        let symbols = symbols.filter(|(addr, _)| addr >> 63 == 1);
+        symbols.take(MOST).collect()
+    };
+    let (one, other) = (core(one), core(other));
+    let from = |list: &[(u64, Vec<u8>)]| list.first().map_or(0, |(addr, _)| *addr);
+    let (from_one, from_other) = (from(&one), from(&other));
+    let same = |at: usize| {
+        let ((addr, name), (there, called)) = (&one[at], &other[at]);
+        addr.wrapping_sub(from_one) == there.wrapping_sub(from_other) && name == called
+    };
+    !one.is_empty() && one.len() == other.len() && (0..one.len()).all(same)
+}
+
+/// The build ID of the kernel that runs here.
+pub fn running_build_id() -> Option<BuildId> {
+    note_build_id(&io::of_system(Path::new("/sys/kernel/notes")).ok()?)
+}
+
+/// The NT_GNU_BUILD_ID (3) note of a list of ELF notes.
+fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
+    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
+    while !notes.is_empty() {
+        let (name_len, id_len, kind) = (word(notes, 0)?, word(notes, 4)?, word(notes, 8)?);
+        let id_at = 12_usize.checked_add(name_len.checked_next_multiple_of(4)?)?;
+        let end = id_at.checked_add(id_len)?;
+        let (name, id) = (notes.get(12..12_usize.checked_add(name_len)?)?, notes.get(id_at..end)?);
+        if kind == 3 && name == b"GNU\0" {
+            return BuildId::new(id);
+        }
+        notes = notes.get(end.checked_next_multiple_of(4)?..).unwrap_or_default();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_id_among_the_kernels_notes() {
+        let note = |name: &[u8], kind: u32, desc: &[u8]| {
+            let mut note = Vec::new();
+            for word in [name.len() as u32, desc.len() as u32, kind] {
+                note.extend(word.to_ne_bytes());
+            }
+            note.extend(name);
+            note.extend(vec![0; name.len().next_multiple_of(4) - name.len()]);
+            note.extend(desc);
+            note
+        };
+        let notes = [note(b"Linux\0", 257, &[1; 4]), note(b"GNU\0", 3, &[9; 20])].concat();
+        assert_eq!(note_build_id(&notes), BuildId::new(&[9; 20]));
+        assert_eq!(note_build_id(&notes[..40]), None);
+    }
+}
