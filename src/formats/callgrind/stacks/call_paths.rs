@@ -1,33 +1,50 @@
 //! Makes stacks out of the calls of a thread.
 //!
 //! The file states what each function cost itself, and for each pair how much came in over their calls; it doesn't state
-//! which of a function's callers its callees' costs belong to. As in other converters, what a function cost is shared
-//! out among its callers in proportion to the inclusive cost of their calls, and what no call accounts for begins in the
-//! function itself. So in a graph without cycles the stacks through each call cost what the file states. Each function's
-//! self cost is kept exactly in any graph.
+//! which of a function's callers its callees' costs belong to. As in other converters, the costs of each way to a function
+//! are shared out in proportion, among itself and its callees, and what no call accounts for begins in the function itself.
+//! So in a graph without cycles the stacks through each function cost what the file states. Each function's self cost is
+//! kept exactly in any graph.
 //!
-//! Paths multiply. A part that is worth little is not shared out again: such parts of all stacks that lead to a function
-//! are laid end to end and divided among its callees, which keeps the cost of every call and makes hardly more stacks
-//! than there are calls.
+//! Ways multiply. So a part that is worth little is not made: what is left of the ways is laid end to end and divided. The
+//! function's own cost is taken first, from the smallest ways, so that these end. A way is cut where the part of one callee
+//! ends and that of the next begins, but a way that is worth less than a unit goes to one of them. What this callee gets
+//! too much, and the other too little, is made up for by their other callers. So no cost of a caller is lost, and the ways
+//! to a function are about as many as the units that it costs.
 
 use super::thread_graph::EventFlow;
 use crate::model::stacks::{FrameId, Profile, StackId};
 
-/// The whole divided by this is the least that is shared out in proportion.
-const LEAST_PART: f64 = 4096.0;
+/// About this many stacks are made: as many as all stacks together have units. More would show nothing: the narrowest is
+/// then far below a pixel.
+const MOST_STACKS: f64 = 262_144.0;
 
-/// About this many stacks are made. More would show nothing: the narrowest is then far below a pixel.
-const MOST_STACKS: usize = 1 << 18;
+/// The whole divided by this is the smallest unit.
+const FINEST: f64 = 16_384.0;
 
-/// A function gets no more stacks than those that are left to be made, divided by this; or its equal share.
-const LARGEST_PART: usize = 32;
+/// Parts of at least so many units are shared out in proportion.
+const LARGE_PART: f64 = 4.0;
+
+/// A function that has fewer ways gets a part of a way that is worth less than a unit.
+const FEW_WAYS: usize = 4;
+
+/// A function has at most this many ways, and as many for each unit.
+const MANY_WAYS: f64 = 8.0;
 
 /// A way to a function.
 #[derive(Debug, Clone, Copy)]
-struct Arrival {
+struct Way {
     caller: Option<StackId>,
-    /// The share of the function's cost that came this way.
-    share: f64,
+    /// What came this way.
+    cost: f64,
+}
+
+/// A stack that ends in a function, while its cost is divided.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    stack: StackId,
+    cost: f64,
+    left: f64,
 }
 
 /// The stacks that end in a function.
@@ -35,95 +52,160 @@ struct Arrival {
 pub(super) struct FunctionStacks {
     /// Its number in the thread's graph.
     pub(super) function: u32,
-    /// Its stacks, with shares of its self cost that add up to about 1.
+    /// Its stacks, with about the part of its self cost that each has.
     pub(super) stacks: Vec<(StackId, f64)>,
 }
 
-/// The stacks of all functions that cost something with what they called, callers first.
+/// The stacks that are made of an event's costs.
+struct Paths<'f> {
+    flow: &'f EventFlow,
+    unit: f64,
+    /// The ways to each function; behind them those of the current function that end in it.
+    arrivals: Vec<Vec<Way>>,
+    /// What the callers that were divided had for each function more than it got of them.
+    owed: Vec<f64>,
+    /// The costliest call to each function, and the largest stack of its caller: the way to it if it gets none.
+    costliest: Vec<Option<(f64, StackId)>>,
+}
+
+/// The stacks of all functions that cost something themselves, callers first.
 pub(super) fn stacks(
     flow: &EventFlow,
     order: &[u32],
     frames: &[FrameId],
     profile: &mut Profile,
 ) -> Vec<FunctionStacks> {
-    let whole: f64 = flow.own.iter().sum();
-    let mut arrivals: Vec<Vec<Arrival>> = vec![Vec::new(); order.len()];
-    let (mut found, mut made) = (Vec::new(), 0);
-    for (place, &function) in order.iter().enumerate() {
+    let count = order.len();
+    let (whole, below) = (flow.own.iter().sum::<f64>(), flow.below.iter().sum::<f64>());
+    let mut paths = Paths {
+        flow,
+        unit: (below / MOST_STACKS).max(whole / FINEST),
+        arrivals: vec![Vec::new(); count + 1],
+        owed: vec![0.0; count],
+        costliest: vec![None; count],
+    };
+    let mut found = Vec::new();
+    for &function in order {
         let at = function as usize;
-        let mut ways = std::mem::take(&mut arrivals[at]);
         if flow.below[at] <= 0.0 {
             continue;
         }
-        if ways.is_empty() {
-            ways.push(Arrival { caller: None, share: 1.0 });
-        } else if flow.begun[at] > 0.0 {
-            ways.push(Arrival { caller: None, share: flow.begun[at] });
+        let stack = |way: &Way| Open { stack: profile.stack(way.caller, frames[at]), cost: way.cost, left: way.cost };
+        let mut open: Vec<Open> = paths.ways(at).iter().map(stack).collect();
+        let stacks = paths.divide(at, &mut open);
+        if flow.own[at] > 0.0 {
+            found.push(FunctionStacks { function, stacks });
         }
-        let left = MOST_STACKS.saturating_sub(made);
-        let most = (left / (order.len() - place)).max(left / LARGEST_PART).max(1);
-        let ways = thinned(ways, most);
-        made += ways.len();
-        let stack = |way: &Arrival| (profile.stack(way.caller, frames[at]), way.share);
-        let stacks: Vec<(StackId, f64)> = ways.iter().map(stack).collect();
-        call(flow, at, &stacks, whole / LEAST_PART, &mut arrivals);
-        found.push(FunctionStacks { function, stacks });
     }
     found
 }
 
-/// At most so many ways, which stand for all: of those laid end to end the ones at equal distances.
-fn thinned(ways: Vec<Arrival>, most: usize) -> Vec<Arrival> {
-    if ways.len() <= most {
-        return ways;
-    }
-    let step = ways.iter().map(|way| way.share).sum::<f64>() / most as f64;
-    let (mut upto, mut taken) = (0.0, 0.0);
-    let mut thin = |way: &Arrival| {
-        upto += way.share;
-        let points = (upto / step).round() - taken;
-        taken += points;
-        (points > 0.0).then_some(Arrival { share: points * step, ..*way })
-    };
-    ways.iter().filter_map(&mut thin).collect()
-}
-
-/// Divides what a function called among the stacks that lead to it.
-fn call(flow: &EventFlow, caller: usize, stacks: &[(StackId, f64)], least: f64, arrivals: &mut [Vec<Arrival>]) {
-    let mut heaviest: Vec<usize> = (0..stacks.len()).collect();
-    heaviest.sort_by(|a, b| stacks[*b].1.total_cmp(&stacks[*a].1));
-    let inside = flow.below[caller] - flow.own[caller];
-    let mut left: Vec<f64> = stacks.iter().map(|(_, share)| share * inside).collect();
-    let mut rest: Vec<(usize, f64)> = Vec::new();
-    for &(callee, part) in &flow.callees[caller] {
-        let callee = callee as usize;
-        let cost = flow.below[callee] * part;
-        let mut undivided = cost;
-        for &at in heaviest.iter().take_while(|at| stacks[**at].1 * cost >= least) {
-            let (stack, share) = stacks[at];
-            arrivals[callee].push(Arrival { caller: Some(stack), share: share * part });
-            left[at] -= share * cost;
-            undivided -= share * cost;
+impl Paths<'_> {
+    /// The ways to a function; at least one.
+    fn ways(&mut self, at: usize) -> Vec<Way> {
+        let mut ways = std::mem::take(&mut self.arrivals[at]);
+        let below = self.flow.below[at];
+        if self.flow.begun[at] > 0.0 {
+            ways.push(Way { caller: None, cost: below * self.flow.begun[at] });
+        } else if ways.is_empty() {
+            ways.push(Way { caller: self.costliest[at].map(|(_, stack)| stack), cost: 0.0 });
         }
-        rest.push((callee, undivided));
+        let many = (MANY_WAYS * (1.0 + below / self.unit)) as usize;
+        if ways.len() > many { thinned(ways, many / 2) } else { ways }
     }
-    // Differences of rounding are no cost.
-    let none = inside * 1e-12;
-    let mut giving = stacks.iter().zip(left).map(|((stack, _), left)| (*stack, left)).filter(|(_, left)| *left > none);
-    let mut next = giving.next();
-    for (callee, mut wanted) in rest {
-        while wanted > none
-            && let Some((stack, left)) = &mut next
-        {
-            let given = wanted.min(*left);
-            arrivals[callee].push(Arrival { caller: Some(*stack), share: given / flow.below[callee] });
-            wanted -= given;
-            *left -= given;
-            if *left <= none {
-                next = giving.next();
+
+    /// Divides what a function cost; gives the stacks that end in it.
+    fn divide(&mut self, at: usize, open: &mut [Open]) -> Vec<(StackId, f64)> {
+        open.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+        let largest = open[0].stack;
+        let whole = open.iter().map(|open| open.cost).sum();
+        let itself = self.owed.len();
+        let mut parts = self.parts(at, whole, largest);
+        for (taker, part) in parts.iter_mut().filter(|(_, part)| *part > 0.0) {
+            let share = *part / whole;
+            for open in open.iter_mut().take_while(|open| open.cost * share >= LARGE_PART * self.unit) {
+                *part -= open.cost * share;
+                self.give(*taker, open, open.cost * share);
             }
         }
+        open.sort_by(|a, b| a.left.total_cmp(&b.left));
+        // Differences of rounding are no cost.
+        let none = whole * 1e-12;
+        let (mut next, mut more) = (0, 0.0);
+        for (taker, part) in parts {
+            more += part;
+            while more > none
+                && let Some(open) = open.get_mut(next)
+            {
+                let is_cut = taker == itself || open.left >= self.unit || self.arrivals[taker].len() < FEW_WAYS;
+                if !is_cut && more < open.left / 2.0 {
+                    break;
+                }
+                let cost = if is_cut { more.min(open.left) } else { open.left };
+                if cost > none {
+                    self.give(taker, open, cost);
+                }
+                more -= cost;
+                next += usize::from(open.left <= none);
+            }
+        }
+        let ended = std::mem::take(&mut self.arrivals[itself]);
+        let mut stacks: Vec<_> = ended.into_iter().filter_map(|way| Some((way.caller?, way.cost))).collect();
+        if stacks.is_empty() {
+            stacks.push((largest, whole));
+        }
+        stacks
     }
+
+    /// What a function itself and each of its callees get of the whole that came to it.
+    fn parts(&mut self, at: usize, whole: f64, largest: StackId) -> Vec<(usize, f64)> {
+        let own = self.flow.own[at].min(whole);
+        let mut parts = vec![(self.owed.len(), own)];
+        for &(callee, share) in &self.flow.callees[at] {
+            let callee = callee as usize;
+            let cost = self.flow.below[callee] * share;
+            if cost > 0.0 {
+                self.owed[callee] += cost;
+                if self.costliest[callee].is_none_or(|(costliest, _)| costliest < cost) {
+                    self.costliest[callee] = Some((cost, largest));
+                }
+                parts.push((callee, cost));
+            }
+        }
+        let owed: f64 = parts[1..].iter().map(|(callee, _)| self.owed[*callee].max(0.0)).sum();
+        if owed > 0.0 {
+            parts[1..].iter_mut().for_each(|(callee, part)| *part = self.owed[*callee].max(0.0));
+        }
+        let sum: f64 = parts[1..].iter().map(|(_, part)| part).sum();
+        parts[1..].iter_mut().for_each(|(_, part)| *part *= (whole - own) / sum);
+        parts
+    }
+
+    fn give(&mut self, taker: usize, open: &mut Open, cost: f64) {
+        open.left -= cost;
+        self.arrivals[taker].push(Way { caller: Some(open.stack), cost });
+        if let Some(owed) = self.owed.get_mut(taker) {
+            *owed -= cost;
+        }
+    }
+}
+
+/// About so many ways, which stand for all: those that are worth the most, and of the others, laid end to end, the ones at
+/// equal distances.
+fn thinned(mut ways: Vec<Way>, most: usize) -> Vec<Way> {
+    let step = ways.iter().map(|way| way.cost).sum::<f64>() / most as f64;
+    let (mut upto, mut taken) = (0.0, 0.0);
+    ways.retain_mut(|way| {
+        if way.cost >= step {
+            return true;
+        }
+        upto += way.cost;
+        let points = (upto / step).round() - taken;
+        taken += points;
+        way.cost = points * step;
+        points > 0.0
+    });
+    ways
 }
 
 /// Shares a cost out so that the parts are whole and add up to it.

@@ -185,47 +185,121 @@ mod tests {
         assert_eq!(stacks(text), ["c 7", "main 10", "main;a 10", "main;a;c 28", "main;b 20", "main;b;c 57"]);
     }
 
-    /// A ladder: each of `levels` pairs of functions calls both of the next pair, so that there are 2^levels paths.
-    fn ladder(levels: u64) -> String {
-        let (mut text, mut below) = (String::from("events: Ir\n"), vec![0; levels as usize + 1]);
-        for level in (0..levels).rev() {
-            // Either function costs its number, and half of what both below cost.
-            below[level as usize] = 2 * (level + 1) + below[level as usize + 1];
+    /// Reads a file that states nothing twice; gives the number of its stacks. Self costs are exact, inclusive ones nearly.
+    fn stacks_cost_what_is_stated(text: &str) -> usize {
+        let graph = read(text.as_bytes(), &mut Warnings::new()).unwrap();
+        let profile = profile_of(&graph);
+        let series = &profile.series[0];
+        let calls = CallGraph::of(&profile, series).unwrap();
+        let mut own = vec![0; profile.frame_count()];
+        for row in &series.rows {
+            own[profile.stack_of(row.stack.unwrap()).1.index()] += row.weight;
         }
-        for level in 0..levels {
-            for side in ["a", "b"] {
-                text += &format!("fn={side}{level}\n1 {}\n", (level + 1) << 20);
-                for next in ["a", "b"].iter().filter(|_| level + 1 < levels) {
-                    let cost = below[level as usize + 1] << 18;
-                    text += &format!("cfn={next}{}\ncalls=1 1\n1 {cost}\n", level + 1);
-                }
+        assert!(calls.functions().iter().all(|function| own[function.frame.index()] == function.own));
+        let deviations = calls.deviations(&profile, series);
+        assert_eq!(deviations.in_cycles, None);
+        let (largest, total) = (deviations.outside_cycles.unwrap().cost, own.iter().sum::<u64>());
+        assert!(largest * 100 <= total, "{largest} of {total}");
+        profile.stack_count()
+    }
+
+    /// An acyclic graph as a file: what each function costs itself, and callers of it, with their shares of what it costs
+    /// with its callees. Callers have smaller numbers. All that has no caller begins.
+    fn acyclic(own: &[u64], callers: &[Vec<(usize, u64)>]) -> String {
+        let (mut inclusive, mut calls) = (own.to_vec(), vec![String::new(); own.len()]);
+        for callee in (0..own.len()).rev() {
+            let (mut left, mut shares) =
+                (inclusive[callee], callers[callee].iter().map(|caller| caller.1).sum::<u64>());
+            for &(caller, share) in &callers[callee] {
+                let cost = (u128::from(left) * u128::from(share) / u128::from(shares)) as u64;
+                (left, shares) = (left - cost, shares - share);
+                inclusive[caller] += cost;
+                calls[caller] += &format!("cfn=f{callee}\ncalls=1 1\n1 {cost}\n");
             }
         }
-        text
+        let function = |at: usize| format!("fn=f{at}\n1 {}\n{}", own[at], calls[at]);
+        format!("events: Ir\n{}", (0..own.len()).map(function).collect::<String>())
+    }
+
+    /// Each function of a level of `width` is called by `callers` of the level above.
+    fn levels(count: usize, width: usize, callers: usize, own: impl Fn(usize) -> u64) -> String {
+        // Numbers that are spread, and the same each time.
+        let spread = |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let of = |at: usize| {
+            let above = (at / width).checked_sub(1);
+            let caller =
+                move |level: usize, by: usize| (level * width + (at + by * by) % width, 1 + spread(at + 7 * by));
+            above.map_or(Vec::new(), |level| (0..callers).map(|by| caller(level, by)).collect())
+        };
+        let functions = 0..count * width;
+        acyclic(
+            &functions.clone().map(|at| own(at / width)).collect::<Vec<_>>(),
+            &functions.map(of).collect::<Vec<_>>(),
+        )
     }
 
     #[test]
-    fn paths_that_multiply_cost_what_is_stated() {
-        let text = ladder(40);
-        let profile = profile_of(&read(text.as_bytes(), &mut Warnings::new()).unwrap());
-        let series = &profile.series[0];
-        let total: u64 = series.rows.iter().map(|row| row.weight).sum();
-        assert_eq!(total, ((1..=40).sum::<u64>() * 2) << 20);
-        assert!(profile.stack_count() < 1 << 20, "{}", profile.stack_count());
-        let deviations = CallGraph::of(&profile, series).unwrap().deviations(&profile, series);
-        assert_eq!(deviations.in_cycles, None);
-        let largest = deviations.outside_cycles.unwrap().cost;
-        assert!(largest * 100 <= total, "{largest} of {total}");
+    fn ways_that_multiply_cost_what_is_stated() {
+        let ladder = |levels: u64| {
+            let callers = |at: usize| match (at / 2).checked_sub(1) {
+                Some(level) => vec![(2 * level, 1), (2 * level + 1, 1)],
+                None => vec![],
+            };
+            let own: Vec<u64> = (0..2 * levels).map(|at| (at / 2 + 1) << 20).collect();
+            acyclic(&own, &(0..own.len()).map(callers).collect::<Vec<_>>())
+        };
+        for (name, text) in [
+            ("ladder of 40", ladder(40)),
+            ("ladder of 2000", ladder(2000)),
+            ("uneven ladder", levels(2000, 2, 2, |level| (level as u64 * 7919) % 1000)),
+            ("ladder of which only the last costs", levels(2000, 2, 2, |level| u64::from(level == 1999) << 40)),
+            ("wide", levels(100, 30, 6, |level| (level as u64 * 7919) % 1000)),
+            ("wide of which only the last costs", levels(100, 30, 6, |level| u64::from(level == 99) << 30)),
+            ("chain", levels(5000, 1, 1, |level| (level as u64 * 7919) % 1000)),
+        ] {
+            let stacks = stacks_cost_what_is_stated(&text);
+            assert!(stacks < 1 << 20, "{name}: {stacks}");
+        }
     }
 
     #[test]
-    fn more_stacks_than_can_be_shown_are_thinned() {
-        let text = ladder(2000);
-        let profile = profile_of(&read(text.as_bytes(), &mut Warnings::new()).unwrap());
-        let series = &profile.series[0];
-        assert!(profile.stack_count() < 1 << 20, "{}", profile.stack_count());
-        let total: u64 = series.rows.iter().map(|row| row.weight).sum();
-        assert_eq!(total, ((1..=2000).sum::<u64>() * 2) << 20);
+    fn many_callers_and_many_callees_cost_what_is_stated() {
+        // main calls two, each of them thousands, and these one, which calls a chain: 12,000,000 stacks.
+        let (width, chain) = (40_000, 300);
+        let callers = |at: usize| match at {
+            0 => vec![],
+            1 => vec![(0, 1)],
+            2 => vec![(0, 1)],
+            at if at < 3 + width => vec![(1 + at % 2, 1)],
+            at if at == 3 + width => (3..at).map(|caller| (caller, 1 + 2 * (caller as u64 % 2))).collect(),
+            at => vec![(at - 1, 1)],
+        };
+        let count = 3 + width + chain;
+        let own: Vec<u64> = (0..count).map(|at| if at + 1 == count { 1 << 40 } else { at as u64 % 7 }).collect();
+        let stacks = stacks_cost_what_is_stated(&acyclic(&own, &(0..count).map(callers).collect::<Vec<_>>()));
+        assert!(stacks < 3 << 20, "{stacks}");
+        // Two that call all of many small ones.
+        let callers = |at: usize| if at < 2 { vec![] } else { vec![(0, 1), (1, at as u64 % 3 + 1)] };
+        let own: Vec<u64> = (0..50_000).map(|at| at % 11).collect();
+        let stacks = stacks_cost_what_is_stated(&acyclic(&own, &(0..own.len()).map(callers).collect::<Vec<_>>()));
+        assert!(stacks <= 2 * own.len(), "{stacks}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_acyclic_graph_costs_what_is_stated(
+            own in proptest::collection::vec(proptest::prop_oneof![0u64..2, 0u64..1000, 0u64..1 << 40], 2..120),
+            calls in proptest::collection::vec((0usize..120, 0usize..120, 1u64..1000), 0..600),
+        ) {
+            let mut callers = vec![Vec::new(); own.len()];
+            for (one, other, share) in calls {
+                let [caller, callee] = [one.min(other), one.max(other)];
+                if caller < callee && callee < own.len() {
+                    callers[callee].push((caller, share));
+                }
+            }
+            stacks_cost_what_is_stated(&acyclic(&own, &callers));
+        }
     }
 
     #[test]
