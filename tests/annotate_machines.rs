@@ -8,6 +8,8 @@ mod support;
 mod aarch64;
 #[path = "annotate_machines/callgrind.rs"]
 mod callgrind;
+#[path = "annotate_machines/calls.rs"]
+mod calls;
 #[path = "annotate/objdump.rs"]
 mod objdump;
 #[path = "annotate_machines/page.rs"]

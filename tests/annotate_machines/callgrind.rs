@@ -14,7 +14,7 @@ const PROGRAM: &str = "#include <stdint.h>\n#include <stdlib.h>\n\
     __attribute__((noinline)) int down(int n) { return n < 2 ? n : down(n - 1) + down(n - 2); }\n\
     int main(int count, char **words) { return (int)hot(100000) + down(12) + atoi(words[0]) == 7; }\n";
 
-fn tool(name: &str, arguments: &[&str], directory: &Path) -> String {
+pub(super) fn tool(name: &str, arguments: &[&str], directory: &Path) -> String {
     let mut command = Command::new(name);
     let output = command.args(arguments).current_dir(directory).stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("{name} is needed: apt-get install gcc valgrind: {error}"));
@@ -23,12 +23,12 @@ fn tool(name: &str, arguments: &[&str], directory: &Path) -> String {
 }
 
 /// The program, compiled and counted.
-struct Counted {
-    dir: tempfile::TempDir,
-    file: PathBuf,
+pub(super) struct Counted {
+    pub(super) dir: tempfile::TempDir,
+    pub(super) file: PathBuf,
 }
 
-fn counted() -> Counted {
+pub(super) fn counted() -> Counted {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("callgrind.out.77");
     fs::write(dir.path().join("program.c"), PROGRAM).unwrap();
@@ -40,7 +40,7 @@ fn counted() -> Counted {
 
 /// Self costs by object and address, and the totals that the file tells.
 #[derive(Default)]
-struct Costs {
+pub(super) struct Costs {
     events: Vec<String>,
     by_address: BTreeMap<(String, u64), Vec<u64>>,
     totals: Vec<u64>,
@@ -113,7 +113,7 @@ fn trimmed(costs: Option<&Vec<u64>>) -> Vec<u64> {
     costs
 }
 
-fn list<'a>(of: &'a Value, key: &str) -> &'a Vec<Value> {
+pub(super) fn list<'a>(of: &'a Value, key: &str) -> &'a Vec<Value> {
     of[key].as_array().unwrap_or_else(|| panic!("{key}: {of:.300}"))
 }
 
@@ -222,14 +222,18 @@ fn what_is_not_here_or_not_what_ran_is_told_with_its_costs() {
     }
 }
 
-/// A recording with its dump, where no file of the system is.
-fn jitted(name: &str, pid: u32) -> (tempfile::TempDir, PathBuf, Costs) {
+/// The bytes of a file of `fixtures/callgrind-jit`.
+pub(super) fn unpacked(name: &str) -> Vec<u8> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/callgrind-jit");
-    let unpacked = |name: String| zstd::decode_all(&fs::read(fixtures.join(name)).unwrap()[..]).unwrap();
-    let (dir, profile) = (tempfile::tempdir().unwrap(), unpacked(format!("{name}.callgrind.zst")));
+    zstd::decode_all(&fs::read(fixtures.join(name)).unwrap()[..]).unwrap()
+}
+
+/// A recording with its dump, where no file of the system is.
+pub(super) fn jitted(name: &str, pid: u32) -> (tempfile::TempDir, PathBuf, Costs) {
+    let (dir, profile) = (tempfile::tempdir().unwrap(), unpacked(&format!("{name}.callgrind.zst")));
     let file = dir.path().join(format!("callgrind.out.{pid}"));
     fs::write(&file, &profile).unwrap();
-    fs::write(dir.path().join(format!("jit-{pid}.dump")), unpacked(format!("{name}.dump.zst"))).unwrap();
+    fs::write(dir.path().join(format!("jit-{pid}.dump")), unpacked(&format!("{name}.dump.zst"))).unwrap();
     (dir, file, read(&String::from_utf8(profile).unwrap()))
 }
 

@@ -1,5 +1,7 @@
 //! The recordings of `fixtures/`, unpacked where the program finds what belongs to them.
 
+use crate::callgrind;
+use crate::told::Told;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -91,6 +93,12 @@ impl Case {
         let said = String::from_utf8_lossy(&run.stderr);
         assert!(run.status.success(), "{}: {command:?}: {said}", self.name);
         fs::read(&output).unwrap()
+    }
+
+    /// What the input states of calls, if it does.
+    pub(crate) fn calls(&self) -> Option<Vec<Told>> {
+        let is_callgrind = self.input.extension().is_some_and(|extension| extension == "callgrind");
+        is_callgrind.then(|| callgrind::read(&fs::read(&self.input).unwrap(), &self.events))
     }
 
     /// Whether its names were found by the program.

@@ -82,8 +82,75 @@ pub struct Listing {
     pub all_versions: usize,
     /// What was sampled in these.
     pub costs: Costs,
+    /// What it cost with all that it called, if the input states that: by what the input calls it, each level of recursion
+    /// on its own.
+    pub inclusive: Vec<Inclusive>,
     /// The instructions.
     pub code: Code,
+}
+
+/// The inclusive cost of a function as the input states it: that of the calls to it, or if there is none, its own and that
+/// of its calls.
+#[derive(Debug, Clone)]
+pub struct Inclusive {
+    /// What the input calls it.
+    pub name: Vec<u8>,
+    /// Its source file, if it is known.
+    pub file: Option<Vec<u8>>,
+    /// What it cost.
+    pub costs: Costs,
+}
+
+/// Calls of one function from one place, as the input states them.
+#[derive(Debug, Clone)]
+pub struct Calls {
+    /// What the callee is called.
+    pub callee: Vec<u8>,
+    /// Its source file, if it is known.
+    pub file: Option<Vec<u8>>,
+    /// The file that holds its code, if it is known.
+    pub module: Option<Vec<u8>>,
+    /// How many.
+    pub count: u64,
+    /// What they cost inclusively.
+    pub costs: Costs,
+}
+
+impl Calls {
+    /// Adds calls of other places, of the same functions or others.
+    pub(super) fn join(all: &mut Vec<Self>, others: &[Self]) {
+        for other in others {
+            let is_same = |calls: &&mut Self| {
+                (&calls.callee, &calls.file, &calls.module) == (&other.callee, &other.file, &other.module)
+            };
+            match all.iter_mut().find(is_same) {
+                Some(calls) => {
+                    calls.count = calls.count.saturating_add(other.count);
+                    calls.costs.join(&other.costs);
+                }
+                None => all.push(other.clone()),
+            }
+        }
+    }
+
+    /// For a person, as callgrind_annotate has it; the costs stand beside it.
+    pub(super) fn said(&self) -> String {
+        said(self.file.as_deref(), &self.callee, Some(self.count))
+    }
+}
+
+impl Inclusive {
+    /// The function, for a person.
+    pub(super) fn said(&self) -> String {
+        said(self.file.as_deref(), &self.name, None)
+    }
+}
+
+/// `file:function`, and how many calls.
+fn said(file: Option<&[u8]>, name: &[u8], count: Option<u64>) -> String {
+    let file = file.map_or_else(String::new, |file| format!("{}:", readable(file)));
+    let count = count.map_or_else(String::new, |count| format!(" ({}x)", grouped(count)));
+    format!("{file}{}{count}", readable(name))
 }
 
 impl Listing {
@@ -196,6 +263,8 @@ pub struct SourceLineCosts {
     pub source: Option<SourceLine>,
     /// What was sampled.
     pub costs: Costs,
+    /// Its calls, where the input states them.
+    pub calls: Vec<Calls>,
 }
 
 /// One instruction.
@@ -213,6 +282,8 @@ pub struct Line {
     pub target: Option<LineTarget>,
     /// The source line that it was made of.
     pub source: Option<SourceLine>,
+    /// Its calls, where the input states them.
+    pub calls: Vec<Calls>,
 }
 
 /// The address that an instruction names.

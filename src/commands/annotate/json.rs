@@ -4,8 +4,8 @@
 //! of them takes twenty times the room of the text.
 
 use super::annotation::{
-    Annotation, BpfSource, Code, EventTotal, Line, Listing, NameSummary, Precision, SourceFile, SourceLine,
-    SourceLineCosts, TargetPlace, Version,
+    Annotation, BpfSource, Calls, Code, EventTotal, Inclusive, Line, Listing, NameSummary, Precision, SourceFile,
+    SourceLine, SourceLineCosts, TargetPlace, Version,
 };
 use super::costs::Costs;
 use crate::model::code::ExpandedCall;
@@ -113,9 +113,18 @@ impl Serialize for ListingJson<'_> {
         object.serialize_entry("all_versions", &listing.all_versions)?;
         object.serialize_entry("costs", &of.costs(&listing.costs))?;
         match &listing.code {
-            Code::SourceLines { files, .. } => object.serialize_entry("files", &file_names(files))?,
+            Code::SourceLines { files, .. } | Code::Listed { files, .. } => {
+                object.serialize_entry("files", &file_names(files))?
+            }
+            Code::Missing(_) => {}
+        }
+        if !listing.inclusive.is_empty() {
+            let each = || listing.inclusive.iter().map(|inclusive| of.inclusive(inclusive));
+            object.serialize_entry("inclusive", &Each(each))?;
+        }
+        match &listing.code {
+            Code::SourceLines { .. } => {}
             Code::Listed { addr, bytes, lines, files } => {
-                object.serialize_entry("files", &file_names(files))?;
                 let each = || lines.iter().map(|line| of.line(line, *addr, bytes, listing, files));
                 object.serialize_entry("instructions", &Each(each))?;
             }
@@ -150,6 +159,27 @@ impl Of<'_> {
         Value::Object(each.collect())
     }
 
+    fn inclusive(&self, inclusive: &Inclusive) -> Value {
+        let file = inclusive.file.as_deref().map(text);
+        json!({ "name": text(&inclusive.name), "file": file, "costs": self.costs(&inclusive.costs) })
+    }
+
+    /// The calls of an instruction or a line, if there are any.
+    fn put_calls(&self, object: &mut Map<String, Value>, calls: &[Calls]) {
+        let told = |calls: &Calls| {
+            json!({
+                "function": text(&calls.callee),
+                "file": calls.file.as_deref().map(text),
+                "module": calls.module.as_deref().map(text),
+                "count": calls.count,
+                "costs": self.costs(&calls.costs),
+            })
+        };
+        if !calls.is_empty() {
+            object.insert("calls".into(), calls.iter().map(told).collect());
+        }
+    }
+
     fn version(&self, version: &Version) -> Value {
         let mut told = json!({
             "number": version.number,
@@ -180,6 +210,7 @@ impl Of<'_> {
         let mut told = Map::new();
         told.insert("costs".into(), self.costs(&line.costs));
         put_source(&mut told, line.source, files);
+        self.put_calls(&mut told, &line.calls);
         Value::Object(told)
     }
 
@@ -210,6 +241,7 @@ impl Of<'_> {
             object.insert("target".into(), to);
         }
         put_source(&mut object, line.source, files);
+        self.put_calls(&mut object, &line.calls);
         Value::Object(object)
     }
 }

@@ -27,6 +27,7 @@ pub(super) fn of(
         costs: version.costs.clone(),
         versions: vec![version],
         all_versions,
+        inclusive: Vec::new(),
         code,
     }
 }
@@ -45,7 +46,7 @@ pub(super) fn lines(disassembler: &mut Disassembler, bytes: &[u8], addr: u64, at
             sum.join(costs);
             Some(sum)
         });
-        Line { offset, len, text, costs, target: target.map(place), source: None }
+        Line { offset, len, text, costs, target: target.map(place), source: None, calls: Vec::new() }
     };
     disassembler.decode(bytes, addr).into_iter().map(line).collect()
 }

@@ -35,8 +35,8 @@ mod text;
 mod together;
 
 pub use annotation::{
-    Annotation, Code, EventTotal, Line, LineTarget, Listing, NameSummary, Precision, SourceFile, SourceLine,
-    SourceLineCosts, TargetPlace, Version,
+    Annotation, Calls, Code, EventTotal, Inclusive, Line, LineTarget, Listing, NameSummary, Precision, SourceFile,
+    SourceLine, SourceLineCosts, TargetPlace, Version,
 };
 pub use costs::{Cost, Costs};
 pub use hot::HotCode;

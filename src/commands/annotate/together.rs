@@ -1,6 +1,6 @@
 //! Listings told in another way: those of one name together, or by source line alone.
 
-use super::annotation::{Code, Line, Listing, SourceFile, SourceLine, SourceLineCosts};
+use super::annotation::{Calls, Code, Line, Listing, SourceFile, SourceLine, SourceLineCosts};
 use super::costs::Costs;
 use super::options::Told;
 use rustc_hash::FxHashMap;
@@ -33,6 +33,7 @@ fn merged(listings: Vec<Listing>) -> Vec<Listing> {
 fn merge(codes: Vec<Listing>) -> Option<Listing> {
     let (versions, mut costs) = (codes.iter().flat_map(|code| code.versions.clone()).collect(), Costs::default());
     codes.iter().for_each(|code| costs.join(&code.costs));
+    let inclusive = codes.iter().flat_map(|code| code.inclusive.clone()).collect();
     let refs: Vec<&Listing> = codes.iter().collect();
     let by_line = (!are_same(&codes)).then(|| by_line(&refs)).map(|code| match &code {
         Code::SourceLines { lines, .. } if lines.iter().all(|line| line.source.is_none()) => Code::Missing(
@@ -46,7 +47,7 @@ fn merge(codes: Vec<Listing>) -> Option<Listing> {
         join_lines(&mut first.code, &other.code);
     }
     let code = by_line.unwrap_or(first.code);
-    Some(Listing { versions, costs, code, ..first })
+    Some(Listing { versions, costs, inclusive, code, ..first })
 }
 
 /// Whether all are the same machine code.
@@ -66,20 +67,22 @@ fn join_lines(code: &mut Code, other: &Code) {
         if let Some(costs) = &other.costs {
             line.costs.get_or_insert_default().join(costs);
         }
+        Calls::join(&mut line.calls, &other.calls);
     }
 }
 
 /// What was sampled in the instructions of each source line of these codes. What is not listed is of no known line.
 fn by_line(codes: &[&Listing]) -> Code {
     let (mut files, mut numbers) = (Vec::<SourceFile>::new(), FxHashMap::<&[u8], usize>::default());
-    let mut sums: BTreeMap<Option<SourceLine>, Costs> = BTreeMap::new();
+    let mut sums: BTreeMap<Option<SourceLine>, (Costs, Vec<Calls>)> = BTreeMap::new();
     for listing in codes {
         let Code::Listed { lines, files: own, .. } = &listing.code else {
-            sums.entry(None).or_default().join(&listing.costs);
+            sums.entry(None).or_default().0.join(&listing.costs);
             continue;
         };
-        for Line { source, costs, .. } in lines {
-            let Some(costs) = costs else { continue };
+        for Line { source, costs, calls, .. } in
+            lines.iter().filter(|line| line.costs.is_some() || !line.calls.is_empty())
+        {
             let source = source.map(|source| {
                 let file = &own[source.file];
                 let number = *numbers.entry(&file.name).or_insert(files.len());
@@ -88,10 +91,12 @@ fn by_line(codes: &[&Listing]) -> Code {
                 }
                 SourceLine { file: number, ..source }
             });
-            sums.entry(source).or_default().join(costs);
+            let sums = sums.entry(source).or_default();
+            costs.iter().for_each(|costs| sums.0.join(costs));
+            Calls::join(&mut sums.1, calls);
         }
     }
-    let lines = sums.into_iter().map(|(source, costs)| SourceLineCosts { source, costs }).collect();
+    let lines = sums.into_iter().map(|(source, (costs, calls))| SourceLineCosts { source, costs, calls }).collect();
     Code::SourceLines { files, lines }
 }
 
@@ -118,6 +123,7 @@ mod tests {
             costs: (count > 0).then(|| costs(count)),
             target: None,
             source: line.map(|line| SourceLine { file: 0, line }),
+            calls: Vec::new(),
         };
         let lines = vec![line(0, first, counts[0]), line(1, first.map(|_| 8), counts[1])];
         let files = vec![SourceFile::new(b"a.js", None)];
@@ -138,6 +144,7 @@ mod tests {
             }],
             all_versions: 2,
             costs: own,
+            inclusive: Vec::new(),
             code: Code::Listed { addr: 0, bytes: bytes.to_vec(), lines, files },
         }
     }

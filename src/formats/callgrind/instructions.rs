@@ -1,14 +1,14 @@
-//! What each instruction cost (`--dump-instr=yes`), by the function that callgrind booked it on.
+//! What each instruction cost and called (`--dump-instr=yes`), by the function that callgrind booked it on.
 
 use super::grammar::{
     Columns, IdSpace, Keyword, NameField, PositionDecoder, Statement, add_costs, decimal, event_names, lines,
-    name_field, statements,
+    name_field, number, statements,
 };
 use crate::error::{Error, Result, Skipped, Warnings};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The self costs of all parts of a file together.
+/// The costs of all parts of a file together.
 #[derive(Debug, Default)]
 pub struct InstructionCosts {
     /// The names of the events.
@@ -19,6 +19,8 @@ pub struct InstructionCosts {
     pub has_addresses: bool,
     /// The functions in order of appearance.
     pub functions: Vec<CostedFunction>,
+    /// The same functions as the file states them: by file, too, and with each level of recursion on its own.
+    pub stated: Vec<StatedFunction>,
     /// Source files, by their numbers in the instructions.
     pub files: Vec<Vec<u8>>,
     /// For each event, what the file says that all of it costs; empty if it says nothing.
@@ -34,6 +36,43 @@ pub struct CostedFunction {
     pub object: Vec<u8>,
     /// By address: absolute in memory that no file backs, else as linked.
     pub at: BTreeMap<u64, CostedInstruction>,
+    /// The calls of instructions, by the same addresses.
+    pub calls_at: BTreeMap<u64, Vec<CostedCalls>>,
+}
+
+/// A function as a file states it.
+#[derive(Debug)]
+pub struct StatedFunction {
+    /// With the level of recursion, if it is told apart: `fib'2`.
+    pub name: Vec<u8>,
+    /// Number of its source file.
+    pub file: usize,
+    /// Number of the function that it is a level of.
+    pub function: usize,
+    /// Where the first call led to; `None` if nothing called it.
+    pub entry: Option<u64>,
+    /// What the calls to it cost, for each event; events at the end may be missing.
+    called: Vec<u64>,
+    /// What it and its calls cost.
+    calling: Vec<u64>,
+}
+
+/// The calls of an instruction to one function.
+#[derive(Debug)]
+pub struct CostedCalls {
+    /// Number of the stated function.
+    pub callee: usize,
+    /// How many.
+    pub count: u64,
+    /// What they cost inclusively, for each event; events at the end may be missing.
+    pub costs: Vec<u64>,
+}
+
+impl StatedFunction {
+    /// Its inclusive cost, for each event: that of the calls to it, or if there is none, its own and that of its calls.
+    pub fn inclusive(&self) -> &[u64] {
+        if self.entry.is_some() { &self.called } else { &self.calling }
+    }
 }
 
 /// An instruction.
@@ -91,13 +130,25 @@ struct Reader<'a> {
     ids: Ids<'a>,
     files: FxHashMap<&'a [u8], usize>,
     functions: FxHashMap<(&'a [u8], &'a [u8]), usize>,
+    /// Stated functions by object, file and name.
+    stated: FxHashMap<(&'a [u8], usize, &'a [u8]), usize>,
     object: &'a [u8],
     /// The last `fl=`, and where the lines are.
     fl: usize,
     file: usize,
+    /// The stated one.
     function: Option<usize>,
-    /// The next cost line is a call's or a jump's.
-    is_site: bool,
+    called_object: Option<&'a [u8]>,
+    called_file: Option<usize>,
+    callee: Option<usize>,
+    site: Option<Site>,
+}
+
+/// What the next cost line is, if not a self cost.
+#[derive(Debug, Clone, Copy)]
+enum Site {
+    Jump,
+    Calls { count: u64, entry: u64 },
 }
 
 impl<'a> Reader<'a> {
@@ -130,10 +181,26 @@ impl<'a> Reader<'a> {
     }
 
     fn spec(&mut self, key: Keyword, value: &'a [u8]) -> Result<()> {
-        self.is_site = matches!(key, Keyword::Calls | Keyword::Jump | Keyword::Jcnd);
-        if key == Keyword::Fn {
-            // Costs of a function whose name is not understood are no other's.
-            self.function = None;
+        match key {
+            Keyword::Calls => {
+                let value = value.trim_ascii_start();
+                let (count, target) =
+                    value.split_at(value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len()));
+                let target = self.decoder.peek(target).ok_or_else(|| Error::new("calls= has no position"));
+                let count = number(count).ok_or_else(|| Error::new("calls= has no count"));
+                // Its cost line is no self cost, whatever is wrong with it.
+                self.site = Some(Site::Jump);
+                let entry = target?.0.0[self.columns.instr.unwrap_or(0)];
+                self.site = Some(Site::Calls { count: count?, entry });
+            }
+            Keyword::Jump | Keyword::Jcnd => self.site = Some(Site::Jump),
+            _ => self.site = None,
+        }
+        // Costs of a function whose name is not understood are no other's.
+        match key {
+            Keyword::Fn => self.function = None,
+            Keyword::Cfn => self.callee = None,
+            _ => {}
         }
         let Some(space) = key.space() else { return Ok(()) };
         let name = match name_field(value) {
@@ -155,7 +222,14 @@ impl<'a> Reader<'a> {
             Keyword::Fn => {
                 self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
                 self.file = self.fl;
-                self.function = Some(self.function_number(name));
+                self.function = Some(self.stated_number(self.object, self.fl, name));
+            }
+            Keyword::Cob => self.called_object = Some(name),
+            Keyword::Cfi => self.called_file = Some(self.file_number(name)),
+            Keyword::Cfn => {
+                let object = self.called_object.take().unwrap_or(self.object);
+                let file = self.called_file.take().unwrap_or(self.file);
+                self.callee = Some(self.stated_number(object, file, name));
             }
             _ => {}
         }
@@ -171,33 +245,64 @@ impl<'a> Reader<'a> {
         number
     }
 
-    fn function_number(&mut self, name: &'a [u8]) -> usize {
-        let name = without_recursion(name);
-        let next = self.costs.functions.len();
-        let number = *self.functions.entry((self.object, name)).or_insert(next);
+    fn stated_number(&mut self, object: &'a [u8], file: usize, name: &'a [u8]) -> usize {
+        let next = self.costs.stated.len();
+        let number = *self.stated.entry((object, file, name)).or_insert(next);
         if number == next {
-            let function = CostedFunction { name: name.to_vec(), object: self.object.to_vec(), at: BTreeMap::new() };
-            self.costs.functions.push(function);
+            let function = self.function_number(object, without_recursion(name));
+            let (name, entry) = (name.to_vec(), None);
+            self.costs.stated.push(StatedFunction { name, file, function, entry, called: vec![], calling: vec![] });
+        }
+        number
+    }
+
+    fn function_number(&mut self, object: &'a [u8], name: &'a [u8]) -> usize {
+        let next = self.costs.functions.len();
+        let number = *self.functions.entry((object, name)).or_insert(next);
+        if number == next {
+            let (name, object) = (name.to_vec(), object.to_vec());
+            let (at, calls_at) = (BTreeMap::new(), BTreeMap::new());
+            self.costs.functions.push(CostedFunction { name, object, at, calls_at });
         }
         number
     }
 
     fn cost(&mut self, text: &[u8]) -> Result<()> {
-        let nonsense = || Error::new("a position is no number, or relative to none");
-        if std::mem::take(&mut self.is_site) {
-            return self.decoder.site(text).map(|_| ()).ok_or_else(nonsense);
+        let site = self.site.take();
+        let position = if site.is_some() { self.decoder.site(text) } else { self.decoder.cost(text) };
+        let (position, words) = position.ok_or_else(|| Error::new("a position is no number, or relative to none"))?;
+        let callee = self.callee.take();
+        if matches!(site, Some(Site::Jump)) {
+            return Ok(());
         }
-        let (position, words) = self.decoder.cost(text).ok_or_else(nonsense)?;
-        let Some(function) = self.function else {
+        let Some(stated) = self.function else {
             return Err(Error::new("a cost line before any fn= that is understood"));
         };
+        if site.is_some() && callee.is_none() {
+            return Err(Error::new("calls= without a cfn= that is understood"));
+        }
         let Some(instr) = self.columns.instr else { return Ok(()) };
-        let instruction = self.costs.functions[function].at.entry(position.0[instr]).or_default();
-        add_costs(words, &mut instruction.costs)
-            .ok_or_else(|| Error::new("a cost is no whole number, or all are more than can be counted"))?;
-        instruction.file = self.file;
-        instruction.line = self.columns.line.map_or(0, |line| position.0[line]);
-        Ok(())
+        let (addr, costs) = (position.0[instr], &mut self.costs);
+        let is_number = add_costs(words, &mut costs.stated[stated].calling);
+        let is_number = is_number.and_then(|()| {
+            let function = &mut costs.functions[costs.stated[stated].function];
+            let Some((callee, Site::Calls { count, entry })) = callee.zip(site) else {
+                let instruction = function.at.entry(addr).or_default();
+                instruction.file = self.file;
+                instruction.line = self.columns.line.map_or(0, |line| position.0[line]);
+                return add_costs(words, &mut instruction.costs);
+            };
+            let calls = function.calls_at.entry(addr).or_default();
+            let at = calls.iter().position(|calls| calls.callee == callee).unwrap_or_else(|| {
+                calls.push(CostedCalls { callee, count: 0, costs: Vec::new() });
+                calls.len() - 1
+            });
+            calls[at].count = calls[at].count.saturating_add(count);
+            add_costs(words, &mut calls[at].costs)?;
+            costs.stated[callee].entry.get_or_insert(entry);
+            add_costs(words, &mut costs.stated[callee].called)
+        });
+        is_number.ok_or_else(|| Error::new("a cost is no whole number, or all are more than can be counted"))
     }
 }
 

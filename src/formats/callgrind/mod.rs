@@ -20,7 +20,9 @@ mod rewrite;
 mod stacks;
 
 pub use grammar::{CHUNK_SIZE, Chunk, chunks};
-pub use instructions::{CostedFunction, CostedInstruction, InstructionCosts, instruction_costs};
+pub use instructions::{
+    CostedCalls, CostedFunction, CostedInstruction, InstructionCosts, StatedFunction, instruction_costs,
+};
 pub use rewrite::{
     Assembler, ChunkFacts, CodeLine, Covered, DraftMemory, EntrySet, FileHeader, FileIndex, JitFunctions,
     Misattributed, RewriteStats, RewrittenChunk, rewrite_chunk, scan_chunk,

@@ -1,12 +1,12 @@
 //! Costs of addresses → the functions that are there.
 
-use super::super::annotation::SourceLine;
+use super::super::annotation::{Calls, Inclusive, SourceLine};
 use super::super::costs::{Cost, Costs};
 use super::super::functions::{CodePlace, Function, Moment, without_code};
 use super::super::options::AnnotateOptions;
 use super::objects::{Objects, code};
 use crate::error::Warnings;
-use crate::formats::callgrind::{CostedFunction, CostedInstruction, InstructionCosts};
+use crate::formats::callgrind::{CostedCalls, CostedFunction, CostedInstruction, InstructionCosts, StatedFunction};
 use crate::model::category::Category;
 use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
 use crate::model::{Addr, Nanos, Pid};
@@ -33,11 +33,25 @@ pub(super) struct Booked<'a, 'data> {
     pub(super) pid: Pid,
 }
 
-/// The source lines of a function's instructions, by bytes from its start; files by their numbers in the profile.
-pub(super) type Lines = BTreeMap<u64, SourceLine>;
+/// What the profile states of a function besides its costs.
+#[derive(Debug, Default)]
+pub(super) struct Stated {
+    /// The source lines of its instructions, by bytes from its start; files by their numbers in the profile.
+    pub(super) lines: BTreeMap<u64, SourceLine>,
+    /// The calls of its instructions, by bytes from its start.
+    pub(super) calls: BTreeMap<u64, Vec<Calls>>,
+    /// What it cost with its calls.
+    pub(super) inclusive: Vec<Inclusive>,
+}
 
 /// Where the functions of files begin and end, by an address in them.
 type Extents = FxHashMap<(DsoId, u64), Range<u64>>;
+
+/// What makes two functions one.
+type FunctionKey = (CodePlace, Vec<u8>, Option<Vec<u8>>);
+
+/// callgrind's word for a file that it doesn't know.
+const UNKNOWN_FILE: &[u8] = b"???";
 
 /// An address in a function of which it may be the first one.
 struct Found {
@@ -46,29 +60,70 @@ struct Found {
 }
 
 impl<'a> Booked<'a, '_> {
-    /// All functions that have costs, the hottest first, and their lines.
+    /// All functions that have costs, the hottest first, and what is stated of them.
     pub(super) fn functions(
         &self,
         options: &AnnotateOptions,
         job: &Job,
         warnings: &mut Warnings,
-    ) -> (Vec<Function>, Vec<Lines>) {
+    ) -> (Vec<Function>, Vec<Stated>) {
         let extents = self.extents(options, job, warnings);
-        let mut list: Vec<(Function, Lines)> = Vec::new();
+        let mut list: Vec<(Function, Stated)> = Vec::new();
         let mut numbers = FxHashMap::default();
         for costed in &self.costs.functions {
             for (&addr, instruction) in &costed.at {
                 let Found { function, offset } = self.find(costed, addr, &extents);
-                let key = (function.place.clone(), function.name.clone(), function.module.clone());
-                let number = *numbers.entry(key).or_insert(list.len());
+                let number = *numbers.entry(key(&function)).or_insert(list.len());
                 if number == list.len() {
-                    list.push((function, Lines::new()));
+                    list.push((function, Stated::default()));
                 }
                 add(&mut list[number], offset, instruction);
             }
         }
+        // Calls and inclusive costs are of functions that have costs.
+        let place = |costed: &CostedFunction, addr: u64| {
+            let Found { function, offset } = self.find(costed, addr, &extents);
+            numbers.get(&key(&function)).map(|number| (*number, offset))
+        };
+        for costed in &self.costs.functions {
+            for (&addr, calls) in &costed.calls_at {
+                if let Some((number, offset)) = place(costed, addr) {
+                    let calls: Vec<Calls> = calls.iter().map(|calls| self.calls(calls)).collect();
+                    Calls::join(list[number].1.calls.entry(offset).or_default(), &calls);
+                }
+            }
+        }
+        for stated in &self.costs.stated {
+            let costed = &self.costs.functions[stated.function];
+            let entry = stated.entry.or_else(|| costed.at.keys().next().copied());
+            if let Some((number, _)) = entry.and_then(|entry| place(costed, entry)) {
+                let (name, costs) = (stated.name.clone(), costs_of(stated.inclusive()));
+                list[number].1.inclusive.push(Inclusive { name, file: self.file(stated), costs });
+            }
+        }
         list.sort_by_cached_key(|(function, _)| Reverse(function.costs.heat(Weight::Period)));
         list.into_iter().unzip()
+    }
+
+    /// The source file of a stated function, if it is known.
+    fn file(&self, stated: &StatedFunction) -> Option<Vec<u8>> {
+        let file = self.costs.files.get(stated.file)?;
+        Some(file).filter(|file| *file != UNKNOWN_FILE).cloned()
+    }
+
+    /// Calls with the name of the callee. JIT code that callgrind has no name for is called what lies at its address.
+    fn calls(&self, calls: &CostedCalls) -> Calls {
+        let stated = &self.costs.stated[calls.callee];
+        let costed = &self.costs.functions[stated.function];
+        let is_jit = self.objects.number(&costed.object).is_none();
+        let jit = stated.entry.filter(|_| is_jit).and_then(|entry| self.jit(entry));
+        Calls {
+            callee: jit.map_or_else(|| stated.name.clone(), |found| found.function.name),
+            file: self.file(stated),
+            module: (!is_jit).then(|| costed.object.clone()),
+            count: calls.count,
+            costs: costs_of(&calls.costs),
+        }
     }
 
     /// Of all addresses in files that are here.
@@ -76,7 +131,7 @@ impl<'a> Booked<'a, '_> {
         let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
         for function in &self.costs.functions {
             if let Some(dso) = self.objects.number(&function.object).filter(|dso| self.images.get(*dso).is_some()) {
-                by_file.entry(dso).or_default().extend(function.at.keys());
+                by_file.entry(dso).or_default().extend(function.at.keys().chain(function.calls_at.keys()));
             }
         }
         let mut all = Extents::default();
@@ -141,12 +196,16 @@ impl<'a> Booked<'a, '_> {
     }
 }
 
-fn add((function, lines): &mut (Function, Lines), offset: u64, instruction: &CostedInstruction) {
+fn key(function: &Function) -> FunctionKey {
+    (function.place.clone(), function.name.clone(), function.module.clone())
+}
+
+fn add((function, stated): &mut (Function, Stated), offset: u64, instruction: &CostedInstruction) {
     let costs = costs_of(&instruction.costs);
     function.costs.join(&costs);
     function.at.entry(offset).or_default().join(&costs);
     if let Some(line) = u32::try_from(instruction.line).ok().filter(|line| *line > 0) {
-        lines.insert(offset, SourceLine { file: instruction.file, line });
+        stated.lines.insert(offset, SourceLine { file: instruction.file, line });
     }
 }
 

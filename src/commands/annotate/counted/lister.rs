@@ -1,12 +1,12 @@
 //! Functions → listings: their bytes, decoded, with what their branches lead to and their source lines.
 
-use super::super::annotation::{Code, Listing, SourceFile, SourceLine, TargetPlace};
+use super::super::annotation::{Calls, Code, Listing, SourceFile, SourceLine, TargetPlace};
 use super::super::functions::{CodePlace, Function};
 use super::super::listing::{lines, of};
 use super::super::names::Names;
 use super::super::options::AnnotateOptions;
 use super::super::sources::Texts;
-use super::functions::{Booked, Lines};
+use super::functions::{Booked, Stated};
 use super::objects::code;
 use crate::commands::callgrind::host_machine;
 use crate::error::Warnings;
@@ -41,7 +41,7 @@ impl<'a> Lister<'a, '_> {
         &self,
         picked: &[usize],
         functions: &[Function],
-        of_functions: &[Lines],
+        stated: &[Stated],
         job: &Job,
         warnings: &mut Warnings,
     ) -> Vec<Listing> {
@@ -50,7 +50,8 @@ impl<'a> Lister<'a, '_> {
         let mut texts = Texts::new(self.options.recording.sources.force);
         for (&at, listing) in picked.iter().zip(&mut listings) {
             self.name_targets(&functions[at], listing, &named);
-            self.add_sources(&functions[at], &of_functions[at], listing, &mut texts);
+            self.add_sources(&functions[at], &stated[at], listing, &mut texts);
+            add_calls(&stated[at], listing);
         }
         warnings.append(texts.into_warnings());
         listings
@@ -151,7 +152,7 @@ impl<'a> Lister<'a, '_> {
     }
 
     /// callgrind writes the line of what has cost, and knows none of JIT code: the dump may.
-    fn add_sources(&self, function: &Function, own: &Lines, listing: &mut Listing, texts: &mut Texts) {
+    fn add_sources(&self, function: &Function, stated: &Stated, listing: &mut Listing, texts: &mut Texts) {
         let Code::Listed { lines, files, .. } = &mut listing.code else { return };
         let of_dump = match function.place {
             CodePlace::Jit(id) => self.booked.loaded.map.code(id).lines.entries(),
@@ -160,7 +161,8 @@ impl<'a> Lister<'a, '_> {
         for line in lines {
             let entry = of_dump.partition_point(|entry| entry.offset <= line.offset).checked_sub(1);
             let of_dump = entry.map(|entry| (of_dump[entry].file, of_dump[entry].line));
-            let counted = own.get(&line.offset).map(|source| (&self.booked.costs.files[source.file][..], source.line));
+            let counted =
+                stated.lines.get(&line.offset).map(|source| (&self.booked.costs.files[source.file][..], source.line));
             let Some((name, number)) = counted.or(of_dump).filter(|(name, line)| *line > 0 && *name != b"???") else {
                 continue;
             };
@@ -170,6 +172,17 @@ impl<'a> Lister<'a, '_> {
                 files.len() - 1
             });
             line.source = Some(SourceLine { file, line: number });
+        }
+    }
+}
+
+/// What is stated of a function as a whole, and beside its instructions.
+fn add_calls(stated: &Stated, listing: &mut Listing) {
+    listing.inclusive.clone_from(&stated.inclusive);
+    let Code::Listed { lines, .. } = &mut listing.code else { return };
+    for line in lines {
+        for (_, calls) in stated.calls.range(line.offset..line.offset + line.len) {
+            Calls::join(&mut line.calls, calls);
         }
     }
 }

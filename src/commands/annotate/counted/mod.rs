@@ -2,8 +2,8 @@
 //!
 //! Native code is in the file that `ob=` names, JIT code in the dumps that the command `callgrind` finds, too. Callgrind
 //! books JIT code on whatever function was entered by a call last: here each address is that of the code that was
-//! there. The source line of an instruction is the one that callgrind wrote, or the dump's. What a call cost inside is
-//! the callee's alone.
+//! there. The source line of an instruction is the one that callgrind wrote, or the dump's. Beside an instruction stand its
+//! calls, and what they cost inclusively, as callgrind wrote them.
 
 mod functions;
 mod lister;
@@ -60,11 +60,11 @@ pub(super) fn annotate(
     let objects = Objects::new(&costs, beside);
     let images = Images::new(objects.dsos.iter(), options.recording.symbols.search.clone());
     let booked = Booked { costs: &costs, loaded: &loaded, raw: &raw, objects: &objects, images: &images, pid };
-    let (functions, lines) = booked.functions(options, job, warnings);
+    let (functions, stated) = booked.functions(options, job, warnings);
     let names = Names::new(&functions, Weight::Period);
     let picked = pick(&functions, &names, &options.code);
     let lister = Lister { booked: &booked, options, names: &names };
-    let listings = lister.listings(&picked, &functions, &lines, job, warnings);
+    let listings = lister.listings(&picked, &functions, &stated, job, warnings);
     let annotation = Annotation {
         weight: Weight::Period,
         events: events(&costs, &functions, &options.recording.event),

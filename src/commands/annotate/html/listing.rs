@@ -1,7 +1,7 @@
 //! A function's instructions as a table: costs, address, text with links to where it jumps, source.
 
 use super::super::annotation::{
-    Code, EventTotal, Line, Listing, SourceFile, SourceLine, SourceLineCosts, TargetPlace, Version,
+    Calls, Code, EventTotal, Line, Listing, SourceFile, SourceLine, SourceLineCosts, TargetPlace, Version,
 };
 use super::super::costs::Costs;
 use super::markup::escaped;
@@ -23,6 +23,9 @@ impl Page<'_> {
         for version in &listing.versions {
             writeln!(out, "<p>{}</p>", self.about(listing, version))?;
             expansion(version, out)?;
+        }
+        for inclusive in &listing.inclusive {
+            writeln!(out, "<p>inclusive: {}</p>", self.with_shares(&inclusive.said(), &inclusive.costs))?;
         }
         match &listing.code {
             Code::Missing(why) => writeln!(out, "<p>No listing: {}.</p>", escaped(why.as_bytes()))?,
@@ -72,8 +75,25 @@ impl Page<'_> {
             self.costs(Some(&line.costs), |event| listing.costs.get(event.number), out)?;
             let said = line.source.map_or_else(|| "no known line".to_owned(), |source| source_text(files, source));
             writeln!(out, "<td>{said}</td></tr>")?;
+            self.calls(&line.calls, "", out)?;
         }
         Ok(writeln!(out, "</tbody></table></div>")?)
+    }
+}
+
+impl Page<'_> {
+    /// Calls as rows below what made them, with their shares of the whole, behind cells in between.
+    fn calls(&self, calls: &[Calls], between: &str, out: &mut dyn Write) -> Result<()> {
+        for calls in calls {
+            write!(out, "<tr class=\"d\">")?;
+            self.costs(None, |event| event.total, out)?;
+            writeln!(out, "{between}<td>=&gt; {}</td></tr>", self.with_shares(&calls.said(), &calls.costs))?;
+        }
+        Ok(())
+    }
+
+    fn with_shares(&self, said: &str, costs: &Costs) -> String {
+        [vec![escaped(said.as_bytes())], self.shares(costs)].concat().join(" · ")
     }
 }
 
@@ -154,7 +174,8 @@ impl Table<'_> {
             new_source(self.lines, first, at).map_or_else(String::new, |source| source_text(self.files, source));
         let address = self.base.wrapping_add(line.offset);
         let said = self.said(line);
-        Ok(writeln!(out, "<td class=\"n d\">{address:x}</td><td>{said}</td><td class=\"d\">{source}</td></tr>")?)
+        writeln!(out, "<td class=\"n d\">{address:x}</td><td>{said}</td><td class=\"d\">{source}</td></tr>")?;
+        self.page.calls(&line.calls, "<td></td>", out)
     }
 
     /// The instruction; jumps within the function, and calls of functions that are listed, are links.
@@ -230,7 +251,7 @@ mod tests {
 
     fn line(offset: u64, hot: bool) -> Line {
         let costs = hot.then(Costs::default);
-        Line { offset, len: 1, text: "nop".into(), costs, target: None, source: None }
+        Line { offset, len: 1, text: "nop".into(), costs, target: None, source: None, calls: Vec::new() }
     }
 
     #[test]

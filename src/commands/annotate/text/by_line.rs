@@ -16,6 +16,7 @@ pub(super) fn write(
     for unknown in lines.iter().filter(|line| line.source.is_none()) {
         let row = sheet.costs(listing, Some(&unknown.costs)).with(" (no line is known)".to_owned(), Paint::Dim);
         sheet.row(row)?;
+        sheet.calls(&unknown.calls)?;
     }
     for (number, file) in files.iter().enumerate() {
         let of_file =
@@ -43,11 +44,13 @@ fn write_file(
             let blank = " ".repeat(sheet.annotation.events.len() * sheet.cost_width());
             sheet.row(Row::default().with(format!("{blank} {:>digits$}", "⋮"), Paint::Dim))?;
         }
-        let costs = hot.iter().find(|(hot, _)| *hot == line).map(|(_, line)| &line.costs);
-        let row = sheet.costs(listing, costs).with(format!(" {line:>digits$}  "), Paint::Dim);
+        let line_costs = hot.iter().find(|(hot, _)| *hot == line).map(|(_, line)| *line);
+        let row =
+            sheet.costs(listing, line_costs.map(|line| &line.costs)).with(format!(" {line:>digits$}  "), Paint::Dim);
         let text = file.line(line).map(|text| printable(text.replace('\t', "    ").as_bytes()).into_owned());
         let text = text.unwrap_or_else(|| format!("{}:{line}", base_name(&printable(&file.name))));
         sheet.row(row.with(text, Paint::Plain))?;
+        sheet.calls(line_costs.map_or(&[], |line| &line.calls))?;
         next = Some(line + 1);
     }
     Ok(())

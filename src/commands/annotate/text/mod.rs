@@ -7,7 +7,7 @@ mod sheet;
 mod summary;
 mod table;
 
-use super::annotation::{Annotation, Code, EventTotal, Listing, Precision, Version};
+use super::annotation::{Annotation, Calls, Code, EventTotal, Listing, Precision, Version};
 use super::costs::Costs;
 use super::options::TextOptions;
 use crate::error::Result;
@@ -43,6 +43,10 @@ impl Sheet<'_> {
             self.plain(format!("   {}", self.about(listing, version)))?;
             self.expansion(version)?;
         }
+        for inclusive in &listing.inclusive {
+            let said = [vec![inclusive.said()], self.shares(&inclusive.costs)].concat().join(" · ");
+            self.plain(format!("   inclusive: {said}"))?;
+        }
         match &listing.code {
             Code::Missing(why) => self.plain(format!("   no listing: {why}")),
             Code::Listed { .. } => table::write(self, listing),
@@ -74,6 +78,16 @@ impl Sheet<'_> {
         let mut parts = listing.about(version, self.annotation.first);
         parts.extend(self.shares(&version.costs));
         parts.join(" · ")
+    }
+
+    /// Calls below what made them, with their shares of the whole.
+    fn calls(&mut self, calls: &[Calls]) -> Result<()> {
+        let blank = " ".repeat(self.annotation.events.len() * self.cost_width());
+        for calls in calls {
+            let said = [vec![calls.said()], self.shares(&calls.costs)].concat().join(" · ");
+            self.row(Row::default().with(format!("{blank}   => {said}"), Paint::Dim))?;
+        }
+        Ok(())
     }
 
     /// Of each event that has samples here.

@@ -33,6 +33,7 @@ pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
         }
         before = line.source;
         text.row(row)?;
+        text.calls(&line.calls)?;
         next = at + 1;
     }
     if next < lines.len() {
@@ -105,7 +106,7 @@ mod tests {
 
     fn line(offset: u64, hot: bool) -> Line {
         let costs = hot.then(Costs::default);
-        Line { offset, len: 1, text: "nop".into(), costs, target: None, source: None }
+        Line { offset, len: 1, text: "nop".into(), costs, target: None, source: None, calls: Vec::new() }
     }
 
     #[test]

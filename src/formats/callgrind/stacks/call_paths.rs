@@ -122,8 +122,8 @@ impl Paths<'_> {
         let itself = self.owed.len();
         let mut parts = self.parts(at, whole, largest);
         for (taker, part) in parts.iter_mut().filter(|(_, part)| *part > 0.0) {
-            let share = *part / whole;
-            for open in open.iter_mut().take_while(|open| open.cost * share >= LARGE_PART * self.unit) {
+            let (share, least) = (*part / whole, LARGE_PART * self.unit);
+            for open in open.iter_mut().take_while(|open| open.cost * share >= least) {
                 *part -= open.cost * share;
                 self.give(*taker, open, open.cost * share);
             }
