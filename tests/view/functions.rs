@@ -8,6 +8,9 @@ const NODE: &str = "recording-node/perf.data.zst";
 /// States calls, with cycles and levels of recursion.
 const CALLS: &str = "callgrind-jit/php-tracing.callgrind.zst";
 
+/// The same, with threads that are told apart.
+const THREADS: &str = "callgrind-jit/node-septhreads.callgrind.zst";
+
 fn table_of(input: &str) -> Shown {
     Shown::fixture(input).part("functions")
 }
@@ -164,4 +167,40 @@ fn callers_and_callees_of_stated_calls_are_those_that_report_tells() {
     assert!(seen["callers"].as_array().unwrap().len() > 10);
     shown.page.settle();
     assert!(shown.text_of("#facts").contains("stacks are an estimate"));
+}
+
+#[test]
+fn tables_of_some_threads_are_made_of_the_calls_of_these() {
+    let mut shown = table_of(THREADS);
+    let threads = shown.page.evaluate("jitgraft.page.profile.tracks.map((track) => track.tid)");
+    let threads: Vec<u64> = threads.as_array().unwrap().iter().map(|tid| tid.as_u64().unwrap()).collect();
+    assert!(threads.len() > 2, "{threads:?}");
+    for chosen in [vec![0], vec![1], vec![0, 2]] {
+        shown.set(&json!({ "tracks": chosen, "part": "functions" }));
+        let rows = shown.page.evaluate(
+            "(() => {
+                const { page } = jitgraft, { self, total } = page.sums(), { name } = page.profile.functions;
+                const groups = page.groups().first, rows = Array.from(groups, (of, group) => [name[of], self[group], total[group]]);
+                return rows.filter(([, self, total]) => self > 0 || total > 0);
+            })()",
+        );
+        let tids: Vec<String> = chosen.iter().map(|track| threads[*track].to_string()).collect();
+        let reported = shown.report(&["--tid", &tids.join(","), "--format", "json"]);
+        let reported: Vec<serde_json::Value> = serde_json::from_str(&reported).unwrap();
+        let row = |name: &str, costs: [u64; 2]| (name.to_owned(), costs);
+        let mut expected: Vec<_> = reported
+            .iter()
+            .map(|of| row(of["symbol"].as_str().unwrap(), ["self", "total"].map(|column| of[column].as_u64().unwrap())))
+            .filter(|(_, costs)| *costs != [0, 0])
+            .collect();
+        let mut seen: Vec<_> = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|of| row(of[0].as_str().unwrap(), [1, 2].map(|at| of[at].as_u64().unwrap())))
+            .collect();
+        expected.sort();
+        seen.sort();
+        assert!(!seen.is_empty() && seen == expected, "{tids:?}: {seen:?} instead of {expected:?}");
+    }
 }

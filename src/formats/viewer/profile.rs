@@ -25,11 +25,11 @@ pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
     let mut tables = Tables { compares: baseline.is_some(), ..Tables::default() };
     let shown = tables.add(profile);
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
-    let graphs: Vec<_> = profile.series.iter().map(|series| CallGraph::of(profile, series)).collect();
+    let is_stated: Vec<bool> = profile.series.iter().map(|series| CallGraph::of(profile, series).is_some()).collect();
     let notes = profile.about.notes.iter().map(|note| readable(note.as_bytes()));
     let fields = [
         ("events", profile.series.iter().map(event).collect()),
-        ("calls", graphs.iter().map(Option::is_some).collect()),
+        ("calls", json!(is_stated)),
         ("notes", json!(notes.collect::<Vec<_>>())),
         ("time", json!(Clock::of(profile).map(Clock::json))),
         ("categories", categories().into()),
@@ -40,7 +40,7 @@ pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
     ];
     let json = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
     let section = tables.columns().json_and_list(json, "tracks", tables.tracks.iter().map(track));
-    let section = calls(&graphs, &shown, section);
+    let section = calls(profile, &is_stated, &shown, section);
     let mut sections = vec![rows(profile, &profile.series, &shown, section)];
     if let Some((baseline, numbers)) = before {
         let same = |series: &Series| baseline.series.iter().find(|other| other.name == series.name);
@@ -224,22 +224,32 @@ pub fn category_number(category: Category) -> u64 {
     Category::ALL.iter().position(|other| *other == category).unwrap_or(Category::ALL.len() - 1) as u64
 }
 
-/// Adds the columns of each event's calls.
-fn calls(graphs: &[Option<CallGraph>], numbers: &Numbers, mut section: Section) -> Section {
+/// Adds the columns of each event's calls, with the threads of them.
+fn calls(profile: &Profile, is_stated: &[bool], numbers: &Numbers, mut section: Section) -> Section {
     let function = |frame: FrameId| u64::from(numbers.functions[frame.index()]);
-    for (event, graph) in graphs.iter().enumerate() {
-        let Some(graph) = graph else { continue };
+    let events = profile.series.iter().enumerate().filter(|(event, _)| is_stated[*event]);
+    for (event, series) in events {
+        let threads = || {
+            profile.calls.iter().filter_map(|calls| {
+                let event = calls.events.iter().position(|name| *name == series.name)?;
+                Some((calls, event, u64::from(numbers.tracks[calls.track.index()])))
+            })
+        };
+        let functions =
+            || threads().flat_map(|(thread, event, track)| thread.functions.iter().map(move |of| (of, event, track)));
+        let calls =
+            || threads().flat_map(|(thread, event, track)| thread.calls.iter().map(move |of| (of, event, track)));
+        let cost = |costs: &[u64], event: usize| costs.get(event).copied().unwrap_or(0);
         let column = |name: &str| format!("calls.{event}.{name}");
-        let (functions, edges) = (|| graph.functions().iter(), || graph.edges().iter());
         section = section
-            .numbers(column("function"), functions().map(|of| function(of.frame)))
-            .numbers(column("self"), functions().map(|of| of.own))
-            .numbers(column("total"), functions().map(|of| of.total))
-            .numbers(column("withCalls"), functions().map(|of| of.with_calls))
-            .numbers(column("caller"), edges().map(|edge| function(edge.caller)))
-            .numbers(column("callee"), edges().map(|edge| function(edge.callee)))
-            .numbers(column("count"), edges().map(|edge| edge.count))
-            .numbers(column("cost"), edges().map(|edge| edge.cost));
+            .numbers(column("function"), functions().map(|(of, ..)| function(of.function)))
+            .numbers(column("self"), functions().map(|(of, event, _)| cost(&of.costs, event)))
+            .numbers(column("functionTrack"), functions().map(|(.., track)| track))
+            .numbers(column("caller"), calls().map(|(of, ..)| function(of.caller)))
+            .numbers(column("callee"), calls().map(|(of, ..)| function(of.callee)))
+            .numbers(column("count"), calls().map(|(of, ..)| of.count))
+            .numbers(column("cost"), calls().map(|(of, event, _)| cost(&of.costs, event)))
+            .numbers(column("track"), calls().map(|(.., track)| track));
     }
     section
 }

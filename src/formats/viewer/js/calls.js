@@ -3,25 +3,39 @@
 import { withLinks } from "./tree.js";
 
 /**
- * The calls of an event by group, if the profile has them; of all threads together.
+ * The calls of an event by group, if the profile has them: those of the threads in `tracks` (by track, whether it counts),
+ * or of all if it is null.
  * @returns {{self, total, withCalls: Float64Array, named: Uint8Array, edges: Array} | null} named: by group, whether the
  *   input names it; edges: {caller, callee, count, cost}
  */
-export function statedCalls(profile, groups, event) {
+export function statedCalls(profile, groups, event, tracks) {
   const stated = profile.calls(event);
   if (!stated) return null;
   const [self, total, withCalls] = [0, 0, 0].map(() => new Float64Array(groups.count));
   const named = new Uint8Array(groups.count);
+  // By function: a group may hold several.
+  const [own, inside, called] = [0, 0, 0].map(() => new Float64Array(profile.functionCount));
+  const isCalled = new Uint8Array(profile.functionCount), functions = new Set(), edges = [];
   stated.function.forEach((number, at) => {
-    const group = groups.of[number];
-    named[group] = 1;
-    self[group] += stated.self[at];
-    total[group] += stated.total[at];
-    withCalls[group] += stated.withCalls[at];
+    if (tracks && !tracks[stated.functionTrack[at]]) return;
+    functions.add(number);
+    own[number] += stated.self[at];
   });
-  const edges = Array.from(stated.caller, (caller, at) => (
-    { caller: groups.of[caller], callee: groups.of[stated.callee[at]], count: stated.count[at], cost: stated.cost[at] }
-  ));
+  stated.caller.forEach((caller, at) => {
+    if (tracks && !tracks[stated.track[at]]) return;
+    const [callee, cost] = [stated.callee[at], stated.cost[at]];
+    inside[caller] += cost;
+    called[callee] += cost;
+    isCalled[callee] = 1;
+    edges.push({ caller: groups.of[caller], callee: groups.of[callee], count: stated.count[at], cost });
+  });
+  for (const number of functions) {
+    const group = groups.of[number], all = own[number] + inside[number];
+    named[group] = 1;
+    self[group] += own[number];
+    total[group] += isCalled[number] ? called[number] : all;
+    withCalls[group] += all;
+  }
   return { self, total, withCalls, named, edges };
 }
 

@@ -11,7 +11,7 @@ import { amount, counted } from "./format.js";
 import { functionGroups, functionSums } from "./functions.js";
 import { mountJitTime } from "./jit_time.js";
 import { Profile } from "./profile.js";
-import { SumArrays, select } from "./selection.js";
+import { SumArrays, select, trackSet } from "./selection.js";
 import { mountSearch } from "./search_box.js";
 import { Store } from "./state.js";
 import { mountTable } from "./table.js";
@@ -69,12 +69,12 @@ class PageModel {
     });
   }
 
-  /** The calls of the event as the input states them; null if it doesn't, or if not all of it counts. */
+  /** The calls of the event in the threads that count, as the input states them; null if it doesn't. */
   stated() {
-    const { event, tracks, ranges } = this.state;
-    if (tracks.length > 0 || ranges.length > 0) return null;
-    return this.#remember("stated", ["event", "mergeTiers"], () =>
-      statedCalls(this.profile, this.groups(), Math.min(event, this.profile.events.length - 1)));
+    const { event, ranges } = this.state;
+    if (ranges.length > 0) return null;
+    return this.#remember("stated", ["event", "mergeTiers", "tracks"], () => statedCalls(
+      this.profile, this.groups(), Math.min(event, this.profile.events.length - 1), trackSet(this.profile, this.state)));
   }
 
   /** The stacks as a tree, from their roots ("calls") or ends ("bottomup") on. */

@@ -58,13 +58,13 @@ export class Profile {
   }
 
   /**
-   * The calls of an event, if they are stated: costs of functions, and of calls between two.
-   * @returns {{function, self, total, withCalls, caller, callee, count, cost} | null}
+   * The calls of an event, if they are stated: costs of functions, and of calls between two, by thread.
+   * @returns {{function, self, functionTrack, caller, callee, count, cost, track} | null}
    */
   calls(event) {
     if (!this.statesCalls[event]) return null;
     const column = (name) => this.#pack.numbers(`profile/calls.${event}.${name}`);
-    const names = ["function", "self", "total", "withCalls", "caller", "callee", "count", "cost"];
+    const names = ["function", "self", "functionTrack", "caller", "callee", "count", "cost", "track"];
     return Object.fromEntries(names.map((name) => [name, column(name)]));
   }
 
