@@ -1,5 +1,5 @@
-//! The bytes of a file that something of it is read from: its end, or the columns of a row group that are wanted. The
-//! crate's reader wants bytes that it may keep; these are copied, and no others.
+//! The bytes of a file that a row group is read from: its columns that are wanted. The crate's reader wants bytes that it
+//! may keep; these are copied, and no others.
 
 use crate::error::{Error, Result};
 use bytes::buf::Reader;
@@ -16,27 +16,17 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// The end of a file, with all that it says of the rest.
-    pub(super) fn end_of(file: &[u8]) -> Self {
-        /// Behind the description of a file stand its length and the name of the format.
-        const TAIL: usize = 8;
-        let len = file.last_chunk::<TAIL>().and_then(|tail| tail.first_chunk()).copied().map_or(0, u32::from_le_bytes);
-        let start = file.len().saturating_sub((len as usize).saturating_add(TAIL));
-        let piece = (start as u64, Bytes::copy_from_slice(&file[start..]));
-        Self { file_len: file.len() as u64, pieces: vec![piece] }
+    /// Where a stretch of a file is.
+    pub(super) fn place(file: &[u8], start: u64, len: u64) -> Result<Range<usize>> {
+        let place = usize::try_from(start).ok().zip(usize::try_from(start.saturating_add(len)).ok());
+        let place = place.map(|(start, end)| start..end).filter(|place| place.end <= file.len());
+        place.ok_or_else(|| Error::new("a column lies outside of the file"))
     }
 
-    /// Stretches of a file that do not overlap.
-    pub(super) fn of(file: &[u8], places: impl Iterator<Item = Range<u64>>) -> Result<Self> {
-        let (mut left, mut pieces) = (file.len(), Vec::new());
-        for place in places {
-            let at = |offset: u64| usize::try_from(offset).ok();
-            let bytes = at(place.start).zip(at(place.end)).and_then(|(start, end)| file.get(start..end));
-            let bytes = bytes.ok_or_else(|| Error::new("a column lies outside of the file"))?;
-            left = left.checked_sub(bytes.len()).ok_or_else(|| Error::new("its columns overlap"))?;
-            pieces.push((place.start, Bytes::copy_from_slice(bytes)));
-        }
-        Ok(Self { file_len: file.len() as u64, pieces })
+    /// Stretches of a file.
+    pub(super) fn of(file: &[u8], places: impl IntoIterator<Item = Range<usize>>) -> Self {
+        let piece = |place: Range<usize>| (place.start as u64, Bytes::copy_from_slice(&file[place]));
+        Self { file_len: file.len() as u64, pieces: places.into_iter().map(piece).collect() }
     }
 
     /// What there is from a place on.

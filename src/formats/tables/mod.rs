@@ -10,6 +10,7 @@
 //! | `writer` | rows → batches, whatever they are written to |
 //! | `arrow`, `parquet` | batches → a stream or a file; a file → batches |
 //! | `guard` | panics of the crate that reads are errors |
+//! | `description`, `thrift` | what a file says of itself, before it is believed |
 //! | `chunks` | the bytes of a file that a row group is read from |
 //! | `cells`, `stacks`, `read` | batches → stacks |
 //!
@@ -21,11 +22,13 @@ pub mod arrow;
 mod cells;
 mod chunks;
 mod columns;
+mod description;
 mod guard;
 mod input;
 pub mod parquet;
 mod read;
 mod schema;
 mod stacks;
+mod thrift;
 mod waiting;
 mod writer;

@@ -7,6 +7,7 @@
 //! Nothing in a file tells when or where it was written: equal rows make equal files.
 
 use super::chunks::Chunks;
+use super::description;
 use super::guard::guarded;
 use super::read::{TableReader, is_wanted};
 use super::writer::{BatchWriter, TableWriter, write_whole};
@@ -25,6 +26,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use std::fmt;
 use std::io::Write;
+use std::sync::Arc;
 
 /// Whether this is a Parquet file.
 pub fn sniff(head: &[u8]) -> bool {
@@ -34,10 +36,19 @@ pub fn sniff(head: &[u8]) -> bool {
 /// Looks at a table, whose row groups are read side by side. Those that are damaged are left out; without its end, no
 /// file says where they are.
 pub fn open<'b>(bytes: &'b [u8], options: &ReadOptions) -> Result<Box<dyn ReadPieces + 'b>> {
-    let load = || ArrowReaderMetadata::load(&Chunks::end_of(bytes), ArrowReaderOptions::new()).map_err(unreadable);
-    let metadata = guarded(load)?;
+    let metadata = guarded(|| {
+        let metadata = Arc::new(description::read(bytes)?);
+        ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new()).map_err(unreadable)
+    })?;
     TableReader::new(metadata.schema(), options)?;
-    Ok(Box::new(Groups { bytes, metadata, options: options.clone() }))
+    let schema = metadata.parquet_schema().root_schema().get_fields();
+    let wanted = (0..schema.len()).filter(|root| is_wanted(schema[*root].name(), options.detail));
+    let wanted = ProjectionMask::roots(metadata.parquet_schema(), wanted);
+    let mut left = description::Left::of(bytes);
+    let groups = metadata.metadata().row_groups().iter();
+    let fits = groups.map(|group| left.take(group, |leaf| wanted.leaf_included(leaf)).map_err(|error| error.to_string()));
+    let fits = fits.collect();
+    Ok(Box::new(Groups { bytes, metadata, wanted, fits, options: options.clone() }))
 }
 
 /// Reads a table, row group by row group.
@@ -56,6 +67,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 struct Groups<'b> {
     bytes: &'b [u8],
     metadata: ArrowReaderMetadata,
+    wanted: ProjectionMask,
+    /// Whether each may be read.
+    fits: Vec<Result<(), String>>,
     options: ReadOptions,
 }
 
@@ -84,16 +98,19 @@ impl ReadPieces for Groups<'_> {
 impl Groups<'_> {
     fn read_group(&self, group: usize, table: &mut TableReader) -> Result<()> {
         const ROWS: usize = 1 << 13;
-        let schema = self.metadata.parquet_schema();
-        let is_wanted = |root: usize| is_wanted(schema.root_schema().get_fields()[root].name(), self.options.detail);
-        let roots = (0..schema.root_schema().get_fields().len()).filter(|root| is_wanted(*root));
-        let projection = ProjectionMask::roots(schema, roots);
+        self.fits[group].clone().map_err(Error::new)?;
         let columns = self.metadata.metadata().row_group(group).columns().iter().enumerate();
-        let wanted = columns.filter(|(leaf, _)| projection.leaf_included(*leaf));
-        let places = wanted.map(|(_, column)| column.byte_range()).map(|(start, len)| start..start.saturating_add(len));
-        let chunks = Chunks::of(self.bytes, places)?;
+        let mut places = Vec::new();
+        for (_, column) in columns.filter(|(leaf, _)| self.wanted.leaf_included(*leaf)) {
+            let (start, len) = column.byte_range();
+            let place = Chunks::place(self.bytes, start, len)?;
+            description::check_pages(&self.bytes[place.clone()], column.num_values())?;
+            places.push(place);
+        }
+        let chunks = Chunks::of(self.bytes, places);
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, self.metadata.clone());
-        let reader = builder.with_row_groups(vec![group]).with_projection(projection).with_batch_size(ROWS).build();
+        let builder = builder.with_row_groups(vec![group]).with_projection(self.wanted.clone());
+        let reader = builder.with_batch_size(ROWS).build();
         for batch in reader.map_err(unreadable)? {
             table.batch(&batch.map_err(|error| Error::new("cannot be read").because(error))?)?;
         }
