@@ -251,3 +251,34 @@ fn columns_are_not_nested_without_end() {
     let footer = Thrift::default().int(1, 2).list(2, deep).int(3, 1).list(4, vec![column.group(4)]);
     refused(&file(&column, footer), "nested more than 32 deep");
 }
+
+/// Of a text of a megabyte that a few bytes name again and again there is one copy.
+#[test]
+fn texts_are_not_copied_for_each_of_their_keys() {
+    let text = vec![b'n'; 1 << 20];
+    let named = |column: &Column| {
+        let (out, said) = collapse(&table(column, 1));
+        assert!(out.ends_with(" 1\n") && out.starts_with("nnn"), "{said}");
+        out.len()
+    };
+    let frames = 3_000;
+    assert_eq!(named(&Column::new(&text, 1)), (1 << 20) + 3);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    // As keys alone, and with a page behind them that has its text itself.
+    let keys = Column::new(&text, frames);
+    let mut both = Column { values: frames as i64 + 1, ..keys.clone() };
+    let plain = [&levels(1, 1)[..], &levels(1, 3), &4_u32.to_le_bytes(), b"last"].concat();
+    let header = Thrift::default().int(1, 1).int(2, PLAIN).int(3, RLE).int(4, RLE);
+    both.page(0, 5, header, &plain, plain.len());
+    for (column, last) in [(keys, "nnnn"), (both, "last")] {
+        fs::write(&path, table(&column, 1)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        command.args(["report", "--format", "json", "--threads", "1", "--max-memory", &(64 << 20).to_string()]);
+        let output = command.arg(&path).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+        let leaf = rows.as_array().unwrap().iter().find(|row| row["self"] != 0).unwrap();
+        assert!(leaf["symbol"].as_str().unwrap().starts_with(last), "{said}");
+    }
+}

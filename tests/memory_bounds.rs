@@ -1,11 +1,12 @@
-//! How much memory inputs of the worst shapes take: recordings, trace events, and every format that is read and not
-//! written (docs/performance.md has the bounds).
+//! How much memory inputs of the worst shapes take, in every format that is read (docs/performance.md has the bounds).
 //!
 //! The program runs with `--max-memory`, which ends it where it needs more. Each run is granted a fixed sum and eight bytes
-//! for each byte of the input, unpacked; where a table needs more for each thread or function, the row says so.
+//! for each byte of the input, unpacked; where a table needs more for each thread, function or sample, the row says so.
 
 #[expect(dead_code, reason = "the writers can do more than these tests need")]
 mod support;
+#[path = "memory_bounds/written.rs"]
+mod written;
 
 use jitgraft::formats::FORMATS;
 use jitgraft::formats::format::Read;
@@ -26,7 +27,9 @@ const BASE: u64 = 16 << 20;
 /// Threads, and rows that have a function and stack of their own, are entries of several tables, however short the input
 /// says them.
 const EACH_THREAD: u64 = 1 << 10;
-const EACH_FUNCTION: u64 = 1 << 9;
+const EACH_FUNCTION: u64 = 3 << 8;
+/// Samples that are kept each with its time are rows, however few bytes say them.
+const EACH_SAMPLE: u64 = 1 << 6;
 
 /// An input of one shape.
 #[derive(Clone)]
@@ -35,13 +38,18 @@ struct Shape {
     format: &'static str,
     name: &'static str,
     bytes: Vec<u8>,
+    /// How many bytes it has unpacked.
+    unpacked: u64,
     threads: u64,
     functions: u64,
+    samples: u64,
 }
 
 impl Shape {
     fn new(format: &'static str, name: &'static str, bytes: impl Into<Vec<u8>>) -> Self {
-        Self { format, name, bytes: bytes.into(), threads: 0, functions: 0 }
+        let bytes = bytes.into();
+        let unpacked = bytes.len() as u64;
+        Self { format, name, bytes, unpacked, threads: 0, functions: 0, samples: 0 }
     }
 
     fn threads(self, threads: usize) -> Self {
@@ -52,8 +60,13 @@ impl Shape {
         Self { functions: functions as u64, ..self }
     }
 
+    fn samples(self, samples: usize) -> Self {
+        Self { samples: samples as u64, ..self }
+    }
+
     fn bound(&self) -> u64 {
-        BASE + EACH_BYTE * self.bytes.len() as u64 + EACH_THREAD * self.threads + EACH_FUNCTION * self.functions
+        let tables = EACH_THREAD * self.threads + EACH_FUNCTION * self.functions + EACH_SAMPLE * self.samples;
+        BASE + EACH_BYTE * self.unpacked + tables
     }
 }
 
@@ -69,9 +82,9 @@ fn check(directory: &Path, shape: &Shape, words: &[&str]) -> Result<(), String> 
     if output.status.success() {
         return Ok(());
     }
-    let Shape { format, name, bytes, .. } = shape;
+    let Shape { format, name, unpacked, .. } = shape;
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{format}, {name}: {words:?} of {} bytes within {}: {said}", bytes.len(), shape.bound()))
+    Err(format!("{format}, {name}: {words:?} of {unpacked} bytes within {}: {said}", shape.bound()))
 }
 
 const WRITTEN: &[&[&str]] = &[&["report"], &["export", "--to", "pprof"], &["export", "--to", "firefox"], &["view"]];

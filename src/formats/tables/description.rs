@@ -70,9 +70,11 @@ const PAGE: &[Field] = &[
 const MAX_NESTED: usize = 32;
 
 /// So many values any file may have.
-const VALUES: u64 = 1 << 24;
-/// And so many more for each byte: a million equal rows of ours are fifty to a byte.
-const VALUES_A_BYTE: u64 = 1 << 8;
+const VALUES: u64 = 1 << 26;
+/// And so many more for each byte: of a program that does one thing, with stacks of 40 frames, we write 1,000 to a byte.
+const VALUES_A_BYTE: u64 = 1 << 14;
+/// So many values a column of a row group may have, any of which may be one row's, and is in memory with it.
+const VALUES_A_GROUP: i64 = 1 << 26;
 
 /// So long any page may be, unpacked: writers begin a new one after a megabyte.
 const PAGE_LEN: u64 = 1 << 24;
@@ -146,17 +148,18 @@ impl Left {
             sum.unwrap_or(u64::MAX)
         };
         let (bytes, values) = (sum(|column| column.compressed_size()), sum(|column| column.num_values()));
+        let too_many = columns.clone().any(|(_, column)| column.num_values() > VALUES_A_GROUP);
         let left = self.bytes.checked_sub(bytes).ok_or_else(|| Error::new("its columns overlap"))?;
         let all = || Error::new(format!("it is said to hold {values} values, and no such file holds so many in its bytes"));
-        self.values = self.values.checked_sub(values).ok_or_else(all)?;
+        self.values = self.values.checked_sub(values).filter(|_| !too_many).ok_or_else(all)?;
         self.bytes = left;
         Ok(())
     }
 }
 
-/// Goes over the pages of a column: their headers, and how much is in them.
-pub(super) fn check_pages(column: &[u8], values: i64) -> Result<()> {
-    let (mut at, mut left) = (0, u64::try_from(values).unwrap_or(0));
+/// Goes over the pages of a column: their headers, and how much is in them. Whether all values are keys of a dictionary.
+pub(super) fn check_pages(column: &[u8], values: i64) -> Result<bool> {
+    let (mut at, mut left, mut are_keys) = (0, u64::try_from(values).unwrap_or(0), true);
     while at < column.len() {
         let (mut packed, mut unpacked) = (0, 0);
         let len = check(&column[at..], PAGE, &mut |path, number| {
@@ -168,6 +171,8 @@ pub(super) fn check_pages(column: &[u8], values: i64) -> Result<()> {
                     let more = || Error::new(format!("its pages hold more than the {values} values that a column has"));
                     left = left.checked_sub(number()?).ok_or_else(more)?;
                 }
+                // PLAIN_DICTIONARY and RLE_DICTIONARY.
+                [5, 2] | [8, 4] => are_keys &= matches!(number()?, 2 | 8),
                 _ => {}
             }
             Ok(())
@@ -179,5 +184,5 @@ pub(super) fn check_pages(column: &[u8], values: i64) -> Result<()> {
         let end = usize::try_from(packed).ok().and_then(|packed| at.checked_add(packed));
         at = end.filter(|end| *end <= column.len()).ok_or_else(|| Error::new("a page is longer than its column"))?;
     }
-    Ok(())
+    Ok(are_keys)
 }

@@ -17,7 +17,7 @@ use crate::formats::options::{ReadOptions, WriteOptions};
 use crate::model::rows::RowWriter;
 use crate::model::stacks::Profile;
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -97,25 +97,50 @@ impl ReadPieces for Groups<'_> {
 
 impl Groups<'_> {
     fn read_group(&self, group: usize, table: &mut TableReader) -> Result<()> {
+        /// Rows are read side by side as long as their frames are not too many.
         const ROWS: usize = 1 << 13;
+        const VALUES: usize = 1 << 20;
         self.fits[group].clone().map_err(Error::new)?;
-        let columns = self.metadata.metadata().row_group(group).columns().iter().enumerate();
-        let mut places = Vec::new();
-        for (_, column) in columns.filter(|(leaf, _)| self.wanted.leaf_included(*leaf)) {
+        let (schema, about) = (self.metadata.parquet_schema(), self.metadata.metadata().row_group(group));
+        let mut fields = self.metadata.schema().fields().to_vec();
+        let (mut places, mut most) = (Vec::new(), 0);
+        for (leaf, column) in about.columns().iter().enumerate().filter(|(leaf, _)| self.wanted.leaf_included(*leaf)) {
             let (start, len) = column.byte_range();
             let place = Chunks::place(self.bytes, start, len)?;
-            description::check_pages(&self.bytes[place.clone()], column.num_values())?;
+            let are_keys = description::check_pages(&self.bytes[place.clone()], column.num_values())?;
+            let field = &mut fields[schema.get_column_root_idx(leaf)];
+            *field = Arc::new(shared_texts(field, are_keys));
             places.push(place);
+            most = most.max(column.num_values());
         }
-        let chunks = Chunks::of(self.bytes, places);
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(chunks, self.metadata.clone());
+        let fields = Schema::new_with_metadata(fields, self.metadata.schema().metadata().clone());
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(fields));
+        let metadata = ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options).map_err(unreadable)?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(Chunks::of(self.bytes, places), metadata);
         let builder = builder.with_row_groups(vec![group]).with_projection(self.wanted.clone());
-        let reader = builder.with_batch_size(ROWS).build();
+        let deep = usize::try_from(most / about.num_rows().max(1)).unwrap_or(VALUES);
+        let reader = builder.with_batch_size((VALUES / deep.max(1)).clamp(1, ROWS)).build();
         for batch in reader.map_err(unreadable)? {
             table.batch(&batch.map_err(|error| Error::new("cannot be read").because(error))?)?;
         }
         Ok(())
     }
+}
+
+/// A field whose texts are not copied for each value: as keys of their dictionary, or as views where not all have keys.
+fn shared_texts(field: &Field, are_keys: bool) -> Field {
+    let inner = |field: &Field| Arc::new(shared_texts(field, are_keys));
+    let shared = match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary if are_keys => {
+            DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+        }
+        DataType::Dictionary(_, of) if !are_keys && matches!(**of, DataType::Utf8) => DataType::Utf8View,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => DataType::Utf8View,
+        DataType::List(of) => DataType::List(inner(of)),
+        DataType::Struct(of) => DataType::Struct(of.iter().map(|of| inner(of)).collect()),
+        other => other.clone(),
+    };
+    field.clone().with_data_type(shared)
 }
 
 fn unreadable(error: ParquetError) -> Error {
