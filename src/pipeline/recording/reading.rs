@@ -23,7 +23,7 @@ use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use crate::resolve::unwind::registers::{Machine, Registers};
-use crate::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
+use crate::resolve::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, UserStack};
 use std::ops::Range;
 
 /// How many frames the kernel tells at most unless it is asked for another number (`PERF_MAX_STACK_DEPTH`).
@@ -39,8 +39,8 @@ pub(super) struct Context<'a, 'data> {
     pub(super) threads: &'a Threads,
     pub(super) filter: &'a PlacedFilter<'a>,
     pub(super) spots: &'a Locator<'a>,
-    /// Unwinds copies of user stacks, of this machine.
-    pub(super) unwinder: Option<(&'a Unwinder<'a>, Machine)>,
+    /// Unwinds copies of user stacks; with the recording's `e_machine`.
+    pub(super) unwinder: Option<(&'a Unwinder<'a>, u16)>,
     /// Events whose samples count, by index.
     pub(super) events: &'a [bool],
     /// Whether each sample keeps a row of its own.
@@ -272,23 +272,28 @@ impl<'a, 'data> Reading<'a, 'data> {
 
     fn chain(&mut self, sample: &Sample<'data>, pid: Pid) -> KnownChain {
         let time = sample.time.unwrap_or(UNTIMED);
+        let leaf_caller = self.leaf_caller(sample, pid, time);
         let key = self.is_call_chain(sample).then(|| ChainKey::of(sample, pid)).flatten();
+        let key = key.map(|key| key.with_leaf_caller(leaf_caller));
         if let Some(known) = key.as_ref().and_then(|key| self.wholes.find(key, time)) {
             return *known;
         }
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
-        let (known, end) = match self.shared(sample, pid, time, &mut frames) {
+        // With a caller put in, the words of the chain are not all of its frames.
+        let shared = if leaf_caller.is_none() { self.shared(sample, pid, time, &mut frames) } else { None };
+        let (known, end) = match shared {
             Some((words, known)) => {
                 self.before_words = Some(words);
                 (known, StackEnd::Recorded)
             }
             None => {
                 frames.clear();
-                let end = self.look(sample, pid, time, &mut frames);
+                let end = self.look(sample, (pid, time), leaf_caller, &mut frames);
                 let known = self.known(&frames, pid, time);
                 frames.truncate(frames.len() - known);
-                self.before_words = self.is_plain(sample).then(|| ChainWords::of(sample.callchain));
+                let is_plain = leaf_caller.is_none() && self.is_plain(sample);
+                self.before_words = is_plain.then(|| ChainWords::of(sample.callchain));
                 (known, end)
             }
         };
@@ -437,7 +442,13 @@ impl<'a, 'data> Reading<'a, 'data> {
     }
 
     /// The frames of a sample, innermost first, and why there are no more.
-    fn look(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos, frames: &mut Vec<(CpuMode, FrameAddr)>) -> StackEnd {
+    fn look(
+        &mut self,
+        sample: &Sample<'_>,
+        (pid, time): (Pid, Nanos),
+        leaf_caller: Option<Addr>,
+        frames: &mut Vec<(CpuMode, FrameAddr)>,
+    ) -> StackEnd {
         let Context { recording, max_stack, branch_stack, .. } = self.context;
         let attr = &recording.events[sample.event].attr;
         let mut end = StackEnd::Recorded;
@@ -453,6 +464,12 @@ impl<'a, 'data> Reading<'a, 'data> {
             frames.extend(chain.take(max_stack));
         } else {
             frames.extend(sample.frames().take(max_stack));
+            if let Some(caller) = leaf_caller
+                && let Some(leaf) = frames.iter().position(|(mode, _)| *mode == CpuMode::User)
+            {
+                frames.insert(leaf + 1, (CpuMode::User, FrameAddr::Return(caller)));
+                frames.truncate(max_stack);
+            }
             let limit = frames_limit(attr);
             let recorded = sample.chain_len();
             if recorded >= usize::from(limit) {
@@ -480,17 +497,25 @@ impl<'a, 'data> Reading<'a, 'data> {
 
     /// Whether the sample has a copy of the user stack; its frames are in `self.unwound` then.
     fn unwind(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> bool {
-        /// `PERF_SAMPLE_REGS_ABI_64`: registers of a 64-bit program.
-        const ABI_64: u64 = 2;
         let Some((unwinder, machine)) = self.context.unwinder else { return false };
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
-        if regs.abi != ABI_64 {
-            return false;
-        }
+        let Some(machine) = Machine::of_sample(machine, regs.abi) else { return false };
         let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };
         unwinder.unwind(&stack, &mut self.cache, &mut self.unwound);
         !self.unwound.frames.is_empty()
+    }
+
+    /// The caller of the innermost user frame where the call chain misses it: on Arm, `perf record -g` records the link
+    /// register beside it.
+    #[inline]
+    fn leaf_caller(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> Option<Addr> {
+        let (unwinder, machine) = self.context.unwinder?;
+        let regs = sample.user_regs.filter(|_| sample.user_stack.is_none() && !sample.callchain.is_empty())?;
+        let machine = Machine::of_sample(machine, regs.abi)?;
+        let link = Registers::from_perf(machine, regs.mask, regs.values.iter()).link()?;
+        let (_, leaf) = sample.frames().find(|(mode, _)| *mode == CpuMode::User)?;
+        unwinder.leaf_caller(Moment { pid, time, machine }, leaf.raw(), link, &mut self.cache)
     }
 }
 

@@ -161,7 +161,7 @@ impl<'a> Resolution<'a> {
             threads: &self.survey.threads,
             filter: &options.filter.placed(first, last),
             spots: &self.spots(),
-            unwinder: Machine::new(self.machine()).map(|machine| (&unwinder, machine)),
+            unwinder: Machine::is_any_known(self.machine()).then_some((&unwinder, self.machine())),
             events: &wanted(recording, &options.event),
             keep,
             by_cpu: options.by_cpu,

@@ -26,6 +26,8 @@ pub(crate) struct ChainKey<'data> {
     pid: Pid,
     event: u32,
     mode: CpuMode,
+    /// The caller that the chain itself does not have.
+    leaf_caller: Option<Addr>,
 }
 
 impl<'data> ChainKey<'data> {
@@ -37,11 +39,20 @@ impl<'data> ChainKey<'data> {
         Some(Self::new(words, ip, pid, sample.event as u32, sample.cpumode))
     }
 
+    /// With a caller that the chain itself does not have.
+    #[inline]
+    pub(crate) fn with_leaf_caller(self, caller: Option<Addr>) -> Self {
+        let Some(Addr(addr)) = caller else { return self };
+        let mut hasher = FxHasher::default();
+        (self.hash, addr).hash(&mut hasher);
+        Self { hash: hasher.finish(), leaf_caller: caller, ..self }
+    }
+
     #[inline]
     fn new(words: &'data [u8], ip: Addr, pid: Pid, event: u32, mode: CpuMode) -> Self {
         let mut hasher = FxHasher::default();
         (words, ip, pid, event, mode).hash(&mut hasher);
-        Self { hash: hasher.finish(), words, ip, pid, event, mode }
+        Self { hash: hasher.finish(), words, ip, pid, event, mode, leaf_caller: None }
     }
 
     /// For tests: one of these words.

@@ -5,7 +5,7 @@ use super::{Base, Request, SymbolOptions, load, open};
 use crate::error::Warnings;
 use crate::parallel::Pool;
 use crate::resolve::dso::DsoId;
-use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::ops::Range;
 
 /// For each offset of a request, the function that it belongs to: its first address and the one behind its last, as
@@ -62,5 +62,8 @@ fn functions(object: &object::File<'_>) -> Vec<Range<u64>> {
         _ => false,
     };
     let symbols = object.symbols().chain(object.dynamic_symbols()).filter(is_code);
-    symbols.map(|symbol| symbol.address()..symbol.address().saturating_add(symbol.size().max(1))).collect()
+    // On Arm, the lowest bit says that the code is Thumb.
+    let mark = u64::from(object.architecture() == Architecture::Arm);
+    let start = |symbol: &object::Symbol<'_, '_>| symbol.address() & !mark;
+    symbols.map(|symbol| start(&symbol)..start(&symbol).saturating_add(symbol.size().max(1))).collect()
 }

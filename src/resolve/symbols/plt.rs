@@ -3,7 +3,8 @@
 //! through.
 //!
 //! The code of a stub tells its slot, so all layouts are read alike: `.plt`, `.plt.got`, `.plt.sec`, with and
-//! without branch tracking, of every linker. Spec: x86-64 psABI, "Procedure Linkage Table"; AArch64 ELF, "PLT".
+//! without branch tracking, of every linker. Spec: x86-64 and i386 psABI, "Procedure Linkage Table"; AArch64 ELF,
+//! "PLT"; RISC-V psABI, "Program Linkage Table"; the linkers' own code for Arm and s390x.
 
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use rustc_hash::FxHashMap;
@@ -19,10 +20,6 @@ pub struct Stub {
     pub name: Vec<u8>,
 }
 
-/// Bytes of one stub, except in an x86 `.plt.got` without branch tracking.
-const STUB: usize = 16;
-const SHORT_STUB: usize = 8;
-
 /// Whether one of these ascending addresses lies in a procedure linkage table.
 pub fn covers(object: &object::File<'_>, addresses: &[u64]) -> bool {
     sections(object)
@@ -36,24 +33,72 @@ pub(super) fn is_hit(addresses: &[u64], start: u64, end: u64) -> bool {
 
 /// All stubs whose slot is known.
 pub fn stubs(object: &object::File<'_>) -> Vec<Stub> {
-    let slots = slots(object);
-    let slot_of: fn(&[u8], u64) -> Option<u64> = match object.architecture() {
-        Architecture::X86_64 | Architecture::X86_64_X32 => x86_64_slot,
-        Architecture::Aarch64 => aarch64_slot,
+    let find: fn(&Section<'_>) -> Vec<FoundStub> = match object.architecture() {
+        Architecture::X86_64 | Architecture::X86_64_X32 => |section| blocks(section, x86_64_slot),
+        Architecture::I386 => |section| blocks(section, |code, _| i386_slot(code, section.got)),
+        Architecture::Aarch64 => |section| anywhere(section, aarch64_stub),
+        Architecture::Arm => |section| anywhere(section, arm_stub),
+        Architecture::Riscv64 => |section| anywhere(section, riscv64_stub),
+        Architecture::S390x => |section| anywhere(section, s390x_stub),
         _ => return Vec::new(),
     };
-    let mut stubs = Vec::new();
+    let (slots, mut stubs) = (slots(object), Vec::new());
+    let got = [".got.plt", ".got"].iter().find_map(|name| object.section_by_name(name));
+    let got = got.map_or(0, |section| section.address());
     for section in sections(object) {
         let Ok(code) = section.data() else { continue };
-        let short = section.name() == Ok(".plt.got") && !code.starts_with(&ENDBR64);
-        let size = if short { SHORT_STUB } else { STUB };
-        for (index, code) in code.chunks(size).enumerate() {
-            let start = section.address().wrapping_add((index * size) as u64);
-            let named = slot_of(code, start).and_then(|slot| slots.get(&slot));
-            stubs.extend(named.map(|name| Stub { start, end: start.wrapping_add(size as u64), name: name.clone() }));
+        let is_got = section.name() == Ok(".plt.got");
+        for FoundStub { start, end, slot } in find(&Section { code, addr: section.address(), is_got, got }) {
+            stubs.extend(slots.get(&slot).map(|name| Stub { start, end, name: name.clone() }));
         }
     }
     stubs
+}
+
+/// The code of a procedure linkage table.
+struct Section<'data> {
+    code: &'data [u8],
+    addr: u64,
+    /// `.plt.got`, whose stubs are shorter on x86.
+    is_got: bool,
+    /// Where the global offset table is that 32-bit x86 counts from.
+    got: u64,
+}
+
+/// Where a stub is, and which slot of the global offset table it jumps through.
+struct FoundStub {
+    start: u64,
+    end: u64,
+    slot: u64,
+}
+
+/// Stubs of x86, which have one size in a section.
+fn blocks(section: &Section<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) -> Vec<FoundStub> {
+    const STUB: usize = 16;
+    const SHORT_STUB: usize = 8;
+    let is_tracked = section.code.starts_with(&ENDBR64) || section.code.starts_with(&ENDBR32);
+    let size = if section.is_got && !is_tracked { SHORT_STUB } else { STUB };
+    let stub = |(index, code): (usize, &[u8])| {
+        let start = section.addr.wrapping_add((index * size) as u64);
+        Some(FoundStub { start, end: start.wrapping_add(size as u64), slot: slot_of(code, start)? })
+    };
+    section.code.chunks(size).enumerate().filter_map(stub).collect()
+}
+
+/// Stubs of other machines: wherever the code of one begins. `stub` gives its length and its slot.
+fn anywhere(section: &Section<'_>, stub: fn(&[u8], u64) -> Option<(usize, u64)>) -> Vec<FoundStub> {
+    let (mut at, mut found) = (0, Vec::new());
+    while let Some(code) = section.code.get(at..).filter(|code| !code.is_empty()) {
+        let start = section.addr.wrapping_add(at as u64);
+        match stub(code, start) {
+            Some((len, slot)) if len > 0 => {
+                found.push(FoundStub { start, end: start.wrapping_add(len as u64), slot });
+                at += len;
+            }
+            _ => at += 4,
+        }
+    }
+    found
 }
 
 fn sections<'data, 'file>(object: &'file object::File<'data>) -> impl Iterator<Item = object::Section<'data, 'file>> {
@@ -78,6 +123,7 @@ fn slots(object: &object::File<'_>) -> FxHashMap<u64, Vec<u8>> {
 }
 
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+const ENDBR32: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfb];
 
 /// `[endbr64] [bnd] jmp *disp32(%rip)`
 fn x86_64_slot(code: &[u8], addr: u64) -> Option<u64> {
@@ -93,23 +139,82 @@ fn x86_64_slot(code: &[u8], addr: u64) -> Option<u64> {
     Some(addr.wrapping_add(at as u64 + 6).wrapping_add_signed(disp.into()))
 }
 
-/// `[bti c] adrp x16, page; ldr x17, [x16, #offset]`
-fn aarch64_slot(code: &[u8], addr: u64) -> Option<u64> {
+/// `[endbr32] jmp *slot`, or `jmp *offset(%ebx)`, which holds the global offset table's address.
+fn i386_slot(code: &[u8], got: u64) -> Option<u64> {
+    let code = code.strip_prefix(&ENDBR32).unwrap_or(code);
+    let number = || Some(u64::from(u32::from_le_bytes(*code.get(2..)?.first_chunk()?)));
+    match code {
+        [0xff, 0x25, ..] => number(),
+        [0xff, 0xa3, ..] => Some(got.wrapping_add(number()?) & 0xffff_ffff),
+        _ => None,
+    }
+}
+
+fn words(code: &[u8]) -> impl Iterator<Item = u32> {
+    code.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word))
+}
+
+/// `[bti c]; adrp x16, page; ldr x17, [x16, #offset]; add x16, x16, #offset; [autia1716]; br x17; [nop]`
+fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const BTI_C: u32 = 0xd503_245f;
-    let mut words = code.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-    let mut at = addr;
+    const NOP: u32 = 0xd503_201f;
+    const BR_X17: u32 = 0xd61f_0220;
+    /// `ldr`, `add`, `autia1716`, `br` follow the page's address.
+    const LONGEST: usize = 4;
+    let (mut words, mut at, mut len) = (words(code), addr, 4);
     let mut adrp = words.next()?;
     if adrp == BTI_C {
         adrp = words.next()?;
         at = at.wrapping_add(4);
+        len += 4;
     }
-    let ldr = words.next()?;
+    let mut rest = words.peekable();
+    let ldr = *rest.peek()?;
     if adrp & 0x9f00_001f != 0x9000_0010 || ldr & 0xffc0_03ff != 0xf940_0211 {
         return None;
     }
+    let jump = rest.by_ref().take(LONGEST).position(|word| word == BR_X17)?;
+    let padding = rest.take_while(|word| *word == NOP).take(2).count();
     let pages = (i64::from(adrp >> 5 & 0x7_ffff) << 2 | i64::from(adrp >> 29 & 3)) << 43 >> 43;
     let offset = u64::from(ldr >> 10 & 0xfff) * 8;
-    Some((at & !0xfff).wrapping_add_signed(pages << 12).wrapping_add(offset))
+    let slot = (at & !0xfff).wrapping_add_signed(pages << 12).wrapping_add(offset);
+    Some((len + 4 * (jump + 1 + padding), slot))
+}
+
+/// `[bx pc; nop]` for callers in Thumb code, then `add ip, pc, #n; add ip, ip, #n; [add ip, ip, #n]; ldr pc, [ip, #n]!`
+fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
+    const FROM_THUMB: [u8; 4] = [0x78, 0x47, 0xc0, 0x46];
+    let (code, before) = code.strip_prefix(&FROM_THUMB).map_or((code, 0), |code| (code, 4));
+    // The number of an `add` is of 8 bits, turned to the right by twice so much.
+    let number = |word: u32| (word & 0xff).rotate_right((word >> 8 & 15) * 2);
+    let mut slot = 0_u32;
+    for (at, word) in words(code).take(4).enumerate() {
+        match word >> 12 {
+            0xe_28fc if at == 0 => slot = (addr as u32).wrapping_add(before as u32 + 8).wrapping_add(number(word)),
+            0xe_28cc if at > 0 => slot = slot.wrapping_add(number(word)),
+            0xe_5bcf if at > 0 => return Some((before + 4 * (at + 1), u64::from(slot.wrapping_add(word & 0xfff)))),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// `auipc t3, n; ld t3, n(t3); jalr t1, t3; nop`
+fn riscv64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
+    let mut words = words(code);
+    let (auipc, load, jump) = (words.next()?, words.next()?, words.next()?);
+    if auipc & 0xfff != 0xe17 || load & 0xf_ffff != 0xe_3e03 || jump != 0x000e_0367 {
+        return None;
+    }
+    let (high, low) = ((auipc & 0xffff_f000).cast_signed(), load.cast_signed() >> 20);
+    Some((16, addr.wrapping_add_signed(high.into()).wrapping_add_signed(low.into())))
+}
+
+/// `larl %r1, slot; lg %r1, 0(%r1); br %r1; …` for the dynamic linker's first time
+fn s390x_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
+    const STUB: usize = 32;
+    let [0xc0, 0x10, a, b, c, d, 0xe3, 0x10, 0x10, 0, 0, 4, 0x07, 0xf1, ..] = *code.get(..STUB)? else { return None };
+    Some((STUB, addr.wrapping_add_signed(i64::from(i32::from_be_bytes([a, b, c, d])) * 2)))
 }
 
 #[cfg(test)]
@@ -123,9 +228,44 @@ mod tests {
         let tracked = [0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x75, 0x2f, 0, 0, 0x0f, 0x1f, 0x44, 0, 0];
         assert_eq!(x86_64_slot(&tracked, 0x1050), Some(0x1050 + 11 + 0x2f75));
         assert_eq!(x86_64_slot(&[0xff, 0x35, 0, 0, 0, 0], 0x1000), None);
-        // adrp x16, 0x11000 at 0x6b0; ldr x17, [x16, #0xf90]
-        let arm: Vec<u8> = [0x9000_0090_u32, 0xf947_ca11].into_iter().flat_map(u32::to_le_bytes).collect();
-        assert_eq!(aarch64_slot(&arm, 0x6b0), Some(0x10f90));
-        assert_eq!(aarch64_slot(&arm[..7], 0x6b0), None);
+        let found = [0xff, 0xa3, 0x0c, 0, 0, 0];
+        assert_eq!((i386_slot(&found, 0x3ff4), i386_slot(&found[1..], 0)), (Some(0x4000), None));
+    }
+
+    fn le(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn stubs_of_aarch64_have_16_or_24_bytes() {
+        // adrp x16, 0x11000 at 0x6b0; ldr x17, [x16, #0xf90]; add x16, x16, #0xf90; br x17
+        let plain = le(&[0x9000_0090, 0xf947_ca11, 0x913e_4210, 0xd61f_0220]);
+        assert_eq!(aarch64_stub(&plain, 0x6b0), Some((16, 0x10f90)));
+        assert_eq!(aarch64_stub(&plain[..15], 0x6b0), None);
+        // With `bti c` in front and a `nop` behind, with `autia1716` within, with both.
+        let tracked = [&le(&[0xd503_245f]), &plain[..], &le(&[0xd503_201f])].concat();
+        assert_eq!(aarch64_stub(&tracked, 0x6ac), Some((24, 0x10f90)));
+        let signed = [&plain[..12], &le(&[0xd503_219f]), &plain[12..], &le(&[0xd503_201f])].concat();
+        assert_eq!(aarch64_stub(&signed, 0x6b0), Some((24, 0x10f90)));
+        let section = Section { code: &[&signed[..], &tracked, &plain].concat(), addr: 0x6b0, is_got: false, got: 0 };
+        let found: Vec<_> = anywhere(&section, aarch64_stub).iter().map(|stub| (stub.start, stub.end)).collect();
+        assert_eq!(found, [(0x6b0, 0x6c8), (0x6c8, 0x6e0), (0x6e0, 0x6f0)]);
+    }
+
+    #[test]
+    fn stubs_of_arm_riscv64_and_s390x() {
+        // add ip, pc, #0, 12; add ip, ip, #16, 20; ldr pc, [ip, #2796]!
+        let arm = le(&[0xe28f_c600, 0xe28c_ca10, 0xe5bc_faec]);
+        assert_eq!(arm_stub(&arm, 0x104fc), Some((12, 0x104fc + 8 + 0x10000 + 0xaec)));
+        let from_thumb = [&[0x78, 0x47, 0xc0, 0x46], &arm[..]].concat();
+        assert_eq!(arm_stub(&from_thumb, 0x104f8), Some((16, 0x104fc + 8 + 0x10000 + 0xaec)));
+        assert_eq!(arm_stub(&arm[..8], 0x104fc), None);
+        // auipc t3, 0x2; ld t3, -1520(t3); jalr t1, t3; nop
+        let riscv = le(&[0x0000_2e17, 0xa10e_3e03, 0x000e_0367, 0x13]);
+        assert_eq!(riscv64_stub(&riscv, 0x620), Some((16, 0x620 + 0x2000 - 1520)));
+        let mut s390x = vec![0xc0, 0x10, 0, 0, 0x10, 0x08, 0xe3, 0x10, 0x10, 0, 0, 4, 0x07, 0xf1];
+        assert_eq!(s390x_stub(&s390x, 0x600), None);
+        s390x.resize(32, 0);
+        assert_eq!(s390x_stub(&s390x, 0x600), Some((32, 0x600 + 0x2010)));
     }
 }

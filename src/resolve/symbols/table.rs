@@ -13,6 +13,9 @@ use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::sync::OnceLock;
 
+/// The bit of a function's symbol that says that its code is Thumb; it is not of the address (aaelf32, "Symbol Values").
+const THUMB: u64 = 1;
+
 /// The functions that certain addresses belong to. Of a hundred thousand symbols a recording hits a few thousand: the
 /// others are neither named nor sorted.
 #[derive(Debug, Default)]
@@ -208,10 +211,11 @@ impl<'a, 'data> Gathering<'a, 'data> {
         file: &ElfFile<'data, Elf>,
         sections: &[Option<CodeSection>],
     ) {
+        let thumb = file.elf_header().e_machine(file.endian()) == elf::EM_ARM;
         for table in [file.elf_symbol_table(), file.elf_dynamic_symbol_table()] {
             // The first one is no symbol.
             for (index, symbol) in table.enumerate().skip(1) {
-                self.symbol(file.endian(), table, index, symbol, sections);
+                self.symbol(file.endian(), table, index, symbol, (sections, thumb));
             }
         }
     }
@@ -222,9 +226,10 @@ impl<'a, 'data> Gathering<'a, 'data> {
         table: &ElfTable<'data, Elf>,
         index: SymbolIndex,
         symbol: &Elf::Sym,
-        sections: &[Option<CodeSection>],
+        (sections, thumb): (&[Option<CodeSection>], bool),
     ) -> Option<()> {
-        let start: u64 = symbol.st_value(endian).into();
+        let value: u64 = symbol.st_value(endian).into();
+        let start = if thumb && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
         // Asked first, since it leaves out most.
         let first = self.first_from(start)?;

@@ -6,16 +6,16 @@
 //!
 //! Spec: DWARF 5 section 6.4; LSB core, `.eh_frame` and `.eh_frame_hdr`.
 
-use super::registers::{Machine, Registers, aarch64};
+use super::registers::{Machine, Registers};
 use crate::resolve::symbols::image::Image;
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, Encoding, EndianSlice, EvaluationResult, Expression,
-    Format, FrameDescriptionEntry, LittleEndian, Location, RegisterRule, UnwindContext, UnwindSection, Value, Vendor,
+    Format, FrameDescriptionEntry, Location, RegisterRule, RunTimeEndian, UnwindContext, UnwindSection, Value, Vendor,
 };
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
-type SectionSlice<'a> = EndianSlice<'a, LittleEndian>;
+type SectionSlice<'a> = EndianSlice<'a, RunTimeEndian>;
 /// What gimli needs while it runs through a frame description; kept, since it is large.
 pub type Scratch = UnwindContext<usize>;
 
@@ -63,7 +63,9 @@ impl<'a> FrameTable<'a> {
     /// Of a file. `None` if it has no call frame information, or is for another machine.
     pub fn of_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
-        let machine = Machine::new(image.machine()).filter(|_| object.is_little_endian() && object.is_64())?;
+        let is_little = |machine: &Machine| machine.endian() == RunTimeEndian::Little;
+        let machine = Machine::of_file(image.machine(), object.is_64())
+            .filter(|machine| is_little(machine) == object.is_little_endian())?;
         let addr = |name: &str| object.section_by_name(name).map_or(0, |section| section.address());
         let bases = BaseAddresses::default()
             .set_eh_frame(addr(".eh_frame"))
@@ -108,26 +110,28 @@ impl<'a> FrameTable<'a> {
 
     fn vendor(&self) -> Vendor {
         match self.machine {
-            Machine::X86_64 => Vendor::Default,
             Machine::Aarch64 => Vendor::AArch64,
+            Machine::X86_64 | Machine::I386 | Machine::Arm | Machine::Riscv64 | Machine::S390x => Vendor::Default,
         }
     }
 
     fn eh_frame_section(&self) -> EhFrame<SectionSlice<'_>> {
-        let mut section = EhFrame::new(&self.eh_frame, LittleEndian);
+        let mut section = EhFrame::new(&self.eh_frame, self.machine.endian());
+        section.set_address_size(self.machine.word());
         section.set_vendor(self.vendor());
         section
     }
 
     fn debug_frame_section(&self) -> DebugFrame<SectionSlice<'_>> {
-        let mut section = DebugFrame::new(&self.debug_frame, LittleEndian);
-        section.set_address_size(8);
+        let mut section = DebugFrame::new(&self.debug_frame, self.machine.endian());
+        section.set_address_size(self.machine.word());
         section.set_vendor(self.vendor());
         section
     }
 
     fn header(&self) -> Option<gimli::ParsedEhFrameHdr<SectionSlice<'_>>> {
-        let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&self.bases, 8).ok()?;
+        let header = EhFrameHdr::new(&self.header, self.machine.endian());
+        let header = header.parse(&self.bases, self.machine.word()).ok()?;
         header.table().is_some().then_some(header)
     }
 
@@ -202,7 +206,11 @@ impl<'a> FrameTable<'a> {
             rules: rules.into(),
             return_register: cie.return_address_register().0,
             is_signal: cie.is_signal_trampoline(),
-            encoding: Encoding { address_size: 8, format: Format::Dwarf32, version: cie.encoding().version },
+            encoding: Encoding {
+                address_size: self.machine.word(),
+                format: Format::Dwarf32,
+                version: cie.encoding().version,
+            },
         })
     }
 }
@@ -232,7 +240,10 @@ impl UnwindRow {
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let machine = callee.machine();
         let cfa = match &self.cfa {
-            Cfa::Register(register, offset) => callee.get(*register).ok_or(Lost)?.wrapping_add_signed(*offset),
+            Cfa::Register(register, offset) => match self.cfa_of_frame_record(callee, *register, read) {
+                Some(cfa) => cfa,
+                None => machine.plus(callee.get(*register).ok_or(Lost)?, *offset),
+            },
             Cfa::Expression(bytes) => self.evaluate(bytes, None, callee, read).ok_or(Lost)?,
         };
         let mut caller = *callee;
@@ -246,8 +257,8 @@ impl UnwindRow {
                     }
                     None
                 }
-                Rule::At(offset) => read(cfa.wrapping_add_signed(*offset)),
-                Rule::Value(offset) => Some(cfa.wrapping_add_signed(*offset)),
+                Rule::At(offset) => read(machine.plus(cfa, *offset)),
+                Rule::Value(offset) => Some(machine.plus(cfa, *offset)),
                 Rule::Register(other) => callee.get(*other),
                 Rule::AtExpression(bytes) => self.evaluate(bytes, Some(cfa), callee, read).and_then(read),
                 Rule::ValueExpression(bytes) => self.evaluate(bytes, Some(cfa), callee, read),
@@ -261,11 +272,42 @@ impl UnwindRow {
             }
         }
         caller.set(machine.pc(), machine.plain(returns.ok_or(Lost)?));
-        if machine == Machine::Aarch64 && !self.is_signal {
+        if let Some(link) = machine.link().filter(|_| !self.is_signal) {
             // A call has overwritten it; only a saved copy, which is the return address itself, was known.
-            caller.forget(aarch64::LR);
+            caller.forget(link);
         }
         Ok(Some(caller))
+    }
+
+    /// Whether the return address is where the call left it: in the link register.
+    pub fn returns_by_link(&self, machine: Machine) -> bool {
+        let rule = self.rules.iter().find(|(register, _)| *register == self.return_register);
+        let kept = |(_, rule): &(u16, Rule)| matches!(rule, Rule::Register(other) if Some(*other) == machine.link());
+        !self.is_signal && Some(self.return_register) == machine.link() && rule.is_none_or(kept)
+    }
+
+    /// Where the canonical frame address is by the frame pointer: the place in the frame where a function of AArch64 saves
+    /// its caller's `x29`, beside the return address, is where its own `x29` points. Asked where the stack pointer is not
+    /// exact, as above JIT code that has saved registers above its frame record (V8's entry from C++ saves 144 bytes).
+    fn cfa_of_frame_record(
+        &self,
+        callee: &Registers,
+        register: u16,
+        read: &impl Fn(u64) -> Option<u64>,
+    ) -> Option<u64> {
+        let (machine, sp) = (callee.machine(), callee.sp()?);
+        if machine != Machine::Aarch64 || !callee.sp_is_low() || register != machine.sp() {
+            return None;
+        }
+        let saved = |register: u16| {
+            let rule = self.rules.iter().find(|(number, _)| *number == register)?;
+            if let Rule::At(offset) = rule.1 { Some(offset) } else { None }
+        };
+        let below = saved(machine.fp())?;
+        let fp = callee.fp().filter(|&fp| fp >= sp && fp % 16 == 0)?;
+        let is_record = Some(below.checked_add(8)?) == saved(self.return_register);
+        read(fp).filter(|_| is_record)?;
+        Some(fp.wrapping_sub(below as u64))
     }
 
     fn evaluate(
@@ -275,7 +317,7 @@ impl UnwindRow {
         registers: &Registers,
         read: &impl Fn(u64) -> Option<u64>,
     ) -> Option<u64> {
-        let mut evaluation = Expression(SectionSlice::new(bytes, LittleEndian)).evaluation(self.encoding);
+        let mut evaluation = Expression(SectionSlice::new(bytes, registers.machine().endian())).evaluation(self.encoding);
         // Real expressions have ten operations; a loop in a damaged one must end.
         evaluation.set_max_iterations(1000);
         if let Some(initial) = initial {
@@ -289,8 +331,10 @@ impl UnwindRow {
                     evaluation.resume_with_register(Value::Generic(registers.get(register.0)?)).ok()?
                 }
                 EvaluationResult::RequiresMemory { address, size, .. } => {
-                    let mask = u64::MAX >> (64 - u32::from(size.clamp(1, 8)) * 8);
-                    evaluation.resume_with_memory(Value::Generic(read(address)? & mask)).ok()?
+                    let (word, size) = (registers.machine().word(), size.clamp(1, registers.machine().word()));
+                    let above = if registers.machine().endian() == RunTimeEndian::Big { (word - size) * 8 } else { 0 };
+                    let mask = u64::MAX >> (64 - u32::from(size) * 8);
+                    evaluation.resume_with_memory(Value::Generic(read(address)? >> above & mask)).ok()?
                 }
                 _ => return None,
             };
@@ -306,6 +350,7 @@ impl UnwindRow {
 mod tests {
     use super::*;
     use crate::resolve::unwind::registers::x86_64::{RBP, RIP, RSP};
+    use gimli::LittleEndian;
     use gimli::write::{
         Address, CallFrameInstruction, CommonInformationEntry, EhFrame as Out, EndianVec, FrameTable as Writing,
     };

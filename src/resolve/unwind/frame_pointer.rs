@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! x86-64   rbp → saved rbp, return address     after `push rbp; mov rbp, rsp`
+//! x86      ebp → saved ebp, return address     after `push ebp; mov ebp, esp`
 //! AArch64  x29 → saved x29, saved x30          after `stp x29, x30, [sp, #-N]!; mov x29, sp`
+//! RISC-V   below s0: saved ra, saved s0        after `sd ra, N-8(sp); sd s0, N-16(sp); addi s0, sp, N`
 //! ```
 //!
 //! The function that was running may not have got that far, or may be leaving: then its frame pointer is still, or
@@ -17,8 +19,20 @@ pub enum Stage {
     NoFrame,
     /// The caller's frame pointer is on top, then the return address.
     Pushed,
+    /// The return address is in the link register.
+    InLink {
+        /// By how much the stack pointer is lower than it was in the caller, if that is certain.
+        above: Option<u64>,
+    },
     /// The frame pointer is this function's.
     Framed,
+}
+
+impl Stage {
+    /// In the link register, with the stack pointer so much lower than the caller's. It is never higher.
+    pub(super) fn in_link(above: Option<i64>) -> Self {
+        Self::InLink { above: above.and_then(|above| u64::try_from(above).ok()) }
+    }
 }
 
 /// A prologue starts at most this far into JIT code: V8 checks before it whether the code was deoptimised.
@@ -48,17 +62,30 @@ pub fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
 pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option<u64>) -> Option<Registers> {
     let machine = registers.machine();
     let sp = registers.sp()?;
+    let word = u64::from(machine.word());
+    let mut caller = Registers::new(machine);
     let (fp, returns, frame_end) = match (machine, stage) {
         (Machine::X86_64, Stage::NoFrame) => (registers.fp(), read(sp)?, sp.checked_add(8)?),
         (Machine::X86_64, Stage::Pushed) => (read(sp), read(sp.checked_add(8)?)?, sp.checked_add(16)?),
-        _ => {
-            let fp = registers.fp().filter(|&fp| fp >= sp && fp % 8 == 0)?;
-            (read(fp), read(fp.checked_add(8)?)?, fp.checked_add(16)?)
+        (_, Stage::InLink { above }) => {
+            (registers.fp(), registers.link().filter(|&link| link != 0)?, sp.checked_add(above.unwrap_or(0))?)
         }
+        (Machine::X86_64 | Machine::I386 | Machine::Aarch64, _) => {
+            let fp = registers.fp().filter(|&fp| fp >= sp && fp.is_multiple_of(word))?;
+            (read(fp), read(fp.checked_add(word)?)?, fp.checked_add(2 * word)?)
+        }
+        (Machine::Riscv64, _) => {
+            let fp = registers.fp().filter(|&fp| fp > sp && fp.is_multiple_of(word))?;
+            (read(fp.checked_sub(2 * word)?), read(fp.checked_sub(word)?)?, fp)
+        }
+        // Functions of Arm and s390x keep no frame pointer, or one that says nothing of where the caller is.
+        (Machine::Arm | Machine::S390x, _) => return None,
     };
-    let mut caller = Registers::new(machine);
     caller.set(machine.pc(), machine.plain(returns));
-    caller.set(machine.sp(), frame_end);
+    match stage {
+        Stage::InLink { above: Some(_) } | Stage::NoFrame | Stage::Pushed => caller.set(machine.sp(), frame_end),
+        Stage::InLink { above: None } | Stage::Framed => caller.set_low_sp(frame_end),
+    }
     if let Some(fp) = fp {
         caller.set(machine.fp(), fp);
     }

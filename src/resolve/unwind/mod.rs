@@ -1,4 +1,5 @@
-//! User stack copies to call chains (`perf record --call-graph dwarf`), for x86-64 and AArch64.
+//! User stack copies to call chains (`perf record --call-graph dwarf`), for x86, Arm, RISC-V and s390x; and callers that
+//! call chains by frame pointers miss.
 //!
 //! Each frame is left by what is known of its code:
 //!
@@ -6,6 +7,7 @@
 //! |---|---|
 //! | of a file, or the vdso | its `.eh_frame` or `.debug_frame`; without either, the frame pointer |
 //! | from a JIT compiler | the dump's unwinding information; without it, the frame pointer |
+//! | without a frame yet or again, where the instructions show it | the link register ([`link_register`]) |
 //!
 //! A frame pointer is believed only for the one frame whose code has nothing better: native code above JIT code is
 //! again unwound by its call frame information. Unwinding always ends: the stack pointer must grow, and there is a
@@ -16,6 +18,7 @@
 
 pub mod cfi;
 pub mod frame_pointer;
+pub mod link_register;
 pub mod registers;
 #[cfg(test)]
 mod tests;
@@ -24,6 +27,7 @@ use super::address_space::{AddressSpaces, Place};
 use super::code_map::{CodeMap, Hit, How};
 use super::dso::{DsoId, DsoKind};
 use super::symbols::images::Images;
+use crate::model::abi::EM_AARCH64;
 use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
@@ -50,6 +54,17 @@ pub struct UserStack<'s> {
     pub registers: &'s Registers,
     /// The stack from the stack pointer on, as far as it was copied (`dyn_size`).
     pub bytes: &'s [u8],
+}
+
+/// Whose code is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// The process.
+    pub pid: Pid,
+    /// When.
+    pub time: Nanos,
+    /// What its code is for.
+    pub machine: Machine,
 }
 
 /// The frames of a stack, innermost first.
@@ -79,6 +94,8 @@ pub struct Unwinder<'a> {
 pub struct Cache {
     /// What an address of a process is left by, and how long it stays so.
     known: FxHashMap<(Pid, FrameAddr), (Rules, Range<Nanos>)>,
+    /// Whether the function at an address of a process returns by the link register, and how long that stays so.
+    in_link: FxHashMap<(Pid, FrameAddr), (bool, Range<Nanos>)>,
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
     scratch: Scratch,
@@ -87,7 +104,7 @@ pub struct Cache {
 impl Default for Cache {
     fn default() -> Self {
         let (in_files, in_code) = (FxHashMap::default(), FxHashMap::default());
-        Self { known: FxHashMap::default(), in_files, in_code, scratch: Scratch::new() }
+        Self { known: FxHashMap::default(), in_link: FxHashMap::default(), in_files, in_code, scratch: Scratch::new() }
     }
 }
 
@@ -114,16 +131,17 @@ impl<'a> Unwinder<'a> {
         chain.frames.clear();
         (chain.truncated, chain.copy_ended) = (true, false);
         let (Some(pc), Some(base)) = (stack.registers.pc(), stack.registers.sp()) else { return };
-        let ran_out = Cell::new(false);
+        let (machine, ran_out) = (stack.registers.machine(), Cell::new(false));
+        let moment = Moment { pid: stack.pid, time: stack.time, machine };
         let read = |addr: u64| {
             let at = usize::try_from(addr.checked_sub(base)?).ok()?;
-            let word = stack.bytes.get(at..).and_then(|rest| rest.first_chunk());
+            let word = stack.bytes.get(at..).and_then(|rest| machine.read(rest));
             ran_out.set(ran_out.get() || word.is_none() && at < DEEPEST);
-            Some(u64::from_le_bytes(*word?))
+            word
         };
         let mut registers = *stack.registers;
         let mut frame = FrameAddr::Ip(Addr(pc));
-        let mut rules = self.rules(stack, frame, cache);
+        let mut rules = self.rules(moment, frame, cache);
         loop {
             chain.frames.push(frame);
             if chain.frames.len() >= self.max_depth {
@@ -167,7 +185,7 @@ impl<'a> Unwinder<'a> {
                 return;
             }
             frame = if interrupted { FrameAddr::Ip(Addr(pc)) } else { FrameAddr::Return(Addr(pc)) };
-            rules = self.rules(stack, frame, cache);
+            rules = self.rules(moment, frame, cache);
             if matches!(rules, Rules::Nowhere) {
                 return;
             }
@@ -175,43 +193,99 @@ impl<'a> Unwinder<'a> {
         }
     }
 
+    /// The caller of a function that was running, if its return address is still, or again, in the link register: a call
+    /// chain by frame pointers misses it. Taken only where the call frame information or the code itself says so.
+    ///
+    /// `moment` has the machine that the process's code is of; `link` is the register's value.
+    pub fn leaf_caller(&self, moment: Moment, pc: Addr, link: u64, cache: &mut Cache) -> Option<Addr> {
+        let frame = FrameAddr::Ip(pc);
+        let key = (moment.pid, frame);
+        let in_link = match cache.in_link.get(&key).filter(|(_, holds)| holds.contains(&moment.time)) {
+            Some((in_link, _)) => *in_link,
+            None => {
+                let rules = self.rules(moment, frame, cache);
+                let in_link = self.returns_by_link(moment, &rules, frame);
+                let holds = cache.known.get(&key).map_or(ALWAYS, |(_, holds)| holds.clone());
+                cache.in_link.insert(key, (in_link, holds));
+                in_link
+            }
+        };
+        let caller = Addr(moment.machine.plain(link));
+        let mut is_code = || !matches!(self.rules(moment, FrameAddr::Return(caller), cache), Rules::Nowhere);
+        (in_link && caller.0 != 0 && is_code()).then_some(caller)
+    }
+
+    fn returns_by_link(&self, moment: Moment, rules: &Rules, frame: FrameAddr) -> bool {
+        match rules {
+            Rules::Row(row) if row.returns_by_link(moment.machine) => true,
+            Rules::Row(_) if moment.machine == Machine::Aarch64 => {
+                let place = self.place(moment, frame.raw()).answer;
+                place.is_some_and(|place| self.file_stage(place, link_register::half_framed) != Stage::Framed)
+            }
+            Rules::Row(_) | Rules::Nowhere => false,
+            Rules::FramePointer(stage) => matches!(stage, Stage::InLink { .. }),
+        }
+    }
+
     /// How to leave a frame.
-    fn rules(&self, stack: &UserStack<'_>, frame: FrameAddr, cache: &mut Cache) -> Rules {
-        if let Some((rules, holds)) = cache.known.get(&(stack.pid, frame))
-            && holds.contains(&stack.time)
+    fn rules(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> Rules {
+        if let Some((rules, holds)) = cache.known.get(&(moment.pid, frame))
+            && holds.contains(&moment.time)
         {
             return rules.clone();
         }
-        let (addr, machine) = (frame.for_lookup(), stack.registers.machine());
-        let Lasting { answer: place, holds: mapped } = self.place(stack, addr);
-        let Lasting { answer: hit, holds: known } = self.code(stack, addr, place);
+        let (addr, machine) = (frame.for_lookup(), moment.machine);
+        let Lasting { answer: place, holds: mapped } = self.place(moment, addr);
+        let Lasting { answer: hit, holds: known } = self.code(moment, addr, place);
         let rules = match (hit, place) {
             (Some(hit), _) => {
                 let row = self.code_row(&hit, frame, machine, cache);
                 row.map_or_else(|| Rules::FramePointer(self.stage(&hit, frame, machine)), Rules::Row)
             }
             (None, None) => Rules::Nowhere,
-            (None, Some(place)) => {
-                self.file_row(place, machine, cache).map_or(Rules::FramePointer(Stage::Framed), Rules::Row)
-            }
+            (None, Some(place)) => self.file_row(place, machine, cache).map_or_else(
+                || match (frame, machine) {
+                    (FrameAddr::Ip(_), Machine::Aarch64) => {
+                        Rules::FramePointer(self.file_stage(place, link_register::stage_of_file))
+                    }
+                    _ => Rules::FramePointer(Stage::Framed),
+                },
+                Rules::Row,
+            ),
         };
-        cache.known.insert((stack.pid, frame), (rules.clone(), both(mapped, known)));
+        cache.known.insert((moment.pid, frame), (rules.clone(), both(mapped, known)));
         rules
     }
 
-    fn place(&self, stack: &UserStack<'_>, addr: Addr) -> Lasting<Option<Place>> {
-        match self.spaces.lookup(stack.pid, addr, stack.time, CpuMode::User) {
-            Some(place) if place.until > stack.time => Lasting { answer: Some(place), holds: stack.time..place.until },
-            _ => self.spaces.user_lasting(stack.pid, addr, stack.time),
+    /// The stage at a place in a file, by its code.
+    fn file_stage(&self, place: Place, stage: fn(&[u8], u64) -> Stage) -> Stage {
+        /// So much before it is looked at, of code that is no longer than that.
+        const BEFORE: u64 = 64;
+        const BEHIND: u64 = 1024;
+        let code = || {
+            let image = self.images.get(place.dso).filter(|image| image.machine() == EM_AARCH64)?;
+            let at = image.vaddr(place.offset)?;
+            let start = if image.loaded(at.saturating_sub(BEFORE)..at).is_some() { at - BEFORE.min(at) } else { at };
+            Some((image.loaded(start..at.saturating_add(BEHIND))?, at - start))
+        };
+        code().map_or(Stage::Framed, |(code, offset)| stage(code, offset))
+    }
+
+    fn place(&self, moment: Moment, addr: Addr) -> Lasting<Option<Place>> {
+        match self.spaces.lookup(moment.pid, addr, moment.time, CpuMode::User) {
+            Some(place) if place.until > moment.time => {
+                Lasting { answer: Some(place), holds: moment.time..place.until }
+            }
+            _ => self.spaces.user_lasting(moment.pid, addr, moment.time),
         }
     }
 
     /// The JIT code at an address, unless a file that was mapped there hides it.
-    fn code(&self, stack: &UserStack<'_>, addr: Addr, place: Option<Place>) -> Lasting<Option<Hit>> {
+    fn code(&self, moment: Moment, addr: Addr, place: Option<Place>) -> Lasting<Option<Hit>> {
         if self.codes.is_empty() {
             return Lasting { answer: None, holds: ALWAYS };
         }
-        let mut code = self.codes.lookup_lasting(stack.pid, addr, stack.time);
+        let mut code = self.codes.lookup_lasting(moment.pid, addr, moment.time);
         if let Some(place) = place {
             let anonymous = self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
             let wins =
@@ -250,6 +324,7 @@ impl<'a> Unwinder<'a> {
     fn stage(&self, hit: &Hit, frame: FrameAddr, machine: Machine) -> Stage {
         match (frame, machine, self.codes.code(hit.code).bytes) {
             (FrameAddr::Ip(_), Machine::X86_64, Some(bytes)) => frame_pointer::stage_x86_64(bytes, hit.offset),
+            (FrameAddr::Ip(_), Machine::Aarch64, Some(bytes)) => link_register::stage_aarch64(bytes, hit.offset),
             _ => Stage::Framed,
         }
     }

@@ -1,5 +1,8 @@
 //! The registers of one frame, by DWARF number, each known or not.
 
+use crate::model::abi::{EM_386, EM_AARCH64, EM_ARM, EM_RISCV, EM_S390, EM_X86_64};
+use gimli::RunTimeEndian;
+
 /// Register numbers of DWARF for x86-64 (psABI, "DWARF Register Number Mapping").
 pub mod x86_64 {
     /// `rbp`
@@ -39,29 +42,130 @@ pub mod aarch64 {
     pub const PC: u16 = 32;
 }
 
+/// Register numbers of DWARF for 32-bit x86 (i386 psABI, as Linux has them).
+pub mod i386 {
+    /// `ebp`
+    pub const EBP: u16 = 5;
+    /// `esp`
+    pub const ESP: u16 = 4;
+    /// The return address: as a register, the instruction pointer.
+    pub const EIP: u16 = 8;
+    /// perf's registers (those of x86-64, of which a 32-bit process has the first) as DWARF's: AX BX CX DX SI DI BP SP IP.
+    pub(super) const OF_PERF: [u16; 9] = [0, 3, 1, 2, 6, 7, EBP, ESP, EIP];
+}
+
+/// Register numbers of DWARF for 32-bit Arm (aadwarf32); perf uses the same (`PERF_REG_ARM_*`), and so does a 64-bit
+/// kernel for the first 16 registers of a 32-bit process (arch/arm64/kernel/perf_regs.c).
+pub mod arm {
+    /// `sp`
+    pub const SP: u16 = 13;
+    /// `lr`, the link register.
+    pub const LR: u16 = 14;
+    /// `pc`
+    pub const PC: u16 = 15;
+    /// `fp`, in functions that keep a frame pointer.
+    pub const FP: u16 = 11;
+}
+
+/// Register numbers of DWARF for RISC-V (riscv-elf-psabi): `x0` to `x31`.
+pub mod riscv64 {
+    /// `ra`, the link register.
+    pub const RA: u16 = 1;
+    /// `sp`
+    pub const SP: u16 = 2;
+    /// `s0`, the frame pointer.
+    pub const FP: u16 = 8;
+    /// The instruction pointer has no number in DWARF; this one is of no other register here.
+    pub const PC: u16 = 32;
+}
+
+/// Register numbers of DWARF for s390x (ELF ABI, s390x supplement): `r0` to `r15`.
+pub mod s390x {
+    /// `r14`, the link register.
+    pub const LR: u16 = 14;
+    /// `r15`, the stack pointer.
+    pub const SP: u16 = 15;
+    /// `r11`, in functions that keep a frame pointer.
+    pub const FP: u16 = 11;
+    /// The address of the program status word. (DWARF's 65, which no rule mentions.)
+    pub const PC: u16 = 32;
+    /// perf's number of it (`PERF_REG_S390_PC`).
+    pub(super) const PERF_PC: u64 = 33;
+}
+
 /// Machines whose stacks can be unwound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// x86-64.
     X86_64,
     /// AArch64.
     Aarch64,
+    /// 32-bit x86.
+    I386,
+    /// 32-bit Arm, Thumb included.
+    Arm,
+    /// 64-bit RISC-V.
+    Riscv64,
+    /// s390x.
+    S390x,
 }
 
+/// `PERF_SAMPLE_REGS_ABI_32`: registers of a 32-bit process.
+const ABI_32: u64 = 1;
+/// `PERF_SAMPLE_REGS_ABI_64`: registers of a 64-bit process.
+const ABI_64: u64 = 2;
+
 impl Machine {
-    /// By `e_machine`.
-    pub fn new(machine: u16) -> Option<Self> {
-        match object::elf::Machine(machine) {
-            object::elf::EM_X86_64 => Some(Self::X86_64),
-            object::elf::EM_AARCH64 => Some(Self::Aarch64),
+    /// That of a process's own code: by `e_machine` of the recording, and by the ABI that a sample's registers have
+    /// (`PERF_SAMPLE_REGS_ABI_*`). A 64-bit kernel runs 32-bit processes, too.
+    pub fn of_sample(machine: u16, abi: u64) -> Option<Self> {
+        match (machine, abi) {
+            (EM_X86_64, ABI_64) => Some(Self::X86_64),
+            (EM_X86_64 | EM_386, ABI_32) => Some(Self::I386),
+            (EM_AARCH64, ABI_64) => Some(Self::Aarch64),
+            (EM_AARCH64 | EM_ARM, ABI_32) => Some(Self::Arm),
+            (EM_RISCV, ABI_64) => Some(Self::Riscv64),
+            (EM_S390, ABI_64) => Some(Self::S390x),
             _ => None,
         }
+    }
+
+    /// That of a file's code, by its `e_machine` and whether it is of 64 bits.
+    pub fn of_file(machine: u16, is_64: bool) -> Option<Self> {
+        match machine {
+            EM_386 | EM_ARM => Self::of_sample(machine, ABI_32).filter(|_| !is_64),
+            _ => Self::of_sample(machine, ABI_64).filter(|_| is_64),
+        }
+    }
+
+    /// Whether stacks of any process on a machine can be unwound, by the recording's `e_machine`.
+    pub fn is_any_known(machine: u16) -> bool {
+        [ABI_32, ABI_64].iter().any(|&abi| Self::of_sample(machine, abi).is_some())
+    }
+
+    /// Whether its registers have 64 bits.
+    pub fn is_64(self) -> bool {
+        !matches!(self, Self::I386 | Self::Arm)
+    }
+
+    /// Bytes of a register in memory.
+    pub fn word(self) -> u8 {
+        if self.is_64() { 8 } else { 4 }
+    }
+
+    /// The order of bytes in memory.
+    pub fn endian(self) -> RunTimeEndian {
+        if self == Self::S390x { RunTimeEndian::Big } else { RunTimeEndian::Little }
     }
 
     pub(super) fn pc(self) -> u16 {
         match self {
             Self::X86_64 => x86_64::RIP,
             Self::Aarch64 => aarch64::PC,
+            Self::I386 => i386::EIP,
+            Self::Arm => arm::PC,
+            Self::Riscv64 => riscv64::PC,
+            Self::S390x => s390x::PC,
         }
     }
 
@@ -69,6 +173,10 @@ impl Machine {
         match self {
             Self::X86_64 => x86_64::RSP,
             Self::Aarch64 => aarch64::SP,
+            Self::I386 => i386::ESP,
+            Self::Arm => arm::SP,
+            Self::Riscv64 => riscv64::SP,
+            Self::S390x => s390x::SP,
         }
     }
 
@@ -76,14 +184,64 @@ impl Machine {
         match self {
             Self::X86_64 => x86_64::RBP,
             Self::Aarch64 => aarch64::FP,
+            Self::I386 => i386::EBP,
+            Self::Arm => arm::FP,
+            Self::Riscv64 => riscv64::FP,
+            Self::S390x => s390x::FP,
         }
     }
 
-    /// An address that a program uses, without the signature or tag that AArch64 puts into its upper bits.
-    pub(super) fn plain(self, addr: u64) -> u64 {
+    /// The register that a call leaves the return address in; `None` where calls push it.
+    pub(super) fn link(self) -> Option<u16> {
         match self {
-            Self::X86_64 => addr,
+            Self::X86_64 | Self::I386 => None,
+            Self::Aarch64 => Some(aarch64::LR),
+            Self::Arm => Some(arm::LR),
+            Self::Riscv64 => Some(riscv64::RA),
+            Self::S390x => Some(s390x::LR),
+        }
+    }
+
+    /// An address that a program uses, without what machines put into it besides: AArch64's signature or tag in the upper
+    /// bits, Arm's mark of Thumb code in the lowest one.
+    pub fn plain(self, addr: u64) -> u64 {
+        match self {
+            Self::X86_64 | Self::Riscv64 | Self::S390x => addr,
             Self::Aarch64 => addr & 0x0000_ffff_ffff_ffff,
+            Self::I386 => addr & 0xffff_ffff,
+            Self::Arm => addr & 0xffff_fffe,
+        }
+    }
+
+    /// The sum of an address and a distance, as the machine computes it.
+    pub(super) fn plus(self, addr: u64, distance: i64) -> u64 {
+        let sum = addr.wrapping_add_signed(distance);
+        if self.is_64() { sum } else { sum & 0xffff_ffff }
+    }
+
+    /// A word of memory that starts with these bytes.
+    pub(super) fn read(self, bytes: &[u8]) -> Option<u64> {
+        Some(match (self.is_64(), self.endian()) {
+            (true, RunTimeEndian::Little) => u64::from_le_bytes(*bytes.first_chunk()?),
+            (true, RunTimeEndian::Big) => u64::from_be_bytes(*bytes.first_chunk()?),
+            (false, RunTimeEndian::Little) => u32::from_le_bytes(*bytes.first_chunk()?).into(),
+            (false, RunTimeEndian::Big) => u32::from_be_bytes(*bytes.first_chunk()?).into(),
+        })
+    }
+
+    /// DWARF's number of a register by perf's.
+    fn of_perf(self, number: u64) -> Option<u16> {
+        let same = u16::try_from(number).ok();
+        match self {
+            Self::X86_64 => x86_64::OF_PERF.get(number as usize).copied().flatten(),
+            Self::I386 => i386::OF_PERF.get(number as usize).copied(),
+            Self::Aarch64 => same,
+            Self::Arm => same.filter(|&number| number <= arm::PC),
+            // The instruction pointer is the first.
+            Self::Riscv64 if number == 0 => Some(riscv64::PC),
+            Self::Riscv64 => same.filter(|&number| number < riscv64::PC),
+            Self::S390x if number == s390x::PERF_PC => Some(s390x::PC),
+            Self::S390x => same.filter(|&number| number <= s390x::SP),
         }
     }
 }
@@ -94,6 +252,7 @@ pub struct Registers {
     machine: Machine,
     values: [u64; Self::COUNT],
     known: u64,
+    sp_is_low: bool,
 }
 
 impl Registers {
@@ -101,7 +260,7 @@ impl Registers {
 
     /// None known yet.
     pub fn new(machine: Machine) -> Self {
-        Self { machine, values: [0; Self::COUNT], known: 0 }
+        Self { machine, values: [0; Self::COUNT], known: 0, sp_is_low: false }
     }
 
     /// The user registers of a sample: `mask` is `sample_regs_user`, `values` has one entry for each of its bits, in
@@ -110,11 +269,7 @@ impl Registers {
         let mut registers = Self::new(machine);
         let bits = (0..64).filter(|bit| mask >> bit & 1 == 1);
         for (bit, value) in bits.zip(values) {
-            let register = match machine {
-                Machine::X86_64 => x86_64::OF_PERF.get(bit as usize).copied().flatten(),
-                Machine::Aarch64 => u16::try_from(bit).ok(),
-            };
-            if let Some(register) = register {
+            if let Some(register) = machine.of_perf(bit) {
                 registers.set(register, value);
             }
         }
@@ -138,6 +293,7 @@ impl Registers {
         if index < Self::COUNT {
             self.values[index] = value;
             self.known |= 1 << index;
+            self.sp_is_low &= register != self.machine.sp();
         }
     }
 
@@ -156,6 +312,23 @@ impl Registers {
     /// The stack pointer.
     pub fn sp(&self) -> Option<u64> {
         self.get(self.machine.sp())
+    }
+
+    /// The link register, where the machine has one.
+    pub fn link(&self) -> Option<u64> {
+        self.get(self.machine.link()?)
+    }
+
+    /// Whether the stack pointer is only known to be no lower than this: the callee, left by its frame pointer, may have
+    /// saved registers before it made its frame.
+    pub fn sp_is_low(&self) -> bool {
+        self.sp_is_low
+    }
+
+    /// Sets the stack pointer to the end of a frame record, above which the callee may have saved more.
+    pub(super) fn set_low_sp(&mut self, value: u64) {
+        self.set(self.machine.sp(), value);
+        self.sp_is_low = true;
     }
 
     /// The frame pointer, or what the compiler used that register for.
@@ -178,5 +351,24 @@ mod tests {
         assert_eq!((registers.get(8), registers.get(15), registers.get(9)), (Some(16), Some(17), None));
         let arm = Registers::from_perf(Machine::Aarch64, 1 << 29 | 1 << 31 | 1 << 32, [1, 2, 3]);
         assert_eq!((arm.fp(), arm.sp(), arm.pc()), (Some(1), Some(2), Some(3)));
+        let riscv = Registers::from_perf(Machine::Riscv64, 0b111 | 1 << 8, [1, 2, 3, 4]);
+        assert_eq!((riscv.pc(), riscv.link(), riscv.sp(), riscv.fp()), (Some(1), Some(2), Some(3), Some(4)));
+        let s390x = Registers::from_perf(Machine::S390x, 0b11 << 14 | 0b11 << 32, [1, 2, 3, 4]);
+        assert_eq!((s390x.link(), s390x.sp(), s390x.pc()), (Some(1), Some(2), Some(4)));
+    }
+
+    #[test]
+    fn a_32_bit_process_on_a_64_bit_kernel_has_its_own_registers() {
+        let i386 = Machine::of_sample(EM_X86_64, ABI_32).unwrap();
+        let registers = Registers::from_perf(i386, 0b1_1100_0010, [3, 6, 7, 8]);
+        assert_eq!((registers.get(3), registers.fp()), (Some(3), Some(6)));
+        assert_eq!((registers.sp(), registers.pc()), (Some(7), Some(8)));
+        // The kernel repeats them where a 64-bit process has its own.
+        let arm = Machine::of_sample(EM_AARCH64, ABI_32).unwrap();
+        let registers = Registers::from_perf(arm, 0b111 << 13 | 0b111 << 30, [1, 2, 3, 2, 1, 3]);
+        assert_eq!((registers.sp(), registers.link(), registers.pc()), (Some(1), Some(2), Some(3)));
+        assert_eq!((arm.plain(0x1_0000_8001), arm.word()), (0x8000, 4));
+        assert_eq!(Machine::of_sample(EM_S390, ABI_32), None);
+        assert_eq!((Machine::of_file(EM_X86_64, false), Machine::of_file(EM_AARCH64, false)), (None, None));
     }
 }

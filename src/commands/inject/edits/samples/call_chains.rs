@@ -32,15 +32,13 @@ impl PlainChains {
         context: &mut InjectContext<'_>,
     ) -> Result<Self> {
         let JitCode { map, machine, .. } = code;
-        let Some(known) = Machine::new(*machine) else {
-            return Err(Error::new(format!(
-                "stacks of machine {machine} cannot be unwound: only x86-64 and AArch64 can"
-            )));
-        };
+        if !Machine::is_any_known(*machine) {
+            return Err(Error::new(format!("stacks of machine {machine} cannot be unwound")));
+        }
         let search = SearchOptions { machine: Some(*machine), ..SearchOptions::default() };
         let files = Images::new(survey.spaces.dsos().iter(), search);
         let unwinder = Unwinder::new(&survey.spaces, map, &files, MAX_DEPTH);
-        let mut edits = samples(survey, &unwinder, known, context);
+        let mut edits = samples(survey, &unwinder, *machine, context);
         let mut recording = survey.input.recording.clone();
         recording.plain_chains();
         if survey.input.is_pipe() && context.options.to_pipe() {
@@ -54,7 +52,7 @@ impl PlainChains {
 fn samples<'a>(
     survey: &SurveyedRecording<'_>,
     unwinder: &'a Unwinder<'a>,
-    machine: Machine,
+    machine: u16,
     context: &mut InjectContext<'_>,
 ) -> Vec<Edit> {
     let recording = &survey.input.recording;
@@ -85,7 +83,7 @@ fn attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
 struct ChainConverter<'r, 'a> {
     recording: &'r Recording,
     unwinder: &'a Unwinder<'a>,
-    machine: Machine,
+    machine: u16,
     cache: Cache,
     chain: UnwoundChain,
 }
@@ -123,12 +121,9 @@ impl ChainConverter<'_, '_> {
 
     /// Unwinds a sample's copy of its stack into `chain`. Whether there was anything to unwind.
     fn unwind(&mut self, sample: &Sample<'_>) -> bool {
-        /// `PERF_SAMPLE_REGS_ABI_64`: registers of a 64-bit program.
-        const ABI_64: u64 = 2;
-        let (Some(regs), Some(stack)) = (sample.user_regs.filter(|regs| regs.abi == ABI_64), sample.user_stack) else {
-            return false;
-        };
-        let registers = &Registers::from_perf(self.machine, regs.mask, regs.values.iter());
+        let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
+        let Some(machine) = Machine::of_sample(self.machine, regs.abi) else { return false };
+        let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
         let pid = sample.pid_tid.map_or(Pid(-1), |(pid, _)| pid);
         let time = sample.time.unwrap_or(Nanos(u64::MAX - 1));
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };

@@ -1,0 +1,275 @@
+//! AArch64 code whose return address is still, or again, in the link register, by its instructions: before the prologue
+//! has made a frame, behind the epilogue, in functions that make none, in stubs of the procedure linkage table.
+//!
+//! Call chains by frame pointers miss the caller of such a function: `x29` is still the caller's, which leads to the
+//! caller's caller.
+//!
+//! Only straight code is followed, and only what is certain counts: from the instruction that would run next on, either the
+//! link register is saved or returned to before anything else could change it, or nothing is said.
+//!
+//! Encodings: Arm A64 instruction set (DDI 0602), "Loads and Stores", "Data Processing -- Immediate", "Branches".
+
+use super::frame_pointer::Stage;
+
+/// How many instructions are looked at: an epilogue behind a loop of a leaf function is farther away than a prologue.
+const AHEAD: usize = 64;
+/// How many instructions of a prologue are looked back at.
+const BEHIND: usize = 8;
+
+const FP: u32 = 29;
+const LINK: u32 = 30;
+const SP: u32 = 31;
+
+/// What an instruction does, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// Saves the link register, and lowers the stack pointer by so much.
+    SavesLink(i64),
+    /// Makes `x29` point to the frame.
+    MakesFrame,
+    /// Goes to the link register's address.
+    Returns,
+    /// Goes on at an instruction so far away, always.
+    Jumps(i64),
+    /// Raises the stack pointer.
+    MovesStack(i64),
+    /// Sets the stack pointer to something else.
+    SetsStack,
+    /// Nothing to the registers of the frame.
+    Other,
+    /// May change the link register or `x29`, or goes where they may be changed.
+    Ends,
+}
+
+fn field(word: u32, at: u32, bits: u32) -> u32 {
+    word >> at & ((1 << bits) - 1)
+}
+
+fn signed(word: u32, at: u32, bits: u32) -> i64 {
+    i64::from(((field(word, at, bits) << (32 - bits)).cast_signed()) >> (32 - bits))
+}
+
+fn does(word: u32) -> Does {
+    let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
+    let by_stack = rn == SP;
+    match word {
+        // ret, retaa, retab; br x30 is one, too
+        0xd65f_03c0 | 0xd65f_0bff | 0xd65f_0fff | 0xd61f_03c0 => Does::Returns,
+        // paciasp, autiasp, pacibsp, autibsp: the address stays the same, with or without a signature
+        0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Does::Other,
+        _ if field(word, 26, 6) == 0b00_0101 => Does::Jumps(signed(word, 0, 26)),
+        // b.cond; cbz, cbnz; tbz, tbnz: on with the next one
+        _ if field(word, 24, 8) == 0b0101_0100 || field(word, 26, 5) == 0b0_1101 => Does::Other,
+        // svc, nop and their like
+        _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Does::Other,
+        // All other branches, exceptions and system instructions: bl, blr, br, brk, …
+        _ if field(word, 26, 3) == 0b101 => Does::Ends,
+        // stp, ldp of 64-bit registers: behind (1), at (2) or before (3) the change of the base
+        _ if field(word, 25, 7) == 0b101_0100 => {
+            let (offset, loads, moves) = (signed(word, 15, 7) * 8, field(word, 22, 1) == 1, field(word, 23, 1) == 1);
+            let moved = if by_stack && moves { offset } else { 0 };
+            let has = |register| rd == register || rt2 == register;
+            match loads {
+                false if has(LINK) => Does::SavesLink(-moved),
+                true if has(LINK) || has(FP) => Does::Ends,
+                _ if moves && (rn == FP || rn == LINK) => Does::Ends,
+                _ if moved != 0 => Does::MovesStack(moved),
+                _ => Does::Other,
+            }
+        }
+        // str, ldr of a 64-bit register, behind or before the change of the base
+        _ if word & 0xffa0_0400 == 0xf800_0400 => {
+            let (offset, loads) = (signed(word, 12, 9), field(word, 22, 1) == 1);
+            let moved = if by_stack { offset } else { 0 };
+            match loads {
+                false if rd == LINK => Does::SavesLink(-moved),
+                true if rd == LINK || rd == FP => Does::Ends,
+                _ if rn == FP || rn == LINK => Does::Ends,
+                _ if moved != 0 => Does::MovesStack(moved),
+                _ => Does::Other,
+            }
+        }
+        // str xt, [xn, #offset]
+        _ if field(word, 22, 10) == 0b11_1110_0100 => if rd == LINK { Does::SavesLink(0) } else { Does::Other },
+        // add, sub of a number, 64 bits
+        _ if word & 0xbf80_0000 == 0x9100_0000 && (rd == SP || rd == FP) => {
+            let number = i64::from(field(word, 10, 12)) << (12 * field(word, 22, 1));
+            let subtracts = field(word, 30, 1) == 1;
+            match (rd, rn) {
+                (SP, SP) => Does::MovesStack(if subtracts { -number } else { number }),
+                (SP, _) => Does::SetsStack,
+                (_, SP) if !subtracts => Does::MakesFrame,
+                _ => Does::Ends,
+            }
+        }
+        // add, sub of a register, extended
+        _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Does::SetsStack,
+        // What has one of the two where most instructions have what they change, or loads say a second one.
+        _ if rd == FP || rd == LINK => Does::Ends,
+        _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Does::Ends,
+        _ => Does::Other,
+    }
+}
+
+/// The code around an instruction.
+#[derive(Debug, Clone, Copy)]
+struct Around<'c> {
+    code: &'c [[u8; 4]],
+    /// Which one would run next.
+    at: usize,
+}
+
+impl<'c> Around<'c> {
+    fn new(code: &'c [u8], offset: u64) -> Option<Self> {
+        let (code, _) = code.as_chunks();
+        let at = usize::try_from(offset / 4).ok().filter(|&at| offset.is_multiple_of(4) && at < code.len())?;
+        Some(Self { code, at })
+    }
+
+    fn does(&self, at: usize) -> Option<Does> {
+        self.code.get(at).map(|bytes| does(u32::from_le_bytes(*bytes)))
+    }
+
+    /// By how much the straight code before has lowered the stack pointer, and whether it has saved the link register.
+    fn behind(&self) -> (i64, bool) {
+        let (mut lowered, mut saved) = (0, false);
+        for at in (self.at.saturating_sub(BEHIND)..self.at).rev() {
+            match self.does(at) {
+                Some(Does::Other) => {}
+                Some(Does::MovesStack(by)) if by < 0 => lowered -= by,
+                Some(Does::SavesLink(by)) => {
+                    lowered += by;
+                    saved = true;
+                }
+                _ => break,
+            }
+        }
+        (lowered, saved)
+    }
+
+    /// Whether the frame is being made: the link register has been saved, but `x29` is not set yet.
+    fn is_half_made(&self) -> bool {
+        let ahead = (self.at..self.code.len().min(self.at + BEHIND)).map_while(|at| self.does(at));
+        let next = ahead.skip_while(|does| matches!(does, Does::Other)).next();
+        next == Some(Does::MakesFrame) && self.behind().1
+    }
+
+    fn stage(&self) -> Stage {
+        if self.is_half_made() {
+            return Stage::in_link(Some(self.behind().0));
+        }
+        let (mut raised, mut at) = (Some(0), self.at);
+        for _ in 0..AHEAD {
+            let Some(does) = self.does(at) else { return Stage::Framed };
+            match does {
+                Does::Returns => return Stage::in_link(raised),
+                // A prologue has lowered it before.
+                Does::SavesLink(_) => return Stage::in_link(Some(self.behind().0)),
+                Does::MakesFrame | Does::Ends => return Stage::Framed,
+                Does::MovesStack(by) => raised = raised.map(|sum| sum + by),
+                Does::SetsStack => raised = None,
+                Does::Other => {}
+                Does::Jumps(distance) => {
+                    let Some(to) = isize::try_from(distance).ok().and_then(|far| at.checked_add_signed(far)) else {
+                        return Stage::Framed;
+                    };
+                    at = to;
+                    continue;
+                }
+            }
+            at += 1;
+        }
+        Stage::Framed
+    }
+
+    /// Whether this is a stub of the procedure linkage table: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n;
+    /// [autia1716]; br x17`, which leaves all other registers alone.
+    fn is_stub(&self) -> bool {
+        let word = |at: usize| self.code.get(at).map(|bytes| u32::from_le_bytes(*bytes));
+        let is_adrp = |word: u32| word & 0x9f00_001f == 0x9000_0010;
+        let from = (self.at.saturating_sub(5)..=self.at + 1).rev();
+        let mut starts = from.filter(|&at| word(at).is_some_and(is_adrp));
+        starts.any(|adrp| {
+            let (Some(load), Some(add)) = (word(adrp + 1), word(adrp + 2)) else { return false };
+            let (at, authenticates) = (adrp + 3, |word: u32| word == 0xd503_219f);
+            let jump = if word(at).is_some_and(authenticates) { at + 1 } else { at };
+            let has_mark = adrp.checked_sub(1).and_then(word) == Some(0xd503_245f);
+            let start = if has_mark { adrp - 1 } else { adrp };
+            load & 0xffc0_03ff == 0xf940_0211
+                && add & 0xffc0_03ff == 0x9100_0210
+                && matches!(word(jump), Some(0xd61f_0220 | 0xd71f_0a30))
+                && (start..=jump).contains(&self.at)
+        })
+    }
+}
+
+/// The stage at `offset` of code, by its bytes.
+pub fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
+    Around::new(code, offset).map_or(Stage::Framed, |around| around.stage())
+}
+
+/// The same in a file, whose code may be stubs that lead to other files.
+pub fn stage_of_file(code: &[u8], offset: u64) -> Stage {
+    let Some(around) = Around::new(code, offset) else { return Stage::Framed };
+    if around.is_stub() { Stage::in_link(Some(around.behind().0)) } else { around.stage() }
+}
+
+/// The stage where the code has saved the link register, but has not made `x29` its own yet; all others count as framed.
+pub fn half_framed(code: &[u8], offset: u64) -> Stage {
+    let around = Around::new(code, offset).filter(Around::is_half_made);
+    around.map_or(Stage::Framed, |around| Stage::in_link(Some(around.behind().0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stages(words: &[u32], stage: fn(&[u8], u64) -> Stage) -> Vec<Stage> {
+        let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        (0..words.len() as u64).map(|at| stage(&code, at * 4)).collect()
+    }
+
+    fn in_link(above: i64) -> Stage {
+        Stage::in_link(Some(above))
+    }
+
+    #[test]
+    fn a_function_with_a_frame() {
+        // sub sp, sp, #32; stp x29, x30, [sp, #16]; add x29, sp, #16; bl; ldp x29, x30, [sp, #16]; add sp, sp, #32; ret
+        let java = [0xd100_83ff, 0xa901_7bfd, 0x9100_43fd, 0x9400_0010, 0xa941_7bfd, 0x9100_83ff, 0xd65f_03c0];
+        let framed = Stage::Framed;
+        let expected = [in_link(0), in_link(32), in_link(32), framed, framed, in_link(32), in_link(0)];
+        assert_eq!(stages(&java, stage_aarch64), expected);
+        // paciasp; stp x29, x30, [sp, #-16]!; mov x29, sp; nop; ldp x29, x30, [sp], #16; autiasp; ret
+        let signed = [0xd503_233f, 0xa9bf_7bfd, 0x9100_03fd, 0xd503_201f, 0xa8c1_7bfd, 0xd503_23bf, 0xd65f_03c0];
+        let expected = [in_link(0), in_link(0), in_link(16), framed, framed, in_link(0), in_link(0)];
+        assert_eq!(stages(&signed, stage_aarch64), expected);
+    }
+
+    #[test]
+    fn a_leaf_that_loops_and_one_that_cannot_be_told() {
+        // mul x0, x0, x1; subs w2, w2, #1; b.ne; ret
+        let leaf = [0x9b01_7c00, 0x7100_0442, 0x54ff_ffc1, 0xd65f_03c0];
+        assert_eq!(stages(&leaf, stage_aarch64), [in_link(0); 4]);
+        // br x3: an interpreter's jump to its next instruction; mov x30, x1; ret
+        assert_eq!(stages(&[0xd503_201f, 0xd61f_0060], stage_aarch64), [Stage::Framed; 2]);
+        assert_eq!(stages(&[0xaa01_03fe, 0xd65f_03c0], stage_aarch64), [Stage::Framed, in_link(0)]);
+        // mov x29, sp without a save before; b to itself; ldr x30, [x20], #8
+        assert_eq!(stages(&[0x9100_03fd, 0x1400_0000, 0xf840_869e], stage_aarch64), [Stage::Framed; 3]);
+        assert_eq!(stage_aarch64(&[0; 3], 0), Stage::Framed);
+        assert_eq!(stage_aarch64(&[0xc0, 3, 0x5f, 0xd6], 2), Stage::Framed);
+    }
+
+    #[test]
+    fn stubs_of_files_only() {
+        // bti c; adrp x16; ldr x17, [x16, #8]; add x16, x16, #8; br x17; nop
+        let stub = [0xd503_245f, 0x9000_0110, 0xf940_0611, 0x9100_2210, 0xd61f_0220, 0xd503_201f];
+        let told = stages(&stub, stage_of_file);
+        assert_eq!(told[..5], [in_link(0); 5]);
+        assert_eq!(told[5], Stage::Framed);
+        assert_eq!(stages(&stub, stage_aarch64), [Stage::Framed; 6]);
+        // The first stub: stp x16, x30, [sp, #-16]!
+        let first = [0xa9bf_7bf0, 0x9000_0110, 0xf940_0611, 0x9100_2210, 0xd61f_0220];
+        assert_eq!(stages(&first, stage_of_file), [in_link(0), in_link(16), in_link(16), in_link(16), in_link(16)]);
+    }
+}
