@@ -4,15 +4,18 @@
 //! Call chains by frame pointers miss the caller of such a function: `x29` is still the caller's, which leads to the
 //! caller's caller.
 //!
-//! Only straight code is followed, and only what is certain counts: from the instruction that would run next on, either the
-//! link register is saved or returned to before anything else could change it, or nothing is said.
+//! Code is followed from the instruction that would run next on, on both sides of branches, up to calls and jumps to elsewhere.
+//! Where one way saves the link register or returns to it before anything has changed it, it holds the return address: at one
+//! place it is the same on every way. Nothing is said where some way loads it first, or none tells. So nothing is said of
+//! code that leaves by jumps alone: an interpreter's instructions are entered and left so, and a register that no call has
+//! set may hold any old address.
 //!
 //! Encodings: Arm A64 instruction set (DDI 0602), "Loads and Stores", "Data Processing -- Immediate", "Branches".
 
 use super::frame_pointer::Stage;
 
 /// How many instructions are looked at: an epilogue behind a loop of a leaf function is farther away than a prologue.
-const AHEAD: usize = 64;
+const AHEAD: usize = 128;
 /// How many instructions of a prologue are looked back at.
 const BEHIND: usize = 8;
 
@@ -31,14 +34,18 @@ enum Does {
     Returns,
     /// Goes on at an instruction so far away, always.
     Jumps(i64),
+    /// Goes on there, or with the next one.
+    Branches(i64),
+    /// Calls, or goes to elsewhere.
+    Leaves,
     /// Raises the stack pointer.
     MovesStack(i64),
     /// Sets the stack pointer to something else.
     SetsStack,
     /// Nothing to the registers of the frame.
     Other,
-    /// May change the link register or `x29`, or goes where they may be changed.
-    Ends,
+    /// May change the link register or `x29`.
+    Changes,
 }
 
 fn field(word: u32, at: u32, bits: u32) -> u32 {
@@ -58,12 +65,13 @@ fn does(word: u32) -> Does {
         // paciasp, autiasp, pacibsp, autibsp: the address stays the same, with or without a signature
         0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Does::Other,
         _ if field(word, 26, 6) == 0b00_0101 => Does::Jumps(signed(word, 0, 26)),
-        // b.cond; cbz, cbnz; tbz, tbnz: on with the next one
-        _ if field(word, 24, 8) == 0b0101_0100 || field(word, 26, 5) == 0b0_1101 => Does::Other,
+        // tbz, tbnz; b.cond, cbz, cbnz
+        _ if field(word, 25, 6) == 0b01_1011 => Does::Branches(signed(word, 5, 14)),
+        _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => Does::Branches(signed(word, 5, 19)),
         // svc, nop and their like
         _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Does::Other,
         // All other branches, exceptions and system instructions: bl, blr, br, brk, …
-        _ if field(word, 26, 3) == 0b101 => Does::Ends,
+        _ if field(word, 26, 3) == 0b101 => Does::Leaves,
         // stp, ldp of 64-bit registers: behind (1), at (2) or before (3) the change of the base
         _ if field(word, 25, 7) == 0b101_0100 => {
             let (offset, loads, moves) = (signed(word, 15, 7) * 8, field(word, 22, 1) == 1, field(word, 23, 1) == 1);
@@ -71,8 +79,8 @@ fn does(word: u32) -> Does {
             let has = |register| rd == register || rt2 == register;
             match loads {
                 false if has(LINK) => Does::SavesLink(-moved),
-                true if has(LINK) || has(FP) => Does::Ends,
-                _ if moves && (rn == FP || rn == LINK) => Does::Ends,
+                true if has(LINK) || has(FP) => Does::Changes,
+                _ if moves && (rn == FP || rn == LINK) => Does::Changes,
                 _ if moved != 0 => Does::MovesStack(moved),
                 _ => Does::Other,
             }
@@ -83,8 +91,8 @@ fn does(word: u32) -> Does {
             let moved = if by_stack { offset } else { 0 };
             match loads {
                 false if rd == LINK => Does::SavesLink(-moved),
-                true if rd == LINK || rd == FP => Does::Ends,
-                _ if rn == FP || rn == LINK => Does::Ends,
+                true if rd == LINK || rd == FP => Does::Changes,
+                _ if rn == FP || rn == LINK => Does::Changes,
                 _ if moved != 0 => Does::MovesStack(moved),
                 _ => Does::Other,
             }
@@ -99,14 +107,14 @@ fn does(word: u32) -> Does {
                 (SP, SP) => Does::MovesStack(if subtracts { -number } else { number }),
                 (SP, _) => Does::SetsStack,
                 (_, SP) if !subtracts => Does::MakesFrame,
-                _ => Does::Ends,
+                _ => Does::Changes,
             }
         }
         // add, sub of a register, extended
         _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Does::SetsStack,
         // What has one of the two where most instructions have what they change, or loads say a second one.
-        _ if rd == FP || rd == LINK => Does::Ends,
-        _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Does::Ends,
+        _ if rd == FP || rd == LINK => Does::Changes,
+        _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Does::Changes,
         _ => Does::Other,
     }
 }
@@ -158,28 +166,31 @@ impl<'c> Around<'c> {
         if self.is_half_made() {
             return Stage::in_link(Some(self.behind().0));
         }
-        let (mut raised, mut at) = (Some(0), self.at);
-        for _ in 0..AHEAD {
-            let Some(does) = self.does(at) else { return Stage::Framed };
-            match does {
-                Does::Returns => return Stage::in_link(raised),
-                // A prologue has lowered it before.
-                Does::SavesLink(_) => return Stage::in_link(Some(self.behind().0)),
-                Does::MakesFrame | Does::Ends => return Stage::Framed,
-                Does::MovesStack(by) => raised = raised.map(|sum| sum + by),
-                Does::SetsStack => raised = None,
-                Does::Other => {}
-                Does::Jumps(distance) => {
-                    let Some(to) = isize::try_from(distance).ok().and_then(|far| at.checked_add_signed(far)) else {
-                        return Stage::Framed;
-                    };
-                    at = to;
-                    continue;
-                }
+        // Ways that are still to be gone, with how much the stack pointer has been raised on them.
+        let (mut ways, mut seen, mut found) = (vec![(self.at, Some(0))], Vec::new(), None);
+        while let Some((at, raised)) = ways.pop() {
+            if seen.len() >= AHEAD || seen.contains(&at) {
+                continue;
             }
-            at += 1;
+            seen.push(at);
+            let to = |distance: i64| Some((at.checked_add_signed(isize::try_from(distance).ok()?)?, raised));
+            match self.does(at) {
+                Some(Does::Returns) => _ = found.get_or_insert(raised),
+                // A prologue has lowered it before.
+                Some(Does::SavesLink(_)) => _ = found.get_or_insert_with(|| Some(self.behind().0)),
+                Some(Does::MakesFrame | Does::Changes) => return Stage::Framed,
+                Some(Does::MovesStack(by)) => ways.push((at + 1, raised.map(|sum| sum + by))),
+                Some(Does::SetsStack) => ways.push((at + 1, None)),
+                Some(Does::Other) => ways.push((at + 1, raised)),
+                Some(Does::Jumps(distance)) => ways.extend(to(distance)),
+                Some(Does::Branches(distance)) => {
+                    ways.extend(to(distance));
+                    ways.push((at + 1, raised));
+                }
+                Some(Does::Leaves) | None => {}
+            }
         }
-        Stage::Framed
+        found.map_or(Stage::Framed, Stage::in_link)
     }
 
     /// Whether this is a stub of the procedure linkage table: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n;
@@ -251,6 +262,9 @@ mod tests {
         // mul x0, x0, x1; subs w2, w2, #1; b.ne; ret
         let leaf = [0x9b01_7c00, 0x7100_0442, 0x54ff_ffc1, 0xd65f_03c0];
         assert_eq!(stages(&leaf, stage_aarch64), [in_link(0); 4]);
+        // V8's check whether code was thrown away: tbz w16, #0, over; ldr x17; br x17; stp x29, x30, [sp, #-16]!
+        let entry = [0x3600_0070, 0x5800_0011, 0xd61f_0220, 0xa9bf_7bfd];
+        assert_eq!(stages(&entry, stage_aarch64), [in_link(0), Stage::Framed, Stage::Framed, in_link(0)]);
         // br x3: an interpreter's jump to its next instruction; mov x30, x1; ret
         assert_eq!(stages(&[0xd503_201f, 0xd61f_0060], stage_aarch64), [Stage::Framed; 2]);
         assert_eq!(stages(&[0xaa01_03fe, 0xd65f_03c0], stage_aarch64), [Stage::Framed, in_link(0)]);

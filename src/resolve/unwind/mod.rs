@@ -7,6 +7,7 @@
 //! |---|---|
 //! | of a file, or the vdso | its `.eh_frame` or `.debug_frame`; without either, the frame pointer |
 //! | from a JIT compiler | the dump's unwinding information; without it, the frame pointer |
+//! | of a file of 32-bit Arm without either | its exception index ([`exidx`]) |
 //! | without a frame yet or again, where the instructions show it | the link register ([`link_register`]) |
 //!
 //! A frame pointer is believed only for the one frame whose code has nothing better: native code above JIT code is
@@ -17,6 +18,7 @@
 //! code map that names them; the crate framehop, which knows modules only, judges the images in the tests.
 
 pub mod cfi;
+pub mod exidx;
 pub mod frame_pointer;
 pub mod link_register;
 pub mod registers;
@@ -32,6 +34,7 @@ use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use cfi::{FrameTable, Lost, Scratch, UnwindRow};
+use exidx::{ExidxRow, ExidxTable};
 use frame_pointer::Stage;
 use registers::{Machine, Registers};
 use rustc_hash::FxHashMap;
@@ -86,6 +89,7 @@ pub struct Unwinder<'a> {
     codes: &'a CodeMap<'a>,
     images: &'a Images<'a>,
     tables: Vec<OnceLock<Option<FrameTable<'a>>>>,
+    indexes: Vec<OnceLock<Option<ExidxTable<'a>>>>,
     max_depth: usize,
 }
 
@@ -112,6 +116,8 @@ impl Default for Cache {
 #[derive(Debug, Clone)]
 enum Rules {
     Row(Rc<UnwindRow>),
+    /// By the exception index of 32-bit Arm, and whether the link register surely has the return address.
+    Exidx(Rc<ExidxRow>, bool),
     FramePointer(Stage),
     /// No code is known to be there.
     Nowhere,
@@ -121,7 +127,8 @@ impl<'a> Unwinder<'a> {
     /// `max_depth` frames at most, usually [`MAX_DEPTH`].
     pub fn new(spaces: &'a AddressSpaces, codes: &'a CodeMap<'a>, images: &'a Images<'a>, max_depth: usize) -> Self {
         let tables = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
-        Self { spaces, codes, images, tables, max_depth }
+        let indexes = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
+        Self { spaces, codes, images, tables, indexes, max_depth }
     }
 
     /// The chain of one stack, into `chain`, which is emptied first.
@@ -158,6 +165,17 @@ impl<'a> Unwinder<'a> {
                 Rules::Nowhere => return,
                 Rules::Row(row) => match row.caller(&registers, &read) {
                     Ok(Some(caller)) => (caller, row.is_signal),
+                    Ok(None) => {
+                        chain.truncated = false;
+                        return;
+                    }
+                    Err(Lost) => {
+                        chain.copy_ended = ran_out.get();
+                        return;
+                    }
+                },
+                Rules::Exidx(row, by_link) => match self.by_index(&row, by_link, moment, &registers, frame, &read) {
+                    Ok(Some(caller)) => (caller, false),
                     Ok(None) => {
                         chain.truncated = false;
                         return;
@@ -222,6 +240,7 @@ impl<'a> Unwinder<'a> {
                 let place = self.place(moment, frame.raw()).answer;
                 place.is_some_and(|place| self.file_stage(place, link_register::half_framed) != Stage::Framed)
             }
+            Rules::Exidx(_, by_link) => *by_link,
             Rules::Row(_) | Rules::Nowhere => false,
             Rules::FramePointer(stage) => matches!(stage, Stage::InLink { .. }),
         }
@@ -243,18 +262,62 @@ impl<'a> Unwinder<'a> {
                 row.map_or_else(|| Rules::FramePointer(self.stage(&hit, frame, machine)), Rules::Row)
             }
             (None, None) => Rules::Nowhere,
-            (None, Some(place)) => self.file_row(place, machine, cache).map_or_else(
-                || match (frame, machine) {
-                    (FrameAddr::Ip(_), Machine::Aarch64) => {
-                        Rules::FramePointer(self.file_stage(place, link_register::stage_of_file))
-                    }
-                    _ => Rules::FramePointer(Stage::Framed),
-                },
-                Rules::Row,
-            ),
+            (None, Some(place)) => match self.file_row(place, machine, cache) {
+                Some(row) => Rules::Row(row),
+                None => self.without_row(place, frame, machine),
+            },
         };
         cache.known.insert((moment.pid, frame), (rules.clone(), both(mapped, known)));
         rules
+    }
+
+    /// How to leave a frame in a file that has no call frame information for it.
+    fn without_row(&self, place: Place, frame: FrameAddr, machine: Machine) -> Rules {
+        let running = matches!(frame, FrameAddr::Ip(_));
+        match machine {
+            Machine::Aarch64 if running => Rules::FramePointer(self.file_stage(place, link_register::stage_of_file)),
+            Machine::Arm => self.exidx_row(place, running).unwrap_or(Rules::FramePointer(Stage::Framed)),
+            _ => Rules::FramePointer(Stage::Framed),
+        }
+    }
+
+    fn exidx_row(&self, place: Place, running: bool) -> Option<Rules> {
+        let image = self.images.get(place.dso)?;
+        let table = self.indexes.get(place.dso.0 as usize)?;
+        let table = table.get_or_init(|| ExidxTable::of_image(image)).as_ref()?;
+        let addr = image.vaddr(place.offset)?;
+        let row = table.row(addr)?;
+        let by_link = running && row.returns_by_link(addr);
+        Some(Rules::Exidx(Rc::new(row), by_link))
+    }
+
+    /// Leaves a frame by the index, which holds behind calls: the function that was running may not have saved yet, or no
+    /// longer have, what the index says. What is no return address is not taken for one.
+    fn by_index(
+        &self,
+        row: &ExidxRow,
+        by_link: bool,
+        moment: Moment,
+        registers: &Registers,
+        frame: FrameAddr,
+        read: &impl Fn(u64) -> Option<u64>,
+    ) -> Result<Option<Registers>, Lost> {
+        if matches!(frame, FrameAddr::Return(_)) {
+            return row.caller(registers, read);
+        }
+        let link = || frame_pointer::caller(registers, Stage::in_link(Some(0)), read);
+        let is_behind_call = |caller: &Registers| caller.pc().is_some_and(|pc| self.is_behind_call(moment, Addr(pc)));
+        let by_row = || if by_link { None } else { row.caller(registers, read).ok().flatten() };
+        by_row().filter(is_behind_call).or_else(|| link().filter(is_behind_call)).map(Some).ok_or(Lost)
+    }
+
+    /// Whether an address in code of 32-bit Arm can be one that a call returns to.
+    fn is_behind_call(&self, moment: Moment, addr: Addr) -> bool {
+        let Some(place) = self.place(moment, Addr(addr.0.wrapping_sub(1))).answer else { return false };
+        let Some(image) = self.images.get(place.dso) else { return false };
+        let end = image.vaddr(place.offset).and_then(|at| at.checked_add(1));
+        let code = end.and_then(|end| image.loaded(end.checked_sub(4)?..end));
+        code.is_some_and(exidx::ends_in_call)
     }
 
     /// The stage at a place in a file, by its code.

@@ -236,7 +236,13 @@ impl Machine {
             Self::X86_64 => x86_64::OF_PERF.get(number as usize).copied().flatten(),
             Self::I386 => i386::OF_PERF.get(number as usize).copied(),
             Self::Aarch64 => same,
-            Self::Arm => same.filter(|&number| number <= arm::PC),
+            // The kernel has its stack pointer, link register and instruction pointer under AArch64's numbers, too.
+            Self::Arm => match same? {
+                aarch64::SP => Some(arm::SP),
+                aarch64::LR => Some(arm::LR),
+                aarch64::PC => Some(arm::PC),
+                number => Some(number).filter(|&number| number <= arm::PC),
+            },
             // The instruction pointer is the first.
             Self::Riscv64 if number == 0 => Some(riscv64::PC),
             Self::Riscv64 => same.filter(|&number| number < riscv64::PC),
@@ -367,6 +373,7 @@ mod tests {
         let arm = Machine::of_sample(EM_AARCH64, ABI_32).unwrap();
         let registers = Registers::from_perf(arm, 0b111 << 13 | 0b111 << 30, [1, 2, 3, 2, 1, 3]);
         assert_eq!((registers.sp(), registers.link(), registers.pc()), (Some(1), Some(2), Some(3)));
+        assert_eq!(Registers::from_perf(arm, 1 << 30, [7]).link(), Some(7));
         assert_eq!((arm.plain(0x1_0000_8001), arm.word()), (0x8000, 4));
         assert_eq!(Machine::of_sample(EM_S390, ABI_32), None);
         assert_eq!((Machine::of_file(EM_X86_64, false), Machine::of_file(EM_AARCH64, false)), (None, None));

@@ -1,0 +1,281 @@
+//! The exception index of 32-bit Arm (`.ARM.exidx`, `.ARM.extab`): how functions are left, in files without call frame
+//! information, as distributions have them.
+//!
+//! It holds at calls only: of the function that was running, which may stand in its prologue, it must be asked with care
+//! ([`ExidxRow::returns_by_link`]).
+//!
+//! Spec: ehabi32, "Exception Handling ABI for the Arm Architecture", sections 6, 7 and 10.3.
+
+use super::cfi::Lost;
+use super::registers::{Machine, Registers, arm};
+use crate::resolve::symbols::image::Image;
+use object::{Object, ObjectSection};
+use std::borrow::Cow;
+
+/// The index of one file.
+#[derive(Debug)]
+pub struct ExidxTable<'a> {
+    index: Cow<'a, [u8]>,
+    /// Where the index is, as linked.
+    addr: u64,
+    image: &'a Image,
+}
+
+/// How to leave one function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExidxRow {
+    /// Its first address, as linked.
+    pub start: u64,
+    /// Operations, one behind the other; `None` if it is said to have no caller.
+    operations: Option<Box<[u8]>>,
+}
+
+/// Bytes of an entry.
+const ENTRY: usize = 8;
+/// `EXIDX_CANTUNWIND`
+const CANNOT: u32 = 1;
+/// Longer than any compiler's list of operations: a byte counts its words.
+const MOST_WORDS: usize = 255;
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// `prel31`: a distance of 31 bits from its own place.
+fn place(word: u32, at: u64) -> u64 {
+    at.wrapping_add_signed(i64::from((word << 1).cast_signed() >> 1)) & 0xffff_ffff
+}
+
+impl<'a> ExidxTable<'a> {
+    /// `None` if the file is not for 32-bit Arm (little-endian), or has no index.
+    pub fn of_image(image: &'a Image) -> Option<Self> {
+        let object = image.object().ok()?;
+        let machine = Machine::of_file(image.machine(), object.is_64());
+        if machine != Some(Machine::Arm) || !object.is_little_endian() {
+            return None;
+        }
+        let addr = object.section_by_name(".ARM.exidx")?.address();
+        let index = image.section(&object, ".ARM.exidx");
+        Some(Self { index, addr, image }).filter(|table| table.index.len() >= ENTRY)
+    }
+
+    /// How the function at a link-time address is left. The last one is taken to have no end.
+    pub fn row(&self, addr: u64) -> Option<ExidxRow> {
+        let (mut low, mut high) = (0, self.index.len() / ENTRY);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.start(middle)? <= addr { low = middle + 1 } else { high = middle }
+        }
+        let entry = low.checked_sub(1)?;
+        let (start, what) = (self.start(entry)?, word(&self.index, entry * ENTRY + 4)?);
+        let operations = match what {
+            CANNOT => None,
+            _ if what >> 31 == 1 => Some(compact(what, |_| None)?),
+            _ => Some(self.operations(place(what, self.addr + (entry * ENTRY + 4) as u64))?),
+        };
+        Some(ExidxRow { start, operations })
+    }
+
+    fn start(&self, entry: usize) -> Option<u64> {
+        let at = entry * ENTRY;
+        Some(place(word(&self.index, at)?, self.addr.wrapping_add(at as u64)))
+    }
+
+    /// Those of an entry in `.ARM.extab`.
+    fn operations(&self, at: u64) -> Option<Box<[u8]>> {
+        let bytes = self.image.loaded(at..at.checked_add(4 * (MOST_WORDS as u64 + 2))?)?;
+        let first = word(bytes, 0)?;
+        if first >> 31 == 1 {
+            return compact(first, |index| word(bytes, 4 * (index + 1)));
+        }
+        // A personality routine of its own: those of GCC keep the operations as the second compact one does, one byte earlier.
+        let second = word(bytes, 4)?;
+        listed(&second.to_be_bytes()[1..], (second >> 24) as usize, |index| word(bytes, 4 * (index + 2)))
+    }
+}
+
+/// The operations of the compact model: in the word itself, and in words behind it.
+fn compact(first: u32, behind: impl Fn(usize) -> Option<u32>) -> Option<Box<[u8]>> {
+    let bytes = first.to_be_bytes();
+    match first >> 24 & 15 {
+        0 => listed(&bytes[1..], 0, behind),
+        1 | 2 => listed(&bytes[2..], bytes[1].into(), behind),
+        _ => None,
+    }
+}
+
+fn listed(first: &[u8], words: usize, behind: impl Fn(usize) -> Option<u32>) -> Option<Box<[u8]>> {
+    let mut operations = first.to_vec();
+    for index in 0..words {
+        operations.extend(behind(index)?.to_be_bytes());
+    }
+    Some(operations.into())
+}
+
+impl ExidxRow {
+    /// Whether a function that stands at this link-time address surely returns by the link register: it has not begun, or
+    /// never saves it.
+    pub fn returns_by_link(&self, addr: u64) -> bool {
+        const FINISH: u8 = 0xb0;
+        let saves_nothing = |operations: &[u8]| operations.first().is_none_or(|&first| first == FINISH);
+        addr == self.start || self.operations.as_deref().is_some_and(saves_nothing)
+    }
+
+    /// The caller's registers, behind a call. `None` if there is no caller.
+    pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
+        let Some(operations) = &self.operations else { return Ok(None) };
+        let mut frame = Frame { registers: *callee, sp: callee.sp().ok_or(Lost)?, has_pc: false, read };
+        frame.run(operations).ok_or(Lost)?;
+        let Frame { mut registers, sp, has_pc, .. } = frame;
+        let returns = registers.get(if has_pc { arm::PC } else { arm::LR }).ok_or(Lost)?;
+        registers.set(arm::SP, sp);
+        registers.set(arm::PC, Machine::Arm.plain(returns));
+        registers.forget(arm::LR);
+        Ok(Some(registers))
+    }
+}
+
+/// A frame while its operations run.
+struct Frame<'r, R> {
+    registers: Registers,
+    /// The virtual stack pointer.
+    sp: u64,
+    has_pc: bool,
+    read: &'r R,
+}
+
+impl<R: Fn(u64) -> Option<u64>> Frame<'_, R> {
+    fn run(&mut self, operations: &[u8]) -> Option<()> {
+        let mut bytes = operations.iter().copied();
+        while let Some(byte) = bytes.next() {
+            let low = u64::from(byte);
+            match byte {
+                0x00..=0x3f => self.raise((low << 2) + 4),
+                0x40..=0x7f => self.raise(((low & 0x3f) << 2).wrapping_add(4).wrapping_neg()),
+                0x80..=0x8f => {
+                    let mask = u16::from(byte & 15) << 8 | u16::from(bytes.next()?);
+                    // 0x8000 says that it cannot be unwound.
+                    (mask != 0).then(|| self.pop(mask << 4))??;
+                }
+                0x9d | 0x9f => return None,
+                0x90..=0x9f => self.sp = self.registers.get(u16::from(byte & 15))?,
+                0xa0..=0xaf => {
+                    let link = if byte & 8 == 0 { 0 } else { 1 << arm::LR };
+                    self.pop(((2_u16 << (byte & 7)) - 1) << 4 | link)?;
+                }
+                0xb0 => return Some(()),
+                0xb1 => self.pop(bytes.next().filter(|mask| (1..16).contains(mask))?.into())?,
+                0xb2 => {
+                    let mut number = 0_u64;
+                    for shift in (0..).step_by(7).take(5) {
+                        let byte = bytes.next()?;
+                        number |= u64::from(byte & 0x7f) << shift;
+                        if byte & 0x80 == 0 {
+                            break;
+                        }
+                    }
+                    self.raise(0x204 + (number << 2));
+                }
+                // Vector registers, which no caller's address depends on.
+                0xb3 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8 + 4),
+                0xb8..=0xbf => self.raise(((low & 7) + 1) * 8 + 4),
+                0xc8 | 0xc9 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8),
+                0xd0..=0xd7 => self.raise(((low & 7) + 1) * 8),
+                // Those of other kinds of vectors, and what means nothing.
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    fn raise(&mut self, by: u64) {
+        self.sp = self.sp.wrapping_add(by) & 0xffff_ffff;
+    }
+
+    /// Takes registers from the stack, the lowest first.
+    fn pop(&mut self, mask: u16) -> Option<()> {
+        let mut sp = self.sp;
+        for register in (0..16).filter(|register| mask >> register & 1 == 1) {
+            self.registers.set(register, (self.read)(sp)?);
+            sp = sp.wrapping_add(4) & 0xffff_ffff;
+        }
+        self.has_pc |= mask >> arm::PC & 1 == 1;
+        // A stack pointer from the stack is the one that counts.
+        self.sp = if mask >> arm::SP & 1 == 1 { self.registers.get(arm::SP)? } else { sp };
+        Some(())
+    }
+}
+
+/// Whether what ends here is a call, in Arm or Thumb code: what a return address stands behind.
+pub fn ends_in_call(code: &[u8]) -> bool {
+    let half = |back: usize| {
+        let at = code.len().checked_sub(back)?;
+        Some(u16::from_le_bytes(*code.get(at..)?.first_chunk()?))
+    };
+    let (Some(last), before) = (half(2), half(4).unwrap_or(0)) else { return false };
+    let thumb = last & 0xff87 == 0x4780 || before & 0xf800 == 0xf000 && last & 0xc000 == 0xc000;
+    let word = u32::from(last) << 16 | u32::from(before);
+    let is_bl = word >> 24 & 15 == 0b1011 || word >> 25 == 0b111_1101;
+    thumb || code.len() >= 4 && (is_bl || word & 0x0fff_fff0 == 0x012f_ff30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registers(sp: u64, fp: u64, link: u64) -> Registers {
+        let mut registers = Registers::new(Machine::Arm);
+        for (register, value) in [(arm::SP, sp), (7, fp), (arm::LR, link), (arm::PC, 0x1_0000)] {
+            registers.set(register, value);
+        }
+        registers
+    }
+
+    fn row(operations: &[u8]) -> ExidxRow {
+        ExidxRow { start: 0x8000, operations: Some(operations.into()) }
+    }
+
+    #[test]
+    fn operations_of_compilers() {
+        let read = |addr: u64| (addr < 0x9000).then_some(addr + 1);
+        let caller = |operations: &[u8]| {
+            let caller = row(operations).caller(&registers(0x1000, 0x2000, 0x111), &read).ok().flatten()?;
+            Some((caller.pc()?, caller.sp()?, caller.get(4)))
+        };
+        // Nothing saved; vsp += 8, pop {r4, lr}; vsp = r7, pop {r4-r7, lr}; pop {r4, pc}; pop {d8}, vsp += 0x204 + 4 * 0x81
+        assert_eq!(caller(&[0xb0, 0xb0, 0xb0]), Some((0x110, 0x1000, None)));
+        assert_eq!(caller(&[0x01, 0xa8, 0xb0]), Some((0x100c, 0x1010, Some(0x1009))));
+        assert_eq!(caller(&[0x97, 0xab, 0xb0]), Some((0x2010, 0x2014, Some(0x2001))));
+        assert_eq!(caller(&[0x88, 0x01, 0xb0]), Some((0x1004, 0x1008, Some(0x1001))));
+        assert_eq!(caller(&[0xd0, 0xb2, 0x81, 0x01, 0xb0]), Some((0x110, 0x1000 + 8 + 0x204 + 0x204, None)));
+        // Refused, cut, reserved, beyond the copy.
+        for operations in [&[0x80, 0][..], &[0x80], &[0x9d], &[0xb1, 0], &[0xff], &[0x7f, 0xb2, 0x80], &[0x9f]] {
+            assert_eq!(caller(operations), None, "{operations:x?}");
+        }
+        assert_eq!(row(&[0xa8]).caller(&registers(0x9000, 0, 0), &read), Err(Lost));
+        let last = ExidxRow { start: 0, operations: None };
+        assert_eq!(last.caller(&registers(0, 0, 0), &read), Ok(None));
+    }
+
+    #[test]
+    fn what_a_return_address_stands_behind() {
+        // bl; blx r3; blx to Thumb code; bl of Thumb; blx r3 of Thumb
+        for call in [&[0x10, 0, 0, 0xeb][..], &[0x33, 0xff, 0x2f, 0xe1], &[0, 0, 0, 0xfb], &[0, 0xf0, 0, 0xf8], &[0x98, 0x47]]
+        {
+            assert!(ends_in_call(call), "{call:x?}");
+        }
+        // mov r0, r0; bx lr of both; nothing
+        for other in [&[0, 0, 0xa0, 0xe1][..], &[0x1e, 0xff, 0x2f, 0xe1], &[0x70, 0x47], &[1], &[]] {
+            assert!(!ends_in_call(other), "{other:x?}");
+        }
+    }
+
+    #[test]
+    fn words_of_the_compact_model() {
+        let none = |_| None;
+        assert_eq!(compact(0x80a8_b0b0, none).as_deref(), Some(&[0xa8, 0xb0, 0xb0][..]));
+        assert_eq!(compact(0x8101_a8b0, |_| Some(0x0102_0304)).as_deref(), Some(&[0xa8, 0xb0, 1, 2, 3, 4][..]));
+        assert_eq!((compact(0x8101_a8b0, none), compact(0x8300_0000, none)), (None, None));
+        assert_eq!((place(0x7fff_fff0, 0x1000), place(0x10, 0x1000)), (0xff0, 0x1010));
+    }
+}
