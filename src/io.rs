@@ -14,6 +14,7 @@ mod output;
 mod permissions;
 mod run;
 mod spool;
+pub mod started;
 mod target;
 mod terminal;
 mod typed;

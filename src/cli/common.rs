@@ -4,6 +4,7 @@ use super::stderr;
 use crate::error::Result;
 use crate::io;
 use crate::io::guard::{self, MemoryLimit};
+use crate::io::started::Ended;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::pipeline::{Job, Outcome};
@@ -54,6 +55,11 @@ impl Common {
                 .chain(&code(outcome))
                 .chain(&names(outcome))
                 .for_each(stderr::say);
+        }
+        match outcome.ended {
+            Some(Ended::Signal(signal)) => guard::end_by(signal),
+            Some(Ended::Status(status @ 1..)) => return ExitCode::from(status),
+            Some(Ended::Status(0)) | None => {}
         }
         let fails = !outcome.warnings.is_empty() || outcome.frames.lacks_jit_names();
         if self.strict && fails || outcome.found { ExitCode::FAILURE } else { ExitCode::SUCCESS }

@@ -16,6 +16,7 @@ mod inject;
 mod input;
 mod intervals;
 mod merge;
+mod record;
 mod report;
 mod runtimes;
 mod script;
@@ -50,6 +51,8 @@ pub struct Cli {
 /// Each command's arguments know how to run: `run(self, job) -> Result<Outcome>`.
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Runs perf record so that JIT code has names: adds what the runtime needs, and shows the command
+    Record(Box<record::RecordArgs>),
     /// Merges JIT code into perf.data, so that perf names it; gives pprof and Firefox profiles names for bare addresses
     Inject(Box<inject::InjectArgs>),
     /// Names the JIT code in callgrind.out (for KCachegrind), and in reports of massif, DHAT, memcheck, helgrind
@@ -102,6 +105,7 @@ impl Cli {
     pub fn run(self) -> Result<ExitCode> {
         let job = self.common.job()?;
         let outcome = match self.command {
+            Command::Record(args) => args.run(&job)?,
             Command::Inject(args) => args.run(&job)?,
             Command::Callgrind(args) => args.run(&job)?,
             Command::Collapse(args) => args.run(&job)?,

@@ -1,8 +1,11 @@
 //! `runtimes`: how each runtime is made to leave the names of its code, from the one table.
 
 use crate::error::{Error, Result};
-use crate::model::runtimes::{RUNTIMES, Runtime, RuntimeSet};
+use crate::model::perf_command::PerfCommand;
+use crate::model::record_command::RecordCommand;
+use crate::model::runtimes::{self, CommandLine, CorrectedCommand, Environment, RUNTIMES, Runtime};
 use crate::pipeline::Outcome;
+use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Writes a line for each runtime, or all that is known of one, which is called by its name or that of its program.
@@ -14,16 +17,17 @@ pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::default())
 }
 
-fn named(name: &str) -> Result<&'static Runtime> {
-    let by_name = RUNTIMES.iter().find(|runtime| runtime.name.eq_ignore_ascii_case(name));
-    by_name.or_else(|| RuntimeSet::of_files(std::iter::once(name.as_bytes())).first()).ok_or_else(|| {
+/// The runtime of that name, or why there is none.
+pub fn named(name: &str) -> Result<&'static Runtime> {
+    runtimes::named(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
         Error::new(format!("no runtime is called {name}")).with_remedy(Some(format!("known are {}", all.join(", "))))
     })
 }
 
 fn write_line(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
-    let how = runtime.switches.first().map_or("nothing to switch on", |switch| switch.how);
+    let first = runtime.switches.first();
+    let how = first.map_or_else(|| "nothing to switch on".to_owned(), |switch| switch.how(runtime.called, true));
     Ok(writeln!(out, "{:<15} {how}", runtime.name)?)
 }
 
@@ -35,13 +39,15 @@ fn write_all(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
     };
     row("known by", &[runtime.programs, runtime.libraries].concat().join(", "))?;
     for (at, switch) in runtime.switches.iter().enumerate() {
-        row(if at == 0 { "switch on" } else { "or" }, switch.how)?;
+        row(if at == 0 { "switch on" } else { "or" }, &switch.how(runtime.called, at == 0))?;
         row("leaves", &switch.leaves.join(", "))?;
     }
     if runtime.switches.is_empty() {
         row("switch on", "nothing is known that makes it leave names")?;
     }
-    row("record with", &format!("perf record {}", runtime.perf_record))?;
+    for (what, command) in commands(runtime) {
+        row(what, &command)?;
+    }
     row(
         "for callgrind",
         &runtime.valgrind.map(|way| format!("valgrind --tool=callgrind --dump-instr=yes {way}")).unwrap_or_default(),
@@ -49,6 +55,26 @@ fn write_all(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
     row("stays unnamed", runtime.unnamed)?;
     row("interpreted", runtime.interpreter.as_ref().map_or("", |interpreter| interpreter.remedy))?;
     Ok(())
+}
+
+/// How it is recorded: by jitgraft, and by perf alone.
+fn commands(runtime: &Runtime) -> Vec<(&'static str, String)> {
+    let words = [runtime.called.as_bytes().to_vec(), b"...".to_vec()];
+    let environment = Environment::Known(BTreeMap::new());
+    let command = CommandLine { words: &words, environment: &environment };
+    let version = runtime.switches.iter().filter_map(|switch| switch.since).max();
+    let switch = runtime.best_switch(version);
+    let corrected = switch.and_then(|switch| runtime.corrected(switch, command, "DIR"));
+    let corrected = corrected.unwrap_or_else(|| CorrectedCommand { variables: Vec::new(), words: words.to_vec() });
+    let called = [b"perf".to_vec(), b"record".to_vec()];
+    let perf = RecordCommand::of(PerfCommand::parse_options(&called, &[]));
+    let perf = perf.with_clock().with_stacks(runtime.stacks(version)).with_program(corrected).to_string();
+    let mut commands = vec![("record with", perf)];
+    if switch.is_some() {
+        commands.insert(0, ("record with", format!("jitgraft record -- {} ...", runtime.called)));
+        commands[1].0 = "which runs";
+    }
+    commands
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// How much memory of its own the program may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +70,125 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
     let old = getrlimit(Resource::Data);
     let tighter = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
     let new = Rlimit { current: tighter(old.current), maximum: old.maximum };
+    // The first one is that which this program was started with.
+    OLD_LIMIT.get_or_init(|| old);
     setrlimit(Resource::Data, new)
         .map_err(|error| Error::new("cannot limit memory").because(std::io::Error::from(error)))
+}
+
+/// How much this program might have taken before it was limited.
+static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
+
+/// Starts a program of the user's as if this one did not stand between: neither the limit of memory nor the signal that is
+/// ignored here is handed down.
+#[expect(unsafe_code, reason = "a signal's action is set")]
+pub fn as_started<T>(start: impl FnOnce() -> T) -> T {
+    let own = getrlimit(Resource::Data);
+    // A limit that was lower before can always be set again.
+    let _ = OLD_LIMIT.get().map(|old| setrlimit(Resource::Data, *old));
+    // SAFETY: usual action or none: no code of this program runs in either.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
+    let started = start();
+    // SAFETY: as above.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let _ = OLD_LIMIT.get().map(|_| setrlimit(Resource::Data, own));
+    started
+}
+
+/// The program to which signals are passed on; 0 while there is none.
+static PASSED_TO: AtomicI32 = AtomicI32::new(0);
+
+/// The last signal that came before there was one.
+static CAME_EARLY: AtomicI32 = AtomicI32::new(0);
+
+/// What ends a program, or makes perf write a part of its recording.
+const PASSED: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR2];
+
+/// While this lives, signals do not end this program but the one that it waits for.
+#[derive(Debug)]
+pub struct PassedSignals(());
+
+impl PassedSignals {
+    /// From now on. What was ignored (nohup(1)) stays so.
+    #[expect(unsafe_code, reason = "signals' actions are set")]
+    pub fn begin() -> Self {
+        for signal in PASSED {
+            // SAFETY: all-zero bytes are a `sigaction` without flags and with an empty mask; both pointers are valid. The
+            // handler does only what signal-safety(7) allows.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, std::ptr::null(), &raw mut action);
+                if action.sa_sigaction != libc::SIG_IGN {
+                    action.sa_sigaction = on_passed as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
+                    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+                    libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+                }
+            }
+        }
+        Self(())
+    }
+
+    /// To this program, with what came since.
+    #[expect(unsafe_code, reason = "a signal is sent")]
+    pub fn pass_to(&self, child: u32) {
+        let child = child.cast_signed();
+        PASSED_TO.store(child, Ordering::SeqCst);
+        let early = CAME_EARLY.swap(0, Ordering::SeqCst);
+        if early != 0 {
+            // SAFETY: kill(2) of a child that nobody has waited for yet.
+            unsafe { libc::kill(child, early) };
+        }
+    }
+}
+
+impl Drop for PassedSignals {
+    #[expect(unsafe_code, reason = "signals' actions are set")]
+    fn drop(&mut self) {
+        PASSED_TO.store(0, Ordering::SeqCst);
+        for signal in PASSED {
+            // SAFETY: as in `begin`; the usual action runs no code of this program.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, std::ptr::null(), &raw mut action);
+                if action.sa_sigaction != libc::SIG_IGN {
+                    action.sa_sigaction = libc::SIG_DFL;
+                    action.sa_flags = 0;
+                    libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+                }
+            }
+        }
+        leave_nothing_behind();
+    }
+}
+
+#[expect(unsafe_code, reason = "a signal is sent, and what it tells comes behind a pointer")]
+extern "C" fn on_passed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
+    // What a terminal sends it sends to the other program, too.
+    // SAFETY: with SA_SIGINFO the kernel gives a valid pointer.
+    if unsafe { (*info).si_code } == SI_KERNEL {
+        return;
+    }
+    match PASSED_TO.load(Ordering::SeqCst) {
+        0 => CAME_EARLY.store(signal, Ordering::SeqCst),
+        // SAFETY: kill(2) may be called in a handler; the number is that of a child that nobody has waited for yet, or it
+        // has just gone, and nobody else has its number so soon.
+        child => drop(unsafe { libc::kill(child, signal) }),
+    }
+}
+
+/// Who sent a signal: the kernel (asm-generic/siginfo.h).
+const SI_KERNEL: c_int = 0x80;
+
+/// Ends this program by the signal that ended another one.
+#[expect(unsafe_code, reason = "a signal's action is set, and it is sent")]
+pub fn end_by(signal: i32) -> ! {
+    // SAFETY: the usual action runs no code of this program; raise(3) sends the signal to this thread.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+    // Some signals end nothing: as a shell would put it.
+    std::process::exit(128 + signal)
 }
 
 /// How much memory there is: the machine's, or less if a control group has less.

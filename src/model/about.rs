@@ -5,6 +5,7 @@
 
 use super::frame_counts::FrameCounts;
 use super::moment::Moment;
+use super::perf_command::PerfCommand;
 use super::process::BuildId;
 use super::units::{Addr, Nanos, Pid};
 use std::collections::BTreeMap;
@@ -112,24 +113,11 @@ impl About {
     /// The program that was recorded, with its arguments: the command line without the recorder's own words. Empty if
     /// it is not known, or only said how long others were recorded (`perf record -a sleep 5`).
     pub fn program(&self) -> &[Vec<u8>] {
-        let Some(record) = self.command.iter().position(|word| word == b"record").filter(|at| *at <= 1) else {
-            return &self.command;
-        };
-        let mut rest = &self.command[record + 1..];
-        while let Some((word, behind)) = rest.split_first() {
-            if word == b"--" {
-                return behind;
-            }
-            if !word.starts_with(b"-") {
-                return rest;
-            }
-            if records_others(word) {
-                break;
-            }
-            let words = usize::from(takes_a_value(word));
-            rest = behind.get(words..).unwrap_or_default();
+        match PerfCommand::parse(&self.command) {
+            None => &self.command,
+            Some(PerfCommand { records_others: true, .. }) => &[],
+            Some(command) => command.program,
         }
-        &[]
     }
 
     /// The file of the program that was recorded, among the modules: the one that is called like it; else the first that
@@ -176,57 +164,6 @@ impl About {
 /// Programs map their own file before those that it needs, and below them.
 fn place_in_time(range: &&MappedRange) -> (Pid, Nanos, Addr) {
     (range.pid, range.time, range.addr)
-}
-
-/// Whether this option of perf record names what is recorded, so that the program is not it.
-fn records_others(option: &[u8]) -> bool {
-    const LONG: &[&[u8]] = &[b"--all-cpus", b"--pid", b"--tid", b"--uid", b"--cpu"];
-    let letters = option.strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-")).unwrap_or_default();
-    // What stands behind a letter that takes a value is the value.
-    let flags = letters.iter().position(|letter| SHORT_WITH_VALUE.contains(letter)).map_or(letters.len(), |at| at + 1);
-    letters[..flags].iter().any(|letter| b"aptuC".contains(letter))
-        || LONG.iter().any(|long| option.strip_prefix(*long).is_some_and(|rest| rest.is_empty() || rest[0] == b'='))
-}
-
-/// Letters of perf record that take the word behind them, or the rest of their own, for their value.
-const SHORT_WITH_VALUE: &[u8] = b"eFcptuoCmkDjGrW";
-
-/// Whether perf record takes the word behind this option for the option's value (perf-record(1)).
-fn takes_a_value(option: &[u8]) -> bool {
-    const LONG: &[&str] = &[
-        "--event",
-        "--freq",
-        "--count",
-        "--pid",
-        "--tid",
-        "--uid",
-        "--output",
-        "--cpu",
-        "--mmap-pages",
-        "--clockid",
-        "--delay",
-        "--branch-filter",
-        "--cgroup",
-        "--realtime",
-        "--call-graph",
-        "--filter",
-        "--max-size",
-        "--control",
-        "--affinity",
-        "--switch-max-files",
-        "--vmlinux",
-        "--debuginfod",
-        "--num-thread-synthesize",
-    ];
-    match option {
-        [b'-', letter] => SHORT_WITH_VALUE.contains(letter),
-        // Several letters in one word: the last one may take a value (`-ge cycles`), if none before it does.
-        [b'-', first, letters @ .., last] if *first != b'-' => {
-            let before = std::iter::once(first).chain(letters);
-            SHORT_WITH_VALUE.contains(last) && before.into_iter().all(|letter| !SHORT_WITH_VALUE.contains(letter))
-        }
-        _ => LONG.iter().any(|long| long.as_bytes() == option),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What every job is given, and what it leaves to be said.
 
 use crate::error::{Result, Warnings};
+use crate::io::started::Ended;
 use crate::model::code_shares::CodeShares;
 use crate::model::frame_counts::FrameCounts;
 use crate::parallel::Pool;
@@ -41,6 +42,8 @@ pub struct Outcome {
     pub found: bool,
     /// Why there were no samples, if there were none.
     pub no_samples: Option<String>,
+    /// How the program ended that was run, if one was: this one ends likewise.
+    pub ended: Option<Ended>,
     /// That the stacks of an input are an estimate: said by whatever shows stacks.
     pub estimates: Vec<String>,
 }

@@ -12,6 +12,7 @@
 //! | [`recording`] | perf.data → samples whose addresses have names |
 //! | [`script_text`] | perf script's text → the same text with names, or its stacks |
 //! | `lines`, `parts`, `readers` | texts and tables that are read in blocks side by side → what their parts hold together |
+//! | `running` | a process that runs now: its command, what it has mapped, its files |
 //! | `sorted` | folded stacks → their sums, sorted, where no more is needed |
 //! | `spans` | inputs that hold spans of time → whatever their format reads of them |
 //! | `outputs` | stacks → one output for each event |
@@ -34,6 +35,7 @@ mod readers;
 pub mod recording;
 pub(crate) mod repack;
 pub(crate) mod rows;
+pub(crate) mod running;
 pub mod script_text;
 pub mod sink;
 pub(crate) mod sorted;

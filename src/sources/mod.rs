@@ -31,7 +31,7 @@ mod site;
 mod trust;
 
 pub use account::{Account, ClockUse, Kind, SourceState};
-pub use discover::{Found, find, find_at, inner_pid};
+pub use discover::{Found, FoundFile, find, find_at, inner_pid};
 pub use load::Loaded;
 pub use options::{GivenFile, SourceOptions};
 pub use site::{Sampled, Site};

@@ -24,7 +24,7 @@ pub(super) fn annotate(
     let events: Vec<&str> = streams.recording.events.iter().map(|event| event.name.as_str()).collect();
     check_events(&events, &recording.event)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let memory = Memory::find(&survey, recording, warnings);
+    let memory = Memory::find(&survey, &recording.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, recording, job, warnings);
     let samples = &resolution.samples(Keep::EachRow, job, warnings)?;
     let named = &resolution.name(&samples.chains, job, warnings);

@@ -3,8 +3,9 @@
 use super::problem::{SourceFile, Who};
 use super::tally::Tally;
 use crate::model::Pid;
+use crate::model::perf_command::PerfCommand;
 use crate::model::programs::Programs;
-use crate::model::runtimes::ProcessRuntimes;
+use crate::model::runtimes::{ProcessRuntimes, Runtime, Version};
 use crate::pipeline::recording::Examined;
 use crate::resolve::dso::{Dso, DsoId};
 use crate::sources::{Account, SourceState};
@@ -40,6 +41,16 @@ pub(super) enum RecordedStacks {
 impl<'a> DoctorContext<'a> {
     pub(super) fn dso(&self, id: DsoId) -> &'a Dso {
         self.examined.resolution.spaces.dsos().get(id)
+    }
+
+    /// The command line of the recorder, if it is perf's.
+    pub(super) fn command(&self) -> Option<PerfCommand<'a>> {
+        PerfCommand::parse(&self.examined.resolution.survey.processes.command)
+    }
+
+    /// The version of a process's runtime, by the files that it has mapped.
+    pub(super) fn version(&self, pid: Pid, runtime: &Runtime) -> Option<Version> {
+        runtime.version_in(self.programs.mappings(pid).map(|mapping| &mapping.path[..]))
     }
 
     pub(super) fn who(&self, pid: Pid) -> Who {

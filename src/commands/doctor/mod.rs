@@ -206,7 +206,7 @@ fn examine(
     let (path, warnings) = (&shown(path), &mut outcome.warnings);
     let streams = Streams::open(input, path, &job.pool, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let memory = Memory::find(&survey, &options.recording, warnings);
+    let memory = Memory::find(&survey, &options.recording.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, &options.recording, job, warnings);
     // Each by itself: it matters when what has no name was sampled.
     let samples = &resolution.samples(Keep::EachRow, job, warnings)?;

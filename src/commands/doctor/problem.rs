@@ -103,7 +103,7 @@ pub enum Problem {
         /// The process.
         process: Who,
         /// By which word.
-        word: &'static str,
+        word: String,
         /// What it should have left.
         leaves: &'static str,
     },
@@ -198,7 +198,7 @@ pub enum Problem {
         /// The version before the one that can tell of its functions, where the files tell it.
         too_old: Option<String>,
         /// The word of the recorded command line that gives interpreted functions names of their own.
-        switched_on: Option<&'static str>,
+        switched_on: Option<String>,
     },
     /// The JVM's compiled methods do not keep the frame pointer.
     JvmFramePointers {

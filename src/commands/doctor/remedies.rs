@@ -258,7 +258,7 @@ fn switches(process: &Who) -> String {
 
 /// Whether a runtime has a switch for that.
 fn logs_unwinding(process: &Who) -> bool {
-    process.runtime.is_some_and(|runtime| runtime.switches.iter().any(|switch| switch.word == "--perf-prof"))
+    process.runtime.is_some_and(|runtime| runtime.flag_variables.iter().any(|variable| variable.name == "NODE_OPTIONS"))
 }
 
 fn is_python(process: &Who) -> bool {

@@ -1,40 +1,67 @@
 //! Entries of the table for the virtual machines of Java and .NET.
 
-use super::runtime::{Interpreter, PLAIN, Runtime, Switch};
+use super::runtime::{FlagVariable, Interpreter, PLAIN, Runtime};
 use super::shape::Shape::{Ends, Holds, Is, Starts};
+use super::switch::{Flag, SWITCH, Switch, Version};
 use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub};
 
 /// Java's.
 pub(super) const OPENJDK: Runtime = Runtime {
     name: "OpenJDK",
+    called: "java",
+    flag_variables: &[FlagVariable::flags("JAVA_TOOL_OPTIONS"), FlagVariable::flags("JDK_JAVA_OPTIONS")],
+    valued: &[
+        "-cp",
+        "-classpath",
+        "--class-path",
+        "-p",
+        "--module-path",
+        "--add-modules",
+        "--add-opens",
+        "--add-exports",
+    ],
+    version_flag: "-version",
+    version_behind: &["/java-", "/jdk-", "/jdk"],
+    frame_pointers: Some(Flag::Word("-XX:+PreserveFramePointer")),
     programs: &["java"],
     libraries: &["libjvm.so"],
     switches: &[
         Switch {
-            word: "-XX:+DumpPerfMapAtExit",
-            how: "run java with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
+            flags: &[
+                Flag::Word("-XX:+DumpPerfMapAtExit"),
+                Flag::Word("-XX:+PreserveFramePointer"),
+                Flag::Word("-XX:+UnlockDiagnosticVMOptions"),
+            ],
+            since: Some(Version(17, 0)),
             leaves: &["/tmp/perf-PID.map"],
+            at_end: true,
+            ..SWITCH
         },
-        Switch { word: "", how: "with `jcmd PID Compiler.perfmap` before it ends", leaves: &["/tmp/perf-PID.map"] },
+        Switch { by_hand: "with `jcmd PID Compiler.perfmap` before it ends", leaves: &["/tmp/perf-PID.map"], ..SWITCH },
         Switch {
-            word: "-XX:+LogCompilation",
-            how: "with -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+LogCompilation, which tells times, tiers and inlining, but not of the interpreter and stubs",
+            flags: &[
+                Flag::Word("-XX:+LogCompilation"),
+                Flag::Word("-XX:+PreserveFramePointer"),
+                Flag::Word("-XX:+UnlockDiagnosticVMOptions"),
+            ],
+            note: ", which tells times, tiers and inlining, but not of the interpreter and stubs",
             leaves: &["./hotspot_pidPID.log"],
+            ..SWITCH
         },
         Switch {
-            word: "",
-            how: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before it ends, which tells tiers",
+            by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before it ends, which tells tiers",
             leaves: &["./codelist-PID.txt"],
+            ..SWITCH
         },
         Switch {
-            word: "",
-            how: "before JDK 17 with perf-map-agent's create-java-perf-map.sh PID before it ends, which tells inlined calls when asked to unfold",
+            by_hand: "before JDK 17 with perf-map-agent's create-java-perf-map.sh PID before it ends, which tells inlined calls when asked to unfold",
             leaves: &["/tmp/perf-PID.map"],
+            ..SWITCH
         },
         Switch {
-            word: "libperf-jvmti.so",
-            how: "with perf's agent -agentpath:libperf-jvmti.so",
+            by_hand: "with perf's agent -agentpath:libperf-jvmti.so",
             leaves: &["~/.debug/jit/java-jit-*/jit-PID.dump"],
+            ..SWITCH
         },
     ],
     valgrind: Some("java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
@@ -43,7 +70,7 @@ pub(super) const OPENJDK: Runtime = Runtime {
         frame_a_call: true,
         remedy: "nothing names interpreted methods to perf: let the program run longer, until its hot methods are \
                   compiled, without -Xint (-Xcomp compiles all of them at once)",
-        word: "",
+        flag: None,
     }),
     unnamed: "interpreted methods, which are all one `Interpreter`, and have no name in a compilation log, as stubs and adapters; in a map, methods that were freed before it was written",
     // Methods have their arguments in their names, and the compiler that made them only if a log of HotSpot's told
@@ -101,13 +128,25 @@ pub(super) const OPENJDK: Runtime = Runtime {
 /// .NET's own.
 pub(super) const DOT_NET: Runtime = Runtime {
     name: ".NET",
+    called: "dotnet",
+    version_flag: "--version",
+    version_behind: &["Microsoft.NETCore.App/"],
     programs: &["dotnet"],
     libraries: &["libcoreclr.so"],
-    switches: &[Switch {
-        word: "PerfMapEnabled=1",
-        how: "run it with DOTNET_PerfMapEnabled=1 (before .NET 6 COMPlus_PerfMapEnabled=1) in its environment",
-        leaves: &["/tmp/perf-PID.map"],
-    }],
+    switches: &[
+        Switch {
+            variables: &[("DOTNET_PerfMapEnabled", "1")],
+            since: Some(Version(6, 0)),
+            leaves: &["/tmp/perf-PID.map"],
+            ..SWITCH
+        },
+        Switch {
+            variables: &[("COMPlus_PerfMapEnabled", "1")],
+            since: Some(Version(2, 0)),
+            leaves: &["/tmp/perf-PID.map"],
+            ..SWITCH
+        },
+    ],
     unnamed: "code that was compiled ahead of time into PE files that are not at hand, or into one for several (composite): DOTNET_ReadyToRun=0 makes it JIT code; perfinfo-PID.map lists loaded files as the recording does, and is not read",
     // GetJitOptimizationTierStr in coreclr's vm/prestub.cpp; DOTNET_PerfMapShowOptimizationTiers=0 leaves them out.
     marked_names: &[
@@ -135,11 +174,12 @@ pub(super) const DOT_NET: Runtime = Runtime {
 /// The older machine of .NET.
 pub(super) const MONO: Runtime = Runtime {
     name: "Mono",
+    called: "mono",
+    flag_variables: &[FlagVariable::flags("MONO_ENV_OPTIONS")],
     programs: &["mono", "mono-sgen"],
     libraries: &["libmonosgen*"],
-    switches: &[Switch { word: "--jitmap", how: "run mono with --jitmap", leaves: &["/tmp/perf-PID.map"] }],
+    switches: &[Switch { flags: &[Flag::Word("--jitmap")], leaves: &["/tmp/perf-PID.map"], ..SWITCH }],
     unnamed: "pieces that its map calls `(null)`",
-    perf_record: "-g",
     examples: &[("(null)", None)],
     ..PLAIN
 };

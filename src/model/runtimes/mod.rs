@@ -4,18 +4,23 @@
 //! All of it is one table, [`RUNTIMES`]: a runtime is added in `table.rs` and nowhere else. Its examples are its
 //! tests: each must be given the tier that stands beside it, and each shape must be met by one of them.
 
+mod command;
+mod embedded;
 mod engines;
 mod managed;
 mod runtime;
 mod set;
 mod shape;
+mod switch;
 mod table;
 mod tiers;
 mod tracing;
 mod translators;
 
-pub use runtime::{Interpreter, Runtime, Switch};
-pub use set::{ProcessRuntimes, RuntimeSet};
+pub use command::{Assignment, CommandLine, CorrectedCommand, Environment, program_at};
+pub use runtime::{FlagVariable, Interpreter, Runtime};
+pub use set::{ProcessRuntimes, RuntimeSet, named};
 pub use shape::{Shape, TierRule};
+pub use switch::{Flag, Stacks, Switch, Version};
 pub use table::RUNTIMES;
 pub use tiers::{Tiers, tier};

@@ -1,6 +1,7 @@
 //! What is known of a runtime.
 
 use super::shape::{Shape, TierRule};
+use super::switch::{Flag, Stacks, Switch, Version};
 use crate::model::tier::Tier;
 
 /// A runtime that compiles while it runs.
@@ -8,16 +9,30 @@ use crate::model::tier::Tier;
 pub struct Runtime {
     /// What people call it.
     pub name: &'static str,
+    /// What is typed to run it: `node`.
+    pub called: &'static str,
     /// Programs that are it: whole base names; one that ends in `*` is a beginning.
     pub programs: &'static [&'static str],
     /// Other files that only it maps, spelled likewise.
     pub libraries: &'static [&'static str],
+    /// Whether programs of all sorts load it and seldom compile with it: only JIT code without another maker is its.
+    pub is_library: bool,
     /// What makes it tell of its code, the best first; empty if nothing does.
     pub switches: &'static [Switch],
+    /// Variables from which it reads flags as from its command line; the first one is used.
+    pub flag_variables: &'static [FlagVariable],
+    /// Its options that take the next word for their value: what stands behind that word is an option again.
+    pub valued: &'static [&'static str],
+    /// Words behind which its options may stand, too: `run`.
+    pub subcommands: &'static [&'static str],
+    /// What makes its program print its version; empty if that does not matter.
+    pub version_flag: &'static str,
+    /// What its version stands behind in the path of one of its files: `libpython`.
+    pub version_behind: &'static [&'static str],
+    /// The flag without which its code keeps no frame pointers, if there is one.
+    pub frame_pointers: Option<Flag>,
     /// How it is run under valgrind so that `jitgraft callgrind` finds names; `None` where nobody tried.
     pub valgrind: Option<&'static str>,
-    /// What `perf record` is to be asked for beside the events.
-    pub perf_record: &'static str,
     /// What interprets its programs, where that is seen in profiles.
     pub interpreter: Option<Interpreter>,
     /// What has no name even so; empty if nothing is known of that.
@@ -37,11 +52,18 @@ pub struct Runtime {
 /// What most entries leave open.
 pub(super) const PLAIN: Runtime = Runtime {
     name: "",
+    called: "",
     programs: &[],
     libraries: &[],
+    is_library: false,
     switches: &[],
+    flag_variables: &[],
+    valued: &[],
+    subcommands: &[],
+    version_flag: "",
+    version_behind: &[],
+    frame_pointers: None,
     valgrind: None,
-    perf_record: "-k mono -g",
     interpreter: None,
     unnamed: "",
     marked_names: &[],
@@ -50,6 +72,25 @@ pub(super) const PLAIN: Runtime = Runtime {
     other_names: None,
     examples: &[],
 };
+
+/// A variable that contains flags.
+#[derive(Debug)]
+pub struct FlagVariable {
+    /// `NODE_OPTIONS`
+    pub name: &'static str,
+    /// The option whose list it contains, with commas between the items; else it contains flags with blanks between.
+    pub list_of: Option<&'static str>,
+}
+
+impl FlagVariable {
+    pub(super) const fn flags(name: &'static str) -> Self {
+        Self { name, list_of: None }
+    }
+
+    pub(super) fn separator(&self) -> &'static str {
+        if self.list_of.is_some() { "," } else { " " }
+    }
+}
 
 /// What a profile has where a runtime interprets.
 #[derive(Debug)]
@@ -61,38 +102,56 @@ pub struct Interpreter {
     pub frame_a_call: bool,
     /// How interpreted functions get names of their own, or why they cannot have them.
     pub remedy: &'static str,
-    /// The word of a command line that gives them these; empty if none does.
-    pub word: &'static str,
-}
-
-/// Something to switch on, and what it leaves.
-#[derive(Debug)]
-pub struct Switch {
-    /// What to do: `run node with --perf-prof`; of a second one, what to do instead: `with --perf-basic-prof`.
-    pub how: &'static str,
-    /// The word of the command line or the environment by which a running process shows it; empty if none does.
-    pub word: &'static str,
-    /// The files that it writes then. `PID` and `TID` stand for numbers, `DIR` for a directory that one names, `*` for
-    /// any part of a name.
-    pub leaves: &'static [&'static str],
-}
-
-impl Switch {
-    /// Whether a process shows it that was started with these words, each behind a blank.
-    pub fn is_shown_by(&self, words: &str) -> bool {
-        let ends =
-            |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || matches!(next, '-' | '_'));
-        let mut found = words.match_indices(self.word).map(|(at, word)| &words[at + word.len()..]);
-        !self.word.is_empty() && found.any(|rest| self.word.ends_with('=') || ends(rest))
-    }
+    /// The flag that gives them these, if one does.
+    pub flag: Option<Flag>,
 }
 
 impl Runtime {
     /// How it is made to leave names; `None` if it cannot be.
     pub fn advice(&self) -> Option<String> {
-        let ways: Vec<_> =
-            self.switches.iter().map(|way| format!("{} (leaves {})", way.how, way.leaves.join(", "))).collect();
+        let way = |(at, way): (usize, &Switch)| {
+            format!("{} (leaves {})", way.how(self.called, at == 0), way.leaves.join(", "))
+        };
+        let ways: Vec<_> = self.switches.iter().enumerate().map(way).collect();
         (!ways.is_empty()).then(|| ways.join(", or "))
+    }
+
+    /// The switch that a command or its environment can turn on and that leaves most; of an unknown version, the one
+    /// that most versions have. `None` if that version has none, or if it takes more than a command.
+    pub fn best_switch(&self, version: Option<Version>) -> Option<&'static Switch> {
+        let mut can = self.switches.iter().filter(|switch| switch.can_be_set());
+        match version {
+            Some(_) => can.find(|switch| switch.is_in(version)),
+            None => {
+                let first = can.next()?;
+                // The same by flags or variables, but in older versions, too.
+                can.filter(|switch| switch.since.is_some() && switch.since < first.since).last().or(Some(first))
+            }
+        }
+    }
+
+    /// The variables from which it reads what is in the table.
+    pub fn variables(&self) -> impl Iterator<Item = &'static str> + use<'_> {
+        let set = self.switches.iter().flat_map(|switch| switch.variables).map(|(name, _)| *name);
+        self.flag_variables.iter().map(|variable| variable.name).chain(set)
+    }
+
+    /// How `perf record` is to get its stacks, with its best switch or without any.
+    pub fn stacks(&self, version: Option<Version>) -> Stacks {
+        let best = self.best_switch(version).or_else(|| self.switches.first());
+        best.map_or(Stacks::FramePointers, |switch| switch.stacks)
+    }
+
+    /// Its version, by the paths of files that its process maps.
+    pub fn version_in<'p>(&self, paths: impl Iterator<Item = &'p [u8]>) -> Option<Version> {
+        let mut versions = paths.filter_map(|path| {
+            let path = std::str::from_utf8(path).ok()?;
+            self.version_behind.iter().find_map(|before| {
+                let behind = path.match_indices(before).map(|(at, before)| &path[at + before.len()..]);
+                behind.filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())).find_map(Version::find)
+            })
+        });
+        versions.next()
     }
 
     /// Whether a function is its interpreter.
@@ -101,7 +160,8 @@ impl Runtime {
         self.interpreter.as_ref().is_some_and(is)
     }
 
-    pub(super) fn is_program(&self, name: &[u8]) -> bool {
+    /// Whether it is the runtime's program that goes by this base name.
+    pub fn is_program(&self, name: &[u8]) -> bool {
         self.programs.iter().any(|program| is(program, name))
     }
 

@@ -49,6 +49,12 @@ impl RuntimeSet {
     }
 }
 
+/// The runtime that is called so, or whose program is.
+pub fn named(name: &str) -> Option<&'static Runtime> {
+    let by_name = RUNTIMES.iter().find(|runtime| runtime.name.eq_ignore_ascii_case(name));
+    by_name.or_else(|| RuntimeSet::of_files(std::iter::once(name.as_bytes())).first())
+}
+
 fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }

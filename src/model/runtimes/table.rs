@@ -1,36 +1,61 @@
 //! The table of runtimes. What is said of names is what recordings of them have, or, where none could be made, what
 //! their sources write; where neither is certain, a name tells nothing.
 
+use super::embedded::{CHDB, JAX, LUPA, MINI_RACER, NUMBA, PCRE2, PYTHON_MONKEY, TAICHI};
 use super::engines::{JSC_EXAMPLES, JSC_NAMES, V8_EXAMPLES, V8_INTERPRETERS, V8_NAMES, V8_PLAIN_NAMES, V8_UNNAMED};
 use super::managed::{DOT_NET, MONO, OPENJDK};
-use super::runtime::{Interpreter, PLAIN, Runtime, Switch};
+use super::runtime::{FlagVariable, Interpreter, PLAIN, Runtime};
 use super::shape::Shape::{Around, Ends, Holds, Is, Starts};
+use super::switch::{Flag, SWITCH, Stacks, Switch, Version};
 use super::tracing::{LUAJIT, PYPY};
 use super::translators::{GUILE, LLVM, QEMU, SBCL};
 use crate::model::tier::Tier::{Baseline, Interpreted, Optimised, Stub, Wasm};
 
+const PHP_CLI: Flag = Flag::Setting { option: "-d", key: "opcache.enable_cli", value: "1", exact: false };
+const PHP_BUFFER: Flag = Flag::Setting { option: "-d", key: "opcache.jit_buffer_size", value: "64M", exact: false };
+const PHP_TRACING: Flag = Flag::Setting { option: "-d", key: "opcache.jit", value: "tracing", exact: false };
+
 /// Every runtime that is known. They are asked in this order: what embeds another one stands before it.
 pub const RUNTIMES: &[Runtime] = &[
+    NUMBA,
+    JAX,
+    TAICHI,
+    CHDB,
+    MINI_RACER,
+    PYTHON_MONKEY,
+    LUPA,
     Runtime {
         name: "deno",
+        called: "deno",
+        flag_variables: &[FlagVariable { name: "DENO_V8_FLAGS", list_of: Some("--v8-flags=") }],
+        subcommands: &["run", "test", "bench", "eval", "serve", "task"],
+        valued: &["-c", "--config", "-L", "--log-level"],
         programs: &["deno"],
         switches: &[
             Switch {
-                word: "--perf-prof",
-                how: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack",
+                flags: &[
+                    Flag::Item { option: "--v8-flags=", separator: ',', item: "--perf-prof" },
+                    Flag::Item { option: "--v8-flags=", separator: ',', item: "--interpreted-frames-native-stack" },
+                ],
                 leaves: &["./jit-PID.dump"],
+                ..SWITCH
             },
             Switch {
-                word: "--log-code",
-                how: "with --v8-flags=--log-code,--log-source-position,--interpreted-frames-native-stack, which tells of inlined calls, too",
+                flags: &[
+                    Flag::Item { option: "--v8-flags=", separator: ',', item: "--log-code" },
+                    Flag::Item { option: "--v8-flags=", separator: ',', item: "--log-source-position" },
+                    Flag::Item { option: "--v8-flags=", separator: ',', item: "--interpreted-frames-native-stack" },
+                ],
+                note: ", which tells of inlined calls, too",
                 leaves: &["./isolate-*-PID-v8.log"],
+                ..SWITCH
             },
         ],
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
             frame_a_call: true,
             remedy: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack: each interpreted function then has a frame of its own",
-            word: "--interpreted-frames-native-stack",
+            flag: Some(Flag::Item { option: "--v8-flags=", separator: ',', item: "--interpreted-frames-native-stack" }),
         }),
         unnamed: V8_UNNAMED,
         marked_names: V8_NAMES,
@@ -40,11 +65,12 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "Bun",
+        called: "bun",
         programs: &["bun", "bunx"],
         switches: &[Switch {
-            word: "BUN_JSC_useJITDump=1",
-            how: "run bun with BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=DIR in its environment",
+            variables: &[("BUN_JSC_useJITDump", "1"), ("BUN_JSC_jitDumpDirectory", "DIR")],
             leaves: &["DIR/jit-TID-PID.dump"],
+            ..SWITCH
         }],
         unnamed: "the interpreter's own code: bun is stripped",
         marked_names: JSC_NAMES,
@@ -53,19 +79,36 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "Node.js",
+        called: "node",
+        flag_variables: &[FlagVariable::flags("NODE_OPTIONS")],
+        valued: &[
+            "-r",
+            "--require",
+            "-C",
+            "--conditions",
+            "--import",
+            "--loader",
+            "--experimental-loader",
+            "--env-file",
+        ],
         programs: &["node", "nodejs"],
         libraries: &["libnode.so*"],
         switches: &[
             Switch {
-                word: "--perf-prof",
-                how: "run node with --perf-prof --interpreted-frames-native-stack",
+                flags: &[Flag::Word("--perf-prof"), Flag::Word("--interpreted-frames-native-stack")],
                 leaves: &["./jit-PID.dump"],
+                ..SWITCH
             },
-            Switch { word: "--perf-basic-prof", how: "with --perf-basic-prof", leaves: &["/tmp/perf-PID.map"] },
+            Switch { flags: &[Flag::Word("--perf-basic-prof")], leaves: &["/tmp/perf-PID.map"], ..SWITCH },
             Switch {
-                word: "--log-code",
-                how: "with --log-code --log-source-position --interpreted-frames-native-stack, which tells of inlined calls, too",
+                flags: &[
+                    Flag::Word("--log-code"),
+                    Flag::Word("--log-source-position"),
+                    Flag::Word("--interpreted-frames-native-stack"),
+                ],
+                note: ", which tells of inlined calls, too",
                 leaves: &["./isolate-*-PID-v8.log"],
+                ..SWITCH
             },
         ],
         valgrind: Some("node --perf-basic-prof"),
@@ -73,7 +116,7 @@ pub const RUNTIMES: &[Runtime] = &[
             functions: V8_INTERPRETERS,
             frame_a_call: true,
             remedy: "run node with --interpreted-frames-native-stack, too: each interpreted function then has a frame of its own",
-            word: "--interpreted-frames-native-stack",
+            flag: Some(Flag::Word("--interpreted-frames-native-stack")),
         }),
         unnamed: V8_UNNAMED,
         marked_names: V8_NAMES,
@@ -83,25 +126,36 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "Chromium",
+        called: "chromium",
         programs: &["chrome", "chromium"],
         libraries: &["libcef.so"],
         switches: &[
             Switch {
-                word: "--perf-prof",
-                how: "run it with --no-sandbox --js-flags='--perf-prof --interpreted-frames-native-stack'",
+                flags: &[
+                    Flag::Word("--no-sandbox"),
+                    Flag::Item { option: "--js-flags=", separator: ' ', item: "--perf-prof" },
+                    Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" },
+                ],
                 leaves: &["./jit-PID.dump"],
+                ..SWITCH
             },
             Switch {
-                word: "--log-code",
-                how: "with --log-code --log-source-position added there, which tells of inlined calls, too",
+                flags: &[
+                    Flag::Word("--no-sandbox"),
+                    Flag::Item { option: "--js-flags=", separator: ' ', item: "--log-code" },
+                    Flag::Item { option: "--js-flags=", separator: ' ', item: "--log-source-position" },
+                    Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" },
+                ],
+                note: ", which tells of inlined calls, too",
                 leaves: &["./isolate-*-PID-v8.log"],
+                ..SWITCH
             },
         ],
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
             frame_a_call: true,
             remedy: "add --interpreted-frames-native-stack to --js-flags: each interpreted function then has a frame of its own",
-            word: "--interpreted-frames-native-stack",
+            flag: Some(Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" }),
         }),
         unnamed: "the last code of a renderer that was killed",
         marked_names: V8_NAMES,
@@ -111,12 +165,14 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "Firefox",
+        called: "firefox",
         programs: &["firefox", "firefox-esr", "firefox-bin"],
         libraries: &["libxul.so", "libmozjs*"],
         switches: &[Switch {
-            word: "PERF_SPEW_DIR=",
-            how: "run a build made with --enable-perf (distributions' are not), the sandbox off, with IONPERF=func PERF_SPEW_DIR=DIR in its environment",
+            variables: &[("PERF_SPEW_DIR", "DIR"), ("IONPERF", "func")],
+            note: ", if it is a build made with --enable-perf (distributions' are not), and its sandbox is off",
             leaves: &["DIR/jit-PID.dump"],
+            ..SWITCH
         }],
         unnamed: "all JIT code of builds without --enable-perf, as distributions have them",
         // js/src/jit/PerfSpewer.cpp; no build that leaves them was to be had.
@@ -152,11 +208,17 @@ pub const RUNTIMES: &[Runtime] = &[
     OPENJDK,
     Runtime {
         name: "Erlang",
+        called: "erl",
+        flag_variables: &[
+            FlagVariable::flags("ERL_FLAGS"),
+            FlagVariable::flags("ERL_AFLAGS"),
+            FlagVariable::flags("ERL_ZFLAGS"),
+        ],
         programs: &["beam.smp", "beam.debug.smp", "beam.frmptr.smp", "erl"],
         switches: &[Switch {
-            word: "JPperf true",
-            how: "run erl with +JPperf true",
+            flags: &[Flag::Pair("+JPperf", "true")],
             leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
+            ..SWITCH
         }],
         valgrind: Some("erl +JPperf true"),
         unnamed: "the emulator's own functions where beam.smp is stripped",
@@ -181,33 +243,54 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "PHP",
+        called: "php",
+        valued: &["-d", "-c", "-z"],
+        version_flag: "--version",
+        version_behind: &["/php"],
         programs: &["php", "php-fpm*", "php7*", "php8*"],
         libraries: &["libphp*", "opcache.so"],
         switches: &[
             Switch {
-                word: "opcache.jit_debug=48",
-                how: "run php with -d opcache.jit_debug=48",
+                flags: &[
+                    Flag::Setting { option: "-d", key: "opcache.jit_debug", value: "48", exact: true },
+                    PHP_CLI,
+                    PHP_BUFFER,
+                    PHP_TRACING,
+                ],
                 leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
+                stacks: Stacks::Copies,
+                ..SWITCH
             },
             Switch {
-                word: "opcache.jit_debug=32",
-                how: "with -d opcache.jit_debug=32",
+                flags: &[
+                    Flag::Setting { option: "-d", key: "opcache.jit_debug", value: "32", exact: true },
+                    PHP_CLI,
+                    PHP_BUFFER,
+                    PHP_TRACING,
+                ],
                 leaves: &["/tmp/jit-PID.dump"],
+                stacks: Stacks::Copies,
+                ..SWITCH
             },
             Switch {
-                word: "opcache.jit_debug=16",
-                how: "with -d opcache.jit_debug=16",
+                flags: &[
+                    Flag::Setting { option: "-d", key: "opcache.jit_debug", value: "16", exact: true },
+                    PHP_CLI,
+                    PHP_BUFFER,
+                    PHP_TRACING,
+                ],
                 leaves: &["/tmp/perf-PID.map"],
+                stacks: Stacks::Copies,
+                ..SWITCH
             },
         ],
         valgrind: Some("php -d opcache.jit_debug=48"),
-        perf_record: "-k mono --call-graph dwarf",
         interpreter: Some(Interpreter {
             functions: &["execute_ex"],
             frame_a_call: false,
             remedy: "compile it: run php with -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
                       -d opcache.jit=tracing -d opcache.jit_debug=48; what is only interpreted has no names in perf",
-            word: "",
+            flag: None,
         }),
         unnamed: "the interpreter's own functions where php is stripped",
         // PHP has one compiler; it optimises by types unless opcache.jit asks for its lowest level.
@@ -227,21 +310,23 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "PostgreSQL",
+        called: "postgres",
         // No `programs`: postgres runs JIT code only once it has loaded this.
         libraries: &["llvmjit.so"],
         switches: &[
             Switch {
-                word: "",
-                how: "set jit_profiling_support = on before the server starts, JITDUMPDIR in its environment",
+                by_hand: "set jit_profiling_support = on before the server starts, JITDUMPDIR in its environment",
                 leaves: &["$JITDUMPDIR/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
+                stacks: Stacks::Copies,
+                ..SWITCH
             },
             Switch {
-                word: "",
-                how: "with jit_debugging_support = on and gcore PID while the query runs",
+                by_hand: "with jit_debugging_support = on and gcore PID while the query runs",
                 leaves: &["./core.PID"],
+                stacks: Stacks::Copies,
+                ..SWITCH
             },
         ],
-        perf_record: "-k mono --call-graph dwarf",
         unnamed: "the server's own functions where postgres is stripped",
         // The names do not tell whether the query was dear enough to be optimised (jit_optimize_above_cost).
         examples: &[("evalexpr_0_0", None), ("deform_0_1", None)],
@@ -249,23 +334,34 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "Wasmtime",
+        called: "wasmtime",
+        subcommands: &["run", "serve"],
+        valued: &["-C", "-O", "-D", "-W", "-S"],
         programs: &["wasmtime"],
         libraries: &["_wasmtime*", "libwasmtime*", "_libwasmtime*"],
         switches: &[
             Switch {
-                word: "--profile=jitdump",
-                how: "run wasmtime with --profile=jitdump (Config::profiler where it is embedded)",
+                flags: &[Flag::Word("--profile=jitdump")],
+                note: " (Config::profiler where it is embedded)",
                 leaves: &["./jit-PID.dump"],
+                stacks: Stacks::Copies,
+                ..SWITCH
             },
-            Switch { word: "--profile=perfmap", how: "with --profile=perfmap", leaves: &["/tmp/perf-PID.map"] },
             Switch {
-                word: "-D debug-info",
-                how: "with -D debug-info (Config::debug_info where it is embedded) and gcore PID while it runs",
+                flags: &[Flag::Word("--profile=perfmap")],
+                leaves: &["/tmp/perf-PID.map"],
+                stacks: Stacks::Copies,
+                ..SWITCH
+            },
+            Switch {
+                flags: &[Flag::Pair("-D", "debug-info")],
+                by_hand: "(Config::debug_info where it is embedded) and gcore PID while it runs",
                 leaves: &["./core.PID"],
+                stacks: Stacks::Copies,
+                ..SWITCH
             },
         ],
         valgrind: Some("wasmtime --profile=perfmap"),
-        perf_record: "-k mono --call-graph dwarf",
         unnamed: "the host's functions where it is stripped; what its own sampler writes (--profile=guest) is a Firefox profile, and read as one",
         marked_names: &[
             (
@@ -292,32 +388,33 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "Wasmer",
+        called: "wasmer",
+        subcommands: &["run"],
+        version_flag: "--version",
         programs: &["wasmer"],
         libraries: &["wasmer.*", "libwasmer*", "wasmer_compiler_*"],
         switches: &[Switch {
-            word: "--profiler=perfmap",
-            how: "run wasmer (6 or newer: older ones leave nothing) with --profiler=perfmap (enable_perfmap of the compiler's configuration where it is embedded)",
+            flags: &[Flag::Word("--profiler=perfmap")],
+            since: Some(Version(6, 0)),
+            note: " (enable_perfmap of the compiler's configuration where it is embedded)",
             leaves: &["/tmp/perf-PID.map"],
+            ..SWITCH
         }],
         unnamed: "all WebAssembly code of older versions: they leave neither map nor dump and register nothing for debuggers",
         ..PLAIN
     },
     Runtime {
         name: "MoarVM",
-        programs: &["rakudo-m", "moar"],
+        called: "raku",
+        programs: &["raku", "rakudo", "rakudo-m", "moar"],
         libraries: &["libmoar.so*"],
-        switches: &[Switch {
-            word: "MVM_JIT_PERF_MAP=1",
-            how: "run it with MVM_JIT_PERF_MAP=1 in its environment",
-            leaves: &["/tmp/perf-PID.map"],
-        }],
+        switches: &[Switch { variables: &[("MVM_JIT_PERF_MAP", "1")], leaves: &["/tmp/perf-PID.map"], ..SWITCH }],
         valgrind: Some("MVM_JIT_PERF_MAP=1 MVM_JIT_DUMP_BYTECODE=1 rakudo-m"),
-        perf_record: "-g",
         interpreter: Some(Interpreter {
             functions: &["MVM_interp_run"],
             frame_a_call: false,
             remedy: "run it with MVM_JIT_PERF_MAP=1 in its environment; what is only interpreted has no names in perf",
-            word: "",
+            flag: None,
         }),
         unnamed: "what MoarVM interprets: its functions are all one `MVM_interp_run`",
         // Its compiler is given only what its specialiser has optimised.
@@ -333,32 +430,38 @@ pub const RUNTIMES: &[Runtime] = &[
     MONO,
     Runtime {
         name: "Julia",
+        called: "julia",
         programs: &["julia"],
         libraries: &["libjulia*"],
         switches: &[Switch {
-            word: "ENABLE_JITPROFILING=1",
-            how: "run julia with ENABLE_JITPROFILING=1 in its environment",
+            variables: &[("ENABLE_JITPROFILING", "1")],
             // Its listener is LLVM's.
             leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
+            ..SWITCH
         }],
         ..PLAIN
     },
     Runtime {
         name: "Ruby",
+        called: "ruby",
+        valued: &["-I", "-r", "-C"],
+        version_flag: "--version",
+        version_behind: &["libruby-", "libruby.so.", "/ruby"],
         programs: &["ruby", "ruby2*", "ruby3*", "ruby4*"],
         libraries: &["libruby*"],
         switches: &[Switch {
-            word: "--yjit-perf",
-            how: "run ruby (3.3 or newer) with --yjit --yjit-perf, if it is built with YJIT",
+            flags: &[Flag::Word("--yjit-perf"), Flag::Word("--yjit")],
+            since: Some(Version(3, 3)),
+            note: ", if it is built with YJIT",
             leaves: &["/tmp/perf-PID.map"],
+            ..SWITCH
         }],
-        perf_record: "-g",
         interpreter: Some(Interpreter {
             functions: &["vm_exec_core"],
             frame_a_call: false,
             remedy: "run ruby (3.3 or newer) with --yjit --yjit-perf, if it is built with YJIT; what is only \
                       interpreted has no names in perf",
-            word: "",
+            flag: None,
         }),
         unnamed: "all JIT code of builds older than 3.3, whose YJIT tells perf nothing",
         ..PLAIN
@@ -367,12 +470,13 @@ pub const RUNTIMES: &[Runtime] = &[
     LUAJIT,
     Runtime {
         name: "JavaScriptCore",
+        called: "jsc",
         programs: &["jsc", "WebKitWebProcess"],
         libraries: &["libjavascriptcoregtk-*"],
         switches: &[Switch {
-            word: "JSC_useJITDump=1",
-            how: "run it with JSC_useJITDump=1 JSC_jitDumpDirectory=DIR in its environment",
+            variables: &[("JSC_useJITDump", "1"), ("JSC_jitDumpDirectory", "DIR")],
             leaves: &["DIR/jit-PID.dump"],
+            ..SWITCH
         }],
         unnamed: "the interpreter's own code where the library is stripped",
         marked_names: JSC_NAMES,
@@ -381,19 +485,37 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "CPython",
-        programs: &["python3*"],
+        called: "python",
+        valued: &["-X", "-W", "--check-hash-based-pycs"],
+        version_flag: "--version",
+        version_behind: &["/python", "/libpython"],
+        programs: &["python", "python3*"],
         libraries: &["libpython3*"],
         switches: &[
-            Switch { word: "-X perf", how: "run python (3.12 or newer) with -X perf", leaves: &["/tmp/perf-PID.map"] },
-            Switch { word: "-X perf_jit", how: "from 3.13 on with -X perf_jit", leaves: &["/tmp/jit-PID.dump"] },
+            Switch {
+                flags: &[Flag::Pair("-X", "perf_jit")],
+                variables: &[("PYTHON_PERF_JIT_SUPPORT", "1")],
+                since: Some(Version(3, 13)),
+                leaves: &["/tmp/jit-PID.dump"],
+                stacks: Stacks::Copies,
+                at_end: true,
+                ..SWITCH
+            },
+            Switch {
+                flags: &[Flag::Pair("-X", "perf")],
+                variables: &[("PYTHONPERFSUPPORT", "1")],
+                since: Some(Version(3, 12)),
+                leaves: &["/tmp/perf-PID.map"],
+                stacks: Stacks::Copies,
+                ..SWITCH
+            },
         ],
         valgrind: Some("python -X perf"),
-        perf_record: "-k mono --call-graph dwarf",
         interpreter: Some(Interpreter {
             functions: &["_PyEval_EvalFrameDefault"],
             frame_a_call: false,
             remedy: "run python with -X perf (3.12 or newer; older ones cannot tell perf of their functions)",
-            word: "",
+            flag: None,
         }),
         unnamed: "nothing of Python: each function has a trampoline of its own, which the interpreter runs under",
         marked_names: &[(Interpreted, &[Around("py::", ".py")])],
@@ -407,6 +529,7 @@ pub const RUNTIMES: &[Runtime] = &[
     QEMU,
     GUILE,
     SBCL,
-    // Many embed it.
+    // Many embed them.
     LLVM,
+    PCRE2,
 ];

@@ -1,18 +1,21 @@
 //! Entries of the table for runtimes that compile traces: what a loop did, through all calls in it.
 
-use super::runtime::{PLAIN, Runtime, Switch};
+use super::runtime::{PLAIN, Runtime};
 use super::shape::Shape::{Is, Starts};
+use super::switch::{Flag, SWITCH, Stacks, Switch};
 use crate::model::tier::Tier::{Optimised, Stub};
 
 /// Python's second implementation.
 pub(super) const PYPY: Runtime = Runtime {
     name: "PyPy",
+    called: "pypy3",
     programs: &["pypy*"],
     libraries: &["libpypy*"],
     switches: &[Switch {
-        word: "PYPYLOG=jit-backend",
-        how: "run it with PYPYLOG=jit-backend,jit-log-opt:pypy-%d.log in its environment",
+        variables: &[("PYPYLOG", "jit-backend,jit-log-opt:pypy-%d.log")],
         leaves: &["./pypy-PID.log"],
+        stacks: Stacks::Copies,
+        ..SWITCH
     }],
     unnamed: "what PyPy interprets, where its library is stripped; its own profiler vmprof has that",
     // As the reader of its log puts them together: all code is traced and optimised but what the backend needs.
@@ -24,24 +27,30 @@ pub(super) const PYPY: Runtime = Runtime {
         ("fib work.py:5 #16 FOR_ITER", Some(Optimised)),
         ("fib work.py:6 #24 LOAD_FAST bridge", Some(Optimised)),
     ],
-    perf_record: "--call-graph dwarf",
     ..PLAIN
 };
 
 /// Lua's second implementation, also inside of other programs.
 pub(super) const LUAJIT: Runtime = Runtime {
     name: "LuaJIT",
+    called: "luajit",
+    valued: &["-e", "-l"],
     programs: &["luajit*"],
     libraries: &["libluajit*"],
     switches: &[
         Switch {
-            word: "-jdump=m,luajit.dump",
-            how: "run luajit with -jdump=m,luajit.dump",
+            flags: &[Flag::Word("-jdump=m,luajit.dump")],
             leaves: &["./luajit.dump"],
+            stacks: Stacks::Copies,
+            ..SWITCH
         },
-        Switch { word: "", how: "build LuaJIT with -DLUAJIT_USE_PERFTOOLS", leaves: &["/tmp/perf-PID.map"] },
+        Switch {
+            by_hand: "build LuaJIT with -DLUAJIT_USE_PERFTOOLS",
+            leaves: &["/tmp/perf-PID.map"],
+            stacks: Stacks::Copies,
+            ..SWITCH
+        },
     ],
-    perf_record: "--call-graph dwarf",
     unnamed: "interpreted functions: the interpreter is one piece of assembler",
     // perftools_addtrace in src/lj_trace.c; the reader of its dump calls them likewise.
     plain_names: &[(Optimised, &[Starts("TRACE_")])],

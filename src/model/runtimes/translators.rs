@@ -1,15 +1,24 @@
 //! Entries of the table for what translates machine code or is a library for compilers, and for Lisps that tell perf
 //! nothing.
 
-use super::runtime::{PLAIN, Runtime, Switch};
+use super::runtime::{PLAIN, Runtime};
+use super::switch::{Flag, SWITCH, Switch, Version};
 
 /// Translates programs of another processor.
 pub(super) const QEMU: Runtime = Runtime {
     name: "QEMU",
+    called: "qemu-x86_64",
+    valued: &["-L", "-cpu", "-E", "-U", "-s", "-B", "-R", "-0", "-g", "-d", "-D"],
+    version_flag: "--version",
     programs: &["qemu-*"],
     switches: &[
-        Switch { word: "-jitdump", how: "run qemu (8.0 or newer) with -jitdump", leaves: &["./jit-PID.dump"] },
-        Switch { word: "-perfmap", how: "with -perfmap", leaves: &["/tmp/perf-PID.map"] },
+        Switch { flags: &[Flag::Word("-jitdump")], since: Some(Version(8, 0)), leaves: &["./jit-PID.dump"], ..SWITCH },
+        Switch {
+            flags: &[Flag::Word("-perfmap")],
+            since: Some(Version(8, 0)),
+            leaves: &["/tmp/perf-PID.map"],
+            ..SWITCH
+        },
     ],
     unnamed: "functions of a guest whose ELF file is not found by the recorded command line (--guest FILE): guest-0x…",
     examples: &[("guest-0x401136", None), ("mix", None)],
@@ -19,20 +28,23 @@ pub(super) const QEMU: Runtime = Runtime {
 /// Programs that compile with LLVM while they run.
 pub(super) const LLVM: Runtime = Runtime {
     name: "LLVM",
+    called: "lli",
     programs: &["lli", "lli-*"],
     libraries: &["libLLVM*"],
+    is_library: true,
     switches: &[
         Switch {
-            word: "--jit-kind=mcjit",
-            how: "run lli with --jit-kind=mcjit; in a program of one's own, register \
-                  llvm::JITEventListener::createPerfJITEventListener() (MCJIT, ORC's RTDyldObjectLinkingLayer)",
+            flags: &[Flag::Word("--jit-kind=mcjit")],
+            note: "; in a program of one's own, register llvm::JITEventListener::createPerfJITEventListener() (MCJIT, ORC's \
+                   RTDyldObjectLinkingLayer)",
             // Below JITDUMPDIR, if that is in the environment.
             leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
+            ..SWITCH
         },
         Switch {
-            word: "",
-            how: "take a core dump with gcore PID while it runs, where code is registered for debuggers (lli does, MCJIT does)",
+            by_hand: "take a core dump with gcore PID while it runs, where code is registered for debuggers (lli does, MCJIT does)",
             leaves: &["./core.PID"],
+            ..SWITCH
         },
     ],
     unnamed: "all JIT code of programs that register no listener (LLVM must be built with LLVM_USE_PERF), nor for debuggers",
@@ -42,6 +54,7 @@ pub(super) const LLVM: Runtime = Runtime {
 /// GNU's Scheme.
 pub(super) const GUILE: Runtime = Runtime {
     name: "Guile",
+    called: "guile",
     programs: &["guile", "guile-*"],
     libraries: &["libguile-*"],
     unnamed: "all JIT code: Guile leaves neither map nor dump; with GUILE_JIT_THRESHOLD=-1 in its environment it only interprets",
@@ -51,6 +64,7 @@ pub(super) const GUILE: Runtime = Runtime {
 /// Steel Bank Common Lisp.
 pub(super) const SBCL: Runtime = Runtime {
     name: "SBCL",
+    called: "sbcl",
     programs: &["sbcl"],
     unnamed: "all Lisp code: SBCL leaves neither map nor dump, and its core file, which holds the code, is no ELF; its own \
               profiler sb-sprof has the names",

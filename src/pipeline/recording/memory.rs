@@ -1,11 +1,10 @@
 //! What was in the memory of the recorded processes.
 
-use super::options::RecordingOptions;
 use super::survey::Survey;
 use crate::error::Warnings;
 use crate::io;
 use crate::resolve::address_space::AddressSpaces;
-use crate::sources::{self, Found};
+use crate::sources::{self, Found, SourceOptions};
 use std::path::Path;
 
 /// What was mapped, and the files that tell of JIT code.
@@ -19,11 +18,11 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// Looks for dumps and maps.
-    pub(crate) fn find(survey: &Survey<'_>, options: &RecordingOptions, warnings: &mut Warnings) -> Self {
+    pub(crate) fn find(survey: &Survey<'_>, options: &SourceOptions, warnings: &mut Warnings) -> Self {
         let processes = &survey.processes;
         let samples = || survey.sampled();
         let site = survey.site(beside(survey.path), &samples);
-        let found = sources::find_at(processes, &options.sources, &site, warnings);
+        let found = sources::find_at(processes, options, &site, warnings);
         Self { spaces: AddressSpaces::new(processes), found }
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn load(
         &options.event,
     )?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let memory = Memory::find(&survey, options, warnings);
+    let memory = Memory::find(&survey, &options.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     outcome.summary.extend(resolution.sources.remarks());
     let samples = resolution.samples(Keep::EachRow, job, warnings)?;
@@ -112,7 +112,7 @@ pub(super) fn push(
     let warnings = &mut outcome.warnings;
     let streams = Streams::open(input, path, &job.pool, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let memory = Memory::find(&survey, options, warnings);
+    let memory = Memory::find(&survey, &options.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     outcome.summary.extend(resolution.sources.remarks());
     // Rows that go on in batches are read again when all stacks are known and named.

@@ -62,6 +62,17 @@ pub struct Found {
     live: BTreeMap<Pid, LiveProcess>,
 }
 
+/// A dump, map or log that was found.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundFile<'a> {
+    /// Where.
+    pub path: &'a Path,
+    /// What it contains.
+    pub bytes: &'a [u8],
+    /// What it was when it was opened.
+    pub about: &'a Metadata,
+}
+
 /// One opened source.
 #[derive(Debug)]
 pub(super) struct Source {
@@ -129,6 +140,16 @@ impl Found {
     /// No sources, where none are wanted.
     pub fn none() -> Self {
         Self { files: Vec::new(), options: SourceOptions::default(), failed: Vec::new(), live: BTreeMap::new() }
+    }
+
+    /// The dumps, maps and logs: where each was found, and what it contains. What was read out of the memory of a process
+    /// is none of them.
+    pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {
+        let files = self.files.iter().filter(|source| source.kind != Kind::PlacedElf);
+        files.filter_map(|source| {
+            let about = source.about.as_ref()?;
+            Some(FoundFile { path: &source.path, bytes: &source.bytes, about })
+        })
     }
 
     /// What is there and is not used, and why.

@@ -8,11 +8,10 @@ use super::neighbours::Neighbours;
 use crate::model::Pid;
 use crate::model::code::OriginId;
 use crate::model::process::CpuMode;
-use crate::model::runtimes::{Interpreter, Runtime, RuntimeSet};
+use crate::model::runtimes::{CommandLine, Environment, Interpreter, Runtime, RuntimeSet};
 use crate::resolve::address_space::Place;
 use crate::resolve::dso::DsoKind;
 use crate::sources::{self, Account, Kind, SourceState};
-use memchr::memmem;
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let neighbours = Neighbours::beside(context);
@@ -155,11 +154,11 @@ fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Op
     Some(Finding { problem: Problem::Interpreted { process, too_old, switched_on }, percent, samples, frames })
 }
 
-/// The word by which the recorded command line gave interpreted functions names of their own already.
-fn switched_on(runtime: &Runtime, context: DoctorContext<'_>) -> Option<&'static str> {
-    let word = runtime.interpreter.as_ref().map(|interpreter| interpreter.word).filter(|word| !word.is_empty())?;
-    let command = &context.examined.resolution.survey.processes.command;
-    command.iter().any(|said| memmem::find(said, word.as_bytes()).is_some()).then_some(word)
+/// The flag by which the recorded command line gave interpreted functions names of their own already.
+fn switched_on(runtime: &Runtime, context: DoctorContext<'_>) -> Option<String> {
+    let flag = runtime.interpreter.as_ref()?.flag?;
+    let command = CommandLine { words: context.command()?.program, environment: &Environment::Unknown };
+    runtime.is_given(flag, command).then(|| flag.to_string())
 }
 
 /// What was sampled in files of a runtime that have no symbols, if that is most of a process.

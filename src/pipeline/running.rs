@@ -5,21 +5,25 @@ use crate::io;
 use crate::io::door::{Door, Named, Opened, Root, Start};
 use crate::model::Pid;
 use crate::model::backing::Backing;
+use crate::model::runtimes::{CommandLine, Environment, RUNTIMES, Runtime};
 use crate::sources::SOURCE;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// A process that runs now.
 #[derive(Debug)]
-pub(super) struct RunningProcess {
-    pub(super) pid: Pid,
-    pub(super) comm: String,
+pub(crate) struct RunningProcess {
+    pub(crate) pid: Pid,
+    pub(crate) comm: String,
     /// By which number it knows itself.
-    pub(super) inner: Pid,
-    /// Its command line and environment, as far as it may be read: each word behind a blank.
-    pub(super) words: String,
-    pub(super) mappings: Vec<MappedNow>,
+    pub(crate) inner: Pid,
+    /// Its command line.
+    pub(crate) words: Vec<Vec<u8>>,
+    /// Those variables that runtimes read, as they were when it was started. They are never printed.
+    pub(crate) environment: Environment,
+    pub(crate) mappings: Vec<MappedNow>,
     /// The root of its file system, as seen from here.
     root: PathBuf,
     /// The same, open, if it may be looked into.
@@ -28,15 +32,15 @@ pub(super) struct RunningProcess {
 
 /// A line of `maps`.
 #[derive(Debug)]
-pub(super) struct MappedNow {
-    pub(super) addresses: Range<u64>,
-    pub(super) executable: bool,
-    pub(super) path: Vec<u8>,
+pub(crate) struct MappedNow {
+    pub(crate) addresses: Range<u64>,
+    pub(crate) executable: bool,
+    pub(crate) path: Vec<u8>,
 }
 
 impl RunningProcess {
     /// Reads a process's directory below `/proc`.
-    pub(super) fn read(pid: Pid, dir: &Path) -> Result<Self> {
+    pub(crate) fn read(pid: Pid, dir: &Path) -> Result<Self> {
         let read = |name: &str| io::of_system(&dir.join(name));
         let maps = read("maps").map_err(|error| {
             let message = match io::is_there(dir) {
@@ -47,42 +51,52 @@ impl RunningProcess {
         })?;
         let comm = read("comm").unwrap_or_default();
         let status = read("status").unwrap_or_default();
+        let words = read("cmdline").unwrap_or_default();
+        let words = words.strip_suffix(b"\0").unwrap_or(&words);
         // Of others' processes the environment may not be read.
-        let words = [read("cmdline"), read("environ")].map(Result::unwrap_or_default).concat();
-        let words: String =
-            words.split(|&byte| byte == 0).map(|word| format!(" {}", String::from_utf8_lossy(word))).collect();
+        let environment = read("environ").map_or(Environment::Unknown, |bytes| known_variables(&bytes));
         let root = dir.join("root");
         let files = user(&status).and_then(|uid| Root::open(&root, uid).ok());
         Ok(Self {
             pid,
             comm: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
             inner: inner_pid(&status).unwrap_or(pid),
-            words,
+            words: if words.is_empty() {
+                Vec::new()
+            } else {
+                words.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
+            },
+            environment,
             mappings: maps.split(|&byte| byte == b'\n').filter_map(MappedNow::parse).collect(),
             root,
             files,
         })
     }
 
+    /// The command that it was started with.
+    pub(crate) fn command(&self) -> CommandLine<'_> {
+        CommandLine { words: &self.words, environment: &self.environment }
+    }
+
     /// Its executable memory that no file backs.
-    pub(super) fn jit_memory(&self) -> impl Iterator<Item = &Range<u64>> {
+    pub(crate) fn jit_memory(&self) -> impl Iterator<Item = &Range<u64>> {
         let jit = |map: &&MappedNow| map.executable && Backing::of(&map.path).may_hold_jit_code();
         self.mappings.iter().filter(jit).map(|map| &map.addresses)
     }
 
     /// Where a path of the process's is from here.
-    pub(super) fn seen_from_here(&self, path: &Path) -> PathBuf {
+    pub(crate) fn seen_from_here(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// Opens one of its files, which it may be writing, from a copy. `None` if it is not there.
-    pub(super) fn open(&self, path: &Path, named: Named, force: bool) -> Option<Result<Opened>> {
+    pub(crate) fn open(&self, path: &Path, named: Named, force: bool) -> Option<Result<Opened>> {
         let door = Door { named, start: Start::Inside(self.files.as_ref()?), force };
         door.open(path, SOURCE).map(|opened| opened.map_err(|error| error.in_file(&self.seen_from_here(path))))
     }
 
     /// The dumps that it has mapped, so that perf sees them.
-    pub(super) fn markers(&self) -> Vec<PathBuf> {
+    pub(crate) fn markers(&self) -> Vec<PathBuf> {
         let is_dump = |path: &[u8]| {
             let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
             let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -92,6 +106,16 @@ impl RunningProcess {
         paths.dedup();
         paths
     }
+}
+
+/// What runtimes read of an environment.
+fn known_variables(bytes: &[u8]) -> Environment {
+    let read: BTreeSet<&[u8]> = RUNTIMES.iter().flat_map(Runtime::variables).map(str::as_bytes).collect();
+    let assignments = bytes.split(|&byte| byte == 0).filter_map(|word| {
+        let equals = memchr::memchr(b'=', word)?;
+        read.contains(&word[..equals]).then(|| (word[..equals].to_vec(), word[equals + 1..].to_vec()))
+    });
+    Environment::Known(assignments.collect())
 }
 
 fn path_of(map: &MappedNow) -> PathBuf {

@@ -1,17 +1,15 @@
 //! A running process: what it writes for perf, and where, before anything is recorded.
 
-mod proc;
-
 use super::problem::{Finding, Problem, Who};
 use crate::error::{Error, Result, Warnings};
 use crate::formats::jitdump::{Body, JitDump};
 use crate::formats::perf_map;
 use crate::io::door::{Named, Opened};
 use crate::model::Pid;
-use crate::model::runtimes::{Runtime, RuntimeSet};
+use crate::model::runtimes::{Environment, Runtime, RuntimeSet, Stacks, Switch};
+use crate::pipeline::running::RunningProcess;
 use crate::sources::Kind;
 use crate::sources::SOURCE;
-use proc::RunningProcess;
 use std::path::{Path, PathBuf};
 
 /// What is known of a running process.
@@ -67,16 +65,17 @@ impl LiveDiagnosis {
         sources.extend(LiveSource::map(&running, force, &mut refused));
         let is_all = refused.is_empty();
         refused.into_iter().for_each(|error| warnings.push(error.into_warning()));
-        let shown = shown(runtime, &running.words);
+        let shown = shown(runtime, &running);
         let inner = Some(running.inner).filter(|inner| *inner != pid);
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
         // What it may tell in files that are not read is not known.
         problems.extend(told(&process, &sources, shown, jit_bytes).filter(|_| problems.is_empty() && is_all));
-        problems.extend(frame_pointers(&process, &running.words));
+        problems.extend(frame_pointers(&process, &running));
         let at_end =
-            if sources.is_empty() { shown.filter(|shown| shown.at_end).map(|shown| shown.leaves) } else { None };
-        let record = runtime.map_or("-g", |runtime| runtime.perf_record);
-        let record = format!("perf record -F 999 {record} -p {pid} -- sleep 10");
+            if sources.is_empty() { shown.filter(|shown| shown.switch.at_end).map(|shown| shown.leaves) } else { None };
+        let version = runtime.and_then(|runtime| runtime.version_in(running.mappings.iter().map(|map| &map.path[..])));
+        let stacks = runtime.map_or(Stacks::FramePointers, |runtime| runtime.stacks(version));
+        let record = format!("perf record -F 999 -k mono {} -p {pid} -- sleep 10", stacks.options().join(" "));
         let findings = problems.into_iter().map(finding).collect();
         Ok(Self { process, inner, jit_bytes, sources, at_end, findings, record })
     }
@@ -90,14 +89,14 @@ fn finding(problem: Problem) -> Finding {
 /// What a process was told to leave.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
-    word: &'static str,
+    switch: &'static Switch,
     leaves: &'static str,
-    at_end: bool,
 }
 
-fn shown(runtime: Option<&'static Runtime>, words: &str) -> Option<Shown> {
-    let switch = runtime?.switches.iter().find(|switch| switch.is_shown_by(words))?;
-    Some(Shown { word: switch.word, leaves: switch.leaves.first()?, at_end: switch.word.ends_with("AtExit") })
+fn shown(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<Shown> {
+    let runtime = runtime?;
+    let switch = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()))?;
+    Some(Shown { switch, leaves: switch.leaves.first()? })
 }
 
 /// What is wrong with what it tells of its code.
@@ -107,11 +106,11 @@ fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: 
     if let Some(source) = sources.iter().find(other_run) {
         return Some(Problem::OtherRun { process: process(), source: source.file() });
     }
-    if !sources.is_empty() || shown.is_some_and(|shown| shown.at_end) {
+    if !sources.is_empty() || shown.is_some_and(|shown| shown.switch.at_end) {
         return None;
     }
-    if let Some(Shown { word, leaves, .. }) = shown {
-        return Some(Problem::NotWritten { process: process(), word, leaves });
+    if let Some(Shown { switch, leaves }) = shown {
+        return Some(Problem::NotWritten { process: process(), word: switch.name(), leaves });
     }
     let only_interprets =
         || process().runtime?.interpreter.as_ref().filter(|interpreter| !interpreter.frame_a_call).map(|_| ());
@@ -121,9 +120,13 @@ fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: 
     }
 }
 
-fn frame_pointers(process: &Who, words: &str) -> Option<Problem> {
-    let is_jvm = process.runtime?.name == "OpenJDK";
-    let without = is_jvm && !words.contains("-XX:+PreserveFramePointer");
+/// A runtime that keeps frame pointers only if it is told to, and was not. Where its variables cannot be read, nobody
+/// knows.
+fn frame_pointers(process: &Who, running: &RunningProcess) -> Option<Problem> {
+    let runtime = process.runtime?;
+    let flag = runtime.frame_pointers?;
+    let is_known = running.environment != Environment::Unknown;
+    let without = is_known && !runtime.is_given(flag, running.command());
     without.then(|| Problem::JvmFramePointers { process: process.clone() })
 }
 
@@ -171,7 +174,8 @@ mod tests {
         fs::write(dir.join("maps"), maps).unwrap();
         fs::write(dir.join("comm"), "name\n").unwrap();
         fs::write(dir.join("status"), "Uid:\t0\t0\t0\t0\nNSpid:\t4711\t7\n").unwrap();
-        fs::write(dir.join("cmdline"), words.replace(' ', "\0")).unwrap();
+        fs::write(dir.join("cmdline"), words.replace(' ', "\0") + "\0").unwrap();
+        fs::write(dir.join("environ"), "HOME=/x\0").unwrap();
         for (name, text) in files {
             fs::write(dir.join("root/tmp").join(name), text).unwrap();
         }

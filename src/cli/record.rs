@@ -1,0 +1,66 @@
+//! `jitgraft record`
+
+use super::stderr;
+use crate::commands::record::{self, RecordOptions};
+use crate::error::Result;
+use crate::model::perf_command::PerfCommand;
+use crate::pipeline::{Job, Outcome};
+use clap::Args;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// Flags of `record`.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "jitgraft record [OPTIONS] [PERF'S OPTIONS] -- COMMAND...\n       jitgraft record [OPTIONS] -p PID [-- sleep 10]",
+    after_help = "Examples:\n  jitgraft record -- node app.js\n  jitgraft record --runtime node -- npm test\n  \
+    jitgraft record -o run/perf.data -F 499 --call-graph dwarf -- java -jar app.jar\n  jitgraft record -p 4711 -- sleep 10\n  \
+    jitgraft record --dry-run -- php -f page.php"
+)]
+pub(super) struct RecordArgs {
+    /// The runtime, where COMMAND does not show it: npm, a script, a build tool (`jitgraft runtimes` lists them)
+    #[arg(long, value_name = "NAME")]
+    runtime: Option<String>,
+    /// The recording; dumps and maps of the run are put beside it
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
+    output: PathBuf,
+    /// Samples per second
+    #[arg(short = 'F', long, value_name = "N", default_value_t = 999)]
+    freq: u32,
+    /// Record a running process, or several with commas between
+    #[arg(short, long, value_name = "PID")]
+    pid: Option<String>,
+    /// Only print the command that would be run
+    #[arg(long)]
+    dry_run: bool,
+    /// Further options of perf record, then the program to run and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PERF'S OPTIONS -- COMMAND")]
+    words: Vec<OsString>,
+}
+
+impl RecordArgs {
+    pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let Self { mut runtime, mut output, mut freq, mut pid, mut dry_run, words } = self;
+        let words: Vec<Vec<u8>> = words.into_iter().map(OsString::into_vec).collect();
+        let typed = PerfCommand::parse_options(&[], &words);
+        // Behind the first option of perf's, our own are among perf's.
+        let text = |value: Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
+        let mut perf = Vec::new();
+        for option in typed.each_option() {
+            match text(option.value) {
+                Some(value) if option.is(&["runtime"]) => runtime = Some(value),
+                Some(value) if option.is(&["o", "output"]) => output = value.into(),
+                Some(value) if option.is(&["p", "pid"]) => pid = Some(value),
+                Some(value) if option.is(&["F", "freq"]) && value.parse::<u32>().is_ok() => {
+                    freq = value.parse().unwrap_or(freq);
+                }
+                _ if option.is(&["dry-run"]) => dry_run = true,
+                _ => perf.extend(option.words()),
+            }
+        }
+        let program = typed.program.to_vec();
+        let options = RecordOptions { runtime, perf, program, output, frequency: freq, pid, dry_run };
+        record::run(&options, job, &mut |line| stderr::say(line))
+    }
+}

@@ -1,0 +1,140 @@
+//! What can be recorded on this machine, and what would spoil it.
+
+use super::RecordOptions;
+use crate::error::{Error, Result};
+use crate::io::{self, started};
+use std::path::Path;
+
+/// This machine, as far as a recording depends on it.
+pub(super) struct Machine {
+    /// The event that works here; `None` if the user chose one.
+    pub(super) event: Option<&'static str>,
+    /// What is to be known beforehand.
+    pub(super) notes: Vec<String>,
+}
+
+/// What the processor counts, and what the kernel counts in its place.
+const CYCLES: &str = "cycles";
+const CPU_CLOCK: &str = "cpu-clock";
+
+/// With less room than this the recording is not begun, and with less than that it is said.
+const LEAST_ROOM: u64 = 16 << 20;
+const LITTLE_ROOM: u64 = 1 << 30;
+
+impl Machine {
+    pub(super) fn look(options: &RecordOptions) -> Result<Self> {
+        if started::program_path(b"perf").is_none() {
+            let remedy = "install it: Debian linux-perf, Ubuntu linux-tools-generic, Fedora and Arch perf";
+            return Err(Error::new("perf is not installed").with_remedy(Some(remedy.to_owned())));
+        }
+        if let Some(program) = options.program.first()
+            && started::program_path(program).is_none()
+        {
+            return Err(Error::new(format!("{}: there is no such program", String::from_utf8_lossy(program))));
+        }
+        let mut notes = Vec::new();
+        let is_root = rustix::process::geteuid().is_root();
+        let chosen = super::plan::has_event(options);
+        let event = if chosen { None } else { Some(Self::event(is_root, &mut notes)?) };
+        notes.extend(kernel(is_root));
+        notes.extend(room(options)?);
+        Ok(Self { event, notes })
+    }
+
+    /// Counts for a moment, to see what can be counted.
+    fn event(is_root: bool, notes: &mut Vec<String>) -> Result<&'static str> {
+        let words: [&[u8]; 8] = [b"perf", b"stat", b"-x,", b"-e", b"cycles:u", b"-e", b"cpu-clock:u", b"true"];
+        let said = started::said_by(&words)?;
+        if counts(&said, CYCLES) {
+            return Ok(CYCLES);
+        }
+        if counts(&said, CPU_CLOCK) {
+            notes.push(
+                "this machine counts no processor cycles (a virtual machine without them, most likely): -e cpu-clock takes \
+                 samples by a timer"
+                    .to_owned(),
+            );
+            return Ok(CPU_CLOCK);
+        }
+        let paranoid = level("perf_event_paranoid");
+        let remedy = match paranoid {
+            Some(level @ 3..) if !is_root => {
+                format!(
+                    "kernel.perf_event_paranoid is {level}: as root, sysctl kernel.perf_event_paranoid=1; or record as root"
+                )
+            }
+            _ => {
+                format!("perf says: {}", said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
+            }
+        };
+        Err(Error::new("perf can count nothing here").with_remedy(Some(remedy)))
+    }
+}
+
+/// Whether `perf stat -x,` counted an event: a line is `VALUE,UNIT,EVENT,…`.
+fn counts(said: &str, event: &str) -> bool {
+    said.lines().any(|line| {
+        let mut fields = line.split(',');
+        let value = fields.next().unwrap_or_default();
+        let name = fields.nth(1).unwrap_or_default();
+        name.split(':').next() == Some(event) && value.starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+/// One of the kernel's settings.
+fn level(name: &str) -> Option<i32> {
+    io::text_of_system(&Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
+}
+
+/// What is hidden of the kernel.
+fn kernel(is_root: bool) -> Option<String> {
+    let (paranoid, hidden) = (level("perf_event_paranoid")?, level("kptr_restrict")?);
+    if !is_root && paranoid >= 2 {
+        return Some(format!(
+            "kernel.perf_event_paranoid is {paranoid}: what the kernel does for the program is not recorded (as root: sysctl \
+             kernel.perf_event_paranoid=1)"
+        ));
+    }
+    let is_hidden = if is_root { hidden >= 2 } else { hidden >= 1 };
+    is_hidden.then(|| {
+        format!("kernel.kptr_restrict is {hidden}: kernel functions will be unnamed (as root: sysctl kernel.kptr_restrict=0)")
+    })
+}
+
+/// Whether the recording has room.
+fn room(options: &RecordOptions) -> Result<Option<String>> {
+    let directory = options.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if options.output.as_os_str() == "-" {
+        return Ok(None);
+    }
+    let about = rustix::fs::statvfs(directory)
+        .map_err(|error| Error::new("cannot write there").because(std::io::Error::from(error)).in_file(directory))?;
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    let mib = free >> 20;
+    if free < LEAST_ROOM {
+        let remedy = "choose another place with -o FILE".to_owned();
+        return Err(Error::new(format!("has {mib} MiB of room left")).in_file(directory).with_remedy(Some(remedy)));
+    }
+    Ok((free < LITTLE_ROOM).then(|| {
+        let copies = u64::from(options.frequency) * 8192 >> 20;
+        format!(
+            "{} has {mib} MiB of room left; with --call-graph dwarf perf writes some {copies} MiB for each second of a \
+             processor's time",
+            directory.display()
+        )
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_is_told_from_what_was_not() {
+        let said = "<not supported>,,cycles:u,0,100.00,,\n0.44,msec,cpu-clock:u,441434,100.00,0.464,CPUs utilized\n";
+        assert!(!counts(said, CYCLES) && counts(said, CPU_CLOCK));
+        assert!(counts("12345,,cycles,0,100.00,,\n", CYCLES));
+        assert!(!counts("<not counted>,,cycles:u,0,0.00,,\n", CYCLES));
+        assert!(!counts("Error:\nAccess to performance monitoring is limited\n", CPU_CLOCK));
+    }
+}

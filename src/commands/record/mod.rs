@@ -1,0 +1,59 @@
+//! `record`: runs `perf record` so that the names of JIT code are there afterwards, and shows the command that does it.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `plan` | which runtime it is, what its command lacks, how perf is called |
+//! | `machine` | what can be recorded here: perf, events, permissions, room |
+//! | `keep` | brings the dumps, maps and logs of the run to the recording |
+
+mod keep;
+mod machine;
+mod plan;
+
+use crate::error::Result;
+use crate::io::started;
+use crate::pipeline::{Job, Outcome};
+use machine::Machine;
+use plan::Plan;
+use std::path::PathBuf;
+
+/// What to record, and how.
+#[derive(Debug)]
+pub struct RecordOptions {
+    /// The runtime, where the command does not show it.
+    pub runtime: Option<String>,
+    /// perf's options as they were typed.
+    pub perf: Vec<Vec<u8>>,
+    /// The program to run, with its arguments.
+    pub program: Vec<Vec<u8>>,
+    /// Where the recording goes.
+    pub output: PathBuf,
+    /// Samples per second.
+    pub frequency: u32,
+    /// The running process to record.
+    pub pid: Option<String>,
+    /// Only print the command.
+    pub dry_run: bool,
+}
+
+/// Records. `say` is for what must be said before the program runs.
+pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Result<Outcome> {
+    let machine = Machine::look(options)?;
+    let Plan { command, notes } = Plan::new(options, &machine)?;
+    let mut outcome = Outcome::default();
+    if !job.quiet {
+        notes.iter().chain(&machine.notes).for_each(|note| say(note));
+    }
+    if options.dry_run {
+        crate::io::print(|out| Ok(writeln!(out, "{command}")?))?;
+        return Ok(outcome);
+    }
+    if !job.quiet {
+        say(&command.to_string());
+    }
+    let before = |name: &str| std::env::var_os(name).map(std::os::unix::ffi::OsStringExt::into_vec);
+    let variables = command.variables.iter().map(|set| (set.name, set.joined_to(before(set.name).as_deref())));
+    outcome.ended = Some(started::run(&command.words(), &variables.collect::<Vec<_>>())?);
+    keep::beside(options, job, &mut outcome);
+    Ok(outcome)
+}

@@ -1,0 +1,174 @@
+//! What is run: perf with the program, and what either lacks.
+
+use super::RecordOptions;
+use super::machine::Machine;
+use crate::error::{Error, Result};
+use crate::io::started;
+use crate::model::Pid;
+use crate::model::perf_command::PerfCommand;
+use crate::model::record_command::RecordCommand;
+use crate::model::runtimes::{
+    CommandLine, Environment, RUNTIMES, Runtime, RuntimeSet, Stacks, Switch, Version, program_at,
+};
+use crate::pipeline::running::RunningProcess;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// A recording that is about to be made.
+pub(super) struct Plan {
+    /// The whole command.
+    pub(super) command: RecordCommand,
+    /// What is to be known beforehand.
+    pub(super) notes: Vec<String>,
+}
+
+impl Plan {
+    pub(super) fn new(options: &RecordOptions, machine: &Machine) -> Result<Self> {
+        let called = [b"perf".to_vec(), b"record".to_vec()];
+        let typed =
+            PerfCommand { called: &called, options: &options.perf, program: &options.program, records_others: false };
+        let command = RecordCommand::of(typed).with_clock();
+        let command = command.with_option(&["F", "freq", "c", "count"], "-F", &options.frequency.to_string());
+        let command = match machine.event {
+            Some(event) => command.with_option(&["e", "event"], "-e", event),
+            None => command,
+        };
+        let output = options.output.to_string_lossy();
+        let command = command.with_option(&["o", "output"], "-o", &output);
+        let plan = Self { command, notes: Vec::new() };
+        match &options.pid {
+            Some(pid) => plan.attached(pid, options),
+            None => plan.started(options),
+        }
+    }
+
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// A program that is started.
+    fn started(mut self, options: &RecordOptions) -> Result<Self> {
+        let named = options.runtime.as_deref().map(named).transpose()?;
+        let Some(runtime) = named.or_else(|| executed(&options.program)) else {
+            if let Some(program) = options.program.first() {
+                let program = String::from_utf8_lossy(program);
+                self.note(format!(
+                    "{program}: no runtime is known by this name. If it starts one, name it: --runtime NAME \
+                     (`jitgraft runtimes` lists them)"
+                ));
+            }
+            self.command = self.command.with_stacks(Stacks::FramePointers);
+            return Ok(self);
+        };
+        let version = version(runtime, &options.program);
+        let environment = environment();
+        let command = CommandLine { words: &options.program, environment: &environment };
+        let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command));
+        let Some(switch) = given.filter(|given| given.is_in(version)).or_else(|| runtime.best_switch(version)) else {
+            self.note(nothing_to_set(runtime, version));
+            self.command = self.command.with_stacks(runtime.stacks(version));
+            return Ok(self);
+        };
+        let directory = directory(options);
+        match runtime.corrected(switch, command, &directory) {
+            Some(corrected) => self.command = self.command.with_program(corrected),
+            None => self.note(format!(
+                "{} reads no variable that switches its names on: {}",
+                runtime.name,
+                switch.how(runtime.called, true)
+            )),
+        }
+        self.command = self.command.with_stacks(switch.stacks);
+        Ok(self)
+    }
+
+    /// A process that runs already: what it was not told then, it cannot be told now.
+    fn attached(mut self, pid: &str, options: &RecordOptions) -> Result<Self> {
+        self.command = self.command.with_option(&["p", "pid"], "-p", pid);
+        let mut stacks = Stacks::FramePointers;
+        for number in pid.split(',').filter(|number| !number.is_empty()) {
+            let parsed =
+                number.parse::<i32>().map_err(|_| Error::usage(format!("-p {pid}: {number} is not a process")))?;
+            let running = RunningProcess::read(Pid(parsed), &Path::new("/proc").join(number))?;
+            let set = RuntimeSet::of_files(running.mappings.iter().map(|map| &map.path[..]));
+            let Some(runtime) = options.runtime.as_deref().map(named).transpose()?.or_else(|| set.first()) else {
+                continue;
+            };
+            let version = runtime.version_in(running.mappings.iter().map(|map| &map.path[..]));
+            let on = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
+            let wanted = on.map_or_else(|| runtime.stacks(version), |switch| switch.stacks);
+            stacks = if wanted == Stacks::Copies { wanted } else { stacks };
+            if on.is_none() && running.markers().is_empty() {
+                self.note(not_switched_on(number, runtime, version));
+            }
+        }
+        self.command = self.command.with_stacks(stacks);
+        Ok(self)
+    }
+}
+
+/// The directory of the recording, from the root.
+fn directory(options: &RecordOptions) -> String {
+    let parent = options.output.parent().unwrap_or(Path::new(""));
+    let here = std::env::current_dir().unwrap_or_default();
+    here.join(parent).to_string_lossy().trim_end_matches('/').to_owned()
+}
+
+fn environment() -> Environment {
+    Environment::Known(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect())
+}
+
+/// The runtime of this name.
+fn named(name: &str) -> Result<&'static Runtime> {
+    crate::model::runtimes::named(name).ok_or_else(|| {
+        let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
+        Error::usage(format!("no runtime is called {name}")).with_remedy(Some(format!("known are {}", all.join(", "))))
+    })
+}
+
+/// The runtime that is executed: by the name of the program, or of the file that this name leads to.
+fn executed(words: &[Vec<u8>]) -> Option<&'static Runtime> {
+    let by_name = RUNTIMES.iter().find(|runtime| program_at(words, |name| runtime.is_program(name)).is_some());
+    by_name.or_else(|| {
+        let path = started::program_path(words.first()?)?.canonicalize().ok()?;
+        RuntimeSet::of_program(path.as_os_str().as_bytes()).first()
+    })
+}
+
+/// The version of the runtime that is executed, as its program prints it, where it matters.
+fn version(runtime: &Runtime, words: &[Vec<u8>]) -> Option<Version> {
+    let matters = runtime.switches.iter().any(|switch| switch.since.is_some());
+    let at =
+        program_at(words, |name| runtime.is_program(name)).filter(|_| matters && !runtime.version_flag.is_empty())?;
+    Version::find(&started::said_by(&[&words[at], runtime.version_flag.as_bytes()]).ok()?)
+}
+
+fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
+    let name = runtime.name;
+    let first = runtime.switches.iter().find(|switch| switch.can_be_set());
+    match (first.and_then(|switch| switch.since).zip(version), runtime.switches.first()) {
+        (Some((since, version)), _) => {
+            let oldest = runtime.switches.iter().filter_map(|switch| switch.since).min().unwrap_or(since);
+            format!("{name} {version} cannot write names for perf: {oldest} is the first version that can")
+        }
+        (None, Some(switch)) => format!("{name}: names need more than a flag: {}", switch.how(runtime.called, true)),
+        (None, None) => format!("{name}: this stays without names: {}", runtime.unnamed),
+    }
+}
+
+fn not_switched_on(pid: &str, runtime: &Runtime, version: Option<Version>) -> String {
+    let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
+    let by_hand = runtime.switches.iter().find(later);
+    let start = format!("process {pid} ({}) was started without a switch for names", runtime.name);
+    match (by_hand, runtime.best_switch(version)) {
+        (Some(by_hand), _) => format!("{start}; while it runs: {}", by_hand.by_hand.replace("PID", pid)),
+        (None, Some(switch)) => format!("{start}; start it again: {}", switch.how(runtime.called, true)),
+        (None, None) => format!("{start}; {}", nothing_to_set(runtime, version)),
+    }
+}
+
+/// Whether the user chose an event.
+pub(super) fn has_event(options: &RecordOptions) -> bool {
+    let typed = PerfCommand { called: &[], options: &options.perf, program: &[], records_others: false };
+    typed.has(&["e", "event"])
+}

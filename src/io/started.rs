@@ -1,0 +1,73 @@
+//! Programs that are started: only those that the user named on the command line, and perf.
+//!
+//! `record` starts three things: `perf stat` for a moment, to see which event can be counted here; the program that the
+//! user typed, with the flag that makes it print its version; and `perf record` with that program. No name of a program
+//! ever comes out of a file.
+
+use super::guard::{self, PassedSignals};
+use super::typed::is_file;
+use crate::error::{Error, Result};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// With this status.
+    Status(u8),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl From<ExitStatus> for Ended {
+    fn from(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Status(u8::try_from(code).unwrap_or(u8::MAX)),
+            (None, signal) => Self::Signal(signal.unwrap_or_default()),
+        }
+    }
+}
+
+/// Where a program is that goes by this name: looked for as a shell does.
+pub fn program_path(name: &[u8]) -> Option<PathBuf> {
+    let name = Path::new(OsStr::from_bytes(name));
+    let can_run = |path: &PathBuf| {
+        is_file(path) && super::about(path).is_some_and(|about| about.permissions().mode() & 0o111 != 0)
+    };
+    if name.as_os_str().as_bytes().contains(&b'/') {
+        return Some(name.to_owned()).filter(can_run);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(can_run)
+}
+
+fn command(words: &[&[u8]]) -> Result<Command> {
+    let (program, arguments) = words.split_first().ok_or_else(|| Error::usage("there is no command to run"))?;
+    let mut command = Command::new(OsStr::from_bytes(program));
+    command.args(arguments.iter().map(|word| OsStr::from_bytes(word)));
+    Ok(command)
+}
+
+/// What a program writes, to standard output and then to standard error, when it is run without input.
+pub fn said_by(words: &[&[u8]]) -> Result<String> {
+    let mut command = command(words)?;
+    command.stdin(Stdio::null()).env("LC_ALL", "C");
+    let output = guard::as_started(|| command.output())?;
+    Ok([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat())
+}
+
+/// Runs a program with these variables added, and waits for it. It has this one's input and output; signals that only
+/// this process gets are passed on to it.
+pub fn run(words: &[&[u8]], variables: &[(&str, Vec<u8>)]) -> Result<Ended> {
+    let mut command = command(words)?;
+    command.envs(variables.iter().map(|(name, value)| (OsString::from(name), OsStr::from_bytes(value))));
+    let signals = PassedSignals::begin();
+    let mut child = guard::as_started(|| command.spawn())
+        .map_err(|error| Error::new(format!("cannot start {}", String::from_utf8_lossy(words[0]))).because(error))?;
+    signals.pass_to(child.id());
+    Ok(child.wait()?.into())
+}

@@ -1,0 +1,210 @@
+//! The words of a `perf record` command line: which are perf's own, and which start the recorded program
+//! (perf-record(1)).
+
+/// A `perf record` command line, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PerfCommand<'a> {
+    /// perf as it was called, and `record`.
+    pub called: &'a [Vec<u8>],
+    /// perf's options with their values.
+    pub options: &'a [Vec<u8>],
+    /// The program that perf started, with its arguments.
+    pub program: &'a [Vec<u8>],
+    /// Whether perf recorded other processes (`-a`, `-p` …): then the program only says how long.
+    pub records_others: bool,
+}
+
+/// One of perf's options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PerfOption<'a> {
+    /// A letter, or a name without its dashes.
+    pub name: &'a [u8],
+    /// Its value, as part of the same word or as the next one.
+    pub value: Option<&'a [u8]>,
+    /// Whether it is the long form, with two dashes and the value behind a sign of equality.
+    is_long: bool,
+    /// Whether the value is the next word.
+    is_apart: bool,
+}
+
+impl<'a> PerfCommand<'a> {
+    /// `None` if it is another command's line.
+    pub fn parse(words: &'a [Vec<u8>]) -> Option<Self> {
+        let record = words.iter().position(|word| word == b"record").filter(|at| *at <= 1)?;
+        Some(Self::parse_options(&words[..=record], &words[record + 1..]))
+    }
+
+    /// From the words behind `perf record`.
+    pub fn parse_options(called: &'a [Vec<u8>], words: &'a [Vec<u8>]) -> Self {
+        let (mut end, mut records_others) = (0, false);
+        while let Some(word) = words.get(end).filter(|word| word.starts_with(b"-") && *word != b"--") {
+            records_others |= names_others(word);
+            end = (end + 1 + usize::from(takes_next_word(word))).min(words.len());
+        }
+        let (options, rest) = words.split_at(end);
+        let program = rest.strip_prefix(&[b"--".to_vec()][..]).unwrap_or(rest);
+        Self { called, options, program, records_others }
+    }
+
+    /// perf's options, one by one.
+    pub fn each_option(&self) -> impl Iterator<Item = PerfOption<'a>> + use<'a> {
+        let (mut at, words, mut found) = (0, self.options, Vec::new());
+        while let Some(word) = words.get(at) {
+            let next = if takes_next_word(word) { words.get(at + 1) } else { None };
+            found.extend(options_of(word, next.map(|next| &next[..])));
+            at += 1 + usize::from(next.is_some());
+        }
+        found.into_iter()
+    }
+
+    /// The value of the last option of these names.
+    pub fn value(&self, names: &[&str]) -> Option<&'a [u8]> {
+        self.each_option().filter(|option| option.is(names)).last()?.value
+    }
+
+    /// Whether one of these options is given.
+    pub fn has(&self, names: &[&str]) -> bool {
+        self.each_option().any(|option| option.is(names))
+    }
+}
+
+impl PerfOption<'_> {
+    /// Whether it goes by one of these names.
+    pub fn is(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| name.as_bytes() == self.name)
+    }
+
+    /// Its words, apart from others.
+    pub fn words(&self) -> Vec<Vec<u8>> {
+        let dashed = [if self.is_long { &b"--"[..] } else { b"-" }, self.name].concat();
+        match self.value {
+            None => vec![dashed],
+            Some(value) if self.is_apart => vec![dashed, value.to_vec()],
+            Some(value) => vec![[&dashed[..], b"=", value].concat()],
+        }
+    }
+}
+
+/// The options in one word: `-ag` is two.
+fn options_of<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'a>> {
+    if let Some(long) = word.strip_prefix(b"--") {
+        let equals = long.iter().position(|byte| *byte == b'=');
+        let (name, value) = equals.map_or((long, next), |at| (&long[..at], Some(&long[at + 1..])));
+        return vec![PerfOption { name, value, is_long: true, is_apart: equals.is_none() }];
+    }
+    let letters = word.strip_prefix(b"-").unwrap_or(word);
+    let last = letters.iter().position(|letter| SHORT_WITH_VALUE.contains(letter));
+    let flags = &letters[..last.unwrap_or(letters.len())];
+    let mut options: Vec<_> =
+        flags.chunks(1).map(|name| PerfOption { name, value: None, is_long: false, is_apart: true }).collect();
+    options.extend(last.map(|at| {
+        let rest = &letters[at + 1..];
+        let value = if rest.is_empty() { next } else { Some(rest) };
+        PerfOption { name: &letters[at..=at], value, is_long: false, is_apart: true }
+    }));
+    options
+}
+
+/// Whether an option names what is recorded, so that the program is not it.
+fn names_others(word: &[u8]) -> bool {
+    options_of(word, None)
+        .iter()
+        .any(|option| option.is(&["a", "p", "t", "u", "C", "all-cpus", "pid", "tid", "uid", "cpu"]))
+}
+
+/// Letters that take the next word, or the rest of their own, for their value.
+const SHORT_WITH_VALUE: &[u8] = b"eFcptuoCmkDjGrW";
+
+/// Whether perf record takes the word behind this one for an option's value.
+fn takes_next_word(word: &[u8]) -> bool {
+    const LONG: &[&str] = &[
+        "event",
+        "freq",
+        "count",
+        "pid",
+        "tid",
+        "uid",
+        "output",
+        "cpu",
+        "mmap-pages",
+        "clockid",
+        "delay",
+        "branch-filter",
+        "cgroup",
+        "realtime",
+        "call-graph",
+        "filter",
+        "max-size",
+        "control",
+        "affinity",
+        "switch-max-files",
+        "vmlinux",
+        "debuginfod",
+        "num-thread-synthesize",
+    ];
+    let letters = word.strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-"));
+    match letters {
+        // Behind several letters the last one may take a value, if none before it does.
+        Some(letters) => letters
+            .iter()
+            .position(|letter| SHORT_WITH_VALUE.contains(letter))
+            .is_some_and(|at| at + 1 == letters.len()),
+        None => LONG.iter().any(|long| word.strip_prefix(b"--") == Some(long.as_bytes())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<Vec<u8>> {
+        line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    fn text(words: &[Vec<u8>]) -> String {
+        String::from_utf8(words.join(&b' ')).unwrap()
+    }
+
+    #[test]
+    fn perf_s_own_words_are_told_from_the_program_s() {
+        for (line, options, program) in [
+            ("/usr/bin/perf record -k mono -F 999 -g -o x.data node -e 1", "-k mono -F 999 -g -o x.data", "node -e 1"),
+            (
+                "perf record --call-graph dwarf,4096 -ge cpu-clock -- php x.php",
+                "--call-graph dwarf,4096 -ge cpu-clock",
+                "php x.php",
+            ),
+            ("perf record --call-graph=fp -F999 -e cycles ./a.out -g", "--call-graph=fp -F999 -e cycles", "./a.out -g"),
+            ("perf record -eapt:x node -a", "-eapt:x", "node -a"),
+            ("perf record -o", "-o", ""),
+        ] {
+            let words = words(line);
+            let command = PerfCommand::parse(&words).unwrap();
+            assert_eq!((&*text(command.options), &*text(command.program)), (options, program), "{line}");
+            assert!(!command.records_others, "{line}");
+        }
+        for line in ["perf record -g -p 77", "perf record -F 99 -ag -- sleep 5", "perf record --pid=7 sleep 5"] {
+            assert!(PerfCommand::parse(&words(line)).unwrap().records_others, "{line}");
+        }
+        assert_eq!(PerfCommand::parse(&words("simpleperf x")), None);
+    }
+
+    #[test]
+    fn options_have_values_in_their_word_or_behind_it() {
+        let words = words("perf record -ago x.data -F99 --call-graph=dwarf --clockid mono -eapt:x -- node");
+        let command = PerfCommand::parse(&words).unwrap();
+        let all: Vec<_> = command.each_option().map(|option| (option.name, option.value)).collect();
+        let wanted: [(&[u8], Option<&[u8]>); 7] = [
+            (b"a", None),
+            (b"g", None),
+            (b"o", Some(b"x.data")),
+            (b"F", Some(b"99")),
+            (b"call-graph", Some(b"dwarf")),
+            (b"clockid", Some(b"mono")),
+            (b"e", Some(b"apt:x")),
+        ];
+        assert_eq!(all, wanted);
+        assert_eq!(command.value(&["o", "output"]), Some(&b"x.data"[..]));
+        assert!(command.has(&["g"]) && !command.has(&["p"]));
+    }
+}

@@ -1,0 +1,85 @@
+//! Words as a shell reads them: a command that is printed can be pasted, whatever its words contain.
+//!
+//! A recorded command line is hostile input. Each word stays one word and starts nothing; what a terminal would obey is
+//! written as an escape.
+
+use super::printable::printable;
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// A word for a POSIX shell: as it is if nothing in it is special, else in quotes. Bytes that a terminal might obey, and
+/// those that are not UTF-8, are octal escapes in `$'…'` (POSIX.1-2024; bash, zsh and ksh know it).
+pub fn quoted(word: &[u8]) -> Cow<'_, str> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
+    match printable(word) {
+        Cow::Borrowed(text) if !text.is_empty() && word.iter().all(is_plain) => Cow::Borrowed(text),
+        Cow::Borrowed(text) => Cow::Owned(format!("'{}'", text.replace('\'', r"'\''"))),
+        Cow::Owned(_) => Cow::Owned(escaped(word)),
+    }
+}
+
+fn escaped(word: &[u8]) -> String {
+    let mut text = String::from("$'");
+    for &byte in word {
+        match byte {
+            b'\'' | b'\\' => text.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => text.push(char::from(byte)),
+            // Three digits, so that a digit behind them is no part of the escape. A string takes all that is written.
+            _ => drop(write!(text, "\\{byte:03o}")),
+        }
+    }
+    text + "'"
+}
+
+/// Words as one line. The first is never taken for an assignment.
+pub fn line<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let quoted = words.into_iter().enumerate().map(|(at, word)| match quoted(word) {
+        Cow::Borrowed(text) if at == 0 && text.contains('=') => Cow::Owned(format!("'{text}'")),
+        text => text,
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+    use std::process::Command;
+
+    #[test]
+    fn plain_words_stay_and_others_are_quoted() {
+        for (word, wanted) in [
+            (&b"node"[..], "node"),
+            (b"--v8-flags=--perf-prof,--x", "--v8-flags=--perf-prof,--x"),
+            (b"", "''"),
+            (b"a b", "'a b'"),
+            (b"$(reboot)", "'$(reboot)'"),
+            (b"it's", r"'it'\''s'"),
+            ("grün".as_bytes(), "'grün'"),
+            (b"a\x1b]0;x\x07", r"$'a\033]0;x\007'"),
+            (b"\xff1", r"$'\3771'"),
+            ("a\u{202e}b'".as_bytes(), r"$'a\342\200\256b\''"),
+        ] {
+            assert_eq!(quoted(word), wanted);
+        }
+        assert_eq!(line([&b"A=b"[..], b"c=d"]), "'A=b' c=d");
+    }
+
+    #[test]
+    fn a_shell_reads_what_was_quoted_and_runs_nothing() {
+        let mut words: Vec<Vec<u8>> = (1..=255u8).map(|byte| vec![b'a', byte, b'1']).collect();
+        words.extend(
+            [&b"\n"[..], b"~", "*".as_bytes(), b"{a,b}", b"`id`", b"!!", b"#", b"-e", b"\\", b"$'x'"]
+                .map(<[u8]>::to_vec),
+        );
+        words.push((1..=255u8).collect());
+        let line = line(words.iter().map(|word| &word[..]));
+        assert!(!line.chars().any(char::is_control), "{line}");
+        let script = format!("LC_ALL=C printf '%s\\0' {line}");
+        let output =
+            Command::new("bash").args(["-c".as_ref(), std::ffi::OsStr::from_bytes(script.as_bytes())]).output();
+        let read = output.unwrap().stdout;
+        let read: Vec<&[u8]> = read.strip_suffix(b"\0").unwrap().split(|byte| *byte == 0).collect();
+        assert_eq!(read, words);
+    }
+}
