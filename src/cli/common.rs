@@ -49,9 +49,9 @@ impl Common {
                 stderr::say(format_args!("warning: {warning}"));
             }
             outcome
-                .summary
+                .estimates
                 .iter()
-                .chain(&outcome.estimates)
+                .chain(&outcome.summary)
                 .chain(&code(outcome))
                 .chain(&names(outcome))
                 .for_each(stderr::say);

@@ -55,7 +55,26 @@ impl<'a> DoctorContext<'a> {
 
     pub(super) fn who(&self, pid: Pid) -> Who {
         let comm = self.programs.name(pid).into_owned();
-        Who { pid, comm, runtime: self.runtimes.borrow_mut().of(pid).first() }
+        Who { pid, comm, runtime: self.runtime(pid), others: 0 }
+    }
+
+    /// The runtimes of a process, those that embed others first.
+    pub(super) fn runtimes_of(&self, pid: Pid) -> impl Iterator<Item = &'static Runtime> + use<> {
+        self.runtimes.borrow_mut().of(pid).iter()
+    }
+
+    /// The runtime whose JIT code a process has; if it has none, the one that it runs.
+    fn runtime(&self, pid: Pid) -> Option<&'static Runtime> {
+        let has_jit = self.tally.processes.get(&pid).is_some_and(|tally| tally.named + tally.unnamed > 0);
+        let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
+        let has_shared = process.is_some_and(|process| process.shared_jit_memory().is_some());
+        let fits = |runtime: &&Runtime| match has_jit {
+            true => has_shared || !runtime.shares_memory,
+            false => !runtime.is_library,
+        };
+        let mut all = self.runtimes_of(pid);
+        let first = self.runtimes_of(pid).find(|runtime| !runtime.is_library);
+        all.find(fits).or(first)
     }
 
     /// The number by which a process knows itself, if that is another one.

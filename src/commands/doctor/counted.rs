@@ -39,7 +39,7 @@ impl CountedDiagnosis {
         let (cost, unnamed) = costs(&profile);
         let comm = String::from_utf8_lossy(&coverage.program).into_owned();
         let runtime = RuntimeSet::of_program(&coverage.program).first();
-        let process = Who { pid: coverage.pid.unwrap_or(Pid(-1)), comm, runtime };
+        let process = Who { pid: coverage.pid.unwrap_or(Pid(-1)), comm, runtime, others: 0 };
         let mut found: Vec<Finding> = of_jit(&coverage, &process, &shown(path), cost);
         found.extend(of_files(unnamed, cost));
         found.sort_by(|one, other| other.percent.total_cmp(&one.percent));
@@ -73,7 +73,13 @@ fn costs(profile: &Profile) -> (u64, BTreeMap<Vec<u8>, u64>) {
 }
 
 fn of_jit(coverage: &Coverage, process: &Who, path: &std::path::Path, cost: u64) -> Vec<Finding> {
-    let finding = |problem, part: u64| Finding { problem, percent: percent(part as f64, cost), samples: 0, frames: 0 };
+    let finding = |problem, part: u64| Finding {
+        problem,
+        percent: percent(part as f64, cost),
+        samples: 0,
+        frames: 0,
+        command: None,
+    };
     let Coverage { nameable, unnameable, .. } = *coverage;
     let loaded = coverage.accounts.iter().find(|account| matches!(account.state, SourceState::Loaded { .. }));
     let process = || process.clone();
@@ -117,7 +123,7 @@ fn of_files(unnamed: BTreeMap<Vec<u8>, u64>, cost: u64) -> Vec<Finding> {
         let file =
             |(path, _): &(Vec<u8>, u64)| NamedFile { path: String::from_utf8_lossy(path).into_owned(), build_id: None };
         let problem = problem(files.iter().map(file).collect());
-        (sum > 0).then(|| Finding { problem, percent: percent(sum as f64, cost), samples: 0, frames: 0 })
+        (sum > 0).then(|| Finding { problem, percent: percent(sum as f64, cost), samples: 0, frames: 0, command: None })
     };
     let packaged = group(packaged, |files| Problem::StrippedPackages { files });
     packaged.into_iter().chain(group(own, |files| Problem::Stripped { files })).collect()

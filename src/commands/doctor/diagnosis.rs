@@ -76,7 +76,12 @@ impl Diagnosis {
         let stacks = recorded_stacks(examined);
         let beside = file.parent().filter(|_| io::is_there(file));
         let context = DoctorContext { examined, tally, programs, runtimes, stacks, beside };
-        let (findings, minor) = rules::findings(context, damage).into_iter().partition(Finding::is_significant);
+        let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =
+            rules::findings(context, damage).into_iter().partition(Finding::is_significant);
+        // Who was sent here by another command's summary is told why, however ordinary the causes are one by one.
+        if findings.is_empty() && examined.frame_counts().lacks_names() && !minor.is_empty() {
+            findings.push(minor.remove(0));
+        }
         let events = examined.resolution.survey.recording.events.iter().map(|event| event.name.clone()).collect();
         let (samples, shares) = (tally.samples, examined.code_shares());
         let FrameCounts { frames, unnamed, .. } = examined.frame_counts();

@@ -1,4 +1,4 @@
-//! Frames that a log names by times that are not exact, at addresses that had other code about that time.
+//! Frames that a log or a dump names by times that are not exact, at addresses that had other code about that time.
 
 use crate::model::code::OriginId;
 use crate::model::{Addr, Nanos, Pid};
@@ -40,9 +40,15 @@ pub(super) fn frames(examined: &Examined<'_>) -> Vec<u64> {
 fn doubtful<'a>(place: &FrameLocation, accounts: &[Account], map: &CodeMap<'a>) -> Option<DoubtfulPlace<'a>> {
     let Location::Code(id, offset) = place.location else { return None };
     let code = map.code(id);
-    let account = accounts.get(code.origin.0 as usize).filter(|account| matches!(account.kind, Kind::Log(_)))?;
-    let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state else { return None };
-    let (addr, pid, error) = (Addr(code.addr.0.saturating_add(offset)), account.pid, error.unwrap_or(u64::MAX));
+    let account = accounts.get(code.origin.0 as usize)?;
+    let error = match (account.kind, &account.state) {
+        (Kind::Log(_) | Kind::JitDump, SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. }) => {
+            error.unwrap_or(u64::MAX)
+        }
+        (Kind::JitDump, SourceState::Loaded { clock: Some(ClockUse::Dropped), .. }) => u64::MAX,
+        _ => return None,
+    };
+    let (addr, pid) = (Addr(code.addr.0.saturating_add(offset)), account.pid);
     let has_others = map.has_other_names(pid, addr, code.name);
     has_others.then_some(DoubtfulPlace { origin: code.origin, pid, addr, name: code.name, error })
 }

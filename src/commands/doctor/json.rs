@@ -6,7 +6,7 @@ use super::counted::CountedDiagnosis;
 use super::diagnosis::{Diagnosis, ProcessDiagnosis};
 use super::live::{LiveDiagnosis, LiveSource};
 use super::problem::{Finding, SourceFile};
-use super::{remedies, words};
+use super::said::{Said, said};
 use crate::model::code_shares::CodeShares;
 use crate::sources::{Account, ClockUse, SourceState};
 use serde_json::{Value, json};
@@ -115,14 +115,19 @@ pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
 }
 
 fn finding(finding: &Finding) -> Value {
+    let Said { key, about, cause, remedy, .. } = said(&finding.problem);
+    let process = finding.problem.process();
     json!({
-        "problem": finding.problem.key(),
+        "problem": key,
+        "about": about,
         "percent": (finding.percent * 100.0).round() / 100.0,
         "samples": finding.samples,
         "frames": finding.frames,
-        "pid": finding.problem.process().map(|process| process.pid.0),
-        "cause": words::cause(&finding.problem),
-        "remedy": remedies::remedy(&finding.problem),
+        "pid": process.map(|process| process.pid.0),
+        "processes": process.map(|process| process.others + 1),
+        "cause": cause,
+        "remedy": remedy,
+        "command": finding.command,
     })
 }
 

@@ -6,7 +6,8 @@ use crate::formats::jitdump::{Body, JitDump};
 use crate::formats::perf_map;
 use crate::io::door::{Named, Opened};
 use crate::model::Pid;
-use crate::model::runtimes::{Environment, Runtime, RuntimeSet, Stacks, Switch};
+use crate::model::runtimes::{CorrectedCommand, Environment, Runtime, RuntimeSet, Stacks, Switch, Version};
+use crate::model::shell;
 use crate::pipeline::running::RunningProcess;
 use crate::sources::Kind;
 use crate::sources::SOURCE;
@@ -46,8 +47,10 @@ impl LiveDiagnosis {
     /// The process, by its number in the namespace that `/proc` shows.
     pub(super) fn of(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
         let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
-        let runtime = RuntimeSet::of_files(running.mappings.iter().map(|map| &map.path[..])).first();
-        let process = Who { pid, comm: running.comm.clone(), runtime };
+        let set = RuntimeSet::of_files(running.mappings.iter().map(|map| &map.path[..]));
+        let has_jit = running.jit_memory().next().is_some();
+        let runtime = set.iter().find(|runtime| has_jit || !runtime.is_library);
+        let process = Who { pid, comm: running.comm.clone(), runtime, others: 0 };
         let (mut sources, mut problems) = (Vec::new(), Vec::new());
         let mut refused = Vec::new();
         for path in running.markers() {
@@ -76,14 +79,34 @@ impl LiveDiagnosis {
         let version = runtime.and_then(|runtime| runtime.version_in(running.mappings.iter().map(|map| &map.path[..])));
         let stacks = runtime.map_or(Stacks::FramePointers, |runtime| runtime.stacks(version));
         let record = format!("perf record -F 999 -k mono {} -p {pid} -- sleep 10", stacks.options().join(" "));
-        let findings = problems.into_iter().map(finding).collect();
+        let command = runtime.and_then(|runtime| corrected(runtime, version, &running));
+        let findings = problems.into_iter().map(|problem| finding(problem, command.as_ref())).collect();
         Ok(Self { process, inner, jit_bytes, sources, at_end, findings, record })
     }
 }
 
 /// Of a running process nothing was sampled.
-fn finding(problem: Problem) -> Finding {
-    Finding { problem, percent: 100.0, samples: 0, frames: 0 }
+fn finding(problem: Problem, command: Option<&String>) -> Finding {
+    let again = matches!(
+        problem,
+        Problem::Silent { .. }
+            | Problem::Interpreted { .. }
+            | Problem::JvmFramePointers { .. }
+            | Problem::OtherRun { .. }
+    );
+    Finding { problem, percent: 100.0, samples: 0, frames: 0, command: command.filter(|_| again).cloned() }
+}
+
+/// The command that the process was started with, and what that lacked.
+fn corrected(runtime: &Runtime, version: Option<Version>, running: &RunningProcess) -> Option<String> {
+    let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
+    let switch = given.or_else(|| runtime.best_switch(version))?;
+    let CorrectedCommand { variables, words } = runtime.corrected(switch, running.command(), ".")?;
+    if variables.is_empty() && words == running.words {
+        return None;
+    }
+    let variables = variables.iter().map(|variable| variable.for_shell() + " ").collect::<String>();
+    Some(variables + &shell::line(words.iter().map(|word| &word[..])))
 }
 
 /// What a process was told to leave.
@@ -116,7 +139,7 @@ fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: 
         || process().runtime?.interpreter.as_ref().filter(|interpreter| !interpreter.frame_a_call).map(|_| ());
     match jit_bytes {
         0 => only_interprets().map(|()| Problem::Interpreted { process: process(), too_old: None, switched_on: None }),
-        _ => process().runtime.map(|_| Problem::Silent { process: process(), inner: None }),
+        _ => process().runtime.map(|_| Problem::Silent { process: process(), inner: None, given: None }),
     }
 }
 
@@ -127,7 +150,7 @@ fn frame_pointers(process: &Who, running: &RunningProcess) -> Option<Problem> {
     let flag = runtime.frame_pointers?;
     let is_known = running.environment != Environment::Unknown;
     let without = is_known && !runtime.is_given(flag, running.command());
-    without.then(|| Problem::JvmFramePointers { process: process.clone() })
+    without.then(|| Problem::JvmFramePointers { process: process.clone(), is_known: true })
 }
 
 impl LiveSource {
@@ -162,6 +185,7 @@ impl LiveSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::doctor::said::said;
     use std::fs;
 
     /// A directory that looks like `/proc` with one process: its program, its words, and whether it has JIT memory.
@@ -183,7 +207,7 @@ mod tests {
     }
 
     fn problems(diagnosis: &LiveDiagnosis) -> Vec<&'static str> {
-        diagnosis.findings.iter().map(|finding| finding.problem.key()).collect()
+        diagnosis.findings.iter().map(|finding| said(&finding.problem).key).collect()
     }
 
     #[test]

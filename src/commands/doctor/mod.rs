@@ -3,17 +3,19 @@
 //! | file | what it is for |
 //! |---|---|
 //! | `problem` | what can be wrong, as data |
-//! | `words`, `remedies` | what is said of each, and what to do |
+//! | `said` | what is said of each, and what to do: the compiler asks for all of it |
 //! | `causes`, `places`, `tally` | what is counted: frames without a name by cause, stacks that end too soon |
 //! | `bpf` | what is known of BPF programs |
 //! | `doubtful` | frames that a log names, and whose time it does not know well enough |
-//! | `rules` | what is found in these figures |
+//! | `rules` | what is found in these figures; what is said of many processes of a runtime is one finding |
+//! | `corrected` | the recorded command with what it lacked |
 //! | `diagnosis`, `live`, `counted` | what is known of a recording, a running process, a callgrind file |
 //! | `text`, `json` | how it is told; `docs/doctor.md` lists problems and keys |
 
 mod bpf;
 mod causes;
 mod context;
+mod corrected;
 mod counted;
 mod diagnosis;
 mod doubtful;
@@ -21,11 +23,10 @@ mod json;
 mod live;
 mod places;
 mod problem;
-mod remedies;
 mod rules;
+mod said;
 mod tally;
 mod text;
-mod words;
 
 use crate::error::{Error, Result};
 use crate::formats::format::{Format, Read};
@@ -43,6 +44,7 @@ use counted::CountedDiagnosis;
 pub(crate) use diagnosis::Diagnosis;
 use live::LiveDiagnosis;
 pub use problem::{Finding, NamedFile, Problem, SourceFile, Who};
+use said::{Said, said};
 use std::io::Write;
 use std::path::Path;
 
@@ -65,7 +67,7 @@ pub struct DoctorOptions {
 const CALLGRIND: &str = "callgrind";
 
 /// The columns of CSV.
-const COLUMNS: &[&str] = &["file", "problem", "percent", "samples", "frames", "pid", "cause", "remedy"];
+const COLUMNS: &[&str] = &["file", "problem", "percent", "samples", "frames", "pid", "cause", "remedy", "command"];
 
 /// Examines.
 pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
@@ -149,15 +151,17 @@ fn running(path: &InPath) -> Option<Pid> {
 
 fn row(file: &Path, finding: &Finding) -> Vec<Cell> {
     let pid = finding.problem.process().map(|process| Cell::Signed(process.pid.0.into()));
+    let Said { key, cause, remedy, .. } = said(&finding.problem);
     vec![
         Cell::text(file.display().to_string()),
-        Cell::Word(finding.problem.key()),
+        Cell::Word(key),
         Cell::Percent(finding.percent),
         Cell::Count(finding.samples),
         Cell::Count(finding.frames),
         pid.unwrap_or(Cell::None),
-        Cell::text(words::cause(&finding.problem)),
-        Cell::text(remedies::remedy(&finding.problem)),
+        Cell::text(cause),
+        Cell::text(remedy),
+        finding.command.clone().map_or(Cell::None, Cell::text),
     ]
 }
 

@@ -1,6 +1,7 @@
-//! What can be wrong with a recording, as data. What is said of each is in `words`.
+//! What can be wrong with a recording, as data. What is said of each is in `said`.
 
-use crate::model::runtimes::Runtime;
+use super::said::said;
+use crate::model::runtimes::{Runtime, Switch};
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::no_elf::NoElf;
 use crate::sources::Kind;
@@ -15,6 +16,8 @@ pub struct Who {
     pub comm: String,
     /// What it runs, if that is a runtime.
     pub runtime: Option<&'static Runtime>,
+    /// How many other processes of the same runtime the same is said of.
+    pub others: u64,
 }
 
 /// A dump or map.
@@ -72,12 +75,14 @@ pub enum Problem {
         /// By how much its times may be wrong, in nanoseconds; `None` if nobody knows.
         error: Option<u64>,
     },
-    /// A runtime wrote nothing that names its code.
+    /// A runtime wrote nothing that names its code, or what it wrote is not here.
     Silent {
         /// The process.
         process: Who,
         /// By which number the process knows itself, if by another one: it ran in a container.
         inner: Option<Pid>,
+        /// What the recorded command line switched on.
+        given: Option<&'static Switch>,
     },
     /// A program ran under valgrind, and its runtime wrote nothing that names its code.
     SilentUnderValgrind {
@@ -166,6 +171,13 @@ pub enum Problem {
         /// The file.
         source: SourceFile,
     },
+    /// A process replaced its program, and what the last one wrote took the place of what the one before had written.
+    Replaced {
+        /// The process.
+        process: Who,
+        /// The file.
+        source: SourceFile,
+    },
     /// A dump's last record is older than the code without a name.
     EndsEarly {
         /// Whose.
@@ -204,6 +216,8 @@ pub enum Problem {
     JvmFramePointers {
         /// The process.
         process: Who,
+        /// Whether its options are known.
+        is_known: bool,
     },
     /// Stacks break off in code that does not keep the frame pointer.
     FramePointers {
@@ -298,49 +312,6 @@ pub struct NamedFile {
 }
 
 impl Problem {
-    /// What programs know it by; these words stay.
-    pub fn key(&self) -> &'static str {
-        match self {
-            Self::NoSamples => "no-samples",
-            Self::FewSamples { .. } => "few-samples",
-            Self::Damaged { .. } => "recording-damaged",
-            Self::Lost { .. } => "samples-lost",
-            Self::NoCallChains => "no-call-chains",
-            Self::Clock { .. } => "clock",
-            Self::Doubtful { .. } => "log-clock",
-            Self::Silent { .. } => "no-dump-or-map",
-            Self::SilentUnderValgrind { .. } => "no-dump-or-map",
-            Self::NotNamedYet { .. } => "not-named-yet",
-            Self::NoInstructions { .. } => "no-instruction-addresses",
-            Self::NotWritten { .. } => "not-written",
-            Self::Missing { .. } => "dump-missing",
-            Self::OtherProcess { .. } => "source-of-other-process",
-            Self::Refused { .. } => "source-refused",
-            Self::Empty { .. } => "source-empty",
-            Self::Torn { .. } => "source-torn",
-            Self::OtherRun { .. } => "source-of-other-run",
-            Self::EndsEarly { .. } => "dump-ends-early",
-            Self::Incomplete { .. } => "source-incomplete",
-            Self::ImagesGone { .. } => "injected-images-gone",
-            Self::Interpreted { .. } => "interpreted",
-            Self::JvmFramePointers { .. } => "jvm-frame-pointers",
-            Self::FramePointers { .. } => "frame-pointers",
-            Self::ChainsCut { .. } => "call-chains-cut",
-            Self::TooDeep => "stacks-too-deep",
-            Self::CopiesShort { .. } => "stack-copies-short",
-            Self::NotUnwound { .. } => "not-unwound",
-            Self::FilesGone { .. } => "files-missing",
-            Self::OtherVersion { .. } => "other-version",
-            Self::NotElf { .. } => "not-elf",
-            Self::Stripped { .. } => "stripped",
-            Self::StrippedPackages { .. } => "stripped-packages",
-            Self::Symbolless { .. } => "no-symbol-there",
-            Self::Kernel { .. } => "kernel-symbols",
-            Self::Guest => "guest",
-            Self::Nowhere { .. } => "nowhere",
-        }
-    }
-
     /// Which process it is about, if it is about one.
     pub fn process(&self) -> Option<&Who> {
         match self {
@@ -349,7 +320,7 @@ impl Problem {
             | Self::Silent { process, .. }
             | Self::SilentUnderValgrind { process, .. }
             | Self::NotNamedYet { process, .. }
-            | Self::NoInstructions { process }
+            | Self::NoInstructions { process, .. }
             | Self::NotWritten { process, .. }
             | Self::Missing { process, .. }
             | Self::OtherProcess { process, .. }
@@ -357,37 +328,81 @@ impl Problem {
             | Self::Empty { process, .. }
             | Self::Torn { process, .. }
             | Self::OtherRun { process, .. }
+            | Self::Replaced { process, .. }
             | Self::EndsEarly { process, .. }
             | Self::Incomplete { process, .. }
             | Self::ImagesGone { process, .. }
             | Self::Interpreted { process, .. }
-            | Self::JvmFramePointers { process }
+            | Self::JvmFramePointers { process, .. }
             | Self::FramePointers { process, .. }
             | Self::NotUnwound { process, .. } => Some(process),
-            _ => None,
+            Self::NoSamples
+            | Self::FewSamples { .. }
+            | Self::Damaged { .. }
+            | Self::Lost { .. }
+            | Self::NoCallChains
+            | Self::ChainsCut { .. }
+            | Self::TooDeep
+            | Self::CopiesShort { .. }
+            | Self::FilesGone { .. }
+            | Self::OtherVersion { .. }
+            | Self::NotElf { .. }
+            | Self::Stripped { .. }
+            | Self::StrippedPackages { .. }
+            | Self::Symbolless { .. }
+            | Self::Kernel { .. }
+            | Self::Guest
+            | Self::Nowhere { .. } => None,
+        }
+    }
+
+    /// The same, to be told of others, too.
+    pub(super) fn process_mut(&mut self) -> Option<&mut Who> {
+        match self {
+            Self::Clock { process, .. }
+            | Self::Doubtful { process, .. }
+            | Self::Silent { process, .. }
+            | Self::SilentUnderValgrind { process, .. }
+            | Self::NotNamedYet { process, .. }
+            | Self::NoInstructions { process, .. }
+            | Self::NotWritten { process, .. }
+            | Self::Missing { process, .. }
+            | Self::OtherProcess { process, .. }
+            | Self::Refused { process, .. }
+            | Self::Empty { process, .. }
+            | Self::Torn { process, .. }
+            | Self::OtherRun { process, .. }
+            | Self::Replaced { process, .. }
+            | Self::EndsEarly { process, .. }
+            | Self::Incomplete { process, .. }
+            | Self::ImagesGone { process, .. }
+            | Self::Interpreted { process, .. }
+            | Self::JvmFramePointers { process, .. }
+            | Self::FramePointers { process, .. }
+            | Self::NotUnwound { process, .. } => Some(process),
+            Self::NoSamples
+            | Self::FewSamples { .. }
+            | Self::Damaged { .. }
+            | Self::Lost { .. }
+            | Self::NoCallChains
+            | Self::ChainsCut { .. }
+            | Self::TooDeep
+            | Self::CopiesShort { .. }
+            | Self::FilesGone { .. }
+            | Self::OtherVersion { .. }
+            | Self::NotElf { .. }
+            | Self::Stripped { .. }
+            | Self::StrippedPackages { .. }
+            | Self::Symbolless { .. }
+            | Self::Kernel { .. }
+            | Self::Guest
+            | Self::Nowhere { .. } => None,
         }
     }
 
     /// Whether it is about stacks that end too soon.
     pub fn is_of_stacks(&self) -> bool {
         matches!(self, Self::JvmFramePointers { .. } | Self::FramePointers { .. } | Self::NotUnwound { .. })
-    }
-
-    /// From which part of the recording on, in percent, it is a finding; below, it is told by the way.
-    pub(super) fn threshold(&self) -> f64 {
-        match self {
-            // Some are ordinary: leaf functions, libraries without frame pointers, threads that begin in assembler.
-            Self::FramePointers { .. } | Self::JvmFramePointers { .. } => 15.0,
-            // The outermost frames of many runtimes are interpreted however long they run.
-            Self::Interpreted { .. } => 25.0,
-            // Runtimes have code that they log nowhere: stubs, trampolines.
-            Self::Incomplete { .. } => 5.0,
-            // A library that few frames are in.
-            Self::StrippedPackages { .. } | Self::NotUnwound { .. } => 8.0,
-            // What nobody can mend is not worth a finding unless it is much.
-            Self::Symbolless { .. } | Self::Nowhere { .. } | Self::Guest => 25.0,
-            _ => 1.0,
-        }
     }
 }
 
@@ -403,11 +418,13 @@ pub struct Finding {
     pub samples: u64,
     /// How many frames have no name for it.
     pub frames: u64,
+    /// The recorded command with what it lacked, for a shell, if that would mend it.
+    pub command: Option<String>,
 }
 
 impl Finding {
     /// Whether it is worth a reader's time.
     pub fn is_significant(&self) -> bool {
-        self.percent >= self.problem.threshold()
+        self.percent >= said(&self.problem).threshold
     }
 }

@@ -5,10 +5,11 @@ use super::counted::CountedDiagnosis;
 use super::diagnosis::{Diagnosis, ProcessDiagnosis};
 use super::live::LiveDiagnosis;
 use super::problem::Finding;
+use super::said::{self, Said, said};
 use super::tally::percent;
-use super::{remedies, words};
 use crate::error::Result;
 use crate::model::printable::readable;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
@@ -27,9 +28,7 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{}: {shares}", readable(shares.event.as_bytes()))?;
     }
     write_findings(&diagnosis.findings, out)?;
-    for process in &diagnosis.processes {
-        write_process(process, out)?;
-    }
+    write_processes(&diagnosis.processes, out)?;
     if diagnosis.bpf.all > 0 {
         writeln!(out)?;
         write_wrapped(&diagnosis.bpf.said(), 2, out)?;
@@ -42,7 +41,7 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
         writeln!(out, "\nOrdinary, or too little to matter:")?;
     }
     for finding in minor {
-        writeln!(out, "  {:>5.2}%  {}", finding.percent, words::cause(&finding.problem))?;
+        writeln!(out, "  {:>5.2}%  {}", finding.percent, said(&finding.problem).cause)?;
     }
     Ok(())
 }
@@ -58,11 +57,20 @@ fn write_findings(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
 }
 
 fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
+    let mut shown: Vec<&str> = Vec::new();
     for finding in findings {
         writeln!(out)?;
-        let (cause, remedy) = (words::cause(&finding.problem), remedies::remedy(&finding.problem));
+        let Said { cause, remedy, .. } = said(&finding.problem);
         write_wrapped(&format!("{:>6.1}%  {cause}", finding.percent), 9, out)?;
-        write_wrapped(&format!("         → {remedy}"), 11, out)?;
+        match finding.command.as_deref() {
+            Some(command) if shown.contains(&command) => writeln!(out, "         → record it again as above")?,
+            // In one line, so that it can be copied.
+            Some(command) => writeln!(out, "         → record it again:\n           {command}")?,
+            None => {}
+        }
+        shown.extend(finding.command.as_deref());
+        let arrow = if finding.command.is_some() { " " } else { "→" };
+        write_wrapped(&format!("         {arrow} {remedy}"), 11, out)?;
     }
     Ok(())
 }
@@ -86,14 +94,38 @@ fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
+/// More processes of one runtime are told of as one: those with the most frames are told of by themselves.
+const TOLD: usize = 8;
+
+/// Writes those with dumps or maps, or with the most frames, one by one, and of the others their sums by runtime.
+fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Result<()> {
+    let frames = |process: &&ProcessDiagnosis| std::cmp::Reverse(process.named + process.unnamed);
+    let mut by_size: Vec<&ProcessDiagnosis> = processes.iter().collect();
+    by_size.sort_by_key(frames);
+    let (told, others) = by_size.split_at(by_size.len().min(TOLD));
+    for process in processes.iter().filter(|process| told.iter().any(|other| std::ptr::eq(*other, *process))) {
+        write_process(process, out)?;
+    }
+    let mut sums: BTreeMap<&str, (usize, u64, u64)> = BTreeMap::new();
+    for process in others {
+        let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
+        let (count, named, whole) = sums.entry(runtime).or_default();
+        (*count, *named, *whole) = (*count + 1, *named + process.named, *whole + process.named + process.unnamed);
+    }
+    for (runtime, (count, named, whole)) in sums {
+        writeln!(out, "\n{count} more processes, {runtime}: {named} of {whole} frames of JIT code have a name")?;
+    }
+    Ok(())
+}
+
 fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
     let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
     let code = if process.runs_jit() { "JIT code" } else { "unnamed code (no file)" };
-    let (pid, comm) = (words::number(process.process.pid), readable(process.process.comm.as_bytes()));
+    let (pid, comm) = (said::number(process.process.pid), readable(process.process.comm.as_bytes()));
     let (named, whole) = (process.named, process.named + process.unnamed);
     writeln!(out, "\nProcess {pid} ({comm}), {runtime}: {named} of {whole} frames of {code} have a name")?;
     for (account, source) in &process.sources {
-        writeln!(out, "  {}", words::source(account, Some(source.clone())))?;
+        writeln!(out, "  {}", said::source(account, Some(source.clone())))?;
         if let Some(remark) = &account.remark {
             write_wrapped(&format!("    {}", readable(remark.as_bytes())), 4, out)?;
         }
@@ -103,7 +135,7 @@ fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> 
 
 /// Writes what is known of a running process.
 pub(super) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> Result<()> {
-    let who = words::who(&diagnosis.process);
+    let who = said::who(&diagnosis.process);
     let mib = diagnosis.jit_bytes as f64 / f64::from(1 << 20);
     writeln!(out, "{who} runs; it has {mib:.1} MiB of memory for JIT code")?;
     if let Some(inner) = diagnosis.inner {
@@ -123,10 +155,13 @@ pub(super) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     }
     for finding in &diagnosis.findings {
         let jcmd = format!("jcmd {}", diagnosis.process.pid);
-        let remedy = remedies::remedy(&finding.problem).replace("jcmd PID", &jcmd);
+        let Said { cause, remedy, .. } = said(&finding.problem);
         writeln!(out)?;
-        write_wrapped(&format!("  {}", words::cause(&finding.problem)), 2, out)?;
-        write_wrapped(&format!("  → {remedy}"), 4, out)?;
+        write_wrapped(&format!("  {cause}"), 2, out)?;
+        if let Some(command) = &finding.command {
+            writeln!(out, "  → start it again:\n    {command}")?;
+        }
+        write_wrapped(&format!("  → {}", remedy.replace("jcmd PID", &jcmd)), 4, out)?;
     }
     Ok(writeln!(out, "\nRecord it with: {}", diagnosis.record)?)
 }
@@ -136,7 +171,7 @@ pub(super) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     let CountedDiagnosis { cost, nameable, unnameable, .. } = diagnosis;
     let file = readable(diagnosis.file.as_os_str().as_bytes());
     let (event, jit) = (readable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
-    let who = words::who(&diagnosis.process);
+    let who = said::who(&diagnosis.process);
     writeln!(out, "{file}: {cost} {event} of {who}, {jit:.2}% of it in JIT code without a name")?;
     match diagnosis.findings.len() {
         0 => writeln!(out, "Nothing is wrong with it.")?,
@@ -145,7 +180,7 @@ pub(super) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     }
     write_list(&diagnosis.findings, out)?;
     for account in &diagnosis.accounts {
-        writeln!(out, "\n  {}", words::source(account, None))?;
+        writeln!(out, "\n  {}", said::source(account, None))?;
     }
     write_minor(&diagnosis.minor, out)
 }

@@ -13,9 +13,11 @@ mod plan;
 use crate::error::Result;
 use crate::io::started;
 use crate::pipeline::{Job, Outcome};
+use keep::LeftFiles;
 use machine::Machine;
 use plan::Plan;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// What to record, and how.
 #[derive(Debug)]
@@ -39,7 +41,7 @@ pub struct RecordOptions {
 /// Records. `say` is for what must be said before the program runs.
 pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Result<Outcome> {
     let machine = Machine::look(options)?;
-    let Plan { command, notes } = Plan::new(options, &machine)?;
+    let Plan { command, notes, leaves } = Plan::new(options, &machine)?;
     let mut outcome = Outcome::default();
     if !job.quiet {
         notes.iter().chain(&machine.notes).for_each(|note| say(note));
@@ -51,9 +53,10 @@ pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Res
     if !job.quiet {
         say(&command.to_string());
     }
+    let left = LeftFiles { names: leaves, since: SystemTime::now() };
     let before = |name: &str| std::env::var_os(name).map(std::os::unix::ffi::OsStringExt::into_vec);
     let variables = command.variables.iter().map(|set| (set.name, set.joined_to(before(set.name).as_deref())));
     outcome.ended = Some(started::run(&command.words(), &variables.collect::<Vec<_>>())?);
-    keep::beside(options, job, &mut outcome);
+    keep::beside(options, &left, job, &mut outcome);
     Ok(outcome)
 }

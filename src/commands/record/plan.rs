@@ -20,6 +20,8 @@ pub(super) struct Plan {
     pub(super) command: RecordCommand,
     /// What is to be known beforehand.
     pub(super) notes: Vec<String>,
+    /// Files that the runtime leaves in the current directory by names that contain no number.
+    pub(super) leaves: Vec<&'static str>,
 }
 
 impl Plan {
@@ -35,7 +37,7 @@ impl Plan {
         };
         let output = options.output.to_string_lossy();
         let command = command.with_option(&["o", "output"], "-o", &output);
-        let plan = Self { command, notes: Vec::new() };
+        let plan = Self { command, notes: Vec::new(), leaves: Vec::new() };
         match &options.pid {
             Some(pid) => plan.attached(pid, options),
             None => plan.started(options),
@@ -50,7 +52,9 @@ impl Plan {
     fn started(mut self, options: &RecordOptions) -> Result<Self> {
         let named = options.runtime.as_deref().map(named).transpose()?;
         let Some(runtime) = named.or_else(|| executed(&options.program)) else {
-            if let Some(program) = options.program.first() {
+            let typed = PerfCommand { called: &[], options: &options.perf, program: &[], records_others: false };
+            let records_others = typed.has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
+            if let Some(program) = options.program.first().filter(|_| !records_others) {
                 let program = String::from_utf8_lossy(program);
                 self.note(format!(
                     "{program}: no runtime is known by this name. If it starts one, name it: --runtime NAME \
@@ -79,6 +83,8 @@ impl Plan {
             )),
         }
         self.command = self.command.with_stacks(switch.stacks);
+        let is_fixed = |file: &&str| file.starts_with("./") && !file.contains("PID") && !file.contains('*');
+        self.leaves = switch.leaves.iter().copied().filter(is_fixed).collect();
         Ok(self)
     }
 

@@ -50,6 +50,7 @@ fn frames(finding: &Finding) -> Value {
         | Problem::OtherRun { process, .. }
         | Problem::EndsEarly { process, .. }
         | Problem::Torn { process, .. }
+        | Problem::Replaced { process, .. }
         | Problem::Incomplete { process, .. } => {
             json!({ "what": "unnamed", "modules": [memory_of(process.pid)], "pid": pid(process) })
         }
@@ -68,7 +69,7 @@ fn frames(finding: &Finding) -> Value {
             let names = interpreter.map_or(&[][..], |interpreter| interpreter.functions);
             json!({ "what": "interpreters", "names": names, "pid": pid(process) })
         }
-        Problem::JvmFramePointers { process } => {
+        Problem::JvmFramePointers { process, .. } => {
             json!({ "what": "outermost", "any": true, "beginnings": beginnings(), "pid": pid(process) })
         }
         Problem::FramePointers { files, in_jit, .. } | Problem::NotUnwound { files, in_jit, .. } => {

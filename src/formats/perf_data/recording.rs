@@ -39,6 +39,14 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Whether an event of it was recorded with more than the innermost frame: with call chains, copies of stacks or
+    /// branches.
+    pub fn has_stacks(&self) -> bool {
+        let wanted =
+            [event_abi::PERF_SAMPLE_CALLCHAIN, event_abi::PERF_SAMPLE_STACK_USER, event_abi::PERF_SAMPLE_BRANCH_STACK];
+        self.events.iter().any(|event| wanted.iter().any(|field| event.attr.samples(*field)))
+    }
+
     /// Reads header, attrs and features of a file that is `len` bytes long. In pipe form there is only a header:
     /// give every record to [`Recording::absorb`].
     pub fn read(len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) -> Result<Self> {

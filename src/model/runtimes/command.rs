@@ -150,7 +150,7 @@ fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
         words.iter().any(|word| word == one.as_bytes())
     };
     match flag {
-        Flag::Word(own) => words.iter().any(|word| word == own.as_bytes()),
+        Flag::Word(own) | Flag::Needed(own) => words.iter().any(|word| word == own.as_bytes()),
         Flag::Pair(option, value) => {
             is_pair(option, value) || pairs.any(|pair| pair[0] == option.as_bytes() && pair[1] == value.as_bytes())
         }
@@ -202,7 +202,7 @@ impl Runtime {
 
     /// Whether a command switches something on, as far as it is known.
     pub fn is_switched_on(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
-        let by_flag = switch.flags.first().is_some_and(|flag| self.is_given(*flag, command));
+        let by_flag = switch.main_flag().is_some_and(|flag| self.is_given(flag, command));
         let by_variable = switch.variables.first().is_some_and(|(name, value)| is_set(name, value, command));
         by_flag || by_variable
     }
@@ -266,7 +266,7 @@ fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag
     let mut added: Vec<Vec<u8>> = Vec::new();
     for flag in missing {
         match *flag {
-            Flag::Word(word) => added.push(word.into()),
+            Flag::Word(word) | Flag::Needed(word) => added.push(word.into()),
             Flag::Pair(option, value) => added.extend([option.into(), value.into()]),
             Flag::Setting { option, key, value, .. } => match setting_at(&words[start..end], option, key) {
                 Some((at, from)) => {

@@ -28,9 +28,9 @@ pub(super) const OPENJDK: Runtime = Runtime {
     switches: &[
         Switch {
             flags: &[
+                Flag::Needed("-XX:+UnlockDiagnosticVMOptions"),
                 Flag::Word("-XX:+DumpPerfMapAtExit"),
                 Flag::Word("-XX:+PreserveFramePointer"),
-                Flag::Word("-XX:+UnlockDiagnosticVMOptions"),
             ],
             since: Some(Version(17, 0)),
             leaves: &["/tmp/perf-PID.map"],
@@ -40,9 +40,9 @@ pub(super) const OPENJDK: Runtime = Runtime {
         Switch { by_hand: "with `jcmd PID Compiler.perfmap` before it ends", leaves: &["/tmp/perf-PID.map"], ..SWITCH },
         Switch {
             flags: &[
+                Flag::Needed("-XX:+UnlockDiagnosticVMOptions"),
                 Flag::Word("-XX:+LogCompilation"),
                 Flag::Word("-XX:+PreserveFramePointer"),
-                Flag::Word("-XX:+UnlockDiagnosticVMOptions"),
             ],
             note: ", which tells times, tiers and inlining, but not of the interpreter and stubs",
             leaves: &["./hotspot_pidPID.log"],

@@ -17,6 +17,8 @@ pub struct Runtime {
     pub libraries: &'static [&'static str],
     /// Whether programs of all sorts load it and seldom compile with it: only JIT code without another maker is its.
     pub is_library: bool,
+    /// Whether its code is in memory that a process shares with those that it forks; other JIT code is another one's.
+    pub shares_memory: bool,
     /// What makes it tell of its code, the best first; empty if nothing does.
     pub switches: &'static [Switch],
     /// Variables from which it reads flags as from its command line; the first one is used.
@@ -56,6 +58,7 @@ pub(super) const PLAIN: Runtime = Runtime {
     programs: &[],
     libraries: &[],
     is_library: false,
+    shares_memory: false,
     switches: &[],
     flag_variables: &[],
     valued: &[],

@@ -147,6 +147,7 @@ fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::runtimes::{CommandLine, Environment};
 
     #[test]
     fn a_runtime_is_known_by_what_its_process_maps() {
@@ -191,15 +192,18 @@ mod tests {
     #[test]
     fn a_switch_is_known_by_a_whole_word() {
         let shown = |words: &str| {
-            let switches = RUNTIMES.iter().filter(|runtime| runtime.name == "CPython" || runtime.name == "Node.js");
-            let shown = switches.flat_map(|runtime| runtime.switches).filter(|switch| switch.is_shown_by(words));
-            shown.map(|switch| switch.word).collect::<Vec<_>>()
+            let words: Vec<Vec<u8>> = words.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+            let command = CommandLine { words: &words, environment: &Environment::Unknown };
+            let switches =
+                RUNTIMES.iter().flat_map(|runtime| runtime.switches.iter().map(move |switch| (runtime, switch)));
+            let shown = switches.filter(|(runtime, switch)| runtime.is_switched_on(switch, command));
+            shown.map(|(_, switch)| switch.name()).collect::<Vec<_>>()
         };
-        assert_eq!(shown(" node --perf-prof a.js"), ["--perf-prof"]);
-        assert_eq!(shown(" node --perf-prof-unwinding-info a.js"), [""; 0]);
-        assert_eq!(shown(" deno --v8-flags=--perf-prof,--x"), ["--perf-prof"]);
-        assert_eq!(shown(" python -X perf_jit a.py"), ["-X perf_jit"]);
-        assert_eq!(shown(" python -X perf"), ["-X perf"]);
+        assert_eq!(shown("node --perf-prof a.js"), ["--perf-prof"]);
+        assert_eq!(shown("node --perf-prof-unwinding-info a.js"), [""; 0]);
+        assert_eq!(shown("deno --v8-flags=--perf-prof,--x"), ["--v8-flags=--perf-prof"]);
+        assert_eq!(shown("python -X perf_jit a.py"), ["-X perf_jit"]);
+        assert_eq!(shown("python -X perf"), ["-X perf"]);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::fmt;
 /// Something to switch on, and the files that it leaves.
 #[derive(Debug)]
 pub struct Switch {
-    /// What stands behind the program on the command line. The first flag is the switch; the others make it better.
+    /// What stands behind the program on the command line. The first flag that is not only needed by the others is the switch;
+    /// those behind it make it better.
     pub flags: &'static [Flag],
     /// Variables that are set instead of the flags, or, where there are no flags, the only way. The first one is the
     /// switch. `DIR` in a value stands for a directory.
@@ -42,6 +43,8 @@ pub(super) const SWITCH: Switch = Switch {
 pub enum Flag {
     /// One word: `--perf-prof`.
     Word(&'static str),
+    /// One word without which the others are refused; it switches nothing on by itself.
+    Needed(&'static str),
     /// Two words: `-X perf`.
     Pair(&'static str, &'static str),
     /// Two words, the second one being KEY=VALUE: `-d opcache.jit_debug=48`.
@@ -139,6 +142,11 @@ impl Switch {
         format!("{start}{given}{or_set}{by_hand}{}", self.note)
     }
 
+    /// The flag that is the switch.
+    pub fn main_flag(&self) -> Option<Flag> {
+        self.flags.iter().copied().find(|flag| !matches!(flag, Flag::Needed(_)))
+    }
+
     /// Whether it can be had from a version; of an unknown one, nobody knows better.
     pub fn is_in(&self, version: Option<Version>) -> bool {
         self.since.zip(version).is_none_or(|(since, version)| version >= since)
@@ -151,10 +159,10 @@ impl Switch {
 
     /// What one calls it: its first flag or variable.
     pub fn name(&self) -> String {
-        match (self.flags, self.variables) {
-            ([first, ..], _) => first.to_string(),
-            ([], [(name, value), ..]) => format!("{name}={value}"),
-            ([], []) => self.by_hand.to_owned(),
+        match (self.main_flag(), self.variables) {
+            (Some(flag), _) => flag.to_string(),
+            (None, [(name, value), ..]) => format!("{name}={value}"),
+            (None, []) => self.by_hand.to_owned(),
         }
     }
 }
@@ -188,7 +196,7 @@ fn assignments(variables: &[(&str, &str)]) -> String {
 impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Word(word) => write!(f, "{word}"),
+            Self::Word(word) | Self::Needed(word) => write!(f, "{word}"),
             Self::Pair(option, value) => write!(f, "{option} {value}"),
             Self::Setting { option, key, value, .. } => write!(f, "{option} {key}={value}"),
             Self::Item { option, item, .. } => write!(f, "{option}{item}"),

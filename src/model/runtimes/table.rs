@@ -132,7 +132,7 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[
             Switch {
                 flags: &[
-                    Flag::Word("--no-sandbox"),
+                    Flag::Needed("--no-sandbox"),
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--perf-prof" },
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" },
                 ],
@@ -141,7 +141,7 @@ pub const RUNTIMES: &[Runtime] = &[
             },
             Switch {
                 flags: &[
-                    Flag::Word("--no-sandbox"),
+                    Flag::Needed("--no-sandbox"),
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--log-code" },
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--log-source-position" },
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" },
@@ -244,6 +244,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "PHP",
         called: "php",
+        shares_memory: true,
         valued: &["-d", "-c", "-z"],
         version_flag: "--version",
         version_behind: &["/php"],

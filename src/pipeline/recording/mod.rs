@@ -117,6 +117,11 @@ pub(super) fn push(
     outcome.summary.extend(resolution.sources.remarks());
     // Rows that go on in batches are read again when all stacks are known and named.
     let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
+    if !survey.recording.has_stacks() {
+        let said =
+            "no call chains were recorded: each stack is its innermost function alone (perf record -g records them)";
+        outcome.estimates.push(format!("{}: {said}", path.display()));
+    }
     let samples = resolution.samples(keep, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
     let input_len = input.bytes.len() as u64;

@@ -42,7 +42,7 @@ use crate::model::{Addr, Nanos, Pid};
 use markers::Markers;
 pub use markers::inner_pid;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -63,14 +63,16 @@ pub struct Found {
 }
 
 /// A dump, map or log that was found.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct FoundFile<'a> {
     /// Where.
     pub path: &'a Path,
+    /// By which name it is found beside a recording.
+    pub name: OsString,
     /// What it contains.
     pub bytes: &'a [u8],
-    /// What it was when it was opened.
-    pub about: &'a Metadata,
+    /// What it was when it was opened; `None` if it was no file.
+    pub about: Option<&'a Metadata>,
 }
 
 /// One opened source.
@@ -143,12 +145,17 @@ impl Found {
     }
 
     /// The dumps, maps and logs: where each was found, and what it contains. What was read out of the memory of a process
-    /// is none of them.
+    /// that runs is a core dump.
     pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {
         let files = self.files.iter().filter(|source| source.kind != Kind::PlacedElf);
         files.filter_map(|source| {
-            let about = source.about.as_ref()?;
-            Some(FoundFile { path: &source.path, bytes: &source.bytes, about })
+            let (path, bytes, about) = (&source.path, &source.bytes, source.about.as_ref());
+            let name = match about {
+                Some(_) => path.file_name()?.to_owned(),
+                // As gcore would call it.
+                None => format!("core.{}", source.pid).into(),
+            };
+            Some(FoundFile { path, name, bytes, about })
         })
     }
 

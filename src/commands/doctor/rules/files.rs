@@ -58,7 +58,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
 
 fn finding(problem: Problem, spoilt: Spoilt, context: DoctorContext<'_>) -> Finding {
     let percent = spoilt.percent(context.tally.samples);
-    Finding { problem, percent, samples: spoilt.samples, frames: spoilt.frames }
+    Finding { problem, percent, samples: spoilt.samples, frames: spoilt.frames, command: None }
 }
 
 fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorContext<'_>) -> Finding {

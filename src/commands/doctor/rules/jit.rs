@@ -2,13 +2,14 @@
 
 use super::super::causes::Cause;
 use super::super::context::DoctorContext;
+use super::super::corrected;
 use super::super::problem::{Finding, Problem, SourceFile, Who};
 use super::super::tally::{ProcessTally, Spoilt, percent};
 use super::neighbours::Neighbours;
 use crate::model::Pid;
 use crate::model::code::OriginId;
-use crate::model::process::CpuMode;
-use crate::model::runtimes::{CommandLine, Environment, Interpreter, Runtime, RuntimeSet};
+use crate::model::process::{CpuMode, Mapping};
+use crate::model::runtimes::{CommandLine, Environment, Interpreter, Runtime, RuntimeSet, Switch};
 use crate::resolve::address_space::Place;
 use crate::resolve::dso::DsoKind;
 use crate::sources::{self, Account, Kind, SourceState};
@@ -27,7 +28,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
 
 fn finding(problem: Problem, spoilt: Spoilt, context: DoctorContext<'_>) -> Finding {
     let percent = spoilt.percent(context.tally.samples);
-    Finding { problem, percent, samples: spoilt.samples, frames: spoilt.frames }
+    Finding { problem, percent, samples: spoilt.samples, frames: spoilt.frames, command: None }
 }
 
 /// Why code of a process in memory without a file has no name.
@@ -66,7 +67,8 @@ fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Pro
         }
         (_, Some(unusable)) => unusable,
         (None, None) => {
-            let silent = Problem::Silent { process: process.clone(), inner };
+            let given = given(&process, context);
+            let silent = Problem::Silent { process: process.clone(), inner, given };
             neighbours.of(process, context).unwrap_or(silent)
         }
     }
@@ -92,6 +94,9 @@ fn uncovered(process: Who, (number, account): (usize, &Account), context: Doctor
     if source.covered * 20 < source.frames && is_of_other_memory(number, process.pid, context) {
         return Problem::OtherRun { process, source };
     }
+    if is_replaced(process.pid, context) {
+        return Problem::Replaced { process, source };
+    }
     if skipped > 0 || torn {
         return Problem::Torn { process, source, skipped, at_end: torn };
     }
@@ -105,6 +110,28 @@ fn uncovered(process: Who, (number, account): (usize, &Account), context: Doctor
         }
         _ => Problem::Incomplete { process, source },
     }
+}
+
+/// Whether most code without a name is of a program that the process replaced by another one, which had its number.
+fn is_replaced(pid: Pid, context: DoctorContext<'_>) -> bool {
+    let Some(process) = context.examined.resolution.survey.processes.by_pid.get(&pid) else { return false };
+    let (Some(exec), Some(tally)) = (process.execs.last(), context.tally.processes.get(&pid)) else { return false };
+    let before = tally.unnamed_at.iter().filter(|time| *time < exec).count();
+    let is_jit = |map: &Mapping| map.executable && map.backing().may_hold_jit_code();
+    let had_jit = process.mappings.iter().any(|map| map.time < *exec && is_jit(map));
+    had_jit && before * 2 > tally.unnamed_at.len()
+}
+
+/// What the recorded command switched on in a process: in the one that perf started, or the only one of its runtime.
+fn given(process: &Who, context: DoctorContext<'_>) -> Option<&'static Switch> {
+    let runtime = process.runtime?;
+    let switch = corrected::given(runtime, context)?;
+    let recorded = &context.examined.resolution.survey.processes;
+    let is_started =
+        recorded.by_pid.get(&process.pid)?.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec");
+    let of_runtime = |pid: &&Pid| context.who(**pid).runtime.is_some_and(|other| other.name == runtime.name);
+    let is_only = || context.tally.processes.keys().filter(of_runtime).take(2).count() == 1;
+    (is_started || is_only()).then_some(switch)
 }
 
 /// Whether a source tells of addresses where the process had nothing.
@@ -130,11 +157,12 @@ fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bo
 
 /// Whether all that is seen of a program is its interpreter.
 fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Option<Finding> {
-    let process = context.who(pid);
-    let Interpreter { frame_a_call, .. } = process.runtime?.interpreter.as_ref()?;
+    let runtime = context.runtimes_of(pid).find(|runtime| runtime.interpreter.is_some())?;
+    let process = Who { runtime: Some(runtime), ..context.who(pid) };
+    let Interpreter { frame_a_call, .. } = runtime.interpreter.as_ref()?;
     let Spoilt { samples, frames, .. } = match tally.interpreted {
         // Its interpreter is known by its name; where it was stripped, by whose code all is in.
-        Spoilt { samples: 0, .. } if !frame_a_call => stripped(pid, process.runtime?, tally, context)?,
+        Spoilt { samples: 0, .. } if !frame_a_call => stripped(pid, runtime, tally, context)?,
         interpreted => interpreted,
     };
     if samples == 0 {
@@ -149,16 +177,26 @@ fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Op
     };
     // What it called of the interpreter's own functions has names.
     let percent = percent(samples as f64 * 0.9, context.tally.samples);
-    let too_old = if process.runtime?.name == "CPython" { old_python(pid, context) } else { None };
-    let switched_on = switched_on(process.runtime?, context);
-    Some(Finding { problem: Problem::Interpreted { process, too_old, switched_on }, percent, samples, frames })
+    let version = context.version(pid, runtime);
+    let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(version).is_none();
+    let too_old = version.filter(|_| lacks_switch).map(|version| version.to_string());
+    let switched_on = switched_on(runtime, context);
+    Some(Finding {
+        problem: Problem::Interpreted { process, too_old, switched_on },
+        percent,
+        samples,
+        frames,
+        command: None,
+    })
 }
 
-/// The flag by which the recorded command line gave interpreted functions names of their own already.
-fn switched_on(runtime: &Runtime, context: DoctorContext<'_>) -> Option<String> {
-    let flag = runtime.interpreter.as_ref()?.flag?;
+/// The flag by which the recorded command line gave interpreted functions names of their own already, or code to others.
+fn switched_on(runtime: &'static Runtime, context: DoctorContext<'_>) -> Option<String> {
     let command = CommandLine { words: context.command()?.program, environment: &Environment::Unknown };
-    runtime.is_given(flag, command).then(|| flag.to_string())
+    match runtime.interpreter.as_ref()?.flag {
+        Some(flag) => runtime.is_given(flag, command).then(|| flag.to_string()),
+        None => corrected::given(runtime, context).map(Switch::name),
+    }
 }
 
 /// What was sampled in files of a runtime that have no symbols, if that is most of a process.
@@ -174,18 +212,6 @@ fn stripped(pid: Pid, runtime: &Runtime, tally: &ProcessTally, context: DoctorCo
     }
     all.samples = all.samples.min(tally.samples);
     (all.samples * 2 > tally.samples).then_some(all)
-}
-
-/// Python's version, if it is one that cannot tell of its functions.
-fn old_python(pid: Pid, context: DoctorContext<'_>) -> Option<String> {
-    let versions = context.programs.mappings(pid).filter_map(|mapping| {
-        let name = mapping.path.rsplit(|&byte| byte == b'/').next()?;
-        let name = std::str::from_utf8(name).ok()?;
-        let version = name.strip_prefix("lib").unwrap_or(name).strip_prefix("python3.")?;
-        let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
-        digits.parse::<u32>().ok()
-    });
-    versions.min().filter(|minor| *minor < 12).map(|minor| format!("3.{minor}"))
 }
 
 impl SourceFile {

@@ -9,8 +9,11 @@ mod whole;
 pub(super) use files::is_packaged;
 
 use super::context::DoctorContext;
+use super::corrected;
 use super::problem::{Finding, Problem};
+use super::said::said;
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 /// All that is wrong, what spoils most first.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
@@ -18,10 +21,46 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found.extend(jit::findings(context));
     found.extend(stacks::findings(context));
     found.extend(files::findings(context));
+    let mut found = added_up(found);
     found.sort_by(|one, other| other.percent.partial_cmp(&one.percent).unwrap_or(Ordering::Equal));
     follow_from_others(&mut found);
     names_first(&mut found);
+    chains_first(&mut found);
+    corrected::add(&mut found, context);
     found
+}
+
+/// What is said of several processes of one runtime is one finding, of the process that it spoils most of.
+fn added_up(found: Vec<Finding>) -> Vec<Finding> {
+    let mut sums: Vec<Finding> = Vec::new();
+    let mut places: HashMap<(&str, &str), usize> = HashMap::new();
+    for mut finding in found {
+        let runtime = finding.problem.process().map(|process| process.runtime.map_or("", |runtime| runtime.name));
+        let key = said(&finding.problem).key;
+        let place = runtime.map(|runtime| *places.entry((key, runtime)).or_insert(sums.len()));
+        let Some(sum) = place.and_then(|place| sums.get_mut(place)) else {
+            sums.push(finding);
+            continue;
+        };
+        let (percent, samples) = ((sum.percent + finding.percent).min(100.0), sum.samples + finding.samples);
+        let frames = sum.frames + finding.frames;
+        let others = |finding: &Finding| finding.problem.process().map_or(0, |process| process.others);
+        let others = others(sum) + others(&finding) + 1;
+        if finding.percent > sum.percent {
+            std::mem::swap(sum, &mut finding);
+        }
+        (sum.percent, sum.samples, sum.frames) = (percent, samples, frames);
+        sum.problem.process_mut().into_iter().for_each(|process| process.others = others);
+    }
+    sums
+}
+
+/// Without call chains, whatever else is said is said of innermost functions alone.
+fn chains_first(found: &mut Vec<Finding>) {
+    if let Some(at) = found.iter().position(|finding| matches!(finding.problem, Problem::NoCallChains)) {
+        let chains = found.remove(at);
+        found.insert(0, chains);
+    }
 }
 
 /// What makes a runtime tell of its code may make it keep frame pointers, too: that comes before broken stacks of the

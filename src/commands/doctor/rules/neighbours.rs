@@ -50,7 +50,8 @@ impl Neighbours {
         let addresses = unnamed_addresses(process.pid, context);
         let fits = |file: &&Neighbour| file.tells_of(&addresses);
         let fitting: Vec<&Neighbour> = self.files.iter().filter(fits).collect();
-        let file = fitting.first().copied().or_else(|| self.files.first())?;
+        // One that does not fit is a stray of some other run.
+        let file = fitting.first()?;
         let (path, kind, of) = (file.path.clone(), file.kind, file.of);
         Some(Problem::OtherProcess { process, path, kind, of, fits: fitting.len() })
     }

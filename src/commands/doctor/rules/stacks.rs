@@ -1,10 +1,12 @@
 //! What is wrong with the stacks: they break off, or are cut.
 
 use super::super::context::{DoctorContext, RecordedStacks};
+use super::super::corrected;
 use super::super::places::Owner;
 use super::super::problem::{Finding, Problem};
 use super::super::tally::{ProcessTally, percent};
 use crate::model::Pid;
+use crate::model::runtimes::{CommandLine, Environment, Runtime};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -15,6 +17,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
         percent: percent(samples as f64 / 2.0, tally.samples),
         samples,
         frames: 0,
+        command: None,
     };
     let mut found = Vec::new();
     let (cut, limit) = tally.cut;
@@ -82,7 +85,7 @@ impl Stops {
 
     fn finding(self, problem: Problem, context: DoctorContext<'_>) -> Finding {
         let percent = percent(self.samples as f64, context.tally.samples);
-        Finding { problem, percent, samples: self.samples, frames: 0 }
+        Finding { problem, percent, samples: self.samples, frames: 0, command: None }
     }
 }
 
@@ -98,14 +101,24 @@ fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
 /// Stacks that were followed by frame pointers, but not to where threads begin.
 fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
     let broken: Of = |process| &process.broken;
-    // With the switch, what breaks off are the JVM's own native frames.
-    let command = &context.examined.resolution.survey.processes.command;
-    let has_switch = command.iter().any(|word| word == b"-XX:+PreserveFramePointer");
-    let is_jvm = |pid: Pid| !has_switch && context.who(pid).runtime.is_some_and(|runtime| runtime.name == "OpenJDK");
-    let jvms: Vec<Pid> = context.tally.processes.keys().copied().filter(|pid| is_jvm(*pid)).collect();
-    let of_jvm = jvms.iter().filter_map(|jvm| {
-        let stops = Stops::of(context, broken, |pid| pid == *jvm)?;
-        Some(stops.finding(Problem::JvmFramePointers { process: context.who(*jvm) }, context))
+    let command = context.command();
+    let has_flag = |runtime: &Runtime, flag| {
+        let words = command.map_or(&[][..], |command| command.program);
+        runtime.is_given(flag, CommandLine { words, environment: &Environment::Unknown })
+    };
+    // Where stacks go on through compiled methods, the flag was given, wherever it came from.
+    let lacks_it = |pid: Pid| {
+        let runtime = context.who(pid).runtime?;
+        let flag = runtime.frame_pointers?;
+        let stops = Stops::of(context, broken, |other| other == pid)?;
+        (stops.in_jit && !has_flag(runtime, flag)).then_some((pid, runtime, stops))
+    };
+    let lacking: Vec<_> = context.tally.processes.keys().filter_map(|pid| lacks_it(*pid)).collect();
+    let jvms: Vec<Pid> = lacking.iter().map(|(pid, ..)| *pid).collect();
+    let of_jvm = lacking.into_iter().map(|(pid, runtime, stops)| {
+        // What variables and files of options said is not in a recording.
+        let is_known = corrected::is_command_of(runtime, context);
+        stops.finding(Problem::JvmFramePointers { process: context.who(pid), is_known }, context)
     });
     let mut found: Vec<Finding> = of_jvm.collect();
     if let Some(stops) = Stops::of(context, broken, |pid| !jvms.contains(&pid)) {

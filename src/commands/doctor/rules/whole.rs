@@ -15,7 +15,7 @@ const EXACT: u64 = 100_000;
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let samples = context.tally.samples;
     let lost = context.examined.resolution.survey.processes.lost;
-    let of_all = |problem, percent| Finding { problem, percent, samples, frames: 0 };
+    let of_all = |problem, percent| Finding { problem, percent, samples, frames: 0, command: None };
     let mut found = Vec::new();
     if let Some(why) = damage {
         found.push(of_all(Problem::Damaged { why }, 100.0));
@@ -48,7 +48,14 @@ fn doubtful(context: DoctorContext<'_>) -> Vec<Finding> {
         let source = context.source_file((number, account));
         let (frames, of_all) = (source.doubtful, context.tally.frames);
         let problem = Problem::Doubtful { process: context.who(account.pid), source, error };
-        (frames > 0).then(|| Finding { problem, percent: percent(frames as f64, of_all), samples: 0, frames: 0 })
+        let is_log = matches!(account.kind, Kind::Log(_));
+        (is_log && frames > 0).then(|| Finding {
+            problem,
+            percent: percent(frames as f64, of_all),
+            samples: 0,
+            frames: 0,
+            command: None,
+        })
     };
     accounts(context).filter_map(finding).collect()
 }
@@ -68,10 +75,10 @@ fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
         };
         let samples = context.tally.covered.get(number).map_or(0, |(_, samples)| *samples);
         let (process, source) = (context.who(account.pid), context.source_file((number, account)));
+        // What it may spoil are names of addresses that had other code about that time: most code stays where it is.
+        let percent = percent(source.doubtful as f64, context.tally.frames);
         let problem = Problem::Clock { process, source, error };
-        // Most names are right even so: most code stays where it is.
-        let percent = percent(samples as f64 / 2.0, context.tally.samples);
-        found.push(Finding { problem, percent, samples, frames: 0 });
+        found.push(Finding { problem, percent, samples, frames: 0, command: None });
     }
     found
 }

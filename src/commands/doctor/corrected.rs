@@ -1,0 +1,130 @@
+//! The recorded command with what it lacked, ready to paste: of each problem that recording again would mend.
+
+use super::context::{DoctorContext, RecordedStacks};
+use super::problem::{Finding, Problem, Who};
+use crate::model::record_command::RecordCommand;
+use crate::model::runtimes::{CommandLine, Environment, Runtime, Stacks, Switch, program_at};
+
+/// A longer command is not for pasting.
+const LONGEST: usize = 4096;
+
+/// What a problem needs of a new recording.
+enum Needs {
+    /// Nothing: another recording would be the same, or it takes more than a command.
+    Nothing,
+    /// perf's own options as they should be, and the runtime's.
+    Recipe,
+    /// Copies of stacks, besides.
+    Copies,
+}
+
+fn needs(problem: &Problem) -> Needs {
+    match problem {
+        Problem::NoCallChains
+        | Problem::Clock { .. }
+        | Problem::Doubtful { .. }
+        | Problem::Silent { given: None, .. }
+        | Problem::Refused { .. }
+        | Problem::OtherRun { .. }
+        | Problem::Incomplete { .. }
+        | Problem::Interpreted { too_old: None, .. }
+        | Problem::JvmFramePointers { .. } => Needs::Recipe,
+        Problem::FramePointers { .. } => Needs::Copies,
+        Problem::NotUnwound { in_jit, .. } if *in_jit => Needs::Recipe,
+        Problem::Silent { given: Some(_), .. }
+        | Problem::NoSamples
+        | Problem::FewSamples { .. }
+        | Problem::Damaged { .. }
+        | Problem::Lost { .. }
+        | Problem::SilentUnderValgrind { .. }
+        | Problem::NotNamedYet { .. }
+        | Problem::NoInstructions { .. }
+        | Problem::NotWritten { .. }
+        | Problem::Missing { .. }
+        | Problem::OtherProcess { .. }
+        | Problem::Empty { .. }
+        | Problem::Torn { .. }
+        | Problem::Replaced { .. }
+        | Problem::EndsEarly { .. }
+        | Problem::ImagesGone { .. }
+        | Problem::Interpreted { too_old: Some(_), .. }
+        | Problem::ChainsCut { .. }
+        | Problem::TooDeep
+        | Problem::CopiesShort { .. }
+        | Problem::NotUnwound { .. }
+        | Problem::FilesGone { .. }
+        | Problem::OtherVersion { .. }
+        | Problem::NotElf { .. }
+        | Problem::Stripped { .. }
+        | Problem::StrippedPackages { .. }
+        | Problem::Symbolless { .. }
+        | Problem::Kernel { .. }
+        | Problem::Guest
+        | Problem::Nowhere { .. } => Needs::Nothing,
+    }
+}
+
+/// Gives each finding its command. What one of them needs, the others get, too: one recording mends them all.
+pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
+    let copies =
+        findings.iter().any(|finding| finding.is_significant() && matches!(needs(&finding.problem), Needs::Copies));
+    let main =
+        findings.iter().find_map(|finding| finding.problem.process().filter(|process| process.runtime.is_some()));
+    let main = main.cloned();
+    for finding in findings {
+        let process = finding.problem.process().filter(|process| process.runtime.is_some()).or(main.as_ref());
+        let command = match needs(&finding.problem) {
+            Needs::Nothing => None,
+            Needs::Recipe => corrected(process, copies, context),
+            Needs::Copies => corrected(process, true, context),
+        };
+        finding.command = command;
+    }
+}
+
+/// `None` if nothing would change.
+fn corrected(process: Option<&Who>, copies: bool, context: DoctorContext<'_>) -> Option<String> {
+    let perf = context.command()?;
+    let recorded = RecordCommand::of(perf);
+    let runtime = process.and_then(|process| Some((process, process.runtime?)));
+    let mut wanted = runtime
+        .map_or(Stacks::FramePointers, |(process, runtime)| runtime.stacks(context.version(process.pid, runtime)));
+    let mut command = recorded.clone().with_clock();
+    if let Some((process, runtime)) = runtime.filter(|_| !perf.records_others && !perf.program.is_empty())
+        && let Some(switch) = switch(process, runtime, context)
+        && let Some(program) = runtime.corrected(switch, line(perf.program), ".")
+    {
+        wanted = switch.stacks;
+        command = command.with_program(program);
+    }
+    if copies && context.stacks == RecordedStacks::Chains {
+        wanted = Stacks::Copies;
+    }
+    let command = command.with_stacks(wanted);
+    if command == recorded {
+        return None;
+    }
+    Some(command.to_string()).filter(|text| text.len() <= LONGEST)
+}
+
+fn line(words: &[Vec<u8>]) -> CommandLine<'_> {
+    CommandLine { words, environment: &Environment::Unknown }
+}
+
+/// What the recorded command switched on, else the best that it could.
+fn switch(process: &Who, runtime: &'static Runtime, context: DoctorContext<'_>) -> Option<&'static Switch> {
+    let version = context.version(process.pid, runtime);
+    given(runtime, context).filter(|switch| switch.is_in(version)).or_else(|| runtime.best_switch(version))
+}
+
+/// What the recorded command switched on for its runtime.
+pub(super) fn given(runtime: &'static Runtime, context: DoctorContext<'_>) -> Option<&'static Switch> {
+    let perf = context.command().filter(|perf| !perf.records_others)?;
+    runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, line(perf.program)))
+}
+
+/// Whether the recorded command is that of the runtime itself, so that its options are known.
+pub(super) fn is_command_of(runtime: &Runtime, context: DoctorContext<'_>) -> bool {
+    let perf = context.command().filter(|perf| !perf.records_others);
+    perf.is_some_and(|perf| program_at(perf.program, |name| runtime.is_program(name)).is_some())
+}

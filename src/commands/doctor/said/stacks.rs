@@ -1,0 +1,115 @@
+//! What is said of stacks that end too soon.
+
+use super::text::list;
+use super::{ANY, ORDINARY, SOME, Said, who};
+use crate::commands::doctor::problem::Who;
+use crate::model::runtimes::Flag;
+
+/// The greatest copy of a stack that perf takes.
+const LARGEST_COPY: u32 = 65528;
+
+fn place(files: &[String], in_jit: bool) -> String {
+    if in_jit { "JIT code".to_owned() } else { list(files) }
+}
+
+pub(super) fn jvm_frame_pointers(process: &Who, is_known: bool) -> Said {
+    let why = if is_known {
+        "its JVM ran without -XX:+PreserveFramePointer"
+    } else {
+        "its JVM keeps no frame pointers there (its options are not in the recording)"
+    };
+    Said {
+        key: "jvm-frame-pointers",
+        about: "stacks break off in compiled Java code: it keeps no frame pointers without `-XX:+PreserveFramePointer`",
+        threshold: ORDINARY,
+        cause: format!("stacks of {} break off in compiled methods: {why}", who(process)),
+        remedy: "run java with -XX:+PreserveFramePointer (or have JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer in its environment)"
+            .to_owned(),
+    }
+}
+
+pub(super) fn frame_pointers(process: &Who, files: &[String], in_jit: bool) -> Said {
+    let remedy = if in_jit {
+        "record with perf record --call-graph dwarf"
+    } else {
+        "record with perf record --call-graph dwarf, or build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes)"
+    };
+    Said {
+        key: "frame-pointers",
+        about: "stacks break off in code without frame pointers",
+        threshold: ORDINARY,
+        cause: format!("stacks of {} break off in {}: code without frame pointers", who(process), place(files, in_jit)),
+        remedy: remedy.to_owned(),
+    }
+}
+
+pub(super) fn chains_cut(limit: u16) -> Said {
+    Said {
+        key: "call-chains-cut",
+        about: "stacks have more frames than the kernel may record (`kernel.perf_event_max_stack`, or `max-stack` of the event)",
+        threshold: ANY,
+        cause: format!("stacks are cut: they have more than the {limit} frames that the kernel was allowed to record"),
+        remedy: format!(
+            "as root: sysctl kernel.perf_event_max_stack={}, then record again (without max-stack={limit}, if that was asked for)",
+            (u32::from(limit) * 8).max(1024)
+        ),
+    }
+}
+
+pub(super) fn too_deep() -> Said {
+    Said {
+        key: "stacks-too-deep",
+        about: "stacks have more frames than are unwound (`--max-stack`)",
+        threshold: ANY,
+        cause: "stacks are cut: they have more frames than are unwound".to_owned(),
+        remedy: "give --max-stack 1024: so many frames are unwound then".to_owned(),
+    }
+}
+
+pub(super) fn copies_short(bytes: u32) -> Said {
+    let remedy = match bytes.saturating_mul(2) > LARGEST_COPY {
+        true => "no copy may be longer: build with -fno-omit-frame-pointer and record with -g instead".to_owned(),
+        false => format!("record with longer copies: --call-graph dwarf,{LARGEST_COPY}"),
+    };
+    Said {
+        key: "stack-copies-short",
+        about: "stacks are cut where their copies end (`--call-graph dwarf,BYTES`)",
+        threshold: ANY,
+        cause: format!("stacks are cut where their copies end: {bytes} bytes do not hold them"),
+        remedy,
+    }
+}
+
+pub(super) fn not_unwound(process: &Who, files: &[String], in_jit: bool) -> Said {
+    let runtime = process.runtime;
+    let remedy = match runtime {
+        Some(runtime) if in_jit && runtime.name == "CPython" => {
+            "run python (3.13 or newer) with -X perf_jit instead of -X perf: its dump tells how to leave each function; or \
+             build Python with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer and record with -g"
+        }
+        Some(runtime)
+            if in_jit && runtime.switches.iter().any(|switch| switch.flags.contains(&Flag::Word("--perf-prof"))) =>
+        {
+            "run it with --perf-prof-unwinding-info beside --perf-prof, and keep the dump: it tells how to leave each function"
+        }
+        _ if in_jit => {
+            "the innermost frames are right; their callers cannot be found where a runtime neither keeps frame pointers nor logs \
+             how to unwind its code"
+        }
+        _ => {
+            "bring these files as they ran (--symfs DIR), or their debugging information (--debug-dir DIR); build them with \
+             -fasynchronous-unwind-tables"
+        }
+    };
+    Said {
+        key: "not-unwound",
+        about: "copies of stacks cannot be unwound to their end",
+        threshold: SOME,
+        cause: format!(
+            "copied stacks of {} cannot be unwound beyond {}: how to leave it is not known",
+            who(process),
+            place(files, in_jit)
+        ),
+        remedy: remedy.to_owned(),
+    }
+}
