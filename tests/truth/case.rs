@@ -98,7 +98,7 @@ impl Case {
     /// What the input states of calls, if it does.
     pub(crate) fn calls(&self) -> Option<Vec<Told>> {
         let is_callgrind = self.input.extension().is_some_and(|extension| extension == "callgrind");
-        is_callgrind.then(|| callgrind::read(&fs::read(&self.input).unwrap(), &self.events))
+        is_callgrind.then(|| callgrind::stated(&fs::read(&self.input).unwrap()).0)
     }
 
     /// Whether its names were found by the program.

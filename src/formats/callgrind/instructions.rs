@@ -132,6 +132,8 @@ struct Reader<'a> {
     functions: FxHashMap<(&'a [u8], &'a [u8]), usize>,
     /// Stated functions by object, file and name.
     stated: FxHashMap<(&'a [u8], usize, &'a [u8]), usize>,
+    /// The stated functions that ids were defined as, whatever object and file are current where they are used.
+    stated_ids: FxHashMap<u32, usize>,
     object: &'a [u8],
     /// The last `fl=`, and where the lines are.
     fl: usize,
@@ -222,14 +224,17 @@ impl<'a> Reader<'a> {
             Keyword::Fn => {
                 self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
                 self.file = self.fl;
-                self.function = Some(self.stated_number(self.object, self.fl, name));
+                let stated = self.stated_number(value, (self.object, self.fl, name));
+                // Its addresses are those of this object.
+                self.costs.stated[stated].function = self.function_number(self.object, without_recursion(name));
+                self.function = Some(stated);
             }
             Keyword::Cob => self.called_object = Some(name),
             Keyword::Cfi => self.called_file = Some(self.file_number(name)),
             Keyword::Cfn => {
                 let object = self.called_object.take().unwrap_or(self.object);
                 let file = self.called_file.take().unwrap_or(self.file);
-                self.callee = Some(self.stated_number(object, file, name));
+                self.callee = Some(self.stated_number(value, (object, file, name)));
             }
             _ => {}
         }
@@ -245,10 +250,19 @@ impl<'a> Reader<'a> {
         number
     }
 
-    fn stated_number(&mut self, object: &'a [u8], file: usize, name: &'a [u8]) -> usize {
+    fn stated_number(&mut self, value: &'a [u8], function: (&'a [u8], usize, &'a [u8])) -> usize {
+        if let NameField::Refer(id) = name_field(value)
+            && let Some(number) = self.stated_ids.get(&id)
+        {
+            return *number;
+        }
         let next = self.costs.stated.len();
-        let number = *self.stated.entry((object, file, name)).or_insert(next);
+        let number = *self.stated.entry(function).or_insert(next);
+        if let NameField::Define(id, _) = name_field(value) {
+            self.stated_ids.insert(id, number);
+        }
         if number == next {
+            let (object, file, name) = function;
             let function = self.function_number(object, without_recursion(name));
             let (name, entry) = (name.to_vec(), None);
             self.costs.stated.push(StatedFunction { name, file, function, entry, called: vec![], calling: vec![] });
