@@ -1,6 +1,7 @@
 //! Names of JIT code that are missing, each for one reason.
 
 use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, dump, map};
+use crate::support::jitdump::{JitDump, Load};
 
 /// Names of what the samples are in.
 const NAMES: &[&str] = &["JS:*hot /a.js:1:1", "JS:*warm /a.js:2:1", "start_thread"];
@@ -141,20 +142,34 @@ fn a_file_of_another_number_beside_the_recording_is_used_offered_or_refused_by_w
     scene.write("jit-99.dump", dump(&times(START - 900_000_000_000)));
     let (cause, _) = scene.first("source-refused");
     assert!(cause.contains("of another run") && cause.contains("jit-99.dump"), "{cause}");
+    // One that does not fit is a stray: what is said is what is missing.
     let scene = marked();
     scene.write("perf-98.map", map(0x1000, NAMES));
-    let (_, remedy) = scene.first("source-of-other-process");
-    assert!(remedy.contains("bring the one of process 4711"), "{remedy}");
+    scene.first("dump-missing");
+    let scene = node();
+    scene.write("perf-98.map", map(0x1000, NAMES));
+    scene.first("no-dump-or-map");
 }
 
 #[test]
-fn another_clock_is_a_finding_even_where_all_frames_have_names() {
+fn another_clock_is_a_finding_where_code_moved() {
     let event = crate::support::perf_data::Event { clockid: None, ..crate::support::perf_data::Event::usual() };
-    let mut scene = Scene::with_event("/usr/bin/node", event);
-    scene.marker(&named_dump());
-    scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(1), at(2)]]);
-    scene.write(&named_dump(), dump(&times(77)));
-    let (_, remedy) = scene.first("clock");
+    let recorded = |dump: Vec<u8>| {
+        let mut scene = Scene::with_event("/usr/bin/node", event.clone());
+        scene.marker(&named_dump());
+        scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(1), at(2)]]);
+        scene.write(&named_dump(), dump);
+        scene
+    };
+    // All code stays where it is: no name is wrong for that.
+    assert_eq!(recorded(dump(&times(77))).problems(), [""; 0]);
+    let mut moved = JitDump::new(PID);
+    for (index, name) in (0..).zip(["hot", "warm", "start_thread", "other"]) {
+        // The last one takes the place of the first.
+        let load = Load { tid: PID, addr: JIT + index % 3 * 0x100, index, name: name.as_bytes(), code: &[0x90; 0x100] };
+        moved.load(77 + index * 1_000_000, load);
+    }
+    let (_, remedy) = recorded(moved.into_bytes()).first("clock");
     assert!(remedy.contains("-k mono"), "{remedy}");
 }
 

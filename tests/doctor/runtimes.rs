@@ -23,6 +23,54 @@ struct Recorded {
 /// Those whose code is in memory that no file backs.
 const RECORDED: &[Recorded] = &[
     Recorded {
+        runtime: "numba",
+        program: "/usr/bin/python3.11",
+        libraries: &["/x/llvmlite/binding/libllvmlite.so"],
+        advice: &["gcore PID", "./core.PID"],
+    },
+    Recorded {
+        runtime: "JAX",
+        program: "/usr/bin/python3.11",
+        libraries: &["/x/jaxlib/libjax_common.so"],
+        advice: &["gcore PID", "./core.PID"],
+    },
+    Recorded {
+        runtime: "Taichi",
+        program: "/usr/bin/python3.11",
+        libraries: &["/x/taichi/_lib/core/taichi_python.cpython-311-x86_64-linux-gnu.so"],
+        advice: &["neither a map nor a jitdump"],
+    },
+    Recorded {
+        runtime: "chDB",
+        program: "/usr/bin/python3.11",
+        libraries: &["/x/chdb/_chdb.abi3.so"],
+        advice: &["neither a map nor a jitdump"],
+    },
+    Recorded {
+        runtime: "mini-racer",
+        program: "/usr/bin/python3.11",
+        libraries: &["/x/py_mini_racer/libmini_racer.so"],
+        advice: &["init_mini_racer", "--perf-prof"],
+    },
+    Recorded {
+        runtime: "PythonMonkey",
+        program: "/usr/bin/python3.11",
+        libraries: &["/x/pythonmonkey/pythonmonkey.so"],
+        advice: &["--enable-perf"],
+    },
+    Recorded {
+        runtime: "Lupa",
+        program: "/usr/bin/python3.11",
+        libraries: &["/x/lupa/luajit21.cpython-311-x86_64-linux-gnu.so"],
+        advice: &["luajit.dump"],
+    },
+    Recorded {
+        runtime: "PCRE2",
+        program: "/usr/bin/grep",
+        libraries: &["/usr/lib/x86_64-linux-gnu/libpcre2-8.so.0.11.2"],
+        advice: &["neither a map nor a jitdump"],
+    },
+    Recorded {
         runtime: "deno",
         program: "/opt/deno/deno",
         libraries: &[],
@@ -116,7 +164,7 @@ const RECORDED: &[Recorded] = &[
         runtime: "Ruby",
         program: "/usr/bin/ruby3.3",
         libraries: &["/usr/lib/x86_64-linux-gnu/libruby-3.3.so.3.3.0"],
-        advice: &["ruby (3.3 or newer) with --yjit --yjit-perf", "if it is built with YJIT", "/tmp/perf-PID.map"],
+        advice: &["ruby (3.3 or newer) with --yjit-perf --yjit", "if it is built with YJIT", "/tmp/perf-PID.map"],
     },
     Recorded {
         runtime: "PyPy",
@@ -300,7 +348,7 @@ fn a_stripped_runtime_that_has_no_jit_code_is_said_to_interpret() {
 
 #[test]
 fn twins_are_both_told() {
-    let scene = scene(&RECORDED[2]);
+    let scene = scene(RECORDED.iter().find(|recorded| recorded.runtime == "Node.js").unwrap());
     for number in [98, 99] {
         let mut dump = JitDump::new(number);
         for (index, name) in (0..).zip(NAMES) {

@@ -66,8 +66,10 @@ fn needs(problem: &Problem) -> Needs {
 
 /// Gives each finding its command. What one of them needs, the others get, too: one recording mends them all.
 pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
-    let copies =
-        findings.iter().any(|finding| finding.is_significant() && matches!(needs(&finding.problem), Needs::Copies));
+    let significant = || findings.iter().filter(|finding| finding.is_significant()).map(|finding| &finding.problem);
+    // What makes a runtime write names may make its code keep frame pointers, too: that is seen then.
+    let is_silent = |problem: &Problem| matches!(problem, Problem::Silent { given: None, .. });
+    let copies = significant().any(|problem| matches!(needs(problem), Needs::Copies)) && !significant().any(is_silent);
     let main =
         findings.iter().find_map(|finding| finding.problem.process().filter(|process| process.runtime.is_some()));
     let main = main.cloned();
@@ -76,7 +78,7 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
         let command = match needs(&finding.problem) {
             Needs::Nothing => None,
             Needs::Recipe => corrected(process, copies, context),
-            Needs::Copies => corrected(process, true, context),
+            Needs::Copies => corrected(process, copies, context),
         };
         finding.command = command;
     }

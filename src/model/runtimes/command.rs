@@ -118,7 +118,7 @@ impl<'a> OwnOptions<'a> {
         let end_of = |start: usize| {
             let mut end = start;
             while let Some(word) = words.get(end).filter(|word| is_option(word)) {
-                let takes_next = runtime.valued.iter().any(|option| option.as_bytes() == &word[..]);
+                let takes_next = runtime.takes_next_word(word);
                 end = (end + 1 + usize::from(takes_next)).min(words.len());
             }
             end
@@ -181,6 +181,16 @@ fn setting_at(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usiz
 }
 
 impl Runtime {
+    /// Whether an option of it has the next word for its value.
+    fn takes_next_word(&self, word: &[u8]) -> bool {
+        let of_flag = |flag: &Flag| match *flag {
+            Flag::Pair(option, _) | Flag::Setting { option, .. } => option.as_bytes() == word,
+            Flag::Word(_) | Flag::Needed(_) | Flag::Item { .. } => false,
+        };
+        let mut flags = self.switches.iter().flat_map(|switch| switch.flags);
+        self.valued.iter().any(|option| option.as_bytes() == word) || flags.any(of_flag)
+    }
+
     /// The words of a command that it takes for options, with those in its variables.
     fn options_given(&self, command: CommandLine<'_>) -> Vec<Vec<u8>> {
         let mut words = OwnOptions::of(self, command.words).map_or_else(Vec::new, |own| own.each().to_vec());

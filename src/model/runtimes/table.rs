@@ -293,7 +293,7 @@ pub const RUNTIMES: &[Runtime] = &[
                       -d opcache.jit=tracing -d opcache.jit_debug=48; what is only interpreted has no names in perf",
             flag: None,
         }),
-        unnamed: "the interpreter's own functions where php is stripped",
+        unnamed: "the interpreter's own functions where php is stripped, nor compiled regular expressions: those are PCRE2's",
         // PHP has one compiler; it optimises by types unless opcache.jit asks for its lowest level.
         marked_names: &[
             (Stub, &[Starts("JIT$$"), Starts("jit$$"), Starts("ESCAPE-")]),

@@ -193,8 +193,11 @@ fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Op
 /// The flag by which the recorded command line gave interpreted functions names of their own already, or code to others.
 fn switched_on(runtime: &'static Runtime, context: DoctorContext<'_>) -> Option<String> {
     let command = CommandLine { words: context.command()?.program, environment: &Environment::Unknown };
-    match runtime.interpreter.as_ref()?.flag {
+    let interpreter = runtime.interpreter.as_ref()?;
+    match interpreter.flag {
         Some(flag) => runtime.is_given(flag, command).then(|| flag.to_string()),
+        // What names compiled code only names no interpreted function.
+        None if interpreter.frame_a_call => None,
         None => corrected::given(runtime, context).map(Switch::name),
     }
 }

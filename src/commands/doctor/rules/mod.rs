@@ -63,17 +63,21 @@ fn chains_first(found: &mut Vec<Finding>) {
     }
 }
 
-/// What makes a runtime tell of its code may make it keep frame pointers, too: that comes before broken stacks of the
-/// same process, however many these are.
+/// A runtime that can be made to write names comes first: that is mended by one flag, and may make its code keep frame
+/// pointers, too. Stripped files are mended by nobody who records. Where nothing makes it write names, it still comes
+/// before the stacks that break off in its code.
 fn names_first(found: &mut Vec<Finding>) {
-    let process = |finding: &Finding| finding.problem.process().map(|process| process.pid);
     let silent = |finding: &Finding| matches!(finding.problem, Problem::Silent { .. }) && finding.is_significant();
     let Some(at) = found.iter().position(silent) else { return };
-    let pid = process(&found[at]);
-    let is_stacks = |finding: &Finding| finding.problem.is_of_stacks() && process(finding) == pid;
-    if let Some(stacks) = found[..at].iter().position(is_stacks) {
+    let runtime = found[at].problem.process().and_then(|process| process.runtime);
+    let can_be_told = runtime.is_some_and(|runtime| !runtime.switches.is_empty());
+    let yields = |finding: &Finding| match &finding.problem {
+        Problem::Stripped { .. } | Problem::StrippedPackages { .. } | Problem::Symbolless { .. } => can_be_told,
+        problem => problem.is_of_stacks(),
+    };
+    if let Some(to) = found[..at].iter().position(yields) {
         let first = found.remove(at);
-        found.insert(stacks, first);
+        found.insert(to, first);
     }
 }
 

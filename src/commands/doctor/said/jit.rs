@@ -26,6 +26,12 @@ fn switches(process: &Who) -> String {
     }
 }
 
+/// What of a runtime has no name even so, behind a sentence.
+fn unnamed(process: &Who) -> String {
+    let unnamed = process.runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
+    unnamed.map_or_else(String::new, |unnamed| format!(" (it never names {unnamed})"))
+}
+
 fn is_python(process: &Who) -> bool {
     process.runtime.is_some_and(|runtime| runtime.name == "CPython")
 }
@@ -315,9 +321,13 @@ pub(super) fn incomplete(process: &Who, source: &SourceFile) -> Said {
                                     -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit), or `jcmd PID Compiler.perfmap` right \
                                     behind the recording"
             .to_owned(),
-        Kind::PerfMap => "it was written before that code was compiled, or after it was freed: copy it when the process has ended; \
-                          a jitdump has times and holds both"
-            .to_owned(),
+        Kind::PerfMap => {
+            let unnamed = unnamed(process);
+            format!(
+                "it was written before that code was compiled, or after it was freed: copy it when the process has ended; a \
+                 jitdump has times and holds both{unnamed}"
+            )
+        }
         Kind::Log(_) if is_jvm => format!(
             "the interpreter, stubs and adapters are in no log of HotSpot's: a perf map of the same run has them (jcmd PID \
              Compiler.perfmap before it ends); give both, --perf-map FILE@{} --jit-log {}",
@@ -325,8 +335,7 @@ pub(super) fn incomplete(process: &Who, source: &SourceFile) -> Said {
             file(&source.path)
         ),
         Kind::JitDump | Kind::PlacedElf | Kind::Log(_) => {
-            let unnamed = runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
-            let unnamed = unnamed.map_or_else(String::new, |unnamed| format!(" ({unnamed})"));
+            let unnamed = unnamed(process);
             format!(
                 "code that the runtime does not log{unnamed}, or that it made before it began to log: switch it on from the start"
             )
