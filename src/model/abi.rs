@@ -24,6 +24,25 @@ pub const EM_RISCV: u16 = 243;
 /// LoongArch
 pub const EM_LOONGARCH: u16 = 258;
 
+/// What a machine is called, by its `e_machine`.
+pub fn machine_name(machine: u16) -> String {
+    let name = match machine {
+        EM_386 => "i386",
+        EM_MIPS => "MIPS",
+        EM_PPC => "PowerPC",
+        EM_PPC64 => "64-bit PowerPC",
+        EM_S390 => "s390x",
+        EM_ARM => "32-bit Arm",
+        EM_SPARCV9 => "64-bit SPARC",
+        EM_X86_64 => "x86-64",
+        EM_AARCH64 => "aarch64",
+        EM_RISCV => "RISC-V",
+        EM_LOONGARCH => "LoongArch",
+        _ => return format!("machine {machine}"),
+    };
+    name.to_owned()
+}
+
 /// Memory may be read.
 pub const PROT_READ: u32 = 1;
 /// Memory may be executed.

@@ -36,6 +36,8 @@ pub struct Loaded<'data> {
     pub accounts: Vec<Account>,
     /// The first machine (e_machine) that a dump names, for images of recordings that do not say.
     pub machine: Option<u16>,
+    /// What each source, in that order, says its code is for (e_machine).
+    pub machines: Vec<Option<u16>>,
 }
 
 impl Loaded<'_> {
@@ -49,12 +51,12 @@ impl Found {
     /// Reads all sources, in parallel, and builds the code map.
     pub fn load(&self, processes: &Processes, pool: &Pool, warnings: &mut Warnings) -> Loaded<'_> {
         let read = self.read(processes, pool);
-        let (mut lists, mut accounts, mut machine) = (Vec::new(), Vec::new(), None);
+        let (mut lists, mut accounts, mut machines) = (Vec::new(), Vec::new(), Vec::new());
         for read in read {
             warnings.append(read.warnings);
             lists.push(read.list);
             accounts.push(read.account);
-            machine = machine.or(read.machine);
+            machines.push(read.machine);
         }
         accounts.extend(self.failed.iter().cloned());
         lists.push(native::named_by_files(&lists, processes, &self.options.search));
@@ -70,7 +72,8 @@ impl Found {
                 map.overlaps()
             )));
         }
-        Loaded { map, accounts, machine }
+        let machine = machines.iter().copied().flatten().next();
+        Loaded { map, accounts, machine, machines }
     }
 
     /// Reads each source, and brings together those of one process.

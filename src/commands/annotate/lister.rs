@@ -6,6 +6,7 @@ use super::listing;
 use super::names::Names;
 use super::sources::Sources;
 use crate::error::{Warning, Warnings};
+use crate::model::abi::machine_name;
 use crate::model::bpf::{BpfFunction, BpfFunctionId};
 use crate::model::chains::PlaceId;
 use crate::model::{Addr, Nanos};
@@ -15,7 +16,9 @@ use crate::resolve::code_map::CodeId;
 use crate::resolve::disasm::{Disassembler, Syntax, TargetKind};
 use crate::resolve::dso::DsoKind;
 use crate::resolve::symbols::SymbolOptions;
+use crate::resolve::symbols::image::Image;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// When each piece of code was loaded first.
 fn loads(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
@@ -54,11 +57,13 @@ impl<'a> Lister<'a> {
         job: &Job,
         warnings: &mut Warnings,
     ) -> Vec<Listing> {
-        let mut disassembler = Disassembler::new(self.resolution.machine(), self.syntax);
-        if !disassembler.is_known() {
-            let machine = self.resolution.machine();
+        let unknown = picked.iter().filter_map(|&at| self.machine(&functions[at]));
+        let unknown: BTreeSet<u16> =
+            unknown.filter(|&machine| !Disassembler::new(machine, self.syntax).is_known()).collect();
+        for machine in unknown {
             warnings.push(Warning::new(format!(
-                "code of this machine (e_machine {machine}) is told in bytes: only x86 and aarch64 are decoded"
+                "code of {} is shown in bytes: only x86, aarch64 and 32-bit Arm are decoded",
+                machine_name(machine)
             )));
         }
         if picked.iter().any(|&at| self.is_in_kernel(&functions[at])) {
@@ -67,7 +72,7 @@ impl<'a> Lister<'a> {
                  branches, tracing)",
             ));
         }
-        let listing = |&at: &usize| self.listing(at, &functions[at], &mut disassembler);
+        let listing = |&at: &usize| self.listing(at, &functions[at]);
         let mut listings: Vec<Listing> = picked.iter().map(listing).collect();
         self.name_targets(picked, functions, &mut listings, job, warnings);
         let mut listed: Vec<(&Function, &mut Listing)> =
@@ -82,13 +87,28 @@ impl<'a> Lister<'a> {
         matches!(function.place, CodePlace::File(dso, _) if self.resolution.spaces.dsos().get(dso).kind == DsoKind::Kernel)
     }
 
-    fn listing(&self, at: usize, function: &Function, disassembler: &mut Disassembler) -> Listing {
+    /// What a function's code is for: the file's or the dump's own machine, which need not be the recording's.
+    fn machine(&self, function: &Function) -> Option<u16> {
+        match &function.place {
+            CodePlace::Jit(code) => {
+                let sources = &self.resolution.sources;
+                let origin = sources.map.code(*code).origin;
+                let own = sources.machines.get(origin.0 as usize).copied().flatten();
+                Some(own.unwrap_or_else(|| self.resolution.machine()))
+            }
+            CodePlace::File(dso, _) => self.resolution.images.get(*dso).map(Image::machine),
+            CodePlace::Bpf(_) => Some(self.resolution.machine()),
+            CodePlace::Unknown(_) => None,
+        }
+    }
+
+    fn listing(&self, at: usize, function: &Function) -> Listing {
         let loaded = match function.place {
             CodePlace::Jit(code) => self.loads.get(&code).copied(),
             CodePlace::Bpf(id) => self.resolution.survey.processes.bpf_loaded(id),
             _ => None,
         };
-        let mut listing = listing::of(function, self.names.version(at), self.code(function, disassembler), loaded);
+        let mut listing = listing::of(function, self.names.version(at), self.code(function), loaded);
         match (&function.place, listing.versions.first_mut()) {
             (CodePlace::Jit(code), Some(version)) => {
                 let code = self.resolution.sources.map.code(*code);
@@ -105,7 +125,7 @@ impl<'a> Lister<'a> {
         self.resolution.survey.processes.bpf_functions.get(id.0 as usize)
     }
 
-    fn code(&self, function: &Function, disassembler: &mut Disassembler) -> Code {
+    fn code(&self, function: &Function) -> Code {
         let (bytes, addr) = match &function.place {
             CodePlace::Jit(code) => (self.resolution.sources.map.code(*code).bytes, function.last.base),
             CodePlace::File(dso, extent) => {
@@ -122,7 +142,18 @@ impl<'a> Lister<'a> {
             };
             return Code::Missing(why.to_owned());
         };
-        let lines = listing::lines(disassembler, bytes, addr, &function.at);
+        let image = match &function.place {
+            CodePlace::File(dso, _) => self.resolution.images.get(*dso),
+            _ => None,
+        };
+        let instructions = match image {
+            Some(image) => Disassembler::decode_file(image, self.syntax, bytes, addr),
+            None => {
+                let machine = self.machine(function).unwrap_or_else(|| self.resolution.machine());
+                Disassembler::new(machine, self.syntax).decode(bytes, addr)
+            }
+        };
+        let lines = listing::lines(instructions, bytes.len(), addr, &function.at);
         Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
     }
 

@@ -4,7 +4,7 @@ use super::annotation::{Code, Line, LineTarget, Listing, TargetPlace, Version};
 use super::costs::Costs;
 use super::functions::Function;
 use crate::model::Nanos;
-use crate::resolve::disasm::{Disassembler, Instruction, Target};
+use crate::resolve::disasm::{Instruction, Target};
 use std::collections::BTreeMap;
 
 /// The listing of one version of a function: `(number, all)` of its name, its code, and when that was written.
@@ -32,11 +32,11 @@ pub(super) fn of(
     }
 }
 
-/// The instructions of code that lies at `addr`. Samples that stand inside an instruction are that one's.
-pub(super) fn lines(disassembler: &mut Disassembler, bytes: &[u8], addr: u64, at: &BTreeMap<u64, Costs>) -> Vec<Line> {
+/// The lines of code of so many bytes that lies at `addr`. Samples that stand inside an instruction are that one's.
+pub(super) fn lines(instructions: Vec<Instruction>, len: usize, addr: u64, at: &BTreeMap<u64, Costs>) -> Vec<Line> {
     let place = |target: Target| {
         let inside = target.addr.wrapping_sub(addr);
-        let place = if inside < bytes.len() as u64 { TargetPlace::Inside(inside) } else { TargetPlace::Unknown };
+        let place = if inside < len as u64 { TargetPlace::Inside(inside) } else { TargetPlace::Unknown };
         LineTarget { addr: target.addr, kind: target.kind, place }
     };
     let line = |instruction: Instruction| {
@@ -48,14 +48,14 @@ pub(super) fn lines(disassembler: &mut Disassembler, bytes: &[u8], addr: u64, at
         });
         Line { offset, len, text, costs, target: target.map(place), source: None, calls: Vec::new() }
     };
-    disassembler.decode(bytes, addr).into_iter().map(line).collect()
+    instructions.into_iter().map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::commands::annotate::costs::Cost;
-    use crate::resolve::disasm::Syntax;
+    use crate::resolve::disasm::{Disassembler, Syntax};
 
     #[test]
     fn samples_stand_at_the_instruction_that_they_are_in() {
@@ -64,8 +64,8 @@ mod tests {
         let mut costs = Costs::default();
         costs.add(0, Cost { weight: 7, count: 1 });
         let at = BTreeMap::from([(0, costs.clone()), (1, costs.clone()), (3, costs.clone())]);
-        let mut disassembler = Disassembler::new(62, Syntax::Att);
-        let lines = lines(&mut disassembler, &code, 0x4000, &at);
+        let instructions = Disassembler::new(62, Syntax::Att).decode(&code, 0x4000);
+        let lines = lines(instructions, code.len(), 0x4000, &at);
         let counts: Vec<_> = lines.iter().map(|line| line.costs.as_ref().map_or(0, Costs::samples)).collect();
         assert_eq!(counts, [1, 2, 0, 0]);
         assert_eq!(lines[2].target.as_ref().unwrap().place, TargetPlace::Inside(0));

@@ -4,13 +4,16 @@
 //! ours, and what is no instruction is told byte by byte (`.byte`), as by objdump, which goes on at the next one.
 
 mod aarch64;
+mod arm;
 mod instruction;
 mod unknown;
 mod x86;
 
 pub use instruction::{Instruction, Syntax, Target, TargetKind};
 
-use crate::model::abi::{EM_386, EM_AARCH64, EM_X86_64};
+use super::symbols::code_kinds::{CodeKind, code_kinds};
+use super::symbols::image::Image;
+use crate::model::abi::{EM_386, EM_AARCH64, EM_ARM, EM_X86_64};
 
 /// Decodes the code of one machine.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub enum Disassembler {
     X86(x86::X86),
     /// Arm, of 64 bits.
     Aarch64(aarch64::Aarch64),
+    /// Arm, of 32 bits: instructions of Arm or of Thumb, or numbers among them.
+    Arm(arm::Arm),
     /// Any other: its bytes are shown as they are.
     Unknown,
 }
@@ -30,6 +35,7 @@ impl Disassembler {
             EM_X86_64 => Self::X86(x86::X86::new(64, syntax)),
             EM_386 => Self::X86(x86::X86::new(32, syntax)),
             EM_AARCH64 => Self::Aarch64(aarch64::Aarch64::default()),
+            EM_ARM => Self::Arm(arm::Arm::new(CodeKind::Code)),
             _ => Self::Unknown,
         }
     }
@@ -44,7 +50,28 @@ impl Disassembler {
         match self {
             Self::X86(x86) => x86.decode(code, addr),
             Self::Aarch64(aarch64) => aarch64.decode(code, addr),
+            Self::Arm(arm) => arm.decode(code, addr),
             Self::Unknown => unknown::decode(code),
         }
+    }
+
+    /// The instructions of code of a file that is linked for `addr`.
+    pub fn decode_file(image: &Image, syntax: Syntax, code: &[u8], addr: u64) -> Vec<Instruction> {
+        let machine = image.machine();
+        if !matches!(machine, EM_ARM | EM_AARCH64) {
+            return Self::new(machine, syntax).decode(code, addr);
+        }
+        let mut instructions = Vec::new();
+        for (range, kind) in code_kinds(image, addr..addr.saturating_add(code.len() as u64)) {
+            let (from, to) = ((range.start - addr) as usize, (range.end - addr) as usize);
+            let mut decoder = match (machine, kind) {
+                (EM_AARCH64, CodeKind::Code | CodeKind::Thumb) => Self::new(machine, syntax),
+                _ => Self::Arm(arm::Arm::new(kind)),
+            };
+            let part = decoder.decode(&code[from..to], range.start).into_iter();
+            let placed = |part: Instruction| Instruction { offset: part.offset + from as u64, ..part };
+            instructions.extend(part.map(placed));
+        }
+        instructions
     }
 }

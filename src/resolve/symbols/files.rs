@@ -16,6 +16,7 @@ use super::no_elf::{self, NoElf};
 use crate::error::{Warning, Warnings};
 use crate::io;
 use crate::io::door::{Door, Holes, Kind, Named, Start};
+use crate::model::abi::machine_name;
 use crate::model::process::BuildId;
 use crate::resolve::dso::{Dso, DsoKind};
 use object::{Object, elf};
@@ -222,7 +223,8 @@ impl SearchOptions {
             let (Some(wanted), Some(found)) = ids else { return None };
             format!("is another version than the recorded one: build ID {found}, recorded {wanted}; not used")
         } else if !self.of_recorded_machine(&image) {
-            format!("is for machine {}, not for the recorded one; not used", image.machine())
+            let recorded = self.machine.map_or_else(|| "another".to_owned(), machine_name);
+            format!("is for {}, the recording is of {recorded}; not used", machine_name(image.machine()))
         } else {
             return Some(image);
         };

@@ -4,6 +4,7 @@
 //! Addresses are resolved in batches, each unique one once: by file, then in shards of neighbouring addresses, so
 //! that a shard parses only the DWARF units that its addresses lie in.
 
+pub mod code_kinds;
 pub mod demangle;
 pub mod files;
 pub mod functions;

@@ -317,7 +317,8 @@ impl UnwindRow {
         registers: &Registers,
         read: &impl Fn(u64) -> Option<u64>,
     ) -> Option<u64> {
-        let mut evaluation = Expression(SectionSlice::new(bytes, registers.machine().endian())).evaluation(self.encoding);
+        let mut evaluation =
+            Expression(SectionSlice::new(bytes, registers.machine().endian())).evaluation(self.encoding);
         // Real expressions have ten operations; a loop in a damaged one must end.
         evaluation.set_max_iterations(1000);
         if let Some(initial) = initial {

@@ -67,7 +67,9 @@ fn does(word: u32) -> Does {
         _ if field(word, 26, 6) == 0b00_0101 => Does::Jumps(signed(word, 0, 26)),
         // tbz, tbnz; b.cond, cbz, cbnz
         _ if field(word, 25, 6) == 0b01_1011 => Does::Branches(signed(word, 5, 14)),
-        _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => Does::Branches(signed(word, 5, 19)),
+        _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => {
+            Does::Branches(signed(word, 5, 19))
+        }
         // svc, nop and their like
         _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Does::Other,
         // All other branches, exceptions and system instructions: bl, blr, br, brk, …
@@ -98,7 +100,13 @@ fn does(word: u32) -> Does {
             }
         }
         // str xt, [xn, #offset]
-        _ if field(word, 22, 10) == 0b11_1110_0100 => if rd == LINK { Does::SavesLink(0) } else { Does::Other },
+        _ if field(word, 22, 10) == 0b11_1110_0100 => {
+            if rd == LINK {
+                Does::SavesLink(0)
+            } else {
+                Does::Other
+            }
+        }
         // add, sub of a number, 64 bits
         _ if word & 0xbf80_0000 == 0x9100_0000 && (rd == SP || rd == FP) => {
             let number = i64::from(field(word, 10, 12)) << (12 * field(word, 22, 1));

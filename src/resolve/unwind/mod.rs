@@ -305,10 +305,20 @@ impl<'a> Unwinder<'a> {
         if matches!(frame, FrameAddr::Return(_)) {
             return row.caller(registers, read);
         }
-        let link = || frame_pointer::caller(registers, Stage::in_link(Some(0)), read);
+        // What the function itself has called left an address of its own.
+        let is_own = |caller: &Registers| caller.pc().is_some_and(|pc| self.is_in_function(moment, Addr(pc), row));
+        let link =
+            || frame_pointer::caller(registers, Stage::in_link(Some(0)), read).filter(|to| by_link || !is_own(to));
         let is_behind_call = |caller: &Registers| caller.pc().is_some_and(|pc| self.is_behind_call(moment, Addr(pc)));
         let by_row = || if by_link { None } else { row.caller(registers, read).ok().flatten() };
         by_row().filter(is_behind_call).or_else(|| link().filter(is_behind_call)).map(Some).ok_or(Lost)
+    }
+
+    /// Whether a return address is in the function of a row.
+    fn is_in_function(&self, moment: Moment, addr: Addr, row: &ExidxRow) -> bool {
+        let place = self.place(moment, FrameAddr::Return(addr).for_lookup()).answer;
+        let other = place.and_then(|place| self.exidx_row(place, false));
+        matches!(other, Some(Rules::Exidx(other, _)) if *other == *row)
     }
 
     /// Whether an address in code of 32-bit Arm can be one that a call returns to.

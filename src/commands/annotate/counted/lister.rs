@@ -14,6 +14,7 @@ use crate::model::Addr;
 use crate::pipeline::Job;
 use crate::resolve::disasm::{Disassembler, TargetKind};
 use crate::resolve::dso::DsoId;
+use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +30,13 @@ pub(super) struct Lister<'a, 'data> {
 struct Bytes<'a> {
     bytes: &'a [u8],
     addr: u64,
-    machine: u16,
+    of: CodeOf<'a>,
+}
+
+/// What says which instructions it has.
+enum CodeOf<'a> {
+    Machine(u16),
+    File(&'a Image),
 }
 
 /// A function's name, and how far into it an address is.
@@ -66,11 +73,11 @@ impl<'a> Lister<'a, '_> {
             CodePlace::Jit(id) => {
                 let machine = self.booked.loaded.machine.unwrap_or_else(host_machine);
                 let bytes = self.booked.jit_bytes(*id);
-                bytes.map(|bytes| Bytes { bytes, addr: function.last.base, machine })
+                bytes.map(|bytes| Bytes { bytes, addr: function.last.base, of: CodeOf::Machine(machine) })
             }
             CodePlace::File(dso, extent) => self.booked.images.get(*dso).and_then(|image| {
                 let bytes = code(image, extent.clone())?;
-                Some(Bytes { bytes, addr: extent.start, machine: image.machine() })
+                Some(Bytes { bytes, addr: extent.start, of: CodeOf::File(image) })
             }),
             CodePlace::Bpf(_) => None,
             CodePlace::Unknown(why) => return Err(why),
@@ -79,12 +86,16 @@ impl<'a> Lister<'a, '_> {
     }
 
     fn code(&self, function: &Function) -> Code {
-        let Bytes { bytes, addr, machine } = match self.bytes(function) {
+        let Bytes { bytes, addr, of } = match self.bytes(function) {
             Ok(found) => found,
             Err(why) => return Code::Missing(why.to_owned()),
         };
-        let mut disassembler = Disassembler::new(machine, self.options.code.syntax);
-        let lines = lines(&mut disassembler, bytes, addr, &function.at);
+        let syntax = self.options.code.syntax;
+        let instructions = match of {
+            CodeOf::Machine(machine) => Disassembler::new(machine, syntax).decode(bytes, addr),
+            CodeOf::File(image) => Disassembler::decode_file(image, syntax, bytes, addr),
+        };
+        let lines = lines(instructions, bytes.len(), addr, &function.at);
         let starts: BTreeSet<u64> = lines.iter().map(|line| line.offset).collect();
         let strange = function.at.keys().filter(|offset| !starts.contains(offset)).count();
         // The code behind a `lock` that is jumped over begins inside of an instruction, but no more than that.

@@ -9,6 +9,7 @@ use crate::error::{Error, Result, Skipped};
 use crate::formats::perf_data::{
     Edit, RawRecord, Recording, Records, Sample, attr_record, copies_stacks, kind, with_chain,
 };
+use crate::model::abi::machine_name;
 use crate::model::{Nanos, Pid};
 use crate::resolve::symbols::{files::SearchOptions, images::Images};
 use crate::resolve::unwind::registers::{Machine, Registers};
@@ -33,7 +34,7 @@ impl PlainChains {
     ) -> Result<Self> {
         let JitCode { map, machine, .. } = code;
         if !Machine::is_any_known(*machine) {
-            return Err(Error::new(format!("stacks of machine {machine} cannot be unwound")));
+            return Err(Error::new(format!("stacks of {} cannot be unwound", machine_name(*machine))));
         }
         let search = SearchOptions { machine: Some(*machine), ..SearchOptions::default() };
         let files = Images::new(survey.spaces.dsos().iter(), search);

@@ -1,0 +1,375 @@
+//! 32-bit Arm and Thumb, by yaxpeax-arm, spelled as objdump does.
+//!
+//! The library decodes; numbers, registers, branches and a few aliases are respelled. Where each branch leads is computed
+//! here from the encoding (Arm Architecture Reference Manual, ARMv7-A, A5 to A8), and so is the condition that an `it` gives
+//! the instructions behind it, which the library does not follow.
+
+use super::instruction::{Instruction, Target, TargetKind};
+use super::unknown::bytes_text;
+use crate::resolve::symbols::code_kinds::CodeKind;
+use yaxpeax_arch::{Decoder, LengthedInstruction, U8Reader};
+use yaxpeax_arm::armv7::InstDecoder;
+
+/// objdump's names of conditions, by number.
+const CONDITIONS: [&str; 15] = ["eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le", ""];
+
+/// objdump's names of registers, by number.
+const REGISTERS: [&str; 16] =
+    ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "sl", "fp", "ip", "sp", "lr", "pc"];
+
+/// Decodes and spells.
+#[derive(Debug)]
+pub struct Arm {
+    kind: CodeKind,
+    decoder: InstDecoder,
+}
+
+/// The instructions of an `it` block that are still to come: their conditions, the next one last.
+type Block = Vec<u16>;
+
+impl Arm {
+    pub(super) fn new(kind: CodeKind) -> Self {
+        let decoder = if kind == CodeKind::Thumb { InstDecoder::default_thumb() } else { InstDecoder::armv7() };
+        Self { kind, decoder }
+    }
+
+    pub(super) fn decode(&self, code: &[u8], addr: u64) -> Vec<Instruction> {
+        let (mut at, mut block, mut all) = (0, Block::new(), Vec::new());
+        while let Some(rest) = code.get(at..).filter(|rest| !rest.is_empty()) {
+            let here = addr.wrapping_add(at as u64);
+            let (len, text, target) = match self.kind {
+                CodeKind::Data => data(rest),
+                CodeKind::Code => self.arm(rest, here),
+                CodeKind::Thumb => self.thumb(rest, here, &mut block),
+            };
+            all.push(Instruction { offset: at as u64, len: len as u64, text, target });
+            at += len;
+        }
+        all
+    }
+
+    fn arm(&self, rest: &[u8], addr: u64) -> (usize, String, Option<Target>) {
+        let Some(bytes) = rest.first_chunk::<4>() else { return (rest.len(), bytes_text(rest), None) };
+        let word = u32::from_le_bytes(*bytes);
+        let target = arm_target(word, addr);
+        let text = self.text(bytes, target).map(|text| arm_text(&text, word));
+        (4, text.unwrap_or_else(|| format!(".inst  {word:#010x}")), target)
+    }
+
+    fn thumb(&self, rest: &[u8], addr: u64, block: &mut Block) -> (usize, String, Option<Target>) {
+        let Some(first) = rest.first_chunk::<2>().map(|bytes| u16::from_le_bytes(*bytes)) else {
+            return (rest.len(), bytes_text(rest), None);
+        };
+        let is_wide = first >> 11 > 0b1_1100;
+        let condition = block.pop();
+        let second = rest.get(2..).and_then(|rest| rest.first_chunk::<2>()).map(|bytes| u16::from_le_bytes(*bytes));
+        let (len, second) = match (is_wide, second) {
+            (true, Some(second)) => (4, second),
+            (true, None) => return (rest.len(), bytes_text(rest), None),
+            (false, _) => (2, 0),
+        };
+        let target = thumb_target(first, second, addr);
+        if first & 0xff00 == 0xbf00 && first & 15 != 0 {
+            *block = it_block(first);
+            return (2, it_text(first), None);
+        }
+        let decoded = self.text(&rest[..len], target);
+        let text = match decoded {
+            Some(text) => thumb_text(&text, first, second, condition),
+            None if is_wide => format!(".inst.w {first:#06x}{second:04x}"),
+            None => format!(".inst.n {first:#06x}"),
+        };
+        (len, text, target)
+    }
+
+    /// The instruction that these bytes are, respelled.
+    fn text(&self, bytes: &[u8], target: Option<Target>) -> Option<String> {
+        let decoded = self.decoder.decode(&mut U8Reader::new(bytes)).ok()?;
+        let is_whole = decoded.len().to_const() as usize == bytes.len();
+        let text = is_whole.then(|| decoded.to_string()).filter(|text| !text.contains("invalid"))?;
+        Some(respelled(&text, target))
+    }
+}
+
+/// `.word 0x12345678`, or what is left of one.
+pub(super) fn data(rest: &[u8]) -> (usize, String, Option<Target>) {
+    if let Some(bytes) = rest.first_chunk::<4>() {
+        return (4, format!(".word  {:#010x}", u32::from_le_bytes(*bytes)), None);
+    }
+    if let Some(bytes) = rest.first_chunk::<2>() {
+        return (2, format!(".short {:#06x}", u16::from_le_bytes(*bytes)), None);
+    }
+    (rest.len(), bytes_text(rest), None)
+}
+
+fn bits(word: u32, low: u32, count: u32) -> u32 {
+    word >> low & ((1 << count) - 1)
+}
+
+fn signed(word: u32, count: u32) -> i64 {
+    i64::from((word << (32 - count)).cast_signed() >> (32 - count))
+}
+
+fn arm_target(word: u32, addr: u64) -> Option<Target> {
+    let (kind, distance) = match (word >> 28, bits(word, 24, 4)) {
+        (15, 0b1010 | 0b1011) => {
+            (TargetKind::Call, signed(bits(word, 0, 24), 24) * 4 + i64::from(bits(word, 24, 1)) * 2)
+        }
+        (15, _) => return None,
+        (_, 0b1010) => (TargetKind::Jump, signed(bits(word, 0, 24), 24) * 4),
+        (_, 0b1011) => (TargetKind::Call, signed(bits(word, 0, 24), 24) * 4),
+        // ldr register, [pc, #distance]
+        (_, 0b0101) if bits(word, 16, 4) == 15 && bits(word, 20, 2) == 1 && bits(word, 22, 1) == 0 => {
+            let distance = i64::from(bits(word, 0, 12));
+            (TargetKind::Memory, if bits(word, 23, 1) == 1 { distance } else { -distance })
+        }
+        _ => return None,
+    };
+    Some(Target { addr: addr.wrapping_add(8).wrapping_add_signed(distance) & 0xffff_ffff, kind })
+}
+
+fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
+    let (one, two) = (u32::from(first), u32::from(second));
+    let pc = addr.wrapping_add(4);
+    let (kind, from, distance) = match one >> 11 {
+        0b11100 => (TargetKind::Jump, pc, signed(bits(one, 0, 11), 11) * 2),
+        0b11010 | 0b11011 if bits(one, 8, 4) < 14 => (TargetKind::Jump, pc, signed(bits(one, 0, 8), 8) * 2),
+        // cbz, cbnz
+        0b10110 | 0b10111 if one & 0xf500 == 0xb100 => {
+            (TargetKind::Jump, pc, i64::from(bits(one, 9, 1) << 6 | bits(one, 3, 5) << 1))
+        }
+        // ldr register, [pc, #distance]
+        0b01001 => (TargetKind::Memory, pc & !3, i64::from(bits(one, 0, 8)) * 4),
+        0b11110 if two >> 15 == 1 => {
+            let (sign, j1, j2) = (bits(one, 10, 1), bits(two, 13, 1), bits(two, 11, 1));
+            let low = bits(two, 0, 11) << 1;
+            let far = sign << 24 | (1 ^ j1 ^ sign) << 23 | (1 ^ j2 ^ sign) << 22 | bits(one, 0, 10) << 12 | low;
+            match (bits(two, 14, 1), bits(two, 12, 1)) {
+                (1, 1) => (TargetKind::Call, pc, signed(far, 25)),
+                (1, _) => (TargetKind::Call, pc & !3, signed(far, 25)),
+                (0, 1) => (TargetKind::Jump, pc, signed(far, 25)),
+                _ if bits(one, 7, 3) == 0b111 => return None,
+                _ => {
+                    let near = sign << 20 | j2 << 19 | j1 << 18 | bits(one, 0, 6) << 12 | low;
+                    (TargetKind::Jump, pc, signed(near, 21))
+                }
+            }
+        }
+        0b11111 if one & 0xff7f == 0xf85f => {
+            let distance = i64::from(bits(two, 0, 12));
+            (TargetKind::Memory, pc & !3, if bits(one, 7, 1) == 1 { distance } else { -distance })
+        }
+        _ => return None,
+    };
+    Some(Target { addr: from.wrapping_add_signed(distance) & 0xffff_ffff, kind })
+}
+
+/// The conditions that an `it` gives, the first one last.
+fn it_block(it: u16) -> Block {
+    let (condition, mask) = (it >> 4 & 15, it & 15);
+    let count = 4 - mask.trailing_zeros() as u16;
+    let of = |at: u16| if at == 0 { condition } else { condition & !1 | mask >> (4 - at) & 1 };
+    (0..count).rev().map(of).collect()
+}
+
+fn it_text(it: u16) -> String {
+    let block = it_block(it);
+    let condition = it >> 4 & 15;
+    let others = block.iter().rev().skip(1);
+    let letters: String = others.map(|&other| if other == condition { 't' } else { 'e' }).collect();
+    format!("{:<6} {}", format!("it{letters}"), CONDITIONS.get(usize::from(condition)).unwrap_or(&""))
+}
+
+/// Suffixes of conditions that objdump spells otherwise.
+fn condition_of(mnemonic: &str) -> Option<(&str, &'static str)> {
+    let stem = |old: &str| mnemonic.strip_suffix(old).filter(|stem| !stem.is_empty());
+    stem("hs").map(|stem| (stem, "cs")).or_else(|| stem("lo").map(|stem| (stem, "cc")))
+}
+
+/// The library's text with objdump's numbers, registers and conditions.
+fn respelled(text: &str, target: Option<Target>) -> String {
+    let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+    let branch = target.filter(|target| target.kind != TargetKind::Memory);
+    let (name, width) = mnemonic.split_once('.').map_or((mnemonic, ""), |(name, _)| (name, &mnemonic[name.len()..]));
+    let mnemonic = match condition_of(name) {
+        Some((stem, condition)) => format!("{stem}{condition}{width}"),
+        None => mnemonic.to_owned(),
+    };
+    if let Some(domain) = BARRIERS.iter().find(|(number, _)| operands == *number && is_barrier(name)) {
+        return format!("{mnemonic:<6} {}", domain.1);
+    }
+    let mut out = String::with_capacity(operands.len() + 8);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '$' | '+' | '_' | '-' | '#');
+    let mut rest = operands;
+    while !rest.is_empty() {
+        let len = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (part, behind) = rest.split_at(len);
+        out.push_str(&operand(part, branch));
+        let len = behind.find(is_part).unwrap_or(behind.len());
+        let (between, behind) = behind.split_at(len);
+        out.push_str(between);
+        rest = behind;
+    }
+    if out.is_empty() { mnemonic } else { format!("{mnemonic:<6} {out}") }
+}
+
+/// What barriers order, by the number that the library has for it.
+const BARRIERS: [(&str, &str); 8] = [
+    ("0x2", "oshst"),
+    ("0x3", "osh"),
+    ("0x6", "nshst"),
+    ("0x7", "nsh"),
+    ("0xa", "ishst"),
+    ("0xb", "ish"),
+    ("0xe", "st"),
+    ("0xf", "sy"),
+];
+
+fn is_barrier(mnemonic: &str) -> bool {
+    matches!(mnemonic, "dmb" | "dsb" | "isb")
+}
+
+fn operand(part: &str, branch: Option<Target>) -> String {
+    match part {
+        "sb" => return "r9".to_owned(),
+        "r10" => return "sl".to_owned(),
+        _ => {}
+    }
+    if let (true, Some(target)) = (part.starts_with('$'), branch) {
+        return format!("{:x}", target.addr);
+    }
+    let (sign, digits) = match part.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", part.strip_prefix('#').unwrap_or(part)),
+    };
+    let value = match digits.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => digits.parse().ok(),
+    };
+    match value {
+        Some(value) => format!("#{sign}{value}"),
+        None => part.to_owned(),
+    }
+}
+
+/// What Arm code has of its own: shifts and 16-bit numbers have names, pairs are told by their first register.
+fn arm_text(text: &str, word: u32) -> String {
+    let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+    let operands = operands.trim_start();
+    let (stem, condition) = mnemonic.split_at(mnemonic.len().min(3));
+    let parts: Vec<&str> = operands.splitn(3, ", ").collect();
+    let (name, operands) = match (stem, &parts[..]) {
+        // A register, shifted by a number or by another register.
+        ("mov", [to, from, shift]) if bits(word, 25, 3) == 0 => match shift.split_once(' ') {
+            Some((shift, by)) => (format!("{shift}{condition}"), format!("{to}, {from}, {by}")),
+            None => (mnemonic.to_owned(), operands.to_owned()),
+        },
+        ("mov", _) if bits(word, 20, 8) == 0x30 => (format!("movw{condition}"), operands.to_owned()),
+        ("mvn", [to, _, rest]) => (mnemonic.to_owned(), format!("{to}, {rest}")),
+        ("ldr" | "str", [to, second, rest]) if condition.starts_with('d') && !second.starts_with('[') => {
+            (mnemonic.to_owned(), format!("{to}, {rest}"))
+        }
+        ("ldm" | "stm", _) if bits(word, 23, 2) == 1 && operands.contains('!') => {
+            (format!("{stem}ia{condition}"), operands.to_owned())
+        }
+        _ => (mnemonic.to_owned(), operands.to_owned()),
+    };
+    if operands.is_empty() { name } else { format!("{name:<6} {operands}") }
+}
+
+/// Instructions of 32 bits that have a shorter form in Thumb: only theirs are marked.
+const WIDE: [&str; 22] = [
+    "adc", "add", "and", "asr", "bic", "eor", "lsl", "lsr", "mov", "mvn", "orr", "ror", "rsb", "sbc", "sub", "cmp",
+    "cmn", "tst", "mul", "str", "ldr", "nop",
+];
+
+/// Instructions of 16 bits that set the flags, except in an `it` block.
+const SETS_FLAGS: [&str; 16] = [
+    "movs", "adds", "subs", "lsls", "lsrs", "asrs", "ands", "eors", "orrs", "bics", "mvns", "muls", "negs", "rsbs",
+    "adcs", "sbcs",
+];
+
+/// Loads and stores of a byte, a half or a word.
+fn is_part(mnemonic: &str, base: &str) -> bool {
+    mnemonic.strip_prefix(base).is_some_and(|size| matches!(size, "b" | "h" | "sb" | "sh"))
+}
+
+/// What Thumb has of its own: the condition of an `it` block, widths, spellings of the stack.
+fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> String {
+    let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+    let (mut operands, is_wide) = (operands.trim_start().to_owned(), first >> 11 > 0b1_1100);
+    let (mut stem, mut width) = match mnemonic.split_once('.') {
+        Some((stem, width)) => (stem.to_owned(), format!(".{width}")),
+        None => (mnemonic.to_owned(), String::new()),
+    };
+    let plain_number = first & 0xfbf0 == 0xf200 || first & 0xfbf0 == 0xf2a0;
+    if is_wide && !stem.starts_with('b') {
+        let base = stem.strip_suffix('s').unwrap_or(&stem);
+        let marked =
+            WIDE.contains(&base) || WIDE.iter().any(|base| matches!(base, &"str" | &"ldr") && is_part(&stem, base));
+        width = if marked { ".w" } else { "" }.to_owned();
+    }
+    match (&stem[..], is_wide) {
+        ("bl" | "blx" | "bic" | "bics", true) if stem.starts_with("bl") => width.clear(),
+        ("bic" | "bics", true) => width = ".w".to_owned(),
+        // The library tells the highest bit where the width belongs.
+        ("bfi" | "bfc", true) => {
+            width.clear();
+            let (one, two) = (u32::from(first), u32::from(second));
+            let low = bits(two, 12, 3) << 2 | bits(two, 6, 2);
+            let name = |number: u32| REGISTERS[number as usize];
+            let from = if stem == "bfc" { String::new() } else { format!("{}, ", name(bits(one, 0, 4))) };
+            let count = (bits(two, 0, 5) + 1).saturating_sub(low);
+            operands = format!("{}, {from}#{low}, #{count}", name(bits(two, 8, 4)));
+        }
+        ("b", false) if condition.is_none() => width = ".n".to_owned(),
+        (branch, false) if first >> 12 == 0b1101 && branch.starts_with('b') => width = ".n".to_owned(),
+        ("push", true) => (stem, operands) = ("stmdb".to_owned(), format!("sp!, {operands}")),
+        ("pop", true) => (stem, width, operands) = ("ldmia".to_owned(), ".w".to_owned(), format!("sp!, {operands}")),
+        ("ldm" | "stm", _) => {
+            stem.push_str("ia");
+            width = if is_wide { ".w" } else { "" }.to_owned();
+        }
+        ("add" | "sub", true) if plain_number => (stem, width) = (format!("{stem}w"), String::new()),
+        // mov of 16 bits of a number
+        ("mov", true) if first & 0xfbf0 == 0xf240 => (stem, width) = ("movw".to_owned(), String::new()),
+        ("rsb", true) => width.clear(),
+        ("uxth" | "uxtb" | "sxth" | "sxtb", true) => width = ".w".to_owned(),
+        ("svc", _) => operands = operands.trim_start_matches('#').to_owned(),
+        ("rsbs", false) => {
+            stem = "negs".to_owned();
+            operands = operands.strip_suffix(", #0").unwrap_or(&operands).to_owned();
+        }
+        ("adr", false) => {
+            stem = "add".to_owned();
+            operands = operands.replacen(", ", ", pc, ", 1);
+        }
+        _ => {}
+    }
+    // One register of the stack alone is stored and loaded.
+    if first == 0xf84d && second & 0xfff == 0xd04 || first == 0xf85d && second & 0xfff == 0xb04 {
+        let name = operands.trim_start_matches("sp!, ").trim_matches(['{', '}']).to_owned();
+        let (name_of, offset) = if first == 0xf84d { ("str", "[sp, #-4]!") } else { ("ldr", "[sp], #4") };
+        (stem, width, operands) = (name_of.to_owned(), ".w".to_owned(), format!("{name}, {offset}"));
+    }
+    if !is_wide {
+        let is_store = matches!(first >> 11, 0b01100..=0b10011);
+        if is_store && operands.ends_with(']') && !operands[operands.find('[').unwrap_or(0)..].contains(',') {
+            operands.insert_str(operands.len() - 1, ", #0");
+        }
+        if let Some(rest) = operands.strip_prefix("sp, sp, ") {
+            operands = format!("sp, {rest}");
+        }
+    }
+    if let Some(condition) = condition.and_then(|condition| CONDITIONS.get(usize::from(condition))) {
+        if !is_wide && SETS_FLAGS.contains(&&stem[..]) {
+            stem.pop();
+        }
+        stem.push_str(condition);
+        if stem.starts_with('b') && stem.len() == 3 && !is_wide && first >> 11 == 0b11100 {
+            width = ".n".to_owned();
+        }
+    }
+    let mnemonic = format!("{stem}{width}");
+    if operands.is_empty() { mnemonic } else { format!("{mnemonic:<6} {operands}") }
+}
