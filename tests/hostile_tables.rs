@@ -191,7 +191,10 @@ fn lists_of_booleans_that_nobody_asks_for_take_no_time() {
     let whole = table(&column, 1);
     let footer = Thrift::default().int(1, 2).list(2, schema()).int(3, 1).list(4, vec![column.group(4)]);
     // In the description of the file they are damage: there are not so many bytes. One that has them is passed over.
-    refused(&file(&column, footer.clone().field(15, LIST, lists_of_booleans(1_400))), "a list has more elements than bytes");
+    refused(
+        &file(&column, footer.clone().field(15, LIST, lists_of_booleans(1_400))),
+        "a list has more elements than bytes",
+    );
     let five = [0x51, 1, 2, 1, 2, 1];
     assert_eq!(collapse(&file(&column, footer.clone().field(15, LIST, five))).0, "work;work;work 1\n");
     // So they are where the crate is to take another type for a number that it knows, and to find them behind it.
@@ -226,7 +229,10 @@ fn row_groups_share_no_bytes() {
     assert!((2..5).contains(&fit));
     let (out, said) = collapse(&bytes);
     assert!(out.ends_with(&format!(" {fit}\n")), "{out}");
-    assert!(said.contains(&format!("{} row groups skipped", 200 - fit)) && said.contains("its columns overlap"), "{said}");
+    assert!(
+        said.contains(&format!("{} row groups skipped", 200 - fit)) && said.contains("its columns overlap"),
+        "{said}"
+    );
 }
 
 #[test]

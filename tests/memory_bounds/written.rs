@@ -47,7 +47,8 @@ fn values_of(_: &[u8]) -> u64 {
 fn what_is_written_is_read_in_bounded_memory() {
     let directory = tempfile::tempdir().unwrap();
     let texts = texts();
-    let of_format = |format: &Format| texts.iter().map(|shape| in_format(directory.path(), shape, format.name)).collect();
+    let of_format =
+        |format: &Format| texts.iter().map(|shape| in_format(directory.path(), shape, format.name)).collect();
     let shapes: Vec<Vec<Shape>> = written().map(of_format).collect();
     assert_eq!(shapes.len(), 6 + usize::from(cfg!(feature = "tables")));
     check_all(shapes.concat());
@@ -83,26 +84,34 @@ fn firefox() -> Vec<Shape> {
     let same = |count: usize, cell: &'static str| list(count, &|_| cell.to_owned());
     let thread = |tid: usize, samples: usize, functions: usize, prefix: &dyn Fn(usize) -> String, names: &str| {
         let places = || list(functions, &|n| n.to_string());
-        let of = |stack: &dyn Fn(usize) -> String| [("stack", list(samples, stack)), ("timeDeltas", same(samples, "1"))];
+        let of =
+            |stack: &dyn Fn(usize) -> String| [("stack", list(samples, stack)), ("timeDeltas", same(samples, "1"))];
         format!(
             "{{\"name\":\"t{tid}\",\"pid\":\"1\",\"tid\":{tid},\"samples\":{},\"markers\":{{\"length\":0}},\
              \"stackTable\":{},\"frameTable\":{},\"funcTable\":{},\"stringArray\":[{names}]}}",
             table(samples, &of(&|n| (n % functions).to_string())),
             table(functions, &[("prefix", list(functions, prefix)), ("frame", places())]),
-            table(functions, &[("func", places()), ("address", same(functions, "-1")), ("line", same(functions, "null"))]),
+            table(
+                functions,
+                &[("func", places()), ("address", same(functions, "-1")), ("line", same(functions, "null"))]
+            ),
             table(functions, &[("name", if names.len() < 8 { same(functions, "0") } else { places() })])
         )
     };
     let file = |threads: String| {
-        format!("{{\"meta\":{{\"version\":24,\"preprocessedProfileVersion\":55,\"interval\":1,\"categories\":[]}},\"threads\":[{threads}]}}")
+        format!(
+            "{{\"meta\":{{\"version\":24,\"preprocessedProfileVersion\":55,\"interval\":1,\"categories\":[]}},\"threads\":[{threads}]}}"
+        )
     };
     let names = list(20_000, &|n| format!("\"function_{n}\""));
-    let (flat, deep) = (|_| "null".to_owned(), |n: usize| n.checked_sub(1).map_or("null".to_owned(), |n| n.to_string()));
+    let (flat, deep) =
+        (|_| "null".to_owned(), |n: usize| n.checked_sub(1).map_or("null".to_owned(), |n| n.to_string()));
     let threads = list(3_000, &|n| thread(n + 1, 1, 1, &flat, "\"f\""));
     vec![
         Shape::new("firefox", "tiny samples", file(thread(1, 200_000, 1, &flat, "\"f\""))).samples(200_000),
         Shape::new("firefox", "names", file(thread(1, 20_000, 20_000, &flat, &names))).functions(20_000),
-        Shape::new("firefox", "one name in many frames", file(thread(1, 20_000, 20_000, &flat, "\"f\""))).functions(20_000),
+        Shape::new("firefox", "one name in many frames", file(thread(1, 20_000, 20_000, &flat, "\"f\"")))
+            .functions(20_000),
         Shape::new("firefox", "deep stacks", file(thread(1, 1, 20_000, &deep, &names))).functions(20_000),
         Shape::new("firefox", "threads with tables", file(threads)).threads(3_000).functions(3_000),
     ]
@@ -117,10 +126,14 @@ fn speedscope() -> Vec<Shape> {
     };
     let repeated = |count: usize, what: &str| vec![what; count].join(",");
     let sampled = |samples: String, weights: String| {
-        format!("{{\"type\":\"sampled\",\"name\":\"t\",\"unit\":\"none\",\"startValue\":0,\"endValue\":9,\"samples\":[{samples}],\"weights\":[{weights}]}}")
+        format!(
+            "{{\"type\":\"sampled\",\"name\":\"t\",\"unit\":\"none\",\"startValue\":0,\"endValue\":9,\"samples\":[{samples}],\"weights\":[{weights}]}}"
+        )
     };
     let evented = |events: String| {
-        format!("{{\"type\":\"evented\",\"name\":\"t\",\"unit\":\"none\",\"startValue\":0,\"endValue\":99999999,\"events\":[{events}]}}")
+        format!(
+            "{{\"type\":\"evented\",\"name\":\"t\",\"unit\":\"none\",\"startValue\":0,\"endValue\":99999999,\"events\":[{events}]}}"
+        )
     };
     let a = || "{\"name\":\"a\"}".to_owned();
     let open = |kind: &str, at: usize| format!("{{\"type\":\"{kind}\",\"at\":{at},\"frame\":0}}");
@@ -128,12 +141,20 @@ fn speedscope() -> Vec<Shape> {
     let frames: Vec<String> = (0..20_000).map(|n| format!("{{\"name\":\"f{n}\"}}")).collect();
     let own: Vec<String> = (0..20_000).map(|n| format!("[{n}]")).collect();
     vec![
-        Shape::new("speedscope", "tiny samples", file(a(), sampled(repeated(200_000, "[0]"), repeated(200_000, "1")))).samples(200_000),
-        Shape::new("speedscope", "empty samples", file(a(), sampled(repeated(200_000, "[]"), repeated(200_000, "1")))).samples(200_000),
-        Shape::new("speedscope", "a deep stack", file(a(), sampled(format!("[{}]", repeated(100_000, "0")), "1".into())))
-            .functions(100_000),
-        Shape::new("speedscope", "nested events", file(a(), evented(nested.collect::<Vec<_>>().join(",")))).functions(20_000),
-        Shape::new("speedscope", "threads", file(a(), repeated(10_000, &sampled("[0]".into(), "1".into())))).threads(10_000),
+        Shape::new("speedscope", "tiny samples", file(a(), sampled(repeated(200_000, "[0]"), repeated(200_000, "1"))))
+            .samples(200_000),
+        Shape::new("speedscope", "empty samples", file(a(), sampled(repeated(200_000, "[]"), repeated(200_000, "1"))))
+            .samples(200_000),
+        Shape::new(
+            "speedscope",
+            "a deep stack",
+            file(a(), sampled(format!("[{}]", repeated(100_000, "0")), "1".into())),
+        )
+        .functions(100_000),
+        Shape::new("speedscope", "nested events", file(a(), evented(nested.collect::<Vec<_>>().join(","))))
+            .functions(20_000),
+        Shape::new("speedscope", "threads", file(a(), repeated(10_000, &sampled("[0]".into(), "1".into()))))
+            .threads(10_000),
         Shape::new("speedscope", "names", file(frames.join(","), sampled(own.join(","), repeated(20_000, "1"))))
             .functions(20_000),
     ]
@@ -196,7 +217,9 @@ fn pprof() -> Vec<Shape> {
 fn json() -> Vec<Shape> {
     let file = |frames: &str, rows: String| {
         // A file is known by its first frame.
-        format!("{{\"frames\":[{{\"name\":\"a\",\"kind\":\"user\"}},{frames}],\"events\":[{{\"name\":\"n\",\"unit\":\"samples\",\"stacks\":[{rows}]}}]}}")
+        format!(
+            "{{\"frames\":[{{\"name\":\"a\",\"kind\":\"user\"}},{frames}],\"events\":[{{\"name\":\"n\",\"unit\":\"samples\",\"stacks\":[{rows}]}}]}}"
+        )
     };
     let repeated = |count: usize, what: &str| vec![what; count].join(",");
     let rows = |each: &dyn Fn(usize) -> String| (0..20_000).map(each).collect::<Vec<_>>().join(",");
@@ -207,8 +230,12 @@ fn json() -> Vec<Shape> {
     vec![
         Shape::new("json", "tiny samples", file(a, repeated(100_000, "{\"weight\":1,\"frames\":[0]}"))),
         Shape::new("json", "samples without frames", file(a, repeated(100_000, "{\"weight\":1,\"frames\":[]}"))),
-        Shape::new("json", "a deep stack", file(a, format!("{{\"weight\":1,\"frames\":[{}]}}", repeated(100_000, "0"))))
-            .functions(100_000),
+        Shape::new(
+            "json",
+            "a deep stack",
+            file(a, format!("{{\"weight\":1,\"frames\":[{}]}}", repeated(100_000, "0"))),
+        )
+        .functions(100_000),
         Shape::new("json", "threads", file(a, threads)).threads(20_000),
         Shape::new("json", "one name at many addresses", file(&frames, own)).functions(20_000),
         Shape::new("json", "frames of nobody", file(&repeated(100_000, a), String::new())).functions(100_000),
@@ -216,18 +243,34 @@ fn json() -> Vec<Shape> {
 }
 
 fn callgrind() -> Vec<Shape> {
-    let file = |body: String| format!("# callgrind format\nversion: 1\ncmd: a\npart: 1\npositions: line\nevents: Ir\n\n{body}");
+    let file = |body: String| {
+        format!("# callgrind format\nversion: 1\ncmd: a\npart: 1\npositions: line\nevents: Ir\n\n{body}")
+    };
     let lines = |count: usize, each: &dyn Fn(usize) -> String| (0..count).map(each).collect::<String>();
     vec![
-        Shape::new("callgrind", "lines", file(format!("fn=a\n{}", lines(100_000, &|n| format!("{n} 1\n"))))).functions(100_000),
-        Shape::new("callgrind", "functions", file(lines(20_000, &|n| format!("fn=({n}) f{n}\n1 1\n")))).functions(20_000),
+        Shape::new("callgrind", "lines", file(format!("fn=a\n{}", lines(100_000, &|n| format!("{n} 1\n")))))
+            .functions(100_000),
+        Shape::new("callgrind", "functions", file(lines(20_000, &|n| format!("fn=({n}) f{n}\n1 1\n"))))
+            .functions(20_000),
         Shape::new("callgrind", "one function again and again", file(lines(100_000, &|_| "fn=a\n1 1\n".to_owned()))),
-        Shape::new("callgrind", "calls of one", file(format!("fn=a\n{}", lines(20_000, &|n| format!("cfn=f{n}\ncalls=1 0\n1 1\n")))))
-            .functions(20_000),
-        Shape::new("callgrind", "a chain of calls", file(lines(20_000, &|n| format!("fn=f{n}\n1 1\ncfn=f{}\ncalls=1 0\n1 1\n", n + 1))))
-            .functions(40_000),
-        Shape::new("callgrind", "files and objects", file(lines(20_000, &|n| format!("ob=o{n}\nfl=d{n}\nfn=a\n1 1\n"))))
-            .functions(20_000),
+        Shape::new(
+            "callgrind",
+            "calls of one",
+            file(format!("fn=a\n{}", lines(20_000, &|n| format!("cfn=f{n}\ncalls=1 0\n1 1\n")))),
+        )
+        .functions(20_000),
+        Shape::new(
+            "callgrind",
+            "a chain of calls",
+            file(lines(20_000, &|n| format!("fn=f{n}\n1 1\ncfn=f{}\ncalls=1 0\n1 1\n", n + 1))),
+        )
+        .functions(40_000),
+        Shape::new(
+            "callgrind",
+            "files and objects",
+            file(lines(20_000, &|n| format!("ob=o{n}\nfl=d{n}\nfn=a\n1 1\n"))),
+        )
+        .functions(20_000),
     ]
 }
 

@@ -4,6 +4,7 @@ use super::context::{DoctorContext, RecordedStacks};
 use super::problem::{Finding, Problem, Who};
 use crate::model::record_command::RecordCommand;
 use crate::model::runtimes::{CommandLine, Environment, Runtime, Stacks, Switch, program_at};
+use crate::resolve::unwind::registers::Machine;
 
 /// A longer command is not for pasting.
 const LONGEST: usize = 4096;
@@ -29,7 +30,7 @@ fn needs(problem: &Problem) -> Needs {
         | Problem::Incomplete { .. }
         | Problem::Interpreted { too_old: None, .. }
         | Problem::JvmFramePointers { .. } => Needs::Recipe,
-        Problem::FramePointers { .. } => Needs::Copies,
+        Problem::FramePointers { machine, .. } if Machine::is_any_known(*machine) => Needs::Copies,
         Problem::NotUnwound { in_jit, .. } if *in_jit => Needs::Recipe,
         Problem::Silent { given: Some(_), .. }
         | Problem::NoSamples
@@ -50,6 +51,8 @@ fn needs(problem: &Problem) -> Needs {
         | Problem::Interpreted { too_old: Some(_), .. }
         | Problem::ChainsCut { .. }
         | Problem::TooDeep
+        | Problem::NoUnwinder { .. }
+        | Problem::FramePointers { .. }
         | Problem::CopiesShort { .. }
         | Problem::NotUnwound { .. }
         | Problem::FilesGone { .. }

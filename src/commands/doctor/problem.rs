@@ -227,6 +227,8 @@ pub enum Problem {
         files: Vec<String>,
         /// Whether most of them break off in JIT code.
         in_jit: bool,
+        /// What that code is for (`e_machine`).
+        machine: u16,
     },
     /// Stacks have more frames than the kernel may record.
     ChainsCut {
@@ -239,6 +241,11 @@ pub enum Problem {
     CopiesShort {
         /// How many bytes were copied.
         bytes: u32,
+    },
+    /// Stacks were copied on a machine whose stacks cannot be unwound.
+    NoUnwinder {
+        /// Which (`e_machine`).
+        machine: u16,
     },
     /// Copied stacks cannot be unwound to their end.
     NotUnwound {
@@ -343,6 +350,7 @@ impl Problem {
             | Self::NoCallChains
             | Self::ChainsCut { .. }
             | Self::TooDeep
+            | Self::NoUnwinder { .. }
             | Self::CopiesShort { .. }
             | Self::FilesGone { .. }
             | Self::OtherVersion { .. }
@@ -387,6 +395,7 @@ impl Problem {
             | Self::NoCallChains
             | Self::ChainsCut { .. }
             | Self::TooDeep
+            | Self::NoUnwinder { .. }
             | Self::CopiesShort { .. }
             | Self::FilesGone { .. }
             | Self::OtherVersion { .. }

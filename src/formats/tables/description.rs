@@ -11,8 +11,14 @@ use crate::error::{Error, Result};
 use parquet::file::metadata::{FooterTail, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 
 /// What is needed of `FileMetaData`, and no statistics.
-const FILE: &[Field] =
-    &[(1, Int), (2, List(&Struct(ELEMENT))), (3, Long), (4, List(&Struct(GROUP))), (5, List(&Struct(KEY_VALUE))), (6, Binary)];
+const FILE: &[Field] = &[
+    (1, Int),
+    (2, List(&Struct(ELEMENT))),
+    (3, Long),
+    (4, List(&Struct(GROUP))),
+    (5, List(&Struct(KEY_VALUE))),
+    (6, Binary),
+];
 /// `SchemaElement`.
 const ELEMENT: &[Field] = &[
     (1, Int),
@@ -51,8 +57,7 @@ const GROUP: &[Field] = &[(1, List(&Struct(CHUNK))), (2, Long), (3, Long)];
 /// `ColumnChunk`.
 const CHUNK: &[Field] = &[(2, Long), (3, Struct(COLUMN))];
 /// `ColumnMetaData`.
-const COLUMN: &[Field] =
-    &[(1, Int), (2, List(&Int)), (4, Int), (5, Long), (6, Long), (7, Long), (9, Long), (11, Long)];
+const COLUMN: &[Field] = &[(1, Int), (2, List(&Int)), (4, Int), (5, Long), (6, Long), (7, Long), (9, Long), (11, Long)];
 
 /// `PageHeader`, without the statistics in it.
 const PAGE: &[Field] = &[
@@ -144,13 +149,15 @@ impl Left {
     pub(super) fn take(&mut self, group: &RowGroupMetaData, wanted: impl Fn(usize) -> bool) -> Result<()> {
         let columns = group.columns().iter().enumerate().filter(|(leaf, _)| wanted(*leaf));
         let sum = |of: fn(&parquet::file::metadata::ColumnChunkMetaData) -> i64| {
-            let sum = columns.clone().try_fold(0, |sum: u64, (_, column)| sum.checked_add(u64::try_from(of(column)).ok()?));
+            let sum =
+                columns.clone().try_fold(0, |sum: u64, (_, column)| sum.checked_add(u64::try_from(of(column)).ok()?));
             sum.unwrap_or(u64::MAX)
         };
         let (bytes, values) = (sum(|column| column.compressed_size()), sum(|column| column.num_values()));
         let too_many = columns.clone().any(|(_, column)| column.num_values() > VALUES_A_GROUP);
         let left = self.bytes.checked_sub(bytes).ok_or_else(|| Error::new("its columns overlap"))?;
-        let all = || Error::new(format!("it is said to hold {values} values, and no such file holds so many in its bytes"));
+        let all =
+            || Error::new(format!("it is said to hold {values} values, and no such file holds so many in its bytes"));
         self.values = self.values.checked_sub(values).filter(|_| !too_many).ok_or_else(all)?;
         self.bytes = left;
         Ok(())

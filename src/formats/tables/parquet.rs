@@ -46,7 +46,8 @@ pub fn open<'b>(bytes: &'b [u8], options: &ReadOptions) -> Result<Box<dyn ReadPi
     let wanted = ProjectionMask::roots(metadata.parquet_schema(), wanted);
     let mut left = description::Left::of(bytes);
     let groups = metadata.metadata().row_groups().iter();
-    let fits = groups.map(|group| left.take(group, |leaf| wanted.leaf_included(leaf)).map_err(|error| error.to_string()));
+    let fits =
+        groups.map(|group| left.take(group, |leaf| wanted.leaf_included(leaf)).map_err(|error| error.to_string()));
     let fits = fits.collect();
     Ok(Box::new(Groups { bytes, metadata, wanted, fits, options: options.clone() }))
 }

@@ -91,6 +91,10 @@ pub mod s390x {
     pub const PC: u16 = 32;
     /// perf's number of it (`PERF_REG_S390_PC`).
     pub(super) const PERF_PC: u64 = 33;
+    /// perf's number of the first floating-point register (`PERF_REG_S390_FP0`).
+    pub(super) const PERF_F0: u64 = 16;
+    /// DWARF's numbers of `f0` to `f15`.
+    pub(super) const F_OF_PERF: [u16; 16] = [16, 20, 17, 21, 18, 22, 19, 23, 24, 28, 25, 29, 26, 30, 27, 31];
 }
 
 /// Machines whose stacks can be unwound.
@@ -247,6 +251,10 @@ impl Machine {
             Self::Riscv64 if number == 0 => Some(riscv64::PC),
             Self::Riscv64 => same.filter(|&number| number < riscv64::PC),
             Self::S390x if number == s390x::PERF_PC => Some(s390x::PC),
+            // A leaf function may save its caller's registers there.
+            Self::S390x if (s390x::PERF_F0..s390x::PERF_F0 + 16).contains(&number) => {
+                Some(s390x::F_OF_PERF[(number - s390x::PERF_F0) as usize])
+            }
             Self::S390x => same.filter(|&number| number <= s390x::SP),
         }
     }
@@ -359,7 +367,8 @@ mod tests {
         assert_eq!((arm.fp(), arm.sp(), arm.pc()), (Some(1), Some(2), Some(3)));
         let riscv = Registers::from_perf(Machine::Riscv64, 0b111 | 1 << 8, [1, 2, 3, 4]);
         assert_eq!((riscv.pc(), riscv.link(), riscv.sp(), riscv.fp()), (Some(1), Some(2), Some(3), Some(4)));
-        let s390x = Registers::from_perf(Machine::S390x, 0b11 << 14 | 0b11 << 32, [1, 2, 3, 4]);
+        let s390x = Registers::from_perf(Machine::S390x, 0b11 << 14 | 1 << 18 | 0b11 << 32, [1, 2, 5, 3, 4]);
+        assert_eq!(s390x.get(17), Some(5), "f2");
         assert_eq!((s390x.link(), s390x.sp(), s390x.pc()), (Some(1), Some(2), Some(4)));
     }
 

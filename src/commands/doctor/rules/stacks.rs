@@ -7,6 +7,8 @@ use super::super::problem::{Finding, Problem};
 use super::super::tally::{ProcessTally, percent};
 use crate::model::Pid;
 use crate::model::runtimes::{CommandLine, Environment, Runtime};
+use crate::resolve::symbols::image::Image;
+use crate::resolve::unwind::registers::Machine;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -27,7 +29,11 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     if tally.too_deep > 0 {
         found.push(half(Problem::TooDeep, tally.too_deep));
     }
+    let machine = context.examined.resolution.machine();
     match context.stacks {
+        RecordedStacks::Copies(_) if !Machine::is_any_known(machine) => {
+            found.push(half(Problem::NoUnwinder { machine }, tally.samples));
+        }
         RecordedStacks::Copies(bytes) => {
             if tally.copies_ended > 0 {
                 found.push(half(Problem::CopiesShort { bytes }, tally.copies_ended));
@@ -54,6 +60,8 @@ struct Stops {
     pid: Pid,
     files: Vec<String>,
     in_jit: bool,
+    /// What the code is for.
+    machine: u16,
 }
 
 impl Stops {
@@ -64,10 +72,14 @@ impl Stops {
         let (&pid, _) = processes().max_by_key(|(pid, process)| (sum(of(process)), Reverse(**pid)))?;
         let samples = processes().map(|(_, process)| sum(of(process))).sum();
         let (mut files, mut jit) = (BTreeMap::<String, u64>::new(), 0);
+        let resolution = &context.examined.resolution;
+        let mut machines = BTreeMap::<u16, u64>::new();
         for (owner, samples) in processes().flat_map(|(_, process)| of(process)) {
             match owner {
                 Owner::Code(_) | Owner::Memory => jit += samples,
                 Owner::File(dso) => {
+                    let image = resolution.images.get(*dso);
+                    *machines.entry(image.map_or(resolution.machine(), Image::machine)).or_default() += samples;
                     *files.entry(String::from_utf8_lossy(context.dso(*dso).label()).into_owned()).or_default() +=
                         samples;
                 }
@@ -80,7 +92,10 @@ impl Stops {
         files.retain(|(_, stops)| stops * 20 >= samples);
         files.truncate(TOLD);
         let in_jit = jit * 2 > samples;
-        (samples > 0).then(|| Self { samples, pid, files: files.into_iter().map(|(file, _)| file).collect(), in_jit })
+        let most = machines.into_iter().max_by_key(|&(_, samples)| samples);
+        let machine = most.map_or(resolution.machine(), |(machine, _)| machine);
+        let files = files.into_iter().map(|(file, _)| file).collect();
+        (samples > 0).then_some(Self { samples, pid, files, in_jit, machine })
     }
 
     fn finding(self, problem: Problem, context: DoctorContext<'_>) -> Finding {
@@ -123,7 +138,7 @@ fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = of_jvm.collect();
     if let Some(stops) = Stops::of(context, broken, |pid| !jvms.contains(&pid)) {
         let (process, files) = (context.who(stops.pid), stops.files.clone());
-        let problem = Problem::FramePointers { process, files, in_jit: stops.in_jit };
+        let problem = Problem::FramePointers { process, files, in_jit: stops.in_jit, machine: stops.machine };
         found.push(stops.finding(problem, context));
     }
     found

@@ -70,9 +70,12 @@ pub(super) fn said(problem: &Problem) -> Said {
             jit::interpreted(process, too_old.as_deref(), switched_on.as_deref())
         }
         Problem::JvmFramePointers { process, is_known } => stacks::jvm_frame_pointers(process, *is_known),
-        Problem::FramePointers { process, files, in_jit } => stacks::frame_pointers(process, files, *in_jit),
+        Problem::FramePointers { process, files, in_jit, machine } => {
+            stacks::frame_pointers(process, files, *in_jit, *machine)
+        }
         Problem::ChainsCut { limit } => stacks::chains_cut(*limit),
         Problem::TooDeep => stacks::too_deep(),
+        Problem::NoUnwinder { machine } => stacks::no_unwinder(*machine),
         Problem::CopiesShort { bytes } => stacks::copies_short(*bytes),
         Problem::NotUnwound { process, files, in_jit } => stacks::not_unwound(process, files, *in_jit),
         Problem::FilesGone { files, same_machine, container } => files::gone(files, *same_machine, *container),

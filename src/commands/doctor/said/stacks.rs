@@ -3,10 +3,15 @@
 use super::text::list;
 use super::{ANY, ORDINARY, SOME, Said, who};
 use crate::commands::doctor::problem::Who;
+use crate::model::abi::{EM_ARM, EM_S390, machine_name};
 use crate::model::runtimes::Flag;
+use crate::resolve::unwind::registers::Machine;
 
 /// The greatest copy of a stack that perf takes.
 const LARGEST_COPY: u32 = 65528;
+
+const DWARF: &str = "record with perf record --call-graph dwarf";
+const BUILD: &str = "build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes)";
 
 fn place(files: &[String], in_jit: bool) -> String {
     if in_jit { "JIT code".to_owned() } else { list(files) }
@@ -28,18 +33,38 @@ pub(super) fn jvm_frame_pointers(process: &Who, is_known: bool) -> Said {
     }
 }
 
-pub(super) fn frame_pointers(process: &Who, files: &[String], in_jit: bool) -> Said {
-    let remedy = if in_jit {
-        "record with perf record --call-graph dwarf"
-    } else {
-        "record with perf record --call-graph dwarf, or build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes)"
+pub(super) fn frame_pointers(process: &Who, files: &[String], in_jit: bool, machine: u16) -> Said {
+    // Call chains of 32-bit Arm and s390x lead through no frame pointers that compilers make there.
+    let has_frame_pointers = !matches!(machine, EM_ARM | EM_S390);
+    let remedy = match (Machine::is_any_known(machine), has_frame_pointers) {
+        (true, true) if !in_jit => format!("{DWARF}, or {BUILD}"),
+        (true, true) => DWARF.to_owned(),
+        (true, false) if !in_jit => DWARF.to_owned(),
+        (false, _) if !in_jit => BUILD.to_owned(),
+        _ => format!(
+            "the innermost frames are right; the callers of JIT code cannot be found on {}",
+            machine_name(machine)
+        ),
     };
     Said {
         key: "frame-pointers",
         about: "stacks break off in code without frame pointers",
         threshold: ORDINARY,
         cause: format!("stacks of {} break off in {}: code without frame pointers", who(process), place(files, in_jit)),
-        remedy: remedy.to_owned(),
+        remedy,
+    }
+}
+
+pub(super) fn no_unwinder(machine: u16) -> Said {
+    Said {
+        key: "no-unwinder",
+        about: "stacks were copied on a machine whose copies cannot be unwound",
+        threshold: ANY,
+        cause: format!(
+            "stacks were copied, but copies of {} cannot be unwound: callers are missing",
+            machine_name(machine)
+        ),
+        remedy: format!("record with -g, and {BUILD}"),
     }
 }
 
