@@ -247,7 +247,10 @@ impl UnwindRow {
             Cfa::Expression(bytes) => self.evaluate(bytes, None, callee, read).ok_or(Lost)?,
         };
         let mut caller = *callee;
-        caller.set(machine.sp(), cfa);
+        // On s390x the stack pointer is saved like others, and the address lies 160 bytes above it.
+        if machine != Machine::S390x {
+            caller.set(machine.sp(), cfa);
+        }
         let mut returns = callee.get(self.return_register);
         for (register, rule) in &self.rules {
             let value = match rule {
