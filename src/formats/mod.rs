@@ -28,6 +28,7 @@ pub mod perf_map;
 pub mod perf_script;
 pub mod pprof;
 pub mod sample;
+pub mod source_map;
 pub mod spans;
 pub mod speedscope;
 pub mod splices;

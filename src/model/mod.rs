@@ -33,6 +33,8 @@ pub mod ranges;
 pub mod record_command;
 pub mod rows;
 pub mod runtimes;
+pub mod script_map;
+pub mod script_name;
 pub mod shell;
 pub mod significance;
 pub mod sorted_stacks;

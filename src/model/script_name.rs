@@ -1,0 +1,88 @@
+//! The names that V8 gives to JIT code of a script: `JS:*i /app/dist/app.min.js:1:679`.
+//!
+//! Tag and mark of the tier, the function's name, the script, and the line and column at which the function starts:
+//! of its parameter list, both from 1 (`SharedFunctionInfo`; V8 src/logging/log.cc, `AppendFunctionName`).
+
+/// What such a name contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScriptName<'n> {
+    /// Tag and tier: `JS:*`.
+    pub head: &'n str,
+    /// The function; empty if it has no name.
+    pub function: &'n str,
+    /// The script: a path or a URL.
+    pub script: &'n str,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in UTF-16 units, from 1.
+    pub column: u32,
+}
+
+/// The tags of functions. What `Script:` and `Eval:` name is no function of a file.
+const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:"];
+
+/// How scripts begin that can be files.
+const SCRIPTS: &[&str] = &[" /", " file:///"];
+
+impl<'n> ScriptName<'n> {
+    /// The parts of a name; `None` if it is not one of a function in a file.
+    pub fn parse(name: &'n [u8]) -> Option<Self> {
+        if !TAGS.iter().any(|tag| name.starts_with(tag.as_bytes())) {
+            return None;
+        }
+        let name = std::str::from_utf8(name).ok()?;
+        let (rest, column) = name.rsplit_once(':')?;
+        let (rest, line) = rest.rsplit_once(':')?;
+        let blank = SCRIPTS.iter().filter_map(|begin| rest.find(begin)).min()?;
+        let (named, script) = (&rest[..blank], &rest[blank + 1..]);
+        let tag = named.find(':')? + 1;
+        let head = tag + mark_len(&named[tag..]);
+        Some(Self {
+            head: &named[..head],
+            function: &named[head..],
+            script,
+            line: number(line)?,
+            column: number(column)?,
+        })
+    }
+
+    /// The same, with another function and position.
+    pub fn spell(&self, function: &str, script: &str, line: u32, column: u32) -> String {
+        format!("{}{function} {script}:{line}:{column}", self.head)
+    }
+}
+
+/// The length of the tier's mark in front of a function's name (`CodeKindToMarker`), with what surrounds it.
+fn mark_len(named: &str) -> usize {
+    let marked = named.strip_prefix('o').filter(|rest| rest.starts_with(['*', '+'])).unwrap_or(named);
+    let rest = marked.strip_prefix(['*', '+', '^', '~']);
+    rest.map_or(0, |rest| named.len() - rest.strip_prefix('\'').unwrap_or(rest).len())
+}
+
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(name: &str) -> Option<(&str, &str, &str, u32, u32)> {
+        let name = ScriptName::parse(name.as_bytes())?;
+        Some((name.head, name.function, name.script, name.line, name.column))
+    }
+
+    #[test]
+    fn a_name_has_a_tier_a_function_and_a_place() {
+        assert_eq!(parts("JS:*i /d/app.js:1:679"), Some(("JS:*", "i", "/d/app.js", 1, 679)));
+        assert_eq!(parts("JS:o*'i /d/app.js:1:679"), Some(("JS:o*'", "i", "/d/app.js", 1, 679)));
+        assert_eq!(parts("JS:open /a b/c:d.js:2:3"), Some(("JS:", "open", "/a b/c:d.js", 2, 3)));
+        assert_eq!(parts("LazyCompile:~get size file:///a/m.mjs:2:3"), Some(("LazyCompile:~", "get size", "file:///a/m.mjs", 2, 3)));
+        assert_eq!(parts("JS:^ /a.js:2:3"), Some(("JS:^", "", "/a.js", 2, 3)));
+        for other in ["JS:*f node:fs:1:2", "Builtin:Add", "JS:*f /a.js:1", "JS:*f /a.js:x:1", "RegExp: /a:1:2", "JS:*f a.js:1:2"] {
+            assert_eq!(parts(other), None, "{other}");
+        }
+        let name = ScriptName::parse(b"JS:*i /d/app.js:1:679").unwrap();
+        assert_eq!(name.spell("splitWords", "/src/words.ts", 8, 10), "JS:*splitWords /src/words.ts:8:10");
+    }
+}
