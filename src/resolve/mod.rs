@@ -1,6 +1,7 @@
 //! Addresses to frames: what was mapped, what JIT code was there, which function and line that is.
 
 pub mod address_space;
+pub mod authored;
 pub mod code_map;
 pub mod disasm;
 pub mod dso;

@@ -1,0 +1,177 @@
+//! The class that a constructor belongs to, found in the text around it.
+//!
+//! From each `class` before the constructor, the nearest first, the text is read as tokens: the constructor belongs to
+//! the class in whose body it stands and in no braces of it. Where a `/` may begin a regular expression or divide, it is
+//! not known what follows, and no class is found.
+
+use super::words::{first_word, is_keyword, is_word};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How far before its constructor a class may begin, in bytes.
+const FAR: usize = 1 << 16;
+
+/// Where the class begins whose constructor's keyword is at `constructor`. `effort` is how many bytes may still be looked
+/// at for one script.
+pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsize) -> Option<usize> {
+    let mut from = constructor.saturating_sub(FAR);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    for at in memchr::memmem::rfind_iter(&text.as_bytes()[from..constructor], b"class") {
+        let class = from + at;
+        if text[..class].ends_with(|letter| is_word(letter) || letter == '.') || first_word(&text[class..]) != "class" {
+            continue;
+        }
+        let cost = constructor - class;
+        effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost)).ok()?;
+        match depth(&text[class + "class".len()..constructor])? {
+            1 => return Some(class),
+            // The class ended before, or is no class but a word in a text.
+            _ => continue,
+        }
+    }
+    None
+}
+
+/// How many braces are open at the end of a text that begins behind `class`; 0 if the class ended before. `None` if that
+/// cannot be told.
+fn depth(text: &str) -> Option<usize> {
+    // Braces and parentheses that are open; a template's braces are told from others.
+    let mut open: Vec<u8> = Vec::new();
+    let mut in_body = false;
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    let mut divides = false;
+    while at < bytes.len() {
+        match bytes[at] {
+            quote @ (b'"' | b'\'') => {
+                at = string_end(bytes, at + 1, quote)?;
+                divides = true;
+                continue;
+            }
+            b'`' => {
+                at = template_end(bytes, at + 1, &mut open)?;
+                divides = true;
+                continue;
+            }
+            b'/' if bytes.get(at + 1) == Some(&b'/') => {
+                at += memchr::memchr2(b'\n', b'\r', &bytes[at..])?;
+                continue;
+            }
+            b'/' if bytes.get(at + 1) == Some(&b'*') => {
+                at += 4 + memchr::memmem::find(bytes.get(at + 2..)?, b"*/")?;
+                continue;
+            }
+            b'/' if !divides => {
+                at = expression_end(bytes, at + 1)?;
+                divides = true;
+                continue;
+            }
+            // Behind `)` and `}` both are possible.
+            b'/' if matches!(text[..at].trim_end().as_bytes().last(), Some(b')' | b'}')) => return None,
+            brace @ (b'{' | b'(' | b'[') => {
+                in_body |= brace == b'{' && open.is_empty();
+                open.push(brace);
+                divides = false;
+            }
+            b'}' if open.last() == Some(&b'`') => {
+                open.pop();
+                at = template_end(bytes, at + 1, &mut open)?;
+                divides = true;
+                continue;
+            }
+            close @ (b'}' | b')' | b']') => {
+                let opened = open.pop()?;
+                if !matches!((opened, close), (b'{', b'}') | (b'(', b')') | (b'[', b']')) {
+                    return None;
+                }
+                if open.is_empty() && in_body && close == b'}' {
+                    return Some(0);
+                }
+                divides = true;
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            byte if byte >= 0x80 || is_word(char::from(byte)) => {
+                let word = first_word(&text[at..]);
+                if word.is_empty() {
+                    return None;
+                }
+                at += word.len();
+                divides = !is_keyword(word);
+                continue;
+            }
+            _ => divides = false,
+        }
+        at += 1;
+    }
+    Some(if in_body && open.iter().all(|brace| *brace == b'{') { open.len() } else { 0 })
+}
+
+/// The end of a string whose contents begin at `at`.
+fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
+    loop {
+        match *bytes.get(at)? {
+            b'\\' => at += 2,
+            b'\n' => return None,
+            byte if byte == quote => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+/// The end of a piece of a template: of the whole, or the begin of an expression in it.
+fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize> {
+    loop {
+        match *bytes.get(at)? {
+            b'\\' => at += 2,
+            b'`' => return Some(at + 1),
+            b'$' if bytes.get(at + 1) == Some(&b'{') => {
+                open.push(b'`');
+                return Some(at + 2);
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// The end of a regular expression whose contents begin at `at`.
+fn expression_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let mut in_class = false;
+    loop {
+        match *bytes.get(at)? {
+            b'\\' => at += 2,
+            b'\n' => return None,
+            b'/' if !in_class => return Some(at + 1),
+            byte => {
+                in_class = byte == b'[' || in_class && byte != b']';
+                at += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(text: &str) -> Option<&str> {
+        let constructor = text.find("constructor").unwrap();
+        enclosing_class(text, constructor, &AtomicUsize::new(1 << 20)).map(|class| &text[class..][..7])
+    }
+
+    #[test]
+    fn a_constructor_belongs_to_the_class_whose_body_it_is_in() {
+        assert_eq!(class("class a{constructor(){}}"), Some("class a"));
+        assert_eq!(class("class a{f(){return class b{}}constructor(){}}"), Some("class a"));
+        assert_eq!(class("class a extends f({x:1}){s='}';t=`}${'}'}`;u=/[/}]}/;constructor(){}}"), Some("class a"));
+        assert_eq!(class("class a{f(){x('class z{')}constructor(){}}"), None, "a word in a string is taken for a class");
+        assert_eq!(class("class a{f(x){return x/2}constructor(){}}"), Some("class a"));
+        assert_eq!(class("class a{}class b{}({constructor(){}})"), None);
+        assert_eq!(class("class a{f(){x={constructor(){}}}}"), None, "of an object");
+        assert_eq!(class("class a{f(){(x)/y/2}constructor(){}}"), None, "may be a regular expression");
+        assert_eq!(class("x.class a{constructor(){}}"), None);
+        let long = format!("class a{{x=`{}`;constructor(){{}}}}", "y".repeat(FAR));
+        assert_eq!(class(&long), None);
+        assert_eq!(enclosing_class("class a{constructor(){}}", 8, &AtomicUsize::new(3)), None, "too much effort");
+    }
+}

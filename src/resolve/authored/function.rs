@@ -1,0 +1,249 @@
+//! What a script's text says of a function that an engine names by its place: the tokens that are its name.
+//!
+//! An engine says where a function starts: at its parameters, an `async` arrow function at `async`, a class without a
+//! constructor at `class`. The name stands before that, in one of these ways:
+//!
+//! ```text
+//! function i(   function*i(   i(){   get i(){   #i(){      the word before the parameters
+//! i=function(   i=(a)=>   i=a=>   i=async a=>   i=class{   what it is bound to
+//! i:function(   i:a=>   e.i=function(                      the property
+//! class i{…constructor(   i=class{…constructor(            the class
+//! ```
+//!
+//! A word counts only if it is the name that the engine says: that proves that script and place belong together.
+
+use super::class::enclosing_class;
+use super::words::{before, first_word, is_keyword, is_word, word_before};
+use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
+
+/// What the text says of a function.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct FunctionText {
+    /// Where its declaration begins: whatever is mapped between here and its parameters belongs to it.
+    pub(super) begin: usize,
+    /// What stands before the name without being part of it: `get `.
+    pub(super) prefix: &'static str,
+    /// The words that are its name, from the outermost object to the property; empty if nothing says the name.
+    pub(super) name: Vec<Range<usize>>,
+}
+
+impl FunctionText {
+    /// What the text says of the function at a byte that an engine calls `name`; `None` if no such function is there.
+    pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
+        let rest = text.get(at..)?;
+        let first = rest.chars().next()?;
+        if first == '(' {
+            return with_parameters(text, at, name, effort);
+        }
+        match first_word(rest) {
+            "class" => Some(of_class(text, at, name)),
+            // Of an arrow function, its only parameter or `async`.
+            word if !word.is_empty() && !is_keyword(word) => Some(bound(text, without_async(text, at), name)),
+            // V8 begins what initializes a class at its body.
+            _ if first == '{' => Some(Self { begin: at, ..Self::default() }),
+            _ => None,
+        }
+    }
+}
+
+/// The function whose parameters begin at `at`.
+fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
+    let (prefix, own) = ["get ", "set "]
+        .iter()
+        .find_map(|prefix| Some((*prefix, name.strip_prefix(prefix)?)))
+        .unwrap_or(("", name));
+    let word = word_before(text, before(text, at));
+    let begin = word.start;
+    match &text[word.clone()] {
+        "function" if own != "function" || is_bound_to(text, begin, own) => Some(bound(text, without_async(text, begin), name)),
+        "async" if own != "async" => Some(bound(text, begin, name)),
+        "constructor" if own != "constructor" => {
+            let class = enclosing_class(text, begin, effort);
+            let names = class.map(|class| of_class(text, class, name).name).unwrap_or_default();
+            Some(FunctionText { begin, prefix: "", name: names })
+        }
+        found if !found.is_empty() && found == own && (prefix.is_empty() || follows(text, begin, prefix)) => {
+            Some(FunctionText { begin: declared(text, begin), prefix, name: vec![word] })
+        }
+        "" if text[..before(text, at)].ends_with('*') => {
+            let star = before(text, at) - 1;
+            let function = word_before(text, before(text, star));
+            match &text[function.clone()] {
+                "function" => Some(bound(text, without_async(text, function.start), name)),
+                _ => Some(FunctionText { begin: star, ..FunctionText::default() }),
+            }
+        }
+        // A method whose name is a string or computed.
+        "" if text[..before(text, at)].ends_with([']', '"', '\'']) => {
+            Some(FunctionText { begin: before(text, at) - 1, ..FunctionText::default() })
+        }
+        "" => Some(bound(text, at, name)),
+        found if is_keyword(found) => Some(FunctionText { begin: at, ..FunctionText::default() }),
+        // A numeric key is a word, too.
+        _ => None,
+    }
+}
+
+/// Whether the word that a function is bound to is `name`: then `function` is its keyword.
+fn is_bound_to(text: &str, begin: usize, name: &str) -> bool {
+    !bound(text, without_async(text, begin), name).name.is_empty()
+}
+
+/// Where a function begins whose own part begins at `begin`: `async` may stand before it.
+fn without_async(text: &str, begin: usize) -> usize {
+    let word = word_before(text, before(text, begin));
+    if &text[word.clone()] == "async" { word.start } else { begin }
+}
+
+/// Where a named function or a method begins: at the keywords before its name.
+fn declared(text: &str, name: usize) -> usize {
+    let mut begin = name;
+    loop {
+        let end = before(text, begin);
+        let end = if text[..end].ends_with('*') { end - 1 } else { end };
+        let word = word_before(text, before(text, end));
+        match &text[word.clone()] {
+            "function" | "async" | "static" | "get" | "set" => begin = word.start,
+            _ => return begin,
+        }
+    }
+}
+
+fn follows(text: &str, begin: usize, prefix: &str) -> bool {
+    text[word_before(text, before(text, begin))] == *prefix.trim_end()
+}
+
+/// A function or class without a name of its own that begins at `begin`, and what it is bound to.
+fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
+    let nameless = FunctionText { begin, ..FunctionText::default() };
+    let end = before(text, begin);
+    let (left, is_property) = match text[..end].chars().next_back() {
+        Some('=') if !text[..end - 1].ends_with(['=', '!', '<', '>', '+', '-', '*', '/', '%', '&', '|', '^', '?']) => {
+            (before(text, end - 1), false)
+        }
+        Some(':') => (before(text, end - 1), true),
+        _ => return nameless,
+    };
+    let last = word_before(text, left);
+    if last.is_empty() || name.is_empty() {
+        return nameless;
+    }
+    let mut words = vec![last.clone()];
+    while text[..words[0].start].ends_with('.') {
+        let end = words[0].start - 1;
+        let word = word_before(text, end);
+        if word.is_empty() {
+            break;
+        }
+        words.insert(0, word);
+    }
+    // A property of an object literal stands alone; elsewhere this is `a?b.i:()=>…`.
+    if is_property && words.len() > 1 {
+        return nameless;
+    }
+    let begin = words[0].start;
+    let whole = &text[begin..last.end];
+    if whole == name {
+        return FunctionText { begin, prefix: "", name: words };
+    }
+    if text[last.clone()] == *name {
+        return FunctionText { begin: last.start, prefix: "", name: vec![last] };
+    }
+    nameless
+}
+
+/// The class whose keyword is at `class`.
+fn of_class(text: &str, class: usize, name: &str) -> FunctionText {
+    let rest = &text[class + "class".len()..];
+    let blank = rest.len() - rest.trim_start().len();
+    let own = first_word(&rest[blank..]);
+    if own == name && !name.is_empty() {
+        let start = class + "class".len() + blank;
+        return FunctionText { begin: class, prefix: "", name: vec![start..start + own.len()] };
+    }
+    let is_nameless = own.is_empty() || own == "extends";
+    if is_nameless { bound(text, class, name) } else { FunctionText { begin: class, ..FunctionText::default() } }
+}
+
+/// Whether a word begins at a byte: a letter of one, and none before it.
+pub(super) fn begins_word(text: &str, at: usize) -> bool {
+    text[at..].starts_with(is_word) && !text[..at].ends_with(is_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found of the function at `|`: where it begins, and its name.
+    fn found(marked: &str, name: &str) -> Option<(String, String)> {
+        let at = marked.find('|').unwrap();
+        let text = marked.replacen('|', "", 1);
+        let effort = AtomicUsize::new(1 << 20);
+        let FunctionText { begin, prefix, name } = FunctionText::find(&text, at, name, &effort)?;
+        let words: Vec<&str> = name.into_iter().map(|word| &text[word]).collect();
+        Some((text[begin..at].to_owned(), format!("{prefix}{}", words.join("."))))
+    }
+
+    #[test]
+    fn a_name_is_found_in_every_form() {
+        for (text, name, begin, found_name) in [
+            ("x;function i|(e){}", "i", "function i", "i"),
+            ("async function*i |(e){}", "i", "async function*i ", "i"),
+            ("{i|(){}}", "i", "i", "i"),
+            ("{async i|(){}}", "i", "async i", "i"),
+            ("class a{static async*i|(){}}", "i", "static async*i", "i"),
+            ("{get i|(){}}", "get i", "get i", "get i"),
+            ("class a{#i|(){}}", "#i", "#i", "#i"),
+            ("var i=function|(e){}", "i", "i=function", "i"),
+            ("var i=async function|(e){}", "i", "i=async function", "i"),
+            ("i = function* |(e){}", "i", "i = function* ", "i"),
+            ("a=1,i=|e=>e", "i", "i=", "i"),
+            ("i=|(e)=>e", "i", "i=", "i"),
+            ("i=|async e=>e", "i", "i=", "i"),
+            ("i=|async(e)=>e", "i", "i=", "i"),
+            ("{i:|e=>e}", "i", "i:", "i"),
+            ("{i:function|(e){}}", "i", "i:", "i"),
+            ("e.i=function|(){}", "e.i", "e.i=", "e.i"),
+            ("this.i=|()=>1", "i", "i=", "i"),
+            ("e.t.i=/*x*/|()=>1", "e.t.i", "e.t.i=/*x*/", "e.t.i"),
+            ("i=|class{}", "i", "i=", "i"),
+            ("|class i{}", "i", "", "i"),
+            ("|class i extends a{}", "i", "", "i"),
+            ("i=|class extends a{}", "i", "i=", "i"),
+            ("x(function |(e){})", "", "function ", ""),
+            ("x(|(e)=>e)", "", "", ""),
+            ("x(|e=>e)", "", "", ""),
+            ("return|(e)=>e", "", "", ""),
+            ("class n{constructor|(e){}}", "n", "constructor", "n"),
+            ("n=class extends a{f(){}constructor|(e){}}", "n", "constructor", "n"),
+            ("{'a b'|(){}}", "a b", "'", ""),
+            ("{[x]|(){}}", "", "]", ""),
+        ] {
+            let begin = begin.to_owned();
+            let (begin, found_name) = match text.contains("i:function") || text.ends_with("e.i=function|(){}") {
+                true => (begin + "function", found_name.to_owned()),
+                false => (begin, found_name.to_owned()),
+            };
+            assert_eq!(found(text, name), Some((begin, found_name)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_called_otherwise_is_another_function_or_has_no_name_here() {
+        for (text, name) in [("function i|(e){}", "j"), ("i|(){}", ""), ("x;|;", "i"), ("x|", "i"), ("7|(){}", "i")] {
+            assert_eq!(found(text, name), None, "{text}");
+        }
+        for (text, name) in [
+            ("j=|e=>e", "i"),
+            ("i==|e=>e", "i"),
+            ("i+=function|(){}", "i"),
+            ("a?b.i:|e=>e", "i"),
+            ("x(i,|e=>e)", "i"),
+            ("class m{constructor|(e){}}", "n"),
+            ("class n{f(){class m{constructor|(e){}}}}", "n"),
+        ] {
+            assert_eq!(found(text, name).unwrap().1, "", "{text}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Positions in generated scripts → positions in what their authors wrote, by source maps.
+//!
+//! ```text
+//! JS:*i /app/dist/app.min.js:1:679 ─ script, line, column ─▶ segment ─▶ JS:*splitWords /app/src/words.ts:8:10
+//!                                                               ▲
+//!                          script's text ─ is `i` its name there? ┘
+//! ```
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `script` | one script and its map: what they prove |
+//! | `function` | the tokens that are a function's name, in every form that JavaScript has |
+//! | `class` | the class of a constructor |
+//! | `fit` | whether the map belongs to the script |
+//! | `text`, `words` | places in texts, identifiers |
+
+mod class;
+mod fit;
+mod function;
+mod script;
+mod text;
+mod words;
+
+pub use script::{Answer, AuthoredPlace, AuthoredScript};
+
+use crate::model::script_name::ScriptName;
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+/// All scripts that have maps, by the path or URL that the engine has for them.
+#[derive(Debug, Default)]
+pub struct Authored {
+    scripts: FxHashMap<Box<str>, AuthoredScript>,
+}
+
+impl Authored {
+    /// Adds a script.
+    pub fn add(&mut self, path: &str, script: AuthoredScript) {
+        self.scripts.insert(path.into(), script);
+    }
+
+    /// The script of that path or URL.
+    pub fn script(&self, path: &[u8]) -> Option<&AuthoredScript> {
+        self.scripts.get(std::str::from_utf8(path).ok()?)
+    }
+
+    /// Whether no script has a map.
+    pub fn is_empty(&self) -> bool {
+        self.scripts.is_empty()
+    }
+
+    /// The name that V8 would have given to a function if it had run what its author wrote; as it is if that isn't known.
+    pub fn name<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
+        self.renamed(name).map_or(Cow::Borrowed(name), |renamed| Cow::Owned(renamed.into_bytes()))
+    }
+
+    fn renamed(&self, name: &[u8]) -> Option<String> {
+        if self.scripts.is_empty() {
+            return None;
+        }
+        let parts = ScriptName::parse(name)?;
+        match self.scripts.get(parts.script)?.function(parts.function, parts.line, parts.column) {
+            Answer::Authored(AuthoredPlace { file, line, column }, function) => {
+                Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
+            }
+            Answer::Silent | Answer::Contradicted => None,
+        }
+    }
+}

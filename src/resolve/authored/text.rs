@@ -1,0 +1,145 @@
+//! The text of a script or of an authored file: places ↔ bytes.
+//!
+//! Engines and source maps count columns in UTF-16 units. Lines end where they do in JavaScript.
+
+use crate::model::script_map::Place;
+use std::borrow::Cow;
+
+/// A text whose places can be found fast: minified scripts are one line of megabytes.
+#[derive(Debug)]
+pub(super) struct Text {
+    text: String,
+    /// Where lines begin.
+    lines: Vec<usize>,
+    /// How many UTF-16 units are before each [`STEP`]th byte, or the first letter behind it; empty if each byte is one.
+    units: Vec<usize>,
+}
+
+const STEP: usize = 1 << 10;
+
+impl Text {
+    /// Of the bytes of a file. What is not UTF-8 is replaced, as engines do it.
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        let text = match String::from_utf8_lossy(bytes) {
+            Cow::Borrowed(text) => text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(),
+            Cow::Owned(text) => text,
+        };
+        let (lines, mut units) = (line_starts(&text), Vec::new());
+        if !text.is_ascii() {
+            let mut count = 0;
+            for (at, letter) in text.char_indices() {
+                while units.len() * STEP <= at {
+                    units.push(count);
+                }
+                count += letter.len_utf16();
+            }
+        }
+        Self { text, lines, units }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The byte at a place; `None` if the text has no such place.
+    pub(super) fn byte(&self, place: Place) -> Option<usize> {
+        let line = place.line as usize;
+        let start = *self.lines.get(line)?;
+        let end = self.lines.get(line + 1).copied().unwrap_or(self.text.len());
+        let byte = match self.units.is_empty() {
+            true => start + place.column as usize,
+            false => self.byte_of_unit(self.unit_of_byte(start) + place.column as usize)?,
+        };
+        (byte <= end).then_some(byte)
+    }
+
+    /// The place of a byte.
+    pub(super) fn place(&self, byte: usize) -> Place {
+        let line = self.lines.partition_point(|start| *start <= byte).saturating_sub(1);
+        let start = self.lines.get(line).copied().unwrap_or_default();
+        let column = match self.units.is_empty() {
+            true => byte - start,
+            false => self.unit_of_byte(byte) - self.unit_of_byte(start),
+        };
+        Place { line: line as u32, column: column as u32 }
+    }
+
+    /// The text from a place on.
+    pub(super) fn from(&self, place: Place) -> Option<&str> {
+        self.text.get(self.byte(place)?..)
+    }
+
+    /// A whole line, without its end.
+    pub(super) fn line(&self, line: u32) -> Option<&str> {
+        let start = *self.lines.get(line as usize)?;
+        let end = self.lines.get(line as usize + 1).copied().unwrap_or(self.text.len());
+        Some(self.text.get(start..end)?.trim_end_matches(['\n', '\r', '\u{2028}', '\u{2029}']))
+    }
+
+    fn unit_of_byte(&self, byte: usize) -> usize {
+        let step = (byte / STEP).min(self.units.len().saturating_sub(1));
+        let begin = self.step_start(step);
+        let units = |letters: &str| letters.chars().map(char::len_utf16).sum::<usize>();
+        self.units.get(step).copied().unwrap_or_default() + self.text.get(begin..byte).map_or(0, units)
+    }
+
+    fn byte_of_unit(&self, unit: usize) -> Option<usize> {
+        let step = self.units.partition_point(|units| *units <= unit).checked_sub(1)?;
+        let (mut at, mut count) = (self.step_start(step), self.units[step]);
+        for letter in self.text[at..].chars() {
+            if count >= unit {
+                return Some(at);
+            }
+            (at, count) = (at + letter.len_utf8(), count + letter.len_utf16());
+        }
+        (count >= unit).then_some(at)
+    }
+
+    /// The first letter that begins at a step or behind it.
+    fn step_start(&self, step: usize) -> usize {
+        let mut start = (step * STEP).min(self.text.len());
+        while !self.text.is_char_boundary(start) {
+            start += 1;
+        }
+        start
+    }
+}
+
+fn line_starts(text: &str) -> Vec<usize> {
+    let (bytes, mut lines) = (text.as_bytes(), vec![0]);
+    for at in memchr::memchr3_iter(b'\n', b'\r', 0xe2, bytes) {
+        match bytes[at] {
+            b'\r' if bytes.get(at + 1) == Some(&b'\n') => {}
+            b'\n' | b'\r' => lines.push(at + 1),
+            _ if ["\u{2028}", "\u{2029}"].iter().any(|end| text[at..].starts_with(end)) => lines.push(at + 3),
+            _ => {}
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(line: u32, column: u32) -> Place {
+        Place { line, column }
+    }
+
+    #[test]
+    fn columns_are_utf_16_units_and_lines_javascript_s() {
+        let long = "ä😀".repeat(2000);
+        let text = format!("ab\r\ncd\u{2028}{long}x\nlast");
+        let text = Text::new(text.as_bytes());
+        assert_eq!(text.from(place(1, 1)).unwrap().chars().next(), Some('d'));
+        assert_eq!(text.from(place(2, 6000)).unwrap(), "x\nlast");
+        assert_eq!(text.from(place(3, 4)).unwrap(), "");
+        assert_eq!((text.from(place(3, 5)), text.from(place(4, 0)), text.byte(place(0, 9))), (None, None, None));
+        for at in [place(0, 1), place(1, 0), place(2, 0), place(2, 3), place(2, 4500), place(2, 5998), place(3, 2)] {
+            assert_eq!(text.place(text.byte(at).unwrap()), at);
+        }
+        assert_eq!((text.line(1), text.line(3), text.line(4)), (Some("cd"), Some("last"), None));
+        assert_eq!(Text::new(b"\xef\xbb\xbfx").as_str(), "x");
+        assert_eq!(Text::new(b"").from(place(0, 0)), Some(""));
+    }
+}

@@ -1,0 +1,47 @@
+//! Identifiers in JavaScript, and what stands in front of a place.
+
+use std::ops::Range;
+
+/// Whether a letter can be part of an identifier. `#` begins a private one.
+pub(super) fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '_' | '$' | '#' | '\u{200c}' | '\u{200d}')
+}
+
+/// Whether a text is an identifier, and nothing else.
+pub(super) fn is_identifier(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(is_word) && !text.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// The identifier at the start of a text; empty if it starts with something else.
+pub(super) fn first_word(text: &str) -> &str {
+    &text[..text.find(|letter| !is_word(letter)).unwrap_or(text.len())]
+}
+
+/// The identifier that ends at a place; empty if none does.
+pub(super) fn word_before(text: &str, end: usize) -> Range<usize> {
+    let begin = text[..end].char_indices().rev().take_while(|(_, letter)| is_word(*letter)).last();
+    begin.map_or(end, |(begin, _)| begin)..end
+}
+
+/// The end of what stands before a place, without blanks and comments.
+pub(super) fn before(text: &str, at: usize) -> usize {
+    let mut end = at;
+    loop {
+        end = text[..end].trim_end().len();
+        // Where a comment of this kind ends, nothing else can.
+        let comment = text[..end].strip_suffix("*/").and_then(|comment| comment.rfind("/*"));
+        match comment {
+            Some(begin) => end = begin,
+            None => return end,
+        }
+    }
+}
+
+/// Whether an identifier stands in a place where an expression follows, or begins a statement: it is nobody's name.
+pub(super) fn is_keyword(word: &str) -> bool {
+    const KEYWORDS: &[&str] = &[
+        "await", "case", "catch", "default", "delete", "do", "else", "extends", "for", "if", "in", "instanceof", "new", "of",
+        "return", "switch", "throw", "typeof", "void", "while", "with", "yield",
+    ];
+    KEYWORDS.contains(&word)
+}
