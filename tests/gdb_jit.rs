@@ -130,7 +130,7 @@ fn by_us(log: &CodeLog, core: &[u8], addr: u64) -> Vec<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (mut calls, mut place) = (Vec::new(), format!("{}:{}", text(line.file), line.line));
     for call in map.calls_around(line) {
-        calls.push(format!("{} {place}", text(call.function)));
+        calls.push(format!("{} {place}", text(&call.function)));
         place = format!("{}:{}", text(call.file), call.line);
     }
     calls.push(format!("{name} {place}"));

@@ -100,7 +100,8 @@ impl FormatName {
 
 impl AnnotateArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (given, load) = self.inputs.checked(Detail::Names, false);
+        let (given, mut load) = self.inputs.checked(Detail::Names, false);
+        load.sources.source_maps.usual = true;
         let (input, function) = input_and_function(self.function, given)?;
         let output: OutPath = self.output.into();
         let context = (!self.whole).then_some(self.context);

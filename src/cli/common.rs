@@ -9,11 +9,11 @@ use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::pipeline::{Job, Outcome};
 use crate::resolve::symbols::files::SearchOptions;
-use crate::sources::{GivenFile, SourceOptions};
+use crate::sources::{GivenFile, GivenMap, SourceMapOptions, SourceOptions};
 use clap::Args;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Flags of every command.
@@ -113,14 +113,53 @@ pub struct SourceArgs {
     /// Process INNER of a dump or map is process OUTER of the recording (repeatable)
     #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair)]
     map_pid: Vec<(Pid, Pid)>,
+    /// Show JavaScript functions and lines as their authors wrote them: `auto` uses the source maps that scripts name,
+    /// or that lie beside them; a map or directory of maps is looked at first, FILE=SCRIPT for this script only; `off`
+    /// uses none (repeatable) [default: auto in flame graphs, reports, pages, annotate and exports for viewers, else off]
+    #[arg(long, value_name = "auto|off|DIR|FILE[=SCRIPT]", value_parser = SourceMapArg::parse)]
+    source_maps: Vec<SourceMapArg>,
     /// Use files that belong to other users, too
     #[arg(short, long)]
     force: bool,
 }
 
+/// One `--source-maps`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum SourceMapArg {
+    Auto,
+    Off,
+    Given(GivenMap),
+}
+
+impl SourceMapArg {
+    fn parse(text: &str) -> Result<Self, String> {
+        let given = |path: &str, script: Option<&str>| {
+            let is_there = io::is_there(Path::new(path));
+            let given = GivenMap { path: path.into(), script: script.map(str::to_owned) };
+            if is_there { Ok(Self::Given(given)) } else { Err(format!("{path} does not exist")) }
+        };
+        match text {
+            "auto" => Ok(Self::Auto),
+            "off" => Ok(Self::Off),
+            text if io::is_there(Path::new(text)) => given(text, None),
+            text => match text.split_once('=') {
+                Some((path, script)) => given(path, Some(script)),
+                None => given(text, None),
+            },
+        }
+    }
+
+    /// Of several the last decides whether maps are used, and all maps are.
+    fn options(args: Vec<Self>) -> SourceMapOptions {
+        let asked = args.last().map(|last| *last != Self::Off);
+        let given = args.into_iter().filter_map(|arg| if let Self::Given(given) = arg { Some(given) } else { None });
+        SourceMapOptions { asked, usual: false, given: given.collect() }
+    }
+}
+
 impl From<SourceArgs> for SourceOptions {
     fn from(args: SourceArgs) -> Self {
-        let SourceArgs { jitdump, perf_map, jit_log, guest, elf, map_pid, force } = args;
+        let SourceArgs { jitdump, perf_map, jit_log, guest, elf, map_pid, source_maps, force } = args;
         let given = |list: Vec<OsString>| list.iter().map(|text| GivenFile::parse(text)).collect();
         let (jitdump, perf_map, jit_log) = (given(jitdump), given(perf_map), given(jit_log));
         Self {
@@ -130,6 +169,7 @@ impl From<SourceArgs> for SourceOptions {
             guest,
             elf,
             map_pid,
+            source_maps: SourceMapArg::options(source_maps),
             force,
             search: SearchOptions { force, ..SearchOptions::default() },
         }
@@ -153,6 +193,21 @@ fn pid_pair(text: &str) -> Result<(Pid, Pid), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_source_maps_decides_and_each_map_is_used() {
+        let parse = |text: &str| SourceMapArg::parse(text);
+        let given = |path: &str, script: Option<&str>| GivenMap { path: path.into(), script: script.map(str::to_owned) };
+        assert_eq!(parse("Cargo.toml=d/app.js"), Ok(SourceMapArg::Given(given("Cargo.toml", Some("d/app.js")))));
+        assert!(parse("no.such.map").unwrap_err().contains("does not exist"));
+        assert!(parse("no.such.map=x.js").is_err());
+        let options = |words: &[&str]| SourceMapArg::options(words.iter().map(|word| parse(word).unwrap()).collect());
+        assert_eq!(options(&[]), SourceMapOptions::default());
+        assert_eq!(options(&["off"]).asked, Some(false));
+        let both = options(&["off", "src", "auto"]);
+        assert_eq!((both.asked, both.given), (Some(true), vec![given("src", None)]));
+        assert_eq!(options(&["src", "off"]).asked, Some(false));
+    }
 
     #[test]
     fn values_with_two_parts() {

@@ -5,6 +5,7 @@ use crate::commands::export::{ExportOptions, TableOptions};
 use crate::formats::format::{Detail, Format, WriteOptions};
 use crate::formats::{self, LeftOut};
 use crate::io::{InPath, OutPath};
+use crate::model::jit_names::JitNames;
 use crate::model::label::{Annotate, By};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::sink::Naming;
@@ -50,7 +51,8 @@ impl Convert {
 
     /// As the command that writes that format takes it.
     pub(super) fn export_to(self, format: &Format) -> ExportOptions {
-        let Self { inputs, output, load, write } = self;
+        let Self { inputs, output, mut load, write } = self;
+        load.sources.source_maps.usual = format.write.as_ref().is_some_and(|writer| writer.jit_names != JitNames::Raw);
         ExportOptions { inputs, output, to: format.name.to_owned(), load, write, table: TableOptions::default() }
     }
 }

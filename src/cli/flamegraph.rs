@@ -191,7 +191,8 @@ impl FlamegraphArgs {
         }
         let style = self.look.style()?;
         let usual = if style == Style::Page { NAMING } else { Naming::default() };
-        let Convert { inputs, output, load, write } = self.convert.checked_with(usual);
+        let Convert { inputs, output, mut load, write } = self.convert.checked_with(usual);
+        load.sources.source_maps.usual = style == Style::Page;
         let tidied = match style {
             Style::Inferno => Tidied::All,
             // The profile before may be folded stacks, in which names are cut already.

@@ -286,6 +286,7 @@ impl ReportArgs {
         let detail = if keys.contains(&Key::Line) { Detail::Lines } else { Detail::Addresses };
         let (inputs, mut load) = self.input.checked(detail, keys.contains(&Key::Cpu));
         load.jit_names = naming;
+        load.sources.source_maps.usual = true;
         let width = terminal.map(|terminal| terminal.columns).filter(|_| !self.wide);
         let options = ReportOptions {
             inputs,

@@ -52,6 +52,7 @@ impl ViewArgs {
         let jit_names = self.input.naming(usual);
         let (inputs, mut load) = self.input.checked(Detail::Lines, true);
         load.jit_names = jit_names;
+        load.sources.source_maps.usual = true;
         load.read.calls.timed = Some(MOST_STRETCHES);
         let options = ViewOptions {
             inputs,

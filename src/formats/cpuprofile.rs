@@ -46,7 +46,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let mut profile = Profile::keeping(options.keep);
     let mut skipped = Skipped::new("sample");
-    let stacks = stacks(&parts.nodes, &mut profile);
+    let stacks = stacks(&parts.nodes, options.columns, &mut profile);
     let track = profile.track(Track { comm: b"JavaScript".to_vec(), ..Track::default() });
     let has_times = !parts.samples.is_empty();
     let unit = if has_times { Unit::Nanos } else { Unit::Samples };
@@ -96,6 +96,8 @@ struct CallFrame<'a> {
     /// From 0; -1 where there is none.
     #[serde(default)]
     line_number: i64,
+    #[serde(default)]
+    column_number: i64,
 }
 
 /// The members of a profile, as far as they were read.
@@ -137,7 +139,7 @@ impl Parts<'_> {
 }
 
 /// The stack of each node by its id; `None` is the root's.
-fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Option<StackId>> {
+fn stacks(nodes: &[ProfileNode<'_>], columns: bool, profile: &mut Profile) -> FxHashMap<u64, Option<StackId>> {
     let mut parents: FxHashMap<u64, u64> = FxHashMap::default();
     for node in nodes {
         for &child in &node.children {
@@ -164,22 +166,23 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
             let Some(node) = by_id.get(id).filter(|_| !stacks.contains_key(id)) else { continue };
             let caller = parents.get(id).and_then(|parent| stacks.get(parent)).copied().flatten();
             let is_root = node.call_frame.function_name == "(root)" && caller.is_none();
-            let stack = if is_root { None } else { Some(stack(node, caller, profile)) };
+            let stack = if is_root { None } else { Some(stack(node, caller, columns, profile)) };
             stacks.insert(*id, stack);
         }
     }
     stacks
 }
 
-fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile) -> StackId {
-    let CallFrame { function_name, url, line_number } = &node.call_frame;
+fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, columns: bool, profile: &mut Profile) -> StackId {
+    let CallFrame { function_name, url, line_number, column_number } = &node.call_frame;
     // V8's own states, such as (garbage collector), are in brackets.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
     let name = if function_name.is_empty() { "(anonymous)" } else { function_name };
     let frame = Frame::new(profile.name(name.as_bytes()), if is_state { FrameKind::User } else { FrameKind::Jit });
     let file = (!url.is_empty()).then(|| profile.name(url.as_bytes()));
-    let line = u32::try_from(line_number.saturating_add(1)).unwrap_or(0);
-    let frame = profile.frame(Frame { file, line: if file.is_some() { line } else { 0 }, ..frame });
+    let from_one = |number: &i64| u32::try_from(number.saturating_add(1)).ok().filter(|_| file.is_some()).unwrap_or(0);
+    let column = if columns { from_one(column_number) } else { 0 };
+    let frame = profile.frame(Frame { file, line: from_one(line_number), column, ..frame });
     profile.stack(caller, frame)
 }
 

@@ -1,6 +1,7 @@
 //! JIT code as neutral events: what a jitdump, a perf map or a placed ELF object say, without their layouts.
 
 use super::units::{Addr, Nanos, Pid, Tid};
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 /// One piece of code that a runtime wrote into memory. Everything borrows from the mapped dump.
@@ -54,6 +55,17 @@ pub struct Lines<'data> {
     pub function: &'data [u8],
     /// Tells instead of `decode`, where more than the entries is needed.
     pub positions: Option<&'data dyn Positions>,
+    /// Where the files of these lines were generated: what their authors wrote.
+    pub authored: Option<&'data dyn AuthoredLines>,
+}
+
+/// Positions in generated files → positions in the files that their authors wrote.
+pub trait AuthoredLines: Debug + Sync {
+    /// File, line and column of a generated position; `None` if the file isn't known to be generated.
+    fn position(&self, file: &[u8], line: u32, column: u32) -> Option<(&[u8], u32, u32)>;
+
+    /// The authored name of an inlined function, spelled like the generated one.
+    fn function<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]>;
 }
 
 /// Tells what the raw entries of one piece of code say, by what its source tells once for all code.
@@ -80,10 +92,14 @@ impl<'data> Lines<'data> {
 
     /// The entries, and the calls that were expanded.
     pub fn source_map(&self) -> SourceMap<'data> {
-        match (self.positions, self.decode) {
+        let generated = match (self.positions, self.decode) {
             (Some(positions), _) => positions.source_map(self.raw),
             (None, Some(decode)) => SourceMap { lines: decode(self), calls: Vec::new() },
             (None, None) => SourceMap::default(),
+        };
+        match self.authored {
+            Some(authored) => generated.authored(authored),
+            None => generated,
         }
     }
 }
@@ -98,6 +114,24 @@ pub struct SourceMap<'data> {
 }
 
 impl<'data> SourceMap<'data> {
+    /// The same, of what was written by people.
+    fn authored(mut self, authored: &'data dyn AuthoredLines) -> Self {
+        for line in &mut self.lines {
+            if let Some((file, number, column)) = authored.position(line.file, line.line, line.discriminator) {
+                (line.file, line.line, line.discriminator) = (file, number, column);
+            }
+        }
+        for call in &mut self.calls {
+            if let Some((file, number, column)) = authored.position(call.file, call.line, call.column) {
+                (call.file, call.line, call.column) = (file, number, column);
+            }
+            if let Cow::Owned(name) = authored.function(&call.function) {
+                call.function = Cow::Owned(name);
+            }
+        }
+        self
+    }
+
     /// The position of the byte at `offset`.
     pub fn at(&self, offset: u64) -> Option<&Line<'data>> {
         self.lines[..self.lines.partition_point(|line| line.offset <= offset)].last()
@@ -118,14 +152,16 @@ impl<'data> SourceMap<'data> {
 }
 
 /// A call that the compiler expanded into its caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InlinedCall<'data> {
     /// The called function, spelled as if it were code of its own.
-    pub function: &'data [u8],
+    pub function: Cow<'data, [u8]>,
     /// The file of the caller.
     pub file: &'data [u8],
     /// The line of the call in it, counted from 1; 0 is unknown.
     pub line: u32,
+    /// The column of the call, from 1; 0 is unknown.
+    pub column: u32,
     /// The expanded call ([`SourceMap::calls`]) that this one is in; `None` if it is in the code's own function.
     pub parent: Option<u32>,
 }
@@ -207,7 +243,7 @@ mod tests {
 
     #[test]
     fn expanded_calls_are_told_from_the_inside_and_end_even_if_they_run_in_a_circle() {
-        let call = |function, parent| InlinedCall { function, file: b"", line: 0, parent };
+        let call = |function: &'static [u8], parent| InlinedCall { function: function.into(), file: b"", line: 0, column: 0, parent };
         let calls =
             vec![call(&b"outer"[..], None), call(b"inner", Some(0)), call(b"round", Some(2)), call(b"lost", Some(9))];
         let line = |offset, inlined| Line { offset, inlined, ..Line::default() };
@@ -215,7 +251,7 @@ mod tests {
         let map = SourceMap { lines, calls };
         let around = |offset| {
             let calls = map.at(offset).into_iter().flat_map(|line| map.calls_around(line));
-            calls.map(|call| String::from_utf8_lossy(call.function).into_owned()).collect::<Vec<_>>()
+            calls.map(|call| String::from_utf8_lossy(&call.function).into_owned()).collect::<Vec<_>>()
         };
         assert_eq!(map.at(3), None);
         assert!(around(4).is_empty());

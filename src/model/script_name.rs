@@ -46,6 +46,11 @@ impl<'n> ScriptName<'n> {
         })
     }
 
+    /// The name that these are the parts of.
+    pub fn whole(&self) -> String {
+        self.spell(self.function, self.script, self.line, self.column)
+    }
+
     /// The same, with another function and position.
     pub fn spell(&self, function: &str, script: &str, line: u32, column: u32) -> String {
         format!("{}{function} {script}:{line}:{column}", self.head)

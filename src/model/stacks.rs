@@ -12,6 +12,7 @@ mod renamed;
 pub use calls::{Calls, SelfCost, ThreadCalls};
 pub use ids::{FrameId, NameId, StackId, TrackId};
 pub use part::{Part, Renumbered, Taken};
+pub use renamed::ChangedFrame;
 
 use super::about::About;
 use super::interner::{self, Interner};
@@ -40,6 +41,9 @@ pub struct Frame {
     pub file: Option<NameId>,
     /// Source line, 0 if unknown.
     pub line: u32,
+    /// The column at which the function starts, from 1, where the line is that of its start too; else 0. It is only known
+    /// until source maps were asked.
+    pub column: u32,
     /// The address inside the module (or absolute for code without one), where a format wants it.
     pub addr: Option<u64>,
     /// What sort of code it is: decides annotation and colour.
@@ -54,7 +58,7 @@ pub struct Frame {
 impl Frame {
     /// A function of which nothing else is known.
     pub fn new(name: NameId, kind: FrameKind) -> Self {
-        Self { name, module: None, file: None, line: 0, addr: None, kind, tier: None, joined: false }
+        Self { name, module: None, file: None, line: 0, column: 0, addr: None, kind, tier: None, joined: false }
     }
 }
 

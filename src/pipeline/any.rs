@@ -1,5 +1,6 @@
 //! Any input → one [`Profile`]: open, decompress, find the format, read or resolve, filter, merge.
 
+use super::authored;
 use super::estimate;
 use super::job::{Job, Outcome};
 use super::lines;
@@ -166,6 +167,7 @@ fn push_texts(
             Ok(InputSums { profile, outcome: of_texts }) => {
                 outcome.warnings.append(of_texts.warnings);
                 let mut profile = profile?;
+                authored::apply(&mut profile, &options.sources, None, outcome);
                 sink.take(&mut profile)?;
                 sink.end(&profile)
             }
@@ -194,6 +196,7 @@ pub(super) fn run_one(
             let keep = if options.filter.asks_time() { Keep::EachRow } else { sink.keep() };
             let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
             profile.check()?;
+            authored::apply(&mut profile, &options.sources, path.directory(), outcome);
             options.filter.apply(&mut profile);
             if let Some(note) = estimate::note(&profile) {
                 outcome.estimates.push(format!("{}: {note}", shown(path).display()));
@@ -216,7 +219,12 @@ fn read_stacks(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
-    let read_options = ReadOptions { keep, detail: Some(options.detail), ..options.read.clone() };
+    let read_options = ReadOptions {
+        keep,
+        detail: Some(options.detail),
+        columns: options.sources.source_maps.is_on(),
+        ..options.read.clone()
+    };
     if let Some(of) = opened.format().read.spans() {
         let mut warnings = Warnings::new();
         let profile = read_spans(opened, job, |input| (of.stacks)(input, &read_options, &mut warnings))?;

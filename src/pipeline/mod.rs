@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`open`] | opens an input, takes off what it is packed in, finds its format |
 //! | [`any`] | any input → rows of stacks, pushed into a sink |
+//! | `authored` | names and lines of generated scripts → those of their authors, for inputs that came with names |
 //! | `mistaken`, `nothing_left` | what was meant by an input that is no profile, or by a filter that leaves nothing |
 //! | `listed`, `merging`, `together`, `texts`, `merged_about` | thousands of inputs → one sum; what cannot be read is left out |
 //! | [`sink`] | what a job does with rows: sums, order of time, batches |
@@ -19,6 +20,7 @@
 //! | [`table`] | rows of cells → text, CSV or JSON |
 
 pub mod any;
+mod authored;
 mod estimate;
 mod job;
 mod lines;

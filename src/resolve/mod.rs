@@ -178,7 +178,7 @@ impl Resolver<'_> {
         };
         let expanded = position.filter(|_| self.options.inlines).into_iter().flat_map(|line| source.calls_around(line));
         for call in expanded {
-            let name = Some(frames.intern(&self.options.shown(call.function)));
+            let name = Some(frames.intern(&self.options.shown(&call.function)));
             let (place, line_in_it) = told((file, line), frames);
             functions.push(Frame { name, offset: None, file: place, line: line_in_it, inlined: true });
             (file, line) = (Some(call.file), call.line);

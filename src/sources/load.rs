@@ -15,12 +15,14 @@ use super::native;
 use super::options::{SourceOptions, outer_pid};
 use super::placed_elf;
 use super::read_source::ReadSource;
+use super::source_maps::SourceMaps;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::cursor::Endian;
 use crate::formats::jitdump::{Body, DebugInfo, JitDump, decode_lines};
 use crate::formats::perf_map;
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
 use crate::model::process::Processes;
+use crate::model::script_name::ScriptName;
 use crate::model::{Addr, Nanos, Pid, Tid};
 use crate::parallel::Pool;
 use crate::resolve::code_map::{CodeList, CodeMap};
@@ -38,12 +40,14 @@ pub struct Loaded<'data> {
     pub machine: Option<u16>,
     /// What each source, in that order, says its code is for (e_machine).
     pub machines: Vec<Option<u16>>,
+    /// The source maps of the scripts whose code it is.
+    pub maps: &'data SourceMaps,
 }
 
 impl Loaded<'_> {
     /// What people should know of where names come from, a line each.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
-        self.accounts.iter().filter_map(|account| account.remark.clone())
+        self.accounts.iter().filter_map(|account| account.remark.clone()).chain(self.maps.remarks())
     }
 }
 
@@ -60,6 +64,10 @@ impl Found {
         }
         accounts.extend(self.failed.iter().cloned());
         lists.push(native::named_by_files(&lists, processes, &self.options.search));
+        let maps = self.source_maps(&lists, warnings);
+        if !maps.is_empty() {
+            lists.iter_mut().for_each(|list| list.author(|name| maps.name_of(name), maps));
+        }
         let map = CodeMap::build(lists, processes, pool);
         let untimed = |account: &Account| {
             let is_dropped = |clock| matches!(clock, None | Some(ClockUse::Dropped));
@@ -73,7 +81,18 @@ impl Found {
             )));
         }
         let machine = machines.iter().copied().flatten().next();
-        Loaded { map, accounts, machine, machines }
+        Loaded { map, accounts, machine, machines, maps }
+    }
+
+    /// The maps of all scripts whose functions are in these lists, if they are wanted.
+    fn source_maps(&self, lists: &[CodeList<'_>], warnings: &mut Warnings) -> &SourceMaps {
+        self.maps.get_or_init(|| {
+            if !self.options.source_maps.is_on() {
+                return SourceMaps::default();
+            }
+            let names = lists.iter().flat_map(CodeList::names).filter_map(ScriptName::parse);
+            SourceMaps::of(names, &self.options.map_search(self.beside.as_deref()), warnings)
+        })
     }
 
     /// Reads each source, and brings together those of one process.
@@ -385,7 +404,7 @@ impl<'data> DumpReader<'_, 'data> {
         }
         let (raw, count, big_endian) = (info.entries, info.count, self.big_endian);
         let decode = Some(decode_lines as _);
-        Lines { raw, decode, count, base: addr, size, big_endian, function, positions: None }
+        Lines { raw, decode, count, base: addr, size, big_endian, function, positions: None, authored: None }
     }
 
     /// Takes V8's bias off, if most of the dump's entries have it.

@@ -183,7 +183,7 @@ mod tests {
 
     impl LogPositions for Expanded {
         fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
-            let call = InlinedCall { function: entry, file, line: 2, parent: None };
+            let call = InlinedCall { function: entry.into(), file, line: 2, column: 0, parent: None };
             let line = Line { file: b"a.js", line: 7, inlined: Some(0), ..Line::default() };
             SourceMap { lines: vec![line], calls: vec![call] }
         }
@@ -235,7 +235,7 @@ mod tests {
         let list = events(OriginId(0), source.log.get().unwrap(), &source, Conversion::None);
         let code = list.iter().next().unwrap().code;
         let map = code.lines.source_map();
-        assert_eq!(map.calls[0].function, b"inner");
+        assert_eq!(*map.calls[0].function, *b"inner");
         assert_eq!(map.calls[0].file, b"log:inner");
         assert_eq!(code.lines.entries()[0].line, 7);
     }

@@ -28,6 +28,7 @@ mod placed_elf;
 mod read_source;
 mod registered;
 mod site;
+mod source_maps;
 mod trust;
 
 pub use account::{Account, ClockUse, Kind, SourceState};
@@ -35,4 +36,5 @@ pub use discover::{Found, FoundFile, find, find_at, inner_pid};
 pub use load::Loaded;
 pub use options::{GivenFile, SourceOptions};
 pub use site::{Sampled, Site};
+pub use source_maps::{GivenMap, SourceMapOptions, SourceMaps};
 pub(crate) use trust::{SOURCE, file_id};

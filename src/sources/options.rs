@@ -1,5 +1,6 @@
 //! Where to look for names, and what to believe.
 
+use super::source_maps::{MapSearch, SourceMapOptions};
 use crate::io::is_there;
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
@@ -22,6 +23,8 @@ pub struct SourceOptions {
     pub elf: Vec<(PathBuf, Addr)>,
     /// `--map-pid INNER=OUTER`.
     pub map_pid: Vec<(Pid, Pid)>,
+    /// `--source-maps`: which maps of generated scripts are used.
+    pub source_maps: SourceMapOptions,
     /// `-f`: use files of other owners too.
     pub force: bool,
     /// Where the files are that ran: what they name themselves maps do not name.
@@ -66,6 +69,12 @@ impl SourceOptions {
     /// Whether the user named a dump, a map or a log.
     pub fn names_files(&self) -> bool {
         !(self.jitdump.is_empty() && self.perf_map.is_empty() && self.jit_log.is_empty())
+    }
+
+    /// Where scripts and their maps are looked for. `beside` is the directory of the input.
+    pub(crate) fn map_search<'a>(&'a self, beside: Option<&'a Path>) -> MapSearch<'a> {
+        let Self { source_maps: options, search, force, .. } = self;
+        MapSearch { options, symfs: search.symfs.as_deref(), beside, force: *force }
     }
 
     /// The recording's number of a process that calls itself `inner`, if the user said so.

@@ -132,6 +132,7 @@ fn lines_are_decoded_up_to_the_first_nonsense() {
         big_endian: true,
         function: b"",
         positions: None,
+        authored: None,
     };
     let decoded: Vec<_> = lines.entries().iter().map(|line| (line.offset, line.file, line.line)).collect();
     assert_eq!(decoded, [(0, &b"a.js"[..], 7), (1, b"a.js", 8)]);

@@ -4,6 +4,17 @@ use super::{Frame, FrameId, Keep, NameId, Profile, Series, StackId, Track, Track
 use crate::model::interner::Interner;
 use std::borrow::Cow;
 
+/// What a frame becomes.
+#[derive(Debug)]
+pub struct ChangedFrame {
+    /// The function.
+    pub name: Vec<u8>,
+    /// The source file.
+    pub file: Vec<u8>,
+    /// The line in it.
+    pub line: u32,
+}
+
 impl Profile {
     /// [`Profile::merge`], with every frame's function called what `rename` says.
     pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
@@ -20,6 +31,30 @@ impl Profile {
             let (module, file) = (frame.module.map(name), frame.file.map(name));
             frames.push(self.frame(Frame { name: function, module, file, ..*frame }));
         }
+        self.merge_with(other, &frames);
+    }
+
+    /// Replaces frames by what `change` makes of them, given their names; the others stay. Frames that become equal are
+    /// one from then on.
+    pub fn change_frames(&mut self, change: impl Fn(&Self, &Frame) -> Option<ChangedFrame>) {
+        let other = std::mem::replace(self, Self::keeping(self.keep));
+        let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
+        for frame in other.frames.items() {
+            let module = frame.module.map(|name| self.name(other.name_of(name)));
+            let (name, file, line) = match change(&other, frame) {
+                Some(ChangedFrame { name, file, line }) => (self.name(&name), Some(self.name(&file)), line),
+                None => {
+                    let file = frame.file.map(|name| self.name(other.name_of(name)));
+                    (self.name(other.name_of(frame.name)), file, frame.line)
+                }
+            };
+            frames.push(self.frame(Frame { name, module, file, line, column: 0, ..*frame }));
+        }
+        self.merge_with(&other, &frames);
+    }
+
+    /// Appends another profile, given what its frames became here.
+    fn merge_with(&mut self, other: &Self, frames: &[FrameId]) {
         self.perf_names |= other.perf_names;
         self.rows_last |= other.rows_last;
         self.about.merge(&other.about);
@@ -39,7 +74,7 @@ impl Profile {
                 None => name.clone(),
             };
             let events = calls.events.iter().map(event).collect();
-            self.calls.push(calls.renumbered(&frames, &tracks, events));
+            self.calls.push(calls.renumbered(frames, &tracks, events));
         }
     }
 

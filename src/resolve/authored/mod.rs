@@ -21,7 +21,7 @@ mod script;
 mod text;
 mod words;
 
-pub use script::{Answer, AuthoredPlace, AuthoredScript};
+pub use script::{AuthoredPlace, AuthoredScript, Contradiction, FunctionAnswer};
 
 use crate::model::script_name::ScriptName;
 use rustc_hash::FxHashMap;
@@ -59,11 +59,19 @@ impl Authored {
             return None;
         }
         let parts = ScriptName::parse(name)?;
-        match self.scripts.get(parts.script)?.function(parts.function, parts.line, parts.column) {
-            Answer::Authored(AuthoredPlace { file, line, column }, function) => {
-                Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
-            }
-            Answer::Silent | Answer::Contradicted => None,
-        }
+        let script = self.scripts.get(parts.script)?;
+        let (AuthoredPlace { file, line, column }, function) =
+            script.function(parts.function, parts.line, parts.column).ok()??;
+        Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
+    }
+
+    /// What a script's map says of the function that starts at a place (from 1).
+    pub fn function(&self, script: &str, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
+        self.scripts.get(script).map_or(Ok(None), |script| script.function(name, line, column))
+    }
+
+    /// An authored line, without its end, where a map contains the text.
+    pub fn source_line(&self, file: &str, line: u32) -> Option<&str> {
+        self.scripts.values().find_map(|script| script.source_line(file, line))
     }
 }

@@ -46,16 +46,12 @@ pub struct AuthoredPlace<'a> {
     pub column: u32,
 }
 
-/// What became of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer<'a> {
-    /// It was written here. Its name is `None` if the map has no other than the script.
-    Authored(AuthoredPlace<'a>, Option<String>),
-    /// The map says nothing of it.
-    Silent,
-    /// Script, map and engine contradict each other.
-    Contradicted,
-}
+/// Where a function was written, and its name if that is not the script's; `None` if the map says nothing of it.
+pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>, Contradiction>;
+
+/// Script, map and engine contradict each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contradiction;
 
 impl AuthoredScript {
     /// Of the text of a script and its map; `files` are the names of the authored files.
@@ -97,24 +93,22 @@ impl AuthoredScript {
 
     /// Where the function was written that starts at a place (from 1), and how it was called, if the script calls it
     /// `name`.
-    pub fn function(&self, name: &str, line: u32, column: u32) -> Answer<'_> {
-        let Some(place) = Place::from_one(line, column) else { return Answer::Contradicted };
+    pub fn function(&self, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
+        let place = Place::from_one(line, column).ok_or(Contradiction)?;
         if is_outermost(name, place) {
-            return Answer::Silent;
+            return Ok(None);
         }
-        let Some(found) = self.function_text(name, place) else { return Answer::Contradicted };
-        let Some(segment) = self.map.at(place).filter(|segment| self.is_within(segment, found.begin)) else {
-            return Answer::Silent;
+        let found = self.function_text(name, place).ok_or(Contradiction)?;
+        let segment = self.map.at(place).filter(|segment| self.is_within(segment, found.begin));
+        let Some((segment, authored)) = segment.and_then(|segment| Some((segment, self.authored(segment)?))) else {
+            return Ok(None);
         };
-        let Some(authored) = self.authored(segment) else { return Answer::Silent };
         if !self.fits_at(segment) {
-            return Answer::Contradicted;
+            return Err(Contradiction);
         }
-        match self.words(&found.name) {
-            Ok(words) if words.is_empty() => Answer::Authored(authored, None),
-            Ok(words) => Answer::Authored(authored, Some(format!("{}{}", found.prefix, words.join(".")))),
-            Err(Differs) => Answer::Contradicted,
-        }
+        let words = self.words(&found.name)?;
+        let name = (!words.is_empty()).then(|| format!("{}{}", found.prefix, words.join(".")));
+        Ok(Some((authored, name)))
     }
 
     /// An authored line, without its end.
@@ -138,7 +132,7 @@ impl AuthoredScript {
     }
 
     /// The authored words of a function's name; none if no word is called otherwise.
-    fn words(&self, name: &[Range<usize>]) -> Result<Vec<&str>, Differs> {
+    fn words(&self, name: &[Range<usize>]) -> Result<Vec<&str>, Contradiction> {
         let (mut words, mut renamed) = (Vec::with_capacity(name.len()), false);
         for word in name {
             let own = &self.text.as_str()[word.clone()];
@@ -147,7 +141,7 @@ impl AuthoredScript {
             for segment in self.map.exactly_at(place) {
                 let called = self.map.names.get(segment.name as usize).map(String::as_str);
                 if self.contradicts(segment, called.unwrap_or(own)) {
-                    return Err(Differs);
+                    return Err(Contradiction);
                 }
                 said = called.filter(|called| is_identifier(called)).unwrap_or(said);
             }
@@ -199,9 +193,6 @@ impl AuthoredScript {
         }
     }
 }
-
-/// The authored text has another word.
-struct Differs;
 
 /// Whether it is the code outside of all functions, or the function that an engine wraps around it.
 fn is_outermost(name: &str, place: Place) -> bool {

@@ -1,7 +1,7 @@
 //! Code and events packed to about 80 bytes a load: a dump may hold millions of loads, of which samples touch few.
 
 use super::segment::CodeId;
-use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
+use crate::model::code::{AuthoredLines, Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
 use crate::model::{Addr, Nanos, Pid};
 use std::ops::Range;
 
@@ -108,6 +108,17 @@ impl<'data> CodeList<'data> {
     /// Says that it is asked only where nothing else has code: what it tells of the same code is worth less.
     pub fn fill_in(&mut self) {
         self.changes.iter_mut().for_each(|change| change.fills_in = true);
+    }
+
+    /// The names of all pieces of code.
+    pub fn names(&self) -> impl Iterator<Item = &'data [u8]> {
+        self.codes.packed.iter().map(|code| code.name)
+    }
+
+    /// Gives pieces of code the names and lines that their authors wrote.
+    pub fn author(&mut self, name: impl Fn(&'data [u8]) -> &'data [u8], lines: &'data dyn AuthoredLines) {
+        self.codes.packed.iter_mut().for_each(|code| code.name = name(code.name));
+        self.codes.details.iter_mut().for_each(|(own, _)| own.authored = Some(lines));
     }
 
     /// Gives pieces of code the lines that another source has of them; how many.

@@ -32,6 +32,7 @@ use super::live::LiveProcess;
 use super::log_clock::FirstSeen;
 use super::options::{SourceOptions, outer_pid};
 use super::site::Site;
+use super::source_maps::SourceMaps;
 use super::trust::{self, Named, SOURCE};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::jit_logs::CodeLog;
@@ -60,6 +61,10 @@ pub struct Found {
     pub(super) failed: Vec<Account>,
     /// The recorded processes that still run.
     live: BTreeMap<Pid, LiveProcess>,
+    /// The directory of the input.
+    pub(super) beside: Option<PathBuf>,
+    /// The source maps of the scripts whose code was found, once it was read.
+    pub(super) maps: OnceLock<SourceMaps>,
 }
 
 /// A dump, map or log that was found.
@@ -141,7 +146,8 @@ impl From<Vec<u8>> for Contents {
 impl Found {
     /// No sources, where none are wanted.
     pub fn none() -> Self {
-        Self { files: Vec::new(), options: SourceOptions::default(), failed: Vec::new(), live: BTreeMap::new() }
+        let (options, maps) = (SourceOptions::default(), OnceLock::new());
+        Self { files: Vec::new(), options, failed: Vec::new(), live: BTreeMap::new(), beside: None, maps }
     }
 
     /// The dumps, maps and logs: where each was found, and what it contains. What was read out of the memory of a process
@@ -196,7 +202,7 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
         options,
         site,
         not_running: BTreeMap::new(),
-        found: Found { options: options.clone(), ..Found::none() },
+        found: Found { options: options.clone(), beside: site.beside.map(Path::to_owned), ..Found::none() },
         seen: BTreeSet::new(),
         nobodys: Vec::new(),
         shared: BTreeSet::new(),

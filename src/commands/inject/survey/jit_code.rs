@@ -73,8 +73,9 @@ impl<'data> JitCode<'data> {
         survey: &SurveyedRecording<'_>,
         context: &mut InjectContext<'_>,
     ) -> Self {
-        let sources::Loaded { map, accounts, machine, .. } =
+        let sources::Loaded { map, accounts, machine, maps, .. } =
             found.load(&survey.processes, &context.job.pool, &mut context.outcome.warnings);
+        context.outcome.summary.extend(maps.remarks());
         let machine = survey.processes.machine.or(machine).unwrap_or(EM_X86_64);
         let loaded = LoadedSources::of(&map, accounts);
         Self { map, machine, mode: found.mode(), loaded }

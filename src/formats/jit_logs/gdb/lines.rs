@@ -137,9 +137,10 @@ impl ObjectLines {
             inlined: row.inlined,
         };
         let call = |call: &Call| InlinedCall {
-            function: self.texts.get(call.function),
+            function: self.texts.get(call.function).into(),
             file: file(call.place),
             line: call.place.line,
+            column: 0,
             parent: call.parent,
         };
         Some(SourceMap { lines: rows.iter().map(line).collect(), calls: calls.iter().map(call).collect() })

@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
         }
         let inlined = self.open.last().and_then(|caller| {
             let (file, line) = (caller.place.file, caller.place.line);
-            let call = InlinedCall { function: place.function, file, line, parent: caller.inlined };
+            let call = InlinedCall { function: place.function.into(), file, line, column: 0, parent: caller.inlined };
             self.map.calls.push(call);
             u32::try_from(self.map.calls.len() - 1).ok()
         });

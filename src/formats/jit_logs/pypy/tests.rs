@@ -117,7 +117,7 @@ fn calls_that_were_traced_through_are_inlined_until_they_are_left() {
     let text = whole();
     let log = read(text.as_bytes()).unwrap();
     let map = source_map(&log, &text, &codes(&log)[1].1);
-    let call = InlinedCall { function: b"g", file: b"/a/w.py", line: 6, parent: None };
+    let call = InlinedCall { function: b"g".into(), file: b"/a/w.py", line: 6, column: 0, parent: None };
     assert_eq!(map.calls, [call]);
     assert_eq!(lines(&map), [(0, 5, None), (12, 6, None), (14, 11, Some(0)), (20, 6, None)]);
 }
@@ -128,7 +128,7 @@ fn a_bridge_begins_in_the_calls_around_its_guard() {
     let log = read(text.as_bytes()).unwrap();
     let map = source_map(&log, &text, &codes(&log)[2].1);
     assert_eq!(map.calls.len(), 1);
-    assert_eq!((map.calls[0].function, map.calls[0].line), (&b"g"[..], 6));
+    assert_eq!((&map.calls[0].function[..], map.calls[0].line), (&b"g"[..], 6));
     assert_eq!(lines(&map), [(0, 11, Some(0)), (4, 12, Some(0)), (6, 6, None)]);
 }
 

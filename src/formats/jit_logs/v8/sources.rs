@@ -220,8 +220,8 @@ impl<'a> Decoder<'a> {
             None => own,
         };
         let call = |call: &Inlined| {
-            let (file, line, _) = self.place(script_in(call.parent), call.script);
-            InlinedCall { function: self.name(function(call)), file, line, parent: call.parent }
+            let (file, line, column) = self.place(script_in(call.parent), call.script);
+            InlinedCall { function: self.name(function(call)).into(), file, line, column, parent: call.parent }
         };
         let is_known = |call: u32| (call as usize) < inlined.len();
         let inside = self

@@ -103,7 +103,7 @@ fn inlined_calls_are_told_with_their_lines_and_the_outer_code_s_mark() {
     let map = log.positions.as_ref().unwrap().source_map(&file, &file[code.positions()]);
     let shown = |offset: u64| {
         let line = map.at(offset).unwrap();
-        let calls = map.calls_around(line).map(|call| (String::from_utf8_lossy(call.function).into_owned(), call.line));
+        let calls = map.calls_around(line).map(|call| (String::from_utf8_lossy(&call.function).into_owned(), call.line));
         ((line.line, line.discriminator), calls.collect::<Vec<_>>())
     };
     let middle = ("JS:*middle /a.js:3:1".to_owned(), 1);
@@ -123,7 +123,7 @@ fn a_function_that_the_log_does_not_tell_of_is_inlined_all_the_same() {
     let (log, file) = (read(text), [LOG, text].concat());
     let LogEventKind::Load(code) = log.events[0].kind else { panic!() };
     let map = log.positions.as_ref().unwrap().source_map(&file, &file[code.positions()]);
-    assert_eq!(map.calls[0].function, b"(unknown)");
+    assert_eq!(*map.calls[0].function, *b"(unknown)");
     assert_eq!((map.lines[1].line, map.lines[1].file), (0, &b""[..]), "nor is there the script");
 }
 

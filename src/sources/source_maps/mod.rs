@@ -1,0 +1,239 @@
+//! Source maps: finds, trusts and loads those of the scripts whose functions a profile has.
+//!
+//! | looked for, in this order | |
+//! |---|---|
+//! | `--source-maps FILE=SCRIPT` | for scripts of that path, or whose path ends with it |
+//! | `--source-maps FILE`, `DIR` | the map whose name is the script's with `.map`, else whose `debugId` or `file` is the script's |
+//! | `//# sourceMappingURL=` in the script | a `data:` URL; a path or `file:` URL in the script's directory or below it |
+//! | `SCRIPT.map` beside the script | |
+//!
+//! The script itself is where the engine read it (below `--symfs`), or beside the input. A script may be anybody's: what it
+//! names is opened through the door ([`crate::io::door`]), and nothing outside of its own directory. Nothing is ever fetched.
+
+mod find;
+mod paths;
+
+pub(super) use find::MapSearch;
+
+use super::options::SourceOptions;
+use crate::error::{Warning, Warnings};
+use crate::model::code::AuthoredLines;
+use crate::model::script_map::Place;
+use crate::model::script_name::ScriptName;
+use crate::resolve::authored::{Authored, AuthoredPlace, AuthoredScript};
+use find::Lookup;
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Which maps are used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceMapOptions {
+    /// Whether they are used at all, if the user said so.
+    pub asked: Option<bool>,
+    /// Whether they are used where the user didn't say.
+    pub usual: bool,
+    /// Maps and directories of maps that the user named.
+    pub given: Vec<GivenMap>,
+}
+
+/// `FILE`, `DIR` or `FILE=SCRIPT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenMap {
+    /// A map or a directory of maps.
+    pub path: PathBuf,
+    /// The script that the map belongs to: its path, or the end of it.
+    pub script: Option<String>,
+}
+
+impl SourceMapOptions {
+    /// Whether maps are used.
+    pub fn is_on(&self) -> bool {
+        self.asked.unwrap_or(self.usual)
+    }
+}
+
+/// The maps of a profile's scripts, and what they say of its functions.
+#[derive(Debug, Default)]
+pub struct SourceMaps {
+    authored: Authored,
+    /// Generated names → authored ones, spelled like V8's.
+    names: FxHashMap<Box<[u8]>, Box<[u8]>>,
+    /// What became of each script.
+    pub accounts: Vec<MapAccount>,
+}
+
+/// What became of the map of one script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapAccount {
+    /// The script, as the engine names it.
+    pub script: String,
+    /// The map, if one was found.
+    pub map: Option<String>,
+    /// The number of the script's functions in the profile.
+    pub functions: usize,
+    /// How many of them got another name.
+    pub renamed: usize,
+    /// How many of them got an authored position.
+    pub placed: usize,
+    /// Why the map is not used, or not all of it.
+    pub trouble: Option<String>,
+}
+
+/// The functions of each script, each once.
+type Functions<'n> = BTreeMap<&'n str, BTreeMap<(Place, &'n str), Vec<ScriptName<'n>>>>;
+
+impl SourceMaps {
+    /// Finds the maps of the scripts of these functions.
+    pub(crate) fn of<'n>(
+        names: impl Iterator<Item = ScriptName<'n>>,
+        search: &MapSearch<'_>,
+        warnings: &mut Warnings,
+    ) -> Self {
+        let mut scripts = Functions::new();
+        for name in names {
+            let Some(place) = Place::from_one(name.line, name.column) else { continue };
+            let same = scripts.entry(name.script).or_default().entry((place, name.function)).or_default();
+            if !same.contains(&name) {
+                same.push(name);
+            }
+        }
+        let mut maps = Self::default();
+        for (script, functions) in scripts {
+            maps.add(script, &functions, search, warnings);
+        }
+        maps
+    }
+
+    /// The same, of the functions of a profile that came with names.
+    pub fn of_named<'n>(
+        names: impl Iterator<Item = ScriptName<'n>>,
+        options: &SourceOptions,
+        beside: Option<&Path>,
+        warnings: &mut Warnings,
+    ) -> Self {
+        Self::of(names, &options.map_search(beside), warnings)
+    }
+
+    /// Where a function was written, and its name if that is not the generated one.
+    pub fn function(&self, name: &ScriptName<'_>) -> Option<(AuthoredPlace<'_>, Option<String>)> {
+        self.authored.function(name.script, name.function, name.line, name.column).ok()?
+    }
+
+    fn add(
+        &mut self,
+        script: &str,
+        functions: &BTreeMap<(Place, &str), Vec<ScriptName<'_>>>,
+        search: &MapSearch<'_>,
+        warnings: &mut Warnings,
+    ) {
+        let mut account = MapAccount {
+            script: script.to_owned(),
+            map: None,
+            functions: functions.len(),
+            renamed: 0,
+            placed: 0,
+            trouble: None,
+        };
+        match search.find(script) {
+            Lookup::Nothing => {}
+            Lookup::Refused { map, why } => (account.map, account.trouble) = (map, Some(why)),
+            Lookup::Found { map, text, parsed, files } => {
+                account.map = Some(map);
+                let loaded = AuthoredScript::new(&text, *parsed, files);
+                let ran = loaded.ran(functions.keys().map(|(place, name)| (*name, *place)));
+                match (loaded.fits(), ran) {
+                    (true, true) => self.rename(script, loaded, functions, &mut account),
+                    (false, _) => account.trouble = Some("it does not fit the script".to_owned()),
+                    (_, false) => account.trouble = Some("the script is not the one that ran".to_owned()),
+                }
+            }
+        }
+        warnings.extend(account.warning());
+        self.accounts.push(account);
+    }
+
+    fn rename(
+        &mut self,
+        script: &str,
+        loaded: AuthoredScript,
+        functions: &BTreeMap<(Place, &str), Vec<ScriptName<'_>>>,
+        account: &mut MapAccount,
+    ) {
+        self.authored.add(script, loaded);
+        let mut contradicted = 0;
+        for ((place, function), names) in functions {
+            let (line, column) = (place.line + 1, place.column + 1);
+            match self.authored.function(script, function, line, column) {
+                Ok(Some((AuthoredPlace { file, line, column }, authored))) => {
+                    account.placed += 1;
+                    account.renamed += usize::from(authored.is_some());
+                    let called = authored.as_deref().unwrap_or(function);
+                    let spelled = |name: &ScriptName<'_>| name.spell(called, file, line, column).into_bytes();
+                    let pairs = names.iter().map(|name| (name.whole().into_bytes().into(), spelled(name).into()));
+                    self.names.extend(pairs);
+                }
+                Ok(None) => {}
+                Err(_) => contradicted += 1,
+            }
+        }
+        if contradicted > 0 {
+            account.trouble = Some(format!(
+                "{contradicted} of {} functions keep their generated names: script, map and profile contradict each other there",
+                account.functions
+            ));
+        }
+    }
+
+    /// Whether no script has a map.
+    pub fn is_empty(&self) -> bool {
+        self.authored.is_empty()
+    }
+
+    /// The authored name of a function, spelled like V8's; as it is if there is none.
+    pub(crate) fn name_of<'n>(&'n self, name: &'n [u8]) -> &'n [u8] {
+        self.names.get(name).map_or(name, |authored| authored)
+    }
+
+    /// What each map did, a line each.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        self.accounts.iter().filter_map(MapAccount::remark)
+    }
+
+    /// An authored line, where the map contains the text.
+    pub fn source_line(&self, file: &str, line: u32) -> Option<&str> {
+        self.authored.source_line(file, line)
+    }
+}
+
+impl AuthoredLines for SourceMaps {
+    fn position(&self, file: &[u8], line: u32, column: u32) -> Option<(&[u8], u32, u32)> {
+        let AuthoredPlace { file, line, column } = self.authored.script(file)?.place(line, column)?;
+        Some((file.as_bytes(), line, column))
+    }
+
+    fn function<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
+        self.authored.name(name)
+    }
+}
+
+impl MapAccount {
+    fn remark(&self) -> Option<String> {
+        let Self { map: Some(map), functions, renamed, placed: 1.., .. } = self else { return None };
+        Some(format!(
+            "{map}: {renamed} of {functions} functions have authored names, {} more only authored positions",
+            self.placed - renamed
+        ))
+    }
+
+    fn warning(&self) -> Option<Warning> {
+        let (map, why) = (self.map.as_ref()?, self.trouble.as_ref()?);
+        let kept = if self.placed == 0 {
+            format!("; {} functions of {} keep their generated names", self.functions, self.script)
+        } else {
+            String::new()
+        };
+        Some(Warning::new(format!("source map {map} is not used: {why}{kept}")))
+    }
+}

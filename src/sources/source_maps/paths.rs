@@ -1,0 +1,78 @@
+//! The paths that maps and scripts name: URLs → files, and how authored files are called.
+
+use crate::formats::source_map::{scheme, unescaped};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+/// The file that an engine calls by a path or a `file:` URL; `None` if it is neither.
+pub(super) fn file_of(url: &str) -> Option<PathBuf> {
+    if url.starts_with('/') {
+        return Some(url.into());
+    }
+    let (_, rest) = scheme(url).filter(|(scheme, _)| *scheme == "file")?;
+    let path = rest.strip_prefix("//").unwrap_or(rest);
+    path.starts_with('/').then(|| PathBuf::from(OsString::from_vec(unescaped(path))))
+}
+
+/// A path without `.` and `..`, of which the name alone decides: links are not looked at.
+pub(super) fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// What an authored file is called: its whole path, or its URL as developer tools show it. Empty if its name cannot be
+/// shown in one line, or is longer than any path. `base` is the directory of the map.
+pub(super) fn authored(source: &str, base: &Path) -> String {
+    /// `PATH_MAX`
+    const LONGEST: usize = 4096;
+    let name = match scheme(source) {
+        Some(("file", _)) => file_of(source).map_or_else(String::new, |path| shown(&path)),
+        Some((scheme, rest)) => {
+            let path = rest.trim_start_matches('/').split('?').next().unwrap_or_default();
+            format!("{scheme}://{}", shown(&plain(Path::new(path))))
+        }
+        None => shown(&plain(&base.join(source))),
+    };
+    let is_shown = name.len() <= LONGEST && !name.chars().any(char::is_control);
+    if is_shown { name } else { String::new() }
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_paths_or_file_urls() {
+        assert_eq!(file_of("/a b/x.js"), Some("/a b/x.js".into()));
+        assert_eq!(file_of("file:///a%20b/x.mjs"), Some("/a b/x.mjs".into()));
+        for other in ["https://a/x.js", "node:fs", "x.js", "file:x.js", "evalmachine.<anonymous>"] {
+            assert_eq!(file_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn authored_files_are_called_as_developer_tools_call_them() {
+        let base = Path::new("/app/dist");
+        assert_eq!(authored("../src/words.ts", base), "/app/src/words.ts");
+        assert_eq!(authored("/abs/./words.ts", base), "/abs/words.ts");
+        assert_eq!(authored("file:///abs/a%20b.ts", base), "/abs/a b.ts");
+        assert_eq!(authored("webpack://app/./src/words.ts?1f2e", base), "webpack://app/src/words.ts");
+        assert_eq!(authored("webpack:///src/../words.ts", base), "webpack://words.ts");
+        assert_eq!(authored("a\nb.ts", base), "");
+        assert_eq!(authored(&"a".repeat(5000), base), "");
+    }
+}
