@@ -20,6 +20,7 @@ use crate::model::stacks::{Keep, Profile};
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
+use std::path::Path;
 
 /// What to load, and how.
 #[derive(Debug, Clone, Default)]
@@ -196,7 +197,7 @@ pub(super) fn run_one(
             let keep = if options.filter.asks_time() { Keep::EachRow } else { sink.keep() };
             let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
             profile.check()?;
-            authored::apply(&mut profile, &options.sources, path.directory(), outcome);
+            authored::apply(&mut profile, &options.sources, directory(path), outcome);
             options.filter.apply(&mut profile);
             if let Some(note) = estimate::note(&profile) {
                 outcome.estimates.push(format!("{}: {note}", shown(path).display()));
@@ -276,6 +277,11 @@ impl LoadOptions {
             sources: self.sources.clone(),
         }
     }
+}
+
+/// The directory that an input is in.
+fn directory(path: &InPath) -> Option<&Path> {
+    if let InPath::Path(path) = path { path.parent() } else { None }
 }
 
 fn unreadable(format: &Format) -> Error {

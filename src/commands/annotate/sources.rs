@@ -88,7 +88,12 @@ impl<'a> Sources<'a> {
             };
             let number = *numbers.entry(&position.file).or_insert(files.len());
             if number == files.len() {
-                files.push(SourceFile::new(&position.file, self.texts.of(&position.file)));
+                let text = match self.resolution.sources.maps.source_text(&position.file) {
+                    // A map may name any file: its own text is shown, or none.
+                    Some(authored) => self.texts.authored(&position.file, authored),
+                    None => self.texts.of(&position.file),
+                };
+                files.push(SourceFile::new(&position.file, text));
             }
             line.source = Some(SourceLine { file: number, line: position.line });
         }
@@ -175,6 +180,12 @@ impl Texts {
         let text = read(name, self.force).transpose();
         let text = text.map_err(|error| self.warnings.push(error.into_warning())).ok().flatten();
         self.read.entry(name.to_vec()).or_insert(text).clone()
+    }
+
+    /// The lines of a file that a source map names, from the map itself.
+    fn authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
+        let lines = || text.map(|text| text.lines().map(str::to_owned).collect());
+        self.read.entry(name.to_vec()).or_insert_with(lines).clone()
     }
 
     pub(super) fn into_warnings(self) -> Warnings {

@@ -26,6 +26,8 @@ pub(super) struct FunctionText {
     pub(super) prefix: &'static str,
     /// The words that are its name, from the outermost object to the property; empty if nothing says the name.
     pub(super) name: Vec<Range<usize>>,
+    /// Whether that is the name of what the function is bound to, not its own.
+    pub(super) is_bound: bool,
 }
 
 impl FunctionText {
@@ -60,11 +62,11 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
         "async" if own != "async" => Some(bound(text, begin, name)),
         "constructor" if own != "constructor" => {
             let class = enclosing_class(text, begin, effort);
-            let names = class.map(|class| of_class(text, class, name).name).unwrap_or_default();
-            Some(FunctionText { begin, prefix: "", name: names })
+            let class = class.map(|class| of_class(text, class, name)).unwrap_or_default();
+            Some(FunctionText { begin, ..class })
         }
         found if !found.is_empty() && found == own && (prefix.is_empty() || follows(text, begin, prefix)) => {
-            Some(FunctionText { begin: declared(text, begin), prefix, name: vec![word] })
+            Some(FunctionText { begin: declared(text, begin), prefix, name: vec![word], is_bound: false })
         }
         "" if text[..before(text, at)].ends_with('*') => {
             let star = before(text, at) - 1;
@@ -116,7 +118,7 @@ fn follows(text: &str, begin: usize, prefix: &str) -> bool {
 
 /// A function or class without a name of its own that begins at `begin`, and what it is bound to.
 fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
-    let nameless = FunctionText { begin, ..FunctionText::default() };
+    let nameless = FunctionText { begin, is_bound: true, ..FunctionText::default() };
     let end = before(text, begin);
     let (left, is_property) = match text[..end].chars().next_back() {
         Some('=') if !text[..end - 1].ends_with(['=', '!', '<', '>', '+', '-', '*', '/', '%', '&', '|', '^', '?']) => {
@@ -145,10 +147,10 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let begin = words[0].start;
     let whole = &text[begin..last.end];
     if whole == name {
-        return FunctionText { begin, prefix: "", name: words };
+        return FunctionText { begin, prefix: "", name: words, is_bound: true };
     }
     if text[last.clone()] == *name {
-        return FunctionText { begin: last.start, prefix: "", name: vec![last] };
+        return FunctionText { begin: last.start, prefix: "", name: vec![last], is_bound: true };
     }
     nameless
 }
@@ -160,15 +162,15 @@ fn of_class(text: &str, class: usize, name: &str) -> FunctionText {
     let own = first_word(&rest[blank..]);
     if own == name && !name.is_empty() {
         let start = class + "class".len() + blank;
-        return FunctionText { begin: class, prefix: "", name: vec![start..start + own.len()] };
+        return FunctionText { begin: class, name: vec![start..start + own.len()], ..FunctionText::default() };
     }
     let is_nameless = own.is_empty() || own == "extends";
     if is_nameless { bound(text, class, name) } else { FunctionText { begin: class, ..FunctionText::default() } }
 }
 
-/// Whether a word begins at a byte: a letter of one, and none before it.
+/// Whether a word begins at a byte: a letter of one, and none before it. A private name also begins behind its `#`.
 pub(super) fn begins_word(text: &str, at: usize) -> bool {
-    text[at..].starts_with(is_word) && !text[..at].ends_with(is_word)
+    text[at..].starts_with(is_word) && !text[..at].ends_with(|letter| is_word(letter) && letter != '#')
 }
 
 #[cfg(test)]
@@ -180,7 +182,7 @@ mod tests {
         let at = marked.find('|').unwrap();
         let text = marked.replacen('|', "", 1);
         let effort = AtomicUsize::new(1 << 20);
-        let FunctionText { begin, prefix, name } = FunctionText::find(&text, at, name, &effort)?;
+        let FunctionText { begin, prefix, name, .. } = FunctionText::find(&text, at, name, &effort)?;
         let words: Vec<&str> = name.into_iter().map(|word| &text[word]).collect();
         Some((text[begin..at].to_owned(), format!("{prefix}{}", words.join("."))))
     }

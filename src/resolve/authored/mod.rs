@@ -11,10 +11,12 @@
 //! | `script` | one script and its map: what they prove |
 //! | `function` | the tokens that are a function's name, in every form that JavaScript has |
 //! | `class` | the class of a constructor |
+//! | `declared` | the words of the authored text that prove a name |
 //! | `fit` | whether the map belongs to the script |
 //! | `text`, `words` | places in texts, identifiers |
 
 mod class;
+mod declared;
 mod fit;
 mod function;
 mod script;
@@ -70,8 +72,8 @@ impl Authored {
         self.scripts.get(script).map_or(Ok(None), |script| script.function(name, line, column))
     }
 
-    /// An authored line, without its end, where a map contains the text.
-    pub fn source_line(&self, file: &str, line: u32) -> Option<&str> {
-        self.scripts.values().find_map(|script| script.source_line(file, line))
+    /// The text of an authored file, where a map contains it; `None` if no map names such a file.
+    pub fn source_text(&self, file: &str) -> Option<Option<&str>> {
+        self.scripts.values().find_map(|script| script.source_text(file))
     }
 }

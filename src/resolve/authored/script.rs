@@ -10,13 +10,14 @@
 //! * Around each place the map must fit the script ([`Fit`]): its segments begin where words do, and words that are not
 //!   renamed are the same on both sides.
 
+use super::declared::{Declared, own_name};
 use super::fit::Fit;
-use super::function::FunctionText;
+use super::function::{FunctionText, begins_word};
 use super::text::Text;
 use super::words::{first_word, is_identifier};
 use crate::model::script_map::{NONE, Place, ScriptMap, Segment};
+use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
 /// So many bytes are looked at to find the classes of constructors.
@@ -30,7 +31,7 @@ pub struct AuthoredScript {
     /// What the authored files are called, in the order of the map.
     files: Vec<String>,
     /// Their texts, where the map has them.
-    contents: Vec<OnceLock<Option<Text>>>,
+    contents: Vec<Option<Text>>,
     fit: Fit,
     effort: AtomicUsize,
 }
@@ -58,8 +59,7 @@ impl AuthoredScript {
     pub fn new(text: &[u8], mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let texts = map.sources.iter_mut().map(|source| source.content.take());
-        let content = |text: Option<String>| OnceLock::from(text.map(|text| Text::new(text.as_bytes())));
-        let contents = texts.map(content).collect();
+        let contents = texts.map(|text| text.map(|text| Text::new(text.as_bytes()))).collect();
         let mut script =
             Self { text, map, files, contents, fit: Fit::default(), effort: AtomicUsize::new(EFFORT) };
         script.fit = Fit::of(&script.map, |segment| script.check(segment));
@@ -106,15 +106,14 @@ impl AuthoredScript {
         if !self.fits_at(segment) {
             return Err(Contradiction);
         }
-        let words = self.words(&found.name)?;
-        let name = (!words.is_empty()).then(|| format!("{}{}", found.prefix, words.join(".")));
+        let name = self.name(&found, segment)?;
         Ok(Some((authored, name)))
     }
 
-    /// An authored line, without its end.
-    pub fn source_line(&self, file: &str, line: u32) -> Option<&str> {
+    /// The text of an authored file, where the map contains it; `None` if the map names no such file.
+    pub fn source_text(&self, file: &str) -> Option<Option<&str>> {
         let source = self.files.iter().position(|name| name == file)?;
-        self.content(source as u32)?.line(line.checked_sub(1)?)
+        Some(self.content(source as u32).map(Text::as_str))
     }
 
     fn function_text(&self, name: &str, place: Place) -> Option<FunctionText> {
@@ -131,37 +130,64 @@ impl AuthoredScript {
         Some(AuthoredPlace { file, line: line.checked_add(1)?, column: column.checked_add(1)? })
     }
 
-    /// The authored words of a function's name; none if no word is called otherwise.
-    fn words(&self, name: &[Range<usize>]) -> Result<Vec<&str>, Contradiction> {
-        let (mut words, mut renamed) = (Vec::with_capacity(name.len()), false);
-        for word in name {
+    /// The authored name of a function whose place is in `segment`; `None` if it is that of the script.
+    fn name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
+        // What was bound to a name may have had one of its own, which tools leave out.
+        if found.is_bound
+            && let Some(own) = self.authored_text(segment).and_then(|(text, at)| own_name(&text[at..]))
+        {
+            return Ok(Some(own.to_owned()));
+        }
+        let (mut words, mut renamed) = (Vec::with_capacity(found.name.len()), false);
+        for word in &found.name {
             let own = &self.text.as_str()[word.clone()];
-            let place = self.text.place(word.start);
-            let mut said = own;
-            for segment in self.map.exactly_at(place) {
-                let called = self.map.names.get(segment.name as usize).map(String::as_str);
-                if self.contradicts(segment, called.unwrap_or(own)) {
-                    return Err(Contradiction);
-                }
-                said = called.filter(|called| is_identifier(called)).unwrap_or(said);
+            let (said, function) = self.word(word, own)?;
+            if let Some(function) = function.filter(|_| found.is_bound) {
+                return Ok(Some(function));
             }
             renamed |= said != own;
             words.push(said);
         }
-        if !renamed {
-            words.clear();
-        }
-        Ok(words)
+        Ok(renamed.then(|| format!("{}{}", found.prefix, words.join("."))))
     }
 
-    /// Whether the authored text has another word where a segment says that `word` is.
-    fn contradicts(&self, segment: &Segment, word: &str) -> bool {
-        let Some(content) = self.content(segment.source) else { return false };
-        content.from(segment.authored).is_none_or(|rest| declared_word(rest) != word)
+    /// What the authored file calls a word, and the own name of the function that is bound to it there, if it has one.
+    fn word<'s>(&'s self, word: &Range<usize>, own: &'s str) -> Result<(Cow<'s, str>, Option<String>), Contradiction> {
+        let is_property = self.text.as_str()[..word.start].ends_with('.');
+        let (mut said, mut function) = (Cow::Borrowed(own), None);
+        // Some tools map a private name behind its `#`.
+        let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
+        for segment in places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at))) {
+            let called = self.map.names.get(segment.name as usize).map(String::as_str);
+            let called = called.filter(|called| is_identifier(called)).map(|called| match own.starts_with('#') {
+                true if !called.starts_with('#') => Cow::Owned(format!("#{called}")),
+                _ => Cow::Borrowed(called),
+            });
+            match self.authored_text(segment) {
+                Some((text, at)) => match Declared::find(text, at, called.as_deref().unwrap_or(own), is_property) {
+                    Some(declared) => {
+                        said = Cow::Borrowed(declared.word);
+                        function = declared.function().map(str::to_owned);
+                    }
+                    // Tools name properties by the objects that they are of.
+                    None if is_property => {}
+                    None => return Err(Contradiction),
+                },
+                None if is_property => {}
+                None => said = called.unwrap_or(said),
+            }
+        }
+        Ok((said, function))
+    }
+
+    /// The authored text that a segment leads into, and where; `None` without the text.
+    fn authored_text(&self, segment: &Segment) -> Option<(&str, usize)> {
+        let content = self.content(segment.source)?;
+        Some((content.as_str(), content.byte(segment.authored).unwrap_or(content.as_str().len())))
     }
 
     fn content(&self, source: u32) -> Option<&Text> {
-        self.contents.get(source as usize)?.get()?.as_ref()
+        self.contents.get(source as usize)?.as_ref()
     }
 
     fn fits_at(&self, segment: &Segment) -> bool {
@@ -176,20 +202,18 @@ impl AuthoredScript {
             return None;
         }
         let own = first_word(&text[byte..]);
-        let inside = !own.is_empty() && !super::function::begins_word(text, byte);
-        let called = self.map.names.get(segment.name as usize);
-        let quoted = text[byte..].starts_with(['"', '\'', '[']);
-        if inside || called.is_some() && own.is_empty() && !quoted {
+        if !own.is_empty() && !begins_word(text, byte) {
             return Some(false);
         }
-        let Some(content) = self.content(segment.source) else { return called.map(|_| true) };
-        let Some(rest) = content.from(segment.authored) else { return Some(false) };
-        let word = called.map_or(own, String::as_str);
-        match first_word(rest) {
-            found if found == word && !word.is_empty() => Some(true),
-            _ if called.is_some() => Some(declared_word(rest) == word),
+        let called = self.map.names.get(segment.name as usize).map(String::as_str);
+        let Some(content) = self.content(segment.source) else {
+            return called.filter(|_| !own.is_empty()).map(|_| true);
+        };
+        let Some(at) = content.byte(segment.authored) else { return Some(false) };
+        match called {
+            Some(called) => Some(content.line_has(at, called)),
             // Words of the language come and go.
-            _ => None,
+            None => (own.len() > 1 && content.line_has(at, own)).then_some(true),
         }
     }
 }
@@ -197,23 +221,4 @@ impl AuthoredScript {
 /// Whether it is the code outside of all functions, or the function that an engine wraps around it.
 fn is_outermost(name: &str, place: Place) -> bool {
     name.is_empty() && place == Place::default()
-}
-
-/// The word that is declared at the start of a text: behind the keywords of a declaration.
-fn declared_word(text: &str) -> &str {
-    const KEYWORDS: &[&str] = &[
-        "abstract", "async", "class", "const", "declare", "default", "export", "function", "get", "let", "private",
-        "protected", "public", "readonly", "set", "static", "var", "override", "enum", "namespace",
-    ];
-    let mut rest = text;
-    for _ in 0..6 {
-        let word = first_word(rest);
-        let after = rest[word.len()..].trim_start_matches([' ', '\t', '\n', '\r', '*']);
-        let is_declared = !KEYWORDS.contains(&word) || first_word(after).is_empty();
-        if is_declared {
-            return word;
-        }
-        rest = after;
-    }
-    first_word(rest)
 }

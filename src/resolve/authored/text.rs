@@ -64,16 +64,10 @@ impl Text {
         Place { line: line as u32, column: column as u32 }
     }
 
-    /// The text from a place on.
-    pub(super) fn from(&self, place: Place) -> Option<&str> {
-        self.text.get(self.byte(place)?..)
-    }
-
-    /// A whole line, without its end.
-    pub(super) fn line(&self, line: u32) -> Option<&str> {
-        let start = *self.lines.get(line as usize)?;
-        let end = self.lines.get(line as usize + 1).copied().unwrap_or(self.text.len());
-        Some(self.text.get(start..end)?.trim_end_matches(['\n', '\r', '\u{2028}', '\u{2029}']))
+    /// Whether the rest of the line from a byte on contains a word.
+    pub(super) fn line_has(&self, at: usize, word: &str) -> bool {
+        let rest = &self.text[at..];
+        rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())].contains(word)
     }
 
     fn unit_of_byte(&self, byte: usize) -> usize {
@@ -126,20 +120,23 @@ mod tests {
         Place { line, column }
     }
 
+    fn from(text: &Text, place: Place) -> Option<&str> {
+        text.byte(place).map(|byte| &text.as_str()[byte..])
+    }
+
     #[test]
     fn columns_are_utf_16_units_and_lines_javascript_s() {
         let long = "ä😀".repeat(2000);
         let text = format!("ab\r\ncd\u{2028}{long}x\nlast");
         let text = Text::new(text.as_bytes());
-        assert_eq!(text.from(place(1, 1)).unwrap().chars().next(), Some('d'));
-        assert_eq!(text.from(place(2, 6000)).unwrap(), "x\nlast");
-        assert_eq!(text.from(place(3, 4)).unwrap(), "");
-        assert_eq!((text.from(place(3, 5)), text.from(place(4, 0)), text.byte(place(0, 9))), (None, None, None));
+        assert_eq!(from(&text, place(1, 1)).unwrap().chars().next(), Some('d'));
+        assert_eq!(from(&text, place(2, 6000)).unwrap(), "x\nlast");
+        assert_eq!(from(&text, place(3, 4)).unwrap(), "");
+        assert_eq!((from(&text, place(3, 5)), from(&text, place(4, 0)), text.byte(place(0, 9))), (None, None, None));
         for at in [place(0, 1), place(1, 0), place(2, 0), place(2, 3), place(2, 4500), place(2, 5998), place(3, 2)] {
             assert_eq!(text.place(text.byte(at).unwrap()), at);
         }
-        assert_eq!((text.line(1), text.line(3), text.line(4)), (Some("cd"), Some("last"), None));
         assert_eq!(Text::new(b"\xef\xbb\xbfx").as_str(), "x");
-        assert_eq!(Text::new(b"").from(place(0, 0)), Some(""));
+        assert_eq!(from(&Text::new(b""), place(0, 0)), Some(""));
     }
 }

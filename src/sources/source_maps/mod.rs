@@ -201,9 +201,9 @@ impl SourceMaps {
         self.accounts.iter().filter_map(MapAccount::remark)
     }
 
-    /// An authored line, where the map contains the text.
-    pub fn source_line(&self, file: &str, line: u32) -> Option<&str> {
-        self.authored.source_line(file, line)
+    /// The text of an authored file, where its map contains it; `None` if no map names such a file.
+    pub fn source_text(&self, file: &[u8]) -> Option<Option<&str>> {
+        self.authored.source_text(std::str::from_utf8(file).ok()?)
     }
 }
 

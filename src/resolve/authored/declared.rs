@@ -1,0 +1,123 @@
+//! What the authored text says where a map leads: whether a word is declared there, and as what.
+//!
+//! Some tools map each token, others each statement: the word is looked for at the place, and on the rest of its line.
+
+use super::words::{first_word, is_word};
+
+/// A word of the authored text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Declared<'t> {
+    /// The word.
+    pub(super) word: &'t str,
+    /// What follows it.
+    after: &'t str,
+}
+
+/// Keywords that may stand before the name of what is declared.
+const KEYWORDS: &[&str] = &[
+    "abstract", "async", "class", "const", "declare", "default", "enum", "export", "function", "get", "let", "namespace",
+    "override", "private", "protected", "public", "readonly", "set", "static", "var",
+];
+
+impl<'t> Declared<'t> {
+    /// The word of which a tool made `word`, in a text from `at` on: as a property of something, or by itself.
+    pub(super) fn find(text: &'t str, at: usize, word: &str, is_property: bool) -> Option<Self> {
+        let rest = &text[at..];
+        let begin = at + declared_at(rest);
+        let first = first_word(&text[begin..]);
+        if is_spelling_of(word, first) && Self::stands(text, begin, first.len(), is_property) {
+            return Some(Self { word: first, after: &text[begin + first.len()..] });
+        }
+        let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
+        let plain = unnumbered(word);
+        let places = line.match_indices(plain).map(|(place, _)| at + place).filter(|_| !plain.is_empty());
+        let mut whole = places.filter_map(|place| {
+            let found = first_word(&text[place..]);
+            let is_whole = !text[..place].ends_with(is_word) && is_spelling_of(word, found);
+            (is_whole && Self::stands(text, place, found.len(), is_property)).then_some((place, found))
+        });
+        whole.next().map(|(place, word)| Self { word, after: &text[place + word.len()..] })
+    }
+
+    /// Whether a word can be what is named: an object of which a property is named is not.
+    fn stands(text: &str, begin: usize, len: usize, is_property: bool) -> bool {
+        let (before, after) = (text[..begin].trim_end(), &text[begin + len..]);
+        match is_property {
+            true => before.ends_with(['.', '\'', '"']),
+            false => !before.ends_with('.') && !after.starts_with(['.', '[']),
+        }
+    }
+
+    /// The name that the function has for itself which is bound to this word: `item` of `word = function item() {}`.
+    pub(super) fn function(&self) -> Option<&'t str> {
+        let value = self.after.trim_start().strip_prefix(['=', ':'])?;
+        own_name(value.trim_start())
+    }
+}
+
+/// The own name of a function or class at the start of a text; `None` if none is there, or it has no name.
+pub(super) fn own_name(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("async").map_or(text, str::trim_start);
+    let rest = rest.strip_prefix("function").or_else(|| rest.strip_prefix("class"));
+    let rest = rest.filter(|rest| !rest.starts_with(is_word))?;
+    let name = first_word(rest.trim_start().trim_start_matches('*').trim_start());
+    (!name.is_empty() && name != "extends").then_some(name)
+}
+
+/// Where the word begins that is declared at the start of a text: behind the keywords of a declaration.
+fn declared_at(text: &str) -> usize {
+    let mut at = 0;
+    for _ in 0..KEYWORDS.len() {
+        let word = first_word(&text[at..]);
+        let after = text[at + word.len()..].trim_start_matches([' ', '\t', '\n', '\r', '*']);
+        if !KEYWORDS.contains(&word) || first_word(after).is_empty() {
+            return at;
+        }
+        at = text.len() - after.len();
+    }
+    at
+}
+
+/// Whether a tool may have made one word of another to tell it from others: `_Matrix`, `Matrix2`, `Matrix$1`.
+fn is_spelling_of(word: &str, authored: &str) -> bool {
+    let Some(at) = word.find(authored).filter(|_| !authored.is_empty()) else { return false };
+    let (before, after) = (&word[..at], &word[at + authored.len()..]);
+    let digits = after.strip_prefix('$').unwrap_or(after);
+    before.bytes().all(|byte| byte == b'_') && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A word without what tools put before and behind it.
+fn unnumbered(word: &str) -> &str {
+    let plain = word.trim_start_matches('_').trim_end_matches(|last: char| last.is_ascii_digit());
+    plain.strip_suffix('$').unwrap_or(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(marked: &str, word: &str, is_property: bool) -> Option<(String, Option<String>)> {
+        let at = marked.find('|').unwrap();
+        let text = marked.replacen('|', "", 1);
+        let declared = Declared::find(&text, at, word, is_property)?;
+        Some((declared.word.to_owned(), declared.function().map(str::to_owned)))
+    }
+
+    #[test]
+    fn a_word_is_found_at_its_place_or_on_its_line() {
+        let plain = |word: &str| Some((word.to_owned(), None));
+        assert_eq!(found("a |words = 1", "words", false), plain("words"));
+        assert_eq!(found("|export async function words()", "words", false), plain("words"));
+        assert_eq!(found("|class Matrix {", "_Matrix2", false), plain("Matrix"));
+        assert_eq!(found("|const words$1 = 1", "words$1", false), plain("words$1"));
+        assert_eq!(found("|function f(obj) { return obj }", "obj", false), plain("obj"));
+        assert_eq!(found("|f(words2)\nwords", "words", false), None, "another word, another line");
+        assert_eq!(found("|lexer.act = f", "lexer", true), None, "an object is no property");
+        assert_eq!(found("|lexer.act = f", "lexer", false), None, "its property is named");
+        assert_eq!(found("|lexer.act = f", "act", true), plain("act"));
+        assert_eq!(found("|x = function item() {}", "x", false), Some(("x".to_owned(), Some("item".to_owned()))));
+        assert_eq!(found("|x: async function* item() {}", "x", false), Some(("x".to_owned(), Some("item".to_owned()))));
+        assert_eq!(own_name("function (x) {}"), None);
+        assert_eq!(own_name("functional(x)"), None);
+    }
+}
