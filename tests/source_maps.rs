@@ -136,7 +136,7 @@ impl Project {
         let script = project.path("dist/app.min.js");
         let line = |(at, (name, start, _)): (usize, &(&str, &str, &str))| {
             let column = SCRIPT.find(start).unwrap() + 1;
-            format!("{name} {}:1:{column} {}\n", script.display(), at + 1)
+            format!("node;{name} {}:1:{column} {}\n", script.display(), at + 1)
         };
         fs::write(project.path("in.folded"), FUNCTIONS.iter().enumerate().map(line).collect::<String>()).unwrap();
         project
@@ -161,6 +161,7 @@ impl Project {
             .lines()
             .map(|line| {
                 let (name, weight) = line.rsplit_once(' ').unwrap();
+                let name = name.strip_prefix("node;").unwrap();
                 (weight.parse().unwrap(), name.replace(&self.path("").display().to_string(), "/"))
             })
             .collect();

@@ -17,7 +17,8 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
     if !options.source_maps.is_on() {
         return;
     }
-    let maps = SourceMaps::of_named(profile.frames().filter_map(|(_, frame)| named(profile, frame)), options, beside, &mut outcome.warnings);
+    let functions = profile.frames().filter_map(|(_, frame)| named(profile, frame));
+    let maps = SourceMaps::of(functions, &options.map_search(beside), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
     if !maps.is_empty() || profile.frames().any(|(_, frame)| frame.column > 0) {
         profile.change_frames(|profile, frame| changed(profile, frame, &maps));

@@ -1,6 +1,6 @@
 //! Where to look for names, and what to believe.
 
-use super::source_maps::{MapSearch, SourceMapOptions};
+use super::source_maps::options::{MapSearch, SourceMapOptions};
 use crate::io::is_there;
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid};

@@ -13,6 +13,29 @@ pub(super) struct Declared<'t> {
     after: &'t str,
 }
 
+/// What a word is in the name of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// All of it.
+    Whole,
+    /// An object of which a property is named.
+    Object,
+    /// The property of an object.
+    Property,
+}
+
+impl Role {
+    /// Whether the word at a place can have this role.
+    fn stands(self, text: &str, begin: usize, len: usize) -> bool {
+        let (before, after) = (text[..begin].trim_end(), &text[begin + len..]);
+        match self {
+            Self::Whole => !after.starts_with(['.', '[']),
+            Self::Object => true,
+            Self::Property => before.ends_with(['.', '\'', '"']) && !after.starts_with(['.', '[']),
+        }
+    }
+}
+
 /// Keywords that may stand before the name of what is declared.
 const KEYWORDS: &[&str] = &[
     "abstract", "async", "class", "const", "declare", "default", "enum", "export", "function", "get", "let", "namespace",
@@ -20,12 +43,12 @@ const KEYWORDS: &[&str] = &[
 ];
 
 impl<'t> Declared<'t> {
-    /// The word of which a tool made `word`, in a text from `at` on: as a property of something, or by itself.
-    pub(super) fn find(text: &'t str, at: usize, word: &str, is_property: bool) -> Option<Self> {
+    /// The word of which a tool made `word`, in a text from `at` on.
+    pub(super) fn find(text: &'t str, at: usize, word: &str, role: Role) -> Option<Self> {
         let rest = &text[at..];
         let begin = at + declared_at(rest);
         let first = first_word(&text[begin..]);
-        if is_spelling_of(word, first) && Self::stands(text, begin, first.len(), is_property) {
+        if is_spelling_of(word, first) && role.stands(text, begin, first.len()) {
             return Some(Self { word: first, after: &text[begin + first.len()..] });
         }
         let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
@@ -34,18 +57,9 @@ impl<'t> Declared<'t> {
         let mut whole = places.filter_map(|place| {
             let found = first_word(&text[place..]);
             let is_whole = !text[..place].ends_with(is_word) && is_spelling_of(word, found);
-            (is_whole && Self::stands(text, place, found.len(), is_property)).then_some((place, found))
+            (is_whole && role.stands(text, place, found.len())).then_some((place, found))
         });
         whole.next().map(|(place, word)| Self { word, after: &text[place + word.len()..] })
-    }
-
-    /// Whether a word can be what is named: an object of which a property is named is not.
-    fn stands(text: &str, begin: usize, len: usize, is_property: bool) -> bool {
-        let (before, after) = (text[..begin].trim_end(), &text[begin + len..]);
-        match is_property {
-            true => before.ends_with(['.', '\'', '"']),
-            false => !before.ends_with('.') && !after.starts_with(['.', '[']),
-        }
     }
 
     /// The name that the function has for itself which is bound to this word: `item` of `word = function item() {}`.
@@ -96,27 +110,28 @@ fn unnumbered(word: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn found(marked: &str, word: &str, is_property: bool) -> Option<(String, Option<String>)> {
+    fn found(marked: &str, word: &str, role: Role) -> Option<(String, Option<String>)> {
         let at = marked.find('|').unwrap();
         let text = marked.replacen('|', "", 1);
-        let declared = Declared::find(&text, at, word, is_property)?;
+        let declared = Declared::find(&text, at, word, role)?;
         Some((declared.word.to_owned(), declared.function().map(str::to_owned)))
     }
 
     #[test]
     fn a_word_is_found_at_its_place_or_on_its_line() {
         let plain = |word: &str| Some((word.to_owned(), None));
-        assert_eq!(found("a |words = 1", "words", false), plain("words"));
-        assert_eq!(found("|export async function words()", "words", false), plain("words"));
-        assert_eq!(found("|class Matrix {", "_Matrix2", false), plain("Matrix"));
-        assert_eq!(found("|const words$1 = 1", "words$1", false), plain("words$1"));
-        assert_eq!(found("|function f(obj) { return obj }", "obj", false), plain("obj"));
-        assert_eq!(found("|f(words2)\nwords", "words", false), None, "another word, another line");
-        assert_eq!(found("|lexer.act = f", "lexer", true), None, "an object is no property");
-        assert_eq!(found("|lexer.act = f", "lexer", false), None, "its property is named");
-        assert_eq!(found("|lexer.act = f", "act", true), plain("act"));
-        assert_eq!(found("|x = function item() {}", "x", false), Some(("x".to_owned(), Some("item".to_owned()))));
-        assert_eq!(found("|x: async function* item() {}", "x", false), Some(("x".to_owned(), Some("item".to_owned()))));
+        assert_eq!(found("a |words = 1", "words", Role::Whole), plain("words"));
+        assert_eq!(found("|export async function words()", "words", Role::Whole), plain("words"));
+        assert_eq!(found("|class Matrix {", "_Matrix2", Role::Whole), plain("Matrix"));
+        assert_eq!(found("|const words$1 = 1", "words$1", Role::Whole), plain("words$1"));
+        assert_eq!(found("|function f(obj) { return obj }", "obj", Role::Whole), plain("obj"));
+        assert_eq!(found("|f(words2)\nwords", "words", Role::Whole), None, "another word, another line");
+        assert_eq!(found("|lexer.act = f", "lexer", Role::Property), None, "an object is no property");
+        assert_eq!(found("|lexer.act = f", "lexer", Role::Whole), None, "its property is named");
+        assert_eq!(found("|lexer.act = f", "act", Role::Property), plain("act"));
+        assert_eq!(found("|lexer.act = f", "lexer", Role::Object), plain("lexer"));
+        assert_eq!(found("|x = function item() {}", "x", Role::Whole), Some(("x".to_owned(), Some("item".to_owned()))));
+        assert_eq!(found("|x: async function* item() {}", "x", Role::Whole), Some(("x".to_owned(), Some("item".to_owned()))));
         assert_eq!(own_name("function (x) {}"), None);
         assert_eq!(own_name("functional(x)"), None);
     }

@@ -35,6 +35,10 @@ impl FunctionText {
     pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
         let rest = text.get(at..)?;
         let first = rest.chars().next()?;
+        // V8's own: what initializes a class begins at the class or its body.
+        if name.starts_with('<') {
+            return Some(Self { begin: at, ..Self::default() });
+        }
         if first == '(' {
             return with_parameters(text, at, name, effort);
         }
@@ -42,8 +46,6 @@ impl FunctionText {
             "class" => Some(of_class(text, at, name)),
             // Of an arrow function, its only parameter or `async`.
             word if !word.is_empty() && !is_keyword(word) => Some(bound(text, without_async(text, at), name)),
-            // V8 begins what initializes a class at its body.
-            _ if first == '{' => Some(Self { begin: at, ..Self::default() }),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@
 //! * Around each place the map must fit the script ([`Fit`]): its segments begin where words do, and words that are not
 //!   renamed are the same on both sides.
 
-use super::declared::{Declared, own_name};
+use super::declared::{Declared, Role, own_name};
 use super::fit::Fit;
 use super::function::{FunctionText, begins_word};
 use super::text::Text;
@@ -139,9 +139,10 @@ impl AuthoredScript {
             return Ok(Some(own.to_owned()));
         }
         let (mut words, mut renamed) = (Vec::with_capacity(found.name.len()), false);
-        for word in &found.name {
+        for (at, word) in found.name.iter().enumerate() {
             let own = &self.text.as_str()[word.clone()];
-            let (said, function) = self.word(word, own)?;
+            let role = if at + 1 < found.name.len() { Role::Object } else { Role::Whole };
+            let (said, function) = self.word(word, own, role)?;
             if let Some(function) = function.filter(|_| found.is_bound) {
                 return Ok(Some(function));
             }
@@ -152,8 +153,13 @@ impl AuthoredScript {
     }
 
     /// What the authored file calls a word, and the own name of the function that is bound to it there, if it has one.
-    fn word<'s>(&'s self, word: &Range<usize>, own: &'s str) -> Result<(Cow<'s, str>, Option<String>), Contradiction> {
-        let is_property = self.text.as_str()[..word.start].ends_with('.');
+    fn word<'s>(
+        &'s self,
+        word: &Range<usize>,
+        own: &'s str,
+        role: Role,
+    ) -> Result<(Cow<'s, str>, Option<String>), Contradiction> {
+        let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
         let (mut said, mut function) = (Cow::Borrowed(own), None);
         // Some tools map a private name behind its `#`.
         let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
@@ -164,16 +170,16 @@ impl AuthoredScript {
                 _ => Cow::Borrowed(called),
             });
             match self.authored_text(segment) {
-                Some((text, at)) => match Declared::find(text, at, called.as_deref().unwrap_or(own), is_property) {
+                Some((text, at)) => match Declared::find(text, at, called.as_deref().unwrap_or(own), role) {
                     Some(declared) => {
                         said = Cow::Borrowed(declared.word);
                         function = declared.function().map(str::to_owned);
                     }
                     // Tools name properties by the objects that they are of.
-                    None if is_property => {}
+                    None if role == Role::Property => {}
                     None => return Err(Contradiction),
                 },
-                None if is_property => {}
+                None if role == Role::Property => {}
                 None => said = called.unwrap_or(said),
             }
         }

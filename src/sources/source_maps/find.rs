@@ -1,7 +1,7 @@
 //! A script → its text and its map.
 
+use super::options::{GivenMap, MapSearch};
 use super::paths::{authored, file_of, plain};
-use super::{GivenMap, SourceMapOptions};
 use crate::error::Result;
 use crate::formats::source_map::{self, Mention, scheme};
 use crate::io;
@@ -10,19 +10,6 @@ use crate::model::script_map::ScriptMap;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-
-/// Where scripts and their maps are looked for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MapSearch<'a> {
-    /// What the user said.
-    pub(crate) options: &'a SourceMapOptions,
-    /// Below which directory recorded files are.
-    pub(crate) symfs: Option<&'a Path>,
-    /// The directory of the input.
-    pub(crate) beside: Option<&'a Path>,
-    /// Whether files of other users are believed.
-    pub(crate) force: bool,
-}
 
 /// What was found for a script.
 pub(super) enum Lookup {

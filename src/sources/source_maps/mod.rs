@@ -11,48 +11,21 @@
 //! names is opened through the door ([`crate::io::door`]), and nothing outside of its own directory. Nothing is ever fetched.
 
 mod find;
+pub(super) mod options;
 mod paths;
 
-pub(super) use find::MapSearch;
+pub use options::{GivenMap, SourceMapOptions};
 
-use super::options::SourceOptions;
 use crate::error::{Warning, Warnings};
 use crate::model::code::AuthoredLines;
 use crate::model::script_map::Place;
 use crate::model::script_name::ScriptName;
 use crate::resolve::authored::{Authored, AuthoredPlace, AuthoredScript};
 use find::Lookup;
+use options::MapSearch;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-/// Which maps are used.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SourceMapOptions {
-    /// Whether they are used at all, if the user said so.
-    pub asked: Option<bool>,
-    /// Whether they are used where the user didn't say.
-    pub usual: bool,
-    /// Maps and directories of maps that the user named.
-    pub given: Vec<GivenMap>,
-}
-
-/// `FILE`, `DIR` or `FILE=SCRIPT`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenMap {
-    /// A map or a directory of maps.
-    pub path: PathBuf,
-    /// The script that the map belongs to: its path, or the end of it.
-    pub script: Option<String>,
-}
-
-impl SourceMapOptions {
-    /// Whether maps are used.
-    pub fn is_on(&self) -> bool {
-        self.asked.unwrap_or(self.usual)
-    }
-}
 
 /// The maps of a profile's scripts, and what they say of its functions.
 #[derive(Debug, Default)]
@@ -77,7 +50,9 @@ pub struct MapAccount {
     pub renamed: usize,
     /// How many of them got an authored position.
     pub placed: usize,
-    /// Why the map is not used, or not all of it.
+    /// How many keep their generated names because script, map and profile contradict each other.
+    pub contradicted: usize,
+    /// Why the map is not used.
     pub trouble: Option<String>,
 }
 
@@ -106,16 +81,6 @@ impl SourceMaps {
         maps
     }
 
-    /// The same, of the functions of a profile that came with names.
-    pub fn of_named<'n>(
-        names: impl Iterator<Item = ScriptName<'n>>,
-        options: &SourceOptions,
-        beside: Option<&Path>,
-        warnings: &mut Warnings,
-    ) -> Self {
-        Self::of(names, &options.map_search(beside), warnings)
-    }
-
     /// Where a function was written, and its name if that is not the generated one.
     pub fn function(&self, name: &ScriptName<'_>) -> Option<(AuthoredPlace<'_>, Option<String>)> {
         self.authored.function(name.script, name.function, name.line, name.column).ok()?
@@ -134,6 +99,7 @@ impl SourceMaps {
             functions: functions.len(),
             renamed: 0,
             placed: 0,
+            contradicted: 0,
             trouble: None,
         };
         match search.find(script) {
@@ -178,12 +144,7 @@ impl SourceMaps {
                 Err(_) => contradicted += 1,
             }
         }
-        if contradicted > 0 {
-            account.trouble = Some(format!(
-                "{contradicted} of {} functions keep their generated names: script, map and profile contradict each other there",
-                account.functions
-            ));
-        }
+        account.contradicted = contradicted;
     }
 
     /// Whether no script has a map.
@@ -220,20 +181,21 @@ impl AuthoredLines for SourceMaps {
 
 impl MapAccount {
     fn remark(&self) -> Option<String> {
-        let Self { map: Some(map), functions, renamed, placed: 1.., .. } = self else { return None };
+        let Self { map: Some(map), functions, renamed, placed: 1.., contradicted, .. } = self else { return None };
+        let contradicted = match contradicted {
+            0 => String::new(),
+            count => format!("; {count} don't match the map and stay as they are"),
+        };
         Some(format!(
-            "{map}: {renamed} of {functions} functions have authored names, {} more only authored positions",
+            "{map}: {renamed} of {functions} functions have authored names, {} more only authored positions{contradicted}",
             self.placed - renamed
         ))
     }
 
     fn warning(&self) -> Option<Warning> {
-        let (map, why) = (self.map.as_ref()?, self.trouble.as_ref()?);
-        let kept = if self.placed == 0 {
-            format!("; {} functions of {} keep their generated names", self.functions, self.script)
-        } else {
-            String::new()
-        };
-        Some(Warning::new(format!("source map {map} is not used: {why}{kept}")))
+        let Self { map: Some(map), script, functions, trouble: Some(why), .. } = self else { return None };
+        Some(Warning::new(format!(
+            "source map {map} is not used: {why}; {functions} functions of {script} keep their generated names"
+        )))
     }
 }

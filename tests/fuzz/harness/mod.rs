@@ -14,6 +14,7 @@ mod code;
 pub mod commands;
 mod framed;
 mod logged;
+mod maps;
 mod readers;
 mod recordings;
 pub mod scene;
@@ -46,6 +47,7 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("ready_to_run", code::ready_to_run),
     ("kallsyms", code::kallsyms),
     ("disasm", code::disasm),
+    ("source_map", maps::source_map),
     ("demangle", code::demangle),
     ("measureme", spans::measureme),
     ("trace_event", spans::trace_event),

@@ -68,7 +68,8 @@ pub(super) fn jitdump(bytes: &[u8]) {
                     size,
                     big_endian: false,
                     function: load.name,
-                    positions: None, authored: None,
+                    positions: None,
+                    authored: None,
                 });
                 assert!(lines.entries().iter().all(|line| line.offset <= size));
                 let addr = Addr(load.addr % SPAN);
