@@ -277,12 +277,32 @@ const ATTACKS: &[Attack] = &[
     Attack { name: "not JSON", make: |project| write_map(project, "<html>"), said: "is not a source map" },
     Attack { name: "cut", make: |project| write_map(project, &whole_map()[..200]), said: "is not a source map" },
     Attack { name: "deep", make: |project| write_map(project, "[".repeat(1 << 20)), said: "is not a source map" },
-    Attack { name: "version 2", make: |project| write_map(project, whole_map().replace(":3,", ":2,")), said: "version" },
+    Attack {
+        name: "version 2",
+        make: |project| write_map(project, whole_map().replace(":3,", ":2,")),
+        said: "version",
+    },
     Attack { name: "binary", make: |project| write_map(project, [0, 159, 146, 150]), said: "is not" },
-    Attack { name: "a column before the line", make: |project| write_map(project, with_mappings("D")), said: "is not a source map" },
-    Attack { name: "a file that is not there", make: |project| write_map(project, with_mappings("ACAA")), said: "is not a source map" },
-    Attack { name: "a name that is not there", make: |project| write_map(project, with_mappings("AAAAC")), said: "is not a source map" },
-    Attack { name: "an endless number", make: |project| write_map(project, with_mappings(&"g".repeat(1000))), said: "is not a source map" },
+    Attack {
+        name: "a column before the line",
+        make: |project| write_map(project, with_mappings("D")),
+        said: "is not a source map",
+    },
+    Attack {
+        name: "a file that is not there",
+        make: |project| write_map(project, with_mappings("ACAA")),
+        said: "is not a source map",
+    },
+    Attack {
+        name: "a name that is not there",
+        make: |project| write_map(project, with_mappings("AAAAC")),
+        said: "is not a source map",
+    },
+    Attack {
+        name: "an endless number",
+        make: |project| write_map(project, with_mappings(&"g".repeat(1000))),
+        said: "is not a source map",
+    },
     Attack {
         name: "sections in no order",
         make: |project| {
@@ -324,11 +344,31 @@ const ATTACKS: &[Attack] = &[
         make: |project| write_map(project, whole_map().replace("function splitWords", "function\\n\\nsplitWords")),
         said: "does not fit the script",
     },
-    Attack { name: "outside", make: |project| mention(project, "../../../../etc/passwd"), said: "outside of the script's directory" },
-    Attack { name: "outside by URL", make: |project| mention(project, "file:///etc/passwd"), said: "outside of the script's directory" },
-    Attack { name: "outside by escapes", make: |project| mention(project, "%2e%2e/%2e%2e/etc/passwd"), said: "outside of the script's directory" },
-    Attack { name: "far away", make: |project| mention(project, "https://example.org/app.map"), said: "nothing is fetched" },
-    Attack { name: "broken data", make: |project| mention(project, "data:application/json;base64,%%%"), said: "cannot be decoded" },
+    Attack {
+        name: "outside",
+        make: |project| mention(project, "../../../../etc/passwd"),
+        said: "outside of the script's directory",
+    },
+    Attack {
+        name: "outside by URL",
+        make: |project| mention(project, "file:///etc/passwd"),
+        said: "outside of the script's directory",
+    },
+    Attack {
+        name: "outside by escapes",
+        make: |project| mention(project, "%2e%2e/%2e%2e/etc/passwd"),
+        said: "outside of the script's directory",
+    },
+    Attack {
+        name: "far away",
+        make: |project| mention(project, "https://example.org/app.map"),
+        said: "nothing is fetched",
+    },
+    Attack {
+        name: "broken data",
+        make: |project| mention(project, "data:application/json;base64,%%%"),
+        said: "cannot be decoded",
+    },
     Attack {
         name: "a pipe",
         make: |project| {
@@ -379,7 +419,8 @@ fn no_map_makes_a_wrong_name() {
         assert!(messages.contains(said), "{name}: {messages}");
         let generated = project.generated();
         for (at, shown) in names.iter().enumerate() {
-            let is_right = *shown == generated[at] || *shown == authored()[at] || shown.starts_with("JS:*i /src/words.ts:");
+            let is_right =
+                *shown == generated[at] || *shown == authored()[at] || shown.starts_with("JS:*i /src/words.ts:");
             assert!(is_right, "{name}: {shown}");
         }
         if !said.is_empty() {
@@ -399,11 +440,15 @@ fn the_functions_of_a_v8_profile_are_found_by_their_columns() {
             r#"{{"id":{id},"callFrame":{{"functionName":"{name}","scriptId":"1","url":"{url}","lineNumber":0,"columnNumber":{column}}},"hitCount":1,"children":[]}}"#
         )
     };
-    let nodes: Vec<String> = FUNCTIONS.iter().enumerate().filter(|(_, (name, ..))| !name.contains("get ")).map(node).collect();
-    let ids: Vec<String> = (0..FUNCTIONS.len()).filter(|at| !FUNCTIONS[*at].0.contains("get ")).map(|at| (at + 2).to_string()).collect();
+    let nodes: Vec<String> =
+        FUNCTIONS.iter().enumerate().filter(|(_, (name, ..))| !name.contains("get ")).map(node).collect();
+    let ids: Vec<String> =
+        (0..FUNCTIONS.len()).filter(|at| !FUNCTIONS[*at].0.contains("get ")).map(|at| (at + 2).to_string()).collect();
     let ids = ids.join(",");
     let deltas = vec!["1000"; nodes.len()].join(",");
-    let root = format!(r#"{{"id":1,"callFrame":{{"functionName":"(root)","url":"","lineNumber":-1,"columnNumber":-1}},"children":[{ids}]}}"#);
+    let root = format!(
+        r#"{{"id":1,"callFrame":{{"functionName":"(root)","url":"","lineNumber":-1,"columnNumber":-1}},"children":[{ids}]}}"#
+    );
     let text = format!(
         r#"{{"nodes":[{root},{}],"startTime":0,"endTime":9000,"samples":[{ids}],"timeDeltas":[{deltas}]}}"#,
         nodes.join(",")
@@ -426,4 +471,33 @@ fn report(input: &Path, arguments: &[&str]) -> String {
         Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("report").args(arguments).arg(input).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Real bundles of a program with libraries, by each tool, judged by npm's `source-map` and Babel's parser.
+#[test]
+#[ignore = "needs npm: tests/run.sh --all"]
+fn names_of_real_bundles_are_those_of_independent_readers() {
+    let work = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/source_maps/run.sh");
+    let output = Command::new(script)
+        .arg(env!("CARGO_BIN_EXE_jitgraft"))
+        .arg(work.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let mut bundles = 0;
+    for line in text.lines().filter(|line| line.contains('{')) {
+        let (bundle, counts) = line.split_once(' ').unwrap();
+        let counts: serde_json::Value = serde_json::from_str(counts).unwrap();
+        let count = |key: &str| counts[key].as_u64().unwrap();
+        assert_eq!((count("wrong"), count("wrong place"), count("not judged")), (0, 0, 0), "{bundle}\n{text}");
+        // Minified bundles have hardly a name of their own left.
+        let renamed = count("renamed") + count("renamed, statement mapped");
+        let least = if bundle.contains(".min.") { count("functions") / 3 } else { 1 };
+        assert!(renamed >= least, "{bundle}: {renamed} of {}", count("functions"));
+        bundles += 1;
+    }
+    assert_eq!(bundles, 10, "{text}");
 }

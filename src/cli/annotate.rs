@@ -30,6 +30,9 @@ pub(super) struct AnnotateArgs {
     /// Only functions whose name this regular expression is found in [default: the hottest]
     #[arg(value_name = "FUNCTION-REGEX")]
     function: Option<String>,
+    /// Put the text of source files that source maps contain into HTML and JSON, too; it may not be yours to pass on
+    #[arg(long)]
+    source_text: bool,
     #[command(flatten)]
     output: OutputArgs,
     /// Maximum number of functions, each with the 8 hottest codes that it was compiled to; 0: all functions
@@ -110,6 +113,7 @@ impl AnnotateArgs {
             FormatName::Text => AnnotateFormat::Text(text_options(context, &output)),
             FormatName::Html => AnnotateFormat::Html(context),
         };
+        load.sources.source_maps.text = self.source_text || matches!(format, AnnotateFormat::Text(_));
         let recording = load.recording();
         // Of a stack only the innermost frame counts, and as what symbols it is: inlined calls are part of it.
         let symbols = SymbolOptions { inlines: false, ..recording.symbols };

@@ -153,7 +153,7 @@ impl SourceMapArg {
     fn options(args: Vec<Self>) -> SourceMapOptions {
         let asked = args.last().map(|last| *last != Self::Off);
         let given = args.into_iter().filter_map(|arg| if let Self::Given(given) = arg { Some(given) } else { None });
-        SourceMapOptions { asked, usual: false, given: given.collect() }
+        SourceMapOptions { asked, given: given.collect(), ..SourceMapOptions::default() }
     }
 }
 
@@ -197,7 +197,8 @@ mod tests {
     #[test]
     fn the_last_source_maps_decides_and_each_map_is_used() {
         let parse = |text: &str| SourceMapArg::parse(text);
-        let given = |path: &str, script: Option<&str>| GivenMap { path: path.into(), script: script.map(str::to_owned) };
+        let given =
+            |path: &str, script: Option<&str>| GivenMap { path: path.into(), script: script.map(str::to_owned) };
         assert_eq!(parse("Cargo.toml=d/app.js"), Ok(SourceMapArg::Given(given("Cargo.toml", Some("d/app.js")))));
         assert!(parse("no.such.map").unwrap_err().contains("does not exist"));
         assert!(parse("no.such.map=x.js").is_err());

@@ -222,7 +222,13 @@ mod tests {
         let map = parse(index.as_bytes()).unwrap();
         assert_eq!(
             told(&map),
-            ["0:14 src/x.ts 1:2 -", "0:16 src/x.ts 1:2 name", "1:4 src/x.ts 1:2 -", "1:6 src/x.ts 1:2 name", "2:0 - 1:2 -"]
+            [
+                "0:14 src/x.ts 1:2 -",
+                "0:16 src/x.ts 1:2 name",
+                "1:4 src/x.ts 1:2 -",
+                "1:6 src/x.ts 1:2 name",
+                "2:0 - 1:2 -"
+            ]
         );
         assert_eq!((map.sources.len(), map.script.as_deref()), (2, Some("i.js")));
         let wrong = format!(r#"{{"sections":[{},{}]}}"#, offset(1, 0), offset(0, 0));
@@ -249,7 +255,10 @@ mod tests {
         };
         assert_eq!(mention("f();\n//# sourceMappingURL=a.js.map\n"), (Some("a.js.map"), None));
         assert_eq!(mention("f();\r\n//@ sourceMappingURL=a.map\r\n"), (Some("a.map"), None));
-        assert_eq!(mention("//# sourceMappingURL=old.map\nf()\n/*# sourceMappingURL=new.map */"), (Some("new.map"), None));
+        assert_eq!(
+            mention("//# sourceMappingURL=old.map\nf()\n/*# sourceMappingURL=new.map */"),
+            (Some("new.map"), None)
+        );
         assert_eq!(mention("//# sourceMappingURL=old.map\nf()"), (None, None));
         assert_eq!(
             mention("f()\n//# sourceMappingURL=a.map\n// end\n//# debugId=85314830-023f\n"),

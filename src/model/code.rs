@@ -243,7 +243,13 @@ mod tests {
 
     #[test]
     fn expanded_calls_are_told_from_the_inside_and_end_even_if_they_run_in_a_circle() {
-        let call = |function: &'static [u8], parent| InlinedCall { function: function.into(), file: b"", line: 0, column: 0, parent };
+        let call = |function: &'static [u8], parent| InlinedCall {
+            function: function.into(),
+            file: b"",
+            line: 0,
+            column: 0,
+            parent,
+        };
         let calls =
             vec![call(&b"outer"[..], None), call(b"inner", Some(0)), call(b"round", Some(2)), call(b"lost", Some(9))];
         let line = |offset, inlined| Line { offset, inlined, ..Line::default() };

@@ -82,9 +82,14 @@ mod tests {
         assert_eq!(parts("JS:*i /d/app.js:1:679"), Some(("JS:*", "i", "/d/app.js", 1, 679)));
         assert_eq!(parts("JS:o*'i /d/app.js:1:679"), Some(("JS:o*'", "i", "/d/app.js", 1, 679)));
         assert_eq!(parts("JS:open /a b/c:d.js:2:3"), Some(("JS:", "open", "/a b/c:d.js", 2, 3)));
-        assert_eq!(parts("LazyCompile:~get size file:///a/m.mjs:2:3"), Some(("LazyCompile:~", "get size", "file:///a/m.mjs", 2, 3)));
+        assert_eq!(
+            parts("LazyCompile:~get size file:///a/m.mjs:2:3"),
+            Some(("LazyCompile:~", "get size", "file:///a/m.mjs", 2, 3))
+        );
         assert_eq!(parts("JS:^ /a.js:2:3"), Some(("JS:^", "", "/a.js", 2, 3)));
-        for other in ["JS:*f node:fs:1:2", "Builtin:Add", "JS:*f /a.js:1", "JS:*f /a.js:x:1", "RegExp: /a:1:2", "JS:*f a.js:1:2"] {
+        for other in
+            ["JS:*f node:fs:1:2", "Builtin:Add", "JS:*f /a.js:1", "JS:*f /a.js:x:1", "RegExp: /a:1:2", "JS:*f a.js:1:2"]
+        {
             assert_eq!(parts(other), None, "{other}");
         }
         let name = ScriptName::parse(b"JS:*i /d/app.js:1:679").unwrap();

@@ -164,7 +164,11 @@ mod tests {
         assert_eq!(class("class a{constructor(){}}"), Some("class a"));
         assert_eq!(class("class a{f(){return class b{}}constructor(){}}"), Some("class a"));
         assert_eq!(class("class a extends f({x:1}){s='}';t=`}${'}'}`;u=/[/}]}/;constructor(){}}"), Some("class a"));
-        assert_eq!(class("class a{f(){x('class z{')}constructor(){}}"), None, "a word in a string is taken for a class");
+        assert_eq!(
+            class("class a{f(){x('class z{')}constructor(){}}"),
+            None,
+            "a word in a string is taken for a class"
+        );
         assert_eq!(class("class a{f(x){return x/2}constructor(){}}"), Some("class a"));
         assert_eq!(class("class a{}class b{}({constructor(){}})"), None);
         assert_eq!(class("class a{f(){x={constructor(){}}}}"), None, "of an object");

@@ -38,8 +38,26 @@ impl Role {
 
 /// Keywords that may stand before the name of what is declared.
 const KEYWORDS: &[&str] = &[
-    "abstract", "async", "class", "const", "declare", "default", "enum", "export", "function", "get", "let", "namespace",
-    "override", "private", "protected", "public", "readonly", "set", "static", "var",
+    "abstract",
+    "async",
+    "class",
+    "const",
+    "declare",
+    "default",
+    "enum",
+    "export",
+    "function",
+    "get",
+    "let",
+    "namespace",
+    "override",
+    "private",
+    "protected",
+    "public",
+    "readonly",
+    "set",
+    "static",
+    "var",
 ];
 
 impl<'t> Declared<'t> {
@@ -131,7 +149,10 @@ mod tests {
         assert_eq!(found("|lexer.act = f", "act", Role::Property), plain("act"));
         assert_eq!(found("|lexer.act = f", "lexer", Role::Object), plain("lexer"));
         assert_eq!(found("|x = function item() {}", "x", Role::Whole), Some(("x".to_owned(), Some("item".to_owned()))));
-        assert_eq!(found("|x: async function* item() {}", "x", Role::Whole), Some(("x".to_owned(), Some("item".to_owned()))));
+        assert_eq!(
+            found("|x: async function* item() {}", "x", Role::Whole),
+            Some(("x".to_owned(), Some("item".to_owned())))
+        );
         assert_eq!(own_name("function (x) {}"), None);
         assert_eq!(own_name("functional(x)"), None);
     }

@@ -53,14 +53,14 @@ impl FunctionText {
 
 /// The function whose parameters begin at `at`.
 fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
-    let (prefix, own) = ["get ", "set "]
-        .iter()
-        .find_map(|prefix| Some((*prefix, name.strip_prefix(prefix)?)))
-        .unwrap_or(("", name));
+    let (prefix, own) =
+        ["get ", "set "].iter().find_map(|prefix| Some((*prefix, name.strip_prefix(prefix)?))).unwrap_or(("", name));
     let word = word_before(text, before(text, at));
     let begin = word.start;
     match &text[word.clone()] {
-        "function" if own != "function" || is_bound_to(text, begin, own) => Some(bound(text, without_async(text, begin), name)),
+        "function" if own != "function" || is_bound_to(text, begin, own) => {
+            Some(bound(text, without_async(text, begin), name))
+        }
         "async" if own != "async" => Some(bound(text, begin, name)),
         "constructor" if own != "constructor" => {
             let class = enclosing_class(text, begin, effort);

@@ -60,8 +60,7 @@ impl AuthoredScript {
         let text = Text::new(text);
         let texts = map.sources.iter_mut().map(|source| source.content.take());
         let contents = texts.map(|text| text.map(|text| Text::new(text.as_bytes()))).collect();
-        let mut script =
-            Self { text, map, files, contents, fit: Fit::default(), effort: AtomicUsize::new(EFFORT) };
+        let mut script = Self { text, map, files, contents, fit: Fit::default(), effort: AtomicUsize::new(EFFORT) };
         script.fit = Fit::of(&script.map, |segment| script.check(segment));
         script
     }

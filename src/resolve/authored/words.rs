@@ -40,8 +40,28 @@ pub(super) fn before(text: &str, at: usize) -> usize {
 /// Whether an identifier stands in a place where an expression follows, or begins a statement: it is nobody's name.
 pub(super) fn is_keyword(word: &str) -> bool {
     const KEYWORDS: &[&str] = &[
-        "await", "case", "catch", "default", "delete", "do", "else", "extends", "for", "if", "in", "instanceof", "new", "of",
-        "return", "switch", "throw", "typeof", "void", "while", "with", "yield",
+        "await",
+        "case",
+        "catch",
+        "default",
+        "delete",
+        "do",
+        "else",
+        "extends",
+        "for",
+        "if",
+        "in",
+        "instanceof",
+        "new",
+        "of",
+        "return",
+        "switch",
+        "throw",
+        "typeof",
+        "void",
+        "while",
+        "with",
+        "yield",
     ];
     KEYWORDS.contains(&word)
 }

@@ -132,12 +132,7 @@ impl MapSearch<'_> {
     }
 
     /// A map of the user's, if it says itself that it belongs to this script.
-    fn if_of(
-        &self,
-        path: &Path,
-        script: &Path,
-        mention: &Mention<'_>,
-    ) -> Option<Result<Candidate, (String, String)>> {
+    fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, (String, String)>> {
         let name = script.file_name()?;
         if path.file_name() == Some(&with_map(name)) {
             return self.candidate(path, Named::User);
@@ -156,16 +151,13 @@ impl MapSearch<'_> {
     }
 
     /// The map that the script names, or that lies beside it. `recorded` is where the engine read it, `place` where it is.
-    fn own(
-        &self,
-        recorded: &Path,
-        place: &Path,
-        mention: &Mention<'_>,
-    ) -> Option<Result<Candidate, (String, String)>> {
+    fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, (String, String)>> {
         let (directory, here) = (recorded.parent()?, place.parent()?);
         let beside = || {
             let path = here.join(with_map(place.file_name()?));
-            Some(self.candidate(&path, Named::Recording)?.map(|found| Candidate { base: directory.to_owned(), ..found }))
+            Some(
+                self.candidate(&path, Named::Recording)?.map(|found| Candidate { base: directory.to_owned(), ..found }),
+            )
         };
         let Some(url) = mention.url else { return beside() };
         let named = match scheme(url) {

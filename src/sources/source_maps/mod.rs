@@ -33,6 +33,8 @@ pub struct SourceMaps {
     authored: Authored,
     /// Generated names → authored ones, spelled like V8's.
     names: FxHashMap<Box<[u8]>, Box<[u8]>>,
+    /// Whether texts of authored files are shown.
+    shows_text: bool,
     /// What became of each script.
     pub accounts: Vec<MapAccount>,
 }
@@ -74,7 +76,7 @@ impl SourceMaps {
                 same.push(name);
             }
         }
-        let mut maps = Self::default();
+        let mut maps = Self { shows_text: search.options.text, ..Self::default() };
         for (script, functions) in scripts {
             maps.add(script, &functions, search, warnings);
         }
@@ -162,9 +164,10 @@ impl SourceMaps {
         self.accounts.iter().filter_map(MapAccount::remark)
     }
 
-    /// The text of an authored file, where its map contains it; `None` if no map names such a file.
+    /// The text of an authored file, where its map contains it and it may be shown; `None` if no map names such a file.
     pub fn source_text(&self, file: &[u8]) -> Option<Option<&str>> {
-        self.authored.source_text(std::str::from_utf8(file).ok()?)
+        let text = self.authored.source_text(std::str::from_utf8(file).ok()?)?;
+        Some(text.filter(|_| self.shows_text))
     }
 }
 

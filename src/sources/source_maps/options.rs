@@ -9,6 +9,8 @@ pub struct SourceMapOptions {
     pub asked: Option<bool>,
     /// Whether they are used where the user didn't say.
     pub usual: bool,
+    /// Whether texts of authored files are shown, where maps contain them: not in what people pass on unasked.
+    pub text: bool,
     /// Maps and directories of maps that the user named.
     pub given: Vec<GivenMap>,
 }

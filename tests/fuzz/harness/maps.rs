@@ -5,7 +5,8 @@ use jitgraft::resolve::authored::AuthoredScript;
 
 /// The map, a NUL, the script.
 pub(super) fn source_map(bytes: &[u8]) {
-    let (map, script) = bytes.iter().position(|byte| *byte == 0).map_or((bytes, &b""[..]), |at| (&bytes[..at], &bytes[at + 1..]));
+    let (map, script) =
+        bytes.iter().position(|byte| *byte == 0).map_or((bytes, &b""[..]), |at| (&bytes[..at], &bytes[at + 1..]));
     let text = String::from_utf8_lossy(script);
     if let Some(data) = Mention::of(&text).url.and_then(|url| url.strip_prefix("data:")).and_then(source_map::data) {
         assert!(data.len() <= script.len());
@@ -20,7 +21,10 @@ pub(super) fn source_map(bytes: &[u8]) {
             script.place(line, column);
             for name in names {
                 if let Ok(Some((place, Some(name)))) = script.function(name, line, column) {
-                    assert!(place.line > 0 && place.column > 0 && !name.contains(['\n', ';', ' ']) || name.starts_with("get "));
+                    assert!(
+                        place.line > 0 && place.column > 0 && !name.contains(['\n', ';', ' '])
+                            || name.starts_with("get ")
+                    );
                 }
             }
         }

@@ -103,7 +103,8 @@ fn inlined_calls_are_told_with_their_lines_and_the_outer_code_s_mark() {
     let map = log.positions.as_ref().unwrap().source_map(&file, &file[code.positions()]);
     let shown = |offset: u64| {
         let line = map.at(offset).unwrap();
-        let calls = map.calls_around(line).map(|call| (String::from_utf8_lossy(&call.function).into_owned(), call.line));
+        let calls =
+            map.calls_around(line).map(|call| (String::from_utf8_lossy(&call.function).into_owned(), call.line));
         ((line.line, line.discriminator), calls.collect::<Vec<_>>())
     };
     let middle = ("JS:*middle /a.js:3:1".to_owned(), 1);
