@@ -419,8 +419,11 @@ fn no_map_makes_a_wrong_name() {
         assert!(messages.contains(said), "{name}: {messages}");
         let generated = project.generated();
         for (at, shown) in names.iter().enumerate() {
-            let is_right =
-                *shown == generated[at] || *shown == authored()[at] || shown.starts_with("JS:*i /src/words.ts:");
+            // A function without a proof keeps its name, at the place where it was written.
+            let place = |name: &str| name.rsplit_once(' ').map(|(_, place)| place.to_owned());
+            let kept =
+                shown.split(' ').next() == generated[at].split(' ').next() && place(shown) == place(&authored()[at]);
+            let is_right = *shown == generated[at] || *shown == authored()[at] || kept;
             assert!(is_right, "{name}: {shown}");
         }
         if !said.is_empty() {

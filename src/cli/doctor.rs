@@ -30,7 +30,8 @@ pub(super) struct DoctorArgs {
 
 impl DoctorArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let (inputs, load) = self.input.checked(Detail::Names, false);
+        let (inputs, mut load) = self.input.checked(Detail::Names, false);
+        load.sources.source_maps.usual = true;
         let (recording, output) = (load.recording(), self.output.into());
         let (layout, exit_code) = (self.format.into(), self.exit_code);
         doctor::run(&DoctorOptions { inputs, output, recording, layout, exit_code }, job)

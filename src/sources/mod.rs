@@ -36,5 +36,5 @@ pub use discover::{Found, FoundFile, find, find_at, inner_pid};
 pub use load::Loaded;
 pub use options::{GivenFile, SourceOptions};
 pub use site::{Sampled, Site};
-pub use source_maps::{GivenMap, SourceMapOptions, SourceMaps};
+pub use source_maps::{GivenMap, MapAccount, SourceMapOptions, SourceMaps};
 pub(crate) use trust::{SOURCE, file_id};

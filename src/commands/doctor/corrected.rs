@@ -51,6 +51,8 @@ fn needs(problem: &Problem) -> Needs {
         | Problem::Interpreted { too_old: Some(_), .. }
         | Problem::ChainsCut { .. }
         | Problem::TooDeep
+        | Problem::MapMissing { .. }
+        | Problem::MapMisfit { .. }
         | Problem::NoUnwinder { .. }
         | Problem::FramePointers { .. }
         | Problem::CopiesShort { .. }

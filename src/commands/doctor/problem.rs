@@ -300,6 +300,20 @@ pub enum Problem {
         /// Whether the recorder could not even see where the kernel is.
         hidden: bool,
     },
+    /// JavaScript ran that was generated, and no source map says from what.
+    MapMissing {
+        /// The script, as the engine names it.
+        script: String,
+    },
+    /// A script's source map can't be used.
+    MapMisfit {
+        /// The script, as the engine names it.
+        script: String,
+        /// The map.
+        map: String,
+        /// Why not.
+        why: String,
+    },
     /// Code of a virtual machine's guest.
     Guest,
     /// Addresses where nothing was mapped.
@@ -350,6 +364,8 @@ impl Problem {
             | Self::NoCallChains
             | Self::ChainsCut { .. }
             | Self::TooDeep
+            | Self::MapMissing { .. }
+            | Self::MapMisfit { .. }
             | Self::NoUnwinder { .. }
             | Self::CopiesShort { .. }
             | Self::FilesGone { .. }
@@ -395,6 +411,8 @@ impl Problem {
             | Self::NoCallChains
             | Self::ChainsCut { .. }
             | Self::TooDeep
+            | Self::MapMissing { .. }
+            | Self::MapMisfit { .. }
             | Self::NoUnwinder { .. }
             | Self::CopiesShort { .. }
             | Self::FilesGone { .. }

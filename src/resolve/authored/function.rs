@@ -164,7 +164,8 @@ fn of_class(text: &str, class: usize, name: &str) -> FunctionText {
     let own = first_word(&rest[blank..]);
     if own == name && !name.is_empty() {
         let start = class + "class".len() + blank;
-        return FunctionText { begin: class, name: vec![start..start + own.len()], ..FunctionText::default() };
+        let word = start..start + own.len();
+        return FunctionText { begin: class, name: vec![word], ..FunctionText::default() };
     }
     let is_nameless = own.is_empty() || own == "extends";
     if is_nameless { bound(text, class, name) } else { FunctionText { begin: class, ..FunctionText::default() } }

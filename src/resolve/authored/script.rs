@@ -137,52 +137,49 @@ impl AuthoredScript {
         {
             return Ok(Some(own.to_owned()));
         }
-        let (mut words, mut renamed) = (Vec::with_capacity(found.name.len()), false);
+        let mut words = Vec::with_capacity(found.name.len());
         for (at, word) in found.name.iter().enumerate() {
-            let own = &self.text.as_str()[word.clone()];
             let role = if at + 1 < found.name.len() { Role::Object } else { Role::Whole };
-            let (said, function) = self.word(word, own, role)?;
-            if let Some(function) = function.filter(|_| found.is_bound) {
+            let Some(word) = self.word(word, role)? else { return Ok(None) };
+            if let Some(function) = word.function.filter(|_| found.is_bound) {
                 return Ok(Some(function));
             }
-            renamed |= said != own;
-            words.push(said);
+            words.push(word.said);
         }
-        Ok(renamed.then(|| format!("{}{}", found.prefix, words.join("."))))
+        let own = found.name.iter().map(|word| &self.text.as_str()[word.clone()]);
+        let is_renamed = words.iter().zip(own).any(|(said, own)| said != own);
+        Ok(is_renamed.then(|| format!("{}{}", found.prefix, words.join("."))))
     }
 
-    /// What the authored file calls a word, and the own name of the function that is bound to it there, if it has one.
-    fn word<'s>(
-        &'s self,
-        word: &Range<usize>,
-        own: &'s str,
-        role: Role,
-    ) -> Result<(Cow<'s, str>, Option<String>), Contradiction> {
+    /// What the authored file has instead of a word; `None` if nothing says so.
+    fn word(&self, word: &Range<usize>, role: Role) -> Result<Option<AuthoredWord<'_>>, Contradiction> {
+        let own = &self.text.as_str()[word.clone()];
         let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
-        let (mut said, mut function) = (Cow::Borrowed(own), None);
         // Some tools map a private name behind its `#`.
         let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
-        for segment in places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at))) {
-            let called = self.map.names.get(segment.name as usize).map(String::as_str);
-            let called = called.filter(|called| is_identifier(called)).map(|called| match own.starts_with('#') {
-                true if !called.starts_with('#') => Cow::Owned(format!("#{called}")),
-                _ => Cow::Borrowed(called),
-            });
-            match self.authored_text(segment) {
-                Some((text, at)) => match Declared::find(text, at, called.as_deref().unwrap_or(own), role) {
-                    Some(declared) => {
-                        said = Cow::Borrowed(declared.word);
-                        function = declared.function().map(str::to_owned);
-                    }
-                    // Tools name properties by the objects that they are of.
-                    None if role == Role::Property => {}
-                    None => return Err(Contradiction),
-                },
-                None if role == Role::Property => {}
-                None => said = called.unwrap_or(said),
+        let segments = places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at)));
+        // Of several segments, one that has a name says most.
+        let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
+        let called = self.map.names.get(segment.name as usize).map(String::as_str);
+        let called = called.filter(|called| is_identifier(called)).map(|called| match own.starts_with('#') {
+            true if !called.starts_with('#') => Cow::Owned(format!("#{called}")),
+            _ => Cow::Borrowed(called),
+        });
+        let Some((text, at)) = self.authored_text(segment) else {
+            // Tools name properties by the objects that they are of.
+            let is_known = role != Role::Property || called.as_deref().is_none_or(|called| called == own);
+            return Ok(is_known.then(|| AuthoredWord { said: called.unwrap_or(Cow::Borrowed(own)), function: None }));
+        };
+        let declared = Declared::find(text, at, called.as_deref().unwrap_or(own), role);
+        let declared = declared.or_else(|| Declared::find(text, at, own, role).filter(|_| role == Role::Property));
+        match declared {
+            Some(declared) => {
+                let function = declared.function().map(str::to_owned);
+                Ok(Some(AuthoredWord { said: Cow::Borrowed(declared.word), function }))
             }
+            None if role == Role::Property => Ok(None),
+            None => Err(Contradiction),
         }
-        Ok((said, function))
     }
 
     /// The authored text that a segment leads into, and where; `None` without the text.
@@ -221,6 +218,13 @@ impl AuthoredScript {
             None => (own.len() > 1 && content.line_has(at, own)).then_some(true),
         }
     }
+}
+
+/// A word of an authored name.
+struct AuthoredWord<'a> {
+    said: Cow<'a, str>,
+    /// The function that is bound to it there, if it has a name of its own.
+    function: Option<String>,
 }
 
 /// Whether it is the code outside of all functions, or the function that an engine wraps around it.

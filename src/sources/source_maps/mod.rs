@@ -48,6 +48,8 @@ pub struct MapAccount {
     pub map: Option<String>,
     /// The number of the script's functions in the profile.
     pub functions: usize,
+    /// Whether most of them begin far right in their lines, as only tools write.
+    pub minified: bool,
     /// How many of them got another name.
     pub renamed: usize,
     /// How many of them got an authored position.
@@ -99,6 +101,7 @@ impl SourceMaps {
             script: script.to_owned(),
             map: None,
             functions: functions.len(),
+            minified: is_minified(functions.keys().map(|(place, _)| *place)),
             renamed: 0,
             placed: 0,
             contradicted: 0,
@@ -180,6 +183,14 @@ impl AuthoredLines for SourceMaps {
     fn function<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         self.authored.name(name)
     }
+}
+
+/// Whether most functions begin where no person writes.
+fn is_minified(functions: impl ExactSizeIterator<Item = Place>) -> bool {
+    /// More columns than any style guide allows.
+    const FAR: u32 = 300;
+    let all = functions.len();
+    functions.filter(|place| place.column > FAR).count() * 2 > all
 }
 
 impl MapAccount {

@@ -3,6 +3,7 @@
 mod files;
 mod jit;
 mod neighbours;
+mod source_maps;
 mod stacks;
 mod whole;
 
@@ -21,6 +22,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found.extend(jit::findings(context));
     found.extend(stacks::findings(context));
     found.extend(files::findings(context));
+    found.extend(source_maps::findings(context));
     let mut found = added_up(found);
     found.sort_by(|one, other| other.percent.partial_cmp(&one.percent).unwrap_or(Ordering::Equal));
     follow_from_others(&mut found);

@@ -5,6 +5,7 @@
 
 mod files;
 mod jit;
+mod source_maps;
 mod stacks;
 mod text;
 mod whole;
@@ -32,6 +33,9 @@ const ANY: f64 = 1.0;
 /// Of a library that few frames are in.
 const SOME: f64 = 8.0;
 
+/// Of a program with other things to do.
+const PART: f64 = 10.0;
+
 /// Of what some recordings always have: leaf functions, libraries without frame pointers, threads that begin in assembler.
 const ORDINARY: f64 = 15.0;
 
@@ -49,6 +53,8 @@ pub(super) fn said(problem: &Problem) -> Said {
         Problem::Kernel { hidden } => whole::kernel(*hidden),
         Problem::Guest => whole::guest(),
         Problem::Nowhere { example } => whole::nowhere(*example),
+        Problem::MapMissing { script } => source_maps::missing(script),
+        Problem::MapMisfit { script, map, why } => source_maps::misfit(script, map, why),
         Problem::Clock { process, source, error } => jit::clock(process, source, *error),
         Problem::Doubtful { process, source, error } => jit::doubtful(process, source, *error),
         Problem::Silent { process, inner, given } => jit::silent(process, *inner, *given),
@@ -100,8 +106,13 @@ mod tests {
 
     #[test]
     fn the_documentation_has_what_is_said_of_each_key() {
-        let sources =
-            [include_str!("files.rs"), include_str!("jit.rs"), include_str!("stacks.rs"), include_str!("whole.rs")];
+        let sources = [
+            include_str!("files.rs"),
+            include_str!("jit.rs"),
+            include_str!("source_maps.rs"),
+            include_str!("stacks.rs"),
+            include_str!("whole.rs"),
+        ];
         let source = sources.concat().split_whitespace().collect::<Vec<_>>().join(" ").replace("\\ ", "");
         let said: BTreeSet<(String, String)> =
             values(&source, "key").into_iter().zip(values(&source, "about")).collect();
