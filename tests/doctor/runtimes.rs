@@ -200,7 +200,7 @@ const RECORDED: &[Recorded] = &[
         runtime: "QEMU",
         program: "/usr/bin/qemu-aarch64",
         libraries: &[],
-        advice: &["8.0 or newer", "-jitdump", "./jit-PID.dump", "-perfmap", "/tmp/perf-PID.map"],
+        advice: &["8 or newer", "-jitdump", "./jit-PID.dump", "-perfmap", "/tmp/perf-PID.map"],
     },
     Recorded {
         runtime: "Guile",

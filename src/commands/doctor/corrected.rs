@@ -73,7 +73,8 @@ fn needs(problem: &Problem) -> Needs {
 pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     let significant = || findings.iter().filter(|finding| finding.is_significant()).map(|finding| &finding.problem);
     // What makes a runtime write names may make its code keep frame pointers, too: that is seen then.
-    let is_silent = |problem: &Problem| matches!(problem, Problem::Silent { given: None, .. });
+    let is_silent =
+        |problem: &Problem| matches!(problem, Problem::Silent { given: None, .. }) && can_be_switched(problem, context);
     let copies = significant().any(|problem| matches!(needs(problem), Needs::Copies)) && !significant().any(is_silent);
     let main =
         findings.iter().find_map(|finding| finding.problem.process().filter(|process| process.runtime.is_some()));
@@ -82,11 +83,23 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
         let process = finding.problem.process().filter(|process| process.runtime.is_some()).or(main.as_ref());
         let command = match needs(&finding.problem) {
             Needs::Nothing => None,
+            Needs::Recipe if is_of_names(&finding.problem) && !can_be_switched(&finding.problem, context) => None,
             Needs::Recipe => corrected(process, copies, context),
             Needs::Copies => corrected(process, copies, context),
         };
         finding.command = command;
     }
+}
+
+/// Whether names are missing that only a runtime can write.
+fn is_of_names(problem: &Problem) -> bool {
+    matches!(problem, Problem::Silent { .. } | Problem::Interpreted { .. } | Problem::Incomplete { .. })
+}
+
+/// Whether a command can make the problem's runtime write names.
+fn can_be_switched(problem: &Problem, context: DoctorContext<'_>) -> bool {
+    let process = problem.process();
+    process.and_then(|process| switch(process, process.runtime?, context)).is_some()
 }
 
 /// `None` if nothing would change.

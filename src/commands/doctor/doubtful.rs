@@ -45,7 +45,6 @@ fn doubtful<'a>(place: &FrameLocation, accounts: &[Account], map: &CodeMap<'a>) 
         (Kind::Log(_) | Kind::JitDump, SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. }) => {
             error.unwrap_or(u64::MAX)
         }
-        (Kind::JitDump, SourceState::Loaded { clock: Some(ClockUse::Dropped), .. }) => u64::MAX,
         _ => return None,
     };
     let (addr, pid) = (Addr(code.addr.0.saturating_add(offset)), account.pid);

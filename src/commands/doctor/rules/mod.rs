@@ -65,12 +65,11 @@ fn chains_first(found: &mut Vec<Finding>) {
     }
 }
 
-/// A runtime that can be made to write names comes first: that is mended by one flag, and may make its code keep frame
-/// pointers, too. Stripped files are mended by nobody who records. Where nothing makes it write names, it still comes
-/// before the stacks that break off in its code.
+/// Missing names of JIT code come before stacks that break off: what brings the names may mend the stacks, too. Where a
+/// runtime can be made to write them, they come before stripped files, which nobody mends who records.
 fn names_first(found: &mut Vec<Finding>) {
-    let silent = |finding: &Finding| matches!(finding.problem, Problem::Silent { .. }) && finding.is_significant();
-    let Some(at) = found.iter().position(silent) else { return };
+    let lacks = |finding: &Finding| lacks_names(&finding.problem) && finding.is_significant();
+    let Some(at) = found.iter().position(lacks) else { return };
     let runtime = found[at].problem.process().and_then(|process| process.runtime);
     let can_be_told = runtime.is_some_and(|runtime| !runtime.switches.is_empty());
     let yields = |finding: &Finding| match &finding.problem {
@@ -83,6 +82,22 @@ fn names_first(found: &mut Vec<Finding>) {
     }
 }
 
+/// Whether JIT code has no names for it: there is nothing that names it, or it cannot be used.
+fn lacks_names(problem: &Problem) -> bool {
+    matches!(
+        problem,
+        Problem::Silent { .. }
+            | Problem::Missing { .. }
+            | Problem::OtherProcess { .. }
+            | Problem::Refused { .. }
+            | Problem::Empty { .. }
+            | Problem::Torn { .. }
+            | Problem::OtherRun { .. }
+            | Problem::Replaced { .. }
+            | Problem::EndsEarly { .. }
+    )
+}
+
 /// Takes out what only follows from something else that was found.
 fn follow_from_others(found: &mut Vec<Finding>) {
     let significant = |finding: &&Finding| finding.is_significant();
@@ -90,13 +105,9 @@ fn follow_from_others(found: &mut Vec<Finding>) {
     let broken =
         |finding: &Finding| matches!(finding.problem, Problem::FramePointers { .. } | Problem::JvmFramePointers { .. });
     let breaks = found.iter().filter(significant).any(broken);
-    // Where a runtime tells of nothing, its interpreter is all that is seen.
-    let untold: Vec<_> = found
-        .iter()
-        .filter(significant)
-        .filter(|finding| matches!(finding.problem, Problem::Silent { .. } | Problem::Missing { .. }))
-        .filter_map(|finding| finding.problem.process().map(|process| process.pid))
-        .collect();
+    // Where nothing tells of a runtime's code, its interpreter is all that is seen.
+    let lacking = found.iter().filter(significant).filter(|finding| lacks_names(&finding.problem));
+    let untold: Vec<_> = lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();
     found.retain(|finding| match &finding.problem {
         Problem::Nowhere { .. } => !breaks,
         Problem::Interpreted { process, .. } => !untold.contains(&process.pid),

@@ -75,8 +75,12 @@ fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
         };
         let samples = context.tally.covered.get(number).map_or(0, |(_, samples)| *samples);
         let (process, source) = (context.who(account.pid), context.source_file((number, account)));
-        // What it may spoil are names of addresses that had other code about that time: most code stays where it is.
-        let percent = percent(source.doubtful as f64, context.tally.frames);
+        let percent = match error {
+            // What it may spoil are names of addresses that had other code about that time.
+            Some(_) => percent(source.doubtful as f64, context.tally.frames),
+            // Which code was where when is not known at all. Most names are right even so: most code stays where it is.
+            None => percent(samples as f64 / 2.0, context.tally.samples),
+        };
         let problem = Problem::Clock { process, source, error };
         found.push(Finding { problem, percent, samples, frames: 0, command: None });
     }

@@ -109,7 +109,7 @@ pub(super) fn not_unwound(process: &Who, files: &[String], in_jit: bool) -> Said
     let runtime = process.runtime;
     let remedy = match runtime {
         Some(runtime) if in_jit && runtime.name == "CPython" => {
-            "run python (3.13 or newer) with -X perf_jit instead of -X perf: its dump tells how to leave each function; or \
+            "only a whole dump of -X perf_jit (3.13 or newer) tells how to leave each function; the map of -X perf does not. Or \
              build Python with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer and record with -g"
         }
         Some(runtime)
