@@ -38,7 +38,7 @@ impl Arm {
         while let Some(rest) = code.get(at..).filter(|rest| !rest.is_empty()) {
             let here = addr.wrapping_add(at as u64);
             let (len, text, target) = match self.kind {
-                CodeKind::Data => data(rest),
+                CodeKind::Data => data(rest, here),
                 CodeKind::Code => self.arm(rest, here),
                 CodeKind::Thumb => self.thumb(rest, here, &mut block),
             };
@@ -91,15 +91,13 @@ impl Arm {
     }
 }
 
-/// `.word 0x12345678`, or what is left of one.
-pub(super) fn data(rest: &[u8]) -> (usize, String, Option<Target>) {
-    if let Some(bytes) = rest.first_chunk::<4>() {
-        return (4, format!(".word  {:#010x}", u32::from_le_bytes(*bytes)), None);
+/// `.word 0x12345678`; a half or a byte up to the next whole one, and of what is left.
+fn data(rest: &[u8], addr: u64) -> (usize, String, Option<Target>) {
+    match (rest.first_chunk::<4>(), rest.first_chunk::<2>()) {
+        (Some(word), _) if addr.is_multiple_of(4) => (4, format!(".word  {:#010x}", u32::from_le_bytes(*word)), None),
+        (_, Some(half)) if addr.is_multiple_of(2) => (2, format!(".short {:#06x}", u16::from_le_bytes(*half)), None),
+        _ => (1, bytes_text(&rest[..1]), None),
     }
-    if let Some(bytes) = rest.first_chunk::<2>() {
-        return (2, format!(".short {:#06x}", u16::from_le_bytes(*bytes)), None);
-    }
-    (rest.len(), bytes_text(rest), None)
 }
 
 fn bits(word: u32, low: u32, count: u32) -> u32 {
@@ -346,6 +344,16 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
         }
         _ => {}
     }
+    // A register, shifted by a number, is moved.
+    if first & 0xffef == 0xea4f
+        && let Some((shift, flags)) = ["lsl", "lsr", "asr", "ror"].iter().find_map(|shift| {
+            stem.strip_prefix(shift).filter(|flags| matches!(*flags, "" | "s")).map(|flags| (*shift, flags))
+        })
+        && let Some((registers, by)) = operands.rsplit_once(", ").filter(|(_, by)| by.starts_with('#'))
+    {
+        operands = format!("{registers}, {shift} {by}");
+        stem = format!("mov{flags}");
+    }
     // One register of the stack alone is stored and loaded.
     if first == 0xf84d && second & 0xfff == 0xd04 || first == 0xf85d && second & 0xfff == 0xb04 {
         let name = operands.trim_start_matches("sp!, ").trim_matches(['{', '}']).to_owned();
@@ -372,4 +380,81 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
     }
     let mnemonic = format!("{stem}{width}");
     if operands.is_empty() { mnemonic } else { format!("{mnemonic:<6} {operands}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(kind: CodeKind, code: &[u8], addr: u64) -> Vec<String> {
+        let lines = Arm::new(kind).decode(code, addr);
+        let end = lines.iter().fold(0, |end, line| {
+            assert_eq!(line.offset, end, "nothing is left out");
+            end + line.len
+        });
+        assert_eq!(end, code.len() as u64);
+        lines.iter().map(|line| line.text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    /// What binutils 2.40's objdump says of these bytes.
+    const THUMB: &[(&[u8], &str)] = &[
+        (&[0x47, 0x2a], "cmp r2, #71"),
+        (&[0x09, 0x4c], "ldr r4, [pc, #36]"),
+        (&[0x01, 0x60], "str r1, [r0, #0]"),
+        (&[0x00, 0x92], "str r2, [sp, #0]"),
+        (&[0x04, 0x20], "movs r0, #4"),
+        (&[0x05, 0xe0], "b.n 1000e"),
+        (&[0x20, 0xd1], "bne.n 10044"),
+        (&[0x53, 0x46], "mov r3, sl"),
+        (&[0x82, 0xb0], "sub sp, #8"),
+        (&[0x5b, 0x42], "negs r3, r3"),
+        (&[0x0b, 0xf0, 0x4a, 0xf8], "bl 1b098"),
+        (&[0x00, 0xf0, 0xd8, 0x80], "beq.w 101b4"),
+        (&[0xc0, 0xf0, 0xd4, 0x81], "bcc.w 103ac"),
+        (&[0xd0, 0xf8, 0x28, 0xb0], "ldr.w fp, [r0, #40]"),
+        (&[0x2d, 0xe9, 0xf0, 0x4f], "stmdb sp!, {r4, r5, r6, r7, r8, r9, sl, fp, lr}"),
+        (&[0xbd, 0xe8, 0xf0, 0x87], "ldmia.w sp!, {r4, r5, r6, r7, r8, r9, sl, pc}"),
+        (&[0x4e, 0xf2, 0x28, 0x10], "movw r0, #57640"),
+        (&[0x4f, 0xea, 0x64, 0x04], "mov.w r4, r4, asr #1"),
+        (&[0x61, 0xf3, 0x45, 0x19], "bfi r9, r1, #5, #1"),
+        (&[0xbf, 0xf3, 0x5b, 0x8f], "dmb ish"),
+        (&[0x5d, 0xf8, 0x04, 0x4b], "ldr.w r4, [sp], #4"),
+    ];
+    const ARM: &[(u32, &str)] = &[
+        (0xe1a0_308c, "lsl r3, ip, #1"),
+        (0xe305_8555, "movw r8, #21845"),
+        (0xe14b_03fc, "strd r0, [fp, #-60]"),
+        (0xe8a3_0003, "stmia r3!, {r0, r1}"),
+        (0xe88d_0180, "stm sp, {r7, r8}"),
+        (0xe3e0_0000, "mvn r0, #0"),
+        (0xeb00_0010, "bl 10048"),
+        (0x1aff_fffe, "bne 10000"),
+        (0xe59f_5198, "ldr r5, [pc, #408]"),
+        (0xe12f_ff1e, "bx lr"),
+        (0xed9f_8b2b, ".inst 0xed9f8b2b"),
+    ];
+
+    #[test]
+    fn instructions_are_spelled_as_objdump_spells_them() {
+        let thumb = THUMB.iter().map(|(code, known)| (texts(CodeKind::Thumb, code, 0x10000).join("; "), *known));
+        let arm =
+            ARM.iter().map(|(word, known)| (texts(CodeKind::Code, &word.to_le_bytes(), 0x10000).join("; "), *known));
+        let wrong: Vec<_> = thumb.chain(arm).filter(|(own, known)| own != known).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn an_it_gives_conditions_and_takes_flags() {
+        // ite eq; moveq r0, #1; movne r0, #2; movs r0, #3
+        let told = texts(CodeKind::Thumb, &[0x0c, 0xbf, 1, 0x20, 2, 0x20, 3, 0x20], 0);
+        assert_eq!(told, ["ite eq", "moveq r0, #1", "movne r0, #2", "movs r0, #3"]);
+    }
+
+    #[test]
+    fn what_is_cut_and_what_are_numbers() {
+        assert_eq!(texts(CodeKind::Thumb, &[0x2d, 0xe9, 7], 0), [".byte 0x2d,0xe9,0x07"]);
+        assert_eq!(texts(CodeKind::Code, &[1, 2], 0), [".byte 0x01,0x02"]);
+        let data = texts(CodeKind::Data, &[1, 0, 2, 0, 0, 0, 3], 0x1002);
+        assert_eq!(data, [".short 0x0001", ".word 0x00000002", ".byte 0x03"]);
+    }
 }
