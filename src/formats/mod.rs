@@ -20,13 +20,16 @@ pub mod ghcprof;
 pub mod jit_logs;
 pub mod jitdump;
 pub mod json;
+pub mod mapped_pieces;
 pub mod measureme;
 pub mod options;
+pub mod otlp;
 mod palette;
 pub mod perf_data;
 pub mod perf_map;
 pub mod perf_script;
 pub mod pprof;
+pub mod protobuf;
 pub mod sample;
 pub mod source_map;
 pub mod spans;
@@ -129,6 +132,15 @@ pub const FORMATS: &[Format] = &[
             stream: None,
         }),
         rewriter: Some(Rewriter { command: "inject", open: Some(pprof::open_unsymbolized) }),
+    },
+    Format {
+        name: "otlp",
+        about: "OpenTelemetry's profiles, as protocol buffers",
+        files: &["*.otlp"],
+        sniff: Some(otlp::sniff),
+        read: Read::Stream(otlp::read),
+        write: None,
+        rewriter: None,
     },
     Format {
         name: "json",

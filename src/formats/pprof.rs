@@ -7,9 +7,7 @@
 //! Field numbers are those of <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
 mod about;
-mod fields;
 mod labels;
-mod mappings;
 mod messages;
 mod read;
 mod rewrite;
@@ -19,15 +17,16 @@ pub use read::{read, sniff};
 pub use rewrite::open as open_unsymbolized;
 
 use super::format::WriteOptions;
+use super::mapped_pieces::{MappedPieces, Piece};
 use crate::error::Result;
 use crate::model::Nanos;
 use crate::model::about::TimeExtent;
 use crate::model::label;
-use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, StackId, Track, TrackId, Unit};
+use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId};
 use flate2::{Compression, write::GzEncoder};
-use mappings::Mappings;
 use messages::{
-    FunctionMessage, LabelMessage, LineMessage, LocationMessage, ProfileMessage, SampleMessage, StringTable, ValueType,
+    FunctionMessage, LabelMessage, LineMessage, LocationMessage, MappingMessage, ProfileMessage, SampleMessage,
+    StringTable, ValueType,
 };
 use prost::Message;
 use prost::encoding::message::encode as encode_tagged;
@@ -99,10 +98,10 @@ impl SampleSum {
 fn build(profile: &Profile) -> Draft {
     let (mut strings, mut file) = (StringTable::new(), ProfileMessage::default());
     let count = strings.id("count");
-    let counted = profile.series.iter().filter(|series| is_counted(series)).count();
+    let counted = profile.series.iter().filter(|series| series.is_counted()).count();
     let mut places = Vec::new();
     for series in &profile.series {
-        let counts = is_counted(series).then(|| {
+        let counts = series.is_counted().then(|| {
             let samples = if counted > 1 { format!("{}:samples", series.name) } else { "samples".to_owned() };
             file.sample_type.push(ValueType { r#type: strings.id(&samples), unit: count });
             file.sample_type.len() - 1
@@ -128,15 +127,8 @@ struct ValuePlaces {
     weights: usize,
 }
 
-/// Whether the number of samples is a value by itself: it is known, and not the weight.
-fn is_counted(series: &Series) -> bool {
-    let is_the_weight = series.unit == Unit::Samples && series.name == "samples";
-    !series.uncounted && !is_the_weight
-}
-
 fn value_type(series: &Series, strings: &mut StringTable) -> ValueType {
-    let unit = if series.unit == Unit::Samples { "count" } else { series.unit.name() };
-    ValueType { r#type: strings.id(&series.name), unit: strings.id(unit) }
+    ValueType { r#type: strings.id(&series.name), unit: strings.id(series.unit.word()) }
 }
 
 /// When, how long, how often.
@@ -148,7 +140,7 @@ fn head(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMessage)
     file.time_nanos = wall.and_then(|wall| i64::try_from(wall).ok()).unwrap_or(0);
     if let Some(series) = profile.series.first() {
         let counted = value_type(series, strings);
-        (file.period_type, file.period) = (Some(counted), clamp(period(series)));
+        (file.period_type, file.period) = (Some(counted), clamp(series.period()));
         // Without it, viewers begin with the last one: of several events, the least.
         file.default_sample_type = counted.r#type;
     }
@@ -161,15 +153,6 @@ fn head(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMessage)
     }
     if about.lost > 0 {
         file.comment.push(strings.id(&format!("{} samples were lost", about.lost)));
-    }
-}
-
-/// From sample to sample, in the event's unit; 0 where it varies.
-fn period(series: &Series) -> u64 {
-    match (series.sampling, &series.unit) {
-        (Some(Sampling::Period(period)), _) => period,
-        (Some(Sampling::Frequency(hertz)), Unit::Nanos) => 1_000_000_000 / hertz.max(1),
-        _ => 0,
     }
 }
 
@@ -228,7 +211,8 @@ fn location_id(frame: FrameId) -> u64 {
 
 /// One location for each frame, one function for each name in a module and file.
 fn locations(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMessage) {
-    let mut mappings = Mappings::new(profile, strings);
+    let mut found = Vec::new();
+    let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
     let mut functions: FxHashMap<_, u64> = FxHashMap::default();
     for (id, frame) in profile.frames() {
         let name = strings.id(&label::function(profile, frame));
@@ -238,10 +222,28 @@ fn locations(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMes
             let filename = frame.file.map_or(0, |file| strings.id_of(profile.name_of(file)));
             file.function.push(FunctionMessage { id: next, name, system_name: name, filename });
         }
-        let place = mappings.place(frame, strings);
+        let place = pieces.place(profile, frame, &mut |piece| found.push(piece));
         let line = vec![LineMessage { function_id, line: frame.line.into() }];
-        let (mapping_id, address) = (place.mapping_id, place.address);
+        let (mapping_id, address) = (place.mapping, place.address);
         file.location.push(LocationMessage { id: location_id(id), mapping_id, address, line });
     }
-    file.mapping = mappings.into_list();
+    file.mapping = (1..).zip(&found).map(|(id, piece)| mapping(id, piece, strings)).collect();
+}
+
+fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> MappingMessage {
+    let range = piece.range;
+    let build_id = piece.module.and_then(|module| module.build_id);
+    MappingMessage {
+        id,
+        memory_start: range.map_or(0, |range| range.addr.0),
+        memory_limit: range.map_or(0, |range| range.addr.0.saturating_add(range.len)),
+        file_offset: range.map_or(0, |range| range.file_offset),
+        filename: strings.id_of(piece.name),
+        build_id: build_id.map_or(0, |id| strings.id(&id.to_string())),
+        // Told that everything is known, readers do not look for the binaries.
+        has_functions: true,
+        has_filenames: true,
+        has_line_numbers: true,
+        has_inline_frames: true,
+    }
 }

@@ -71,6 +71,13 @@ impl FrameKind {
     }
 }
 
+impl Tier {
+    /// That of a word in files.
+    pub fn named(name: &str) -> Option<Self> {
+        if let Some(Category::Jit(tier)) = Category::named(name) { tier } else { None }
+    }
+}
+
 impl Category {
     /// All of them, in the order of legends.
     pub const ALL: [Self; 16] = [

@@ -6,6 +6,7 @@
 use super::backing::Backing;
 use super::runtimes::{RuntimeSet, Tiers};
 use super::stacks::{Frame, FrameId, FrameKind, Profile, UNKNOWN};
+use super::tier::Tier;
 
 /// What a file says of a frame.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +23,8 @@ pub struct Told<'a> {
     pub addr: Option<u64>,
     /// What sort of code it is, if the file tells; else its module does.
     pub kind: Option<FrameKind>,
+    /// The tier of JIT code, if the file tells; else its name does.
+    pub tier: Option<Tier>,
 }
 
 /// Makes frames of what files say.
@@ -45,8 +48,9 @@ impl NamedFrames {
             None if named => kind_of_function(module),
             None => kind_of_unnamed(module),
         };
-        let tier =
-            if kind == FrameKind::Jit && named { self.tiers.of(name, function, RuntimeSet::default()) } else { None };
+        let tier = (kind == FrameKind::Jit && named)
+            .then(|| told.tier.or_else(|| self.tiers.of(name, function, RuntimeSet::default())));
+        let tier = tier.flatten();
         let mut known = |bytes: &[u8]| (!bytes.is_empty()).then(|| profile.name(bytes));
         let (module, file) = (known(module), known(file));
         let line = if file.is_some() { line } else { 0 };

@@ -240,6 +240,13 @@ impl BuildId {
         (bytes != [0; 20]).then_some(Self { bytes, len: len as u8 })
     }
 
+    /// From hexadecimal digits; `None` if it is anything else, such as a build ID of Go.
+    pub fn from_digits(text: &[u8]) -> Option<Self> {
+        let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = text.chunks(2).map(|pair| (pair.len() == 2).then(|| digits(pair))?).collect();
+        Self::new(&bytes?)
+    }
+
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]

@@ -138,6 +138,26 @@ impl Unit {
         }
     }
 
+    /// What a file's word for a unit means, and how many of it are one of the word's.
+    pub fn of_word(word: &str) -> (u64, Self) {
+        match word {
+            "nanoseconds" | "ns" => (1, Self::Nanos),
+            "microseconds" | "us" => (1_000, Self::Nanos),
+            "milliseconds" | "ms" => (1_000_000, Self::Nanos),
+            "seconds" | "s" => (1_000_000_000, Self::Nanos),
+            "count" | "" => (1, Self::Samples),
+            word => (1, Self::Named(word.to_owned())),
+        }
+    }
+
+    /// The word for it in files of pprof's family.
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Samples => "count",
+            unit => unit.name(),
+        }
+    }
+
     /// The word for it in files.
     pub fn name(&self) -> &str {
         match self {
@@ -204,6 +224,21 @@ pub struct Series {
 }
 
 impl Series {
+    /// From sample to sample, in the event's unit; 0 where it varies or is not known.
+    pub fn period(&self) -> u64 {
+        match (self.sampling, &self.unit) {
+            (Some(Sampling::Period(period)), _) => period,
+            (Some(Sampling::Frequency(hertz)), Unit::Nanos) => 1_000_000_000 / hertz.max(1),
+            _ => 0,
+        }
+    }
+
+    /// Whether the number of samples is a number by itself: it is known, and not the weight.
+    pub fn is_counted(&self) -> bool {
+        let is_the_weight = self.unit == Unit::Samples && self.name == "samples";
+        !self.uncounted && !is_the_weight
+    }
+
     /// What series must have in common for their rows to be added.
     pub fn identity(&self) -> (&str, &Unit) {
         (&self.name, &self.unit)

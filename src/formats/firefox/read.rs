@@ -279,6 +279,7 @@ impl<'f> Resolving<'f> {
             line: line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0),
             addr: table.address.get(at).copied().flatten().filter(|addr| *addr >= 0.0).map(|addr| addr as u64),
             kind: self.kind(table, at, func),
+            tier: None,
         }
     }
 

@@ -2,9 +2,8 @@
 
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::format::ReadOptions;
-use crate::model::category::Category;
 use crate::model::named_frames::{NamedFrames, Told};
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, Sampling, Track, Unit};
+use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, Track, Unit};
 use crate::model::tier::Tier;
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
@@ -105,7 +104,7 @@ fn unit(name: &str) -> Unit {
 }
 
 fn frame(entry: &FrameEntry, named: &mut NamedFrames, profile: &mut Profile) -> FrameId {
-    let id = named.frame(
+    named.frame(
         profile,
         Told {
             function: entry.name.as_bytes(),
@@ -114,16 +113,9 @@ fn frame(entry: &FrameEntry, named: &mut NamedFrames, profile: &mut Profile) -> 
             line: entry.line,
             addr: entry.address.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()),
             kind: FrameKind::of_key(&entry.kind),
+            tier: entry.tier.as_deref().and_then(Tier::named),
         },
-    );
-    // Its runtime, which only the recording told, may have decided it.
-    let tier = entry.tier.as_deref().and_then(tier);
-    let frame = *profile.frame_of(id);
-    profile.frame(Frame { tier: tier.or(frame.tier), ..frame })
-}
-
-fn tier(name: &str) -> Option<Tier> {
-    if let Some(Category::Jit(tier)) = Category::named(name) { tier } else { None }
+    )
 }
 
 fn row(entry: &StackEntry, frames: &[FrameId], profile: &mut Profile) -> Option<Row> {

@@ -28,17 +28,10 @@ pub(super) fn about(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
 fn add(module: &mut Module, mapping: &Mapping, tables: &Tables<'_>) {
     let Mapping { start, limit, offset, .. } = *mapping;
     module.is_kernel = Backing::of(tables.string(mapping.file)).is_kernel_object();
-    module.build_id = module.build_id.or_else(|| build_id(tables.string(mapping.build_id)));
+    module.build_id = module.build_id.or_else(|| BuildId::from_digits(tables.string(mapping.build_id)));
     if let Some(len) = limit.checked_sub(start).filter(|len| *len > 0) {
         // A profile is of one process, and does not say of which.
         let pid = Pid(if module.is_kernel { -1 } else { 0 });
         module.mapped.push(MappedRange { pid, time: Nanos(0), addr: Addr(start), len, file_offset: offset });
     }
-}
-
-/// A build ID in hexadecimal digits; Go has others, which are no ELF build IDs.
-fn build_id(text: &[u8]) -> Option<BuildId> {
-    let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let bytes: Option<Vec<u8>> = text.chunks(2).map(|pair| (pair.len() == 2).then(|| digits(pair))?).collect();
-    BuildId::new(&bytes?)
 }

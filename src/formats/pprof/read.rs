@@ -9,11 +9,11 @@
 //! there is an end to it.
 
 use super::about::about;
-use super::fields::{FieldValue, Fields, inner};
 use super::labels::{self, Label};
 use super::tables::{Location, Tables, ValueType};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::format::ReadOptions;
+use crate::formats::protobuf::{FieldValue, Fields, inner};
 use crate::model::about::{TimeExtent, joined};
 use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, StackId, Track, Unit};
@@ -141,14 +141,7 @@ fn counts_for(tables: &Tables<'_>, at: usize) -> Option<usize> {
 impl Event {
     fn of(tables: &Tables<'_>, at: usize, profile: &mut Profile) -> Self {
         let ValueType { name, unit } = tables.sample_types[at];
-        let (scale, unit) = match tables.text(unit).as_str() {
-            "nanoseconds" | "ns" => (1, Unit::Nanos),
-            "microseconds" | "us" => (1_000, Unit::Nanos),
-            "milliseconds" | "ms" => (1_000_000, Unit::Nanos),
-            "seconds" | "s" => (1_000_000_000, Unit::Nanos),
-            "count" | "" => (1, Unit::Samples),
-            unit => (1, Unit::Named(unit.to_owned())),
-        };
+        let (scale, unit) = Unit::of_word(&tables.text(unit));
         let mut name = tables.text(name);
         if name.is_empty() {
             name.push_str(UNNAMED);

@@ -16,6 +16,7 @@ const REGISTERED: Switch = Switch {
 /// Compiles functions of Python by LLVM, as does whatever else uses llvmlite.
 pub(super) const NUMBA: Runtime = Runtime {
     name: "numba",
+    frame_type: "llvm",
     called: "python",
     libraries: &["libllvmlite.so"],
     switches: &[REGISTERED],
@@ -26,6 +27,7 @@ pub(super) const NUMBA: Runtime = Runtime {
 /// Compiles what its arrays go through by XLA.
 pub(super) const JAX: Runtime = Runtime {
     name: "JAX",
+    frame_type: "llvm",
     called: "python",
     libraries: &["libjax_common.so", "xla_extension.so", "_jax.so"],
     switches: &[REGISTERED],
@@ -36,6 +38,7 @@ pub(super) const JAX: Runtime = Runtime {
 /// Compiles kernels of Python by LLVM.
 pub(super) const TAICHI: Runtime = Runtime {
     name: "Taichi",
+    frame_type: "llvm",
     called: "python",
     libraries: &["taichi_python*"],
     unnamed: "all its kernels: Taichi writes neither a map nor a jitdump",
@@ -45,6 +48,7 @@ pub(super) const TAICHI: Runtime = Runtime {
 /// ClickHouse in a process of Python.
 pub(super) const CHDB: Runtime = Runtime {
     name: "chDB",
+    frame_type: "llvm",
     called: "python",
     libraries: &["_chdb*"],
     unnamed: "all compiled expressions: ClickHouse writes neither a map nor a jitdump; SETTINGS compile_expressions = 0 interprets them",
@@ -54,6 +58,7 @@ pub(super) const CHDB: Runtime = Runtime {
 /// V8 in a process of Python.
 pub(super) const MINI_RACER: Runtime = Runtime {
     name: "mini-racer",
+    frame_type: "v8js",
     called: "python",
     libraries: &["libmini_racer.so"],
     switches: &[Switch {
@@ -72,6 +77,7 @@ pub(super) const MINI_RACER: Runtime = Runtime {
 /// SpiderMonkey in a process of Python.
 pub(super) const PYTHON_MONKEY: Runtime = Runtime {
     name: "PythonMonkey",
+    frame_type: "spidermonkey",
     called: "python",
     libraries: &["pythonmonkey.so"],
     unnamed: "all JavaScript code: its SpiderMonkey is built without --enable-perf",
@@ -81,6 +87,7 @@ pub(super) const PYTHON_MONKEY: Runtime = Runtime {
 /// LuaJIT in a process of Python.
 pub(super) const LUPA: Runtime = Runtime {
     name: "Lupa",
+    frame_type: "luajit",
     called: "python",
     libraries: &["luajit20.*", "luajit21.*"],
     switches: &[Switch {
@@ -97,6 +104,7 @@ pub(super) const LUPA: Runtime = Runtime {
 /// Regular expressions, in `grep -P`, git, PHP and many others.
 pub(super) const PCRE2: Runtime = Runtime {
     name: "PCRE2",
+    frame_type: "pcre2",
     called: "grep -P",
     libraries: &["libpcre2-*"],
     is_library: true,

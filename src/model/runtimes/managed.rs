@@ -23,6 +23,7 @@ pub(super) const OPENJDK: Runtime = Runtime {
     version_flag: "-version",
     version_behind: &["/java-", "/jdk-", "/jdk"],
     frame_pointers: Some(Flag::Word("-XX:+PreserveFramePointer")),
+    frame_type: "jvm",
     programs: &["java"],
     libraries: &["libjvm.so"],
     switches: &[
@@ -131,6 +132,7 @@ pub(super) const DOT_NET: Runtime = Runtime {
     called: "dotnet",
     version_flag: "--version",
     version_behind: &["Microsoft.NETCore.App/"],
+    frame_type: "dotnet",
     programs: &["dotnet"],
     libraries: &["libcoreclr.so"],
     switches: &[
@@ -176,6 +178,7 @@ pub(super) const MONO: Runtime = Runtime {
     name: "Mono",
     called: "mono",
     flag_variables: &[FlagVariable::flags("MONO_ENV_OPTIONS")],
+    frame_type: "dotnet",
     programs: &["mono", "mono-sgen"],
     libraries: &["libmonosgen*"],
     switches: &[Switch { flags: &[Flag::Word("--jitmap")], leaves: &["/tmp/perf-PID.map"], ..SWITCH }],

@@ -23,4 +23,4 @@ pub use set::{ProcessRuntimes, RuntimeSet, named};
 pub use shape::{Shape, TierRule};
 pub use switch::{Flag, Stacks, Switch, Version};
 pub use table::RUNTIMES;
-pub use tiers::{Tiers, tier};
+pub use tiers::{Tiers, frame_type, tier};

@@ -11,6 +11,9 @@ pub struct Runtime {
     pub name: &'static str,
     /// What is typed to run it: `node`.
     pub called: &'static str,
+    /// The `profile.frame.type` of its code: a well-known value of OpenTelemetry's semantic conventions
+    /// (<https://opentelemetry.io/docs/specs/semconv/registry/attributes/profile/>), a word of ours where they have none.
+    pub frame_type: &'static str,
     /// Programs that are it: whole base names; one that ends in `*` is a beginning.
     pub programs: &'static [&'static str],
     /// Other files that only it maps, spelled likewise.
@@ -55,6 +58,7 @@ pub struct Runtime {
 pub(super) const PLAIN: Runtime = Runtime {
     name: "",
     called: "",
+    frame_type: "",
     programs: &[],
     libraries: &[],
     is_library: false,

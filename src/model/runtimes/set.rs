@@ -34,7 +34,8 @@ impl RuntimeSet {
         Self(found)
     }
 
-    fn with(self, other: Self) -> Self {
+    /// Those of both.
+    pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 

@@ -30,6 +30,7 @@ pub const RUNTIMES: &[Runtime] = &[
         flag_variables: &[FlagVariable { name: "DENO_V8_FLAGS", list_of: Some("--v8-flags=") }],
         subcommands: &["run", "test", "bench", "eval", "serve", "task"],
         valued: &["-c", "--config", "-L", "--log-level"],
+        frame_type: "v8js",
         programs: &["deno"],
         switches: &[
             Switch {
@@ -66,6 +67,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Bun",
         called: "bun",
+        frame_type: "jsc",
         programs: &["bun", "bunx"],
         switches: &[Switch {
             variables: &[("BUN_JSC_useJITDump", "1"), ("BUN_JSC_jitDumpDirectory", "DIR")],
@@ -91,6 +93,7 @@ pub const RUNTIMES: &[Runtime] = &[
             "--experimental-loader",
             "--env-file",
         ],
+        frame_type: "v8js",
         programs: &["node", "nodejs"],
         libraries: &["libnode.so*"],
         switches: &[
@@ -127,6 +130,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Chromium",
         called: "chromium",
+        frame_type: "v8js",
         programs: &["chrome", "chromium"],
         libraries: &["libcef.so"],
         switches: &[
@@ -166,6 +170,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Firefox",
         called: "firefox",
+        frame_type: "spidermonkey",
         programs: &["firefox", "firefox-esr", "firefox-bin"],
         libraries: &["libxul.so", "libmozjs*"],
         switches: &[Switch {
@@ -214,6 +219,7 @@ pub const RUNTIMES: &[Runtime] = &[
             FlagVariable::flags("ERL_AFLAGS"),
             FlagVariable::flags("ERL_ZFLAGS"),
         ],
+        frame_type: "beam",
         programs: &["beam.smp", "beam.debug.smp", "beam.frmptr.smp", "erl"],
         switches: &[Switch {
             flags: &[Flag::Pair("+JPperf", "true")],
@@ -248,6 +254,7 @@ pub const RUNTIMES: &[Runtime] = &[
         valued: &["-d", "-c", "-z"],
         version_flag: "--version",
         version_behind: &["/php"],
+        frame_type: "php",
         programs: &["php", "php-fpm*", "php7*", "php8*"],
         libraries: &["libphp*", "opcache.so"],
         switches: &[
@@ -312,6 +319,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "PostgreSQL",
         called: "postgres",
+        frame_type: "llvm",
         // No `programs`: postgres runs JIT code only once it has loaded this.
         libraries: &["llvmjit.so"],
         switches: &[
@@ -338,6 +346,7 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "wasmtime",
         subcommands: &["run", "serve"],
         valued: &["-C", "-O", "-D", "-W", "-S"],
+        frame_type: "wasm",
         programs: &["wasmtime"],
         libraries: &["_wasmtime*", "libwasmtime*", "_libwasmtime*"],
         switches: &[
@@ -392,6 +401,7 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "wasmer",
         subcommands: &["run"],
         version_flag: "--version",
+        frame_type: "wasm",
         programs: &["wasmer"],
         libraries: &["wasmer.*", "libwasmer*", "wasmer_compiler_*"],
         switches: &[Switch {
@@ -408,6 +418,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "MoarVM",
         called: "raku",
         programs: &["raku", "rakudo", "rakudo-m", "moar"],
+        frame_type: "raku",
         libraries: &["libmoar.so*"],
         switches: &[Switch { variables: &[("MVM_JIT_PERF_MAP", "1")], leaves: &["/tmp/perf-PID.map"], ..SWITCH }],
         valgrind: Some("MVM_JIT_PERF_MAP=1 MVM_JIT_DUMP_BYTECODE=1 rakudo-m"),
@@ -432,6 +443,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Julia",
         called: "julia",
+        frame_type: "julia",
         programs: &["julia"],
         libraries: &["libjulia*"],
         switches: &[Switch {
@@ -448,6 +460,7 @@ pub const RUNTIMES: &[Runtime] = &[
         valued: &["-I", "-r", "-C"],
         version_flag: "--version",
         version_behind: &["libruby-", "libruby.so.", "/ruby"],
+        frame_type: "ruby",
         programs: &["ruby", "ruby2*", "ruby3*", "ruby4*"],
         libraries: &["libruby*"],
         switches: &[Switch {
@@ -472,6 +485,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "JavaScriptCore",
         called: "jsc",
+        frame_type: "jsc",
         programs: &["jsc", "WebKitWebProcess"],
         libraries: &["libjavascriptcoregtk-*"],
         switches: &[Switch {
@@ -491,6 +505,7 @@ pub const RUNTIMES: &[Runtime] = &[
         version_flag: "--version",
         version_behind: &["/python", "/libpython"],
         programs: &["python", "python3*"],
+        frame_type: "cpython",
         libraries: &["libpython3*"],
         switches: &[
             Switch {

@@ -1,5 +1,6 @@
 //! What the names of JIT code tell of its tier.
 
+use super::runtime::Runtime;
 use super::set::RuntimeSet;
 use super::shape::told;
 use super::table::RUNTIMES;
@@ -20,6 +21,15 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
         first.other_names.filter(|_| !first.untold_names.iter().any(|shape| shape.fits(name)))
     };
     own().or_else(marked).or_else(plain).or_else(other).or_else(|| in_brackets(name))
+}
+
+/// The `profile.frame.type` of JIT code of that name, in a process that runs these runtimes (none: it is not known
+/// which): a marked name tells its runtime, and what embeds others comes first. `jit` where nothing tells.
+pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
+    let marked = |runtime: &Runtime| told(runtime.marked_names, name).is_some();
+    let own = || runtimes.iter().find(|runtime| marked(runtime));
+    let other = || RUNTIMES.iter().find(|runtime| marked(runtime));
+    own().or_else(other).or_else(|| runtimes.first()).map_or("jit", |runtime| runtime.frame_type)
 }
 
 /// `function [baseline]`: a tier by the word that we have for it, as a runtime without a name of its own may say it.
@@ -43,7 +53,6 @@ impl Tiers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::runtimes::Runtime;
 
     fn running(runtime: &Runtime) -> RuntimeSet {
         let file = runtime.programs.iter().chain(runtime.libraries).next().unwrap().replace('*', "");
@@ -108,6 +117,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn code_is_of_the_type_that_its_name_marks_or_its_process_runs() {
+        assert!(RUNTIMES.iter().all(|runtime| !runtime.frame_type.is_empty()));
+        let (nothing, java) = (RuntimeSet::default(), RuntimeSet::of_program(b"java"));
+        assert_eq!(frame_type(b"JS:*push /a/list.js:10:5", nothing), "v8js");
+        assert_eq!(frame_type(b"JS:*push /a/list.js:10:5", java), "v8js");
+        assert_eq!(frame_type(b"Interpreter", java), "jvm");
+        assert_eq!(frame_type(b"push", nothing), "jit");
+        let both = RuntimeSet::of_files([&b"/usr/bin/python3.13"[..], b"/x/_libwasmtime.so"].into_iter());
+        assert_eq!((frame_type(b"py::run:<frozen runpy>", both), frame_type(b"fib", both)), ("cpython", "wasm"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::model::tier::Tier::{Optimised, Stub};
 pub(super) const PYPY: Runtime = Runtime {
     name: "PyPy",
     called: "pypy3",
+    frame_type: "pypy",
     programs: &["pypy*"],
     libraries: &["libpypy*"],
     switches: &[Switch {
@@ -35,6 +36,7 @@ pub(super) const LUAJIT: Runtime = Runtime {
     name: "LuaJIT",
     called: "luajit",
     valued: &["-e", "-l"],
+    frame_type: "luajit",
     programs: &["luajit*"],
     libraries: &["libluajit*"],
     switches: &[

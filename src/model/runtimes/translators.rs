@@ -10,6 +10,7 @@ pub(super) const QEMU: Runtime = Runtime {
     called: "qemu-x86_64",
     valued: &["-L", "-cpu", "-E", "-U", "-s", "-B", "-R", "-0", "-g", "-d", "-D"],
     version_flag: "--version",
+    frame_type: "qemu",
     programs: &["qemu-*"],
     switches: &[
         Switch { flags: &[Flag::Word("-jitdump")], since: Some(Version(8, 0)), leaves: &["./jit-PID.dump"], ..SWITCH },
@@ -29,6 +30,7 @@ pub(super) const QEMU: Runtime = Runtime {
 pub(super) const LLVM: Runtime = Runtime {
     name: "LLVM",
     called: "lli",
+    frame_type: "llvm",
     programs: &["lli", "lli-*"],
     libraries: &["libLLVM*"],
     is_library: true,
@@ -55,6 +57,7 @@ pub(super) const LLVM: Runtime = Runtime {
 pub(super) const GUILE: Runtime = Runtime {
     name: "Guile",
     called: "guile",
+    frame_type: "guile",
     programs: &["guile", "guile-*"],
     libraries: &["libguile-*"],
     unnamed: "all JIT code: Guile leaves neither map nor dump; with GUILE_JIT_THRESHOLD=-1 in its environment it only interprets",
@@ -65,6 +68,7 @@ pub(super) const GUILE: Runtime = Runtime {
 pub(super) const SBCL: Runtime = Runtime {
     name: "SBCL",
     called: "sbcl",
+    frame_type: "sbcl",
     programs: &["sbcl"],
     unnamed: "all Lisp code: SBCL leaves neither map nor dump, and its core file, which holds the code, is no ELF; its own \
               profiler sb-sprof has the names",

@@ -3,8 +3,8 @@
 use super::names::{NewNames, next_id};
 use super::uses::{SampleCalls, Use, Uses};
 use crate::error::Result;
-use crate::formats::pprof::fields::{FieldValue, Fields};
 use crate::formats::pprof::tables::Tables;
+use crate::formats::protobuf::{FieldValue, Fields};
 use crate::formats::unsymbolized::{Ask, NamedCall};
 use prost::encoding::{self, WireType};
 use rustc_hash::FxHashMap;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::formats::pprof::fields::Fields;
+use crate::formats::protobuf::Fields;
 use crate::formats::unsymbolized::NamedCall;
 use crate::model::{Addr, FrameAddr, Pid};
 use prost::encoding::{self, encode_varint};

@@ -1,9 +1,9 @@
 //! Which locations have no function, and in which processes samples run through them.
 
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::formats::pprof::fields::{FieldValue, Fields};
 use crate::formats::pprof::labels::{self, Label};
 use crate::formats::pprof::tables::{Location, Tables};
+use crate::formats::protobuf::{FieldValue, Fields};
 use crate::formats::unsymbolized::BareAddress;
 use crate::model::backing::Backing;
 use crate::model::{Addr, FrameAddr, Pid};

@@ -5,8 +5,8 @@ use prost::DecodeError;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 /// What a field holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FieldValue<'d> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FieldValue<'d> {
     /// A number of any width.
     Number(u64),
     /// A text, a message, or a list of numbers.
@@ -15,7 +15,7 @@ pub(super) enum FieldValue<'d> {
 
 impl<'d> FieldValue<'d> {
     /// The number; of anything else, 0.
-    pub(super) fn number(self) -> u64 {
+    pub fn number(self) -> u64 {
         match self {
             Self::Number(number) => number,
             Self::Bytes(_) => 0,
@@ -23,7 +23,7 @@ impl<'d> FieldValue<'d> {
     }
 
     /// The bytes; of a number, none.
-    pub(super) fn bytes(self) -> &'d [u8] {
+    pub fn bytes(self) -> &'d [u8] {
         match self {
             Self::Number(_) => &[],
             Self::Bytes(bytes) => bytes,
@@ -31,7 +31,7 @@ impl<'d> FieldValue<'d> {
     }
 
     /// The numbers of a repeated field: one, or all of them packed. What is no number ends them.
-    pub(super) fn numbers(self) -> impl Iterator<Item = u64> + 'd {
+    pub fn numbers(self) -> impl Iterator<Item = u64> + 'd {
         let (mut one, mut packed) = match self {
             Self::Number(number) => (Some(number), &[][..]),
             Self::Bytes(bytes) => (None, bytes),
@@ -42,6 +42,17 @@ impl<'d> FieldValue<'d> {
             }
             if packed.is_empty() { None } else { varint(&mut packed).ok() }
         })
+    }
+
+    /// The numbers of a repeated field of eight bytes each: one, or all of them packed.
+    pub fn fixed(self) -> impl ExactSizeIterator<Item = u64> + 'd {
+        let (one, packed) = match self {
+            Self::Number(number) => (Some(number), &[][..]),
+            Self::Bytes(bytes) => (None, bytes),
+        };
+        let (packed, _) = packed.as_chunks::<8>();
+        let count = packed.len() + usize::from(one.is_some());
+        (0..count).map(move |at| one.unwrap_or_else(|| u64::from_le_bytes(packed[at])))
     }
 }
 
@@ -70,23 +81,23 @@ fn key(bytes: &mut &[u8]) -> Result<(u32, WireType), DecodeError> {
 
 /// Reads a message; finished after its first error.
 #[derive(Debug, Clone)]
-pub(super) struct Fields<'d> {
+pub struct Fields<'d> {
     message: &'d [u8],
     rest: &'d [u8],
 }
 
 impl<'d> Fields<'d> {
-    pub(super) fn of(message: &'d [u8]) -> Self {
+    pub fn of(message: &'d [u8]) -> Self {
         Self { message, rest: message }
     }
 
     /// How much of the message was read.
-    pub(super) fn offset(&self) -> usize {
+    pub fn offset(&self) -> usize {
         self.message.len() - self.rest.len()
     }
 
     /// The beginning of the next field, if that is a message that is cut.
-    pub(super) fn cut(&self) -> Option<(u32, &'d [u8])> {
+    pub fn cut(&self) -> Option<(u32, &'d [u8])> {
         let mut rest = self.rest;
         let (tag, wire) = key(&mut rest).ok()?;
         let len = varint(&mut rest).ok().filter(|_| wire == WireType::LengthDelimited)?;
@@ -142,6 +153,6 @@ impl<'d> Iterator for Fields<'d> {
 }
 
 /// The fields of an inner message up to its first damaged one: the outer message says if it is cut.
-pub(super) fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
+pub fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
     Fields::of(message).map_while(Result::ok)
 }

@@ -1,0 +1,97 @@
+//! Where code of the modules was in memory, for formats whose mappings have addresses (pprof, OTLP): the program's own
+//! file first, as readers want it.
+//!
+//! Frames of all processes share their places, so each piece of a file has one address here: where the first process
+//! that mapped it had it.
+
+use crate::model::about::{MappedRange, Module};
+use crate::model::stacks::{Frame, NameId, Profile};
+use rustc_hash::FxHashMap;
+
+/// A place as a location names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The number of the mapping, counted from 1; 0 for none.
+    pub mapping: u64,
+    /// In the memory of the process that the mapping is of.
+    pub address: u64,
+}
+
+/// A mapping as a profile lists it.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'p> {
+    /// The file, or what stands for one.
+    pub name: &'p [u8],
+    /// What is known of it.
+    pub module: Option<&'p Module>,
+    /// Where it was, if that is known.
+    pub range: Option<MappedRange>,
+}
+
+/// The mappings of a profile, numbered as they are asked for.
+#[derive(Debug, Default)]
+pub struct MappedPieces {
+    /// By module and piece of it; `None` where nothing is known of what it mapped.
+    numbers: FxHashMap<(NameId, Option<usize>), u64>,
+}
+
+impl MappedPieces {
+    /// With the program's own file; `add` takes each mapping that gets a number, in their order.
+    pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(Piece<'p>)) -> Self {
+        let mut pieces = Self::default();
+        let program = profile.about.program_module();
+        let modules = profile.frames().filter_map(|(_, frame)| frame.module);
+        let main = modules.into_iter().find(|module| Some(profile.name_of(*module)) == program);
+        if let (Some(main), Some(program)) = (main, program) {
+            let has_ranges = profile.about.modules.get(program).is_some_and(|module| !module.mapped.is_empty());
+            pieces.number(profile, main, has_ranges.then_some(0), add);
+        }
+        pieces
+    }
+
+    /// Where a frame is.
+    pub fn place<'p>(&mut self, profile: &'p Profile, frame: &Frame, add: &mut dyn FnMut(Piece<'p>)) -> Place {
+        let addr = frame.addr.unwrap_or(0);
+        let Some(module) = frame.module else { return Place { mapping: 0, address: addr } };
+        match piece(profile, module, addr) {
+            Some((piece, range)) => {
+                let address = addr.wrapping_sub(range.file_offset).wrapping_add(range.addr.0);
+                Place { mapping: self.number(profile, module, Some(piece), add), address }
+            }
+            None => Place { mapping: self.number(profile, module, None, add), address: addr },
+        }
+    }
+
+    /// Forgets all numbers.
+    pub fn clear(&mut self) {
+        self.numbers.clear();
+    }
+
+    fn number<'p>(
+        &mut self,
+        profile: &'p Profile,
+        module: NameId,
+        piece: Option<usize>,
+        add: &mut dyn FnMut(Piece<'p>),
+    ) -> u64 {
+        let next = self.numbers.len() as u64 + 1;
+        let number = *self.numbers.entry((module, piece)).or_insert(next);
+        if number == next {
+            let known = module_of(profile, module);
+            let range = piece.and_then(|piece| known?.mapped.get(piece).copied());
+            add(Piece { name: profile.name_of(module), module: known, range });
+        }
+        number
+    }
+}
+
+/// The first range that shows this place of the file.
+fn piece(profile: &Profile, module: NameId, offset: u64) -> Option<(usize, MappedRange)> {
+    let ranges = &module_of(profile, module)?.mapped;
+    let shows = |range: &MappedRange| offset.checked_sub(range.file_offset).is_some_and(|at| at < range.len);
+    ranges.iter().position(shows).map(|at| (at, ranges[at]))
+}
+
+fn module_of(profile: &Profile, module: NameId) -> Option<&Module> {
+    profile.about.modules.get(profile.name_of(module))
+}

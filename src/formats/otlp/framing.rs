@@ -1,0 +1,245 @@
+//! What an input is made of: one message, or many behind each other as the Collector's `file` exporter leaves them.
+//!
+//! | form | messages |
+//! |---|---|
+//! | protocol buffers | one |
+//! | lengths | each behind its length, four bytes with the highest first; the exporter may have packed each with zstd |
+//! | JSON | one, or one a line |
+//!
+//! The exporter: <https://github.com/open-telemetry/opentelemetry-collector-contrib>, `exporter/fileexporter`.
+
+use super::json::Transcoded;
+use super::schema::{Kind, PROFILES_DATA, Schema, is_profile};
+use super::version::{OF_JSON, Version};
+use crate::error::{Error, Result, Skipped, Warning, Warnings};
+use crate::formats::protobuf::{FieldValue, Fields, inner};
+use std::io::{BufRead, BufReader, Cursor, Read};
+
+/// A message has no more bytes: protocol buffers end there.
+const LONGEST: u64 = (1 << 31) - 1;
+
+/// A packed message has no more bytes unpacked: collectors accept no more than 20 MB by default.
+const LONGEST_UNPACKED: u64 = 256 << 20;
+
+/// As much is looked at to know what an input is made of.
+const HEAD: u64 = 1 << 16;
+
+/// What a frame of zstd begins with.
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// Whether an input is of this format.
+pub fn sniff(head: &[u8]) -> bool {
+    is_json(head) || is_message(head) || has_lengths(head)
+}
+
+fn is_json(head: &[u8]) -> bool {
+    let Some(object) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
+    let Some(key) = object.trim_ascii_start().strip_prefix(b"\"") else { return false };
+    let key = key.split(|byte| *byte == b'"').next().unwrap_or_default();
+    let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
+    match key {
+        b"resourceProfiles" | b"resource_profiles" => true,
+        b"dictionary" => ["mappingTable", "mapping_table", "stringTable", "string_table"].into_iter().any(has),
+        _ => false,
+    }
+}
+
+/// Whether these are the first bytes of a message: what is there is as the schema has it, and something is.
+fn is_message(head: &[u8]) -> bool {
+    fits(head, PROFILES_DATA) == Some(true)
+}
+
+/// Whether a message, which may be cut, is as the schema has it: `None` if not, else whether it has anything that tells.
+/// Fields that moved from version to version are not looked at.
+fn fits(message: &[u8], schema: Schema) -> Option<bool> {
+    let (mut fields, mut tells) = (Fields::of(message), false);
+    loop {
+        let cut = fields.cut();
+        let (tag, value) = match (cut, fields.next()) {
+            (Some((tag, rest)), _) => (tag, FieldValue::Bytes(rest)),
+            (None, Some(Ok(field))) => field,
+            // The number of a field may be cut, too.
+            (None, Some(Err(_)) | None) => return Some(tells),
+        };
+        let field = schema.iter().find(|field| field.tag == tag)?;
+        tells |= match (field.kind, value) {
+            (Kind::Message(inner), FieldValue::Bytes(bytes)) if is_profile(inner) => is_profile_head(bytes)?,
+            (Kind::Message(inner), FieldValue::Bytes(bytes)) => fits(bytes, inner)?,
+            (Kind::Text, FieldValue::Bytes(text)) => is_text(text).then(|| field.name == "key" && !text.is_empty())?,
+            (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => return None,
+            // Tables begin with an empty element each.
+            _ => schema.len() > 5 && field.name == "mappingTable",
+        };
+        if cut.is_some() {
+            return Some(tells);
+        }
+    }
+}
+
+/// Text up to where it may be cut.
+fn is_text(bytes: &[u8]) -> bool {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => !text.contains('\0'),
+        Err(error) => error.error_len().is_none(),
+    }
+}
+
+/// A profile begins with the types of its values: numbers of strings. Nothing else tells.
+fn is_profile_head(profile: &[u8]) -> Option<bool> {
+    match Fields::of(profile).next() {
+        None => Some(false),
+        Some(Ok((1, FieldValue::Bytes(of)))) => {
+            let are_numbers = inner(of).all(|(tag, value)| tag <= 3 && matches!(value, FieldValue::Number(_)));
+            (are_numbers && Fields::of(of).all(|field| field.is_ok())).then_some(!of.is_empty())
+        }
+        Some(Ok((tag, _))) => (2..=14).contains(&tag).then_some(false),
+        Some(Err(_)) => Some(false),
+    }
+}
+
+/// Whether a length stands before a message.
+fn has_lengths(head: &[u8]) -> bool {
+    let Some((len, rest)) = head.split_first_chunk() else { return false };
+    let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
+    let message = &rest[..len.min(rest.len())];
+    len > 1 && (message.starts_with(ZSTD) || is_json(message) || is_message(message))
+}
+
+/// Takes a message and its version, if that is known.
+pub(super) type Take<'t> = dyn FnMut(&[u8], Option<Version>) -> Result<()> + 't;
+
+/// Passes on each message of an input. Those that cannot be read are skipped, unless none is left.
+pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: &mut Take<'_>) -> Result<()> {
+    let mut head = Vec::new();
+    (&mut *input).take(HEAD).read_to_end(&mut head)?;
+    let (json, lengths) = (is_json(&head), !is_message(&head) && has_lengths(&head));
+    let mut input = BufReader::new(Cursor::new(head).chain(input));
+    let mut messages = Messages { take, taken: 0, skipped: Skipped::new("message"), first: None };
+    if json {
+        messages.of_json(&mut input)?;
+    } else if lengths {
+        messages.behind_lengths(&mut input, warnings)?;
+    } else {
+        let mut message = Vec::new();
+        read_up_to(&mut input, LONGEST, &mut message)?;
+        messages.add(|take| take(&message, None));
+    }
+    messages.finish(warnings)
+}
+
+/// Reads all that there is, but no more than a message may have.
+fn read_up_to(input: &mut dyn Read, longest: u64, to: &mut Vec<u8>) -> Result<()> {
+    input.take(longest + 1).read_to_end(to)?;
+    match to.len() as u64 > longest {
+        true => Err(Error::new(format!("has a message of more than {longest} bytes"))),
+        false => Ok(()),
+    }
+}
+
+/// Messages on their way.
+struct Messages<'m, 't> {
+    take: &'m mut Take<'t>,
+    taken: u64,
+    skipped: Skipped,
+    /// Why the first of them could not be read.
+    first: Option<Error>,
+}
+
+impl<'t> Messages<'_, 't> {
+    fn add(&mut self, read: impl FnOnce(&mut Take<'t>) -> Result<()>) {
+        match read(self.take) {
+            Ok(()) => self.taken += 1,
+            Err(error) if self.first.is_none() && self.taken == 0 => self.first = Some(error),
+            Err(error) => self.skipped.add(error),
+        }
+    }
+
+    fn finish(mut self, warnings: &mut Warnings) -> Result<()> {
+        match self.first {
+            Some(error) if self.taken == 0 => return Err(error),
+            Some(error) => {
+                let mut skipped = Skipped::new("message");
+                skipped.add(error);
+                skipped.append(self.skipped);
+                self.skipped = skipped;
+            }
+            None => {}
+        }
+        warnings.extend(self.skipped.into_warning());
+        Ok(())
+    }
+
+    /// A message a line; or messages that go over several lines, as people write them.
+    fn of_json(&mut self, input: &mut impl BufRead) -> Result<()> {
+        loop {
+            let mut line = Vec::new();
+            let end = input.take(LONGEST).read_until(b'\n', &mut line)? == 0;
+            if end {
+                return Ok(());
+            }
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match serde_json::from_slice::<Transcoded>(&line) {
+                Err(error) if error.is_eof() => {
+                    self.over_lines(Cursor::new(line).chain(input));
+                    return Ok(());
+                }
+                message => self.add_json(message),
+            }
+        }
+    }
+
+    fn over_lines(&mut self, input: impl Read) {
+        for message in serde_json::Deserializer::from_reader(input).into_iter::<Transcoded>() {
+            self.add_json(message);
+        }
+    }
+
+    fn add_json(&mut self, message: serde_json::Result<Transcoded>) {
+        self.add(|take| {
+            let message =
+                message.map_err(|error| Error::new("is no profile of OpenTelemetry in JSON").because(error))?;
+            take(&message.0, Some(OF_JSON))
+        });
+    }
+
+    fn behind_lengths(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
+        loop {
+            let mut len = Vec::new();
+            input.take(4).read_to_end(&mut len)?;
+            let Some(len) = len.first_chunk().map(|len| u64::from(u32::from_be_bytes(*len))) else {
+                if !len.is_empty() {
+                    warnings.push(Warning::new("ends in the middle of a message's length"));
+                }
+                return Ok(());
+            };
+            let mut message = Vec::new();
+            input.take(len).read_to_end(&mut message)?;
+            if (message.len() as u64) < len {
+                let have = message.len();
+                self.add(|_| Err(Error::new(format!("is cut off: its last message has {have} of {len} bytes"))));
+                return Ok(());
+            }
+            self.add_packed(&message);
+        }
+    }
+
+    fn add_packed(&mut self, message: &[u8]) {
+        let mut unpacked = Vec::new();
+        let message = match message.starts_with(ZSTD) {
+            false => Ok(message),
+            true => unpack(message, &mut unpacked).map(|()| &unpacked[..]),
+        };
+        match message {
+            Ok(message) if is_json(message) => self.add_json(serde_json::from_slice(message)),
+            message => self.add(|take| take(message?, None)),
+        }
+    }
+}
+
+fn unpack(message: &[u8], to: &mut Vec<u8>) -> Result<()> {
+    let decoder = zstd::stream::read::Decoder::with_buffer(message);
+    let mut decoder = decoder.map_err(|error| Error::new("cannot decompress a message (zstd)").because(error))?;
+    read_up_to(&mut decoder, LONGEST_UNPACKED, to)
+}

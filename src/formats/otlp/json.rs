@@ -1,0 +1,288 @@
+//! JSON → protocol buffers and back, by the schema.
+//!
+//! The mapping is that of protocol buffers (<https://protobuf.dev/programming-guides/json/>) with OTLP's exceptions:
+//! traces and spans are hexadecimal digits instead of base64, and unknown fields are ignored. Readers take a number for a
+//! string and a string for a number, and both spellings of a field's name.
+
+use super::schema::{Field, Kind, PROFILES_DATA, Schema};
+use crate::error::{Error, Result};
+use crate::formats::protobuf::{FieldValue, Fields};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use prost::encoding::{self, WireType};
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use std::fmt;
+use std::io::Write;
+
+/// A `ProfilesData` of JSON as protocol buffers, its numbers not packed.
+#[derive(Debug)]
+pub(super) struct Transcoded(pub(super) Vec<u8>);
+
+impl<'de> de::Deserialize<'de> for Transcoded {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let mut bytes = Vec::new();
+        json.deserialize_map(MessageVisitor { schema: PROFILES_DATA, out: &mut bytes })?;
+        Ok(Self(bytes))
+    }
+}
+
+/// Reads an object as the fields of a message.
+struct MessageVisitor<'o> {
+    schema: Schema,
+    out: &'o mut Vec<u8>,
+}
+
+impl<'de> Visitor<'de> for MessageVisitor<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Key(field)) = map.next_key_seed(KeySeed(self.schema))? {
+            match field {
+                Some(field) => map.next_value_seed(FieldSeed { field, out: self.out })?,
+                None => _ = map.next_value::<IgnoredAny>()?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The field of a name; `None` if it is not known.
+struct Key(Option<&'static Field>);
+
+struct KeySeed(Schema);
+
+impl<'de> DeserializeSeed<'de> for KeySeed {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Key, D::Error> {
+        json.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for KeySeed {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Key, E> {
+        // `string_table` is `stringTable`.
+        let plain = name.contains('_').then(|| name.replace('_', ""));
+        let is = |field: &&Field| match &plain {
+            Some(letters) => field.name.eq_ignore_ascii_case(letters),
+            None => field.name == name,
+        };
+        Ok(Key(self.0.iter().find(is)))
+    }
+}
+
+/// Reads the value, or the values, of a field.
+struct FieldSeed<'o> {
+    field: &'static Field,
+    out: &'o mut Vec<u8>,
+}
+
+impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+impl FieldSeed<'_> {
+    /// A number: its bits, as a signed number has them too.
+    fn number<E: de::Error>(self, number: u64) -> Result<(), E> {
+        let tag = self.field.tag;
+        match self.field.kind {
+            Kind::Fixed => encoding::fixed64::encode(tag, &number, self.out),
+            Kind::Double => encoding::double::encode(tag, &(number as f64), self.out),
+            Kind::Small | Kind::Flag | Kind::Signed | Kind::Unsigned => {
+                encoding::uint64::encode(tag, &number, self.out)
+            }
+            Kind::Text | Kind::Bytes | Kind::Id | Kind::Message(_) => return Err(self.unfit("a number")),
+        }
+        Ok(())
+    }
+
+    fn unfit<E: de::Error>(&self, what: &str) -> E {
+        E::custom(format_args!("{} is {what}", self.field.name))
+    }
+}
+
+impl<'de> Visitor<'de> for FieldSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the value of {}", self.field.name)
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<(), E> {
+        self.number(flag.into())
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<(), E> {
+        self.number(number)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<(), E> {
+        match self.field.kind {
+            Kind::Double => self.visit_f64(number as f64),
+            _ => self.number(number as u64),
+        }
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<(), E> {
+        match self.field.kind {
+            Kind::Double => encoding::double::encode(self.field.tag, &number, self.out),
+            // 1e9 is a whole number, too. Beyond 2^53 they are not exact.
+            _ if number.fract() == 0.0 && number.abs() < 9e15 => return self.number(number as i64 as u64),
+            _ => return Err(self.unfit("a number with a fraction")),
+        }
+        Ok(())
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
+        let tag = self.field.tag;
+        match self.field.kind {
+            Kind::Text => put_bytes(tag, text.as_bytes(), self.out),
+            Kind::Bytes | Kind::Id => {
+                let digits = matches!(self.field.kind, Kind::Id).then(|| from_digits(text)).flatten();
+                let bytes = digits.or_else(|| STANDARD.decode(text).ok()).or_else(|| URL_SAFE.decode(text).ok());
+                put_bytes(tag, &bytes.ok_or_else(|| self.unfit("not base64"))?, self.out);
+            }
+            Kind::Double => match text.parse::<f64>() {
+                Ok(number) => encoding::double::encode(tag, &number, self.out),
+                Err(_) => return Err(self.unfit("not a number")),
+            },
+            Kind::Small | Kind::Flag | Kind::Signed | Kind::Unsigned | Kind::Fixed => {
+                let signed = text.parse::<i64>().map(|number| number as u64);
+                let number = text.parse::<u64>().or(signed);
+                return match number {
+                    Ok(number) => self.number(number),
+                    Err(_) => Err(self.unfit("not a number")),
+                };
+            }
+            Kind::Message(_) => return Err(self.unfit("a text")),
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(FieldSeed { field: self.field, out: self.out })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        let Kind::Message(schema) = self.field.kind else { return Err(self.unfit("an object")) };
+        let mut message = Vec::new();
+        MessageVisitor { schema, out: &mut message }.visit_map(map)?;
+        put_bytes(self.field.tag, &message, self.out);
+        Ok(())
+    }
+}
+
+fn put_bytes(tag: u32, bytes: &[u8], out: &mut Vec<u8>) {
+    encoding::encode_key(tag, WireType::LengthDelimited, out);
+    encoding::encode_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+/// The bytes of a trace's or span's number, of which 32 or 16 digits are the usual ones.
+fn from_digits(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if ![0, 16, 32].contains(&digits.len()) {
+        return None;
+    }
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    digits.chunks(2).map(byte).collect()
+}
+
+/// Writes a `ProfilesData` as one object. Its lists must be whole, as encoders write them.
+pub(super) fn write(message: &[u8], out: &mut dyn Write) -> Result<()> {
+    serde_json::to_writer(out, &Shown { message, schema: PROFILES_DATA })
+        .map_err(|error| if error.is_io() { std::io::Error::from(error).into() } else { Error::new(error.to_string()) })
+}
+
+/// A message as an object.
+struct Shown<'m> {
+    message: &'m [u8],
+    schema: Schema,
+}
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        let mut fields = Fields::of(self.message).map_while(Result::ok).peekable();
+        while let Some((tag, value)) = fields.next() {
+            let Some(field) = self.schema.iter().find(|field| field.tag == tag) else { continue };
+            if field.repeated {
+                let mut values = vec![value];
+                while let Some((_, value)) = fields.next_if(|(next, _)| *next == tag) {
+                    values.push(value);
+                }
+                map.serialize_entry(field.name, &ShownList { field, values: &values })?;
+            } else {
+                map.serialize_entry(field.name, &ShownValue { field, value })?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// All values of a repeated field.
+struct ShownList<'m> {
+    field: &'static Field,
+    values: &'m [FieldValue<'m>],
+}
+
+impl Serialize for ShownList<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut list = to.serialize_seq(None)?;
+        let field = self.field;
+        for &value in self.values {
+            let mut put = |value| list.serialize_element(&ShownValue { field, value });
+            match field.kind {
+                Kind::Fixed => value.fixed().try_for_each(|number| put(FieldValue::Number(number)))?,
+                Kind::Text | Kind::Bytes | Kind::Id | Kind::Message(_) => put(value)?,
+                Kind::Small | Kind::Flag | Kind::Signed | Kind::Unsigned | Kind::Double => {
+                    value.numbers().try_for_each(|number| put(FieldValue::Number(number)))?;
+                }
+            }
+        }
+        list.end()
+    }
+}
+
+/// One value.
+struct ShownValue<'m> {
+    field: &'static Field,
+    value: FieldValue<'m>,
+}
+
+impl Serialize for ShownValue<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let (number, bytes) = (self.value.number(), self.value.bytes());
+        match self.field.kind {
+            Kind::Small => to.serialize_i32(number as i32),
+            Kind::Flag => to.serialize_bool(number != 0),
+            Kind::Signed => to.collect_str(&(number as i64)),
+            Kind::Unsigned | Kind::Fixed => to.collect_str(&number),
+            Kind::Double => to.serialize_f64(f64::from_bits(number)),
+            Kind::Text => to.serialize_str(&String::from_utf8_lossy(bytes)),
+            Kind::Bytes => to.serialize_str(&STANDARD.encode(bytes)),
+            Kind::Id => to.serialize_str(&bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+            Kind::Message(schema) => Shown { message: bytes, schema }.serialize(to),
+        }
+    }
+}

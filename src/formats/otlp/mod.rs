@@ -1,0 +1,64 @@
+//! OpenTelemetry's profiles (OTLP, `opentelemetry.proto.profiles.v1development`), as collectors, the eBPF profiler,
+//! async-profiler and Pyroscope pass them on: protocol buffers, or the same in JSON.
+//!
+//! ```text
+//! ProfilesData
+//!   resource_profiles  a process or container: host.name, process.pid, service.name, …
+//!     scope_profiles   who measured
+//!       profiles       one type of values with its unit and period
+//!         samples      a stack, attributes (thread), a link (span), and values or times or both
+//!   dictionary         stacks → locations → mappings, functions; attributes, strings: shared by all of the message
+//! ```
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `framing` | what an input is made of: one message, or many behind each other, and how it is known |
+//! | `schema` | the messages: numbers and JSON names of their fields |
+//! | `json` | JSON → protocol buffers and back, by the schema |
+//! | `version` | the fields that moved from protocol to protocol |
+//! | `dictionary`, `sample`, `owner`, `modules`, `read` | a message → stacks |
+//!
+//! Schema: <https://github.com/open-telemetry/opentelemetry-proto>; rules of OTLP's JSON:
+//! <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>.
+
+mod dictionary;
+mod framing;
+mod json;
+mod modules;
+mod owner;
+mod read;
+mod sample;
+mod schema;
+mod version;
+
+pub use framing::sniff;
+
+use crate::error::{Result, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::model::stacks::Profile;
+use std::io;
+
+/// The attribute of our scope that says how names are spelled: see [`Profile::perf_names`].
+const NAMES_KEY: &[u8] = b"jitgraft.names";
+
+/// What [`NAMES_KEY`] says then.
+const PERF_NAMES: &[u8] = b"perf";
+
+/// The attribute of our scope that says of which clock times are, if that is not the wall clock.
+const CLOCK_KEY: &[u8] = b"jitgraft.clock";
+
+/// What [`CLOCK_KEY`] says then: the recording's own, which nobody tied to the wall clock.
+const OWN_CLOCK: &[u8] = b"recording";
+
+/// The attribute of our scope that says how many samples were lost.
+const LOST_KEY: &[u8] = b"jitgraft.lost";
+
+/// What the name of an event ends in whose values are the numbers of samples of another.
+const COUNTS: &str = ":samples";
+
+/// Reads all messages of an input.
+pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut reader = read::Reader::new(options);
+    framing::each_message(input, warnings, &mut |message, version| reader.message(message, version))?;
+    Ok(reader.finish(warnings))
+}

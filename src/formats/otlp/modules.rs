@@ -1,0 +1,46 @@
+//! The files of mappings: build IDs, and where their code was.
+
+use super::dictionary::{Dictionary, Mapping};
+use crate::model::about::{MappedRange, Module};
+use crate::model::backing::Backing;
+use crate::model::process::BuildId;
+use crate::model::{Addr, Nanos, Pid};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+
+/// The attribute that holds the build ID of `.note.gnu.build-id`, in hexadecimal digits.
+pub(super) const GNU_BUILD_ID: &str = "process.executable.build_id.gnu";
+
+/// The files of all messages: each has its mappings again.
+#[derive(Debug, Default)]
+pub(super) struct Modules {
+    modules: BTreeMap<Vec<u8>, Module>,
+    known: FxHashSet<(Vec<u8>, [u64; 3])>,
+}
+
+impl Modules {
+    pub(super) fn add(&mut self, dictionary: &Dictionary<'_>) {
+        for mapping in &dictionary.mappings {
+            let name = dictionary.string(mapping.file);
+            if !name.is_empty() && self.known.insert((name.to_vec(), [mapping.start, mapping.limit, mapping.offset])) {
+                add(self.modules.entry(name.to_vec()).or_default(), name, mapping, dictionary);
+            }
+        }
+    }
+
+    pub(super) fn into_modules(self) -> BTreeMap<Vec<u8>, Module> {
+        self.modules
+    }
+}
+
+fn add(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictionary: &Dictionary<'_>) {
+    let Mapping { start, limit, offset, .. } = *mapping;
+    module.is_kernel = Backing::of(name).is_kernel_object();
+    let build_id = || BuildId::from_digits(dictionary.text_of(mapping.attributes(), GNU_BUILD_ID)?);
+    module.build_id = module.build_id.or_else(build_id);
+    if let Some(len) = limit.checked_sub(start).filter(|len| *len > 0) {
+        // Mappings are shared by all processes, and do not say whose they are.
+        let pid = Pid(if module.is_kernel { -1 } else { 0 });
+        module.mapped.push(MappedRange { pid, time: Nanos(0), addr: Addr(start), len, file_offset: offset });
+    }
+}

@@ -1,0 +1,352 @@
+//! A message → stacks: each type of values becomes an event, each resource a process, and its samples rows.
+
+use super::dictionary::{Dictionary, at_place, numbers_of};
+use super::modules::Modules;
+use super::owner::{Owner, Tracks};
+use super::sample::{Sample, Times};
+use super::version::Version;
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::format::ReadOptions;
+use crate::formats::protobuf::{Fields, inner};
+use crate::model::Nanos;
+use crate::model::about::{TimeExtent, joined};
+use crate::model::category::Category;
+use crate::model::named_frames::{NamedFrames, Told};
+use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, StackId, TrackId, Unit};
+use crate::model::tier::Tier;
+use std::ops::Range;
+
+/// So many frames may come of each byte of a message: an index has at least one byte, and more than a hundred calls
+/// expanded in one place nobody has seen.
+const FRAMES_PER_BYTE: u64 = 100;
+
+/// What values are called that have no name.
+const UNNAMED: &str = "values";
+
+/// Reads messages into one profile.
+#[derive(Debug)]
+pub(super) struct Reader {
+    profile: Profile,
+    named: NamedFrames,
+    modules: Modules,
+    sampled: Option<TimeExtent>,
+    /// Whether times are those of a clock that nobody tied to the wall clock.
+    untied: bool,
+    skipped: Skipped,
+}
+
+impl Reader {
+    pub(super) fn new(options: &ReadOptions) -> Self {
+        Self {
+            profile: Profile::keeping(options.keep),
+            named: NamedFrames::default(),
+            modules: Modules::default(),
+            sampled: None,
+            untied: false,
+            skipped: Skipped::new("sample"),
+        }
+    }
+
+    /// What was read.
+    pub(super) fn finish(mut self, warnings: &mut Warnings) -> Profile {
+        warnings.extend(self.skipped.into_warning());
+        let about = &mut self.profile.about;
+        about.modules = self.modules.into_modules();
+        about.sampled = self.sampled;
+        // Times are counted from 1970.
+        about.epoch = self.sampled.filter(|_| !self.untied).map(|_| 0);
+        self.profile
+    }
+
+    /// Reads a `ProfilesData`; `version`, if that is known.
+    pub(super) fn message(&mut self, bytes: &[u8], version: Option<Version>) -> Result<()> {
+        let (mut dictionary, mut resources) = (Dictionary::default(), Vec::new());
+        for field in Fields::of(bytes) {
+            match field? {
+                (1, value) => resources.push(value.bytes()),
+                (2, value) => dictionary.add(value.bytes())?,
+                _ => {}
+            }
+        }
+        if dictionary.strings.is_empty() && !resources.is_empty() {
+            return Err(Error::new(
+                "has no dictionary: it is no profile but another signal of OpenTelemetry, or of a protocol before 1.7",
+            ));
+        }
+        let profiles =
+            || resources.iter().flat_map(|resource| messages(resource, 2)).flat_map(|scope| messages(scope, 2));
+        let version = version.unwrap_or_else(|| Version::of(profiles(), dictionary.attributes.len()));
+        let frames = FrameLists::of(&dictionary, &version, self);
+        self.modules.add(&dictionary);
+        let stacks = vec![None; dictionary.stacks.len()];
+        let left = FRAMES_PER_BYTE * bytes.len() as u64;
+        let mut reading = Reading { dictionary, version, frames, stacks, left, to: self };
+        resources.iter().for_each(|resource| reading.resource(resource));
+        Ok(())
+    }
+}
+
+/// The messages of the field of that number.
+fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
+    inner(message).filter(move |(of, _)| *of == tag).map(|(_, value)| value.bytes())
+}
+
+/// The frames of all locations, in one list.
+struct FrameLists {
+    frames: Vec<FrameId>,
+    of: Vec<Range<usize>>,
+}
+
+impl FrameLists {
+    fn of(dictionary: &Dictionary<'_>, version: &Version, to: &mut Reader) -> Self {
+        let mut lists = Self { frames: Vec::new(), of: Vec::with_capacity(dictionary.locations.len()) };
+        for at in 0..dictionary.locations.len() {
+            let from = lists.frames.len();
+            lists.add(at, dictionary, version, to);
+            lists.of.push(from..lists.frames.len());
+        }
+        lists
+    }
+
+    /// Innermost first. What is expanded in a function has the function's module and address.
+    fn add(&mut self, at: usize, dictionary: &Dictionary<'_>, version: &Version, to: &mut Reader) {
+        let Some(location) = dictionary.locations.get(at) else { return };
+        let text = |key| dictionary.text_of(location.attributes(version), key);
+        let kind = text("profile.frame.type").and_then(kind_of_type);
+        let tier = text("jitgraft.tier").and_then(|word| Tier::named(std::str::from_utf8(word).ok()?));
+        let mapping = at_place(&dictionary.mappings, location.mapping).copied();
+        // What is interpreted in no file has a line, or whatever its profiler put there, for an address.
+        let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
+        let mapping = mapping.unwrap_or_default();
+        let addr = has_address.then(|| mapping.in_file(location.address));
+        let told = Told { module: dictionary.string(mapping.file), addr, kind, tier, ..Told::default() };
+        let mut lines = location.lines().peekable();
+        if lines.peek().is_none() {
+            self.frames.push(to.named.frame(&mut to.profile, told));
+        }
+        while let Some(line) = lines.next() {
+            let function = at_place(&dictionary.functions, line.function).copied().unwrap_or_default();
+            let names = [dictionary.string(function.name), dictionary.string(function.system_name)];
+            self.frames.push(to.named.frame(
+                &mut to.profile,
+                Told {
+                    function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+                    file: dictionary.string(function.file),
+                    line: u32::try_from(line.line).unwrap_or(0),
+                    kind: if lines.peek().is_some() { Some(FrameKind::Inlined) } else { kind },
+                    ..told
+                },
+            ));
+        }
+    }
+}
+
+/// The kind of code of a `profile.frame.type`: what is not compiled ahead of time is a runtime's.
+fn kind_of_type(frame_type: &[u8]) -> Option<FrameKind> {
+    match frame_type {
+        b"" | b"unknown" | b"abort-marker" => None,
+        b"kernel" => Some(FrameKind::Kernel),
+        b"native" | b"go" | b"rust" => Some(FrameKind::User),
+        word => std::str::from_utf8(word).ok().and_then(Category::named).map(Category::kind).or(Some(FrameKind::Jit)),
+    }
+}
+
+/// A message as it is read.
+struct Reading<'r, 'd> {
+    dictionary: Dictionary<'d>,
+    version: Version,
+    frames: FrameLists,
+    /// Of each stack of the dictionary what it is in the profile, once that is known.
+    stacks: Vec<Option<Option<StackId>>>,
+    /// How many frames may still be read.
+    left: u64,
+    to: &'r mut Reader,
+}
+
+/// The types of values of a profile.
+#[derive(Debug, Clone, Copy)]
+struct Event {
+    series: usize,
+    /// How many of the unit are one of the file's.
+    scale: u64,
+    /// Whether its values are numbers of samples.
+    counts: bool,
+}
+
+impl<'d> Reading<'_, 'd> {
+    fn resource(&mut self, message: &'d [u8]) {
+        let mut owner = Owner::default();
+        for resource in messages(message, 1) {
+            let about = &mut self.to.profile.about;
+            messages(resource, 1).for_each(|one| owner.add(&self.dictionary.attribute(one), &self.dictionary, about));
+        }
+        for scope in messages(message, 2) {
+            for attribute in messages(scope, 1).flat_map(|scope| messages(scope, 3)) {
+                let attribute = self.dictionary.attribute(attribute);
+                match attribute.key {
+                    super::NAMES_KEY => self.to.profile.perf_names |= attribute.text() == Some(super::PERF_NAMES),
+                    super::CLOCK_KEY => self.to.untied |= attribute.text() == Some(super::OWN_CLOCK),
+                    super::LOST_KEY => {
+                        let lost = attribute.number().and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0);
+                        self.to.profile.about.lost = self.to.profile.about.lost.saturating_add(lost);
+                    }
+                    _ => {}
+                }
+            }
+            messages(scope, 2).for_each(|profile| self.profile(profile, &owner));
+        }
+    }
+
+    fn profile(&mut self, message: &'d [u8], owner: &Owner) {
+        let version = self.version;
+        let (mut types, mut locations, mut attributes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut period_type, mut period) = (None, 0);
+        for (tag, value) in inner(message) {
+            match tag {
+                1 => types.push(value.bytes()),
+                tag if tag == version.locations => locations.extend(value.numbers()),
+                tag if tag == version.profile_attributes => attributes.extend(value.numbers()),
+                tag if tag == version.profile_time + 2 => period_type = Some(value.bytes()),
+                tag if tag == version.profile_time + 3 => period = value.number(),
+                _ => {}
+            }
+        }
+        let events: Vec<Event> = types.iter().map(|of| self.event(of, period_type, period)).collect();
+        let mut tracks = Tracks::of(owner, self.dictionary.attributes(attributes.into_iter()));
+        for sample in messages(message, 2) {
+            let sample = Sample::read(sample, &version);
+            let read = sample.and_then(|sample| self.sample(&sample, &events, &locations, &mut tracks));
+            read.unwrap_or_else(|error| self.to.skipped.add(error));
+        }
+    }
+
+    fn event(&mut self, of: &[u8], period_type: Option<&[u8]>, period: u64) -> Event {
+        let words = |message: &[u8]| {
+            let text = |tag| numbers_of(message, tag).last().map_or_else(String::new, |at| self.dictionary.text(at));
+            (text(1), text(2))
+        };
+        let (mut name, word) = words(of);
+        let every = period_type.map(words).filter(|_| i64::try_from(period).is_ok_and(|period| period > 0));
+        let (scale, unit) = Unit::of_word(&word);
+        let sampling = every.and_then(|(of, every)| match Unit::of_word(&every) {
+            _ if of == name && every == word => Some(Sampling::Period(period.saturating_mul(scale))),
+            (every, Unit::Nanos) => Some(Sampling::Frequency(1_000_000_000 / period.saturating_mul(every).max(1))),
+            _ => None,
+        });
+        if name.is_empty() {
+            name.push_str(UNNAMED);
+        }
+        let series = self.to.profile.series_of((&name, &unit));
+        let of = &mut self.to.profile.series[series];
+        of.sampling = of.sampling.or(sampling);
+        let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(super::COUNTS));
+        Event { series, scale, counts }
+    }
+
+    fn sample(
+        &mut self,
+        sample: &Sample<'d>,
+        events: &[Event],
+        locations: &[u64],
+        tracks: &mut Tracks<'d>,
+    ) -> Result<()> {
+        let stack = match sample.range {
+            Some(range) if self.version.range.is_some() && sample.stack == 0 => self.of_range(range, locations)?,
+            _ => self.of_table(sample.stack)?,
+        };
+        let track = tracks.of_sample(sample, &self.dictionary, &mut self.to.profile);
+        let times = sample.times(&self.version);
+        match events {
+            [event] => self.observations(*event, (track, stack), &sample.values, &times),
+            _ if sample.values.len() == events.len() => {
+                let mut each = events.iter().zip(&sample.values);
+                each.try_for_each(|(event, value)| self.observations(*event, (track, stack), &[*value], &times))
+            }
+            _ => Err(Error::new(format!("has {} values of {} types", sample.values.len(), events.len()))),
+        }
+    }
+
+    /// The rows of values and times: a value for each time, 1 for each of them, or the sum of all.
+    fn observations(
+        &mut self,
+        event: Event,
+        (track, stack): (TrackId, Option<StackId>),
+        values: &[i64],
+        times: &Times,
+    ) -> Result<()> {
+        let weight = |value: i64| -> Result<u64> {
+            let wrong = || Error::new("has a value below zero, as the difference of two profiles has");
+            Ok(u64::try_from(value).map_err(|_| wrong())?.saturating_mul(event.scale))
+        };
+        let times: Vec<Nanos> = times.iter().map(|time| Nanos(*time)).collect();
+        let rows: Vec<(u64, Option<Nanos>)> = match (values, &times[..]) {
+            ([], []) => return Err(Error::new("has neither values nor times")),
+            ([], times) => times.iter().map(|time| (event.scale, Some(*time))).collect(),
+            (values, []) => {
+                self.to.profile.series[event.series].uncounted |= !event.counts;
+                values.iter().map(|value| Ok((weight(*value)?, None))).collect::<Result<_>>()?
+            }
+            (values, times) if values.len() == times.len() => {
+                let pairs = values.iter().zip(times);
+                pairs.map(|(value, time)| Ok((weight(*value)?, Some(*time)))).collect::<Result<_>>()?
+            }
+            // Up to 1.7: the sum of all.
+            ([value], times) => {
+                let (whole, count) = (weight(*value)?, times.len() as u64);
+                let share = |at: u64| whole / count + u64::from(at < whole % count);
+                (0..).zip(times).map(|(at, time)| (share(at), Some(*time))).collect()
+            }
+            _ => return Err(Error::new(format!("has {} values and {} times", values.len(), times.len()))),
+        };
+        for (weight, time) in rows {
+            self.to.sampled = joined(self.to.sampled, time.map(TimeExtent::at));
+            let count = if event.counts { weight } else { u64::from(weight > 0 || time.is_some()) };
+            if weight > 0 || count > 0 {
+                self.to.profile.push(event.series, Row { track, stack, weight, count, time });
+            }
+        }
+        Ok(())
+    }
+
+    /// A stack of the dictionary.
+    fn of_table(&mut self, at: u64) -> Result<Option<StackId>> {
+        let place = usize::try_from(at).ok().filter(|place| *place < self.stacks.len());
+        let Some(place) = place else {
+            if at == 0 {
+                return Ok(None);
+            }
+            return Err(Error::new(format!("is of stack {at}, which the dictionary does not have")));
+        };
+        if let Some(known) = self.stacks[place] {
+            return Ok(known);
+        }
+        let locations: Vec<u64> = numbers_of(self.dictionary.stacks[place], 1).collect();
+        let stack = self.stack(&locations)?;
+        self.stacks[place] = Some(stack);
+        Ok(stack)
+    }
+
+    /// A range of the profile's list of locations.
+    fn of_range(&mut self, [start, len]: [u64; 2], locations: &[u64]) -> Result<Option<StackId>> {
+        let range = usize::try_from(start).ok().zip(start.checked_add(len).and_then(|end| usize::try_from(end).ok()));
+        let outside = || Error::new(format!("is of {len} locations from {start} on, of {}", locations.len()));
+        let range = range.and_then(|(start, end)| locations.get(start..end)).ok_or_else(outside)?;
+        self.stack(range)
+    }
+
+    fn stack(&mut self, locations: &[u64]) -> Result<Option<StackId>> {
+        let mut stack = None;
+        for at in locations.iter().rev() {
+            let frames = usize::try_from(*at).ok().and_then(|at| self.frames.of.get(at).cloned());
+            let frames =
+                frames.ok_or_else(|| Error::new(format!("is of location {at}, which the dictionary does not have")))?;
+            let enough = self.left.checked_sub(frames.len() as u64);
+            self.left =
+                enough.ok_or_else(|| Error::new("the samples have more frames than a file of this size can tell"))?;
+            for frame in self.frames.frames[frames].iter().rev() {
+                stack = Some(self.to.profile.stack(stack, *frame));
+            }
+        }
+        Ok(stack)
+    }
+}

@@ -1,0 +1,190 @@
+//! The messages of a profile of OpenTelemetry: numbers and JSON names of their fields, as of protocol 1.10.
+//!
+//! Names and numbers: <https://github.com/open-telemetry/opentelemetry-proto>, `profiles/v1development/profiles.proto`,
+//! `common/v1/common.proto`, `resource/v1/resource.proto`. Fields that only older versions have are here, too, so that
+//! their JSON can be read: they have numbers from [`OLDER`] on, which no version of the format has.
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// `int32`, `uint32` or a flag: JSON has numbers, and `true`.
+    Small,
+    /// `bool`
+    Flag,
+    /// `int64`: JSON has it as a string.
+    Signed,
+    /// `uint64`: JSON has it as a string.
+    Unsigned,
+    /// `fixed64`: JSON has it as a string.
+    Fixed,
+    /// `double`
+    Double,
+    /// `string`
+    Text,
+    /// `bytes`: JSON has base64.
+    Bytes,
+    /// The number of a trace or span, of which JSON has hexadecimal digits (OTLP's own rule).
+    Id,
+    /// A message.
+    Message(&'static Schema),
+}
+
+/// The fields of a message. Some messages hold themselves, so that they are known by their places.
+pub(super) type Schema = &'static [Field];
+
+/// A field of a message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Field {
+    pub(super) tag: u32,
+    /// Its name in JSON; the one in the schema has underscores.
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// Whether JSON has a list.
+    pub(super) repeated: bool,
+}
+
+/// From here on numbers are ours.
+pub(super) const OLDER: u32 = 1000;
+
+/// `Sample.locations_start_index` of protocol 1.7.
+pub(super) const SAMPLE_START: u32 = OLDER + 1;
+/// `Sample.locations_length` of protocol 1.7.
+pub(super) const SAMPLE_LENGTH: u32 = OLDER + 2;
+/// `Profile.location_indices` of protocol 1.7.
+pub(super) const PROFILE_LOCATIONS: u32 = OLDER + 3;
+
+const fn one(tag: u32, name: &'static str, kind: Kind) -> Field {
+    Field { tag, name, kind, repeated: false }
+}
+
+const fn many(tag: u32, name: &'static str, kind: Kind) -> Field {
+    Field { tag, name, kind, repeated: true }
+}
+
+use Kind::{Bytes, Double, Fixed, Flag, Id, Message, Signed, Small, Text, Unsigned};
+
+/// `ProfilesData`, and `ExportProfilesServiceRequest`, which has the same fields.
+pub(super) static PROFILES_DATA: Schema =
+    &[many(1, "resourceProfiles", Message(&RESOURCE_PROFILES)), one(2, "dictionary", Message(&DICTIONARY))];
+
+static DICTIONARY: Schema = &[
+    many(1, "mappingTable", Message(&MAPPING)),
+    many(2, "locationTable", Message(&LOCATION)),
+    many(3, "functionTable", Message(&FUNCTION)),
+    many(4, "linkTable", Message(&LINK)),
+    many(5, "stringTable", Text),
+    many(6, "attributeTable", Message(&ATTRIBUTE)),
+    many(7, "stackTable", Message(&STACK)),
+];
+
+static MAPPING: Schema = &[
+    one(1, "memoryStart", Unsigned),
+    one(2, "memoryLimit", Unsigned),
+    one(3, "fileOffset", Unsigned),
+    one(4, "filenameStrindex", Small),
+    many(5, "attributeIndices", Small),
+];
+
+static LOCATION: Schema = &[
+    one(1, "mappingIndex", Small),
+    one(2, "address", Unsigned),
+    many(3, "lines", Message(&LINE)),
+    // 1.8 and before.
+    many(3, "line", Message(&LINE)),
+    many(4, "attributeIndices", Small),
+];
+
+static LINE: Schema = &[one(1, "functionIndex", Small), one(2, "line", Signed), one(3, "column", Signed)];
+
+static FUNCTION: Schema = &[
+    one(1, "nameStrindex", Small),
+    one(2, "systemNameStrindex", Small),
+    one(3, "filenameStrindex", Small),
+    one(4, "startLine", Signed),
+];
+
+static LINK: Schema = &[one(1, "traceId", Id), one(2, "spanId", Id)];
+
+static ATTRIBUTE: Schema = &[
+    one(1, "keyStrindex", Small),
+    one(2, "value", Message(&VALUE)),
+    one(3, "unitStrindex", Small),
+    // 1.7, whose attributes are those of resources.
+    one(1, "key", Text),
+];
+
+static STACK: Schema = &[many(1, "locationIndices", Small)];
+
+static RESOURCE_PROFILES: Schema = &[
+    one(1, "resource", Message(&RESOURCE)),
+    many(2, "scopeProfiles", Message(&SCOPE_PROFILES)),
+    one(3, "schemaUrl", Text),
+];
+
+static RESOURCE: Schema = &[many(1, "attributes", Message(&KEY_VALUE)), one(2, "droppedAttributesCount", Small)];
+
+static SCOPE_PROFILES: Schema =
+    &[one(1, "scope", Message(&SCOPE)), many(2, "profiles", Message(&PROFILE)), one(3, "schemaUrl", Text)];
+
+static SCOPE: Schema = &[
+    one(1, "name", Text),
+    one(2, "version", Text),
+    many(3, "attributes", Message(&KEY_VALUE)),
+    one(4, "droppedAttributesCount", Small),
+];
+
+static KEY_VALUE: Schema = &[one(1, "key", Text), one(2, "value", Message(&VALUE)), one(3, "keyStrindex", Small)];
+
+static VALUE: Schema = &[
+    one(1, "stringValue", Text),
+    one(2, "boolValue", Flag),
+    one(3, "intValue", Signed),
+    one(4, "doubleValue", Double),
+    one(5, "arrayValue", Message(&LIST)),
+    one(6, "kvlistValue", Message(&MAP)),
+    one(7, "bytesValue", Bytes),
+    one(8, "stringValueStrindex", Small),
+];
+
+static LIST: Schema = &[many(1, "values", Message(&VALUE))];
+
+static MAP: Schema = &[many(1, "values", Message(&KEY_VALUE))];
+
+static PROFILE: Schema = &[
+    one(1, "sampleType", Message(&VALUE_TYPE)),
+    many(2, "samples", Message(&SAMPLE)),
+    one(3, "timeUnixNano", Fixed),
+    one(4, "durationNano", Unsigned),
+    one(5, "periodType", Message(&VALUE_TYPE)),
+    one(6, "period", Signed),
+    one(7, "profileId", Bytes),
+    one(8, "droppedAttributesCount", Small),
+    one(9, "originalPayloadFormat", Text),
+    one(10, "originalPayload", Bytes),
+    many(11, "attributeIndices", Small),
+    // 1.8 and before.
+    many(2, "sample", Message(&SAMPLE)),
+    // 1.7.
+    one(3, "timeNanos", Fixed),
+    one(4, "durationNanos", Unsigned),
+    many(PROFILE_LOCATIONS, "locationIndices", Small),
+];
+
+static VALUE_TYPE: Schema = &[one(1, "typeStrindex", Small), one(2, "unitStrindex", Small)];
+
+static SAMPLE: Schema = &[
+    one(1, "stackIndex", Small),
+    many(2, "attributeIndices", Small),
+    one(3, "linkIndex", Small),
+    many(4, "values", Signed),
+    many(5, "timestampsUnixNano", Fixed),
+    // 1.7.
+    many(4, "value", Signed),
+    one(SAMPLE_START, "locationsStartIndex", Small),
+    one(SAMPLE_LENGTH, "locationsLength", Small),
+];
+
+/// Whether these are the fields of `Profile`.
+pub(super) fn is_profile(schema: Schema) -> bool {
+    std::ptr::eq(schema, PROFILE)
+}
