@@ -139,7 +139,34 @@ pub const FORMATS: &[Format] = &[
         files: &["*.otlp"],
         sniff: Some(otlp::sniff),
         read: Read::Stream(otlp::read),
-        write: None,
+        write: Some(Writer {
+            run: otlp::write,
+            rows: Keep::EachRow,
+            events: Events::All,
+            detail: Detail::Addresses,
+            jit_names: JitNames::Merged,
+            by_cpu: true,
+            spans: None,
+            stream: Some(otlp::start),
+        }),
+        rewriter: None,
+    },
+    Format {
+        name: "otlp-json",
+        about: "the same as JSON, a message a line",
+        files: &["*.otlp.json"],
+        sniff: None,
+        read: Read::No,
+        write: Some(Writer {
+            run: otlp::write_json,
+            rows: Keep::EachRow,
+            events: Events::All,
+            detail: Detail::Addresses,
+            jit_names: JitNames::Merged,
+            by_cpu: true,
+            spans: None,
+            stream: Some(otlp::start_json),
+        }),
         rewriter: None,
     },
     Format {
@@ -395,7 +422,7 @@ pub fn left_out(head: &[u8]) -> Option<&'static LeftOut> {
 }
 
 /// The formats whose outputs are no text.
-const BINARY: &[&str] = &["pprof", "parquet", "arrow"];
+const BINARY: &[&str] = &["pprof", "otlp", "parquet", "arrow"];
 
 /// Whether outputs of this format are no text, which a terminal could show.
 pub fn is_binary(name: &str) -> bool {

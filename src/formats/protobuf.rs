@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use prost::DecodeError;
-use prost::encoding::{WireType, decode_key, decode_varint};
+use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
 
 /// What a field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -155,4 +155,12 @@ impl<'d> Iterator for Fields<'d> {
 /// The fields of an inner message up to its first damaged one: the outer message says if it is cut.
 pub fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
     Fields::of(message).map_while(Result::ok)
+}
+
+/// Appends a field: a message that consists of these parts.
+pub fn put_field(tag: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    encode_key(tag, WireType::LengthDelimited, out);
+    encode_varint(len as u64, out);
+    parts.iter().for_each(|part| out.extend_from_slice(part));
 }

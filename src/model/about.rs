@@ -127,10 +127,41 @@ impl About {
         let programs = || self.modules.iter().filter(|(_, module)| !module.is_kernel);
         let called = self.program().first().map(|path| base(path));
         let named = programs().find(|(path, _)| called.as_ref().is_some_and(|called| *called == base(path)));
-        let mapped =
-            programs().filter_map(|(path, module)| Some((module.mapped.iter().min_by_key(place_in_time)?, path)));
-        let first = || mapped.min_by_key(|(range, _)| place_in_time(range)).map(|(_, path)| &**path);
-        named.map(|(path, _)| &**path).or_else(first)
+        named.map(|(path, _)| &**path).or_else(|| self.first_mapped(|_, _| true))
+    }
+
+    /// A process and those that it was forked from, as far as that is known.
+    pub fn lineage(&self, pid: Pid) -> impl Iterator<Item = Pid> {
+        let parent = |pid: &Pid| self.processes.get(pid)?.parent.filter(|parent| parent != pid);
+        // A damaged recording may have them in a circle.
+        std::iter::successors(Some(pid), parent).take(self.processes.len().max(1))
+    }
+
+    /// The file of the program that a process runs: of those that it mapped, or else one that it was forked from, the one
+    /// that its thread is called after, or the first.
+    pub fn executable(&self, pid: Pid, comm: &[u8]) -> Option<&[u8]> {
+        /// The kernel cuts the names of threads there (`TASK_COMM_LEN`).
+        const CUT: usize = 15;
+        let is_called = |path: &[u8]| {
+            let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            !comm.is_empty() && &base[..base.len().min(CUT)] == comm
+        };
+        let of = |pid: Pid| {
+            let called = self.first_mapped(|path, range| range.pid == pid && is_called(path));
+            called.or_else(|| self.first_mapped(|_, range| range.pid == pid))
+        };
+        self.lineage(pid).find_map(of)
+    }
+
+    /// The program or library of which the first such range was mapped.
+    fn first_mapped(&self, counts: impl Fn(&[u8], &MappedRange) -> bool) -> Option<&[u8]> {
+        let programs = self.modules.iter().filter(|(_, module)| !module.is_kernel);
+        let first = |(path, module): (&'_ Vec<u8>, &'_ Module)| {
+            let ranges = module.mapped.iter().filter(|range| counts(path, range));
+            ranges.map(|range| place_in_time(&range)).min()
+        };
+        let mapped = programs.filter_map(|(path, module)| Some((first((path, module))?, &**path)));
+        mapped.min().map(|(_, path)| path)
     }
 
     /// Takes over what another profile, read after this one, knows: of single things what this one does not know.

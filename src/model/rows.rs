@@ -32,10 +32,27 @@ pub trait RowWriter: fmt::Debug {
     fn finish(&mut self) -> Result<()>;
 }
 
+/// When the stretch of time begins that a time of a recording's clock is in, in nanoseconds. Those of different
+/// recordings begin alike, by the wall clock, where that is known (`epoch`: [`About::epoch`](super::about::About)).
+pub fn stretch_of(own: i64, stretch: i64, epoch: Option<i128>) -> i64 {
+    let offset = epoch.unwrap_or(0);
+    let since = i128::from(own) + offset;
+    let start = since - since.rem_euclid(i128::from(stretch.max(1))) - offset;
+    i64::try_from(start).unwrap_or(own)
+}
+
 /// When the first sample of an input was taken, in nanoseconds since 1970, if that is known; as many of its rows as are
 /// there tell, where nothing else does.
 pub fn start(profile: &Profile) -> Option<i128> {
     let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     let first = profile.about.sampled.map(|sampled| sampled.first).or_else(|| times.min())?;
     Some(profile.about.epoch? + i128::from(first.0))
+}
+
+/// Writes a profile that is all there.
+pub fn write_whole(writer: &mut dyn RowWriter, profile: &Profile) -> Result<()> {
+    writer.begin(RowOrigin::default(), profile)?;
+    writer.rows(profile)?;
+    writer.end(profile)?;
+    writer.finish()
 }

@@ -6,10 +6,10 @@
 
 use super::schema::{Field, Kind, PROFILES_DATA, Schema};
 use crate::error::{Error, Result};
-use crate::formats::protobuf::{FieldValue, Fields};
+use crate::formats::protobuf::{FieldValue, Fields, put_field};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use prost::encoding::{self, WireType};
+use prost::encoding;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use std::fmt;
@@ -155,11 +155,11 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
         let tag = self.field.tag;
         match self.field.kind {
-            Kind::Text => put_bytes(tag, text.as_bytes(), self.out),
+            Kind::Text => put_field(tag, &[text.as_bytes()], self.out),
             Kind::Bytes | Kind::Id => {
                 let digits = matches!(self.field.kind, Kind::Id).then(|| from_digits(text)).flatten();
                 let bytes = digits.or_else(|| STANDARD.decode(text).ok()).or_else(|| URL_SAFE.decode(text).ok());
-                put_bytes(tag, &bytes.ok_or_else(|| self.unfit("not base64"))?, self.out);
+                put_field(tag, &[&bytes.ok_or_else(|| self.unfit("not base64"))?], self.out);
             }
             Kind::Double => match text.parse::<f64>() {
                 Ok(number) => encoding::double::encode(tag, &number, self.out),
@@ -187,15 +187,9 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
         let Kind::Message(schema) = self.field.kind else { return Err(self.unfit("an object")) };
         let mut message = Vec::new();
         MessageVisitor { schema, out: &mut message }.visit_map(map)?;
-        put_bytes(self.field.tag, &message, self.out);
+        put_field(self.field.tag, &[&message], self.out);
         Ok(())
     }
-}
-
-fn put_bytes(tag: u32, bytes: &[u8], out: &mut Vec<u8>) {
-    encoding::encode_key(tag, WireType::LengthDelimited, out);
-    encoding::encode_varint(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
 }
 
 /// The bytes of a trace's or span's number, of which 32 or 16 digits are the usual ones.

@@ -17,26 +17,35 @@
 //! | `json` | JSON → protocol buffers and back, by the schema |
 //! | `version` | the fields that moved from protocol to protocol |
 //! | `dictionary`, `sample`, `owner`, `modules`, `read` | a message → stacks |
+//! | `messages`, `tables`, `places`, `resource`, `draft`, `write` | rows → messages |
 //!
 //! Schema: <https://github.com/open-telemetry/opentelemetry-proto>; rules of OTLP's JSON:
 //! <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>.
 
 mod dictionary;
+mod draft;
 mod framing;
 mod json;
+mod messages;
 mod modules;
 mod owner;
+mod places;
 mod read;
+mod resource;
 mod sample;
 mod schema;
+mod tables;
 mod version;
+mod write;
 
 pub use framing::sniff;
 
 use crate::error::{Result, Warnings};
-use crate::formats::format::ReadOptions;
+use crate::formats::format::{ReadOptions, WriteOptions};
+use crate::model::rows::{self, RowWriter};
 use crate::model::stacks::Profile;
-use std::io;
+use std::io::{self, Write};
+use write::{Form, OtlpWriter};
 
 /// The attribute of our scope that says how names are spelled: see [`Profile::perf_names`].
 const NAMES_KEY: &[u8] = b"jitgraft.names";
@@ -61,4 +70,24 @@ pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warn
     let mut reader = read::Reader::new(options);
     framing::each_message(input, warnings, &mut |message, version| reader.message(message, version))?;
     Ok(reader.finish(warnings))
+}
+
+/// Starts an output of protocol buffers.
+pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
+    Ok(Box::new(OtlpWriter::new(Form::Protobuf, options, out)))
+}
+
+/// Starts an output of JSON, a line a message.
+pub fn start_json<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
+    Ok(Box::new(OtlpWriter::new(Form::Json, options, out)))
+}
+
+/// Writes a profile that is all there.
+pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    rows::write_whole(&mut *start(options, Box::new(out))?, profile)
+}
+
+/// The same in JSON.
+pub fn write_json(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    rows::write_whole(&mut *start_json(options, Box::new(out))?, profile)
 }

@@ -5,10 +5,10 @@
 //!
 //! Every batch brings the texts that occur in it, so that neither side keeps those of all.
 
-use super::writer::{BatchWriter, TableWriter, write_whole};
+use super::writer::{BatchWriter, TableWriter};
 use crate::error::{Error, Result};
 use crate::formats::options::WriteOptions;
-use crate::model::rows::RowWriter;
+use crate::model::rows::{self, RowWriter};
 use crate::model::stacks::Profile;
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
@@ -18,7 +18,7 @@ use std::io::Write;
 
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    write_whole(&mut *start(options, Box::new(out))?, profile)
+    rows::write_whole(&mut *start(options, Box::new(out))?, profile)
 }
 
 /// Starts a stream, to which rows are written as they come.

@@ -10,11 +10,11 @@ use super::chunks::Chunks;
 use super::description;
 use super::guard::guarded;
 use super::read::{TableReader, is_wanted};
-use super::writer::{BatchWriter, TableWriter, write_whole};
+use super::writer::{BatchWriter, TableWriter};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::format::ReadPieces;
 use crate::formats::options::{ReadOptions, WriteOptions};
-use crate::model::rows::RowWriter;
+use crate::model::rows::{self, RowWriter};
 use crate::model::stacks::Profile;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -150,7 +150,7 @@ fn unreadable(error: ParquetError) -> Error {
 
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    write_whole(&mut *start(options, Box::new(out))?, profile)
+    rows::write_whole(&mut *start(options, Box::new(out))?, profile)
 }
 
 /// Starts a file, to which rows are written as they come.

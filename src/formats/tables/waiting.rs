@@ -1,6 +1,7 @@
 //! Rows until there are enough of them.
 
 use super::input::TableInput;
+use crate::model::rows::stretch_of;
 use crate::model::stacks::{Profile, Row, StackId, TrackId};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -30,7 +31,7 @@ impl WaitingRows {
     pub(super) fn push(&mut self, row: Row, bucket: Option<i64>, epoch: Option<i128>) {
         let own = row.time.and_then(|time| i64::try_from(time.0).ok());
         let Some(bucket) = bucket else { return self.rows.push(WaitingRow { row, time: own }) };
-        let time = own.map(|own| start_of(own, bucket, epoch));
+        let time = own.map(|own| stretch_of(own, bucket, epoch));
         let at = *self.sums.entry((row.track, row.stack, time)).or_insert(self.rows.len());
         match self.rows.get_mut(at) {
             Some(WaitingRow { row: sum, .. }) => {
@@ -64,15 +65,6 @@ impl WaitingRows {
     }
 }
 
-/// When the stretch of time begins that a time is in. Those of different recordings begin alike, by the wall clock,
-/// where that is known.
-fn start_of(own: i64, bucket: i64, epoch: Option<i128>) -> i64 {
-    let offset = epoch.unwrap_or(0);
-    let since = i128::from(own) + offset;
-    let start = since - since.rem_euclid(i128::from(bucket.max(1))) - offset;
-    i64::try_from(start).unwrap_or(own)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,9 +72,9 @@ mod tests {
 
     #[test]
     fn stretches_of_time_begin_with_whole_seconds_of_the_wall_clock() {
-        assert_eq!(start_of(2_700, 1_000, None), 2_000);
-        assert_eq!(start_of(2_700, 1_000, Some(800)), 2_200);
-        assert_eq!(start_of(100, 1_000, Some(300)), -300);
+        assert_eq!(stretch_of(2_700, 1_000, None), 2_000);
+        assert_eq!(stretch_of(2_700, 1_000, Some(800)), 2_200);
+        assert_eq!(stretch_of(100, 1_000, Some(300)), -300);
     }
 
     #[test]

@@ -162,11 +162,3 @@ impl<B: BatchWriter> RowWriter for TableWriter<B> {
         self.batches.finish()
     }
 }
-
-/// Writes a profile that is all there.
-pub(super) fn write_whole(writer: &mut dyn RowWriter, profile: &Profile) -> Result<()> {
-    writer.begin(RowOrigin::default(), profile)?;
-    writer.rows(profile)?;
-    writer.end(profile)?;
-    writer.finish()
-}

@@ -4,9 +4,9 @@ use super::names::{NewNames, next_id};
 use super::uses::{SampleCalls, Use, Uses};
 use crate::error::Result;
 use crate::formats::pprof::tables::Tables;
-use crate::formats::protobuf::{FieldValue, Fields};
+use crate::formats::protobuf::{FieldValue, Fields, put_field};
 use crate::formats::unsymbolized::{Ask, NamedCall};
-use prost::encoding::{self, WireType};
+use prost::encoding;
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
@@ -192,12 +192,4 @@ fn with_id(message: &[u8], id: u64) -> Vec<u8> {
         }
     }
     out
-}
-
-/// Appends a message that consists of these parts.
-fn put_field(tag: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
-    let len: usize = parts.iter().map(|part| part.len()).sum();
-    encoding::encode_key(tag, WireType::LengthDelimited, out);
-    encoding::encode_varint(len as u64, out);
-    parts.iter().for_each(|part| out.extend_from_slice(part));
 }

@@ -1,0 +1,234 @@
+//! A message under way.
+
+use super::messages::{
+    KeyValueMessage, ProfileMessage, SampleMessage, ScopeMessage, ValueType, attribute, number, text,
+};
+use super::tables::Tables;
+use super::{CLOCK_KEY, COUNTS, LOST_KEY, NAMES_KEY, OWN_CLOCK, PERF_NAMES};
+use crate::formats::protobuf::put_field;
+use crate::model::stacks::{Profile, Series};
+use prost::Message;
+use rustc_hash::FxHashMap;
+
+/// What a sample is of: its stack and its attributes, by their numbers.
+pub(super) type Identity = (i32, Vec<i32>);
+
+/// What is seen of a stack at once: how much, of how many samples, and when, in nanoseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Observation {
+    pub(super) weight: i64,
+    pub(super) count: i64,
+    pub(super) time: Option<u64>,
+}
+
+/// A message under way.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) tables: Tables,
+    resources: Vec<ResourceDraft>,
+    /// How many bytes it has at most, but for its tables.
+    len: usize,
+    pub(super) is_empty: bool,
+}
+
+/// A process, or any other resource.
+#[derive(Debug)]
+struct ResourceDraft {
+    /// The resource, encoded.
+    resource: Vec<u8>,
+    scope: Vec<u8>,
+    profiles: Vec<ProfileDraft>,
+}
+
+/// The samples of an event, either with times or without.
+#[derive(Debug)]
+struct ProfileDraft {
+    event: EventDraft,
+    timed: bool,
+    samples: Vec<SampleDraft>,
+    numbers: FxHashMap<Identity, usize>,
+    /// By sample and time: sums over stretches of time.
+    sums: FxHashMap<(usize, u64), usize>,
+}
+
+/// An event.
+#[derive(Debug, Clone, PartialEq)]
+struct EventDraft {
+    name: String,
+    unit: String,
+    period: i64,
+    /// Whether numbers of samples are told where they are others than one each.
+    counted: bool,
+}
+
+#[derive(Debug, Default)]
+struct SampleDraft {
+    stack: i32,
+    attributes: Vec<i32>,
+    values: Vec<i64>,
+    counts: Vec<i64>,
+    times: Vec<u64>,
+}
+
+/// A key, a length and a number have no more bytes each.
+const MOST: usize = 10;
+
+/// Where an observation goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    pub(super) resource: usize,
+    pub(super) profile: usize,
+}
+
+impl Draft {
+    pub(super) fn new() -> Self {
+        Self { tables: Tables::new(), resources: Vec::new(), len: 0, is_empty: true }
+    }
+
+    /// How many bytes it has at most.
+    pub(super) fn len(&self) -> usize {
+        self.len + self.tables.len() + 2 * MOST
+    }
+
+    /// A new resource.
+    pub(super) fn resource(&mut self, resource: &impl Message, profile: &Profile) -> usize {
+        let (resource, scope) = (resource.encode_to_vec(), scope(profile).encode_to_vec());
+        self.len += resource.len() + scope.len() + 8 * MOST;
+        self.resources.push(ResourceDraft { resource, scope, profiles: Vec::new() });
+        self.resources.len() - 1
+    }
+
+    /// A new profile of a resource.
+    pub(super) fn profile(&mut self, resource: usize, series: &Series, timed: bool) -> Slot {
+        let (name, unit) = (series.name.clone(), series.unit.word().to_owned());
+        let period = i64::try_from(series.period()).unwrap_or(i64::MAX);
+        // Their names are added at the end, and so is, perhaps, a second profile: of numbers.
+        self.len += 24 * MOST + 2 * (name.len() + COUNTS.len()) + unit.len();
+        let event = EventDraft { name, unit, period, counted: series.is_counted() };
+        let (samples, numbers, sums) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
+        let profiles = &mut self.resources[resource].profiles;
+        profiles.push(ProfileDraft { event, timed, samples, numbers, sums });
+        Slot { resource, profile: profiles.len() - 1 }
+    }
+
+    /// Takes an observation; `summed`, if those of one time are one.
+    pub(super) fn observe(&mut self, slot: Slot, identity: &Identity, one: Observation, summed: bool) {
+        self.is_empty = false;
+        let profile = &mut self.resources[slot.resource].profiles[slot.profile];
+        let next = profile.samples.len();
+        let at = match profile.numbers.get(identity) {
+            Some(&at) => at,
+            None => {
+                let (stack, attributes) = identity.clone();
+                // In each of two profiles.
+                self.len += 2 * (6 + attributes.len()) * MOST;
+                profile.samples.push(SampleDraft { stack, attributes, ..SampleDraft::default() });
+                profile.numbers.insert(identity.clone(), next);
+                next
+            }
+        };
+        let sample = &mut profile.samples[at];
+        let new = sample.values.len();
+        let place = match one.time {
+            // Without a time, all are one.
+            None => 0,
+            Some(time) if summed => *profile.sums.entry((at, time)).or_insert(new),
+            Some(_) => new,
+        };
+        match (sample.values.get_mut(place), sample.counts.get_mut(place)) {
+            (Some(value), Some(count)) => {
+                *value = value.saturating_add(one.weight);
+                *count = count.saturating_add(one.count);
+            }
+            _ => {
+                sample.values.push(one.weight);
+                sample.counts.push(one.count);
+                sample.times.extend(one.time);
+                self.len += 2 * (8 + MOST);
+            }
+        }
+    }
+
+    /// The whole message.
+    pub(super) fn encode(mut self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.len());
+        for resource in std::mem::take(&mut self.resources) {
+            let mut scope = Vec::new();
+            put_field(1, &[&resource.scope], &mut scope);
+            for profile in &resource.profiles {
+                profile.encode(&mut self.tables, &mut scope);
+            }
+            let mut bytes = Vec::new();
+            put_field(1, &[&resource.resource], &mut bytes);
+            put_field(2, &[&scope], &mut bytes);
+            put_field(1, &[&bytes], &mut out);
+        }
+        put_field(2, &self.tables.parts(), &mut out);
+        out
+    }
+}
+
+impl ProfileDraft {
+    /// As fields of its scope: weights, and, where that says more, numbers of samples.
+    fn encode(&self, tables: &mut Tables, out: &mut Vec<u8>) {
+        let EventDraft { name, unit, period, counted } = &self.event;
+        let of = ValueType { type_strindex: tables.text(name.as_bytes()), unit_strindex: tables.text(unit.as_bytes()) };
+        let period = (*period > 0).then_some((of, *period));
+        self.encode_one(of, period, |sample| &sample.values, out);
+        let tells = |sample: &SampleDraft| !self.timed || sample.counts.iter().any(|count| *count != 1);
+        if *counted && self.samples.iter().any(tells) {
+            let name = format!("{name}{COUNTS}");
+            let of = ValueType { type_strindex: tables.text(name.as_bytes()), unit_strindex: tables.text(b"count") };
+            self.encode_one(of, None, |sample| &sample.counts, out);
+        }
+    }
+
+    fn encode_one(
+        &self,
+        of: ValueType,
+        period: Option<(ValueType, i64)>,
+        values: impl Fn(&SampleDraft) -> &Vec<i64>,
+        out: &mut Vec<u8>,
+    ) {
+        let times = || self.samples.iter().flat_map(|sample| &sample.times).copied();
+        let (first, last) = (times().min().unwrap_or(0), times().max());
+        let message = ProfileMessage {
+            sample_type: Some(of),
+            time_unix_nano: first,
+            // Its end is not in it.
+            duration_nano: last.map_or(0, |last| (last - first).saturating_add(1)),
+            period_type: period.map(|(of, _)| of),
+            period: period.map_or(0, |(_, period)| period),
+        };
+        // The type of its values comes first: by it, a profile is known.
+        let mut bytes = message.encode_to_vec();
+        for sample in &self.samples {
+            let message = SampleMessage {
+                stack_index: sample.stack,
+                attribute_indices: sample.attributes.clone(),
+                values: values(sample).clone(),
+                timestamps_unix_nano: sample.times.clone(),
+            };
+            prost::encoding::message::encode(2, &message, &mut bytes);
+        }
+        put_field(2, &[&bytes], out);
+    }
+}
+
+/// Who measured, as far as that is known, and how it is told.
+fn scope(profile: &Profile) -> ScopeMessage {
+    let key = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+    let word = |name: &[u8], word: &[u8]| attribute(&key(name), text(key(word)));
+    let has_times = profile.about.sampled.is_some();
+    let lost = i64::try_from(profile.about.lost).unwrap_or(i64::MAX);
+    let attributes: [Option<KeyValueMessage>; 3] = [
+        profile.perf_names.then(|| word(NAMES_KEY, PERF_NAMES)),
+        (has_times && profile.about.epoch.is_none()).then(|| word(CLOCK_KEY, OWN_CLOCK)),
+        (lost > 0).then(|| attribute(&key(LOST_KEY), number(lost))),
+    ];
+    ScopeMessage {
+        name: "jitgraft".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        attributes: attributes.into_iter().flatten().collect(),
+    }
+}

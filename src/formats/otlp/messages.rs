@@ -1,0 +1,181 @@
+//! The messages that are written; only fields that are written are here. Lists of messages that are already encoded are
+//! put behind the others by hand.
+
+use prost::{Message, Oneof};
+
+/// `Mapping`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct MappingMessage {
+    #[prost(uint64, tag = "1")]
+    pub(super) memory_start: u64,
+    #[prost(uint64, tag = "2")]
+    pub(super) memory_limit: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) file_offset: u64,
+    #[prost(int32, tag = "4")]
+    pub(super) filename_strindex: i32,
+    #[prost(int32, repeated, tag = "5")]
+    pub(super) attribute_indices: Vec<i32>,
+}
+
+/// `Location`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LocationMessage {
+    #[prost(int32, tag = "1")]
+    pub(super) mapping_index: i32,
+    #[prost(uint64, tag = "2")]
+    pub(super) address: u64,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) lines: Vec<LineMessage>,
+    #[prost(int32, repeated, tag = "4")]
+    pub(super) attribute_indices: Vec<i32>,
+}
+
+/// `Line`
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct LineMessage {
+    #[prost(int32, tag = "1")]
+    pub(super) function_index: i32,
+    #[prost(int64, tag = "2")]
+    pub(super) line: i64,
+}
+
+/// `Function`
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct FunctionMessage {
+    #[prost(int32, tag = "1")]
+    pub(super) name_strindex: i32,
+    #[prost(int32, tag = "2")]
+    pub(super) system_name_strindex: i32,
+    #[prost(int32, tag = "3")]
+    pub(super) filename_strindex: i32,
+}
+
+/// `Link`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LinkMessage {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) trace_id: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) span_id: Vec<u8>,
+}
+
+/// `KeyValueAndUnit`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct AttributeMessage {
+    #[prost(int32, tag = "1")]
+    pub(super) key_strindex: i32,
+    #[prost(message, optional, tag = "2")]
+    pub(super) value: Option<ValueMessage>,
+}
+
+/// `AnyValue`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ValueMessage {
+    #[prost(oneof = "AnyValue", tags = "1, 3, 5")]
+    pub(super) value: Option<AnyValue>,
+}
+
+/// What an `AnyValue` holds.
+#[derive(Clone, PartialEq, Oneof)]
+pub(super) enum AnyValue {
+    #[prost(string, tag = "1")]
+    Text(String),
+    #[prost(int64, tag = "3")]
+    Number(i64),
+    #[prost(message, tag = "5")]
+    List(ListMessage),
+}
+
+/// `ArrayValue`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ListMessage {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) values: Vec<ValueMessage>,
+}
+
+/// `Stack`: the leaf first.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct StackMessage {
+    #[prost(int32, repeated, tag = "1")]
+    pub(super) location_indices: Vec<i32>,
+}
+
+/// `KeyValue`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct KeyValueMessage {
+    #[prost(string, tag = "1")]
+    pub(super) key: String,
+    #[prost(message, optional, tag = "2")]
+    pub(super) value: Option<ValueMessage>,
+}
+
+/// `Resource`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ResourceMessage {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) attributes: Vec<KeyValueMessage>,
+}
+
+/// `InstrumentationScope`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ScopeMessage {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, tag = "2")]
+    pub(super) version: String,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) attributes: Vec<KeyValueMessage>,
+}
+
+/// `Profile` without its samples.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct ProfileMessage {
+    #[prost(message, optional, tag = "1")]
+    pub(super) sample_type: Option<ValueType>,
+    #[prost(fixed64, tag = "3")]
+    pub(super) time_unix_nano: u64,
+    #[prost(uint64, tag = "4")]
+    pub(super) duration_nano: u64,
+    #[prost(message, optional, tag = "5")]
+    pub(super) period_type: Option<ValueType>,
+    #[prost(int64, tag = "6")]
+    pub(super) period: i64,
+}
+
+/// `ValueType`
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct ValueType {
+    #[prost(int32, tag = "1")]
+    pub(super) type_strindex: i32,
+    #[prost(int32, tag = "2")]
+    pub(super) unit_strindex: i32,
+}
+
+/// `Sample`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SampleMessage {
+    #[prost(int32, tag = "1")]
+    pub(super) stack_index: i32,
+    #[prost(int32, repeated, tag = "2")]
+    pub(super) attribute_indices: Vec<i32>,
+    #[prost(int64, repeated, tag = "4")]
+    pub(super) values: Vec<i64>,
+    #[prost(fixed64, repeated, tag = "5")]
+    pub(super) timestamps_unix_nano: Vec<u64>,
+}
+
+/// A text as a value.
+pub(super) fn text(text: impl Into<String>) -> ValueMessage {
+    ValueMessage { value: Some(AnyValue::Text(text.into())) }
+}
+
+/// A number as a value.
+pub(super) fn number(number: i64) -> ValueMessage {
+    ValueMessage { value: Some(AnyValue::Number(number)) }
+}
+
+/// An attribute of a resource or scope.
+pub(super) fn attribute(key: &str, value: ValueMessage) -> KeyValueMessage {
+    KeyValueMessage { key: key.to_owned(), value: Some(value) }
+}

@@ -1,0 +1,161 @@
+//! Stacks and their frames in the dictionary of a message that is written.
+
+use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMessage, StackMessage, text};
+use super::modules::GNU_BUILD_ID;
+use super::tables::{Tables, Which};
+use crate::formats::mapped_pieces::{MappedPieces, Piece};
+use crate::model::jit_names::{JitNames, ReadableNames};
+use crate::model::label;
+use crate::model::runtimes::{RuntimeSet, frame_type};
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+/// What the stacks and frames of an input became in a message.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    pieces: MappedPieces,
+    /// By the number of the piece.
+    mappings: Vec<i32>,
+    /// By the frames of a place: calls that were expanded, the innermost first, and the function that has the code. The
+    /// type of JIT code depends on the process.
+    locations: FxHashMap<RuntimeSet, FxHashMap<Box<[FrameId]>, i32>>,
+    stacks: FxHashMap<(StackId, RuntimeSet), i32>,
+}
+
+/// How names of JIT code of an input are written.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    jit_names: JitNames,
+    readable: ReadableNames,
+}
+
+impl Names {
+    pub(super) fn new(jit_names: JitNames, profile: &Profile) -> Self {
+        let jit = profile.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
+        let jit = jit.map(|(_, frame)| profile.name_of(frame.name));
+        let readable = match jit_names {
+            JitNames::Raw => ReadableNames::default(),
+            asked => ReadableNames::new(jit, asked == JitNames::Merged),
+        };
+        Self { jit_names, readable }
+    }
+
+    fn of<'n>(&self, frame: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
+        match frame.kind {
+            FrameKind::Jit if self.jit_names != JitNames::Raw => self.readable.of(name),
+            _ => Cow::Borrowed(name),
+        }
+    }
+}
+
+impl Places {
+    /// The number of a stack of a process that runs these runtimes; 0 for an empty one.
+    pub(super) fn stack(
+        &mut self,
+        (stack, runtimes): (Option<StackId>, RuntimeSet),
+        (profile, names): (&Profile, &Names),
+        tables: &mut Tables,
+    ) -> i32 {
+        let Some(id) = stack else { return 0 };
+        if let Some(&number) = self.stacks.get(&(id, runtimes)) {
+            return number;
+        }
+        let frames: Vec<FrameId> = profile.frames_up(stack).collect();
+        let mut message = StackMessage::default();
+        for place in frames.chunk_by(|inner, outer| is_expanded_in(profile, *inner, *outer)) {
+            message.location_indices.push(self.location(place, runtimes, (profile, names), tables));
+        }
+        let number = tables.message(Which::Stacks, &message);
+        self.stacks.insert((id, runtimes), number);
+        number
+    }
+
+    /// Whether the stack needs nothing new.
+    pub(super) fn has(&self, stack: Option<StackId>, runtimes: RuntimeSet) -> bool {
+        stack.is_none_or(|stack| self.stacks.contains_key(&(stack, runtimes)))
+    }
+
+    fn location(
+        &mut self,
+        place: &[FrameId],
+        runtimes: RuntimeSet,
+        (profile, names): (&Profile, &Names),
+        tables: &mut Tables,
+    ) -> i32 {
+        let Some(frame) = place.last().map(|frame| profile.frame_of(*frame)) else { return 0 };
+        let is_of_runtime = matches!(frame.kind, FrameKind::Jit | FrameKind::JitUnnamed);
+        let runtimes = if is_of_runtime { runtimes } else { RuntimeSet::default() };
+        if let Some(&number) = self.locations.get(&runtimes).and_then(|known| known.get(place)) {
+            return number;
+        }
+        let mut new = Vec::new();
+        let at = self.pieces.place(profile, frame, &mut |piece| new.push(piece));
+        self.mappings.extend(new.iter().map(|piece| mapping(piece, tables)));
+        let mapping_index = at.mapping.checked_sub(1).map_or(0, |at| self.mappings[at as usize]);
+        let attribute_indices = attributes(profile, frame, runtimes, tables);
+        let lines = lines(place, (profile, names), tables);
+        let location = LocationMessage { mapping_index, address: at.address, lines, attribute_indices };
+        let number = tables.message(Which::Locations, &location);
+        self.locations.entry(runtimes).or_default().insert(place.into(), number);
+        number
+    }
+}
+
+/// Whether the inner of two frames is a call that was expanded in the outer one.
+fn is_expanded_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
+    let (inner, outer) = (profile.frame_of(inner), profile.frame_of(outer));
+    inner.kind == FrameKind::Inlined && (inner.module, inner.addr) == (outer.module, outer.addr)
+}
+
+/// The functions of a place. One that is not known has none, unless nothing else is known of it either.
+fn lines(place: &[FrameId], (profile, names): (&Profile, &Names), tables: &mut Tables) -> Vec<LineMessage> {
+    let is_known = |frame: &Frame| {
+        profile.name_of(frame.name) != UNKNOWN || place.len() > 1 || frame.module.is_none() && frame.addr.is_none()
+    };
+    let frames = place.iter().map(|frame| profile.frame_of(*frame)).filter(|frame| is_known(frame));
+    let line = |frame: &Frame| {
+        let own = profile.name_of(frame.name);
+        let module = frame.module.map(|module| profile.name_of(module));
+        let name = names.of(frame, own);
+        let name_strindex = tables.text(label::called(&name, module).as_bytes());
+        // What its runtime calls it, where that is another name.
+        let system_name_strindex = if *name == *own { 0 } else { tables.text(own) };
+        let filename_strindex = frame.file.map_or(0, |file| tables.text(profile.name_of(file)));
+        let function = FunctionMessage { name_strindex, system_name_strindex, filename_strindex };
+        LineMessage { function_index: tables.message(Which::Functions, &function), line: frame.line.into() }
+    };
+    frames.map(line).collect()
+}
+
+/// What sort of code it is, and by which means JIT code ran.
+fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &mut Tables) -> Vec<i32> {
+    let kind = match frame.kind {
+        FrameKind::Kernel => Some("kernel"),
+        FrameKind::User | FrameKind::NativeUnnamed => Some("native"),
+        FrameKind::Jit => Some(frame_type(profile.name_of(frame.name), runtimes)),
+        FrameKind::JitUnnamed => Some(frame_type(b"", runtimes)),
+        // Without the function that it was expanded in.
+        FrameKind::Inlined => Some("inlined"),
+        FrameKind::Anonymous | FrameKind::Unknown => None,
+    };
+    let kind = kind.map(|kind| tables.attribute("profile.frame.type", text(kind)));
+    let tier = frame.tier.map(|tier| tables.attribute("jitgraft.tier", text(tier.name())));
+    kind.into_iter().chain(tier).collect()
+}
+
+fn mapping(piece: &Piece<'_>, tables: &mut Tables) -> i32 {
+    let build_id = piece.module.and_then(|module| module.build_id);
+    let range = piece.range;
+    let message = MappingMessage {
+        memory_start: range.map_or(0, |range| range.addr.0),
+        memory_limit: range.map_or(0, |range| range.addr.0.saturating_add(range.len)),
+        file_offset: range.map_or(0, |range| range.file_offset),
+        filename_strindex: tables.text(piece.name),
+        attribute_indices: build_id
+            .map(|id| tables.attribute(GNU_BUILD_ID, text(id.to_string())))
+            .into_iter()
+            .collect(),
+    };
+    tables.message(Which::Mappings, &message)
+}

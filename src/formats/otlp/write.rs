@@ -1,0 +1,238 @@
+//! Rows → messages, each small enough for a Collector, with a dictionary of its own.
+//!
+//! A process is a resource, an event of it a profile; a stack of a thread is a sample with a value for each time. Sums have
+//! no times, or those of their stretches, and a second profile says how many samples they are of.
+
+use super::draft::{Draft, Identity, Observation, Slot};
+use super::json;
+use super::messages::{number, text};
+use super::places::{Names, Places};
+use super::resource::resource;
+use super::tables::Tables;
+use crate::error::{Error, Result};
+use crate::formats::options::WriteOptions;
+use crate::model::Pid;
+use crate::model::rows::{RowOrigin, RowWriter, stretch_of};
+use crate::model::runtimes::RuntimeSet;
+use crate::model::stacks::{Frame, Profile, Row, Track, TrackId};
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::io::Write;
+
+/// No message is longer, unless one sample of it is: gRPC, by which collectors take them, has a limit of 4 MiB.
+const LONGEST: usize = 4_000_000;
+
+/// How messages stand behind each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// One as it is; of several, each behind its length, as the Collector's `file` exporter has them.
+    Protobuf,
+    /// One a line.
+    Json,
+}
+
+/// Writes rows as messages.
+pub(super) struct OtlpWriter<'o> {
+    messages: Messages<'o>,
+    bucket: Option<i64>,
+    draft: Draft,
+    input: Input,
+}
+
+/// What the rows of an input became in the message.
+#[derive(Debug, Default)]
+struct Input {
+    names: Names,
+    places: Places,
+    runtimes: Runtimes,
+    resources: FxHashMap<Option<Pid>, usize>,
+    slots: FxHashMap<(Option<Pid>, usize, bool), Slot>,
+    attributes: FxHashMap<TrackId, Vec<i32>>,
+}
+
+impl fmt::Debug for OtlpWriter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OtlpWriter").field("form", &self.messages.form).finish_non_exhaustive()
+    }
+}
+
+impl<'o> OtlpWriter<'o> {
+    pub(super) fn new(form: Form, options: &WriteOptions, out: Box<dyn Write + 'o>) -> Self {
+        let bucket = options.bucket.map(|bucket| i64::try_from(bucket).unwrap_or(i64::MAX));
+        let messages = Messages { form, out, first: None, count: 0 };
+        Self { messages, bucket, draft: Draft::new(), input: Input::default() }
+    }
+
+    fn row(&mut self, profile: &Profile, series: usize, row: &Row) -> Result<()> {
+        let track = profile.track_of(row.track);
+        let runtimes = track.pid.map_or_else(RuntimeSet::default, |pid| self.input.runtimes.of(pid, profile));
+        if !self.draft.is_empty && self.draft.len() + self.input.cost(profile, row, runtimes) > LONGEST {
+            self.flush()?;
+        }
+        let (draft, input) = (&mut self.draft, &mut self.input);
+        let stack = input.places.stack((row.stack, runtimes), (profile, &input.names), &mut draft.tables);
+        let attributes = input.attributes.entry(row.track).or_insert_with(|| attributes(track, &mut draft.tables));
+        let identity: Identity = (stack, attributes.clone());
+        let resource = *input
+            .resources
+            .entry(track.pid)
+            .or_insert_with(|| draft.resource(&resource(&profile.about, track.pid, &track.comm), profile));
+        let slot = *input
+            .slots
+            .entry((track.pid, series, row.time.is_some()))
+            .or_insert_with(|| draft.profile(resource, &profile.series[series], row.time.is_some()));
+        let clamp = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let time = row.time.map(|time| {
+            let epoch = profile.about.epoch;
+            let own = match self.bucket {
+                Some(bucket) => stretch_of(clamp(time.0), bucket, epoch).into(),
+                None => i128::from(time.0),
+            };
+            u64::try_from((own + epoch.unwrap_or(0)).max(0)).unwrap_or(u64::MAX)
+        });
+        let one = Observation { weight: clamp(row.weight), count: clamp(row.count), time };
+        draft.observe(slot, &identity, one, self.bucket.is_some());
+        Ok(())
+    }
+
+    /// The message is whole.
+    fn flush(&mut self) -> Result<()> {
+        let draft = std::mem::replace(&mut self.draft, Draft::new());
+        self.input.forget();
+        self.messages.write(draft.encode())
+    }
+}
+
+impl Input {
+    /// What of it is in the message is in no other.
+    fn forget(&mut self) {
+        self.places = Places::default();
+        self.resources.clear();
+        self.slots.clear();
+        self.attributes.clear();
+    }
+
+    /// How many bytes a row needs at most.
+    fn cost(&self, profile: &Profile, row: &Row, runtimes: RuntimeSet) -> usize {
+        /// The numbers of a frame, a mapping and their attributes.
+        const OF_FRAME: usize = 300;
+        /// The resource, the scope, the profile and the sample.
+        const OF_ROW: usize = 4000;
+        if self.places.has(row.stack, runtimes) {
+            return OF_ROW;
+        }
+        let len = |name| profile.name_of(name).len();
+        let frames = profile.frames_up(row.stack).map(|frame| profile.frame_of(frame));
+        // What is no text becomes one, and is three times as long.
+        let texts = |frame: &Frame| {
+            OF_FRAME + 3 * (2 * len(frame.name) + frame.module.map_or(0, len) + frame.file.map_or(0, len))
+        };
+        OF_ROW + frames.map(texts).sum::<usize>()
+    }
+}
+
+/// The attributes of the samples of a thread.
+fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
+    let of_number = |key: &str, id: Option<i64>, tables: &mut Tables| id.map(|id| tables.attribute(key, number(id)));
+    let name = String::from_utf8_lossy(&track.comm);
+    let name = (!name.is_empty()).then(|| tables.attribute("thread.name", text(name)));
+    let id = of_number("thread.id", track.tid.map(|tid| tid.0.into()), tables);
+    let cpu = of_number("cpu.logical_number", track.cpu.map(i64::from), tables);
+    [name, id, cpu].into_iter().flatten().collect()
+}
+
+impl RowWriter for OtlpWriter<'_> {
+    fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
+        self.input = Input { names: Names::new(origin.jit_names, profile), ..Input::default() };
+        Ok(())
+    }
+
+    fn rows(&mut self, profile: &Profile) -> Result<()> {
+        for (at, series) in profile.series.iter().enumerate() {
+            series.rows.iter().try_for_each(|row| self.row(profile, at, row))?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _profile: &Profile) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if !self.draft.is_empty || self.messages.count == 0 {
+            self.flush()?;
+        }
+        self.messages.finish()
+    }
+}
+
+/// The runtimes of processes, by what they have mapped, or what those had that they were forked from.
+#[derive(Debug, Default)]
+struct Runtimes {
+    mapped: Option<FxHashMap<Pid, RuntimeSet>>,
+}
+
+impl Runtimes {
+    fn of(&mut self, pid: Pid, profile: &Profile) -> RuntimeSet {
+        let mapped = self.mapped.get_or_insert_with(|| mapped(profile));
+        let set = profile.about.lineage(pid).find_map(|pid| mapped.get(&pid).copied());
+        set.unwrap_or_default()
+    }
+}
+
+fn mapped(profile: &Profile) -> FxHashMap<Pid, RuntimeSet> {
+    let mut mapped: FxHashMap<Pid, RuntimeSet> = FxHashMap::default();
+    for (name, module) in &profile.about.modules {
+        let set = RuntimeSet::of_files(std::iter::once(&name[..]));
+        for range in &module.mapped {
+            let of = mapped.entry(range.pid).or_default();
+            *of = of.with(set);
+        }
+    }
+    mapped
+}
+
+/// Messages on their way out.
+struct Messages<'o> {
+    form: Form,
+    out: Box<dyn Write + 'o>,
+    /// The first, until it is known whether it is the only one.
+    first: Option<Vec<u8>>,
+    count: u64,
+}
+
+impl Messages<'_> {
+    fn write(&mut self, message: Vec<u8>) -> Result<()> {
+        self.count += 1;
+        match self.form {
+            Form::Json => {
+                json::write(&message, &mut self.out)?;
+                Ok(self.out.write_all(b"\n")?)
+            }
+            Form::Protobuf if self.count == 1 => {
+                self.first = Some(message);
+                Ok(())
+            }
+            Form::Protobuf => {
+                if let Some(first) = self.first.take() {
+                    self.behind_length(&first)?;
+                }
+                self.behind_length(&message)
+            }
+        }
+    }
+
+    fn behind_length(&mut self, message: &[u8]) -> Result<()> {
+        let len = u32::try_from(message.len());
+        let len = len.map_err(|_| Error::new("has a sample of more than 4 GB, which no message can hold"))?;
+        self.out.write_all(&len.to_be_bytes())?;
+        Ok(self.out.write_all(message)?)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if let Some(only) = self.first.take() {
+            self.out.write_all(&only)?;
+        }
+        Ok(self.out.flush()?)
+    }
+}
