@@ -1,6 +1,7 @@
 //! Names of JIT code that are missing, each for one reason.
 
 use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, dump, map};
+use crate::support::jitdump::{JitDump, Load};
 
 /// Names of what the samples are in.
 const NAMES: &[&str] = &["JS:*hot /a.js:1:1", "JS:*warm /a.js:2:1", "start_thread"];
@@ -151,13 +152,29 @@ fn a_file_of_another_number_beside_the_recording_is_used_offered_or_refused_by_w
 }
 
 #[test]
-fn another_clock_is_a_finding_even_where_all_frames_have_names() {
+fn another_clock_is_a_finding_where_names_may_be_wrong_for_it() {
     let event = crate::support::perf_data::Event { clockid: None, ..crate::support::perf_data::Event::usual() };
-    let mut scene = Scene::with_event("/usr/bin/node", event);
-    scene.marker(&named_dump());
-    scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(1), at(2)]]);
-    scene.write(&named_dump(), dump(&times(77)));
-    let (_, remedy) = scene.first("clock");
+    let recorded = |dump: Vec<u8>| {
+        let mut scene = Scene::with_event("/usr/bin/node", event.clone());
+        scene.marker(&named_dump());
+        scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(1), at(2)]]);
+        scene.write(&named_dump(), dump);
+        scene
+    };
+    // All code stays where it is: no name is wrong for that.
+    assert_eq!(recorded(dump(&times(77))).problems(), [""; 0]);
+    // Two functions take turns at one address.
+    let names: Vec<_> =
+        (0..SAMPLES).map(|n| (["JS:*hot /a.js:1:1", "JS:*cold /a.js:9:1"][n as usize % 2], n * 1_000_000)).collect();
+    let mut turns = JitDump::new(PID);
+    for (index, (name, time)) in (0..).zip(names) {
+        for (function, name) in [(0, name), (1, NAMES[1]), (2, NAMES[2])] {
+            let load =
+                Load { tid: PID, addr: JIT + function * 0x100, index, name: name.as_bytes(), code: &[0x90; 0x100] };
+            turns.load(77 + time + function, load);
+        }
+    }
+    let (_, remedy) = recorded(turns.into_bytes()).first("clock");
     assert!(remedy.contains("-k mono"), "{remedy}");
 }
 

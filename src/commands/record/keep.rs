@@ -85,3 +85,27 @@ fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_copy_keeps_its_time_and_replaces_nothing() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = from.path().join("perf-7.map");
+        fs::write(&path, "10 20 f\n").unwrap();
+        let long_ago = SystemTime::now() - std::time::Duration::from_secs(4711);
+        fs::File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        let about = fs::metadata(&path).unwrap();
+        let file = FoundFile { path: &path, name: "perf-7.map".into(), bytes: b"10 20 f\n", about: Some(&about) };
+        assert!(copy(&file, to.path()).unwrap().unwrap().starts_with("kept "));
+        let copied = to.path().join("perf-7.map");
+        assert_eq!(fs::metadata(&copied).unwrap().modified().unwrap(), about.modified().unwrap());
+        let again = copy(&file, to.path()).unwrap_err().to_string();
+        assert!(again.contains("is another file"), "{again}");
+        assert_eq!(copy(&file, from.path()).unwrap(), None, "it is there already");
+        assert_eq!(fs::read_to_string(&copied).unwrap(), "10 20 f\n");
+    }
+}

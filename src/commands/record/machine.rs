@@ -116,7 +116,7 @@ fn room(options: &RecordOptions) -> Result<Option<String>> {
         return Err(Error::new(format!("has {mib} MiB of room left")).in_file(directory).with_remedy(Some(remedy)));
     }
     Ok((free < LITTLE_ROOM).then(|| {
-        let copies = u64::from(options.frequency) * 8192 >> 20;
+        let copies = (u64::from(options.frequency) * 8192) >> 20;
         format!(
             "{} has {mib} MiB of room left; with --call-graph dwarf perf writes some {copies} MiB for each second of a \
              processor's time",
