@@ -2,6 +2,7 @@
 
 use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, dump, map};
 use crate::support::jitdump::{JitDump, Load};
+use crate::support::perf_data::{Mmap, Stamp};
 
 /// Names of what the samples are in.
 const NAMES: &[&str] = &["JS:*hot /a.js:1:1", "JS:*warm /a.js:2:1", "start_thread"];
@@ -228,4 +229,42 @@ fn images_that_were_injected_and_are_gone_are_to_be_injected_again() {
     let (cause, remedy) = scene.first("injected-images-gone");
     assert!(cause.contains("jitted-4711-3.so"), "{cause}");
     assert!(remedy.contains("jitgraft inject"), "{remedy}");
+}
+
+#[test]
+fn a_program_that_was_replaced_by_another_lost_its_map_to_that_one() {
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(1), at(2)]]);
+    let exec = START + SAMPLES * 1_000_000;
+    let stamp = Stamp::new(PID, exec);
+    scene.data.comm(stamp, "node", true);
+    scene.data.mmap2(stamp, Mmap { addr: 0x40_0000, len: 0x10_0000, pgoff: 0, path: "/usr/bin/node" });
+    scene.data.mmap2(stamp, Mmap { addr: JIT, len: 0x10_0000, pgoff: 0, path: "//anon" });
+    for number in 1..=SAMPLES / 2 {
+        scene.data.sample(Stamp::new(PID, exec + number * 1_000_000), &[at(0), at(2)]);
+    }
+    scene.write(&named_map(), map(JIT, NAMES));
+    let (cause, _) = scene.first("source-replaced");
+    assert!(cause.contains("names only the last program"), "{cause}");
+}
+
+#[test]
+fn what_many_processes_of_a_runtime_lack_is_one_finding() {
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.samples(SAMPLES, &[&[0x40_0010, 0x40_0020]]);
+    for pid in 5000..5150 {
+        let stamp = Stamp::new(pid, START + u64::from(pid));
+        scene.data.comm(stamp, "node", true);
+        scene.data.mmap2(stamp, Mmap { addr: 0x40_0000, len: 0x10_0000, pgoff: 0, path: "/usr/bin/node" });
+        scene.data.mmap2(stamp, Mmap { addr: JIT, len: 0x10_0000, pgoff: 0, path: "//anon" });
+        scene.data.sample(Stamp::new(pid, START + u64::from(pid) + 1), &[at(0), at(2)]);
+    }
+    let silent: Vec<_> =
+        scene.findings().into_iter().filter(|finding| finding["problem"] == "no-dump-or-map").collect();
+    assert_eq!(silent.len(), 1, "{silent:#?}");
+    assert_eq!((&silent[0]["processes"], &silent[0]["samples"]), (&150.into(), &150.into()));
+    // 150 of 550 samples, none of which is worth a finding by itself.
+    assert!((silent[0]["percent"].as_f64().unwrap() - 100.0 * 150.0 / 550.0).abs() < 0.1, "{silent:#?}");
+    let text = String::from_utf8(doctor(&[], &scene.record()).stdout).unwrap();
+    assert!(text.contains("and 149 more (node, Node.js)") && text.lines().count() < 60, "{text}");
 }

@@ -165,11 +165,17 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
 fn not_switched_on(pid: &str, runtime: &Runtime, version: Option<Version>) -> String {
     let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
     let by_hand = runtime.switches.iter().find(later);
-    let start = format!("process {pid} ({}) was started without a switch for names", runtime.name);
+    let name = runtime.name;
+    let start = format!("process {pid} ({name}) was started without a switch for names");
     match (by_hand, runtime.best_switch(version)) {
-        (Some(by_hand), _) => format!("{start}; while it runs: {}", by_hand.by_hand.replace("PID", pid)),
-        (None, Some(switch)) => format!("{start}; start it again: {}", switch.how(runtime.called, true)),
-        (None, None) => format!("{start}; {}", nothing_to_set(runtime, version)),
+        (Some(switch), _) if switch.leaves == ["./core.PID"] => {
+            format!(
+                "process {pid} ({name}): code that it has registered for debuggers is kept as core.{pid} beside the recording"
+            )
+        }
+        (Some(switch), _) => format!("{start}: they can still be had {}", switch.by_hand.replace("PID", pid)),
+        (None, Some(switch)) => format!("{start}: start it again, {}", switch.how(runtime.called, true)),
+        (None, None) => format!("{start}: {}", nothing_to_set(runtime, version)),
     }
 }
 
