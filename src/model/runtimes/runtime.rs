@@ -132,7 +132,7 @@ impl Runtime {
             None => {
                 let first = can.next()?;
                 // The same by flags or variables, but in older versions, too.
-                can.filter(|switch| switch.since.is_some() && switch.since < first.since).last().or(Some(first))
+                can.rfind(|switch| switch.since.is_some() && switch.since < first.since).or(Some(first))
             }
         }
     }
