@@ -51,7 +51,7 @@ case $arch in
     aarch64-linux-gnu-gcc $flags -fomit-frame-pointer -o root/programs/deep-nofp "$deep"
     # 32-bit programs on the 64-bit kernel, Thumb and Arm: with call frame information, and with an exception index alone
     arm-linux-gnueabihf-gcc -O2 -g1 -fno-ipa-icf -mthumb -o root/programs/deep-thumb "$deep"
-    arm-linux-gnueabihf-gcc $flags -marm -funwind-tables -o root/programs/deep-exidx "$deep"
+    arm-linux-gnueabihf-gcc $flags -marm -funwind-tables -static-libgcc -o root/programs/deep-exidx "$deep"
     library=$(dirname "$(arm-linux-gnueabihf-gcc -print-file-name=libc.so.6)")
     cp "$library/libc.so.6" root/lib/libc-armhf.so.6
     mkdir -p root/lib/arm-linux-gnueabihf
@@ -60,7 +60,7 @@ case $arch in
     ;;
   s390x) s390x-linux-gnu-gcc $flags -o root/programs/deep-nofp "$deep" ;;
 esac
-cp "$here/init.sh" root/init
+cp "$here/init.sh" root/init && chmod +x root/init
 cp "$here/jobs.sh" root/programs/jobs.sh
 (cd root && find . -print0 | cpio --null -o -H newc --quiet) > initrd.cpio
 
