@@ -139,7 +139,8 @@ fn told(command: &[&str], recording: &str) -> String {
 
 /// The instructions that annotate lists of a function: address and text.
 fn listed(recording: &str) -> Vec<(String, String)> {
-    let json: serde_json::Value = serde_json::from_str(&told(&["annotate", "--format", "json", "^spin$"], recording)).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&told(&["annotate", "--format", "json", "^spin$"], recording)).unwrap();
     let instructions = json["listings"][0]["instructions"].as_array().unwrap();
     let text = |value: &serde_json::Value| value.as_str().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     let address = |value: &serde_json::Value| text(value).trim_start_matches("0x").to_owned();
@@ -205,7 +206,10 @@ fn emulated_machines() {
             let name = recording.file_name().unwrap().to_str().unwrap();
             recordings += 1;
             println!("{machine} {name}: {ours:?}, perf {theirs:?}");
-            assert!(ours.whole >= theirs.whole && ours.callers.0 >= theirs.callers.0, "{name}: {ours:?}, perf {theirs:?}");
+            assert!(
+                ours.whole >= theirs.whole && ours.callers.0 >= theirs.callers.0,
+                "{name}: {ours:?}, perf {theirs:?}"
+            );
             // By frame pointers, which these do not have.
             if name.ends_with("-g") && ["deep-nofp", "deep-thumb", "deep-exidx"].iter().any(|no| name.starts_with(no)) {
                 continue;

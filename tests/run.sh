@@ -21,6 +21,8 @@ if [ "${1-}" = --all ]; then
   with_python=1
   export JITGRAFT_STEP=1
   tools+=(node:nodejs npm:npm javac:default-jdk-headless go:golang-go)
+  tools+=(qemu-system-aarch64:qemu-system-arm qemu-system-s390x:qemu-system-misc cpio:cpio)
+  tools+=(aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf s390x-linux-gnu-gcc:gcc-s390x-linux-gnu)
   tools+=(php:php-cli php-fpm8.2:php8.2-fpm cgi-fcgi:libfcgi-bin python3:python3 unshare:util-linux)
   case " $* " in
     *" -- "*) arguments=(--include-ignored) ;;

@@ -65,11 +65,12 @@ fn leave(table: Option<FrameTable<'_>>, addresses: &[u64], memory: &[u8]) {
     }
 }
 
-/// The `.eh_frame` of a piece of JIT code, of either machine: the first byte says which.
+/// The `.eh_frame` of a piece of JIT code, of several machines: the first byte says which.
 pub(super) fn unwind(bytes: &[u8]) {
     const START: u64 = 0x1000;
     let Some((first, eh_frame)) = bytes.split_first() else { return };
-    let machine = if first & 1 == 0 { Machine::X86_64 } else { Machine::Aarch64 };
+    let machines = [Machine::X86_64, Machine::Aarch64, Machine::Arm, Machine::S390x];
+    let machine = machines[usize::from(first & 3)];
     let size = 8 * u64::from(*first);
     let addresses: Vec<u64> = (START..START + size + 8).step_by(4).collect();
     leave(FrameTable::of_code(machine, eh_frame, START, size), &addresses, bytes);
@@ -107,7 +108,7 @@ pub(super) fn kallsyms(bytes: &[u8]) {
 /// Machine code of any machine: the instructions together are all of its bytes.
 pub(super) fn disasm(bytes: &[u8]) {
     let Some((first, code)) = bytes.split_first() else { return };
-    let machine = [62, 3, 183, 243][usize::from(first & 3)];
+    let machine = [62, 3, 183, 40][usize::from(first & 3)];
     let syntax = if first & 4 == 0 { Syntax::Att } else { Syntax::Intel };
     let addr = if first & 8 == 0 { 0x1000 } else { u64::MAX - 16 };
     let decoded = Disassembler::new(machine, syntax).decode(code, addr);

@@ -5,6 +5,7 @@
 //! (`system.rs`).
 
 mod fields;
+mod reserved;
 mod spelling;
 mod system;
 
@@ -43,8 +44,9 @@ impl Aarch64 {
     }
 
     fn respelled(&self, word: u32, bytes: &[u8], target: Option<Target>) -> Option<String> {
-        let decoded = self.decoder.decode(&mut U8Reader::new(bytes)).ok()?;
-        Some(spelling::respelled(&decoded.to_string(), word, target.map(|target| target.addr)))
+        let decoded = self.decoder.decode(&mut U8Reader::new(bytes)).ok().filter(|_| !reserved::is_reserved(word))?;
+        let text = decoded.to_string();
+        (!text.starts_with("invalid")).then(|| spelling::respelled(&text, word, target.map(|target| target.addr)))
     }
 }
 
@@ -119,6 +121,16 @@ mod tests {
         (0, "udf #0"),
         (0xd65f_03c0, "ret"),
         (0xe400_e000, ".inst 0xe400e000"),
+        // Reserved values of fields.
+        (0xed84_e91e, ".inst 0xed84e91e"),
+        (0xb2f1_4c94, ".inst 0xb2f14c94"),
+        (0x52e6_b438, ".inst 0x52e6b438"),
+        (0x524f_853f, ".inst 0x524f853f"),
+        (0x6aa8_b9e0, ".inst 0x6aa8b9e0"),
+        (0x0aaa_af81, ".inst 0x0aaaaf81"),
+        (0xeb25_f8a1, ".inst 0xeb25f8a1"),
+        (0x0b2f_59b5, ".inst 0x0b2f59b5"),
+        (0x9aa9_d600, ".inst 0x9aa9d600"),
     ];
 
     #[test]

@@ -1,0 +1,36 @@
+//! Words that look like an instruction and are none: fields with values that are reserved, which the library does not ask for.
+//!
+//! Spec: Arm A64 instruction set (DDI 0602), "Data Processing -- Immediate", "Data Processing -- Register".
+
+use super::fields::bits;
+
+/// Whether a word is no instruction although its group is one.
+pub(super) fn is_reserved(word: u32) -> bool {
+    let (wide, shift_of_32) = (bits(word, 31, 1) == 1, bits(word, 15, 1) == 1);
+    match bits(word, 24, 5) {
+        // Logical, by a shifted register; sums and differences likewise, or by a lengthened one.
+        0b0_1010 => !wide && shift_of_32,
+        0b0_1011 if bits(word, 21, 1) == 0 => bits(word, 22, 2) == 3 || !wide && shift_of_32,
+        0b0_1011 => bits(word, 22, 2) != 0 || bits(word, 10, 3) > 4,
+        0b1_0010 if bits(word, 23, 1) == 0 => !wide && bits(word, 22, 1) == 1 || is_no_pattern(word),
+        // mov of 16 bits: where, and which
+        0b1_0010 => !wide && bits(word, 22, 1) == 1 || bits(word, 29, 2) == 1,
+        // Bit fields.
+        0b1_0011 if bits(word, 23, 1) == 0 => {
+            bits(word, 22, 1) != bits(word, 31, 1)
+                || bits(word, 29, 2) == 3
+                || !wide && (bits(word, 21, 1) == 1 || shift_of_32)
+        }
+        // Conditional choice.
+        0b1_1010 if bits(word, 21, 3) == 0b100 => bits(word, 29, 1) == 1 || bits(word, 11, 1) == 1,
+        _ => false,
+    }
+}
+
+/// Whether the number of a logical instruction is no pattern of bits: all ones within its element.
+fn is_no_pattern(word: u32) -> bool {
+    let (ones, element) = (bits(word, 10, 6), bits(word, 22, 1) << 6 | !bits(word, 10, 6) & 0x3f);
+    let Some(len) = element.checked_ilog2().filter(|&len| len > 0) else { return true };
+    let all = (1 << len) - 1;
+    ones & all == all
+}
