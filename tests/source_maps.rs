@@ -504,3 +504,16 @@ fn names_of_real_bundles_are_those_of_independent_readers() {
     }
     assert_eq!(bundles, 10, "{text}");
 }
+
+#[test]
+fn each_function_of_a_recorded_bundle_is_called_as_it_was_written() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/source-maps");
+    let output = Command::new(env!("CARGO_BIN_EXE_jitgraft"))
+        .args(["collapse", "--source-maps", "auto"])
+        .arg(fixture.join("dist/recorded.folded"))
+        .output()
+        .unwrap();
+    let sorted = |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<String>>();
+    let authored = fs::read_to_string(fixture.join("authored.folded")).unwrap();
+    assert_eq!(sorted(&String::from_utf8(output.stdout).unwrap()), sorted(&authored));
+}
