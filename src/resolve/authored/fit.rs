@@ -5,62 +5,92 @@
 //! fits all the same, so the segments around each place are asked, too.
 
 use crate::model::script_map::{ScriptMap, Segment};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// So many segments are looked at, spread over the map.
 const MOST: usize = 100_000;
 
-/// So many on either side of a place.
+/// So many are a block.
 const NEAR: usize = 16;
 
-/// What the segments of a map say, as a whole.
+/// What the segments of a map say, as a whole, and in blocks of neighbors.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
+    whole: Counts,
+    /// Of each [`NEAR`] segments, as far as they were asked: [`FITS`] or [`DIFFERS`].
+    blocks: Vec<AtomicU8>,
+}
+
+const FITS: u8 = 1;
+const DIFFERS: u8 = 2;
+
+/// The numbers of segments that are right and wrong.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
     right: usize,
     wrong: usize,
+}
+
+impl Counts {
+    fn of<'a>(segments: impl Iterator<Item = &'a Segment>, check: impl Fn(&Segment) -> Option<bool>) -> Self {
+        let mut counts = Self::default();
+        for right in segments.filter_map(check) {
+            counts.right += usize::from(right);
+            counts.wrong += usize::from(!right);
+        }
+        counts
+    }
+
+    /// Of ten segments one may be odd: tools map to the start of a declaration, or name what they invent.
+    fn holds(self) -> bool {
+        self.wrong * 9 <= self.right
+    }
 }
 
 impl Fit {
     /// Asks the segments of a map, evenly, whether they are right; those that cannot tell don't count.
     pub(super) fn of(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
-        let mut fit = Self::default();
-        segments.iter().step_by(segments.len().div_ceil(MOST).max(1)).for_each(|segment| fit.add(check(segment)));
-        fit
-    }
-
-    fn add(&mut self, right: Option<bool>) {
-        self.right += usize::from(right == Some(true));
-        self.wrong += usize::from(right == Some(false));
-    }
-
-    /// Of ten segments one may be odd: tools map to the start of a declaration, or name what they invent.
-    fn holds(&self) -> bool {
-        self.wrong * 9 <= self.right
+        let step = segments.len().div_ceil(MOST).max(1);
+        let whole = Counts::of(segments.iter().step_by(step), check);
+        let blocks = segments.len().div_ceil(NEAR);
+        Self { whole, blocks: (0..blocks).map(|_| AtomicU8::new(0)).collect() }
     }
 
     /// Whether the map belongs to the script.
     pub(super) fn is_whole(&self) -> bool {
-        self.holds()
+        self.whole.holds()
     }
 
-    /// Whether it does around a segment.
+    /// Whether it does around a segment. Each block is asked once.
     pub(super) fn at(&self, map: &ScriptMap, segment: &Segment, check: impl Fn(&Segment) -> Option<bool>) -> bool {
-        if self.wrong == 0 {
+        if self.whole.wrong == 0 {
             return true;
         }
-        let segments = map.segments();
-        let at = segments.partition_point(|other| other.generated < segment.generated);
-        let mut near = Self::default();
-        for side in [&segments[at.saturating_sub(NEAR)..at], &segments[at..(at + NEAR).min(segments.len())]] {
-            let mut own = Self::default();
-            side.iter().for_each(|segment| own.add(check(segment)));
-            // Behind a change nothing fits any more, before it everything does.
-            if own.wrong > 2 && !own.holds() {
-                return false;
+        let at = map.segments().partition_point(|other| other.generated < segment.generated) / NEAR;
+        let Some(block) = self.blocks.get(at) else { return false };
+        match block.load(Ordering::Relaxed) {
+            0 => {
+                let fits = fits_around(map.segments(), at, check);
+                block.store(if fits { FITS } else { DIFFERS }, Ordering::Relaxed);
+                fits
             }
-            near.right += own.right;
-            near.wrong += own.wrong;
+            known => known == FITS,
         }
-        near.wrong <= 1 || near.wrong * 4 <= near.right
     }
+}
+
+/// Whether a block of segments and its neighbors fit: behind a change nothing fits any more, before it everything does.
+fn fits_around(segments: &[Segment], block: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
+    let mut near = Counts::default();
+    for block in block.saturating_sub(1)..=block + 1 {
+        let own = segments.iter().skip(block * NEAR).take(NEAR);
+        let own = Counts::of(own, &check);
+        if own.wrong > 2 && !own.holds() {
+            return false;
+        }
+        near.right += own.right;
+        near.wrong += own.wrong;
+    }
+    near.wrong <= 1 || near.wrong * 4 <= near.right
 }

@@ -31,6 +31,13 @@ pub(super) struct FunctionText {
 }
 
 impl FunctionText {
+    /// The same, in a text that has so many bytes more at its start.
+    pub(super) fn behind(mut self, bytes: usize) -> Self {
+        self.begin += bytes;
+        self.name.iter_mut().for_each(|word| *word = word.start + bytes..word.end + bytes);
+        self
+    }
+
     /// What the text says of the function at a byte that an engine calls `name`; `None` if no such function is there.
     pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
         let rest = text.get(at..)?;

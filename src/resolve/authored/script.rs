@@ -14,7 +14,7 @@ use super::declared::{Declared, Role, own_name};
 use super::fit::Fit;
 use super::function::{FunctionText, begins_word};
 use super::text::Text;
-use super::words::{first_word, is_identifier};
+use super::words::{around, first_word, is_identifier};
 use crate::model::script_map::{NONE, Place, ScriptMap, Segment};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,6 +22,13 @@ use std::sync::atomic::AtomicUsize;
 
 /// So many bytes are looked at to find the classes of constructors.
 const EFFORT: usize = 1 << 28;
+
+/// So much of a script before a function is looked at: a class may begin so far before its constructor.
+const FAR: usize = 1 << 16;
+
+/// So much of a text before a place is looked at, and so much behind it: more than the names there are long.
+const BEFORE: usize = 1 << 8;
+const AFTER: usize = 1 << 11;
 
 /// A script and its map.
 #[derive(Debug)]
@@ -116,7 +123,9 @@ impl AuthoredScript {
     }
 
     fn function_text(&self, name: &str, place: Place) -> Option<FunctionText> {
-        FunctionText::find(self.text.as_str(), self.text.byte(place)?, name, &self.effort)
+        let at = self.text.byte(place)?;
+        let (text, within) = around(self.text.as_str(), at, FAR, AFTER);
+        Some(FunctionText::find(text, within, name, &self.effort)?.behind(at - within))
     }
 
     fn is_within(&self, segment: &Segment, begin: usize) -> bool {
@@ -182,10 +191,11 @@ impl AuthoredScript {
         }
     }
 
-    /// The authored text that a segment leads into, and where; `None` without the text.
+    /// The authored text about where a segment leads, and the place in it; `None` without the text.
     fn authored_text(&self, segment: &Segment) -> Option<(&str, usize)> {
         let content = self.content(segment.source)?;
-        Some((content.as_str(), content.byte(segment.authored).unwrap_or(content.as_str().len())))
+        let at = content.byte(segment.authored).unwrap_or(content.as_str().len());
+        Some(around(content.as_str(), at, BEFORE, AFTER))
     }
 
     fn content(&self, source: u32) -> Option<&Text> {
@@ -203,19 +213,23 @@ impl AuthoredScript {
         if segment.source == NONE {
             return None;
         }
+        let (text, byte) = around(text, byte, BEFORE, AFTER);
         let own = first_word(&text[byte..]);
         if !own.is_empty() && !begins_word(text, byte) {
             return Some(false);
         }
         let called = self.map.names.get(segment.name as usize).map(String::as_str);
-        let Some(content) = self.content(segment.source) else {
+        if self.content(segment.source).is_some_and(|content| content.byte(segment.authored).is_none()) {
+            return Some(false);
+        }
+        let Some((text, at)) = self.authored_text(segment) else {
             return called.filter(|_| !own.is_empty()).map(|_| true);
         };
-        let Some(at) = content.byte(segment.authored) else { return Some(false) };
+        let line = text[at..].split(['\n', '\r']).next().unwrap_or_default();
         match called {
-            Some(called) => Some(content.line_has(at, called)),
+            Some(called) => Some(line.contains(called)),
             // Words of the language come and go.
-            None => (own.len() > 1 && content.line_has(at, own)).then_some(true),
+            None => (own.len() > 1 && line.contains(own)).then_some(true),
         }
     }
 }

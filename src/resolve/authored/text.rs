@@ -64,12 +64,6 @@ impl Text {
         Place { line: line as u32, column: column as u32 }
     }
 
-    /// Whether the rest of the line from a byte on contains a word.
-    pub(super) fn line_has(&self, at: usize, word: &str) -> bool {
-        let rest = &self.text[at..];
-        rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())].contains(word)
-    }
-
     fn unit_of_byte(&self, byte: usize) -> usize {
         let step = (byte / STEP).min(self.units.len().saturating_sub(1));
         let begin = self.step_start(step);

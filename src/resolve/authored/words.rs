@@ -12,6 +12,13 @@ pub(super) fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_word) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
+/// A part of a text around a place, and the place in it: whatever a text holds, so much of it is looked at for one place.
+pub(super) fn around(text: &str, at: usize, before: usize, after: usize) -> (&str, usize) {
+    let (begin, end) =
+        (text.ceil_char_boundary(at.saturating_sub(before)), text.floor_char_boundary(at.saturating_add(after)));
+    (&text[begin..end.max(at)], at - begin)
+}
+
 /// The identifier at the start of a text; empty if it starts with something else.
 pub(super) fn first_word(text: &str) -> &str {
     &text[..text.find(|letter| !is_word(letter)).unwrap_or(text.len())]
