@@ -10,6 +10,7 @@ mod hidden;
 mod mapped;
 mod new_file;
 mod opened;
+mod out_directory;
 mod output;
 mod permissions;
 mod run;
@@ -23,6 +24,7 @@ mod viewing;
 
 pub use mapped::Bytes;
 pub use new_file::NewFile;
+pub use out_directory::OutDirectory;
 pub use output::Output;
 pub use permissions::{mode_of, mode_within};
 pub use run::Run;

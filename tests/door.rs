@@ -2,6 +2,8 @@
 //! through once, each with what became of its victim. Where the tests are not run by root, no stranger can be made, and
 //! only what needs none is tried.
 
+#[path = "door/outputs.rs"]
+mod outputs;
 #[expect(dead_code, reason = "the writers can do more than these tests need")]
 mod support;
 
@@ -191,16 +193,20 @@ const COMMANDS: &[&str] = &[
     "view r.data -o ../out/page.html",
 ];
 
+/// A callgrind profile of MoarVM, which ran code at one address.
+fn profile() -> String {
+    format!(
+        "# callgrind format\nversion: 1\ncreator: callgrind-3\npid: {PID}\ncmd: moar\npart: 1\npositions: instr line\n\
+         events: Ir\n\nob=(1) ???\nfl=(1) ???\nfn=(1) 0x{AT:016x}\n0x{AT:x} 0 100\n\ntotals: 100\n"
+    )
+}
+
 #[test]
 fn a_link_to_machine_code_leads_nowhere() {
     let Some(scene) = Scene::new() else { return };
     let map = format!("{AT:x} {:x} compiled\n", SECRET.len());
     fs::write(scene.at("st/perf-999300.map"), map).unwrap();
-    let profile = format!(
-        "# callgrind format\nversion: 1\ncreator: callgrind-3\npid: {PID}\ncmd: moar\npart: 1\npositions: instr line\n\
-         events: Ir\n\nob=(1) ???\nfl=(1) ???\nfn=(1) 0x{AT:016x}\n0x{AT:x} 0 100\n\ntotals: 100\n"
-    );
-    fs::write(scene.at("st/callgrind.out.999300"), profile).unwrap();
+    fs::write(scene.at("st/callgrind.out.999300"), profile()).unwrap();
     scene.link(scene.at("victim/secret"), "moar-jit.999300/moar-jit-0001.bin");
     let before = scene.victims();
     for words in ["callgrind callgrind.out.999300 -o ../out/named", "annotate callgrind.out.999300 -o ../out/listing"] {

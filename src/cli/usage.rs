@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::formats::FORMATS;
 use crate::formats::format::Read;
-use crate::io;
+use crate::io::{self, OutDirectory};
 use crate::pipeline::Outcome;
 use clap::{Args, Command};
 use clap_complete::Shell;
@@ -45,11 +45,22 @@ impl CompletionsArgs {
 impl ManArgs {
     /// `command` is the whole command line.
     pub(super) fn run(self, command: Command) -> Result<Outcome> {
-        let written = std::fs::create_dir_all(&self.directory);
-        let written = written.and_then(|()| clap_mangen::generate_to(command, &self.directory));
+        let mut command = command.disable_help_subcommand(true);
+        command.build();
+        let written = write_pages(&OutDirectory::make(&self.directory)?, &command);
         written.map_err(|error| Error::new("cannot write there").because(error).in_file(&self.directory))?;
         Ok(Outcome::default())
     }
+}
+
+/// The page of a command, and those of its subcommands.
+fn write_pages(directory: &OutDirectory, command: &Command) -> std::io::Result<()> {
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    shown.into_iter().try_for_each(|command| write_pages(directory, command))?;
+    let page = clap_mangen::Man::new(command.clone());
+    let mut file = directory.create(0o666)?;
+    page.render(file.file_mut())?;
+    file.persist(page.get_filename().as_ref())
 }
 
 impl InputsArgs {

@@ -35,7 +35,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use walk::{Links, is_trusted};
-pub(super) use walk::{OutputName, Place, Stop, Walk};
+pub(super) use walk::{OutputName, Place, Stop, Walk, shown};
 
 /// Who named a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,11 +34,6 @@ pub(super) struct NamedPlace {
 
 impl NewFile {
     /// Begins one that shall stand in a directory, with these permissions (less the umask).
-    pub fn create_in(directory: &Path, mode: u32) -> io::Result<Self> {
-        Self::create_at(open_directory(directory)?, mode)
-    }
-
-    /// The same in a directory that is open.
     pub(super) fn create_at(directory: File, mode: u32) -> io::Result<Self> {
         // A name is given through /proc (linkat(2)), which a chroot may lack.
         let nameless = super::is_there(Path::new("/proc/self/fd")).then(|| {
@@ -202,7 +197,7 @@ mod tests {
 
     fn both(directory: &Path) -> [NewFile; 2] {
         let hidden = NewFile::hidden_in(open_directory(directory).unwrap(), 0o644).unwrap();
-        [NewFile::create_in(directory, 0o644).unwrap(), hidden]
+        [NewFile::create_at(open_directory(directory).unwrap(), 0o644).unwrap(), hidden]
     }
 
     #[test]
@@ -250,7 +245,7 @@ mod tests {
     #[test]
     fn what_is_under_way_has_no_name() {
         let dir = tempfile::tempdir().unwrap();
-        let new = NewFile::create_in(dir.path(), 0o644).unwrap();
+        let new = NewFile::create_at(open_directory(dir.path()).unwrap(), 0o644).unwrap();
         if new.hidden.is_none() {
             assert!(names(dir.path()).is_empty());
         }

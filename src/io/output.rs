@@ -2,7 +2,7 @@
 
 use super::door::OutputName;
 use super::new_file::{NamedPlace, NewFile};
-use super::permissions::{ANYBODY, Inherited, OWNER};
+use super::permissions::{ANY_MODE, ANYBODY, Inherited, OWNER};
 use super::run::{OutputPlace, Run};
 use super::target::{self, OutputTarget};
 use super::{OutPath, unopened, widen};
@@ -30,6 +30,15 @@ enum Inner {
         name: OsString,
     },
     Stream(BufWriter<DirectFile>),
+}
+
+/// Who may do what with an output.
+#[derive(Debug, Clone, Copy)]
+struct Modes {
+    /// Its mode if it is new (less the umask).
+    new: u32,
+    /// The most that it keeps of the mode of a file that it replaces.
+    most: u32,
 }
 
 /// Less than is given to a file at once: of blocks of text, which are longer, not even what is left over behind whole
@@ -124,7 +133,16 @@ impl Output {
 
     /// The same with these permissions (less the umask), unless it replaces a file: that one's stay.
     pub fn create_with_mode(path: &OutPath, mode: u32, run: &Run) -> Result<Self> {
-        let inner = Inner::new(path, mode, run).map_err(|error| error.in_file(&path.shown()))?;
+        Self::begin(path, Modes { new: mode, most: ANY_MODE }, run)
+    }
+
+    /// The same, and what it replaces gives it no more: the user has not said where it goes.
+    pub fn create_within(path: &OutPath, mode: u32, run: &Run) -> Result<Self> {
+        Self::begin(path, Modes { new: mode, most: mode | OWNER }, run)
+    }
+
+    fn begin(path: &OutPath, modes: Modes, run: &Run) -> Result<Self> {
+        let inner = Inner::new(path, modes, run).map_err(|error| error.in_file(&path.shown()))?;
         Ok(Self { inner, run: run.clone() })
     }
 
@@ -162,7 +180,7 @@ impl Output {
 }
 
 impl Inner {
-    fn new(path: &OutPath, mode: u32, run: &Run) -> Result<Self> {
+    fn new(path: &OutPath, modes: Modes, run: &Run) -> Result<Self> {
         let shown = path.shown();
         let file = match path {
             OutPath::Stdout => {
@@ -171,7 +189,7 @@ impl Inner {
                 out
             }
             OutPath::Path(path) => match OutputTarget::of(path)? {
-                OutputTarget::File(place) => return Self::file(shown, path, *place, mode, run),
+                OutputTarget::File(place) => return Self::file(path, *place, modes, run),
                 OutputTarget::Descriptor(number) => target::reopen(number).map_err(closed)?,
                 OutputTarget::Special(file) => target::writable(&file, OFlags::empty())?,
             },
@@ -186,14 +204,15 @@ impl Inner {
         Ok(Self::Stream(BufWriter::with_capacity(BUFFER, file)))
     }
 
-    fn file(shown: PathBuf, path: &Path, place: OutputName, mode: u32, run: &Run) -> Result<Self> {
+    fn file(path: &Path, place: OutputName, modes: Modes, run: &Run) -> Result<Self> {
         let OutputName { directory, name, there } = place;
         run.claim(&OutputPlace::Name(NamedPlace::of(&directory, &name)?))?;
         let replaced = there.and_then(|there| Inherited::from(&there, &directory));
-        let new = NewFile::create_at(directory, if replaced.is_some() { OWNER } else { mode });
+        let new = NewFile::create_at(directory, if replaced.is_some() { OWNER } else { modes.new });
         let new = new.map_err(|error| unopened::output(path.parent().unwrap_or(Path::new("")), error))?;
-        replaced.map_or(Ok(()), |replaced| replaced.give_to(&new))?;
-        Ok(Self::File { new: BufWriter::with_capacity(BUFFER, Writing(new)), shown, name })
+        replaced.map_or(Ok(()), |replaced| replaced.within(modes.most).give_to(&new))?;
+        let new = BufWriter::with_capacity(BUFFER, Writing(new));
+        Ok(Self::File { new, shown: path.to_owned(), name })
     }
 }
 

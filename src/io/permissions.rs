@@ -20,6 +20,9 @@ pub(super) const ANYBODY: u32 = 0o666;
 /// What the owner may do at least.
 pub(super) const OWNER: u32 = 0o600;
 
+/// All that a file that is replaced lets anybody do.
+pub(super) const ANY_MODE: u32 = 0o777;
+
 const GROUP: u32 = 0o070;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_ALL: u32 = 0o002;
@@ -72,7 +75,12 @@ impl Inherited {
         let access_list = attribute(&own, ACCESS_LIST);
         let noted = names_of_attributes(&own).into_iter().filter(|name| name.to_bytes().starts_with(b"user."));
         let notes = noted.filter_map(|name| attribute(&own, &name).map(|value| (name, value))).collect();
-        Some(Self { mode: about.mode() & 0o777, owner, group, access_list, notes })
+        Some(Self { mode: about.mode() & ANY_MODE, owner, group, access_list, notes })
+    }
+
+    /// No more of its mode than that.
+    pub(super) fn within(self, most: u32) -> Self {
+        Self { mode: self.mode & most, ..self }
     }
 
     /// Gives it to a file that nobody else can open yet. What cannot be given leaves it less open, and never more.

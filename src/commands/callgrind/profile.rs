@@ -45,7 +45,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     warn_of_others(&loaded.accounts, pid, options, &mut outcome);
     let mut out = Output::create(&options.output(), run)?;
     let mode = raw.as_ref().map_or(found.mode(), |raw| raw.mode_within(found.mode()));
-    let object = match Output::create_with_mode(&OutPath::Path(path.clone()), mode, run) {
+    let object = match Output::create_within(&OutPath::Path(path.clone()), mode, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
         // A directory that cannot be written to matters only if there is code to write.
         other => other,

@@ -7,7 +7,7 @@ use super::options::ExportOptions;
 use crate::error::{Error, Result, Warning};
 use crate::formats::format::{StartRowsFn, WriteOptions};
 use crate::formats::named;
-use crate::io::{self, OutPath, Output, Run};
+use crate::io::{self, OutDirectory, OutPath, Output, Run};
 use crate::model::rows::{self, RowOrigin, RowWriter};
 use crate::model::stacks::Profile;
 use crate::pipeline::any::LoadOptions;
@@ -113,8 +113,7 @@ impl RowWriter for PartitionFile<'_> {
         let extension = named(&self.options.to).and_then(|format| format.files.first()?.strip_prefix('*'));
         let name = format!("{}{}", origin.hash.as_deref().unwrap_or_default(), extension.unwrap_or_default());
         let directory = self.root.join(partition(profile));
-        std::fs::create_dir_all(&directory)
-            .map_err(|error| Error::new("cannot be made").because(error).in_file(&directory))?;
+        OutDirectory::make(&directory)?;
         let output = Output::create(&OutPath::Path(directory.join(name)), self.run)?;
         let output = Rc::new(RefCell::new(output));
         let writer = (self.start)(self.write, Box::new(SharedOutput(output.clone())))?;

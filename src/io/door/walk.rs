@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::io::new_file::open_directory;
-use rustix::fs::{Dir, Mode, OFlags, openat, readlink, readlinkat};
+use rustix::fs::{Dir, Mode, OFlags, mkdirat, openat, readlink, readlinkat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -210,6 +210,31 @@ impl Walk {
         Err(Stop::At(io::ErrorKind::IsADirectory.into()))
     }
 
+    /// Walks to a directory that outputs may go to; what is missing is made.
+    pub(in crate::io) fn to_directory(path: &Path) -> Result<File, Stop> {
+        let start = if path.is_absolute() { Path::new("/") } else { Path::new(".") };
+        let mut walk = Self::new(open_directory(start)?, false, path, Links::OfOutput);
+        while let Some(name) = walk.left.pop() {
+            let step = match walk.step(&name) {
+                Err(Stop::At(error)) if error.kind() == io::ErrorKind::NotFound => {
+                    match mkdirat(walk.here()?, &name, Mode::from_raw_mode(0o777)) {
+                        // Somebody else was faster, or it is a link that leads nowhere.
+                        Ok(()) | Err(Errno::EXIST) => walk.step(&name)?,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                step => step?,
+            };
+            if let Some(last) = step {
+                if !last.about.is_dir() {
+                    return Err(Errno::NOTDIR.into());
+                }
+                walk.directories.push(last.file);
+            }
+        }
+        walk.directories.pop().ok_or_else(|| Errno::NOENT.into())
+    }
+
     fn here(&self) -> Result<&File, Stop> {
         self.directories.last().ok_or_else(|| Errno::NOENT.into())
     }
@@ -285,7 +310,7 @@ impl Walk {
 }
 
 /// How a directory is called.
-fn shown(directory: &File) -> PathBuf {
+pub(in crate::io) fn shown(directory: &File) -> PathBuf {
     let path = readlink(format!("/proc/self/fd/{}", directory.as_raw_fd()), Vec::new());
     path.map(|path| PathBuf::from(OsString::from_vec(path.into_bytes()))).unwrap_or_default()
 }

@@ -7,22 +7,21 @@
 use crate::error::{Error, Result};
 use crate::formats::elf_image::{AuxMapping, Image};
 use crate::io::door::Named;
-use crate::io::{self, NewFile, Run};
+use crate::io::{self, NewFile, OutDirectory, Run};
 use crate::model::process::BuildId;
 use crate::model::{Addr, Pid};
 use crate::parallel;
 use crate::resolve::symbols::files::ELF;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where images go.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageDirectory<'a> {
-    /// Absolute.
-    pub(super) path: &'a Path,
+    pub(super) place: &'a Arc<OutDirectory>,
     /// Knows the outputs, whose names no image may get.
     pub(super) run: &'a Run,
     /// Who may read them (less the umask): nobody who may not read what their code comes from.
@@ -47,6 +46,7 @@ pub(in crate::commands::inject) struct ImageFile {
     pub(in crate::commands::inject) code_end: u64,
     /// Where all of it is mapped, if its code got addresses of its own.
     pub(in crate::commands::inject) base: Option<Addr>,
+    directory: Arc<OutDirectory>,
     state: Mutex<ImageState>,
 }
 
@@ -70,24 +70,26 @@ impl ImageFile {
         directory: ImageDirectory<'_>,
         before: &[Self],
     ) -> Result<Self> {
-        let in_directory = |error: Error| error.in_file(directory.path);
-        let new = NewFile::create_in(directory.path, directory.mode).map_err(|error| in_directory(error.into()))?;
+        let place = directory.place;
+        let in_directory = |error: Error| error.in_file(place.path());
+        let new = place.create(directory.mode).map_err(|error| in_directory(error.into()))?;
         let unwritten =
-            |error| Error::new("cannot be written").because(error).in_file(&directory.path.join(name(pid, 1)));
+            |error| Error::new("cannot be written").because(error).in_file(&place.path().join(name(pid, 1)));
         let build_id = write_to(&new, image).map_err(unwritten)?;
         for number in 1.. {
-            let path = directory.path.join(name(pid, number));
+            let path = place.path().join(name(pid, number));
             directory.run.leave_outputs(&path)?;
             if before.iter().any(|other| other.path == path) {
                 continue;
             }
-            let is_there = path.is_symlink() || io::is_there(&path);
+            let is_there = place.has(name(pid, number).as_ref());
             if is_there && !is_same(new.file(), &path) {
                 continue;
             }
             let state = if is_there { ImageState::WasThere } else { ImageState::Waiting(new) };
             let (aux_mappings, code_end) = (aux_mappings.to_vec(), image.code_end());
-            let written = Self { path, build_id, aux_mappings, code_end, base: None, state: Mutex::new(state) };
+            let (base, directory_of, state) = (None, place.clone(), Mutex::new(state));
+            let written = Self { path, build_id, aux_mappings, code_end, base, directory: directory_of, state };
             if directory.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
                 written.put_in_place()?;
             }
@@ -121,7 +123,7 @@ impl ImageFile {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*state, ImageState::Made) {
             // The run has failed already, for a better reason than this one could be.
-            let _ = fs::remove_file(&self.path);
+            let _ = self.directory.remove(self.path.file_name().unwrap_or_default());
         }
     }
 }

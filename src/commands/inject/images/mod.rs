@@ -13,16 +13,16 @@ pub(in crate::commands::inject) use image_file::ImageFile;
 use crate::commands::inject::coverage::CodeSelection;
 use crate::commands::inject::options::{InjectContext, has_user_stacks};
 use crate::commands::inject::survey::SurveyedRecording;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::formats::elf_image::Target;
+use crate::io::OutDirectory;
 use crate::model::Pid;
 use crate::resolve::code_map::SelectedId;
 use address_allocator::AddressAllocator;
 use libraries::Libraries;
 use process_images::{ImageRequest, ProcessImages, SegmentPlace};
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 /// What all images of a run have in common.
@@ -66,8 +66,8 @@ impl<'s, 'data> JitImages<'s, 'data> {
         let target = Target::new(machine, recording.header.endian);
         let unwound = has_user_stacks(recording) && !options.unwinds(recording);
         let libraries = unwound.then(|| Libraries::new(&survey.processes));
-        let path = &made_directory(options.image_directory())?;
-        let directory = ImageDirectory { path, run: context.run, mode, waiting: &AtomicUsize::new(0) };
+        let place = &Arc::new(OutDirectory::make(options.image_directory())?);
+        let directory = ImageDirectory { place, run: context.run, mode, waiting: &AtomicUsize::new(0) };
         let (for_viewers, libraries) = (options.relocate, libraries.as_ref());
         images.write_all(ImageRequest { code, target, for_viewers, libraries, directory }, context)?;
         if options.relocate {
@@ -139,10 +139,4 @@ impl Drop for JitImages<'_, '_> {
             self.iter().for_each(|(_, image)| image.take_away());
         }
     }
-}
-
-/// A directory's absolute path; it is made if it is not there.
-fn made_directory(directory: &Path) -> Result<PathBuf> {
-    let made = fs::create_dir_all(directory).and_then(|()| directory.canonicalize());
-    made.map_err(|error| Error::from(error).in_file(directory))
 }

@@ -8,9 +8,11 @@
 
 use crate::commands::inject::images::ImageFile;
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::io::{self, InPath, NewFile};
-use crate::resolve::symbols::files::hex;
-use std::fs;
+use crate::io::door::Named;
+use crate::io::{self, OutDirectory};
+use crate::resolve::symbols::files::{ELF, hex};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Puts an image there, and says whether it is there; a failure is told and nothing else.
@@ -26,22 +28,18 @@ pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) -> bool {
 fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let id = hex(image.build_id);
     let relative = image.path.strip_prefix("/").unwrap_or(&image.path);
-    let directory = cache.join(relative).join(&id);
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
-    fs::create_dir_all(&directory).map_err(|error| fail("make a directory in", error))?;
+    let made = |directory: PathBuf| OutDirectory::make(&directory).map_err(|error| fail("make a directory in", error));
+    let directory = made(cache.join(relative).join(&id))?;
     // What has this path there is the same image: its build ID is made from all of it.
-    let mut from = io::open_typed(&image.path)?;
-    let mode = io::mode_of(&InPath::Path(image.path.clone()));
-    let mut new = NewFile::create_in(&directory, mode).map_err(|error| fail("copy into", error))?;
-    let copied = std::io::copy(&mut from, new.file_mut());
-    copied.and_then(|_| new.persist_noclobber("elf".as_ref())).map_err(|error| fail("copy into", error))?;
+    let gone = || Error::new("is gone").in_file(&image.path);
+    let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;
+    let new = directory.create(io::mode_within([from.about.mode()]));
+    let mut new = new.map_err(|error| fail("copy into", error.into()))?;
+    let copied = new.file_mut().write_all(&from.bytes).and_then(|()| new.persist_noclobber("elf".as_ref()));
+    copied.map_err(|error| fail("copy into", error.into()))?;
     let (first, rest) = id.split_at(2);
-    let links = cache.join(".build-id").join(first);
-    fs::create_dir_all(&links).map_err(|error| fail("make a directory in", error))?;
-    let link = links.join(rest);
     let target = Path::new("../..").join(relative).join(&id);
-    match std::os::unix::fs::symlink(target, &link) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(fail("link in", error)),
-        _ => Ok(()),
-    }
+    let linked = made(cache.join(".build-id").join(first))?.link(&target, rest.as_ref());
+    linked.map_err(|error| fail("link in", error.into()))
 }

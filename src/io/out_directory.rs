@@ -1,0 +1,109 @@
+//! A directory that outputs go to, held open: they go there wherever its path leads by then.
+#![expect(clippy::disallowed_methods, reason = "what is in a directory that is open is looked at, and not opened")]
+
+use super::NewFile;
+use super::door::{Stop, Walk, shown};
+use super::unopened;
+use crate::error::{Error, Result};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, symlinkat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A directory that is open.
+#[derive(Debug)]
+pub struct OutDirectory {
+    path: PathBuf,
+    file: File,
+}
+
+impl OutDirectory {
+    /// Goes along a path as an output's is gone along: through no link that somebody else may have put there. What is
+    /// missing is made.
+    pub fn make(path: &Path) -> Result<Self> {
+        let made = Walk::to_directory(path).map_err(|stop| match stop {
+            Stop::Refused(error) => error,
+            Stop::At(error) => unopened::output(path, error),
+            Stop::Descriptor(_) => Error::new("is a descriptor of this program, and no directory"),
+        });
+        let file = made.map_err(|error| error.in_file(path))?;
+        Ok(Self { path: shown(&file), file })
+    }
+
+    /// Its path from the root, without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Begins a file that shall stand in it.
+    pub fn create(&self, mode: u32) -> io::Result<NewFile> {
+        NewFile::create_at(self.file.try_clone()?, mode)
+    }
+
+    /// Whether something has a name in it, be it a link that leads nowhere.
+    pub fn has(&self, name: &OsStr) -> bool {
+        openat(&self.file, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).is_ok()
+    }
+
+    /// Takes a file out of it.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.file, name, AtFlags::empty())?)
+    }
+
+    /// Makes a symbolic link in it, unless something has its name.
+    pub fn link(&self, to: &Path, name: &OsStr) -> io::Result<()> {
+        match symlinkat(to, &self.file, name) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn what_is_missing_is_made_and_no_strangers_link_is_gone_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join("st")).unwrap();
+        fs::create_dir(root.join("victim")).unwrap();
+        symlink("victim", root.join("mine")).unwrap();
+        symlink("../victim", root.join("st/link")).unwrap();
+        fs::set_permissions(root.join("st"), fs::Permissions::from_mode(0o1777)).unwrap();
+        for (path, made) in
+            [("a/b", "a/b"), ("a/../c/./d", "c/d"), ("mine/e", "victim/e"), ("st/own", "st/own"), ("a", "a")]
+        {
+            assert_eq!(OutDirectory::make(&root.join(path)).unwrap().path(), root.join(made), "{path}");
+            assert!(root.join(made).is_dir());
+        }
+        for path in ["st/link", "st/link/new"] {
+            let said = OutDirectory::make(&root.join(path)).unwrap_err().to_string();
+            assert!(said.contains("not followed"), "{said}");
+        }
+        assert!(!root.join("victim/new").exists());
+        fs::write(root.join("file"), "").unwrap();
+        assert!(OutDirectory::make(&root.join("file")).is_err() && OutDirectory::make(&root.join("file/x")).is_err());
+    }
+
+    #[test]
+    fn files_go_to_what_was_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let opened = OutDirectory::make(&at("first")).unwrap();
+        fs::rename(at("first"), at("moved")).unwrap();
+        fs::create_dir(at("first")).unwrap();
+        opened.create(0o644).unwrap().persist("file".as_ref()).unwrap();
+        opened.link(Path::new("nowhere"), "link".as_ref()).unwrap();
+        opened.link(Path::new("elsewhere"), "link".as_ref()).unwrap();
+        assert!(opened.has("file".as_ref()) && opened.has("link".as_ref()) && !opened.has("other".as_ref()));
+        assert_eq!(fs::read_link(at("moved/link")).unwrap(), Path::new("nowhere"));
+        opened.remove("file".as_ref()).unwrap();
+        assert!(!opened.has("file".as_ref()) && fs::read_dir(at("first")).unwrap().next().is_none());
+    }
+}
