@@ -21,6 +21,8 @@ mod firefox;
 mod flamegraph;
 #[path = "truth/json.rs"]
 mod json;
+#[path = "truth/otlp.rs"]
+mod otlp;
 #[cfg(feature = "tables")]
 #[path = "truth/parquet.rs"]
 mod parquet;

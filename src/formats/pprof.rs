@@ -99,10 +99,12 @@ fn build(profile: &Profile) -> Draft {
     let (mut strings, mut file) = (StringTable::new(), ProfileMessage::default());
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
+    // An event may be called so itself.
+    let is_taken = profile.series.iter().any(|series| series.name == "samples");
     let mut places = Vec::new();
     for series in &profile.series {
         let counts = series.is_counted().then(|| {
-            let samples = if counted > 1 { format!("{}:samples", series.name) } else { "samples".to_owned() };
+            let samples = if counted > 1 || is_taken { format!("{}:samples", series.name) } else { "samples".to_owned() };
             file.sample_type.push(ValueType { r#type: strings.id(&samples), unit: count });
             file.sample_type.len() - 1
         });

@@ -33,9 +33,9 @@ const KERNEL_TRACE: &str = "it holds events of the kernel's tracer; perf record 
 /// All of them. The first that fits is it.
 const UNREAD: &[UnreadFormat] = &[
     UnreadFormat {
-        name: "a profile of OpenTelemetry (OTLP)",
-        remedy: "send it to what keeps such profiles, as Pyroscope and Parca do, and take it from there as pprof",
-        signature: Is(is_otlp),
+        name: "traces, metrics or logs of OpenTelemetry (OTLP)",
+        remedy: "of OpenTelemetry's signals, profiles are read",
+        signature: Is(is_other_otlp),
     },
     UnreadFormat {
         name: "a Perfetto trace (protobuf)",
@@ -249,10 +249,12 @@ fn is_gecko(head: &[u8]) -> bool {
     gecko.fits(head) && !has(head, "\"preprocessedProfileVersion\"")
 }
 
-/// In JSON its first word; else a list of profiles of a resource, whose first attribute has a key that is a word: four
-/// fields 1, each within the one before. A packet of a trace has a number there.
-fn is_otlp(head: &[u8]) -> bool {
-    if Words(&["{\"resourceProfiles\""]).fits(head) {
+/// In JSON its first word; else a list of what a resource sent, whose first attribute has a key that is a word: four
+/// fields 1, each within the one before. A packet of a trace has a number there. Profiles are known before.
+fn is_other_otlp(head: &[u8]) -> bool {
+    const IN_JSON: [Signature; 3] =
+        [Words(&["{\"resourceSpans\""]), Words(&["{\"resourceMetrics\""]), Words(&["{\"resourceLogs\""])];
+    if IN_JSON.iter().any(|signal| signal.fits(head)) {
         return true;
     }
     let mut rest = head;
@@ -273,7 +275,7 @@ fn first_message(mut bytes: &[u8]) -> Option<&[u8]> {
 
 /// A trace is a list of packets: fields 1, each a message itself.
 fn is_perfetto(head: &[u8]) -> bool {
-    if is_otlp(head) {
+    if is_other_otlp(head) {
         return false;
     }
     // A text may begin with a line break, which is the first byte of a packet.
@@ -367,9 +369,9 @@ pub(super) mod tests {
     pub(in crate::formats) const EXAMPLES: &[(&str, &[u8])] = &[
         (
             "OpenTelemetry",
-            b"\x0a\x1f\x0a\x17\x0a\x15\x0a\x0cservice.name\x12\x05\x0a\x03app\x12\x04\x12\x02\x0a\0\x12\x02\x12\0",
+            b"\x0a\x2f\x0a\x17\x0a\x15\x0a\x0cservice.name\x12\x05\x0a\x03app\x12\x14\x12\x12\x0a\x100123456789abcdef",
         ),
-        ("OpenTelemetry", br#"{"resourceProfiles": [{"resource": {}, "scopeProfiles": []}], "dictionary": {}}"#),
+        ("OpenTelemetry", br#"{"resourceSpans": [{"resource": {}, "scopeSpans": []}]}"#),
         ("Perfetto", b"\x0a\x0c\x40\x80\x94\xeb\xdc\x03\x50\x01\x9a\x02\x01\x00\x0a\x04\x18\x01\x50\x01"),
         (
             "Gecko",

@@ -32,6 +32,11 @@ impl Message {
             let key = varint(&mut bytes);
             match key & 7 {
                 0 => message.numbers.entry(key >> 3).or_default().push(varint(&mut bytes)),
+                1 => {
+                    let (number, rest) = bytes.split_first_chunk().unwrap();
+                    bytes = rest;
+                    message.numbers.entry(key >> 3).or_default().push(u64::from_le_bytes(*number));
+                }
                 2 => {
                     let len = varint(&mut bytes) as usize;
                     let (field, rest) = bytes.split_at(len);
@@ -122,7 +127,8 @@ pub(crate) fn read(packed: &[u8], _: &[String]) -> Vec<Told> {
     let (mut events, mut at) = (Vec::new(), 0);
     while at < types.len() {
         // A number of samples stands before the weights; where it is all there is, it is the weight.
-        let counts = is_a_count(&types[at]).then_some(at);
+        let is_of_next = types.get(at + 1).is_none_or(|next| !is_a_count(next));
+        let counts = (is_a_count(&types[at]) && is_of_next).then_some(at);
         at += usize::from(counts.is_some() && at + 1 < types.len());
         events.push(event(at, counts));
         at += 1;

@@ -1,7 +1,7 @@
 //! The table of readers. None shares code with the writers, or with the readers of the program.
 
 use crate::told::{Frame, Stack, Told};
-use crate::{callgrind, chrome, csv, firefox, flamegraph, json, pprof, speedscope};
+use crate::{callgrind, chrome, csv, firefox, flamegraph, json, otlp, pprof, speedscope};
 
 /// How the output of a writer is read back.
 pub(crate) struct Reader {
@@ -72,6 +72,22 @@ const READERS: &[Reader] = &[
         writer: "pprof",
         read: pprof::read,
         arguments: &["export", "--to", "pprof"],
+        by_module: true,
+        thread_roots: false,
+        both: true,
+    },
+    Reader {
+        writer: "otlp",
+        read: otlp::read,
+        arguments: &["export", "--to", "otlp"],
+        by_module: true,
+        thread_roots: false,
+        both: true,
+    },
+    Reader {
+        writer: "otlp-json",
+        read: otlp::read_json,
+        arguments: &["export", "--to", "otlp-json"],
         by_module: true,
         thread_roots: false,
         both: true,

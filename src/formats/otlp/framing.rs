@@ -9,7 +9,7 @@
 //! The exporter: <https://github.com/open-telemetry/opentelemetry-collector-contrib>, `exporter/fileexporter`.
 
 use super::json::Transcoded;
-use super::schema::{Kind, PROFILES_DATA, Schema, is_profile};
+use super::schema::{Kind, PROFILES_DATA, Schema, is_dictionary, is_profile};
 use super::version::{OF_JSON, Version};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::formats::protobuf::{FieldValue, Fields, inner};
@@ -50,7 +50,7 @@ fn is_message(head: &[u8]) -> bool {
 }
 
 /// Whether a message, which may be cut, is as the schema has it: `None` if not, else whether it has anything that tells.
-/// Fields that moved from version to version are not looked at.
+/// Elements of tables are not looked into, and neither are samples: their fields moved from version to version.
 fn fits(message: &[u8], schema: Schema) -> Option<bool> {
     let (mut fields, mut tells) = (Fields::of(message), false);
     loop {
@@ -63,12 +63,13 @@ fn fits(message: &[u8], schema: Schema) -> Option<bool> {
         };
         let field = schema.iter().find(|field| field.tag == tag)?;
         tells |= match (field.kind, value) {
+            (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => return None,
             (Kind::Message(inner), FieldValue::Bytes(bytes)) if is_profile(inner) => is_profile_head(bytes)?,
+            // The first element of the first table is empty.
+            (Kind::Message(_), FieldValue::Bytes(bytes)) if is_dictionary(schema) => tag == 1 && bytes.is_empty(),
             (Kind::Message(inner), FieldValue::Bytes(bytes)) => fits(bytes, inner)?,
             (Kind::Text, FieldValue::Bytes(text)) => is_text(text).then(|| field.name == "key" && !text.is_empty())?,
-            (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => return None,
-            // Tables begin with an empty element each.
-            _ => schema.len() > 5 && field.name == "mappingTable",
+            _ => false,
         };
         if cut.is_some() {
             return Some(tells);

@@ -188,3 +188,8 @@ static SAMPLE: Schema = &[
 pub(super) fn is_profile(schema: Schema) -> bool {
     std::ptr::eq(schema, PROFILE)
 }
+
+/// Whether these are the fields of `ProfilesDictionary`.
+pub(super) fn is_dictionary(schema: Schema) -> bool {
+    std::ptr::eq(schema, DICTIONARY)
+}

@@ -56,6 +56,7 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("folded", readers::folded),
     ("cpuprofile", readers::cpuprofile),
     ("pprof", readers::pprof),
+    ("otlp", readers::otlp),
     ("inject_pprof", readers::inject_pprof),
     ("firefox", readers::firefox),
     ("inject_firefox", readers::inject_firefox),

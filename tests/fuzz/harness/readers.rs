@@ -1,10 +1,10 @@
 //! Readers of profiles that name their own functions, and what gives names to those of other tools.
 
 use jitgraft::error::{Result, Skipped, Warnings};
-use jitgraft::formats::options::ReadOptions;
+use jitgraft::formats::options::{ReadOptions, WriteOptions};
 use jitgraft::formats::unsymbolized::{NamedCall, OpenUnsymbolized};
 use jitgraft::formats::{
-    self, cpuprofile, dtrace, firefox, folded, ghcprof, json, pprof, sample, speedscope, vsprof, vtune, xctrace,
+    self, cpuprofile, dtrace, firefox, folded, ghcprof, json, otlp, pprof, sample, speedscope, vsprof, vtune, xctrace,
 };
 use jitgraft::model::stacks::Profile;
 
@@ -67,6 +67,19 @@ pub(super) fn callgrind(bytes: &[u8]) {
     let _ = formats::callgrind::sniff(bytes);
     let _ = formats::callgrind::read(&mut &bytes[..], &ReadOptions::default(), &mut Warnings::new());
     let _ = formats::callgrind::instruction_costs(bytes, &mut Warnings::new());
+}
+
+/// Messages of OpenTelemetry, in each of their forms; and what is written of them can be read again.
+pub(super) fn otlp(bytes: &[u8]) {
+    let read = |bytes: &[u8]| otlp::read(&mut &bytes[..], &ReadOptions::default(), &mut Warnings::new());
+    let _ = otlp::sniff(bytes);
+    let Ok(profile) = read(bytes) else { return };
+    for write in [otlp::write, otlp::write_json] {
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        assert!(otlp::sniff(&out[..out.len().min(1 << 16)]));
+        assert_eq!(read(&out).unwrap().stack_count(), profile.stack_count());
+    }
 }
 
 pub(super) fn inject_pprof(bytes: &[u8]) {
