@@ -40,7 +40,17 @@ fn every_format_that_is_written_has_files_of_its_own() {
         }
     }
     let told = |name: &str| for_file(name.as_bytes()).map(|format| format.name);
-    let names = ["a.json", "a.speedscope.json", "callgrind.out", "callgrind.out.77", "a.svg", "a.pb.gz", "a.csv", "a.otlp", "a.otlp.json"];
+    let names = [
+        "a.json",
+        "a.speedscope.json",
+        "callgrind.out",
+        "callgrind.out.77",
+        "a.svg",
+        "a.pb.gz",
+        "a.csv",
+        "a.otlp",
+        "a.otlp.json",
+    ];
     let formats = ["json", "speedscope", "callgrind", "callgrind", "flamegraph", "pprof", "csv", "otlp", "otlp-json"];
     assert_eq!(names.map(told), formats.map(Some));
     assert_eq!(["svg", ".svg", "a.gz", "a", "json", "a.svg.bak"].map(told), [None; 6]);

@@ -104,7 +104,8 @@ fn build(profile: &Profile) -> Draft {
     let mut places = Vec::new();
     for series in &profile.series {
         let counts = series.is_counted().then(|| {
-            let samples = if counted > 1 || is_taken { format!("{}:samples", series.name) } else { "samples".to_owned() };
+            let samples =
+                if counted > 1 || is_taken { format!("{}:samples", series.name) } else { "samples".to_owned() };
             file.sample_type.push(ValueType { r#type: strings.id(&samples), unit: count });
             file.sample_type.len() - 1
         });

@@ -109,7 +109,8 @@ fn told(messages: &[Value], names: &[String]) -> Vec<Told> {
                 let (name, unit) = (of("typeStrindex"), of("unitStrindex"));
                 if let Some(event) = name.strip_suffix(":samples").filter(|_| unit == "count") {
                     let values = list(profile, "samples").iter().flat_map(|sample| list(sample, "values"));
-                    *counts.entry(event.to_owned()).or_default() += values.map(|value| number(Some(value))).sum::<u64>();
+                    *counts.entry(event.to_owned()).or_default() +=
+                        values.map(|value| number(Some(value))).sum::<u64>();
                     continue;
                 }
                 let event = events.entry(name).or_default();

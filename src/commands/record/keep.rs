@@ -7,7 +7,7 @@
 use super::RecordOptions;
 use crate::error::{Error, Result, Warnings};
 use crate::io::door::Named;
-use crate::io::{InPath, NewFile, is_file};
+use crate::io::{InPath, OutDirectory, is_file};
 use crate::pipeline::open::Input;
 use crate::pipeline::recording::{Memory, Streams, Survey};
 use crate::pipeline::{Job, Outcome};
@@ -69,7 +69,7 @@ fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     let mode = file.about.map_or(0o600, |about| about.permissions().mode() & 0o666);
-    let mut new = NewFile::create_in(directory, mode)?;
+    let mut new = OutDirectory::make(directory)?.create(mode)?;
     new.file_mut().write_all(file.bytes)?;
     if let Some(about) = file.about {
         let time = |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: nanos };
