@@ -1,6 +1,5 @@
 //! What can be wrong with a recording, as data. What is said of each is in `said`.
 
-use super::said::said;
 use crate::model::runtimes::{Runtime, Switch};
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::no_elf::NoElf;
@@ -447,11 +446,4 @@ pub struct Finding {
     pub frames: u64,
     /// The recorded command with what it lacked, for a shell, if that would mend it.
     pub command: Option<String>,
-}
-
-impl Finding {
-    /// Whether it is worth a reader's time.
-    pub fn is_significant(&self) -> bool {
-        self.percent >= said(&self.problem).threshold
-    }
 }

@@ -4,7 +4,7 @@
 //! Every file is found as any command that reads the recording finds it, and the copy is found beside the recording by its
 //! name. It keeps the time of the last change, by which a file of an earlier process is told from one of this run.
 
-use super::RecordOptions;
+use super::options::RecordOptions;
 use crate::error::{Error, Result, Warnings};
 use crate::io::door::Named;
 use crate::io::{InPath, OutDirectory, is_file};

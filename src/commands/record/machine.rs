@@ -1,6 +1,6 @@
 //! What can be recorded on this machine, and what would spoil it.
 
-use super::RecordOptions;
+use super::options::RecordOptions;
 use crate::error::{Error, Result};
 use crate::io::{self, started};
 use std::path::Path;
@@ -34,7 +34,7 @@ impl Machine {
         }
         let mut notes = Vec::new();
         let is_root = rustix::process::geteuid().is_root();
-        let chosen = super::plan::has_event(options);
+        let chosen = options.typed().has(&["e", "event"]);
         let event = if chosen { None } else { Some(Self::event(is_root, &mut notes)?) };
         notes.extend(kernel(is_root));
         notes.extend(room(options)?);

@@ -8,6 +8,7 @@
 
 mod keep;
 mod machine;
+mod options;
 mod plan;
 
 use crate::error::Result;
@@ -15,28 +16,9 @@ use crate::io::started;
 use crate::pipeline::{Job, Outcome};
 use keep::LeftFiles;
 use machine::Machine;
+pub use options::RecordOptions;
 use plan::Plan;
-use std::path::PathBuf;
 use std::time::SystemTime;
-
-/// What to record, and how.
-#[derive(Debug)]
-pub struct RecordOptions {
-    /// The runtime, where the command does not show it.
-    pub runtime: Option<String>,
-    /// perf's options as they were typed.
-    pub perf: Vec<Vec<u8>>,
-    /// The program to run, with its arguments.
-    pub program: Vec<Vec<u8>>,
-    /// Where the recording goes.
-    pub output: PathBuf,
-    /// Samples per second.
-    pub frequency: u32,
-    /// The running process to record.
-    pub pid: Option<String>,
-    /// Only print the command.
-    pub dry_run: bool,
-}
 
 /// Records. `say` is for what must be said before the program runs.
 pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Result<Outcome> {

@@ -1,7 +1,7 @@
 //! What is run: perf with the program, and what either lacks.
 
-use super::RecordOptions;
 use super::machine::Machine;
+use super::options::RecordOptions;
 use crate::error::{Error, Result};
 use crate::io::started;
 use crate::model::Pid;
@@ -27,8 +27,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(options: &RecordOptions, machine: &Machine) -> Result<Self> {
         let called = [b"perf".to_vec(), b"record".to_vec()];
-        let typed =
-            PerfCommand { called: &called, options: &options.perf, program: &options.program, records_others: false };
+        let typed = PerfCommand { called: &called, ..options.typed() };
         let command = RecordCommand::of(typed).with_clock();
         let command = command.with_option(&["F", "freq", "c", "count"], "-F", &options.frequency.to_string());
         let command = match machine.event {
@@ -52,8 +51,7 @@ impl Plan {
     fn started(mut self, options: &RecordOptions) -> Result<Self> {
         let named = options.runtime.as_deref().map(named).transpose()?;
         let Some(runtime) = named.or_else(|| executed(&options.program)) else {
-            let typed = PerfCommand { called: &[], options: &options.perf, program: &[], records_others: false };
-            let records_others = typed.has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
+            let records_others = options.typed().has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
             if let Some(program) = options.program.first().filter(|_| !records_others) {
                 let program = String::from_utf8_lossy(program);
                 self.note(format!(
@@ -177,10 +175,4 @@ fn not_switched_on(pid: &str, runtime: &Runtime, version: Option<Version>) -> St
         (None, Some(switch)) => format!("{start}: start it again, {}", switch.how(runtime.called, true)),
         (None, None) => format!("{start}: {}", nothing_to_set(runtime, version)),
     }
-}
-
-/// Whether the user chose an event.
-pub(super) fn has_event(options: &RecordOptions) -> bool {
-    let typed = PerfCommand { called: &[], options: &options.perf, program: &[], records_others: false };
-    typed.has(&["e", "event"])
 }

@@ -1,7 +1,7 @@
 //! What is said of files that ran.
 
+use super::entry::{ANY, MUCH, SOME, Said};
 use super::text::{have, is, was};
-use super::{ANY, MUCH, SOME, Said};
 use crate::commands::doctor::problem::NamedFile;
 use crate::model::Pid;
 use crate::model::runtimes::Runtime;

@@ -1,7 +1,7 @@
 //! What is said of JIT code without names, or with names that may be wrong.
 
-use super::text::{covers, text};
-use super::{ANY, MUCH, Said, file, number, who};
+use super::entry::{ANY, MUCH, Said};
+use super::text::{covers, file, number, text, who};
 use crate::commands::doctor::problem::{SourceFile, Who};
 use crate::model::Pid;
 use crate::model::runtimes::Switch;

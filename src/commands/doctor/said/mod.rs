@@ -3,6 +3,7 @@
 //!
 //! All names in it are printable.
 
+mod entry;
 mod files;
 mod jit;
 mod source_maps;
@@ -10,37 +11,9 @@ mod stacks;
 mod text;
 mod whole;
 
-use super::problem::Problem;
-pub(super) use text::{file, number, source, who};
-
-/// What is said of a problem.
-pub(super) struct Said {
-    /// What programs know it by; these words stay.
-    pub(super) key: &'static str,
-    /// What `docs/doctor.md` says of the key.
-    pub(super) about: &'static str,
-    /// From which part of the recording on, in percent, it is a finding; below, it is told by the way.
-    pub(super) threshold: f64,
-    /// What is wrong.
-    pub(super) cause: String,
-    /// What to do, besides recording again with a corrected command.
-    pub(super) remedy: String,
-}
-
-/// Of what nearly always matters.
-const ANY: f64 = 1.0;
-
-/// Of a library that few frames are in.
-const SOME: f64 = 8.0;
-
-/// Of a program with other things to do.
-const PART: f64 = 10.0;
-
-/// Of what some recordings always have: leaf functions, libraries without frame pointers, threads that begin in assembler.
-const ORDINARY: f64 = 15.0;
-
-/// Of what nobody can mend, or what runtimes have however long they run: not worth a finding unless it is much.
-const MUCH: f64 = 25.0;
+use super::problem::{Finding, Problem};
+pub(super) use entry::Said;
+pub(super) use text::{number, source, who};
 
 /// All that is said of a problem.
 pub(super) fn said(problem: &Problem) -> Said {
@@ -90,6 +63,13 @@ pub(super) fn said(problem: &Problem) -> Said {
         Problem::Stripped { files } => files::stripped(files),
         Problem::StrippedPackages { files } => files::stripped_packages(files),
         Problem::Symbolless { files } => files::symbolless(files),
+    }
+}
+
+impl Finding {
+    /// Whether it is worth a reader's time.
+    pub fn is_significant(&self) -> bool {
+        self.percent >= said(&self.problem).threshold
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is said of stacks that end too soon.
 
-use super::text::list;
-use super::{ANY, ORDINARY, SOME, Said, who};
+use super::entry::{ANY, ORDINARY, SOME, Said};
+use super::text::{list, who};
 use crate::commands::doctor::problem::Who;
 use crate::model::abi::{EM_ARM, EM_S390, machine_name};
 use crate::model::runtimes::Flag;

@@ -1,6 +1,6 @@
 //! What is said of a recording as a whole.
 
-use super::{ANY, MUCH, Said};
+use super::entry::{ANY, MUCH, Said};
 use crate::model::Addr;
 use crate::model::printable::readable;
 
