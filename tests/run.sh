@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 # tool:its Debian package
 tools=(
-  perf:linux-perf prlimit:util-linux valgrind:valgrind readelf:binutils objdump:binutils eu-elflint:elfutils zstd:zstd gcc:gcc dwp:binutils xz:xz-utils dwz:dwz
+  perf:linux-perf prlimit:util-linux valgrind:valgrind readelf:binutils objdump:binutils eu-elflint:elfutils zstd:zstd gcc:gcc g++:g++ dwp:binutils xz:xz-utils dwz:dwz
   hotspot:hotspot aarch64-linux-gnu-objdump:binutils-aarch64-linux-gnu script:bsdutils bzip2:bzip2 chromium:chromium setpriv:util-linux
 )
 arguments=() with_python=

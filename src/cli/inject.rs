@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
 use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
+use crate::sources::SourceOptions;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ use std::path::PathBuf;
     jitgraft inject -i cpu.pb.gz -o named.pb.gz --perf-map perf-4711.map"
 )]
 pub(super) struct InjectArgs {
-    /// The recording, or a pprof or Firefox profile with bare addresses; - is standard input [default: standard input if it is a pipe, else perf.data]
+    /// The recording, or a pprof, OpenTelemetry or Firefox profile with bare addresses; - is standard input [default: standard input if it is a pipe, else perf.data]
     #[arg(value_name = "INPUT", conflicts_with = "input")]
     recording: Option<PathBuf>,
     /// The recording, as perf inject takes it
@@ -55,7 +56,21 @@ pub(super) struct InjectArgs {
     #[command(flatten)]
     sources: SourceArgs,
     #[command(flatten)]
+    files: FileArgs,
+    #[command(flatten)]
     foreign: ForeignArgs,
+}
+
+/// Where the files are that ran.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where names of native code come from (OpenTelemetry profiles)")]
+struct FileArgs {
+    /// Look for files below this directory
+    #[arg(long, value_name = "DIR")]
+    symfs: Option<PathBuf>,
+    /// Look for files by their build IDs, and for debugging information, here, before /usr/lib/debug (repeatable)
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
 }
 
 /// Build IDs of files that are no JIT code.
@@ -157,6 +172,8 @@ impl InjectArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         self.foreign.refuse()?;
         let build_ids = self.build_ids.mode();
+        let mut sources = SourceOptions::from(self.sources);
+        (sources.search.symfs, sources.search.debug_dirs) = (self.files.symfs, self.files.debug_dir);
         let options = InjectOptions {
             input: self.input.or(self.recording).map_or_else(default_input, InPath::from),
             output: OutPath::from(self.output),
@@ -170,7 +187,7 @@ impl InjectArgs {
             jit: self.jit || build_ids == BuildIdMode::None,
             build_ids,
             known_build_ids: self.build_ids.known_build_ids.as_deref().map(KnownBuildIds::from),
-            sources: self.sources.into(),
+            sources,
         };
         inject::run(&options, job)
     }

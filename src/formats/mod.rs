@@ -149,7 +149,7 @@ pub const FORMATS: &[Format] = &[
             spans: None,
             stream: Some(otlp::start),
         }),
-        rewriter: None,
+        rewriter: Some(Rewriter { command: "inject", open: Some(otlp::open_unsymbolized) }),
     },
     Format {
         name: "otlp-json",

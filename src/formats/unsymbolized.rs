@@ -4,17 +4,56 @@
 //! knows nothing of where names come from. What is not named stays byte for byte.
 
 use crate::error::{Result, Warnings};
+use crate::model::backing::Backing;
+use crate::model::process::BuildId;
 use crate::model::{FrameAddr, Pid};
 use std::fmt::Debug;
 use std::io::Write;
 
-/// An address without a name, in memory that no file backs as far as the profile tells.
+/// An address without a name: in memory that no file backs as far as the profile tells, or in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BareAddress {
     /// The process; `None` if the profile does not tell.
     pub pid: Option<Pid>,
-    /// Where.
+    /// The number of the file among [`Unsymbolized::files`], if it is in one.
+    pub file: Option<u32>,
+    /// Where, in the memory of the process or in the file.
     pub addr: FrameAddr,
+}
+
+/// A file of code as a profile names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CodeFile {
+    /// The path, or the last part of it.
+    pub path: Vec<u8>,
+    /// Which version of the file it is.
+    pub build_id: Option<BuildId>,
+    /// The same by OpenTelemetry's hash of its two ends ([`Image::htl_hash`](crate::resolve::symbols::image::Image)).
+    pub htl_hash: Option<[u8; 16]>,
+    /// What its addresses are counted from.
+    pub base: FileBase,
+}
+
+/// What addresses in a file are counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileBase {
+    /// The start of the file.
+    Start,
+    /// Nothing: they are those that it was linked for.
+    Linked,
+}
+
+/// Whether a mapping of that name may hold JIT code: memory, or what tools call such memory after, a perf map.
+pub fn may_hold_jit_code(name: &[u8]) -> bool {
+    match Backing::of(name) {
+        Backing::File(path) => {
+            let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            base.starts_with(b"perf-") && base.ends_with(b".map")
+        }
+        Backing::Other(_) => true,
+        Backing::Bracketed(text) => text == b"[jit]" || text == b"[JIT]" || text == b"[unknown]",
+        backing => backing.may_hold_jit_code(),
+    }
 }
 
 /// A function at an address.
@@ -36,6 +75,11 @@ pub type Ask<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
 pub trait Unsymbolized: Debug {
     /// What has no name: each once, in ascending order.
     fn addresses(&self) -> &[BareAddress];
+
+    /// The files that addresses are in.
+    fn files(&self) -> &[CodeFile] {
+        &[]
+    }
 
     /// Whether it has room for calls that were expanded into others. Where there is none, it is told of each address the
     /// function that has the code, under all of the name that its runtime gave it.

@@ -97,6 +97,13 @@ struct MappedRegion {
 }
 
 impl AddressSpaces {
+    /// Files of which it is not known where they were mapped; equal ones are one.
+    pub fn of_files(files: impl Iterator<Item = Dso>) -> Self {
+        let mut spaces = Self::default();
+        files.for_each(|file| _ = spaces.dsos.intern(file));
+        spaces
+    }
+
     /// Builds them from what a recording tells.
     pub fn new(processes: &Processes) -> Self {
         let mut spaces = Self { ancestry: Ancestry::new(processes), ..Self::default() };

@@ -66,3 +66,21 @@ fn of_a_firefox_profile() {
     }]});
     assert_named_within(20, "input.json", profile.to_string().as_bytes());
 }
+
+#[test]
+fn of_an_otlp_profile() {
+    let message = |fields: &[Field]| Value::Bytes(encode(fields));
+    let number = Value::Number;
+    let value = message(&[(3, number(77))]);
+    let resource = message(&[(1, message(&[(1, Value::Bytes(b"process.pid".to_vec())), (2, value)]))]);
+    let mut profile: Vec<Field> = vec![(1, message(&[(1, number(1)), (2, number(2))]))];
+    profile.extend((1..=COUNT).map(|at| (2, message(&[(1, number(at)), (4, Value::Bytes(vec![1]))]))));
+    let mut tables: Vec<Field> = vec![(2, message(&[]))];
+    tables.extend((1..=COUNT).map(|at| (2, message(&[(2, number(START + at))]))));
+    tables.extend(["", "samples", "count"].map(|text| (5, Value::Bytes(text.into()))));
+    tables.push((7, message(&[])));
+    tables.extend((1..=COUNT).map(|at| (7, message(&[(1, number(at))]))));
+    let scope = message(&[(2, message(&profile))]);
+    let bytes = encode(&[(1, message(&[(1, resource), (2, scope)])), (2, message(&tables))]);
+    assert_named_within(20, "input.otlp", &bytes);
+}

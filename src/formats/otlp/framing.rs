@@ -13,7 +13,7 @@ use super::schema::{Kind, PROFILES_DATA, Schema, is_dictionary, is_profile};
 use super::version::{OF_JSON, Version};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::formats::protobuf::{FieldValue, Fields, inner};
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor, Read, Write};
 
 /// A message has no more bytes: protocol buffers end there.
 const LONGEST: u64 = (1 << 31) - 1;
@@ -25,14 +25,14 @@ const LONGEST_UNPACKED: u64 = 256 << 20;
 const HEAD: u64 = 1 << 16;
 
 /// What a frame of zstd begins with.
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+pub(super) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// Whether an input is of this format.
 pub fn sniff(head: &[u8]) -> bool {
     is_json(head) || is_message(head) || has_lengths(head)
 }
 
-fn is_json(head: &[u8]) -> bool {
+pub(super) fn is_json(head: &[u8]) -> bool {
     let Some(object) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     let Some(key) = object.trim_ascii_start().strip_prefix(b"\"") else { return false };
     let key = key.split(|byte| *byte == b'"').next().unwrap_or_default();
@@ -45,7 +45,7 @@ fn is_json(head: &[u8]) -> bool {
 }
 
 /// Whether these are the first bytes of a message: what is there is as the schema has it, and something is.
-fn is_message(head: &[u8]) -> bool {
+pub(super) fn is_message(head: &[u8]) -> bool {
     fits(head, PROFILES_DATA) == Some(true)
 }
 
@@ -61,19 +61,28 @@ fn fits(message: &[u8], schema: Schema) -> Option<bool> {
             // The number of a field may be cut, too.
             (None, Some(Err(_)) | None) => return Some(tells),
         };
-        let field = schema.iter().find(|field| field.tag == tag)?;
-        tells |= match (field.kind, value) {
-            (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => return None,
-            (Kind::Message(inner), FieldValue::Bytes(bytes)) if is_profile(inner) => is_profile_head(bytes)?,
-            // The first element of the first table is empty.
-            (Kind::Message(_), FieldValue::Bytes(bytes)) if is_dictionary(schema) => tag == 1 && bytes.is_empty(),
-            (Kind::Message(inner), FieldValue::Bytes(bytes)) => fits(bytes, inner)?,
-            (Kind::Text, FieldValue::Bytes(text)) => is_text(text).then(|| field.name == "key" && !text.is_empty())?,
-            _ => false,
-        };
+        // What a later version adds stands behind what is known.
+        match fits_one(schema, tag, value) {
+            Some(told) => tells |= told,
+            None => return tells.then_some(true),
+        }
         if cut.is_some() {
             return Some(tells);
         }
+    }
+}
+
+/// The same of one field.
+fn fits_one(schema: Schema, tag: u32, value: FieldValue<'_>) -> Option<bool> {
+    let field = schema.iter().find(|field| field.tag == tag)?;
+    match (field.kind, value) {
+        (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => None,
+        (Kind::Message(inner), FieldValue::Bytes(bytes)) if is_profile(inner) => is_profile_head(bytes),
+        // The first element of the first table is empty.
+        (Kind::Message(_), FieldValue::Bytes(bytes)) if is_dictionary(schema) => Some(tag == 1 && bytes.is_empty()),
+        (Kind::Message(inner), FieldValue::Bytes(bytes)) => fits(bytes, inner),
+        (Kind::Text, FieldValue::Bytes(text)) => is_text(text).then(|| field.name == "key" && !text.is_empty()),
+        _ => Some(false),
     }
 }
 
@@ -99,7 +108,7 @@ fn is_profile_head(profile: &[u8]) -> Option<bool> {
 }
 
 /// Whether a length stands before a message.
-fn has_lengths(head: &[u8]) -> bool {
+pub(super) fn has_lengths(head: &[u8]) -> bool {
     let Some((len, rest)) = head.split_first_chunk() else { return false };
     let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
     let message = &rest[..len.min(rest.len())];
@@ -198,11 +207,7 @@ impl<'t> Messages<'_, 't> {
     }
 
     fn add_json(&mut self, message: serde_json::Result<Transcoded>) {
-        self.add(|take| {
-            let message =
-                message.map_err(|error| Error::new("is no profile of OpenTelemetry in JSON").because(error))?;
-            take(&message.0, Some(OF_JSON))
-        });
+        self.add(|take| take(&message.map_err(no_json)?.0, Some(OF_JSON)));
     }
 
     fn behind_lengths(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
@@ -239,8 +244,22 @@ impl<'t> Messages<'_, 't> {
     }
 }
 
-fn unpack(message: &[u8], to: &mut Vec<u8>) -> Result<()> {
+/// What text is that is not such a message.
+pub(super) fn no_json(error: serde_json::Error) -> Error {
+    Error::new("is no profile of OpenTelemetry in JSON").because(error)
+}
+
+/// What a message holds that is packed with zstd.
+pub(super) fn unpack(message: &[u8], to: &mut Vec<u8>) -> Result<()> {
     let decoder = zstd::stream::read::Decoder::with_buffer(message);
     let mut decoder = decoder.map_err(|error| Error::new("cannot decompress a message (zstd)").because(error))?;
     read_up_to(&mut decoder, LONGEST_UNPACKED, to)
+}
+
+/// Writes a message behind its length.
+pub(super) fn behind_length(message: &[u8], out: &mut dyn Write) -> Result<()> {
+    let len = u32::try_from(message.len());
+    let len = len.map_err(|_| Error::new("has a sample of more than 4 GB, which no message can hold"))?;
+    out.write_all(&len.to_be_bytes())?;
+    Ok(out.write_all(message)?)
 }

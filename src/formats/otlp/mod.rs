@@ -17,6 +17,7 @@
 //! | `json` | JSON → protocol buffers and back, by the schema |
 //! | `version` | the fields that moved from protocol to protocol |
 //! | `dictionary`, `sample`, `owner`, `modules`, `read` | a message → stacks |
+//! | `rewrite` | messages → the same with names |
 //! | `messages`, `tables`, `places`, `resource`, `draft`, `write` | rows → messages |
 //!
 //! Schema: <https://github.com/open-telemetry/opentelemetry-proto>; rules of OTLP's JSON:
@@ -32,6 +33,7 @@ mod owner;
 mod places;
 mod read;
 mod resource;
+mod rewrite;
 mod sample;
 mod schema;
 mod tables;
@@ -39,6 +41,7 @@ mod version;
 mod write;
 
 pub use framing::sniff;
+pub use rewrite::open as open_unsymbolized;
 
 use crate::error::{Result, Warnings};
 use crate::formats::format::{ReadOptions, WriteOptions};

@@ -44,3 +44,13 @@ fn add(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictionary: &Dic
         module.mapped.push(MappedRange { pid, time: Nanos(0), addr: Addr(start), len, file_offset: offset });
     }
 }
+
+/// The attribute that holds OpenTelemetry's own build ID: a hash of both ends of the file, in hexadecimal digits.
+pub(super) const HTL_HASH: &str = "process.executable.build_id.htlhash";
+
+/// The bytes of such a hash.
+pub(super) fn htl_hash(digits: &[u8]) -> Option<[u8; 16]> {
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.iter().map(byte).collect::<Option<Vec<u8>>>()?.try_into().ok()
+}

@@ -78,16 +78,24 @@ impl<'d> Tracks<'d> {
         dictionary: &Dictionary<'_>,
         profile: &mut Profile,
     ) -> TrackId {
-        let read = |profile: &mut Profile| {
-            let mut track = self.usual.clone();
-            let places = sample.attributes.iter().flat_map(|field| field.numbers());
-            dictionary.attributes(places).for_each(|attribute| take(&attribute, &mut track));
-            profile.track(track)
-        };
+        let usual = &self.usual;
         match sample.attributes[..] {
             // As encoders have them: packed.
-            [field] => *self.known.entry(field).or_insert_with(|| read(profile)),
-            _ => read(profile),
+            [field] => *self.known.entry(field).or_insert_with(|| profile.track(track(usual, sample, dictionary))),
+            _ => profile.track(track(usual, sample, dictionary)),
         }
     }
+
+    /// The process of a sample.
+    pub(super) fn pid(&self, sample: &Sample<'d>, dictionary: &Dictionary<'_>) -> Option<Pid> {
+        track(&self.usual, sample, dictionary).pid
+    }
+}
+
+/// The thread of a sample, by what is usual and by its own attributes.
+fn track(usual: &Track, sample: &Sample<'_>, dictionary: &Dictionary<'_>) -> Track {
+    let mut track = usual.clone();
+    let places = sample.attributes.iter().flat_map(|field| field.numbers());
+    dictionary.attributes(places).for_each(|attribute| take(&attribute, &mut track));
+    track
 }

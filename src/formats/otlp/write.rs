@@ -4,12 +4,13 @@
 //! no times, or those of their stretches, and a second profile says how many samples they are of.
 
 use super::draft::{Draft, Identity, Observation, Slot};
+use super::framing::behind_length;
 use super::json;
 use super::messages::{number, text};
 use super::places::{Names, Places};
 use super::resource::resource;
 use super::tables::Tables;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::formats::options::WriteOptions;
 use crate::model::Pid;
 use crate::model::rows::{RowOrigin, RowWriter, stretch_of};
@@ -215,18 +216,11 @@ impl Messages<'_> {
             }
             Form::Protobuf => {
                 if let Some(first) = self.first.take() {
-                    self.behind_length(&first)?;
+                    behind_length(&first, &mut self.out)?;
                 }
-                self.behind_length(&message)
+                behind_length(&message, &mut self.out)
             }
         }
-    }
-
-    fn behind_length(&mut self, message: &[u8]) -> Result<()> {
-        let len = u32::try_from(message.len());
-        let len = len.map_err(|_| Error::new("has a sample of more than 4 GB, which no message can hold"))?;
-        self.out.write_all(&len.to_be_bytes())?;
-        Ok(self.out.write_all(message)?)
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -2,9 +2,9 @@
 //!
 //! | wanted | looked for, in this order |
 //! |---|---|
-//! | the file that ran | its path (below `--symfs`) · `~/.debug/.build-id/…/elf` (perf's cache) · `DIR/.build-id/…` |
+//! | the file that ran | its path (below `--symfs`) · `~/.debug/.build-id/…/elf` (perf's cache) · `DIR/.build-id/…` · `~/.cache/debuginfod_client/…/executable` |
 //! | the kernel | `--vmlinux FILE` · `DIR/.build-id/….debug` · `~/.debug/.build-id/…/vmlinux` · `DIR/boot/vmlinux-RELEASE` · `DIR/lib/modules/RELEASE/vmlinux` · `/boot/vmlinux-RELEASE` · `/lib/modules/RELEASE/build/vmlinux` |
-//! | its debugging information | itself · `DIR/.build-id/….debug` · `~/.debug/.build-id/…/debug` · `.gnu_debuglink` beside it, in `.debug/` beside it, and below `DIR` |
+//! | its debugging information | itself · `DIR/.build-id/….debug` · `~/.debug/.build-id/…/debug` · `~/.cache/debuginfod_client/…/debuginfo` · `.gnu_debuglink` beside it, in `.debug/` beside it, and below `DIR` |
 //! | shared parts of that (dwz) | `.gnu_debugaltlink`: its path, relative to the file · `DIR/.build-id/….debug` |
 //! | split parts of that | `FILE.dwp` beside the file or its debugging information |
 //!
@@ -34,6 +34,10 @@ pub struct SearchOptions {
     pub debug_dirs: Vec<PathBuf>,
     /// perf's cache of recorded files: `~/.debug`.
     pub cache: Option<PathBuf>,
+    /// What debuginfod's client fetched and keeps, `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`: a directory
+    /// for each build ID with `executable` and `debuginfo`, empty where a server had none
+    /// (debuginfod_find_debuginfo(3)). Nothing is fetched.
+    pub debuginfod: Option<PathBuf>,
     /// `--vmlinux FILE`: the image of the recorded kernel.
     pub vmlinux: Option<PathBuf>,
     /// The release of the recorded kernel, as `uname -r` says it.
@@ -59,8 +63,11 @@ fn is_code(head: &[u8]) -> bool {
 impl Default for SearchOptions {
     fn default() -> Self {
         let cache = std::env::var_os("HOME").map(|home| Path::new(&home).join(".debug"));
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let caches = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+        let debuginfod = variable("DEBUGINFOD_CACHE_PATH").or_else(|| Some(caches()?.join("debuginfod_client")));
         let (symfs, vmlinux, os_release, machine) = (None, None, None, None);
-        Self { symfs, debug_dirs: Vec::new(), cache, vmlinux, os_release, machine, force: false }
+        Self { symfs, debug_dirs: Vec::new(), cache, debuginfod, vmlinux, os_release, machine, force: false }
     }
 }
 
@@ -77,7 +84,7 @@ impl SearchOptions {
         let name = if dso.kind == DsoKind::Vdso { "vdso" } else { "elf" };
         let by_id = dso.build_id.into_iter().flat_map(|id| {
             let cached = self.cache.iter().map(move |cache| id_path(cache, id).join(name));
-            cached.chain(self.debug_dirs().map(move |dir| id_path(dir, id)))
+            cached.chain(self.debug_dirs().map(move |dir| id_path(dir, id))).chain(self.fetched(id, "executable"))
         });
         let found = own.into_iter().chain(deleted).chain(by_id).find_map(|path| {
             let image = self.open(&path, ELF, warnings)?;
@@ -130,13 +137,20 @@ impl SearchOptions {
         if let Some(id) = image.build_id() {
             let packaged = self.debug_dirs().map(|dir| suffixed(id_path(dir, id), ".debug"));
             let cached = self.cache.iter().map(|cache| id_path(cache, id).join("debug"));
-            let mut found = packaged.chain(cached).filter_map(|path| self.open(&path, DEBUGGING, warnings));
+            let paths = packaged.chain(cached).chain(self.fetched(id, "debuginfo"));
+            let mut found = paths.filter_map(|path| self.open(&path, DEBUGGING, warnings));
             let found = found.find(|found| found.is(Some(id)));
             if found.is_some() {
                 return found;
             }
         }
         self.by_link(image, warnings)
+    }
+
+    /// What debuginfod's client keeps of a file, unless that is only that there is none.
+    fn fetched(&self, id: BuildId, what: &str) -> Option<PathBuf> {
+        let path = self.debuginfod.as_ref()?.join(hex(id)).join(what);
+        self.door(&path).look(&path).filter(|about| about.len() > 0).map(|_| path)
     }
 
     /// `.gnu_debuglink`: a file name and a checksum.

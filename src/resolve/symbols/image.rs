@@ -12,6 +12,7 @@ use crate::model::process::BuildId;
 use flate2::{Decompress, FlushDecompress};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{CompressionFormat, Endianness, Object, ObjectSection, elf};
+use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fs::Metadata;
 use std::ops::Range;
@@ -115,6 +116,26 @@ impl Image {
     pub fn vaddr(&self, offset: u64) -> Option<u64> {
         let (segment, into) = self.segments.iter().find_map(|segment| segment.holds(offset, segment.offset))?;
         Some(segment.vaddr.wrapping_add(into))
+    }
+
+    /// The offset in the file of the byte that was linked for this address, as far as the file has it.
+    pub fn offset(&self, vaddr: u64) -> Option<u64> {
+        let (segment, into) = self.segments.iter().find_map(|segment| segment.holds(vaddr, segment.vaddr))?;
+        segment.offset.checked_add(into)
+    }
+
+    /// OpenTelemetry's build ID for files of any sort, `process.executable.build_id.htlhash`: of the SHA-256 of the first
+    /// and the last 4096 bytes and the length (big-endian, 64 bits) the first half
+    /// (<https://opentelemetry.io/docs/specs/semconv/resource/process/>).
+    pub fn htl_hash(&self) -> [u8; 16] {
+        const END: usize = 4096;
+        let len = self.bytes.len();
+        let mut hash = Sha256::new();
+        hash.update(&self.bytes[..len.min(END)]);
+        hash.update(&self.bytes[len - len.min(END)..]);
+        hash.update((len as u64).to_be_bytes());
+        let hash = hash.finalize();
+        std::array::from_fn(|at| hash[at])
     }
 
     /// The bytes that are loaded to these link-time addresses, as far as the file has them.

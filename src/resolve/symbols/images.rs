@@ -22,6 +22,12 @@ impl<'a> Images<'a> {
         Self { wanted, options, slots }
     }
 
+    /// The number of a file.
+    pub fn id_of(&self, dso: &Dso) -> Option<DsoId> {
+        let at = self.wanted.iter().position(|wanted| *wanted == dso)?;
+        u32::try_from(at).ok().map(DsoId)
+    }
+
     /// The file that was running, if it is here.
     pub fn get(&self, id: DsoId) -> Option<&Image> {
         let dso = self.wanted.get(id.0 as usize)?;

@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Neither `~/.debug` nor anything else of this machine but what a file names.
 fn alone() -> SearchOptions {
-    SearchOptions { cache: None, ..SearchOptions::default() }
+    SearchOptions { cache: None, debuginfod: None, ..SearchOptions::default() }
 }
 
 /// A file of code: its functions, calls expanded into them and lines, what its frames are left by.

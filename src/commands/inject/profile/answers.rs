@@ -1,5 +1,6 @@
 //! What is at the addresses of a profile.
 
+use super::files::{Files, dso};
 use crate::error::{Warning, Warnings};
 use crate::formats::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
 use crate::model::Pid;
@@ -9,7 +10,6 @@ use crate::resolve::code_map::{CodeMap, Hit};
 use crate::resolve::frames::Frames;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
-use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::images::Images;
 use crate::resolve::{Location, Resolver};
 use crate::sources::SourceOptions;
@@ -26,6 +26,12 @@ pub(super) struct AddressCounts {
     pub(super) several: u64,
     /// Of which nobody tells the process.
     pub(super) nobodys: u64,
+    /// Of those that are asked, in files.
+    pub(super) in_files: u64,
+    /// Of these, those that have a name now; `named` counts the others.
+    pub(super) named_in_files: u64,
+    /// Of those in files, those in files that are not here.
+    pub(super) in_missing: u64,
 }
 
 /// The answers to all that a profile asks.
@@ -52,7 +58,14 @@ impl<'m> Answers<'m> {
         let meant = process_meant(addresses, map, sources);
         let mut counts = AddressCounts { asked: addresses.len() as u64, ..AddressCounts::default() };
         let mut hits: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
+        let spaces = AddressSpaces::of_files(profile.files().iter().map(dso));
+        let images = Images::new(spaces.dsos().iter(), sources.search.clone());
+        let files = Files::new(profile.files(), &images, warnings);
         for address in addresses {
+            if let Some(file) = address.file {
+                hits.push(files.location(file, address.addr.for_lookup()));
+                continue;
+            }
             let hit = address.pid.or(meant).and_then(|pid| lookup(map, pid, address, &mut counts));
             counts.nobodys += u64::from(address.pid.or(meant).is_none());
             hits.push(hit.map(|hit| Location::Code(hit.code, hit.offset)));
@@ -61,8 +74,19 @@ impl<'m> Answers<'m> {
         locations.sort_unstable();
         locations.dedup();
         let options = SymbolOptions { lines: true, ..SymbolOptions::default() };
-        let frames = resolve(&locations, map, &options, job, warnings);
-        let places = hits.iter().map(|hit| locations.binary_search(hit.as_ref()?).ok()).collect();
+        let kernel = &KernelOptions::default();
+        let resolver = Resolver { spaces: &spaces, codes: map, bpf: &[], images: &images, options: &options, kernel };
+        let frames = resolver.resolve(&locations, &job.pool, warnings);
+        let places: Vec<_> = hits.iter().map(|hit| locations.binary_search(hit.as_ref()?).ok()).collect();
+        let is_named = |place: &Option<usize>| {
+            place.is_some_and(|place| frames.of(place).iter().any(|frame| frame.name.is_some()))
+        };
+        let in_files = places.iter().zip(addresses).filter(|(_, address)| address.file.is_some());
+        counts.in_files = in_files.clone().count() as u64;
+        counts.in_missing = in_files.clone().filter(|(place, _)| place.is_none()).count() as u64;
+        counts.named_in_files = in_files.filter(|(place, _)| is_named(place)).count() as u64;
+        warnings.extend(files.missing(counts.in_missing));
+        warnings.append(images.into_warnings());
         let name = |location: &Location| match location {
             Location::Code(code, _) => options.shown(map.code(*code).name),
             Location::File(..) | Location::Nothing(_) => Cow::default(),
@@ -100,20 +124,6 @@ fn process_meant(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceO
     let mut with_code = map.pids();
     let only = with_code.next().filter(|_| sources.names_files() && with_code.next().is_none())?;
     addresses.iter().all(|address| address.pid.is_none_or(|pid| pid == only)).then_some(only)
-}
-
-fn resolve(
-    locations: &[Location],
-    map: &CodeMap<'_>,
-    options: &SymbolOptions,
-    job: &Job,
-    warnings: &mut Warnings,
-) -> Frames {
-    let spaces = AddressSpaces::default();
-    let images = Images::new(spaces.dsos().iter(), SearchOptions::default());
-    let kernel = &KernelOptions::default();
-    let resolver = Resolver { spaces: &spaces, codes: map, bpf: &[], images: &images, options, kernel };
-    resolver.resolve(locations, &job.pool, warnings)
 }
 
 impl AddressCounts {

@@ -10,6 +10,7 @@
 //! Such profiles tell no times, or on clocks of their own: an address has the code that was there last.
 
 mod answers;
+mod files;
 mod summary;
 
 use super::options::{BuildIdMode, InjectOptions};

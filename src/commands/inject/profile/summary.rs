@@ -10,15 +10,17 @@ use crate::sources::Loaded;
 /// Tells it.
 pub(super) fn tell(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
     outcome.warnings.extend(counts.warnings());
-    let AddressCounts { asked, named, .. } = *counts;
-    outcome.frames += FrameCounts { jit: asked, jit_unnamed: asked - named, ..FrameCounts::default() };
+    let AddressCounts { asked, named, in_files, named_in_files, .. } = *counts;
+    let of_jit = asked - in_files;
+    outcome.frames += FrameCounts { jit: of_jit, jit_unnamed: of_jit - named, ..FrameCounts::default() };
+    let named = named + named_in_files;
     let sources = LoadedSources::of(&loaded.map, loaded.accounts);
     let summary = &mut outcome.summary;
     summary.push(sources.told());
     summary.extend(sources.accounts.iter().filter_map(|account| account.remark.clone()));
     let to = options.output.shown();
     summary.push(match asked {
-        0 => format!("{}: no address in a place of JIT code lacks a name", to.display()),
+        0 => format!("{}: no address that could be named lacks a name", to.display()),
         _ => {
             let percent = named as f64 * 100.0 / asked as f64;
             format!("{}: {named} of {asked} addresses without a name have one now ({percent:.1} %)", to.display())

@@ -19,7 +19,7 @@ pub(super) struct BareFunction {
 
 impl BareFunction {
     pub(super) fn address(&self) -> BareAddress {
-        BareAddress { pid: self.pid, addr: FrameAddr::Ip(self.addr) }
+        BareAddress { pid: self.pid, file: None, addr: FrameAddr::Ip(self.addr) }
     }
 }
 

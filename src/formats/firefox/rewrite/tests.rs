@@ -47,7 +47,7 @@ fn call(name: &'static str, file: &'static str, line: u32) -> NamedCall<'static>
 }
 
 fn bare(pid: i32, addr: u64) -> BareAddress {
-    BareAddress { pid: Some(Pid(pid)), addr: FrameAddr::Ip(Addr(addr)) }
+    BareAddress { pid: Some(Pid(pid)), file: None, addr: FrameAddr::Ip(Addr(addr)) }
 }
 
 /// The text with other pieces in places that occur once.

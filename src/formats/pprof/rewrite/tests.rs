@@ -83,11 +83,11 @@ fn call(name: &'static str, file: &'static str, line: u32) -> NamedCall<'static>
 }
 
 fn ip(pid: Option<i32>, addr: u64) -> BareAddress {
-    BareAddress { pid: pid.map(Pid), addr: FrameAddr::Ip(Addr(addr)) }
+    BareAddress { pid: pid.map(Pid), file: None, addr: FrameAddr::Ip(Addr(addr)) }
 }
 
 fn caller(pid: Option<i32>, addr: u64) -> BareAddress {
-    BareAddress { pid: pid.map(Pid), addr: FrameAddr::Return(Addr(addr)) }
+    BareAddress { pid: pid.map(Pid), file: None, addr: FrameAddr::Return(Addr(addr)) }
 }
 
 /// The functions of each sample, as the reader of stacks has them: `name:line`, the leaf first.

@@ -4,8 +4,7 @@ use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::pprof::labels::{self, Label};
 use crate::formats::pprof::tables::{Location, Tables};
 use crate::formats::protobuf::{FieldValue, Fields};
-use crate::formats::unsymbolized::BareAddress;
-use crate::model::backing::Backing;
+use crate::formats::unsymbolized::{BareAddress, may_hold_jit_code};
 use crate::model::{Addr, FrameAddr, Pid};
 use rustc_hash::FxHashMap;
 use std::num::NonZero;
@@ -148,7 +147,7 @@ impl Use {
     fn address(&self, tables: &Tables<'_>) -> BareAddress {
         let addr = Addr(tables.locations.get(self.location as usize).map_or(0, |location| location.address));
         let addr = if self.is_caller { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
-        BareAddress { pid: self.pid, addr }
+        BareAddress { pid: self.pid, file: None, addr }
     }
 }
 
@@ -169,19 +168,6 @@ fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> Places {
 fn lacks_name(location: &Location<'_>, tables: &Tables<'_>) -> bool {
     let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
     location.address != 0 && location.lines().next().is_none() && may_hold_jit_code(tables.string(mapping.file))
-}
-
-/// Whether a mapping of that name may hold JIT code: memory, or what tools call such memory after, a perf map.
-fn may_hold_jit_code(name: &[u8]) -> bool {
-    match Backing::of(name) {
-        Backing::File(path) => {
-            let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-            base.starts_with(b"perf-") && base.ends_with(b".map")
-        }
-        Backing::Other(_) => true,
-        Backing::Bracketed(text) => text == b"[jit]" || text == b"[JIT]" || text == b"[unknown]",
-        backing => backing.may_hold_jit_code(),
-    }
 }
 
 /// What a sample says of its locations.

@@ -1,0 +1,65 @@
+//! The files that addresses of a profile are in, as they are here.
+
+use crate::error::{Warning, Warnings};
+use crate::formats::unsymbolized::{CodeFile, FileBase};
+use crate::model::Addr;
+use crate::resolve::Location;
+use crate::resolve::dso::{Dso, DsoId, DsoKind};
+use crate::resolve::symbols::files::hex;
+use crate::resolve::symbols::image::Image;
+use crate::resolve::symbols::images::Images;
+
+/// What a file of a profile is to those that look for it.
+pub(super) fn dso(file: &CodeFile) -> Dso {
+    Dso { path: file.path.clone(), build_id: file.build_id, kind: DsoKind::File }
+}
+
+/// Files in the version that the profile is of.
+#[derive(Debug)]
+pub(super) struct Files<'a> {
+    files: &'a [CodeFile],
+    /// By the number of the file.
+    found: Vec<Option<(DsoId, &'a Image)>>,
+}
+
+impl<'a> Files<'a> {
+    /// Opens them.
+    pub(super) fn new(files: &'a [CodeFile], images: &'a Images<'_>, warnings: &mut Warnings) -> Self {
+        let find = |file: &CodeFile| {
+            let id = images.id_of(&dso(file))?;
+            let image = images.get(id)?;
+            let is_it = file.build_id.is_some() || file.htl_hash == Some(image.htl_hash());
+            if !is_it {
+                let message = "is another version than the profile's (by its htlhash): not used";
+                warnings.push(Warning::new(message).in_file(image.path(), None));
+            }
+            is_it.then_some((id, image))
+        };
+        Self { files, found: files.iter().map(find).collect() }
+    }
+
+    /// What people should know of those that are not here, and of so many addresses in them.
+    pub(super) fn missing(&self, addresses: u64) -> Option<Warning> {
+        let mut missing = self.files.iter().zip(&self.found).filter(|(_, found)| found.is_none());
+        let count = missing.clone().count();
+        let (first, _) = missing.next().filter(|_| addresses > 0)?;
+        let name = String::from_utf8_lossy(&first.path);
+        let fetched = first.build_id.map(|id| format!(" (debuginfod-find executable {} fetches it)", hex(id)));
+        Some(Warning::new(format!(
+            "{addresses} addresses in {count} files left: the files are not here, as {name}{}. Give their directory by \
+             --symfs DIR, or by --debug-dir DIR if they lie there by their build IDs",
+            fetched.unwrap_or_default()
+        )))
+    }
+
+    /// What an address in a file is.
+    pub(super) fn location(&self, file: u32, addr: Addr) -> Option<Location> {
+        let at = usize::try_from(file).ok()?;
+        let (id, image) = self.found.get(at).copied().flatten()?;
+        let offset = match self.files.get(at)?.base {
+            FileBase::Start => addr.0,
+            FileBase::Linked => image.offset(addr.0)?,
+        };
+        Some(Location::File(id, offset))
+    }
+}

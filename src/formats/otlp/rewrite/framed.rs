@@ -1,0 +1,120 @@
+//! Messages with what stands around them: an input in pieces, of which each is passed on as it is, or with another message.
+
+use crate::error::{Error, Result};
+use crate::formats::otlp::framing::{ZSTD, behind_length, has_lengths, is_json, is_message, no_json, unpack};
+use crate::formats::otlp::json::Transcoded;
+use crate::formats::otlp::version::{OF_JSON, Version};
+use serde::de::IgnoredAny;
+use std::borrow::Cow;
+use std::io::Write;
+use std::ops::Range;
+
+/// A message of an input, with what stands around it.
+#[derive(Debug)]
+pub(super) struct Framed<'d> {
+    /// All of it: its length, the message, blanks behind it. Those of all messages, one behind the other, are the input.
+    pub(super) whole: &'d [u8],
+    /// The message in it.
+    message: Range<usize>,
+    form: Form,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain,
+    BehindLength,
+    Json,
+    /// It is no message, or not all of one.
+    Damaged,
+}
+
+/// A message without what it is packed in.
+#[derive(Debug)]
+pub(super) struct Opened<'d> {
+    /// As protocol buffers.
+    pub(super) message: Cow<'d, [u8]>,
+    /// The text, if it is JSON.
+    pub(super) json: Option<Cow<'d, [u8]>>,
+    is_packed: bool,
+}
+
+impl Opened<'_> {
+    /// The version, if the form tells it.
+    pub(super) fn version(&self) -> Option<Version> {
+        self.json.as_ref().map(|_| OF_JSON)
+    }
+}
+
+impl<'d> Framed<'d> {
+    pub(super) fn open(&self) -> Result<Opened<'d>> {
+        let bytes = self.whole.get(self.message.clone()).unwrap_or_default();
+        if self.form == Form::Damaged {
+            return Err(Error::new("is no whole message"));
+        }
+        let is_packed = self.form == Form::BehindLength && bytes.starts_with(ZSTD);
+        let mut bytes = Cow::Borrowed(bytes);
+        if is_packed {
+            let mut unpacked = Vec::new();
+            unpack(&bytes, &mut unpacked)?;
+            bytes = Cow::Owned(unpacked);
+        }
+        if self.form == Form::Json || self.form == Form::BehindLength && is_json(&bytes) {
+            let message = serde_json::from_slice::<Transcoded>(&bytes).map_err(no_json)?;
+            return Ok(Opened { message: Cow::Owned(message.0), json: Some(bytes), is_packed });
+        }
+        Ok(Opened { message: bytes, json: None, is_packed })
+    }
+
+    /// Writes it with another message in its place.
+    pub(super) fn write(&self, message: &[u8], opened: &Opened<'_>, out: &mut dyn Write) -> Result<()> {
+        if self.form == Form::BehindLength {
+            let packed =
+                if opened.is_packed { zstd::encode_all(message, zstd::DEFAULT_COMPRESSION_LEVEL)? } else { Vec::new() };
+            return behind_length(if opened.is_packed { &packed } else { message }, out);
+        }
+        out.write_all(self.whole.get(..self.message.start).unwrap_or_default())?;
+        out.write_all(message)?;
+        Ok(out.write_all(self.whole.get(self.message.end..).unwrap_or_default())?)
+    }
+}
+
+/// The messages of an input that is all there.
+pub(super) fn frames(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
+    let (json, lengths) = (is_json(bytes), !is_message(bytes) && has_lengths(bytes));
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (form, message, end) = match (json, lengths) {
+            (true, _) => next_json(rest),
+            (_, true) => next_behind_length(rest),
+            _ => (Form::Plain, 0..rest.len(), rest.len()),
+        };
+        let (whole, behind) = rest.split_at(end.clamp(1, rest.len()));
+        rest = behind;
+        Some(Framed { whole, message, form })
+    })
+}
+
+fn next_json(rest: &[u8]) -> (Form, Range<usize>, usize) {
+    let start = rest.len() - rest.trim_ascii_start().len();
+    let mut documents = serde_json::Deserializer::from_slice(&rest[start..]).into_iter::<IgnoredAny>();
+    let end = match documents.next() {
+        Some(Ok(_)) => start + documents.byte_offset(),
+        // A line that is cut says nothing of the next.
+        _ => {
+            return (Form::Damaged, 0..0, memchr::memchr(b'\n', &rest[start..]).map_or(rest.len(), |at| start + at + 1));
+        }
+    };
+    let blanks = rest[end..].len() - rest[end..].trim_ascii_start().len();
+    (Form::Json, start..end, end + blanks)
+}
+
+fn next_behind_length(rest: &[u8]) -> (Form, Range<usize>, usize) {
+    let len = rest.first_chunk().and_then(|len| usize::try_from(u32::from_be_bytes(*len)).ok());
+    match len.and_then(|len| len.checked_add(4)).filter(|end| *end <= rest.len()) {
+        Some(end) => (Form::BehindLength, 4..end, end),
+        None => (Form::Damaged, 0..0, rest.len()),
+    }
+}

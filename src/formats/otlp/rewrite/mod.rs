@@ -1,0 +1,126 @@
+//! Names for locations that have none, as the eBPF profiler and others leave them: native code by file and address, JIT
+//! code by address alone.
+//!
+//! ```text
+//! Location { address: 0x1139, mapping_index: 3 }                       no line: the backend shall find it
+//! Mapping  { file_offset: …, filename: "work", attribute: build_id.gnu = 93b9… }
+//!   asked: the file of this build ID, 0x1139                           or a process and an address in its memory
+//!   told:  inlined in f, f at a.c:3
+//! Location { …, lines: [{ function_index: 9, line: 1 }, { function_index: 8, line: 3 }] }
+//! ```
+//!
+//! * Functions and strings come in behind those of the dictionary; nothing gets another number.
+//! * What stands for a return address in a location that is not the leaf's, or an address inside the call before it, is
+//!   one: a byte before either of them is inside the call.
+//! * The dictionary is of all processes. Where those of several, or calls and leaves, share a location that means
+//!   different functions, each but the first gets a location of its own, behind the others, and its samples stacks with
+//!   it. Up to protocol 1.7 such a location stays without a name.
+//! * All else passes byte for byte: messages one by one, so that memory grows with the largest, and with the addresses.
+
+mod edits;
+mod framed;
+mod json;
+mod plan;
+mod uses;
+
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::unsymbolized::{Ask, BareAddress, CodeFile, NamedCall, Unsymbolized};
+use framed::{Framed, Opened, frames};
+use std::io::Write;
+use uses::{Message, Uses};
+
+/// Messages, some of whose locations have no name.
+#[derive(Debug)]
+struct UnsymbolizedOtlp<'d> {
+    bytes: &'d [u8],
+    files: Vec<CodeFile>,
+    /// In ascending order.
+    addresses: Vec<BareAddress>,
+}
+
+/// Reads messages. Those that are damaged are passed on as they are.
+pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
+    let mut profile = UnsymbolizedOtlp { bytes, files: Vec::new(), addresses: Vec::new() };
+    let (mut read, mut first, mut skipped) = (0, None, Skipped::new("message"));
+    for framed in frames(bytes) {
+        match profile.ask_for(&framed) {
+            Ok(()) => read += 1,
+            Err(error) if read == 0 && first.is_none() => first = Some(error),
+            Err(error) => skipped.add(error),
+        }
+    }
+    if let Some(error) = first.filter(|_| read == 0) {
+        return Err(error);
+    }
+    warnings.extend(skipped.into_warning());
+    profile.addresses.sort_unstable();
+    profile.addresses.dedup();
+    Ok(Box::new(profile))
+}
+
+impl UnsymbolizedOtlp<'_> {
+    /// Takes up what a message asks for.
+    fn ask_for(&mut self, framed: &Framed<'_>) -> Result<()> {
+        let opened = framed.open()?;
+        let message = Message::read(&opened.message, opened.version())?;
+        let uses = Uses::find(&message, &mut self.files);
+        self.addresses.extend(uses.addresses());
+        self.addresses.sort_unstable();
+        self.addresses.dedup();
+        Ok(())
+    }
+}
+
+impl Unsymbolized for UnsymbolizedOtlp<'_> {
+    fn addresses(&self) -> &[BareAddress] {
+        &self.addresses
+    }
+
+    fn files(&self) -> &[CodeFile] {
+        &self.files
+    }
+
+    fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
+        // Each file is known by now.
+        let mut files = self.files.clone();
+        let asked = |address: &BareAddress| self.addresses.binary_search(address).map_or_else(|_| Vec::new(), ask);
+        for framed in frames(self.bytes) {
+            // What is damaged stays as it is, as was said.
+            let opened = framed.open();
+            let Some(opened) = opened.ok().filter(|opened| Message::read(&opened.message, opened.version()).is_ok())
+            else {
+                out.write_all(framed.whole)?;
+                continue;
+            };
+            match named(&opened, &mut files, &asked)? {
+                Some(changed) => framed.write(&changed, &opened, out)?,
+                None => out.write_all(framed.whole)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is at an address.
+type Asked<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
+
+/// What becomes of a message; `None` if it stays.
+fn named(opened: &Opened<'_>, files: &mut Vec<CodeFile>, asked: &Asked<'_>) -> Result<Option<Vec<u8>>> {
+    let message = Message::read(&opened.message, opened.version())?;
+    let uses = Uses::find(&message, files);
+    let plan = plan::Plan::of(&message, &uses, asked)?;
+    if plan.is_empty() {
+        return Ok(None);
+    }
+    match &opened.json {
+        Some(text) => json::written(text, &message, &plan).map(Some),
+        None => edits::written(&opened.message, &message, &plan).map(Some),
+    }
+}
+
+/// The number behind the last one.
+fn behind(count: usize, more: usize) -> Result<u64> {
+    let at = count.checked_add(more).filter(|at| i32::try_from(*at).is_ok());
+    at.map(|at| at as u64)
+        .ok_or_else(|| Error::new("has as many elements as a table can have: no further one can be added"))
+}

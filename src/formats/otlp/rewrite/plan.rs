@@ -1,0 +1,173 @@
+//! What is changed: locations get lines, or copies with lines where they mean several functions. Nothing of it depends on
+//! how the message is written.
+
+use super::uses::{Message, Use, Uses};
+use super::{Asked, behind};
+use crate::error::Result;
+use crate::formats::unsymbolized::NamedCall;
+use crate::model::Pid;
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// A line of a location.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewLine {
+    pub(super) function: u64,
+    /// Counted from 1; 0 if it is not known.
+    pub(super) line: u32,
+}
+
+/// A function, by the places of its strings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct NewFunction {
+    pub(super) name: u64,
+    pub(super) file: u64,
+}
+
+/// The changes of a message.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// By location, the innermost call first.
+    pub(super) lines: BTreeMap<u64, Vec<NewLine>>,
+    /// Locations like others, with lines of their own, which come in behind all.
+    pub(super) copies: Vec<(u64, Vec<NewLine>)>,
+    /// Stacks that come in behind all.
+    pub(super) stacks: Vec<Vec<u64>>,
+    /// Which stacks samples of a process have in place of others.
+    pub(super) moved: FxHashMap<(u64, Option<Pid>), u64>,
+    pub(super) functions: Vec<NewFunction>,
+    pub(super) strings: Vec<String>,
+}
+
+impl Plan {
+    /// Asks for the names.
+    pub(super) fn of(message: &Message<'_>, uses: &Uses, asked: &Asked<'_>) -> Result<Self> {
+        let (mut plan, mut names) = (Self::default(), Names::default());
+        // The locations that are in place of others.
+        let mut moved: FxHashMap<Use, u64> = FxHashMap::default();
+        for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
+            let mut meanings = meanings(of_location, uses, asked).into_iter();
+            let (Some(first), Some(one)) = (meanings.next(), of_location.first()) else { continue };
+            if message.has_ranges() && meanings.len() > 0 {
+                continue;
+            }
+            if !first.calls.is_empty() {
+                let lines = plan.named(&first.calls, &mut names, message)?;
+                plan.lines.insert(one.location, lines);
+            }
+            for other in meanings {
+                let at = behind(message.dictionary.locations.len(), plan.copies.len())?;
+                let lines = plan.named(&other.calls, &mut names, message)?;
+                plan.copies.push((one.location, lines));
+                moved.extend(other.uses.iter().map(|one| (*one, at)));
+            }
+        }
+        if !moved.is_empty() {
+            plan.move_stacks(message, uses, &moved)?;
+        }
+        Ok(plan)
+    }
+
+    /// Whether all stays.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.copies.is_empty()
+    }
+
+    fn move_stacks(&mut self, message: &Message<'_>, uses: &Uses, moved: &FxHashMap<Use, u64>) -> Result<()> {
+        let mut known: FxHashMap<Vec<u64>, u64> = FxHashMap::default();
+        for &(stack, pid) in &uses.stacks {
+            let before = message.stack(stack);
+            let new = |(depth, at): (usize, &u64)| {
+                uses.at(&before, depth, pid).and_then(|one| moved.get(&one)).copied().unwrap_or(*at)
+            };
+            let after: Vec<u64> = before.iter().enumerate().map(new).collect();
+            if after != before {
+                let at = match known.get(&after) {
+                    Some(&at) => at,
+                    None => {
+                        let at = behind(message.dictionary.stacks.len(), self.stacks.len())?;
+                        self.stacks.push(after.clone());
+                        known.insert(after, at);
+                        at
+                    }
+                };
+                self.moved.insert((stack, pid), at);
+            }
+        }
+        Ok(())
+    }
+
+    fn named<'d>(
+        &mut self,
+        calls: &[NamedCall<'_>],
+        names: &mut Names<'d>,
+        message: &Message<'d>,
+    ) -> Result<Vec<NewLine>> {
+        let line = |call: &NamedCall<'_>| {
+            let name = self.string(call.name, names, message)?;
+            let file = self.string(call.file, names, message)?;
+            let function = NewFunction { name, file };
+            let function = match names.functions.get(&function) {
+                Some(&at) => at,
+                None => {
+                    let at = behind(message.dictionary.functions.len().max(1), self.functions.len())?;
+                    self.functions.push(function);
+                    names.functions.insert(function, at);
+                    at
+                }
+            };
+            Ok(NewLine { function, line: call.line })
+        };
+        calls.iter().map(line).collect()
+    }
+
+    /// The place of a string. What is no text becomes one.
+    fn string<'d>(&mut self, text: &[u8], names: &mut Names<'d>, message: &Message<'d>) -> Result<u64> {
+        if text.is_empty() {
+            return Ok(0);
+        }
+        let old = &message.dictionary.strings;
+        let known = names.strings.get_or_insert_with(|| {
+            old.iter().enumerate().rev().map(|(at, text)| (Cow::Borrowed(*text), at as u64)).collect()
+        });
+        let text = String::from_utf8_lossy(text);
+        if let Some(&at) = known.get(text.as_bytes()) {
+            return Ok(at);
+        }
+        let at = behind(old.len(), self.strings.len())?;
+        self.strings.push(text.clone().into_owned());
+        known.insert(Cow::Owned(text.into_owned().into_bytes()), at);
+        Ok(at)
+    }
+}
+
+/// What names have become.
+#[derive(Debug, Default)]
+struct Names<'d> {
+    /// All strings, once one is asked for.
+    strings: Option<FxHashMap<Cow<'d, [u8]>, u64>>,
+    functions: FxHashMap<NewFunction, u64>,
+}
+
+/// What one function is at a location, and for whom.
+struct Meaning<'a> {
+    calls: Vec<NamedCall<'a>>,
+    uses: Vec<Use>,
+}
+
+/// What a location means for those that run through it. The first is that of the location itself: of the first of them,
+/// in order of processes.
+fn meanings<'a>(of_location: &[Use], uses: &Uses, asked: &Asked<'a>) -> Vec<Meaning<'a>> {
+    let mut meanings: Vec<Meaning<'a>> = Vec::new();
+    for one in of_location {
+        let calls = uses.address(one).map(|address| asked(&address)).unwrap_or_default();
+        // A caller's line may be another than a leaf's at the same address.
+        let names = |calls: &[NamedCall<'a>]| calls.iter().map(|call| call.name).collect::<Vec<_>>();
+        match meanings.iter_mut().find(|meaning| names(&meaning.calls) == names(&calls)) {
+            Some(meaning) => meaning.uses.push(*one),
+            None => meanings.push(Meaning { calls, uses: vec![*one] }),
+        }
+    }
+    meanings
+}

@@ -1,0 +1,238 @@
+//! Which locations have no function, and in which processes samples run through them.
+
+use crate::error::{Error, Result};
+use crate::formats::otlp::dictionary::{Dictionary, Location, Mapping, at_place, numbers_of};
+use crate::formats::otlp::modules::{GNU_BUILD_ID, HTL_HASH, htl_hash};
+use crate::formats::otlp::owner::{Owner, Tracks};
+use crate::formats::otlp::sample::Sample;
+use crate::formats::otlp::version::Version;
+use crate::formats::protobuf::{Fields, inner};
+use crate::formats::unsymbolized::{BareAddress, CodeFile, FileBase, may_hold_jit_code};
+use crate::model::about::About;
+use crate::model::backing::Backing;
+use crate::model::process::BuildId;
+use crate::model::{Addr, FrameAddr, Pid};
+use rustc_hash::FxHashSet;
+
+/// A message as it is read.
+#[derive(Debug)]
+pub(super) struct Message<'d> {
+    pub(super) dictionary: Dictionary<'d>,
+    pub(super) version: Version,
+    pub(super) resources: Vec<&'d [u8]>,
+}
+
+impl<'d> Message<'d> {
+    /// Reads all of it: what is damaged is an error.
+    pub(super) fn read(bytes: &'d [u8], version: Option<Version>) -> Result<Self> {
+        let (mut dictionary, mut resources) = (Dictionary::default(), Vec::new());
+        for field in Fields::of(bytes) {
+            match field? {
+                (1, value) => resources.push(value.bytes()),
+                (2, value) => dictionary.add(value.bytes())?,
+                _ => {}
+            }
+        }
+        if dictionary.strings.is_empty() && !resources.is_empty() {
+            return Err(Error::new("has no dictionary"));
+        }
+        let profiles = resources.iter().flat_map(|resource| messages(resource, 2)).flat_map(|scope| messages(scope, 2));
+        let version = version.unwrap_or_else(|| Version::of(profiles, dictionary.attributes.len()));
+        Ok(Self { dictionary, version, resources })
+    }
+
+    /// Calls `each` with the samples of a resource, in order, and the process and the stack of each.
+    pub(super) fn samples_of(&self, resource: &'d [u8], each: &mut dyn FnMut(SampleStack)) {
+        let (mut owner, mut about) = (Owner::default(), About::default());
+        for attribute in messages(resource, 1).flat_map(|resource| messages(resource, 1)) {
+            owner.add(&self.dictionary.attribute(attribute), &self.dictionary, &mut about);
+        }
+        for profile in messages(resource, 2).flat_map(|scope| messages(scope, 2)) {
+            let attributes = numbers_of(profile, self.version.profile_attributes);
+            let tracks = Tracks::of(&owner, self.dictionary.attributes(attributes));
+            let locations: Vec<u64> = match self.version.range {
+                Some(_) => numbers_of(profile, self.version.locations).collect(),
+                None => Vec::new(),
+            };
+            for sample in messages(profile, 2) {
+                let Ok(read) = Sample::read(sample, &self.version) else {
+                    each(SampleStack { pid: None, stack: 0, locations: Vec::new() });
+                    continue;
+                };
+                let pid = tracks.pid(&read, &self.dictionary);
+                let in_range = |[start, len]: [u64; 2]| {
+                    let range = usize::try_from(start).ok()?..usize::try_from(start.checked_add(len)?).ok()?;
+                    locations.get(range)
+                };
+                let range = read.range.filter(|_| read.stack == 0).and_then(in_range).unwrap_or_default();
+                each(SampleStack { pid, stack: read.stack, locations: range.to_vec() });
+            }
+        }
+    }
+
+    /// Whether stacks are ranges of lists of locations, as up to protocol 1.7.
+    pub(super) fn has_ranges(&self) -> bool {
+        self.version.range.is_some() && self.dictionary.stacks.is_empty()
+    }
+
+    /// The locations of a stack of the dictionary, the leaf first.
+    pub(super) fn stack(&self, at: u64) -> Vec<u64> {
+        at_place(&self.dictionary.stacks, at).map_or_else(Vec::new, |stack| numbers_of(stack, 1).collect())
+    }
+}
+
+/// What a sample is of.
+#[derive(Debug)]
+pub(super) struct SampleStack {
+    pub(super) pid: Option<Pid>,
+    /// Its number in the dictionary; 0 if it has none.
+    pub(super) stack: u64,
+    /// Its locations, if they are a range of the profile's.
+    pub(super) locations: Vec<u64>,
+}
+
+/// The messages of the field of that number.
+fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
+    inner(message).filter(move |(of, _)| *of == tag).map(|(_, value)| value.bytes())
+}
+
+/// A location without a function, as samples of one process run through it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Use {
+    pub(super) location: u64,
+    /// Whose samples, if they tell, and if that makes a difference.
+    pub(super) pid: Option<Pid>,
+    /// Whether it called what the sample was in.
+    pub(super) is_caller: bool,
+}
+
+/// What a location without a function is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bare {
+    /// An address in a process.
+    Memory(u64),
+    /// An address in the file of that number.
+    File(u32, u64),
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Uses {
+    /// Of each location.
+    bare: Vec<Option<Bare>>,
+    /// In ascending order.
+    pub(super) list: Vec<Use>,
+    /// The processes of each stack, in ascending order.
+    pub(super) stacks: Vec<(u64, Option<Pid>)>,
+}
+
+impl Uses {
+    pub(super) fn find(message: &Message<'_>, files: &mut Vec<CodeFile>) -> Self {
+        let locations = &message.dictionary.locations;
+        let bare = locations.iter().map(|location| bare(location, message, files)).collect();
+        let mut uses = Self { bare, list: Vec::new(), stacks: Vec::new() };
+        let (mut list, mut stacks) = (FxHashSet::default(), FxHashSet::default());
+        for resource in &message.resources {
+            message.samples_of(resource, &mut |sample| {
+                if sample.stack > 0 {
+                    stacks.insert((sample.stack, sample.pid));
+                }
+                list.extend(uses.of(&sample.locations, sample.pid));
+            });
+        }
+        for (stack, pid) in &stacks {
+            list.extend(uses.of(&message.stack(*stack), *pid));
+        }
+        uses.list = list.into_iter().collect();
+        uses.list.sort_unstable();
+        uses.stacks = stacks.into_iter().collect();
+        uses.stacks.sort_unstable();
+        uses
+    }
+
+    /// The locations of a stack that have no function.
+    fn of(&self, locations: &[u64], pid: Option<Pid>) -> impl Iterator<Item = Use> {
+        (0..locations.len()).filter_map(move |depth| self.at(locations, depth, pid))
+    }
+
+    /// That at one depth of a stack.
+    pub(super) fn at(&self, locations: &[u64], depth: usize, pid: Option<Pid>) -> Option<Use> {
+        let location = *locations.get(depth)?;
+        let pid = match self.bare_at(location)? {
+            Bare::Memory(_) => pid,
+            Bare::File(..) => None,
+        };
+        Some(Use { location, pid, is_caller: depth > 0 })
+    }
+
+    fn bare_at(&self, location: u64) -> Option<Bare> {
+        self.bare.get(usize::try_from(location).ok()?).copied().flatten()
+    }
+
+    /// What one asks for.
+    pub(super) fn address(&self, one: &Use) -> Option<BareAddress> {
+        let (file, addr) = match self.bare_at(one.location)? {
+            Bare::Memory(addr) => (None, addr),
+            Bare::File(file, addr) => (Some(file), addr),
+        };
+        let addr = if one.is_caller { FrameAddr::Return(Addr(addr)) } else { FrameAddr::Ip(Addr(addr)) };
+        Some(BareAddress { pid: one.pid, file, addr })
+    }
+
+    /// What all of them ask for.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = BareAddress> {
+        self.list.iter().filter_map(|one| self.address(one))
+    }
+}
+
+/// What a location asks for: nothing, if it has a function or no address, if it is the kernel's, or of a file of which
+/// nothing tells the version.
+fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Vec<CodeFile>) -> Option<Bare> {
+    let Message { dictionary, version, .. } = message;
+    let is_whole = Fields::of(location.message).all(|field| field.is_ok());
+    if !is_whole || location.address == 0 || location.lines().next().is_some() {
+        return None;
+    }
+    let mapping = at_place(&dictionary.mappings, location.mapping);
+    let name = mapping.map_or(&b""[..], |mapping| dictionary.string(mapping.file));
+    let kind = dictionary.text_of(location.attributes(version), "profile.frame.type").unwrap_or_default();
+    if kind == b"kernel" || Backing::of(name).is_kernel_object() {
+        return None;
+    }
+    if let Some(file) = mapping.and_then(|mapping| code_file(mapping, name, location.address, dictionary)) {
+        let addr = match file.base {
+            FileBase::Start => mapping?.in_file(location.address),
+            FileBase::Linked => location.address,
+        };
+        return Some(Bare::File(number(files, file)?, addr));
+    }
+    // What a runtime runs and no file backs may have anything for an address.
+    let is_address = mapping.is_some() || matches!(kind, b"" | b"native" | b"unknown");
+    (is_address && may_hold_jit_code(name)).then_some(Bare::Memory(location.address))
+}
+
+/// The file that an address is in, if its version is known.
+fn code_file(mapping: &Mapping<'_>, name: &[u8], address: u64, dictionary: &Dictionary<'_>) -> Option<CodeFile> {
+    let text = |key| dictionary.text_of(mapping.attributes(), key);
+    let build_id = text(GNU_BUILD_ID).and_then(BuildId::from_digits);
+    let hash = text(HTL_HASH).and_then(htl_hash);
+    if build_id.is_none() && hash.is_none() || !matches!(Backing::of(name), Backing::File(_) | Backing::Other(_)) {
+        return None;
+    }
+    let base = match (mapping.limit, (mapping.start..mapping.limit).contains(&address)) {
+        // Without a range, addresses are those that the file was linked for.
+        (0, _) => FileBase::Linked,
+        (_, true) => FileBase::Start,
+        (_, false) => return None,
+    };
+    Some(CodeFile { path: name.to_vec(), build_id, htl_hash: hash, base })
+}
+
+/// The number of a file.
+fn number(files: &mut Vec<CodeFile>, file: CodeFile) -> Option<u32> {
+    let at = files.iter().position(|known| *known == file).unwrap_or_else(|| {
+        files.push(file);
+        files.len() - 1
+    });
+    u32::try_from(at).ok()
+}

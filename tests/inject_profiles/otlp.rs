@@ -1,0 +1,513 @@
+//! OpenTelemetry's profiles, as protocol buffers and as JSON: a walk over the bytes that shares nothing with the program.
+
+use super::protobuf::{Field, Value, all, encode, number, parse};
+use super::recorded::Recorded;
+use serde_json::{Value as Json, json};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+// Fields of profiles.proto, protocol 1.10.
+const RESOURCE_PROFILES: u64 = 1;
+const DICTIONARY: u64 = 2;
+const MAPPING: u64 = 1;
+const LOCATION: u64 = 2;
+const FUNCTION: u64 = 3;
+const STRING: u64 = 5;
+const ATTRIBUTE: u64 = 6;
+const STACK: u64 = 7;
+/// Of a location.
+const MAPPING_INDEX: u64 = 1;
+const ADDRESS: u64 = 2;
+const LINE: u64 = 3;
+const ATTRIBUTES: u64 = 4;
+/// No field of any message: what a later version may have.
+const UNKNOWN: u64 = 77;
+
+fn dictionary(message: &[u8]) -> Vec<Field> {
+    let message = parse(message);
+    parse(all(&message, DICTIONARY).next().unwrap())
+}
+
+fn text(dictionary: &[Field], at: u64) -> String {
+    String::from_utf8(all(dictionary, STRING).nth(at as usize).unwrap().to_vec()).unwrap()
+}
+
+/// The message as a profiler leaves it that knows neither names nor what is in memory without a file: no location has a
+/// line, and those of JIT code are in no mapping. Some fields are in it that no reader knows.
+fn stripped(bytes: &[u8]) -> Vec<u8> {
+    let mut message = parse(bytes);
+    let tables = dictionary(bytes);
+    let mappings: Vec<Vec<Field>> = all(&tables, MAPPING).map(parse).collect();
+    let is_jit = |location: &[Field]| {
+        let file = text(&tables, number(&mappings[number(location, MAPPING_INDEX) as usize], 4));
+        file.contains("jitted-") || file.contains("/perf-") || file.contains("jit-")
+    };
+    let unknown = || (UNKNOWN, Value::Bytes(b"unknown".to_vec()));
+    let bare = |(tag, value): &Field| match *tag {
+        LOCATION => {
+            let location = parse(value.bytes());
+            let is_jit = is_jit(&location);
+            let gone: &[u64] = if is_jit { &[MAPPING_INDEX, LINE, ATTRIBUTES] } else { &[] };
+            let left = location.into_iter().filter(|(tag, _)| !gone.contains(tag));
+            (*tag, Value::Bytes(encode(&left.chain(is_jit.then(unknown)).collect::<Vec<_>>())))
+        }
+        _ => (*tag, value.clone()),
+    };
+    let mut tables: Vec<Field> = tables.iter().map(bare).collect();
+    tables.insert(0, unknown());
+    for (tag, value) in &mut message {
+        if *tag == DICTIONARY {
+            *value = Value::Bytes(encode(&tables));
+        }
+    }
+    message.push((UNKNOWN, Value::Fixed(vec![1; 8])));
+    encode(&message)
+}
+
+/// The functions of all locations, innermost first, by place: (address, names).
+fn named(bytes: &[u8]) -> Vec<(u64, Vec<String>)> {
+    let tables = dictionary(bytes);
+    let functions: Vec<Vec<Field>> = all(&tables, FUNCTION).map(parse).collect();
+    let name = |line: &[u8]| text(&tables, number(&functions[number(&parse(line), 1) as usize], 1));
+    let locations = all(&tables, LOCATION).map(parse);
+    locations.map(|location| (number(&location, ADDRESS), all(&location, LINE).map(name).collect())).collect()
+}
+
+/// Field by field: what was there is there, in its order; locations without lines got some, and locations, functions,
+/// strings and stacks came behind all of the dictionary.
+fn assert_only_named(bare: &[u8], injected: &[u8]) {
+    let (before, after) = (parse(bare), parse(injected));
+    assert_eq!(before.len(), after.len());
+    for ((tag, before), (also, after)) in before.iter().zip(&after) {
+        assert_eq!(tag, also);
+        if *tag != DICTIONARY {
+            assert_eq!(before, after);
+            continue;
+        }
+        let (before, after) = (parse(before.bytes()), parse(after.bytes()));
+        let (kept, new) = after.split_at(before.len());
+        for ((tag, before), (also, after)) in before.iter().zip(kept) {
+            assert_eq!(tag, also);
+            if *tag == LOCATION && before != after {
+                let (before, after) = (parse(before.bytes()), parse(after.bytes()));
+                assert!(all(&before, LINE).next().is_none());
+                assert_eq!(before, after[..before.len()]);
+                assert!(after[before.len()..].iter().all(|(tag, _)| *tag == LINE));
+            } else {
+                assert_eq!(before, after);
+            }
+        }
+        assert!(new.iter().all(|(tag, _)| [LOCATION, FUNCTION, STRING, STACK].contains(tag)), "{new:?}");
+    }
+}
+
+/// A profile of a recording, by our own export, and the same without its JIT names.
+fn exported(recorded: &Recorded) -> (Vec<u8>, Vec<u8>) {
+    recorded.jitgraft(&["export", "--jit-names", "raw", "perf.data", "-o", "whole.otlp"]);
+    let whole = recorded.read("whole.otlp");
+    let bare = stripped(&whole);
+    recorded.write("bare.otlp", &bare);
+    (whole, bare)
+}
+
+#[test]
+fn locations_have_the_names_that_perf_shows_after_inject() {
+    for recorded in Recorded::all() {
+        let (whole, bare) = exported(&recorded);
+        let by_perf = recorded.names_by_perf();
+        let said = recorded.jitgraft(&["inject", "-i", "bare.otlp", "-o", "injected.otlp"]);
+        let injected = recorded.read("injected.otlp");
+        assert_only_named(&bare, &injected);
+        let (whole, bare, injected) = (named(&whole), named(&bare), named(&injected));
+        let (mut found, mut left, mut shown) = (0, 0, 0);
+        for (at, (address, names)) in injected.iter().enumerate().take(whole.len()) {
+            if !bare[at].1.is_empty() || whole[at].1.is_empty() {
+                assert_eq!(names, &bare[at].1, "{address:#x}: {said}");
+            } else if names.is_empty() {
+                left += 1;
+            } else {
+                assert_eq!(names, &whole[at].1, "{address:#x}: {said}");
+                found += 1;
+                let by_perf = by_perf.get(address);
+                let last = names.last().unwrap();
+                assert!(by_perf.is_none_or(|by_perf| by_perf.contains(last)), "{names:?}, perf: {by_perf:?}");
+                shown += usize::from(by_perf.is_some());
+            }
+        }
+        assert!(found > 3 && shown > 2, "{found} named, {shown} of them seen by perf: {said}");
+        assert!(said.contains(" addresses without a name have one now") && left == 0, "{found}, {left}: {said}");
+    }
+}
+
+#[test]
+fn a_profile_stays_as_packed_as_it_was_and_twice_is_once() {
+    let recorded = Recorded::all().next().unwrap();
+    let (_, bare) = exported(&recorded);
+    recorded.jitgraft(&["inject", "-i", "bare.otlp", "-o", "once.otlp"]);
+    recorded.jitgraft(&["inject", "-i", "once.otlp", "-o", "twice.otlp"]);
+    let once = recorded.read("once.otlp");
+    assert!(once == recorded.read("twice.otlp"));
+    // Behind lengths, plain and packed; what is cut off stays, and is said.
+    let behind = |message: &[u8]| [&(message.len() as u32).to_be_bytes()[..], message].concat();
+    let zstd = |message: &[u8]| zstd::encode_all(message, 3).unwrap();
+    recorded.write("lengths", &[behind(&bare), behind(&zstd(&bare)), behind(&bare)[..99].to_vec()].concat());
+    let said = recorded.jitgraft(&["inject", "-i", "lengths", "-o", "lengths.out"]);
+    assert!(said.contains("1 message skipped"), "{said}");
+    let out = recorded.read("lengths.out");
+    let (first, rest) = out.split_at(4 + once.len());
+    assert!(first == behind(&once));
+    let (packed, cut) = rest.split_at(rest.len() - 99);
+    assert!(zstd::decode_all(&packed[4..]).unwrap() == once && cut == &behind(&bare)[..99]);
+    assert_eq!(packed[..4], (packed.len() as u32 - 4).to_be_bytes());
+}
+
+/// The same message in JSON, by hand.
+fn as_json(message: &[u8]) -> Json {
+    let tables = dictionary(message);
+    let texts: Vec<String> = all(&tables, STRING).map(|text| String::from_utf8(text.to_vec()).unwrap()).collect();
+    let list = |tag, of: &dyn Fn(&[Field]) -> Json| -> Vec<Json> {
+        all(&tables, tag).map(|message| of(&parse(message))).collect()
+    };
+    let packed = |fields: &[Field], tag| -> Vec<u64> {
+        let mut numbers = Vec::new();
+        for bytes in all(fields, tag) {
+            let (mut value, mut shift) = (0, 0);
+            for byte in bytes {
+                value |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte & 0x80 == 0 {
+                    numbers.push(std::mem::take(&mut value));
+                    shift = 0;
+                }
+            }
+        }
+        numbers
+    };
+    let location = |fields: &[Field]| {
+        let mut location = json!({"mappingIndex": number(fields, MAPPING_INDEX), "later": "field"});
+        location["address"] = number(fields, ADDRESS).to_string().into();
+        let line = |line: &[u8]| json!({"functionIndex": number(&parse(line), 1)});
+        let lines: Vec<Json> = all(fields, LINE).map(line).collect();
+        if !lines.is_empty() {
+            location["lines"] = lines.into();
+        }
+        location
+    };
+    let message = parse(message);
+    let resource = |resource: &[u8]| {
+        let resource = parse(resource);
+        let pids = all(&resource, 1).flat_map(|of| all(&parse(of), 1).map(parse).collect::<Vec<_>>());
+        let pid = pids.filter(|one| all(one, 1).next() == Some(b"process.pid")).map(|one| {
+            let value = parse(all(&one, 2).next().unwrap());
+            json!({"key": "process.pid", "value": {"intValue": number(&value, 3).to_string()}})
+        });
+        let scopes = all(&resource, 2).map(|scope| {
+            let scope = parse(scope);
+            let profiles = all(&scope, 2).map(|profile| {
+                let profile = parse(profile);
+                let of = parse(all(&profile, 1).next().unwrap());
+                let samples = all(&profile, 2).map(|sample| {
+                    let sample = parse(sample);
+                    json!({"stackIndex": number(&sample, 1), "values": packed(&sample, 4)})
+                });
+                let of = json!({"typeStrindex": number(&of, 1), "unitStrindex": number(&of, 2)});
+                json!({"sampleType": of, "samples": samples.collect::<Vec<_>>()})
+            });
+            json!({"profiles": profiles.collect::<Vec<_>>()})
+        });
+        let pid: Vec<Json> = pid.collect();
+        json!({"resource": {"attributes": pid}, "scopeProfiles": scopes.collect::<Vec<_>>()})
+    };
+    json!({
+        "resourceProfiles": all(&message, RESOURCE_PROFILES).map(resource).collect::<Vec<_>>(),
+        "dictionary": {
+            "mappingTable": list(MAPPING, &|fields| json!({"filenameStrindex": number(fields, 4)})),
+            "locationTable": list(LOCATION, &location),
+            "functionTable": list(FUNCTION, &|fields| json!({"nameStrindex": number(fields, 1)})),
+            "stringTable": texts,
+            "stackTable": list(STACK, &|fields| json!({"locationIndices": packed(fields, 1)})),
+        },
+    })
+}
+
+#[test]
+fn json_gets_the_same_names_and_nothing_else() {
+    for recorded in Recorded::all() {
+        let (_, bare) = exported(&recorded);
+        recorded.jitgraft(&["inject", "-i", "bare.otlp", "-o", "injected.otlp"]);
+        let injected = named(&recorded.read("injected.otlp"));
+        let document = as_json(&bare);
+        let line = document.to_string();
+        let pretty = serde_json::to_string_pretty(&document).unwrap();
+        for (text, messages) in [(line.clone(), 1), (format!("{line}\n{line}\n"), 2), (pretty, 1)] {
+            recorded.write("bare.otlp.json", text.as_bytes());
+            recorded.jitgraft(&["inject", "-i", "bare.otlp.json", "-o", "injected.otlp.json"]);
+            let out = String::from_utf8(recorded.read("injected.otlp.json")).unwrap();
+            let documents: Vec<Json> =
+                serde_json::Deserializer::from_str(&out).into_iter().collect::<Result<_, _>>().unwrap();
+            assert_eq!(documents.len(), messages);
+            for mut injected_json in documents {
+                let tables = &injected_json["dictionary"];
+                let name = |line: &Json| {
+                    let function = &tables["functionTable"][line["functionIndex"].as_u64().unwrap() as usize];
+                    let name = function["nameStrindex"].as_u64().unwrap_or(0) as usize;
+                    tables["stringTable"][name].as_str().unwrap().to_owned()
+                };
+                let lines = |location: &Json| -> Vec<String> {
+                    location["lines"].as_array().into_iter().flatten().map(name).collect()
+                };
+                let names: Vec<_> = tables["locationTable"].as_array().unwrap().iter().map(lines).collect();
+                let wanted: Vec<_> = injected.iter().map(|(_, names)| names.clone()).collect();
+                assert_eq!(names, wanted);
+                // Without what is new it is what it was.
+                for table in ["locationTable", "functionTable", "stringTable", "stackTable"] {
+                    let old = document["dictionary"][table].as_array().unwrap();
+                    let new = injected_json["dictionary"][table].as_array_mut().unwrap();
+                    new.truncate(old.len());
+                    for (new, old) in new.iter_mut().zip(old) {
+                        if old.get("lines").is_none()
+                            && let Some(new) = new.as_object_mut()
+                        {
+                            new.remove("lines");
+                        }
+                    }
+                }
+                assert_eq!(injected_json, document);
+            }
+        }
+    }
+}
+
+/// A message with the samples of two processes, which share a stack of JIT code, and a leaf that is a caller elsewhere.
+fn shared() -> Vec<u8> {
+    let message = |fields: &[Field]| Value::Bytes(encode(fields));
+    let list = |numbers: &[u8]| Value::Bytes(numbers.to_vec());
+    let pid = |pid: u64| {
+        let value = message(&[(3, Value::Number(pid))]);
+        let attribute = message(&[(1, Value::Bytes(b"process.pid".to_vec())), (2, value)]);
+        message(&[(1, attribute)])
+    };
+    let resource = |of: u64| {
+        let sample = |stack: u64| (2, message(&[(1, Value::Number(stack)), (4, list(&[5]))]));
+        let kind = message(&[(1, Value::Number(1)), (2, Value::Number(2))]);
+        let profile = message(&[(1, kind), sample(1), sample(2)]);
+        message(&[(1, pid(of)), (2, message(&[(2, profile)]))])
+    };
+    let empty = || message(&[]);
+    let location = |address: u64| (LOCATION, message(&[(ADDRESS, Value::Number(address))]));
+    let stack = |locations: &[u8]| (STACK, message(&[(1, list(locations))]));
+    let strings = ["", "cpu", "nanoseconds"].map(|text| (STRING, Value::Bytes(text.into())));
+    let tables = [
+        vec![(MAPPING, empty()), (LOCATION, empty()), location(0x1000), location(0x2000), (FUNCTION, empty())],
+        strings.to_vec(),
+        vec![(ATTRIBUTE, empty()), (STACK, empty()), stack(&[1, 2]), stack(&[2, 1])],
+    ];
+    encode(&[(1, resource(77)), (1, resource(78)), (2, message(&tables.concat()))])
+}
+
+/// The names of the stacks of each sample, leaf first.
+fn stacks(bytes: &[u8]) -> Vec<String> {
+    let (message, tables, names) = (parse(bytes), dictionary(bytes), named(bytes));
+    let stacks: Vec<Vec<u8>> =
+        all(&tables, STACK).map(|stack| all(&parse(stack), 1).next().unwrap_or_default().to_vec()).collect();
+    let mut found = Vec::new();
+    for resource in all(&message, RESOURCE_PROFILES).map(parse) {
+        for profile in all(&resource, 2).flat_map(|scope| all(&parse(scope), 2).map(parse).collect::<Vec<_>>()) {
+            for sample in all(&profile, 2).map(parse) {
+                let of = |at: &u8| names[*at as usize].1.join("+");
+                found.push(stacks[number(&sample, 1) as usize].iter().map(of).collect::<Vec<_>>().join(";"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn processes_that_share_a_location_do_not_share_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
+    write("bare.otlp", &shared());
+    // What ends at 0x2000 is what a caller at 0x2000 is in.
+    write("perf-77.map", b"1000 1000 f\n2000 10 g\n");
+    write("perf-78.map", b"1000 1000 f\n2000 10 other\n");
+    let run = |input: &str, output: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        let output = command.args(["inject", "-i", input, "-o", output]).current_dir(dir.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    run("bare.otlp", "injected.otlp");
+    let injected = fs::read(dir.path().join("injected.otlp")).unwrap();
+    // A caller at 0x1000 is in what is before it, which nobody knows.
+    assert_eq!(stacks(&injected), ["f;f", "g;", "f;f", "other;"]);
+    let json = as_json(&shared());
+    write("bare.otlp.json", json.to_string().as_bytes());
+    run("bare.otlp.json", "injected.otlp.json");
+    let run = |file: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        let output = command.args(["collapse", "--by", "pid", file]).current_dir(dir.path()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (one, other) = (run("injected.otlp"), run("injected.otlp.json"));
+    assert!(one == other && one.contains("f;f 5") && one.contains("other 5") && one.contains("g 5"), "{one}\n{other}");
+}
+
+const PROGRAM: &str = "
+#include <cstdio>
+namespace shop {
+static inline int __attribute__((always_inline)) price(int item) { return item * 7 + item / 3; }
+int __attribute__((noinline)) total(int items) {
+    int sum = 0;
+    for (int item = 0; item < items; item++)
+        sum += price(item);
+    return sum;
+}
+}
+int main(int argc, char **) { std::printf(\"%d\\n\", shop::total(argc * 1000)); }
+";
+
+fn tool(name: &str, args: &[&str], dir: &Path) -> String {
+    let output =
+        Command::new(name).args(args).current_dir(dir).output().unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(output.status.success(), "{name} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A profile with addresses in a file, which was linked for them, by build ID.
+fn of_file(name: &str, attribute: (&str, &str), addresses: &[u64], range: Option<[u64; 3]>) -> Vec<u8> {
+    let message = |fields: &[Field]| Value::Bytes(encode(fields));
+    let text = |text: &str| Value::Bytes(text.into());
+    let place = |[start, limit, offset]: [u64; 3]| {
+        vec![(1, Value::Number(start)), (2, Value::Number(limit)), (3, Value::Number(offset))]
+    };
+    let mapping =
+        [range.map(place).unwrap_or_default(), vec![(4, Value::Number(3)), (5, Value::Bytes(vec![1]))]].concat();
+    let attribute_value = message(&[(1, text(attribute.1))]);
+    let attribute_of = message(&[(1, Value::Number(4)), (2, attribute_value)]);
+    let location =
+        |address: &u64| (LOCATION, message(&[(MAPPING_INDEX, Value::Number(1)), (ADDRESS, Value::Number(*address))]));
+    let places: Vec<u8> = (1..=addresses.len() as u8).collect();
+    let stack = |at: &u8| (STACK, message(&[(1, Value::Bytes(vec![*at]))]));
+    let sample = |at: &u8| (2, message(&[(1, Value::Number((*at).into())), (4, Value::Bytes(vec![1]))]));
+    let kind = (1, message(&[(1, Value::Number(1)), (2, Value::Number(2))]));
+    let profile = [vec![kind], places.iter().map(sample).collect()].concat();
+    let tables = [
+        vec![(MAPPING, message(&[])), (MAPPING, message(&mapping)), (LOCATION, message(&[]))],
+        addresses.iter().map(location).collect(),
+        vec![(FUNCTION, message(&[]))],
+        ["", "samples", "count", name, attribute.0].map(|one| (STRING, text(one))).to_vec(),
+        vec![(ATTRIBUTE, message(&[])), (ATTRIBUTE, attribute_of), (STACK, message(&[]))],
+        places.iter().map(stack).collect(),
+    ];
+    let scope = message(&[(2, message(&profile))]);
+    encode(&[(1, message(&[(2, scope)])), (2, message(&tables.concat()))])
+}
+
+#[test]
+fn a_stripped_program_is_named_by_its_build_id_as_addr2line_names_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("shop.cc"), PROGRAM).unwrap();
+    tool("g++", &["-O2", "-g", "-Wl,--build-id", "-o", "shop.debug", "shop.cc"], dir);
+    let notes = tool("readelf", &["-n", "shop.debug"], dir);
+    let id = notes.lines().find_map(|line| line.trim().strip_prefix("Build ID: ")).unwrap().to_owned();
+    tool("strip", &["-o", "shop", "shop.debug"], dir);
+    // Addresses in the function, one in each line that it has.
+    let symbols = tool("nm", &["-S", "shop.debug"], dir);
+    let total = symbols.lines().find(|line| line.contains("total")).unwrap();
+    let [start, size] = [0, 1].map(|at| u64::from_str_radix(total.split_whitespace().nth(at).unwrap(), 16).unwrap());
+    let addresses: Vec<u64> = (start..start + size).step_by(3).collect();
+    let by_id = format!("debug/.build-id/{}", &id[..2]);
+    fs::create_dir_all(dir.join(&by_id)).unwrap();
+    fs::copy(dir.join("shop"), dir.join(format!("{by_id}/{}", &id[2..]))).unwrap();
+    fs::copy(dir.join("shop.debug"), dir.join(format!("{by_id}/{}.debug", &id[2..]))).unwrap();
+    fs::create_dir_all(dir.join(format!("home/.cache/debuginfod_client/{id}"))).unwrap();
+    fs::copy(dir.join("shop"), dir.join(format!("home/.cache/debuginfod_client/{id}/executable"))).unwrap();
+    fs::copy(dir.join("shop.debug"), dir.join(format!("home/.cache/debuginfod_client/{id}/debuginfo"))).unwrap();
+    let addr2line = |address: u64| -> Vec<(String, u64)> {
+        let said = tool("addr2line", &["-e", "shop.debug", "-f", "-i", "-C", &format!("{address:x}")], dir);
+        let lines: Vec<&str> = said.lines().collect();
+        let line = |place: &str| place.rsplit(':').next().unwrap().split(' ').next().unwrap().parse().unwrap_or(0);
+        lines.chunks(2).map(|pair| (pair[0].to_owned(), line(pair[1]))).collect()
+    };
+    let inject = |message: &[u8], flags: &[&str], home: &str| {
+        fs::write(dir.join("bare.otlp"), message).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        command.args(["inject", "-i", "bare.otlp", "-o", "out.otlp"]).args(flags);
+        let home = dir.join(home);
+        command.current_dir(dir).env("HOME", home).env_remove("XDG_CACHE_HOME").env_remove("DEBUGINFOD_CACHE_PATH");
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        (fs::read(dir.join("out.otlp")).unwrap(), said)
+    };
+    let gnu = ("process.executable.build_id.gnu", &id[..]);
+    let message = of_file("gone-shop", gnu, &addresses, None);
+    for (flags, home) in [(&["--debug-dir", "debug"][..], "."), (&[], "home")] {
+        let (out, said) = inject(&message, flags, home);
+        assert_only_named(&message, &out);
+        assert!(said.contains(&format!("{0} of {0} addresses", addresses.len())), "{said}");
+        let tables = dictionary(&out);
+        let functions: Vec<Vec<Field>> = all(&tables, FUNCTION).map(parse).collect();
+        let mut inlined = 0;
+        for location in all(&tables, LOCATION).map(parse).skip(1) {
+            let line = |line: &[u8]| {
+                let line = parse(line);
+                (text(&tables, number(&functions[number(&line, 1) as usize], 1)), number(&line, 2))
+            };
+            let lines: Vec<(String, u64)> = all(&location, LINE).map(line).collect();
+            assert_eq!(lines, addr2line(number(&location, ADDRESS)));
+            inlined += usize::from(lines.len() > 1);
+        }
+        assert!(inlined > 2, "{inlined} places with calls that were expanded");
+    }
+    // In memory, at a place of its own, what the loader put there.
+    let segments = tool("readelf", &["-lW", "shop.debug"], dir);
+    let code = segments.lines().find(|line| line.contains("LOAD") && line.contains(" R E ")).unwrap();
+    let hex = |at: usize| u64::from_str_radix(&code.split_whitespace().nth(at).unwrap()[2..], 16).unwrap();
+    let (offset, vaddr, size) = (hex(1), hex(2), hex(4));
+    let moved = |address: &u64| 0x7f00_0000_0000 + address - vaddr;
+    let range = [0x7f00_0000_0000, 0x7f00_0000_0000 + size, offset];
+    let places: Vec<u64> = addresses.iter().map(moved).collect();
+    let by_hash = of_file(
+        dir.join("shop").to_str().unwrap(),
+        ("process.executable.build_id.htlhash", &htl_hash(&dir.join("shop"))),
+        &places,
+        Some(range),
+    );
+    let in_memory = of_file("shop", gnu, &places, Some(range));
+    for message in [&by_hash, &in_memory] {
+        let (out, said) = inject(message, &["--debug-dir", "debug"], ".");
+        let names = named(&out);
+        let wanted =
+            addresses.iter().map(|address| addr2line(*address).into_iter().map(|(name, _)| name).collect::<Vec<_>>());
+        assert_eq!(
+            names[1..].iter().map(|(_, names)| names.clone()).collect::<Vec<_>>(),
+            wanted.collect::<Vec<_>>(),
+            "{said}"
+        );
+    }
+    // Another version of the file names nothing, and neither does one of which nothing tells the version.
+    let other = of_file("shop", ("process.executable.build_id.gnu", &"77".repeat(20)), &addresses, None);
+    let (out, said) = inject(&other, &["--debug-dir", "debug"], "home");
+    assert!(
+        out == other && said.contains("files are not here") && said.contains("debuginfod-find executable 7777"),
+        "{said}"
+    );
+    let wrong_hash = of_file(
+        dir.join("shop").to_str().unwrap(),
+        ("process.executable.build_id.htlhash", &"77".repeat(16)),
+        &addresses,
+        None,
+    );
+    let (out, said) = inject(&wrong_hash, &[], ".");
+    assert!(out == wrong_hash && said.contains("by its htlhash"), "{said}");
+    let unversioned = of_file(dir.join("shop").to_str().unwrap(), ("other", "1"), &addresses, None);
+    assert!(inject(&unversioned, &[], ".").0 == unversioned);
+}
+
+/// By another implementation: `process.executable.build_id.htlhash`.
+fn htl_hash(path: &Path) -> String {
+    let script = "f=$1; n=$(stat -c %s $f); { head -c 4096 $f; tail -c 4096 $f; printf $(printf %016x $n | sed 's/../\\\\x&/g'); } | sha256sum | head -c 32";
+    tool("bash", &["-c", script, "-", path.to_str().unwrap()], path.parent().unwrap())
+}
