@@ -85,8 +85,11 @@ fn blocks(section: &Section<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) ->
     section.code.chunks(size).enumerate().filter_map(stub).collect()
 }
 
-/// Stubs of other machines: wherever the code of one begins. `stub` gives its length and its slot.
-fn anywhere(section: &Section<'_>, stub: fn(&[u8], u64) -> Option<(usize, u64)>) -> Vec<FoundStub> {
+/// The length and the slot of the stub that code at an address begins with.
+type StubAt = fn(&[u8], u64) -> Option<(usize, u64)>;
+
+/// Stubs of other machines: wherever the code of one begins.
+fn anywhere(section: &Section<'_>, stub: StubAt) -> Vec<FoundStub> {
     let (mut at, mut found) = (0, Vec::new());
     while let Some(code) = section.code.get(at..).filter(|code| !code.is_empty()) {
         let start = section.addr.wrapping_add(at as u64);

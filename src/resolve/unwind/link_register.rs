@@ -165,9 +165,8 @@ impl<'c> Around<'c> {
 
     /// Whether the frame is being made: the link register has been saved, but `x29` is not set yet.
     fn is_half_made(&self) -> bool {
-        let ahead = (self.at..self.code.len().min(self.at + BEHIND)).map_while(|at| self.does(at));
-        let next = ahead.skip_while(|does| matches!(does, Does::Other)).next();
-        next == Some(Does::MakesFrame) && self.behind().1
+        let mut ahead = (self.at..self.code.len().min(self.at + BEHIND)).map_while(|at| self.does(at));
+        ahead.find(|does| *does != Does::Other) == Some(Does::MakesFrame) && self.behind().1
     }
 
     fn stage(&self) -> Stage {

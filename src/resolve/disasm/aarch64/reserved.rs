@@ -21,8 +21,11 @@ pub(super) fn is_reserved(word: u32) -> bool {
                 || bits(word, 29, 2) == 3
                 || !wide && (bits(word, 21, 1) == 1 || shift_of_32)
         }
-        // Conditional choice.
-        0b1_1010 if bits(word, 21, 3) == 0b100 => bits(word, 29, 1) == 1 || bits(word, 11, 1) == 1,
+        // Conditional choices, comparisons, operations on one and two registers: no others.
+        0b1_1010 => {
+            let is_choice = bits(word, 21, 3) == 0b100;
+            bits(word, 21, 1) == 1 || is_choice && (bits(word, 29, 1) == 1 || bits(word, 11, 1) == 1)
+        }
         _ => false,
     }
 }
