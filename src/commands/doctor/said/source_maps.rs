@@ -1,7 +1,7 @@
 //! What is said of source maps.
 
-use super::text::text;
 use super::entry::{ANY, PART, Said};
+use super::text::text;
 
 pub(super) fn missing(script: &str) -> Said {
     Said {

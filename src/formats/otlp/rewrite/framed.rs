@@ -104,7 +104,11 @@ fn next_json(rest: &[u8]) -> (Form, Range<usize>, usize) {
         Some(Ok(_)) => start + documents.byte_offset(),
         // A line that is cut says nothing of the next.
         _ => {
-            return (Form::Damaged, 0..0, memchr::memchr(b'\n', &rest[start..]).map_or(rest.len(), |at| start + at + 1));
+            return (
+                Form::Damaged,
+                0..0,
+                memchr::memchr(b'\n', &rest[start..]).map_or(rest.len(), |at| start + at + 1),
+            );
         }
     };
     let blanks = rest[end..].len() - rest[end..].trim_ascii_start().len();
