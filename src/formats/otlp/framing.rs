@@ -9,7 +9,7 @@
 //! The exporter: <https://github.com/open-telemetry/opentelemetry-collector-contrib>, `exporter/fileexporter`.
 
 use super::json::Transcoded;
-use super::schema::{Kind, PROFILES_DATA, Schema, is_dictionary, is_profile};
+use super::schema::{Kind, PROFILES_DATA, Schema, is_dictionary, is_profile, is_table};
 use super::version::{OF_JSON, Version};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::formats::protobuf::{FieldValue, Fields, inner};
@@ -33,15 +33,20 @@ pub fn sniff(head: &[u8]) -> bool {
 }
 
 pub(super) fn is_json(head: &[u8]) -> bool {
-    let Some(object) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
-    let Some(key) = object.trim_ascii_start().strip_prefix(b"\"") else { return false };
-    let key = key.split(|byte| *byte == b'"').next().unwrap_or_default();
-    let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
-    match key {
-        b"resourceProfiles" | b"resource_profiles" => true,
-        b"dictionary" => ["mappingTable", "mapping_table", "stringTable", "string_table"].into_iter().any(has),
+    match first_key(head) {
+        Some((b"resourceProfiles" | b"resource_profiles", _)) => true,
+        Some((b"dictionary", value)) => first_key(value).is_some_and(|(table, _)| is_table(table)),
         _ => false,
     }
+}
+
+/// The first key of an object, and what stands behind the colon.
+fn first_key(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let object = text.trim_ascii_start().strip_prefix(b"{")?;
+    let key = object.trim_ascii_start().strip_prefix(b"\"")?;
+    let end = key.iter().position(|byte| *byte == b'"')?;
+    let value = key[end + 1..].trim_ascii_start().strip_prefix(b":")?;
+    Some((&key[..end], value))
 }
 
 /// Whether these are the first bytes of a message: what is there is as the schema has it, and something is.

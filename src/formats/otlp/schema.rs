@@ -193,3 +193,9 @@ pub(super) fn is_profile(schema: Schema) -> bool {
 pub(super) fn is_dictionary(schema: Schema) -> bool {
     std::ptr::eq(schema, DICTIONARY)
 }
+
+/// Whether a table of the dictionary has this name in JSON.
+pub(super) fn is_table(name: &[u8]) -> bool {
+    let letters: Vec<u8> = name.iter().copied().filter(|byte| *byte != b'_').collect();
+    DICTIONARY.iter().any(|field| field.name.as_bytes().eq_ignore_ascii_case(&letters))
+}

@@ -73,7 +73,7 @@ impl<'m> Answers<'m> {
         let mut locations: Vec<Location> = hits.iter().flatten().copied().collect();
         locations.sort_unstable();
         locations.dedup();
-        let options = SymbolOptions { lines: true, ..SymbolOptions::default() };
+        let options = SymbolOptions { lines: true, search: sources.search.clone(), ..SymbolOptions::default() };
         let kernel = &KernelOptions::default();
         let resolver = Resolver { spaces: &spaces, codes: map, bpf: &[], images: &images, options: &options, kernel };
         let frames = resolver.resolve(&locations, &job.pool, warnings);
