@@ -275,6 +275,14 @@ impl UnwindRow {
             }
         }
         caller.set(machine.pc(), machine.plain(returns.ok_or(Lost)?));
+        // glibc's resolver for aarch64 takes what the stub before it has pushed for the caller's: the return address above the
+        // frame's end.
+        if machine == Machine::Aarch64
+            && let Some((_, Rule::At(above @ 0..))) =
+                self.rules.iter().find(|(number, _)| *number == self.return_register)
+        {
+            caller.set_low_sp(machine.plus(cfa, above + 8));
+        }
         if let Some(link) = machine.link().filter(|_| !self.is_signal) {
             // A call has overwritten it; only a saved copy, which is the return address itself, was known.
             caller.forget(link);
