@@ -260,7 +260,8 @@ fn stacks_of_aarch64_are_unwound_without_its_files() {
     (registers[29], registers[30], registers[31], registers[32]) = (stack, lib + 0x440, stack, lib + 0x100);
     let more = More { registers: (2, &registers), stack: &words, ..More::default() };
     out.sample_with(0, USER, Stamp::new(77, 1000), lib + 0x100, &[], &more);
-    // A 32-bit program on the same machine: its registers are others, the sample has its address only.
+    // A 32-bit program on the same machine: its registers are others, and nothing is known of its stack.
+    (registers[13], registers[15], registers[31], registers[32]) = (0, app + 0x200, 0, app + 0x200);
     let more = More { registers: (1, &registers), stack: &words, ..More::default() };
     out.sample_with(0, USER, Stamp::new(77, 2000), app + 0x200, &[], &more);
     let dir = tempfile::tempdir().unwrap();
@@ -268,7 +269,7 @@ fn stacks_of_aarch64_are_unwound_without_its_files() {
     std::fs::write(&data, out.into_bytes(Mode::File)).unwrap();
     let folded = ours(&["collapse", "--annotate", "addrs", "--weight", "samples", data.to_str().unwrap()]);
     let whole = "app;[app <888>];[libwork.so <444>];[libwork.so <100>] 1";
-    assert_eq!(folded, format!("app;[app <200>] 1\n{whole}\n"));
+    assert_eq!(folded, format!("{whole}\napp;[truncated];[app <200>] 1\n"));
 }
 
 #[test]

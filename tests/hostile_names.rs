@@ -109,6 +109,7 @@ const RUNS: &[(Kind, &str)] = &[
     (Json, "annotate --format json --limit 100 perf.data"),
     (Page, "view --no-open -o - perf.data"),
     (Page, "view --no-open -o - --diff stacks trace.json"),
+    (Nameless, "record"),
     (Nameless, "runtimes"),
     (Nameless, "formats"),
     (Nameless, "inputs"),

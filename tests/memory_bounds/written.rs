@@ -50,7 +50,7 @@ fn what_is_written_is_read_in_bounded_memory() {
     let of_format =
         |format: &Format| texts.iter().map(|shape| in_format(directory.path(), shape, format.name)).collect();
     let shapes: Vec<Vec<Shape>> = written().map(of_format).collect();
-    assert_eq!(shapes.len(), 6 + usize::from(cfg!(feature = "tables")));
+    assert_eq!(shapes.len(), 7 + usize::from(cfg!(feature = "tables")));
     check_all(shapes.concat());
 }
 
@@ -287,8 +287,15 @@ fn folded() -> Vec<Shape> {
     ]
 }
 
+/// As the writer puts stacks and names into messages.
+fn otlp() -> Vec<Shape> {
+    let directory = tempfile::tempdir().unwrap();
+    let of = |name: &str| folded().into_iter().find(|shape| shape.name == name).unwrap();
+    ["names", "a deep stack", "stairs"].map(|name| in_format(directory.path(), &of(name), "otlp")).to_vec()
+}
+
 fn by_hand() -> Vec<Shape> {
-    [firefox(), speedscope(), pprof(), json(), callgrind(), folded()].concat()
+    [firefox(), speedscope(), pprof(), json(), callgrind(), folded(), otlp()].concat()
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! A message under way.
 
+use super::keys::{CLOCK_KEY, COUNTS, LOST_KEY, NAMES_KEY, OWN_CLOCK, PERF_NAMES};
 use super::messages::{
     KeyValueMessage, ProfileMessage, SampleMessage, ScopeMessage, ValueType, attribute, number, text,
 };
 use super::tables::Tables;
-use super::{CLOCK_KEY, COUNTS, LOST_KEY, NAMES_KEY, OWN_CLOCK, PERF_NAMES};
 use crate::formats::protobuf::put_field;
 use crate::model::stacks::{Profile, Series};
 use prost::Message;

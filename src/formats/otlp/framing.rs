@@ -9,7 +9,7 @@
 //! The exporter: <https://github.com/open-telemetry/opentelemetry-collector-contrib>, `exporter/fileexporter`.
 
 use super::json::Transcoded;
-use super::schema::{Kind, PROFILES_DATA, Schema, is_dictionary, is_profile, is_table};
+use super::schema::{Field, Kind, PROFILES_DATA, Schema, is_dictionary, is_profile, is_table};
 use super::version::{OF_JSON, Version};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::formats::protobuf::{FieldValue, Fields, inner};
@@ -67,10 +67,8 @@ fn fits(message: &[u8], schema: Schema) -> Option<bool> {
             (None, Some(Err(_)) | None) => return Some(tells),
         };
         // What a later version adds stands behind what is known.
-        match fits_one(schema, tag, value) {
-            Some(told) => tells |= told,
-            None => return tells.then_some(true),
-        }
+        let Some(field) = schema.iter().find(|field| field.tag == tag) else { return tells.then_some(true) };
+        tells |= fits_one(field, schema, value)?;
         if cut.is_some() {
             return Some(tells);
         }
@@ -78,13 +76,14 @@ fn fits(message: &[u8], schema: Schema) -> Option<bool> {
 }
 
 /// The same of one field.
-fn fits_one(schema: Schema, tag: u32, value: FieldValue<'_>) -> Option<bool> {
-    let field = schema.iter().find(|field| field.tag == tag)?;
+fn fits_one(field: &Field, schema: Schema, value: FieldValue<'_>) -> Option<bool> {
     match (field.kind, value) {
         (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => None,
         (Kind::Message(inner), FieldValue::Bytes(bytes)) if is_profile(inner) => is_profile_head(bytes),
         // The first element of the first table is empty.
-        (Kind::Message(_), FieldValue::Bytes(bytes)) if is_dictionary(schema) => Some(tag == 1 && bytes.is_empty()),
+        (Kind::Message(_), FieldValue::Bytes(bytes)) if is_dictionary(schema) => {
+            Some(field.tag == 1 && bytes.is_empty())
+        }
         (Kind::Message(inner), FieldValue::Bytes(bytes)) => fits(bytes, inner),
         (Kind::Text, FieldValue::Bytes(text)) => is_text(text).then(|| field.name == "key" && !text.is_empty()),
         _ => Some(false),

@@ -27,6 +27,7 @@ mod dictionary;
 mod draft;
 mod framing;
 mod json;
+mod keys;
 mod messages;
 mod modules;
 mod owner;
@@ -49,24 +50,6 @@ use crate::model::rows::{self, RowWriter};
 use crate::model::stacks::Profile;
 use std::io::{self, Write};
 use write::{Form, OtlpWriter};
-
-/// The attribute of our scope that says how names are spelled: see [`Profile::perf_names`].
-const NAMES_KEY: &[u8] = b"jitgraft.names";
-
-/// What [`NAMES_KEY`] says then.
-const PERF_NAMES: &[u8] = b"perf";
-
-/// The attribute of our scope that says of which clock times are, if that is not the wall clock.
-const CLOCK_KEY: &[u8] = b"jitgraft.clock";
-
-/// What [`CLOCK_KEY`] says then: the recording's own, which nobody tied to the wall clock.
-const OWN_CLOCK: &[u8] = b"recording";
-
-/// The attribute of our scope that says how many samples were lost.
-const LOST_KEY: &[u8] = b"jitgraft.lost";
-
-/// What the name of an event ends in whose values are the numbers of samples of another.
-const COUNTS: &str = ":samples";
 
 /// Reads all messages of an input.
 pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {

@@ -1,6 +1,7 @@
 //! A message → stacks: each type of values becomes an event, each resource a process, and its samples rows.
 
 use super::dictionary::{Dictionary, at_place, numbers_of};
+use super::keys;
 use super::modules::Modules;
 use super::owner::{Owner, Tracks};
 use super::sample::{Sample, Times};
@@ -184,9 +185,9 @@ impl<'d> Reading<'_, 'd> {
             for attribute in messages(scope, 1).flat_map(|scope| messages(scope, 3)) {
                 let attribute = self.dictionary.attribute(attribute);
                 match attribute.key {
-                    super::NAMES_KEY => self.to.profile.perf_names |= attribute.text() == Some(super::PERF_NAMES),
-                    super::CLOCK_KEY => self.to.untied |= attribute.text() == Some(super::OWN_CLOCK),
-                    super::LOST_KEY => {
+                    keys::NAMES_KEY => self.to.profile.perf_names |= attribute.text() == Some(keys::PERF_NAMES),
+                    keys::CLOCK_KEY => self.to.untied |= attribute.text() == Some(keys::OWN_CLOCK),
+                    keys::LOST_KEY => {
                         let lost = attribute.number().and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0);
                         self.to.profile.about.lost = self.to.profile.about.lost.saturating_add(lost);
                     }
@@ -239,7 +240,7 @@ impl<'d> Reading<'_, 'd> {
         let series = self.to.profile.series_of((&name, &unit));
         let of = &mut self.to.profile.series[series];
         of.sampling = of.sampling.or(sampling);
-        let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(super::COUNTS));
+        let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(keys::COUNTS));
         Event { series, scale, counts }
     }
 

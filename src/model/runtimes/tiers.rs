@@ -24,12 +24,13 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
 }
 
 /// The `profile.frame.type` of JIT code of that name, in a process that runs these runtimes (none: it is not known
-/// which): a marked name tells its runtime, and what embeds others comes first. `jit` where nothing tells.
+/// which): a name tells its runtime, a marked one that of any, and what embeds others comes first. `jit` where nothing tells.
 pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
     let marked = |runtime: &Runtime| told(runtime.marked_names, name).is_some();
     let own = || runtimes.iter().find(|runtime| marked(runtime));
     let other = || RUNTIMES.iter().find(|runtime| marked(runtime));
-    own().or_else(other).or_else(|| runtimes.first()).map_or("jit", |runtime| runtime.frame_type)
+    let plain = || runtimes.iter().find(|runtime| told(runtime.plain_names, name).is_some());
+    own().or_else(other).or_else(plain).or_else(|| runtimes.first()).map_or("jit", |runtime| runtime.frame_type)
 }
 
 /// `function [baseline]`: a tier by the word that we have for it, as a runtime without a name of its own may say it.

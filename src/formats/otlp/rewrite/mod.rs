@@ -23,9 +23,10 @@ mod json;
 mod plan;
 mod uses;
 
-use crate::error::{Error, Result, Skipped, Warnings};
-use crate::formats::unsymbolized::{Ask, BareAddress, CodeFile, NamedCall, Unsymbolized};
+use crate::error::{Result, Skipped, Warnings};
+use crate::formats::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
 use framed::{Framed, Opened, frames};
+use plan::Asked;
 use std::io::Write;
 use uses::{Message, Uses};
 
@@ -101,9 +102,6 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     }
 }
 
-/// What is at an address.
-type Asked<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
-
 /// What becomes of a message; `None` if it stays.
 fn named(opened: &Opened<'_>, files: &mut Vec<CodeFile>, asked: &Asked<'_>) -> Result<Option<Vec<u8>>> {
     let message = Message::read(&opened.message, opened.version())?;
@@ -116,11 +114,4 @@ fn named(opened: &Opened<'_>, files: &mut Vec<CodeFile>, asked: &Asked<'_>) -> R
         Some(text) => json::written(text, &message, &plan).map(Some),
         None => edits::written(&opened.message, &message, &plan).map(Some),
     }
-}
-
-/// The number behind the last one.
-fn behind(count: usize, more: usize) -> Result<u64> {
-    let at = count.checked_add(more).filter(|at| i32::try_from(*at).is_ok());
-    at.map(|at| at as u64)
-        .ok_or_else(|| Error::new("has as many elements as a table can have: no further one can be added"))
 }

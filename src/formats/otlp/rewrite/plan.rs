@@ -2,13 +2,15 @@
 //! how the message is written.
 
 use super::uses::{Message, Use, Uses};
-use super::{Asked, behind};
-use crate::error::Result;
-use crate::formats::unsymbolized::NamedCall;
+use crate::error::{Error, Result};
+use crate::formats::unsymbolized::{BareAddress, NamedCall};
 use crate::model::Pid;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+/// What is at an address.
+pub(super) type Asked<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
 /// A line of a location.
 #[derive(Debug, Clone, Copy)]
@@ -170,4 +172,11 @@ fn meanings<'a>(of_location: &[Use], uses: &Uses, asked: &Asked<'a>) -> Vec<Mean
         }
     }
     meanings
+}
+
+/// The number behind the last one.
+fn behind(count: usize, more: usize) -> Result<u64> {
+    let at = count.checked_add(more).filter(|at| i32::try_from(*at).is_ok());
+    at.map(|at| at as u64)
+        .ok_or_else(|| Error::new("has as many elements as a table can have: no further one can be added"))
 }
