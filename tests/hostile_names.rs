@@ -82,6 +82,7 @@ const RUNS: &[(Kind, &str)] = &[
     (Json, "export --to chrome perf.data"),
     (Picture, "export --to flamegraph perf.data"),
     (Binary, "export --to pprof perf.data"),
+    (Binary, "export --to otlp perf.data"),
     #[cfg(feature = "tables")]
     (Binary, "export --to parquet perf.data"),
     #[cfg(feature = "tables")]
