@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whole programs side by side: each job of jitgraft against the programs that are used for it today.
 
-    python3 benches/peers DIR [--program target/release/jitgraft] [--runs 5] [--smallest 1] [--largest 10]
+    python3 benches/peers DIR [--program target/dist/jitgraft] [--runs 5] [--smallest 1] [--largest 10]
         [--slow] [--write] [JOB...]
 
 installs nothing and takes the peers that it finds (perf, perf7 for a newer one, inferno-*, samply, stack_collapse,
@@ -111,7 +111,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dir")
     parser.add_argument("jobs", nargs="*", metavar="JOB")
-    parser.add_argument("--program", default=os.path.join(HOUSE, "target/release/jitgraft"))
+    parser.add_argument("--program", default=os.path.join(HOUSE, "target/dist/jitgraft"))
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--smallest", type=int, default=1)
     parser.add_argument("--largest", type=int, default=10)
@@ -128,7 +128,7 @@ def main():
         sys.exit(f"no such job: {', '.join(unknown)}; there are {', '.join(known)}")
     options.program = os.path.abspath(options.program)
     if not os.access(options.program, os.X_OK):
-        sys.exit(f"{options.program}: cannot be run; cargo build --release --features tables makes it")
+        sys.exit(f"{options.program}: cannot be run; cargo build --profile dist --features tables makes it")
     place = inputs.Place(os.path.abspath(options.dir), HOUSE, options.program)
     table = HEAD
     print(HEAD, end="", flush=True)
