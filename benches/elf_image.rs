@@ -1,10 +1,10 @@
 //! Images of JIT code: laid out and written, bare and with lines and unwinding information.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use jitgraft::formats::cursor::Endian;
-use jitgraft::formats::elf_image::{Addressing, ImageBuilder, Target};
+use jitgraft::bytes::cursor::Endian;
 use jitgraft::model::Addr;
 use jitgraft::model::code::{Code, Line, Lines, OriginId, Unwind};
+use jitgraft::records::elf_image::{Addressing, ImageBuilder, Target};
 use std::io::Cursor;
 
 const FUNCTIONS: u64 = 20_000;

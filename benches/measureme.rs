@@ -9,11 +9,11 @@ mod random;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use interpreter::{Program, Recorder, run};
+use jitgraft::analysis::timeline::{CallOptions, Clock, Owner};
+use jitgraft::contract::format::ReadOptions;
+use jitgraft::contract::spans::SpanInput;
 use jitgraft::error::Warnings;
-use jitgraft::formats::format::ReadOptions;
 use jitgraft::formats::measureme::SPANS;
-use jitgraft::formats::spans::SpanInput;
-use jitgraft::model::timeline::{CallOptions, Clock, Owner};
 
 fn profile() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();

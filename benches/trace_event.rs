@@ -8,9 +8,9 @@ mod names;
 mod random;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use jitgraft::contract::format::ReadOptions;
+use jitgraft::contract::spans::SpanInput;
 use jitgraft::error::Warnings;
-use jitgraft::formats::format::ReadOptions;
-use jitgraft::formats::spans::SpanInput;
 use jitgraft::formats::trace_event::SPANS;
 
 fn benches(criterion: &mut Criterion) {

@@ -83,9 +83,15 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 #[doc(hidden)]
+pub mod analysis;
+#[doc(hidden)]
+pub mod bytes;
+#[doc(hidden)]
 pub mod cli;
 #[doc(hidden)]
 pub mod commands;
+#[doc(hidden)]
+pub mod contract;
 #[doc(hidden)]
 pub mod error;
 #[doc(hidden)]
@@ -99,13 +105,18 @@ pub mod parallel;
 #[doc(hidden)]
 pub mod pipeline;
 #[doc(hidden)]
+pub mod records;
+#[doc(hidden)]
+pub mod render;
+#[doc(hidden)]
 pub mod resolve;
+#[doc(hidden)]
+pub mod runtimes;
 #[doc(hidden)]
 pub mod sources;
 
+pub use bytes::cursor::Endian;
 pub use error::{Error, Result, Warning, Warnings};
-pub use formats::cursor::Endian;
-pub use formats::elf_image::{Addressing, Image, ImageBuilder, Target as ElfTarget};
 pub use io::InPath;
 pub use model::about::About;
 pub use model::code::{Code, OriginId};
@@ -116,5 +127,6 @@ pub use model::{Addr, Nanos, Pid, Tid};
 pub use parallel::Pool;
 pub use pipeline::any::{LoadOptions, load};
 pub use pipeline::{Job, Outcome};
+pub use records::elf_image::{Addressing, Image, ImageBuilder, Target as ElfTarget};
 pub use resolve::code_map::{CodeMap, Hit};
 pub use sources::{Found, SourceOptions, find as find_sources};

@@ -1,10 +1,10 @@
 //! Images of JIT code as real readers see them: readelf, eu-elflint, objdump, addr2line, and the crates `object`,
 //! `gimli`, `addr2line` and `framehop`.
 
-use jitgraft::formats::cursor::Endian;
-use jitgraft::formats::elf_image::{Addressing, AuxMapping, Image, ImageBuilder, SlotId, Target};
+use jitgraft::bytes::cursor::Endian;
 use jitgraft::model::Addr;
 use jitgraft::model::code::{Code, Line, Lines, OriginId, Unwind};
+use jitgraft::records::elf_image::{Addressing, AuxMapping, Image, ImageBuilder, SlotId, Target};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::fs::File;
 use std::io::{BufWriter, Cursor};

@@ -1,13 +1,13 @@
 //! Walks the table of formats: what holds for every one of them.
 
-use jitgraft::error::{Result, Skipped, Warnings};
-use jitgraft::formats::format::{Read, ReadOptions, StartSpansFn, WriteOptions};
-use jitgraft::formats::spans::{Done, SpanBytes, SpanInput, Spans, Workers};
-use jitgraft::formats::{FORMATS, detect, for_file, named};
-use jitgraft::model::stacks::Profile;
-use jitgraft::model::timeline::{
+use jitgraft::analysis::timeline::{
     OtherEvent, SliceKind, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter, Timeline,
 };
+use jitgraft::contract::format::{Read, ReadOptions, StartSpansFn, WriteOptions};
+use jitgraft::contract::spans::{Done, SpanBytes, SpanInput, Spans, Workers};
+use jitgraft::error::{Result, Skipped, Warnings};
+use jitgraft::formats::{FORMATS, detect, for_file, named};
+use jitgraft::model::stacks::Profile;
 use jitgraft::parallel::Pool;
 use std::collections::HashSet;
 use std::fs;

@@ -2,7 +2,7 @@
 //! address must be called is found by a second reader, which shares no code with `src/`: it finds the descriptor by its
 //! symbol's address, and has the objects read by nm and addr2line.
 
-use jitgraft::formats::jit_logs::{CodeLog, JIT_LOGS, JitLog, LogCode, LogEventKind};
+use jitgraft::records::jit_logs::{CodeLog, JIT_LOGS, JitLog, LogCode, LogEventKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

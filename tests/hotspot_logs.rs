@@ -1,7 +1,7 @@
 //! HotSpot's compilation log and code list, beside a real recording: every name against a look-up that shares no code
 //! with jitgraft, and against the perf map that the same JVM wrote meanwhile.
 
-use jitgraft::formats::jit_logs::{CodeLog, LogEventKind, LogId};
+use jitgraft::records::jit_logs::{CodeLog, LogEventKind, LogId};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -4,7 +4,7 @@
 #[path = "support/tool.rs"]
 mod tool;
 
-use jitgraft::formats::jit_logs::JIT_LOGS;
+use jitgraft::records::jit_logs::JIT_LOGS;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,8 +8,8 @@ mod support;
 #[path = "memory_bounds/written.rs"]
 mod written;
 
+use jitgraft::contract::format::Read;
 use jitgraft::formats::FORMATS;
-use jitgraft::formats::format::Read;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

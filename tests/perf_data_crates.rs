@@ -2,7 +2,7 @@
 //! the same samples.
 
 use jitgraft::error::Warnings;
-use jitgraft::formats::perf_data::{Recording, kind};
+use jitgraft::records::perf_data::{Recording, kind};
 use linux_perf_data::linux_perf_event_reader::EventRecord;
 use linux_perf_data::{Feature, PerfFileReader, PerfFileRecord};
 use std::io::Cursor;

@@ -5,7 +5,7 @@
 #[path = "support/tool.rs"]
 mod tool;
 
-use jitgraft::formats::jit_logs::{JIT_LOGS, JitLog, LogEventKind};
+use jitgraft::records::jit_logs::{JIT_LOGS, JitLog, LogEventKind};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

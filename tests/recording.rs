@@ -3,7 +3,7 @@
 #[path = "support/php_recording.rs"]
 mod php_recording;
 
-use jitgraft::formats::format::Detail;
+use jitgraft::contract::format::Detail;
 use jitgraft::io::InPath;
 use jitgraft::model::about::Module;
 use jitgraft::model::stacks::{Keep, Profile, Row};

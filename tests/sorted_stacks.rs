@@ -2,12 +2,13 @@
 //! frames.
 
 use jitgraft::Profile;
+use jitgraft::analysis::sorted_stacks::{Runs, Unsorted};
+use jitgraft::contract::options::{ReadOptions, WriteOptions};
 use jitgraft::error::Skipped;
-use jitgraft::formats::flamegraph::{self, Look, Picture};
 use jitgraft::formats::folded;
-use jitgraft::formats::options::{ReadOptions, WriteOptions};
-use jitgraft::model::sorted_stacks::{Runs, Unsorted};
 use jitgraft::model::stacks::Keep;
+use jitgraft::render::flamegraph;
+use jitgraft::render::flamegraph::{Look, Picture};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_assume, prop_oneof, proptest};
 use proptest::sample::select;

@@ -307,8 +307,8 @@ fn what_cannot_be_read_is_said_and_the_rest_is_read() {
 
 #[test]
 fn no_byte_of_a_table_panics_its_reader() {
+    use jitgraft::contract::format::{ReadOptions, WriteOptions};
     use jitgraft::error::Warnings;
-    use jitgraft::formats::format::{ReadOptions, WriteOptions};
     use jitgraft::formats::tables::parquet;
     use jitgraft::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit};
     let mut profile = Profile::new();

@@ -36,8 +36,8 @@ mod speedscope;
 mod told;
 
 use case::{Case, cases};
+use jitgraft::contract::format::Events;
 use jitgraft::formats::FORMATS;
-use jitgraft::formats::format::Events;
 use readers::{Reader, reader_of};
 use told::{Told, Weights, difference};
 

@@ -2,8 +2,8 @@
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
 use crate::commands::annotate::{self, AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions, Told};
+use crate::contract::format::Detail;
 use crate::error::{Error, Result};
-use crate::formats::format::Detail;
 use crate::io::{self, InPath, OutPath, Terminal};
 use crate::pipeline::open::default_input;
 use crate::pipeline::recording::RecordingOptions;

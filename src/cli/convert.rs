@@ -1,14 +1,14 @@
 //! Flags of every command that writes stacks in another form.
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
+use crate::analysis::label::{Annotate, By};
 use crate::commands::export::{ExportOptions, TableOptions};
-use crate::formats::format::{Detail, Format, WriteOptions};
+use crate::contract::format::{Detail, Format, WriteOptions};
 use crate::formats::{self, LeftOut};
 use crate::io::{InPath, OutPath};
-use crate::model::jit_names::JitNames;
-use crate::model::label::{Annotate, By};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::sink::Naming;
+use crate::runtimes::jit_names::JitNames;
 use clap::{Args, ValueEnum};
 
 /// What to read, where to write, and how stacks become lines or boxes.

@@ -3,8 +3,8 @@
 use super::input::InputArgs;
 use super::report::LayoutName;
 use crate::commands::doctor::{self, DoctorOptions};
+use crate::contract::format::Detail;
 use crate::error::Result;
-use crate::formats::format::Detail;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;

@@ -3,8 +3,8 @@
 use super::convert::ConvertArgs;
 use super::intervals::duration;
 use crate::commands::export::{self, ExportOptions, TableOptions};
+use crate::contract::format::{Detail, Format, WriteOptions};
 use crate::error::{Error, Result};
-use crate::formats::format::{Detail, Format, WriteOptions};
 use crate::formats::{FORMATS, HAS_ALL, LEFT_OUT, LeftOut, named};
 use crate::pipeline::{Job, Outcome};
 use clap::builder::{PossibleValue, PossibleValuesParser};

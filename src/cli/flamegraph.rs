@@ -1,15 +1,15 @@
 //! `jitgraft flamegraph`
 
 use super::convert::{Convert, ConvertArgs};
+use crate::analysis::label::Tidied;
 use crate::commands::export;
 use crate::commands::flamegraph::{self, FlamegraphOptions};
+use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
-use crate::formats::flamegraph::{Cut, Difference, Look, Style};
-use crate::formats::format::WriteOptions;
-use crate::model::jit_names::JitNames;
-use crate::model::label::Tidied;
 use crate::pipeline::sink::Naming;
 use crate::pipeline::{Job, Outcome};
+use crate::render::flamegraph::{Cut, Difference, Look, Style};
+use crate::runtimes::jit_names::JitNames;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use inferno::flamegraph::Palette;

@@ -1,8 +1,8 @@
 //! Flags for inputs that hold intervals of time: measureme profiles and trace events.
 
-use crate::formats::format::ReadOptions;
-use crate::model::filter::TimeRange;
-use crate::model::timeline::{CallOptions, Clock, Owner, Sampling};
+use crate::analysis::filter::TimeRange;
+use crate::analysis::timeline::{CallOptions, Clock, Owner, Sampling};
+use crate::contract::format::ReadOptions;
 use clap::{Args, ValueEnum};
 
 /// How intervals become stacks.

@@ -1,15 +1,15 @@
 //! `jitgraft report`
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
+use crate::analysis::groups::{Key, Unnamed};
 use crate::commands::report::{self, Limit, Order, Reader, ReportOptions, Rows, Selection};
+use crate::contract::format::Detail;
 use crate::error::{Error, Result};
-use crate::formats::format::Detail;
 use crate::io::{OutPath, Terminal};
-use crate::model::groups::{Key, Unnamed};
-use crate::model::jit_names::JitNames;
 use crate::pipeline::sink::Naming;
 use crate::pipeline::table::{Layout, TextStyle};
 use crate::pipeline::{Job, Outcome};
+use crate::runtimes::jit_names::JitNames;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use regex::Regex;

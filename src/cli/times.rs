@@ -1,7 +1,7 @@
 //! Values of `--time`: seconds and percentages, one or several stretches, as perf takes them and a little more.
 
+use crate::analysis::filter::{Bound, TimeRange};
 use crate::model::Nanos;
-use crate::model::filter::{Bound, TimeRange};
 
 /// The stretches of one `--time`.
 #[derive(Debug, Clone, PartialEq)]

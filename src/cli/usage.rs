@@ -1,8 +1,8 @@
 //! What the command line tells of itself: completions, manual pages, the page on inputs.
 
+use crate::contract::format::Read;
 use crate::error::{Error, Result};
 use crate::formats::FORMATS;
-use crate::formats::format::Read;
 use crate::io::{self, OutDirectory};
 use crate::pipeline::Outcome;
 use clap::{Args, Command};

@@ -2,12 +2,12 @@
 
 use super::input::InputArgs;
 use crate::commands::view::{self, ViewOptions};
+use crate::contract::format::Detail;
 use crate::error::Result;
-use crate::formats::format::Detail;
 use crate::io::InPath;
-use crate::model::jit_names::JitNames;
 use crate::pipeline::sink::Naming;
 use crate::pipeline::{Job, Outcome};
+use crate::runtimes::jit_names::JitNames;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,11 +1,10 @@
 //! `collapse`: any input → folded stacks.
 
+use crate::analysis::filter::Filter;
+use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::formats::folded;
-use crate::formats::format::WriteOptions;
 use crate::io::{InPath, OutPath, Output, Run};
-use crate::model::filter::Filter;
-use crate::model::jit_names::JitNames;
 use crate::model::stacks::Keep;
 use crate::pipeline::any::{LoadOptions, load_opened, say_no_samples};
 use crate::pipeline::outputs::{each_event, each_named};
@@ -13,6 +12,7 @@ use crate::pipeline::script_text::EventSums;
 use crate::pipeline::sorted::{self, Lines};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
+use crate::runtimes::jit_names::JitNames;
 
 /// What to fold, and where to.
 #[derive(Debug)]

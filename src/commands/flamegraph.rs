@@ -1,18 +1,19 @@
 //! `flamegraph`: any input → SVG.
 
+use crate::analysis::filter::Filter;
+use crate::analysis::sorted_stacks::Runs;
+use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
-use crate::formats::flamegraph::{self, Difference, Look, Picture, Side, Style};
 use crate::formats::folded;
-use crate::formats::format::WriteOptions;
 use crate::io::{self, InPath, OutPath, Output, Run};
-use crate::model::filter::Filter;
-use crate::model::jit_names::JitNames;
-use crate::model::sorted_stacks::Runs;
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::any::{LoadOptions, load, load_opened, why_no_samples};
 use crate::pipeline::outputs::each_event;
 use crate::pipeline::sorted::{self, Sorted};
 use crate::pipeline::{Job, Outcome};
+use crate::render::flamegraph;
+use crate::render::flamegraph::{Difference, Look, Picture, Side, Style};
+use crate::runtimes::jit_names::JitNames;
 use inferno::flamegraph::color::PaletteMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! `formats`: what is read and written, from the one table.
 
+use crate::contract::format::Read;
 use crate::error::Result;
-use crate::formats::format::Read;
-use crate::formats::jit_logs::JIT_LOGS;
 use crate::formats::{FORMATS, HAS_ALL, LEFT_OUT};
 use crate::pipeline::Outcome;
+use crate::records::jit_logs::JIT_LOGS;
 use std::io::Write;
 
 /// What names code besides, and is found by the recording itself.

@@ -1,8 +1,8 @@
 //! `merge`: any number of profiles → one, in the time that it takes to read them.
 
 use super::export;
+use crate::contract::format::WriteOptions;
 use crate::error::Result;
-use crate::formats::format::WriteOptions;
 use crate::formats::is_binary;
 use crate::io::{InPath, OutPath, Run};
 use crate::pipeline::any::LoadOptions;

@@ -2,9 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::model::perf_command::PerfCommand;
-use crate::model::record_command::RecordCommand;
-use crate::model::runtimes::{self, CommandLine, CorrectedCommand, Environment, RUNTIMES, Runtime};
 use crate::pipeline::Outcome;
+use crate::runtimes;
+use crate::runtimes::record_command::RecordCommand;
+use crate::runtimes::{CommandLine, CorrectedCommand, Environment, RUNTIMES, Runtime};
 use std::collections::BTreeMap;
 use std::io::Write;
 

@@ -1,8 +1,7 @@
 //! `script`: perf.data → perf script's text; or such a text → the same with names for the frames of JIT code.
 
 use crate::error::{Error, Result, Warning};
-use crate::formats::perf_script::rewrite::Style;
-use crate::formats::{self, perf_data};
+use crate::formats;
 use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::pipeline::any::why_no_samples;
 use crate::pipeline::mistaken;
@@ -12,6 +11,8 @@ use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
 use crate::pipeline::script_text::{self, FilterOptions};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
+use crate::records::perf_data;
+use crate::records::perf_script::rewrite::Style;
 use crate::resolve::symbols::SymbolOptions;
 
 /// What to print, and how.

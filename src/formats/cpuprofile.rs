@@ -8,7 +8,7 @@
 //!
 //! See <https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>.
 
-use super::format::ReadOptions;
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::model::Nanos;
 use crate::model::stacks::{Frame, FrameKind, Profile, Row, StackId, Track, Unit};

@@ -17,10 +17,11 @@
 //! SELECT function, sum(weight) FROM 'profile.csv' GROUP BY ALL ORDER BY 2 DESC;
 //! ```
 
-use super::format::WriteOptions;
+use crate::analysis::category::Category;
+use crate::analysis::label;
+use crate::analysis::label::{Annotate, Tidied};
+use crate::contract::format::WriteOptions;
 use crate::error::Result;
-use crate::model::category::Category;
-use crate::model::label::{self, Annotate, Tidied};
 use crate::model::printable::csv_cell;
 use crate::model::stacks::{Frame, FrameId, Profile, Row, Series, TrackId, UNKNOWN, Unit};
 use rustc_hash::FxHashMap;

@@ -10,9 +10,9 @@
 //! A line without a module in front of a stack is a further key of the aggregation, such as `execname`. What is printed
 //! before the first blank line is DTrace's own.
 
-use super::format::ReadOptions;
+use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{FrameKind, Profile, Row, Track, Unit};
 
 /// The modules of the kernels of Solaris, FreeBSD and macOS.

@@ -1,18 +1,18 @@
 //! Folded stacks: `frame;frame;frame WEIGHT`, root first, one line a stack, sorted.
 //!
-//! Written as inferno-collapse-perf writes them; how frames are spelled is in [`crate::model::label`]. A name can't
+//! Written as inferno-collapse-perf writes them; how frames are spelled is in [`crate::analysis::label`]. A name can't
 //! hold the separator: `;` in it is written as `:`. Read back, a frame is just its label; the suffixes `_[k]`,
 //! `_[j]` and `_[i]` say what sort of code it is.
 //!
 //! See <https://github.com/brendangregg/FlameGraph#2-fold-stacks>.
 
-use super::format::{ReadLines, ReadOptions, WriteOptions};
+use crate::analysis::call_tree::{CallTree, Spelling};
+use crate::analysis::label::{marked, unmarked};
+use crate::analysis::sorted_stacks::{Run, Runs, Unsorted};
+use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
-use crate::model::call_tree::{CallTree, Spelling};
-use crate::model::label::{marked, unmarked};
-use crate::model::runtimes::{RuntimeSet, Tiers};
-use crate::model::sorted_stacks::{Run, Runs, Unsorted};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
+use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::io::Write;
 

@@ -13,11 +13,11 @@
 //!
 //! One blank is one level. Shares have one decimal: without `-P` the sum is theirs, not that of the totals.
 
-use super::format::ReadOptions;
+use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::told_tree::ToldTree;
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{Profile, Row, Track, Unit};
-use crate::model::told_tree::ToldTree;
 
 /// The names above the tree; the table of hot cost centres before it has fewer.
 const COLUMNS: [&str; 10] = ["COST", "CENTRE", "MODULE", "SRC", "no.", "entries", "%time", "%alloc", "%time", "%alloc"];

@@ -17,10 +17,10 @@ mod read;
 
 pub use read::{read, sniff};
 
-use super::format::WriteOptions;
+use crate::analysis::label;
+use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::about::About;
-use crate::model::label;
 use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, UNKNOWN};
 use about::AboutJson;
 use serde::ser::{SerializeMap, SerializeSeq};

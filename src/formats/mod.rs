@@ -1,54 +1,33 @@
-//! Bytes ↔ typed records. A format knows no files, no threads and no other format.
+//! Exchange formats: bytes ↔ stacks. A format opens no files, starts no threads and uses no other format.
 //!
 //! [`FORMATS`] is the one table of what jitgraft reads and writes: help, detection and tests walk it. A new format
 //! is its own file or folder, one `mod` line and one entry here.
 
-pub mod byte_writer;
-pub mod callgrind;
 pub mod cpuprofile;
 pub mod csv;
-pub mod csv_line;
-pub mod cursor;
-mod decimal;
 pub mod dtrace;
-pub mod elf_image;
 pub mod firefox;
-pub mod flamegraph;
 pub mod folded;
-pub mod format;
 pub mod ghcprof;
-pub mod jit_logs;
-pub mod jitdump;
 pub mod json;
-pub mod mapped_pieces;
 pub mod measureme;
-pub mod options;
 pub mod otlp;
-mod palette;
-pub mod perf_data;
-pub mod perf_map;
-pub mod perf_script;
 pub mod pprof;
-pub mod protobuf;
 pub mod sample;
-pub mod source_map;
-pub mod spans;
 pub mod speedscope;
-pub mod splices;
 #[cfg(feature = "tables")]
 pub mod tables;
 pub mod trace_event;
 pub mod unread;
-pub mod unsymbolized;
-pub mod valgrind_text;
-pub mod viewer;
 pub mod vsprof;
 pub mod vtune;
 pub mod xctrace;
 
-use crate::model::jit_names::JitNames;
+use crate::contract::format::{Detail, Events, Format, Read, Rewriter, Writer};
 use crate::model::stacks::Keep;
-use format::{Detail, Events, Format, Read, Rewriter, Writer};
+use crate::records::{callgrind, perf_data, perf_script};
+use crate::render::flamegraph;
+use crate::runtimes::jit_names::JitNames;
 
 /// Every format, in the order in which detection asks them.
 pub const FORMATS: &[Format] = &[

@@ -16,12 +16,12 @@ mod tables;
 pub use read::{read, sniff};
 pub use rewrite::open as open_unsymbolized;
 
-use super::format::WriteOptions;
-use super::mapped_pieces::{MappedPieces, Piece};
+use crate::analysis::label;
+use crate::bytes::mapped_pieces::{MappedPieces, Piece};
+use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::Nanos;
 use crate::model::about::TimeExtent;
-use crate::model::label;
 use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId};
 use flate2::{Compression, write::GzEncoder};
 use messages::{

@@ -13,11 +13,11 @@
 //!
 //! Two characters are one level. Threads that wait count like others.
 
-use super::format::ReadOptions;
+use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::told_tree::{OwnWeights, ToldTree};
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{Profile, Row, Track, TrackId, Unit};
-use crate::model::told_tree::{OwnWeights, ToldTree};
 use crate::model::{Pid, Tid};
 
 const BEGIN: &[u8] = b"Call graph:";

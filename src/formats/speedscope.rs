@@ -9,11 +9,11 @@ mod read;
 
 pub use read::{read, sniff};
 
-use super::format::WriteOptions;
+use crate::analysis::label;
+use crate::analysis::thread_rows::{ThreadRows, threads};
+use crate::contract::format::WriteOptions;
 use crate::error::Result;
-use crate::model::label;
 use crate::model::stacks::{Profile, Series, Unit, Weight};
-use crate::model::thread_rows::{ThreadRows, threads};
 use lists::{Changes, Depths, StackLists};
 use serde::Serialize;
 use std::io::Write;

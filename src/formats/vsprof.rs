@@ -3,12 +3,12 @@
 //!
 //! Each function's time is calls × average; the calls are its count.
 
-use super::csv_line::fields;
-use super::format::ReadOptions;
+use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::told_tree::ToldTree;
+use crate::bytes::csv_line::fields;
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{Profile, Row, Track, Unit};
-use crate::model::told_tree::ToldTree;
 
 const LEVEL: &str = "Level";
 const NAME: &str = "Function Name";

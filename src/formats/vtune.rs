@@ -1,12 +1,12 @@
 //! VTune's top-down tree as CSV (`vtune -report top-down -format csv -csv-delimiter comma`): a function is indented by
 //! its depth and has the seconds of its own.
 
-use super::csv_line::fields;
-use super::format::ReadOptions;
+use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::told_tree::ToldTree;
+use crate::bytes::csv_line::fields;
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{Profile, Row, Track, Unit};
-use crate::model::told_tree::ToldTree;
 
 const FIRST: &[u8] = b"Function Stack,";
 const TIME: &str = "CPU Time:Self";

@@ -5,9 +5,9 @@
 //! that it is in. What was told once has an `id`, and is only referred to from then on (`ref`). The text is written by
 //! one program and is scanned for its tags; entities in attributes are all that is made of XML's finer points.
 
-use super::format::ReadOptions;
+use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{FrameId, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;

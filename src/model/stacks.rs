@@ -51,7 +51,7 @@ pub struct Frame {
     /// How its runtime came to run it so; `None` where that is not known, and for all that is no JIT code.
     pub tier: Option<Tier>,
     /// Whether it is a call that was expanded into its caller, as the name of the caller's code told
-    /// ([`java_calls`](super::java_calls)).
+    /// ([`java_calls`](crate::runtimes::java_calls)).
     pub joined: bool,
 }
 
@@ -282,7 +282,7 @@ pub struct Profile {
     /// One for each event, in the input's order.
     pub series: Vec<Series>,
     /// The calls of each thread, of inputs that state calls instead of stacks; see
-    /// [`CallGraph`](super::call_graph::CallGraph).
+    /// [`CallGraph`](crate::analysis::call_graph::CallGraph).
     pub calls: Vec<ThreadCalls>,
 }
 

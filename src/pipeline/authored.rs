@@ -4,8 +4,8 @@
 //! of functions as they are (`JS:*i /app.min.js:1:679` in folded stacks), or name, script, line and column of each.
 
 use super::job::Outcome;
-use crate::model::script_name::ScriptName;
 use crate::model::stacks::{ChangedFrame, Frame, Profile};
+use crate::runtimes::script_name::ScriptName;
 use crate::sources::{SourceMaps, SourceOptions};
 use std::path::Path;
 

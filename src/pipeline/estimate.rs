@@ -1,7 +1,7 @@
 //! What is said of stacks that were made of calls.
 
-use crate::model::call_graph::{CallGraph, Deviation};
-use crate::model::label;
+use crate::analysis::call_graph::{CallGraph, Deviation};
+use crate::analysis::label;
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Weight};
 

@@ -1,8 +1,8 @@
 //! What every job is given, and what it leaves to be said.
 
+use crate::analysis::code_shares::CodeShares;
 use crate::error::{Result, Warnings};
 use crate::io::started::Ended;
-use crate::model::code_shares::CodeShares;
 use crate::model::frame_counts::FrameCounts;
 use crate::parallel::Pool;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use super::job::Job;
 use super::readers::{AddedParts, HasProfile, Readers};
 use super::spare::Spare;
+use crate::contract::format::{OpenLines, ReadLines, ReadOptions};
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::formats::format::{OpenLines, ReadLines, ReadOptions};
 use crate::model::stacks::Profile;
 use std::io::Read;
 

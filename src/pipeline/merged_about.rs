@@ -1,10 +1,10 @@
 //! What many profiles, merged, say of themselves: only what is true of all of them.
 
+use crate::analysis::quantity::counted;
 use crate::error::{Warning, Warnings};
 use crate::model::Nanos;
 use crate::model::about::{About, TimeExtent};
 use crate::model::process::BuildId;
-use crate::model::quantity::counted;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 

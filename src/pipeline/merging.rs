@@ -9,11 +9,11 @@ use super::merged_about::MergedAbout;
 use super::open::Opened;
 use super::texts::{self, InputSums};
 use super::together;
+use crate::analysis::label::By;
+use crate::analysis::quantity::{counted, grouped, quantity};
+use crate::contract::format::Format;
 use crate::error::{Error, Result, Warning};
-use crate::formats::format::Format;
 use crate::io::InPath;
-use crate::model::label::By;
-use crate::model::quantity::{counted, grouped, quantity};
 use crate::model::stacks::{Keep, Profile, Sampling, Series, Track, Weight};
 
 /// So many warnings are told one by one; all of them with `-v`.

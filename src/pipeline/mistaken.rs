@@ -1,9 +1,10 @@
 //! Inputs that are no profiles, but are taken for one: what they are, and what was meant.
 
+use crate::contract::format::Read;
 use crate::error::Error;
-use crate::formats::format::Read;
-use crate::formats::{FORMATS, HAS_ALL, jitdump, left_out, perf_map, unread};
+use crate::formats::{FORMATS, HAS_ALL, left_out, unread};
 use crate::io;
+use crate::records::{jitdump, perf_map};
 use std::path::Path;
 
 /// What an input is that no format knows, by its first bytes, and what helps; `None` if it is nothing known.

@@ -1,7 +1,7 @@
 //! Filters that leave no samples: what there is instead.
 
+use crate::analysis::filter::Filter;
 use crate::model::Nanos;
-use crate::model::filter::Filter;
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Track};
 use std::cmp::Reverse;

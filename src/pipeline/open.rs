@@ -3,8 +3,8 @@
 use super::job::Job;
 use super::mistaken;
 use super::progress::Progress;
+use crate::contract::format::Format;
 use crate::error::{Error, Result};
-use crate::formats::format::Format;
 use crate::formats::{detect, unread};
 use crate::io::door::{Door, Holes, Kind, Named, Start};
 use crate::io::{self, Bytes, InPath, Stream};

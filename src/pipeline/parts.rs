@@ -1,8 +1,8 @@
 //! What the parts of an input hold, put together in their order: the same as if it had been read in one.
 
 use super::job::Job;
+use crate::contract::format::ReadPieces;
 use crate::error::{Skipped, Warnings};
-use crate::formats::format::ReadPieces;
 use crate::model::stacks::{Keep, Profile};
 
 /// The parts so far.

@@ -5,7 +5,7 @@ use crate::io;
 use crate::io::door::{Door, Named, Opened, Root, Start};
 use crate::model::Pid;
 use crate::model::backing::Backing;
-use crate::model::runtimes::{CommandLine, Environment, RUNTIMES, Runtime};
+use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime};
 use crate::sources::SOURCE;
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Where the rows of a profile go: into a sum, in order of time, or on in batches.
 
 use crate::error::Result;
-use crate::model::jit_names::{JitNames, ReadableNames};
 use crate::model::stacks::{Frame, FrameKind, Keep, Profile};
+use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 

@@ -5,10 +5,10 @@ use super::lines::each_block;
 use super::open::{Opened, shown};
 use super::script_text::{self, EventSums};
 use super::spare::Spare;
+use crate::analysis::sorted_stacks::{Run, Runs};
+use crate::contract::format::{Read, SortLines, WriteOptions};
 use crate::error::{Error, Result, Skipped};
-use crate::formats::format::{Read, SortLines, WriteOptions};
 use crate::io::{InPath, Stream};
-use crate::model::sorted_stacks::{Run, Runs};
 use crate::sources::SourceOptions;
 
 /// What an input turned out to be.

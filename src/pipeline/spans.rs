@@ -3,8 +3,8 @@
 use super::job::Job;
 use super::open::Opened;
 use super::progress::Progress;
+use crate::contract::spans::{Done, SpanBytes, SpanInput, TakeOutputs, Task, Workers};
 use crate::error::Result;
-use crate::formats::spans::{Done, SpanBytes, SpanInput, TakeOutputs, Task, Workers};
 use crate::parallel::Pool;
 
 /// Hands an opened input to a reader of its format, with the job's threads.

@@ -3,12 +3,12 @@
 
 use super::job::{Job, Outcome};
 use super::open::{Opened, shown};
+use crate::analysis::filter::Filter;
+use crate::contract::format::{OpenLines, Read, ReadOptions};
 use crate::error::{Error, Result, Skipped};
-use crate::formats::format::{OpenLines, Read, ReadOptions};
 use crate::io::{self, InPath};
-use crate::model::filter::Filter;
-use crate::model::jit_names::JitNames;
 use crate::model::stacks::{Keep, Profile};
+use crate::runtimes::jit_names::JitNames;
 use std::io::{Cursor, Read as _};
 use std::ops::Range;
 

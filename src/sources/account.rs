@@ -1,7 +1,7 @@
 //! What became of each source.
 
-use crate::formats::jit_logs::LogId;
 use crate::model::{Nanos, Pid};
+use crate::records::jit_logs::LogId;
 use std::fmt;
 use std::path::PathBuf;
 

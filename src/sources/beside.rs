@@ -19,10 +19,10 @@ use super::discover::Source;
 use super::log_clock::LogStart;
 use super::logs;
 use super::read_source::ReadSource;
-use crate::formats::jit_logs::{CodeLog, LogCode, LogEventKind};
 use crate::model::Pid;
 use crate::model::code::Lines;
 use crate::model::process::Processes;
+use crate::records::jit_logs::{CodeLog, LogCode, LogEventKind};
 use crate::resolve::code_map::{CodeList, ListedCode};
 use std::collections::HashMap;
 
@@ -121,9 +121,9 @@ impl<'data> SameCode<'data> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::jit_logs::{LogClock, LogEvent, LogPositions};
     use crate::model::code::{Code, CodeEvent, CodeEventKind, Line, OriginId, SourceMap};
     use crate::model::{Addr, Nanos, Tid};
+    use crate::records::jit_logs::{LogClock, LogEvent, LogPositions};
     use std::path::PathBuf;
 
     const MS: u64 = 1_000_000;

@@ -12,9 +12,9 @@
 //!
 //! Source: `linux-user/elfload.c` and `tcg/perf.c` of QEMU, from 8.0 on.
 
-use crate::formats::jitdump::{Body, JitDump};
-use crate::formats::perf_map;
 use crate::io::door::Named;
+use crate::records::jitdump::{Body, JitDump};
+use crate::records::perf_map;
 use crate::resolve::symbols::demangle::demangle;
 use crate::resolve::symbols::files::ELF;
 use crate::resolve::symbols::image::Image;

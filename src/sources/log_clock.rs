@@ -15,11 +15,11 @@
 //! mapped all it needs), the log's file tells: it is made when the log begins. A copy has a time of its own, which the
 //! bounds betray, as a copy is made later than the samples. Where nothing else is known, the error is not.
 
-use crate::formats::jit_logs::{CodeLog, LogEventKind};
 use crate::model::Addr;
 use crate::model::Nanos;
 use crate::model::process::{Mapping, Process};
 use crate::model::ranges::RangeMap;
+use crate::records::jit_logs::{CodeLog, LogEventKind};
 use std::collections::BTreeMap;
 
 /// When each address of a process was first seen in a sample or its call chain.
@@ -134,8 +134,8 @@ fn latest(made: &[Made], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::jit_logs::{LogClock, LogCode, LogEvent};
     use crate::model::process::CpuMode;
+    use crate::records::jit_logs::{LogClock, LogCode, LogEvent};
 
     const MS: u64 = 1_000_000;
 

@@ -5,10 +5,10 @@ use super::clock::{Conversion, DumpTimes};
 use super::discover::Source;
 use super::log_clock::{self, LogStart};
 use crate::error::{Result, Skipped, Warning, Warnings};
-use crate::formats::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, ExpandedCall, Lines, OriginId, Positions, SourceMap, Unwind};
 use crate::model::process::{Clock, Processes};
 use crate::model::{Addr, Nanos, Tid};
+use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
 use crate::resolve::code_map::CodeList;
 
 /// A log that says when it began is that exact: milliseconds.
@@ -168,11 +168,11 @@ fn by_start(start: LogStart) -> Conversion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::jit_logs::LogPositions;
     use crate::model::Pid;
     use crate::model::code::{InlinedCall, Line};
     use crate::model::process::Process;
     use crate::parallel::Pool;
+    use crate::records::jit_logs::LogPositions;
     use crate::resolve::code_map::CodeMap;
     use crate::sources::account::Kind;
     use std::path::PathBuf;

@@ -4,11 +4,11 @@
 //! damage ends a list.
 
 use super::live::{LiveProcess, maps_line};
+use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result};
-use crate::formats::cursor::Endian;
-use crate::formats::jit_logs::gdb::{Memory, SnapshotOf, snapshot};
 use crate::io::{of_system, open_of_system};
 use crate::model::Pid;
+use crate::records::jit_logs::gdb::{Memory, SnapshotOf, snapshot};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;

@@ -1,11 +1,11 @@
 //! What is looked for where code may be named: jitdumps, perf maps, logs and core dumps. They lie in directories that
 //! all may write to; the door ([`crate::io::door`]) says which of them are opened.
 
-use crate::formats::jit_logs::LogId;
-use crate::formats::jitdump;
 use crate::io::door::{self, Holes, Kind};
 use crate::model::Pid;
 use crate::model::process::FileId;
+use crate::records::jit_logs::LogId;
+use crate::records::jitdump;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 

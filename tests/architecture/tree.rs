@@ -10,7 +10,7 @@ pub(super) type ModulePath = Vec<String>;
 
 /// One file below src.
 pub(super) struct SourceFile {
-    /// Its name below src: `formats/cursor.rs`.
+    /// Its name below src: `bytes/cursor.rs`.
     pub(super) name: String,
     /// The module that it is; empty for the crate's root.
     pub(super) module: ModulePath,

@@ -4,7 +4,7 @@
 
 use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, dump, map};
 use crate::support::jitdump::{JitDump, Load};
-use jitgraft::model::runtimes::{RUNTIMES, Runtime};
+use jitgraft::runtimes::{RUNTIMES, Runtime};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -2,7 +2,7 @@
 //! well.
 
 use super::*;
-use jitgraft::formats::format::Format;
+use jitgraft::contract::format::Format;
 use std::io::Write as _;
 
 /// Formats that are read from one file and written, but for trace events, whose shapes are written by hand.

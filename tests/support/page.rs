@@ -1,4 +1,4 @@
-//! Reads our flame graph page back, by an XML parser and what the head of `src/formats/flamegraph/page.rs` says of it.
+//! Reads our flame graph page back, by an XML parser and what the head of `src/render/flamegraph/page.rs` says of it.
 
 use serde_json::Value;
 

@@ -1,10 +1,10 @@
 //! What annotate tells, before it is written.
 
 use super::costs::{Cost, Costs};
-use crate::model::category::Category;
+use crate::analysis::category::Category;
+use crate::analysis::quantity::{counted, grouped};
 use crate::model::code::ExpandedCall;
 use crate::model::printable::readable;
-use crate::model::quantity::{counted, grouped};
 use crate::model::stacks::{Unit, Weight};
 use crate::model::{Nanos, Pid};
 use crate::resolve::disasm::TargetKind;

@@ -1,14 +1,13 @@
 //! Samples → the functions that they were taken in, hottest first, with what each address of them cost.
 
 use super::costs::{Cost, Costs};
+use crate::analysis::category::Category;
 use crate::error::Warnings;
 use crate::model::bpf::BpfFunctionId;
-use crate::model::category::Category;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::code::OriginId;
 use crate::model::interner::Interner;
 use crate::model::process::CpuMode;
-use crate::model::runtimes::Tiers;
 use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
 use crate::model::{Addr, Nanos, Pid};
 use crate::pipeline::Job;
@@ -19,6 +18,7 @@ use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::kernel::link_shift;
 use crate::resolve::symbols::functions::extents;
 use crate::resolve::symbols::{Base, Request, SymbolOptions};
+use crate::runtimes::Tiers;
 use crate::sources::{Account, Kind};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;

@@ -8,11 +8,11 @@ use super::names::Names;
 use super::options::CodeOptions;
 use super::spots::{EventSpots, spots};
 use crate::error::Warnings;
-use crate::formats::perf_data::Event;
 use crate::model::printable::printable;
 use crate::model::stacks::Unit;
 use crate::pipeline::Job;
 use crate::pipeline::recording::Examined;
+use crate::records::perf_data::Event;
 use crate::resolve::symbols::SymbolOptions;
 
 /// The code, and which sample stands where in it.

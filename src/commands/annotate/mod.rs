@@ -43,13 +43,13 @@ pub use hot::HotCode;
 pub use options::{AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions, Told};
 pub use spots::{EventSpots, Spot};
 
+use crate::contract::format::Read;
 use crate::error::{Error, Result, Warning};
-use crate::formats::callgrind;
-use crate::formats::format::Read;
 use crate::io::{Output, Run};
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
+use crate::records::callgrind;
 
 /// Annotates.
 pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {

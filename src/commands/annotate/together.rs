@@ -105,8 +105,8 @@ mod tests {
     use super::super::annotation::Version;
     use super::super::costs::Cost;
     use super::*;
+    use crate::analysis::category::Category;
     use crate::model::Pid;
-    use crate::model::category::Category;
 
     fn costs(count: u64) -> Costs {
         let mut costs = Costs::default();

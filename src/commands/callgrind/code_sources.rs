@@ -3,9 +3,9 @@
 use super::options::CallgrindOptions;
 use crate::error::{Error, Result};
 use crate::model::process::{Process, Processes};
-use crate::model::runtimes::RUNTIMES;
 use crate::model::{Nanos, Pid};
 use crate::pipeline::Outcome;
+use crate::runtimes::RUNTIMES;
 use crate::sources::{Found, find};
 use std::path::Path;
 

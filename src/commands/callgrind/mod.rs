@@ -20,11 +20,11 @@ pub(crate) use options::pid_in_name;
 pub(crate) use raw_code::RawCode;
 
 use crate::error::{Error, Result};
-use crate::formats::callgrind::sniff;
 use crate::formats::detect;
-use crate::formats::valgrind_text;
 use crate::io::{InPath, Run, open_rewindable};
 use crate::pipeline::{Job, Outcome, mistaken, open};
+use crate::records::callgrind::sniff;
+use crate::records::valgrind_text;
 use std::io::Read;
 use std::path::Path;
 

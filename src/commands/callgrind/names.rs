@@ -3,11 +3,11 @@
 //! callgrind sums over the whole run, so at an address where several pieces of code lived one after the other the
 //! last one gets all the costs. Such pieces are remembered, to be counted if costs fall on them.
 
-use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
 use crate::model::ranges::{Entry, RangeMap};
 use crate::parallel::Pool;
+use crate::records::callgrind::{CodeLine, Covered, JitFunctions};
 use crate::resolve::code_map::{CodeId, CodeMap, Segment};
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};

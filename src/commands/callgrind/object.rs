@@ -2,12 +2,12 @@
 
 use super::names::{CodeNames, JitEntry};
 use super::raw_code::RawCode;
+use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result, Warnings};
-use crate::formats::cursor::Endian;
-use crate::formats::elf_image::{Addressing, ImageBuilder, Target};
 use crate::io::Output;
 use crate::model::Addr;
 use crate::model::code::{Code, OriginId};
+use crate::records::elf_image::{Addressing, ImageBuilder, Target};
 use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
 

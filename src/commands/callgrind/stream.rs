@@ -1,13 +1,13 @@
 //! Streams a callgrind file through both passes. It is mapped: most of what is written is written from where it stands.
 
 use crate::error::Result;
-use crate::formats::callgrind::{
-    Assembler, CHUNK_SIZE, DraftMemory, FileIndex, JitFunctions, RewriteStats, chunks, rewrite_chunk, scan_chunk,
-};
 use crate::io::Bytes;
 use crate::pipeline::Job;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::spare::Spare;
+use crate::records::callgrind::{
+    Assembler, CHUNK_SIZE, DraftMemory, FileIndex, JitFunctions, RewriteStats, chunks, rewrite_chunk, scan_chunk,
+};
 use std::io::Write;
 
 /// The process, if the file tells it where files begin.

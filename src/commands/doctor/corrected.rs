@@ -2,9 +2,9 @@
 
 use super::context::{DoctorContext, RecordedStacks};
 use super::problem::{Finding, Problem, Who};
-use crate::model::record_command::RecordCommand;
-use crate::model::runtimes::{CommandLine, Environment, Runtime, Stacks, Switch, program_at};
 use crate::resolve::unwind::registers::Machine;
+use crate::runtimes::record_command::RecordCommand;
+use crate::runtimes::{CommandLine, Environment, Runtime, Stacks, Switch, program_at};
 
 /// A longer command is not for pasting.
 const LONGEST: usize = 4096;

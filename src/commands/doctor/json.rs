@@ -7,7 +7,7 @@ use super::diagnosis::{Diagnosis, ProcessDiagnosis};
 use super::live::{LiveDiagnosis, LiveSource};
 use super::problem::{Finding, SourceFile};
 use super::said::{Said, said};
-use crate::model::code_shares::CodeShares;
+use crate::analysis::code_shares::CodeShares;
 use crate::sources::{Account, ClockUse, SourceState};
 use serde_json::{Value, json};
 

@@ -2,13 +2,13 @@
 
 use super::problem::{Finding, Problem, Who};
 use crate::error::{Error, Result, Warnings};
-use crate::formats::jitdump::{Body, JitDump};
-use crate::formats::perf_map;
 use crate::io::door::{Named, Opened};
 use crate::model::Pid;
-use crate::model::runtimes::{CorrectedCommand, Environment, Runtime, RuntimeSet, Stacks, Switch, Version};
 use crate::model::shell;
 use crate::pipeline::running::RunningProcess;
+use crate::records::jitdump::{Body, JitDump};
+use crate::records::perf_map;
+use crate::runtimes::{CorrectedCommand, Environment, Runtime, RuntimeSet, Stacks, Switch, Version};
 use crate::sources::Kind;
 use crate::sources::SOURCE;
 use std::path::{Path, PathBuf};

@@ -28,9 +28,8 @@ mod said;
 mod tally;
 mod text;
 
+use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result};
-use crate::formats::format::{Format, Read};
-use crate::formats::perf_data::{Form, Header, Recording};
 use crate::io::{self, InPath, OutPath, Output, Run};
 use crate::model::Pid;
 use crate::model::stacks::Keep;
@@ -39,6 +38,7 @@ use crate::pipeline::recording::{Examined, Memory, RecordingOptions, Resolution,
 use crate::pipeline::table::{Cell, Layout, Table};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
+use crate::records::perf_data::{Form, Header, Recording};
 use crate::resolve::symbols::files::SearchOptions;
 use counted::CountedDiagnosis;
 pub(crate) use diagnosis::Diagnosis;

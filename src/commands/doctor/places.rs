@@ -4,7 +4,6 @@ use super::causes::{Cause, Examiner, Status};
 use crate::model::chains::PlaceId;
 use crate::model::code::OriginId;
 use crate::model::process::CpuMode;
-use crate::model::runtimes::{RUNTIMES, RuntimeSet, tier};
 use crate::model::stacks::FrameKind;
 use crate::model::tier::Tier;
 use crate::pipeline::recording::Examined;
@@ -12,6 +11,7 @@ use crate::pipeline::recording::FrameLocation;
 use crate::resolve::Location;
 use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::files::SearchOptions;
+use crate::runtimes::{RUNTIMES, RuntimeSet, tier};
 
 /// What a place is.
 #[derive(Debug, Clone, Copy)]

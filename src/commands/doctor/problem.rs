@@ -1,8 +1,8 @@
 //! What can be wrong with a recording, as data. What is said of each is in `said`.
 
-use crate::model::runtimes::{Runtime, Switch};
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::no_elf::NoElf;
+use crate::runtimes::{Runtime, Switch};
 use crate::sources::Kind;
 use std::path::PathBuf;
 

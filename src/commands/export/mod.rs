@@ -8,11 +8,10 @@ mod synthetic_threads;
 
 pub use options::{ExportOptions, TableOptions};
 
+use crate::contract::format::{Detail, Events, WriteOptions, Writer};
 use crate::error::{Error, Result};
-use crate::formats::format::{Detail, Events, WriteOptions, Writer};
 use crate::formats::{FORMATS, is_binary, named};
 use crate::io::{OutPath, Output, Run};
-use crate::model::jit_names::JitNames;
 use crate::model::stacks::Profile;
 use crate::pipeline::any::{LoadOptions, load_opened};
 use crate::pipeline::open::{Opened, shown};
@@ -20,6 +19,7 @@ use crate::pipeline::outputs::each_event;
 use crate::pipeline::sink::Naming;
 use crate::pipeline::terminal::{refuse_terminal, write_text};
 use crate::pipeline::{Job, Outcome};
+use crate::runtimes::jit_names::JitNames;
 
 /// Exports.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {

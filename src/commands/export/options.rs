@@ -1,6 +1,6 @@
 //! What to export, where to, and in which format.
 
-use crate::formats::format::{Detail, WriteOptions};
+use crate::contract::format::{Detail, WriteOptions};
 use crate::io::{InPath, OutPath};
 use crate::pipeline::any::LoadOptions;
 

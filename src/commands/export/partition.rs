@@ -4,11 +4,12 @@
 //! same file in the same place.
 
 use super::options::ExportOptions;
+use crate::contract::format::{StartRowsFn, WriteOptions};
+use crate::contract::rows;
+use crate::contract::rows::{RowOrigin, RowWriter};
 use crate::error::{Error, Result, Warning};
-use crate::formats::format::{StartRowsFn, WriteOptions};
 use crate::formats::named;
 use crate::io::{self, OutDirectory, OutPath, Output, Run};
-use crate::model::rows::{self, RowOrigin, RowWriter};
 use crate::model::stacks::Profile;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::{Opened, check_further, shown};

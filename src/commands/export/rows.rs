@@ -1,10 +1,10 @@
 //! Inputs → a table, whose rows are written while the inputs are read.
 
 use super::options::ExportOptions;
+use crate::contract::format::StartRowsFn;
+use crate::contract::rows::RowOrigin;
 use crate::error::{Error, Result};
-use crate::formats::format::StartRowsFn;
 use crate::io::{Output, Run};
-use crate::model::rows::RowOrigin;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::{Opened, check_further, shown};
 use crate::pipeline::rows::{RowsRead, input_hash};

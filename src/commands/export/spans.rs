@@ -2,15 +2,15 @@
 
 use super::options::ExportOptions;
 use super::synthetic_threads::{SyntheticThread, SyntheticThreads};
-use crate::error::{Error, Result, Warning, Warnings};
-use crate::formats::format::{ReadOptions, StartSpansFn};
-use crate::io::{InPath, Output, Run};
-use crate::model::Nanos;
-use crate::model::filter::{Filter, PlacedFilter};
-use crate::model::stacks::Track;
-use crate::model::timeline::{
+use crate::analysis::filter::{Filter, PlacedFilter};
+use crate::analysis::timeline::{
     NumberOrName, OtherEvent, OtherKind, Sampling, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter, UNFINISHED,
 };
+use crate::contract::format::{ReadOptions, StartSpansFn};
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::io::{InPath, Output, Run};
+use crate::model::Nanos;
+use crate::model::stacks::Track;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::spans::read_spans;
 use crate::pipeline::{Job, Outcome};

@@ -4,8 +4,8 @@
 //! Perfetto then knows no frame as another's caller, and speedscope shows none at all. Frames do nest among themselves:
 //! on a thread that is theirs alone every viewer draws them as the calls that they are.
 
+use crate::analysis::timeline::{Lanes, NameNo, Span, SpanHead, UNFINISHED};
 use crate::model::stacks::Track;
-use crate::model::timeline::{Lanes, NameNo, Span, SpanHead, UNFINISHED};
 use rustc_hash::FxHashMap;
 
 /// Deals out the numbers of these threads.

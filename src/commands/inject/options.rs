@@ -1,9 +1,9 @@
 //! What inject is asked for, and what its phases work with.
 
-use crate::formats::perf_data::Recording;
 use crate::io::{InPath, OutPath, Run};
 use crate::pipeline::progress::Progress;
 use crate::pipeline::{Job, Outcome};
+use crate::records::perf_data::Recording;
 use crate::sources::SourceOptions;
 use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use std::path::{Path, PathBuf};

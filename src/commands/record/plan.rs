@@ -6,11 +6,9 @@ use crate::error::{Error, Result};
 use crate::io::started;
 use crate::model::Pid;
 use crate::model::perf_command::PerfCommand;
-use crate::model::record_command::RecordCommand;
-use crate::model::runtimes::{
-    CommandLine, Environment, RUNTIMES, Runtime, RuntimeSet, Stacks, Switch, Version, program_at,
-};
 use crate::pipeline::running::RunningProcess;
+use crate::runtimes::record_command::RecordCommand;
+use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime, RuntimeSet, Stacks, Switch, Version, program_at};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -124,7 +122,7 @@ fn environment() -> Environment {
 
 /// The runtime of this name.
 fn named(name: &str) -> Result<&'static Runtime> {
-    crate::model::runtimes::named(name).ok_or_else(|| {
+    crate::runtimes::named(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
         Error::usage(format!("no runtime is called {name}")).with_remedy(Some(format!("known are {}", all.join(", "))))
     })

@@ -5,8 +5,8 @@
 use super::header::percent;
 use super::list::{FUNCTION, cell};
 use super::scene::{Report, Scene, base_name};
-use crate::model::call_graph::{CallGraph, GraphFunction};
-use crate::model::groups::{Grouping, Value};
+use crate::analysis::call_graph::{CallGraph, GraphFunction};
+use crate::analysis::groups::{Grouping, Value};
 use crate::model::stacks::FrameId;
 use crate::pipeline::table::{Cell, Layout, Table};
 use rustc_hash::FxHashMap;

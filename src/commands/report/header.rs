@@ -1,9 +1,9 @@
 //! What stands above a table in text: what was recorded, how, and how much of it has a name.
 
+use crate::analysis::code_shares::CodeShares;
+use crate::analysis::quantity::{counted, grouped, quantity};
 use crate::error::Result;
-use crate::model::code_shares::CodeShares;
 use crate::model::printable::readable;
-use crate::model::quantity::{counted, grouped, quantity};
 use crate::model::stacks::{Profile, Sampling, Series, Unit, Weight};
 use crate::pipeline::table::{TextStyle, cut_middle};
 use std::borrow::Cow;

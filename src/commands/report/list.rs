@@ -3,11 +3,11 @@
 use super::header::percent;
 use super::options::Order;
 use super::scene::{Report, Scene, base_name};
-use crate::model::call_graph::CallGraph;
-use crate::model::category::Category;
-use crate::model::groups::{Group, Grouping, Key, Value, groups, kind};
+use crate::analysis::call_graph::CallGraph;
+use crate::analysis::category::Category;
+use crate::analysis::groups::{Group, Grouping, Key, Value, groups, kind};
+use crate::analysis::tier_shares::TierShares;
 use crate::model::stacks::Profile;
-use crate::model::tier_shares::TierShares;
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 

@@ -11,9 +11,9 @@ mod tree;
 
 pub use options::{Limit, Order, Reader, ReportOptions, Rows, Selection};
 
+use crate::analysis::call_graph::CallGraph;
 use crate::error::{Error, Result};
 use crate::io::Run;
-use crate::model::call_graph::CallGraph;
 use crate::model::stacks::{Keep, Series};
 use crate::pipeline::any::load;
 use crate::pipeline::outputs::each_event;

@@ -1,7 +1,7 @@
 //! What is asked of `report`.
 
+use crate::analysis::groups::{Key, Unnamed};
 use crate::io::{InPath, OutPath};
-use crate::model::groups::{Key, Unnamed};
 use crate::model::stacks::Weight;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::table::{Layout, TextStyle};

@@ -2,9 +2,9 @@
 
 use super::header;
 use super::options::{Limit, ReportOptions};
+use crate::analysis::call_graph::CallGraph;
+use crate::analysis::quantity::grouped;
 use crate::error::{Error, Result};
-use crate::model::call_graph::CallGraph;
-use crate::model::quantity::grouped;
 use crate::model::stacks::{Profile, Series, Weight};
 use crate::pipeline::table::{Layout, Table};
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! Which formats can be asked.
 
+use crate::contract::spans::Spans;
 use crate::formats::FORMATS;
-use crate::formats::spans::Spans;
 
 /// The names of the formats that hold spans of which something holds.
 pub(super) fn holding(holds: impl Fn(&Spans) -> bool) -> String {

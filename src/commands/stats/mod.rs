@@ -12,10 +12,10 @@ mod tables;
 pub use options::{Compare, StatsOptions};
 pub use preset::{MIRI, Preset, Question};
 
+use crate::analysis::timeline::Timeline;
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Warnings};
-use crate::formats::format::ReadOptions;
 use crate::io::{Output, Run};
-use crate::model::timeline::Timeline;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::spans::read_spans;
 use crate::pipeline::terminal::write_text;

@@ -5,7 +5,7 @@
 
 use super::preset::{Preset, Question};
 use super::tables::{Titled, called};
-use crate::model::timeline::{NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
+use crate::analysis::timeline::{NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -223,7 +223,7 @@ fn gaps(path: &Path, timeline: &Timeline, selection: &Selection) -> Vec<GapRow> 
         format!("{tid}{own}")
     };
     let input = called(path);
-    let row = |gap: &crate::model::timeline::Gap| GapRow {
+    let row = |gap: &crate::analysis::timeline::Gap| GapRow {
         input: input.clone(),
         start: gap.start,
         duration: gap.duration,

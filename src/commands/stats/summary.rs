@@ -3,9 +3,9 @@
 use super::formats::holding;
 use super::options::Compare;
 use super::tables::Titled;
+use crate::analysis::timeline::{LabelSummary, LabelTotals, Tally};
 use crate::error::{Error, Result, Warnings};
 use crate::io::InPath;
-use crate::model::timeline::{LabelSummary, LabelTotals, Tally};
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::spans::read_spans;
 use crate::pipeline::table::{Cell, Table};

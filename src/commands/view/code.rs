@@ -8,11 +8,11 @@
 mod spelled;
 
 use super::recorded::Recorded;
+use crate::analysis::category::Category;
 use crate::commands::annotate::{Annotation, Code, EventSpots, EventTotal, Listing, Spot, Version};
-use crate::formats::viewer::{Section, category_number};
-use crate::model::category::Category;
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Series};
+use crate::render::viewer::{Section, category_number};
 use serde_json::{Value, json};
 use spelled::Spelled;
 

@@ -1,12 +1,12 @@
 //! Section `findings`: what doctor says, with the frames that each finding speaks of.
 
+use crate::analysis::start_functions::START_FUNCTIONS;
 use crate::commands::doctor::{self, Finding, NamedFile, Problem};
-use crate::formats::viewer::Section;
 use crate::model::Pid;
 use crate::model::printable::readable;
 use crate::model::stacks::TRUNCATED;
-use crate::model::start_functions::START_FUNCTIONS;
 use crate::pipeline::recording::Examined;
+use crate::render::viewer::Section;
 use crate::resolve::symbols::files::SearchOptions;
 use serde_json::{Value, json};
 

@@ -6,17 +6,17 @@
 //! had compiled code).
 
 use super::names::PageNames;
-use crate::formats::viewer::{Section, category_number};
-use crate::model::category::Category;
-use crate::model::jit_names::ReadableNames;
+use crate::analysis::category::Category;
 use crate::model::printable::readable;
-use crate::model::runtimes::{ProcessRuntimes, RUNTIMES, tier};
 use crate::model::stacks::Profile;
 use crate::model::tier::Tier;
 use crate::model::{Nanos, Pid};
 use crate::pipeline::Job;
 use crate::pipeline::recording::Examined;
+use crate::render::viewer::{Section, category_number};
 use crate::resolve::code_map::ListedCode;
+use crate::runtimes::jit_names::ReadableNames;
+use crate::runtimes::{ProcessRuntimes, RUNTIMES, tier};
 use crate::sources::SourceState;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};

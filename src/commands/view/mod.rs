@@ -9,7 +9,6 @@ mod names;
 mod recorded;
 
 use crate::error::{Result, Warnings};
-use crate::formats::viewer::{self, Page};
 use crate::io::{self, InPath, OutPath, Output, PrivateDirectory, Run};
 use crate::model::printable::readable;
 use crate::model::stacks::{Keep, Profile};
@@ -18,6 +17,8 @@ use crate::pipeline::open::shown;
 use crate::pipeline::recording::Examined;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
+use crate::render::viewer;
+use crate::render::viewer::Page;
 use recorded::Recorded;
 use std::path::Path;
 

@@ -1,13 +1,13 @@
 //! What the page calls functions: the same in its stacks, its listings and its list of compilations.
 
+use crate::analysis::label;
 use crate::model::chains::PlaceId;
-use crate::model::jit_names::{JitNames, ReadableNames};
-use crate::model::label;
 use crate::model::printable::readable;
 use crate::model::stacks::{FrameKind, UNKNOWN};
 use crate::pipeline::recording::Examined;
 use crate::resolve::code_map::CodeId;
 use crate::resolve::symbols::SymbolOptions;
+use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 

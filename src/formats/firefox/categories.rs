@@ -1,6 +1,6 @@
 //! `meta.categories`: the sorts of code, each with its modules as subcategories.
 
-use crate::model::category::Category;
+use crate::analysis::category::Category;
 use crate::model::tier::Tier;
 use rustc_hash::FxHashMap;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Columns of numbers and texts, spelled as JSON as they are filled: a table of a million rows is written in a few
 //! large pieces, and takes no more memory than its text.
 
-use crate::formats::decimal::push_decimal;
+use crate::bytes::decimal::push_decimal;
 use serde::Serialize;
 use std::io::{self, Write};
 

@@ -3,8 +3,8 @@
 use super::categories::Categories;
 use super::markers;
 use super::writing::{Counted, Writing, millis};
+use crate::analysis::thread_rows::ThreadRows;
 use crate::model::stacks::{Sampling, Series, Unit};
-use crate::model::thread_rows::ThreadRows;
 use serde::Serialize;
 use serde_json::{Value, json};
 

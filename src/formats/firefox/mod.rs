@@ -1,7 +1,7 @@
 //! Firefox Profiler's processed-profile JSON.
 //!
 //! Threads stand under their processes, samples in the order of their times. A function is a name in a library, its
-//! frames tell lines and addresses; categories are those of [`Category`](crate::model::category::Category), with a
+//! frames tell lines and addresses; categories are those of [`Category`](crate::analysis::category::Category), with a
 //! subcategory for each module. The format has no place for more than one event: the samples of the others are left
 //! out.
 //!
@@ -25,11 +25,11 @@ mod writing;
 pub use read::{read, sniff};
 pub use rewrite::open as open_unsymbolized;
 
-use super::format::WriteOptions;
+use crate::analysis::thread_rows::{ThreadRows, threads};
+use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
 use crate::model::moment::Moment;
 use crate::model::stacks::Profile;
-use crate::model::thread_rows::{ThreadRows, threads};
 use categories::Categories;
 use columns::Object;
 use libraries::Libraries;

@@ -5,10 +5,10 @@
 //! tables in each thread, newer ones in `shared`; libraries moved from threads to the file. Times are milliseconds,
 //! one by one or each since the one before.
 
+use crate::analysis::category::Category;
+use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::formats::format::ReadOptions;
-use crate::model::category::Category;
-use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{FrameId, FrameKind, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;

@@ -4,10 +4,10 @@ use super::columns::{Column, Object};
 use super::markers::MarkerTable;
 use super::tables::{FrameTable, FuncTable, Known, ResourceTable, Shared, StackTable, Tables};
 use super::writing::{Counted, Writing, millis};
+use crate::analysis::thread_rows::ThreadRows;
 use crate::model::Nanos;
 use crate::model::moment::Moment;
 use crate::model::stacks::Row;
-use crate::model::thread_rows::ThreadRows;
 use std::io::{self, Write};
 
 /// A thread: what is long of it is spelled already.

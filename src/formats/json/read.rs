@@ -1,8 +1,8 @@
 //! Reading the plain JSON that is written here.
 
+use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::formats::format::ReadOptions;
-use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, Track, Unit};
 use crate::model::tier::Tier;
 use crate::model::{Nanos, Pid, Tid};

@@ -13,10 +13,10 @@
 use super::event::Payload;
 use super::profile::MeasuremeFile;
 use super::summing::{LabelledSums, Summing};
+use crate::analysis::timeline::{CallOptions, OpenCalls, Span};
+use crate::contract::spans::{Done, Workers};
 use crate::error::Result;
-use crate::formats::spans::{Done, Workers};
 use crate::model::texts::Texts;
-use crate::model::timeline::{CallOptions, OpenCalls, Span};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 

@@ -26,7 +26,7 @@ mod summary;
 mod summing;
 mod tell;
 
-use super::spans::{Spans, Wants};
+use crate::contract::spans::{Spans, Wants};
 
 /// What can be asked of a profile.
 pub const SPANS: Spans = Spans {

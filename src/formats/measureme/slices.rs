@@ -4,10 +4,10 @@ use super::event::Payload;
 use super::labels::Labels;
 use super::profile::MeasuremeFile;
 use super::summing::ThreadNumbers;
+use crate::analysis::timeline::{NO_NAME, Slice, SliceKind, Timeline};
+use crate::contract::format::ReadOptions;
+use crate::contract::spans::SpanInput;
 use crate::error::{Result, Warnings};
-use crate::formats::format::ReadOptions;
-use crate::formats::spans::SpanInput;
-use crate::model::timeline::{NO_NAME, Slice, SliceKind, Timeline};
 
 /// Reads intervals and instants; what a span did is its first argument.
 pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {

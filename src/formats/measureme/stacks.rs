@@ -3,11 +3,11 @@
 use super::halves;
 use super::profile::MeasuremeFile;
 use super::summing::LabelledSums;
+use crate::analysis::timeline::{CallSums, Clock};
+use crate::contract::format::ReadOptions;
+use crate::contract::spans::SpanInput;
 use crate::error::{Result, Warning, Warnings};
-use crate::formats::format::ReadOptions;
-use crate::formats::spans::SpanInput;
 use crate::model::stacks::{Profile as Stacks, Unit};
-use crate::model::timeline::{CallSums, Clock};
 
 /// Sums the intervals of each (virtual) thread by call path. Instants and numbers take no time and are left out.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {

@@ -6,10 +6,10 @@ use super::event::Payload;
 use super::labels::Labels;
 use super::profile::MeasuremeFile;
 use super::summing::ThreadNumbers;
+use crate::analysis::timeline::{LabelSummary, LabelTotals, Lanes, Span};
+use crate::contract::spans::SpanInput;
 use crate::error::{Result, Warning, Warnings};
-use crate::formats::spans::SpanInput;
 use crate::model::texts::TextList;
-use crate::model::timeline::{LabelSummary, LabelTotals, Lanes, Span};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use super::event::Payload;
 use super::labels::Labels;
 use super::profile::MeasuremeFile;
-use crate::formats::spans::Done;
+use crate::analysis::timeline::{CallOptions, CallSums, Span};
+use crate::contract::spans::Done;
 use crate::model::stacks::Track;
 use crate::model::texts::TextList;
-use crate::model::timeline::{CallOptions, CallSums, Span};
 use crate::model::{Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;

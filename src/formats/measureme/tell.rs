@@ -3,10 +3,10 @@
 use super::event::{Payload, RawEvent};
 use super::labels::Labels;
 use super::profile::MeasuremeFile;
+use crate::analysis::timeline::{Arguments, SpanFile, SpanHead, SpanRecord, SpanSink};
+use crate::contract::spans::SpanInput;
 use crate::error::{Result, Warnings};
-use crate::formats::spans::SpanInput;
 use crate::model::stacks::Track;
-use crate::model::timeline::{Arguments, SpanFile, SpanHead, SpanRecord, SpanSink};
 use crate::model::{Pid, Tid};
 
 /// Tells of the intervals while they are read, so that the size of the file does not matter.

@@ -3,11 +3,11 @@ use super::halves;
 use super::profile::MeasuremeFile;
 use super::stacks::stacks;
 use super::summing::LabelledSums;
+use crate::analysis::timeline::CallOptions;
+use crate::contract::format::ReadOptions;
+use crate::contract::spans::{Alone, Done, SpanInput};
 use crate::error::Warnings;
-use crate::formats::format::ReadOptions;
-use crate::formats::spans::{Alone, Done, SpanInput};
 use crate::model::stacks::{Row, Unit};
-use crate::model::timeline::CallOptions;
 use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use std::collections::BTreeMap;
 

@@ -2,8 +2,8 @@
 //! stands for nothing.
 
 use super::version::Version;
+use crate::bytes::protobuf::{Fields, inner};
 use crate::error::Result;
-use crate::formats::protobuf::{Fields, inner};
 
 /// The tables of a message.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use super::messages::{
     KeyValueMessage, ProfileMessage, SampleMessage, ScopeMessage, ValueType, attribute, number, text,
 };
 use super::tables::Tables;
-use crate::formats::protobuf::put_field;
+use crate::bytes::protobuf::put_field;
 use crate::model::stacks::{Profile, Series};
 use prost::Message;
 use rustc_hash::FxHashMap;

@@ -11,8 +11,8 @@
 use super::json::Transcoded;
 use super::schema::{Field, Kind, PROFILES_DATA, Schema, is_dictionary, is_profile, is_table};
 use super::version::{OF_JSON, Version};
+use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
-use crate::formats::protobuf::{FieldValue, Fields, inner};
 use std::io::{BufRead, BufReader, Cursor, Read, Write};
 
 /// A message has no more bytes: protocol buffers end there.

@@ -5,8 +5,8 @@
 //! string and a string for a number, and both spellings of a field's name.
 
 use super::schema::{Field, Kind, PROFILES_DATA, Schema};
+use crate::bytes::protobuf::{FieldValue, Fields, put_field};
 use crate::error::{Error, Result};
-use crate::formats::protobuf::{FieldValue, Fields, put_field};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use prost::encoding;

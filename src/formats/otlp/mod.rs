@@ -44,9 +44,10 @@ mod write;
 pub use framing::sniff;
 pub use rewrite::open as open_unsymbolized;
 
+use crate::contract::format::{ReadOptions, WriteOptions};
+use crate::contract::rows;
+use crate::contract::rows::RowWriter;
 use crate::error::{Result, Warnings};
-use crate::formats::format::{ReadOptions, WriteOptions};
-use crate::model::rows::{self, RowWriter};
 use crate::model::stacks::Profile;
 use std::io::{self, Write};
 use write::{Form, OtlpWriter};

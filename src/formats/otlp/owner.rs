@@ -4,7 +4,7 @@
 
 use super::dictionary::{Attribute, Dictionary, Value};
 use super::sample::Sample;
-use crate::formats::protobuf::{FieldValue, inner};
+use crate::bytes::protobuf::{FieldValue, inner};
 use crate::model::about::About;
 use crate::model::stacks::{Profile, Track, TrackId};
 use crate::model::{Pid, Tid};

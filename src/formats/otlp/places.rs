@@ -3,11 +3,11 @@
 use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMessage, StackMessage, text};
 use super::modules::GNU_BUILD_ID;
 use super::tables::{Tables, Which};
-use crate::formats::mapped_pieces::{MappedPieces, Piece};
-use crate::model::jit_names::{JitNames, ReadableNames};
-use crate::model::label;
-use crate::model::runtimes::{RuntimeSet, frame_type};
+use crate::analysis::label;
+use crate::bytes::mapped_pieces::{MappedPieces, Piece};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};
+use crate::runtimes::jit_names::{JitNames, ReadableNames};
+use crate::runtimes::{RuntimeSet, frame_type};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
 //! `Sample`: what was observed in one stack of one thread.
 
 use super::version::Version;
+use crate::bytes::protobuf::{FieldValue, Fields};
 use crate::error::Result;
-use crate::formats::protobuf::{FieldValue, Fields};
 
 /// When it was observed, in nanoseconds since 1970.
 pub(super) type Times = Vec<u64>;

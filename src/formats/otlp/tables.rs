@@ -1,7 +1,7 @@
 //! The dictionary of a message that is written: what is equal is one element, and the first of each table is empty.
 
 use super::messages::{AttributeMessage, LinkMessage, ValueMessage};
-use crate::formats::protobuf::put_field;
+use crate::bytes::protobuf::put_field;
 use prost::Message;
 use rustc_hash::FxHashMap;
 

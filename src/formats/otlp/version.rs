@@ -8,7 +8,7 @@
 //! | 1.10, 1.11 | 1, 4, 2, 3, 5 | 3, 4, 5, 6 |
 
 use super::schema::{PROFILE_LOCATIONS, SAMPLE_LENGTH, SAMPLE_START};
-use crate::formats::protobuf::{FieldValue, inner};
+use crate::bytes::protobuf::{FieldValue, inner};
 
 /// The numbers of the fields that moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

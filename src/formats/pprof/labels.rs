@@ -1,7 +1,7 @@
 //! Labels of samples: there are no agreed names for them. Those of this file are in use.
 
 use super::tables::Tables;
-use crate::formats::protobuf::inner;
+use crate::bytes::protobuf::inner;
 
 /// A label of a sample.
 #[derive(Debug, Clone, Copy, Default)]

@@ -11,11 +11,11 @@
 use super::about::about;
 use super::labels::{self, Label};
 use super::tables::{Location, Tables, ValueType};
+use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::bytes::protobuf::{FieldValue, Fields, inner};
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::formats::format::ReadOptions;
-use crate::formats::protobuf::{FieldValue, Fields, inner};
 use crate::model::about::{TimeExtent, joined};
-use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, StackId, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;

@@ -1,7 +1,7 @@
 //! The tables of a profile: what its samples refer to, as the file has it.
 
+use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::error::{Result, Warning, Warnings};
-use crate::formats::protobuf::{FieldValue, Fields, inner};
 use rustc_hash::FxHashMap;
 
 /// All of a profile but what its samples say.

@@ -121,8 +121,8 @@ fn changed(
 #[cfg(test)]
 mod tests {
     use super::super::{read, write};
+    use crate::contract::format::{ReadOptions, WriteOptions};
     use crate::error::Warnings;
-    use crate::formats::format::{ReadOptions, WriteOptions};
     use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit};
 
     /// Each of so many spans has time of its own in the one around it.

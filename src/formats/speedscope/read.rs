@@ -4,9 +4,9 @@
 //! evented one a list of frames that open and close, whose time between two events belongs to the stack that is open.
 //! Weights are decimal numbers in a unit of their own; they are rounded so that their sum is right.
 
+use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::formats::format::ReadOptions;
-use crate::model::named_frames::{NamedFrames, Told};
 use crate::model::stacks::{FrameId, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;

@@ -6,9 +6,10 @@
 //! Every batch brings the texts that occur in it, so that neither side keeps those of all.
 
 use super::writer::{BatchWriter, TableWriter};
+use crate::contract::options::WriteOptions;
+use crate::contract::rows;
+use crate::contract::rows::RowWriter;
 use crate::error::{Error, Result};
-use crate::formats::options::WriteOptions;
-use crate::model::rows::{self, RowWriter};
 use crate::model::stacks::Profile;
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;

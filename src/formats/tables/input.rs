@@ -1,10 +1,11 @@
 //! What the rows of one input have in common, with every name spelled once.
 
-use crate::model::category::Category;
-use crate::model::jit_names::{JitNames, ReadableNames};
-use crate::model::label;
-use crate::model::rows::{self, RowOrigin};
+use crate::analysis::category::Category;
+use crate::analysis::label;
+use crate::contract::rows;
+use crate::contract::rows::RowOrigin;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, TRUNCATED, Track, TrackId, UNKNOWN};
+use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 

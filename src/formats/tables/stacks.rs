@@ -4,10 +4,10 @@
 //! was exported, and share callers: what a row has in common with the one before is not looked at again.
 
 use super::cells::{Meanings, NONE, numbers, wrong_type};
+use crate::analysis::category::Category;
+use crate::analysis::label;
+use crate::analysis::named_frames::kind_of_unnamed;
 use crate::error::Result;
-use crate::model::category::Category;
-use crate::model::label;
-use crate::model::named_frames::kind_of_unnamed;
 use crate::model::process::BuildId;
 use crate::model::stacks::{Frame, FrameKind, NameId, Profile, StackId, UNKNOWN};
 use crate::model::tier::Tier;

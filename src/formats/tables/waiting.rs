@@ -1,7 +1,7 @@
 //! Rows until there are enough of them.
 
 use super::input::TableInput;
-use crate::model::rows::stretch_of;
+use crate::contract::rows::stretch_of;
 use crate::model::stacks::{Profile, Row, StackId, TrackId};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;

@@ -3,7 +3,7 @@
 use super::event::{Argument, FRAME, OwnerText, TraceEvent, is_span, said};
 use super::json::Text;
 use super::pattern::Patterns;
-use crate::model::timeline::{NO_NAME, NameNo};
+use crate::analysis::timeline::{NO_NAME, NameNo};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::borrow::Cow;
 use std::hash::Hasher;

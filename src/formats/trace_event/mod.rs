@@ -34,7 +34,7 @@ mod write;
 pub use stacks::write;
 pub use write::start_spans;
 
-use super::spans::{Spans, Wants};
+use crate::contract::spans::{Spans, Wants};
 
 /// What can be asked of a trace.
 pub const SPANS: Spans =

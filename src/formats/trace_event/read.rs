@@ -4,13 +4,13 @@ use super::chunks::{TraceChunk, TraceChunks};
 use super::event::{FRAME, OwnerText, TraceEvent};
 use super::json::Text;
 use super::spans::join_spans;
-use crate::error::{Result, Warning, Warnings};
-use crate::formats::format::ReadOptions;
-use crate::formats::spans::{SpanBytes, SpanInput, stacks as stacks_of};
-use crate::model::stacks::Profile;
-use crate::model::timeline::{
+use crate::analysis::timeline::{
     Arguments, NumberOrName, Oddities, OtherEvent, OtherKind, SpanId, SpanRecord, SpanSink, Timeline,
 };
+use crate::contract::format::ReadOptions;
+use crate::contract::spans::{SpanBytes, SpanInput, stacks as stacks_of};
+use crate::error::{Result, Warning, Warnings};
+use crate::model::stacks::Profile;
 
 /// Sums the spans by call path. Interpreted calls (`frame`) are shown by the function.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {

@@ -1,6 +1,6 @@
 //! The open spans of one track.
 
-use crate::model::timeline::{NO_NAME, NameNo, Slice, UNFINISHED};
+use crate::analysis::timeline::{NO_NAME, NameNo, Slice, UNFINISHED};
 
 /// A span on the stack: still open, or closed while others in it were open.
 #[derive(Debug, Clone, Copy)]

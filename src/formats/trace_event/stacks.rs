@@ -16,14 +16,14 @@
 use super::laid_out;
 use super::stack_span::{StackSpan, Writing};
 use super::write::{TraceWriter, quote};
+use crate::analysis::category::Category;
+use crate::analysis::label;
+use crate::analysis::thread_rows::{ThreadRows, threads};
+use crate::analysis::timeline::{Arguments, NumberOrName, SpanRecord, SpanWriter};
+use crate::contract::format::WriteOptions;
 use crate::error::Result;
-use crate::formats::format::WriteOptions;
-use crate::model::category::Category;
-use crate::model::label;
 use crate::model::moment::{Moment, MomentKind};
 use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, Unit, Weight};
-use crate::model::thread_rows::{ThreadRows, threads};
-use crate::model::timeline::{Arguments, NumberOrName, SpanRecord, SpanWriter};
 use serde_json::{Value, json};
 use std::io::Write;
 

@@ -1,8 +1,8 @@
 //! Writing trace events that viewers open: whole spans, the outer ones first where times are equal.
 
 use super::json::Text;
+use crate::analysis::timeline::{Arguments, NumberOrName, OtherEvent, SpanId, SpanRecord, SpanWriter};
 use crate::error::Result;
-use crate::model::timeline::{Arguments, NumberOrName, OtherEvent, SpanId, SpanRecord, SpanWriter};
 use std::fmt;
 use std::io::Write;
 

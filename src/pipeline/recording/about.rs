@@ -3,12 +3,12 @@
 use super::options::RecordingOptions;
 use super::samples::Samples;
 use super::survey::Survey;
-use crate::formats::perf_data::{Feature, FeatureSection, Recording};
 use crate::model::Pid;
 use crate::model::about::{About, MappedRange, Module, ProcessLife};
 use crate::model::backing;
 use crate::model::frame_counts::FrameCounts;
 use crate::model::process::{CpuMode, Mapping, Process};
+use crate::records::perf_data::{Feature, FeatureSection, Recording};
 use crate::resolve::dso::{Dso, DsoKind};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Frames out of branch stacks (`perf record -b`, `--call-graph lbr`).
 
-use crate::formats::perf_data::{Branch, Branches, EventAttr, Sample};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr};
+use crate::records::perf_data::{Branch, Branches, EventAttr, Sample};
 use linux_perf_event_reader::constants as abi;
 
 type BranchFrame = (CpuMode, FrameAddr);
@@ -64,8 +64,8 @@ pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::cursor::Endian;
-    use crate::formats::perf_data::Words;
+    use crate::bytes::cursor::Endian;
+    use crate::records::perf_data::Words;
 
     fn history(branches: &[[u64; 2]], chain: &[u64]) -> Vec<u64> {
         let words: Vec<u64> = branches.iter().flat_map(|&[from, to]| [from, to, 0]).collect();

@@ -1,9 +1,9 @@
 //! The words of a call chain beside those of the sample before: outermost they are mostly the same, and so are the frames
 //! that they stand for.
 
-use crate::formats::perf_data::{ChainContext, Words, is_context};
 use crate::model::FrameAddr;
 use crate::model::process::CpuMode;
+use crate::records::perf_data::{ChainContext, Words, is_context};
 
 /// A call chain that is a sample's stack as it was recorded.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +48,7 @@ impl<'data> ChainWords<'data> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::cursor::Endian;
+    use crate::bytes::cursor::Endian;
     use linux_perf_event_reader::constants as abi;
     use proptest::prelude::{Strategy, prop, prop_assert_eq, prop_oneof, proptest};
     use proptest::sample::select;

@@ -4,7 +4,7 @@ use super::frame_counts;
 use super::named::Named;
 use super::resolution::Resolution;
 use super::samples::Samples;
-use crate::model::code_shares::CodeShares;
+use crate::analysis::code_shares::CodeShares;
 use crate::model::frame_counts::FrameCounts;
 use crate::sources::Account;
 

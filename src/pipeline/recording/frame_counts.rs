@@ -2,10 +2,10 @@
 
 use super::named::Named;
 use super::samples::Samples;
-use crate::formats::perf_data::Event;
+use crate::analysis::code_shares::CodeShares;
 use crate::model::chains::PlaceId;
-use crate::model::code_shares::CodeShares;
 use crate::model::frame_counts::FrameCounts;
+use crate::records::perf_data::Event;
 
 /// How much of each event ends in what code.
 pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) -> Vec<CodeShares> {

@@ -51,9 +51,9 @@ use super::job::{Job, Outcome};
 use super::open::Input;
 use super::sink::Sink;
 use crate::error::{Result, Warnings};
-use crate::formats::perf_data::Recording;
 use crate::model::stacks::Keep;
 use crate::parallel::join;
+use crate::records::perf_data::Recording;
 use profile::Tables;
 use std::path::Path;
 

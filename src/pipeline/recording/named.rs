@@ -1,18 +1,18 @@
 //! Names for spots, each distinct location looked up once.
 
 use super::locator::{FrameLocation, Locator};
+use crate::analysis::start_functions::starts_threads;
 use crate::error::Warnings;
 use crate::model::backing::Backing;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::CpuMode;
-use crate::model::runtimes::{ProcessRuntimes, RuntimeSet};
 use crate::model::stacks::{FrameKind, TRUNCATED};
-use crate::model::start_functions::starts_threads;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::frames::Frames;
 use crate::resolve::{Location, Resolver};
+use crate::runtimes::{ProcessRuntimes, RuntimeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// One frame as writers want it.

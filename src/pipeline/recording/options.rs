@@ -1,6 +1,6 @@
 //! What to read of a recording, and how.
 
-use crate::model::filter::Filter;
+use crate::analysis::filter::Filter;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;

@@ -3,13 +3,13 @@
 use super::locator::FrameLocation;
 use super::named::{FrameView, Named};
 use super::samples::{SampleRow, Samples};
-use crate::formats::perf_data::{Event, EventAttr, Recording};
 use crate::model::chains::{ChainId, PlaceId};
-use crate::model::java_calls;
-use crate::model::runtimes::Tiers;
 use crate::model::stacks::{
     Frame, FrameId, FrameKind, Keep, Profile, Row, Sampling, Series, StackId, TRUNCATED, TrackId, UNKNOWN, Unit,
 };
+use crate::records::perf_data::{Event, EventAttr, Recording};
+use crate::runtimes::Tiers;
+use crate::runtimes::java_calls;
 
 /// A profile with the stacks and threads of a recording, and the numbers that these have in it.
 #[derive(Debug)]

@@ -5,12 +5,12 @@
 
 use super::locator::FrameLocation;
 use crate::error::{Result, Skipped, Warnings};
-use crate::formats::perf_data::Registers as SampledRegisters;
 use crate::model::about::TimeExtent;
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::interner::{self, Interner};
 use crate::model::stacks::{Keep, Track};
 use crate::model::{Addr, Nanos};
+use crate::records::perf_data::Registers as SampledRegisters;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
@@ -64,7 +64,7 @@ pub(crate) struct Taken {
     pub(crate) from: PlaceId,
     /// Where it went.
     pub(crate) to: PlaceId,
-    /// See [`crate::formats::perf_data::Branch`].
+    /// See [`crate::records::perf_data::Branch`].
     pub(crate) flags: u64,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Beside {
     pub(crate) user: Option<KeptRegisters>,
 }
 
-/// What of sampled registers is kept; the fields are those of [`crate::formats::perf_data::Registers`].
+/// What of sampled registers is kept; the fields are those of [`crate::records::perf_data::Registers`].
 #[derive(Debug, Clone)]
 pub(crate) struct KeptRegisters {
     pub(crate) abi: u64,

@@ -1,13 +1,13 @@
 //! The record streams of a recording: decompressed, walked once, and cut into chunks for the threads.
 
 use super::walk::Walk;
+use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::formats::cursor::Endian;
-use crate::formats::perf_data::{Decompressor, Packed, RawRecord, Recording, Records, Stop, is_compressed, kind};
 use crate::io::{self, Bytes, Spool};
 use crate::model::Nanos;
 use crate::parallel::Pool;
 use crate::pipeline::open::Input;
+use crate::records::perf_data::{Decompressor, Packed, RawRecord, Recording, Records, Stop, is_compressed, kind};
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::Path;

@@ -2,11 +2,12 @@
 
 use super::streams::{RecordChunks, WalkedRecords};
 use crate::error::{Warning, Warnings};
-use crate::formats::perf_data::{self, Feature, Recording, kind};
 use crate::io;
 use crate::model::about::{self, TimeExtent};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::threads::Threads;
+use crate::records::perf_data;
+use crate::records::perf_data::{Feature, Recording, kind};
 use crate::sources::{Sampled, Site};
 use std::path::Path;
 

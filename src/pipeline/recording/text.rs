@@ -6,11 +6,12 @@ use super::Loaded;
 use super::named::FrameView;
 use super::samples::{Beside, KeptRegisters, SampleRow, Samples, Taken};
 use crate::error::Result;
-use crate::formats::perf_script::branches::{BranchLine, branch};
-use crate::formats::perf_script::registers::{RegisterLine, registers};
-use crate::formats::perf_script::write::{self, Fields, Header, Line};
 use crate::model::chains::PlaceId;
 use crate::pipeline::job::Job;
+use crate::records::perf_script::branches::{BranchLine, branch};
+use crate::records::perf_script::registers::{RegisterLine, registers};
+use crate::records::perf_script::write;
+use crate::records::perf_script::write::{Fields, Header, Line};
 use linux_perf_event_reader::constants as abi;
 use std::io::Write;
 

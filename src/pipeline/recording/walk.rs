@@ -4,10 +4,10 @@
 //! long recording, each stretch of it is begun at what looks like a record. The stretch before tells whether it is one:
 //! if it ends somewhere else, the stretch is walked once more from there.
 
+use crate::bytes::cursor::Endian;
 use crate::error::Error;
-use crate::formats::cursor::Endian;
-use crate::formats::perf_data::{RawRecord, Records, Stop, is_compressed, kind, may_begin};
 use crate::parallel::Pool;
+use crate::records::perf_data::{RawRecord, Records, Stop, is_compressed, kind, may_begin};
 use std::ops::Range;
 
 /// A stretch is at least this long: what neighbouring samples share is looked up once a stretch.

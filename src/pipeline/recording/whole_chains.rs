@@ -3,9 +3,9 @@
 //! Programs come back to the same stacks: of a long recording, most samples have a call chain that another one had. One
 //! look at all of its words costs a tenth of a look at each of its frames.
 
-use crate::formats::perf_data::Sample;
 use crate::model::process::CpuMode;
 use crate::model::{Addr, Nanos, Pid};
+use crate::records::perf_data::Sample;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;

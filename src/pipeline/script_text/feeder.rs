@@ -1,9 +1,10 @@
 //! Cuts a text into blocks, as it comes.
 
 use crate::error::Error;
-use crate::formats::perf_script::rewrite::{self, State};
 use crate::io::Stream;
 use crate::pipeline::spare::Spare;
+use crate::records::perf_script::rewrite;
+use crate::records::perf_script::rewrite::State;
 use std::io::Read;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex};

@@ -1,10 +1,10 @@
 //! Answers what a frame is, from the code map.
 
-use crate::formats::perf_script::rewrite::{Answer, Named, State, Wanted};
 use crate::model::code::Line;
 use crate::model::lasting::{ALWAYS, UNTIMED};
 use crate::model::process::{Marker, Processes};
 use crate::model::{Nanos, Pid};
+use crate::records::perf_script::rewrite::{Answer, Named, State, Wanted};
 use crate::resolve::code_map::{CodeMap, Hit, How};
 use crate::resolve::symbols::SymbolOptions;
 use std::borrow::Cow;

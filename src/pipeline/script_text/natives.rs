@@ -4,10 +4,10 @@
 //! in one go, and kept.
 
 use crate::error::Warnings;
-use crate::formats::perf_script::rewrite::{Answer, Named};
 use crate::model::FrameAddr;
 use crate::model::lasting::ALWAYS;
 use crate::parallel::Pool;
+use crate::records::perf_script::rewrite::{Answer, Named};
 use crate::resolve::dso::{Dso, DsoId};
 use crate::resolve::symbols::images::Images;
 use crate::resolve::symbols::{self, Base, Request, SymbolOptions};

@@ -3,8 +3,6 @@
 use super::feeder::Cutting;
 use super::{Filtered, Made, NamedBlock, TextFilter, beside, frameless, images_directory, summarise, untold};
 use crate::error::{Result, Warnings};
-use crate::formats::perf_script::read::{PartReader, cut};
-use crate::formats::perf_script::rewrite::Style;
 use crate::io::{InPath, OutPath, Stream};
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::lines::BLOCK;
@@ -12,6 +10,8 @@ use crate::pipeline::open::shown;
 use crate::pipeline::readers::{AddedParts, HasProfile, PartRead, Readers};
 use crate::pipeline::spare::Spare;
 use crate::pipeline::{Job, Outcome};
+use crate::records::perf_script::read::{PartReader, cut};
+use crate::records::perf_script::rewrite::Style;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 

@@ -5,14 +5,14 @@
 
 use super::NamedBlock;
 use super::stacks::each_block;
+use crate::analysis::sorted_stacks::{Run, Runs, Speller, Unsorted};
+use crate::contract::format::WriteOptions;
 use crate::error::{Result, Skipped};
-use crate::formats::format::WriteOptions;
-use crate::formats::perf_script::read::PartReader;
 use crate::io::{InPath, Stream};
-use crate::model::sorted_stacks::{Run, Runs, Speller, Unsorted};
 use crate::model::stacks::{Keep, Profile, Series, Unit};
 use crate::pipeline::open::shown;
 use crate::pipeline::{Job, Outcome};
+use crate::records::perf_script::read::PartReader;
 use crate::sources::SourceOptions;
 use std::sync::Mutex;
 
@@ -166,8 +166,8 @@ fn given_name<'s>(all: &'s [Series], series: &'s Series) -> &'s str {
 mod tests {
     use super::super::stacks;
     use super::*;
+    use crate::analysis::label::{Annotate, By};
     use crate::formats::folded;
-    use crate::model::label::{Annotate, By};
     use crate::parallel::Pool;
     use std::fmt::Write;
     use std::io::Cursor;

@@ -25,7 +25,7 @@ mod words;
 
 pub use script::{AuthoredPlace, AuthoredScript, Contradiction, FunctionAnswer};
 
-use crate::model::script_name::ScriptName;
+use crate::runtimes::script_name::ScriptName;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 

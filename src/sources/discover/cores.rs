@@ -6,10 +6,10 @@
 
 use super::{Finder, Source, logs, used_unasked};
 use crate::error::{Error, Warning};
-use crate::formats::jit_logs::{LogId, LogProcess, MappedFile};
 use crate::io::is_directory;
 use crate::model::Pid;
 use crate::model::process::Process;
+use crate::records::jit_logs::{LogId, LogProcess, MappedFile};
 use crate::sources::account::Kind;
 use crate::sources::live::recorded_files;
 use crate::sources::registered::{CopiedObjects, registered};

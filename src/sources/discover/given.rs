@@ -2,11 +2,11 @@
 
 use super::{Finder, Source, inner_pid, logs};
 use crate::error::{Error, Warning};
-use crate::formats::{jitdump, perf_map};
 use crate::io::door::Opened;
 use crate::io::is_directory;
 use crate::model::Pid;
 use crate::model::process::Told;
+use crate::records::{jitdump, perf_map};
 use crate::resolve::symbols::files::ELF;
 use crate::sources::account::Kind;
 use crate::sources::options::{GivenFile, SourceOptions, outer_pid};

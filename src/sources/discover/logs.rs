@@ -4,9 +4,9 @@
 //! that tell none (`v8.log`) are matched by what the logs hold (`orphans`).
 
 use super::{Finder, Source};
-use crate::formats::jit_logs::{LogEventKind, LogId, LogProcess};
 use crate::io::is_directory;
 use crate::model::Pid;
+use crate::records::jit_logs::{LogEventKind, LogId, LogProcess};
 use crate::sources::account::Kind;
 use crate::sources::trust::Named;
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! The markers of a recording by process and by path: there may be as many of them as there are processes.
 
-use crate::formats::jit_logs::LogId;
 use crate::model::Pid;
 use crate::model::process::{FileId, Marker, Processes};
+use crate::records::jit_logs::LogId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;

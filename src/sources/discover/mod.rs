@@ -10,7 +10,7 @@
 //!
 //! A process with neither may have left an engine's log (`logs`), or a core dump (`cores`).
 //!
-//! Which runtime leaves what where is in the table of [`crate::model::runtimes`]; the usual places are all of them.
+//! Which runtime leaves what where is in the table of [`crate::runtimes`]; the usual places are all of them.
 //!
 //! A process without a marker is looked for by its number; those for which nothing is found then, by the number of the
 //! process whose JIT memory they share (`sharing`), and by what other files hold (`orphans`). A dump that two processes
@@ -35,11 +35,11 @@ use super::site::Site;
 use super::source_maps::SourceMaps;
 use super::trust::{self, Named, SOURCE};
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::formats::jit_logs::CodeLog;
 use crate::io::door::{self, Door, Opened, Start};
 use crate::io::{self, Bytes};
 use crate::model::process::{FileId, Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
+use crate::records::jit_logs::CodeLog;
 use markers::Markers;
 pub use markers::inner_pid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -470,8 +470,8 @@ fn subdirectories(path: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::jit_logs::LogId;
-    use crate::model::runtimes::RUNTIMES;
+    use crate::records::jit_logs::LogId;
+    use crate::runtimes::RUNTIMES;
 
     #[test]
     fn the_process_in_a_name() {

@@ -3,14 +3,14 @@
 
 use super::{CLOCK_MONOTONIC, Finder, Source, inner_pid, logs, not_matched, stale, used_unasked};
 use crate::error::Warning;
-use crate::formats::jit_logs::LogId;
-use crate::formats::jitdump::{Body, JitDump};
-use crate::formats::perf_map;
 use crate::io::door::Door;
 use crate::io::is_directory;
 use crate::model::about::TimeExtent;
 use crate::model::process::{Clock, FileId, Mapping, SharedMemory};
 use crate::model::{Addr, Nanos, Pid};
+use crate::records::jit_logs::LogId;
+use crate::records::jitdump::{Body, JitDump};
+use crate::records::perf_map;
 use crate::sources::account::{Account, Kind, SourceState};
 use crate::sources::evidence::{Fit, Sign, Verdict, judge};
 use crate::sources::options::SourceOptions;

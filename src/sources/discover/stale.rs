@@ -2,9 +2,9 @@
 //! given again.
 
 use super::{CLOCK_MONOTONIC, Finder, Source};
-use crate::formats::jitdump::JitDump;
 use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
+use crate::records::jitdump::JitDump;
 use crate::sources::account::Kind;
 use crate::sources::load::stale;
 use crate::sources::options::SourceOptions;

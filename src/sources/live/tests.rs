@@ -1,14 +1,14 @@
 //! A made-up `/proc`: a process in a container that runs still, or another one that has its number by now.
 
 use super::*;
+use crate::bytes::cursor::Endian;
 use crate::error::Warnings;
-use crate::formats::cursor::Endian;
-use crate::formats::elf_image::{Addressing, ImageBuilder, Target};
 use crate::model::Tid;
 use crate::model::about::TimeExtent;
 use crate::model::code::{Code, OriginId};
 use crate::model::process::{Clock, FileId, Marker};
 use crate::parallel::Pool;
+use crate::records::elf_image::{Addressing, ImageBuilder, Target};
 use crate::sources::{Found, SourceOptions, find_at};
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,8 +1,8 @@
 //! Reads the records of a large dump by several threads.
 
 use crate::error::Result;
-use crate::formats::jitdump::{JitDump, Record};
 use crate::parallel::Pool;
+use crate::records::jitdump::{JitDump, Record};
 
 /// Dumps are cut into pieces of so many bytes: a few of them for each thread are in memory as records.
 const PIECE: u64 = 1 << 20;

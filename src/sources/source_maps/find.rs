@@ -3,10 +3,11 @@
 use super::options::{GivenMap, MapSearch};
 use super::paths::{authored, file_of, plain};
 use crate::error::Result;
-use crate::formats::source_map::{self, Mention, scheme};
 use crate::io;
 use crate::io::door::{Holes, Kind, Named};
 use crate::model::script_map::ScriptMap;
+use crate::records::source_map;
+use crate::records::source_map::{Mention, scheme};
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

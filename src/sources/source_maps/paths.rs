@@ -1,6 +1,6 @@
 //! The paths that maps and scripts name: URLs → files, and how authored files are called.
 
-use crate::formats::source_map::{scheme, unescaped};
+use crate::records::source_map::{scheme, unescaped};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};

@@ -8,7 +8,7 @@ use super::scene::PID;
 use super::scratch::{Scratch, parts};
 use super::support::bytes::Order;
 use super::support::perf_data::{self as writer, Event, Mmap, Mode, PerfData, Stamp};
-use jitgraft::formats::jit_logs::{LogEventKind, LogId};
+use jitgraft::records::jit_logs::{LogEventKind, LogId};
 use std::ffi::OsStr;
 
 /// Where the core's memory begins.
@@ -101,7 +101,7 @@ fn recording(log: &[u8], map: &[u8], seed: u8) -> Vec<u8> {
         LogEventKind::Move { to, .. } => Some((to, 16)),
         LogEventKind::Unload { .. } => None,
     });
-    let (entries, _) = jitgraft::formats::perf_map::read(map);
+    let (entries, _) = jitgraft::records::perf_map::read(map);
     let code: Vec<_> =
         in_log.take(MOST).chain(entries.iter().take(MOST).map(|entry| (entry.start, entry.size))).collect();
     let mut data = PerfData::with_events(Order::Little, vec![Event::usual()]);

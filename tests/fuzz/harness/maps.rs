@@ -1,6 +1,7 @@
 //! Source maps: a map and a script, asked for positions and functions all over the script.
 
-use jitgraft::formats::source_map::{self, Mention};
+use jitgraft::records::source_map;
+use jitgraft::records::source_map::Mention;
 use jitgraft::resolve::authored::AuthoredScript;
 
 /// The map, a NUL, the script.

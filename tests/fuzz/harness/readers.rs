@@ -1,8 +1,8 @@
 //! Readers of profiles that name their own functions, and what gives names to those of other tools.
 
+use jitgraft::contract::options::{ReadOptions, WriteOptions};
+use jitgraft::contract::unsymbolized::{NamedCall, OpenUnsymbolized};
 use jitgraft::error::{Result, Skipped, Warnings};
-use jitgraft::formats::options::{ReadOptions, WriteOptions};
-use jitgraft::formats::unsymbolized::{NamedCall, OpenUnsymbolized};
 use jitgraft::formats::{
     self, cpuprofile, dtrace, firefox, folded, ghcprof, json, otlp, pprof, sample, speedscope, vsprof, vtune, xctrace,
 };

@@ -1,10 +1,10 @@
 //! Formats that hold spans of time, read in every way.
 
+use jitgraft::analysis::timeline::{OtherEvent, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter};
+use jitgraft::contract::options::ReadOptions;
+use jitgraft::contract::spans::{SpanBytes, SpanInput, Spans};
 use jitgraft::error::{Result, Warnings};
-use jitgraft::formats::options::ReadOptions;
-use jitgraft::formats::spans::{SpanBytes, SpanInput, Spans};
 use jitgraft::formats::{measureme as mm, trace_event as trace};
-use jitgraft::model::timeline::{OtherEvent, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter};
 use std::io::Read;
 
 pub(super) fn measureme(bytes: &[u8]) {

@@ -1,7 +1,7 @@
 //! Parquet files: any bytes are read as far as they go, or refused.
 
+use jitgraft::contract::options::ReadOptions;
 use jitgraft::error::Warnings;
-use jitgraft::formats::options::ReadOptions;
 use jitgraft::formats::tables::parquet::read;
 
 pub(super) fn parquet(bytes: &[u8]) {

@@ -1,6 +1,6 @@
 //! The files that callgrind saw mapped.
 
-use crate::formats::callgrind::InstructionCosts;
+use crate::records::callgrind::InstructionCosts;
 use crate::resolve::dso::{Dso, DsoId, DsoKind, Dsos};
 use crate::resolve::symbols::image::Image;
 use object::{Object, ObjectSection};

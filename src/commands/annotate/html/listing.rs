@@ -6,8 +6,8 @@ use super::super::annotation::{
 use super::super::costs::Costs;
 use super::markup::escaped;
 use super::{Page, base_name};
+use crate::analysis::quantity::counted;
 use crate::error::Result;
-use crate::model::quantity::counted;
 use crate::resolve::disasm::TargetKind;
 use std::io::Write;
 use std::ops::Range;

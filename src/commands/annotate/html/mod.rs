@@ -9,9 +9,9 @@ mod markup;
 
 use super::annotation::{Annotation, EventTotal, NameSummary, Precision};
 use super::costs::{Cost, Costs};
+use crate::analysis::category::Category;
+use crate::analysis::quantity::{counted, grouped, quantity};
 use crate::error::Result;
-use crate::model::category::Category;
-use crate::model::quantity::{counted, grouped, quantity};
 use crate::model::stacks::Weight;
 use markup::escaped;
 use std::io::Write;

@@ -4,8 +4,8 @@ use super::super::annotation::{Annotation, EventTotal, Listing};
 use super::super::costs::Costs;
 use super::super::options::TextOptions;
 use super::row::{Paint, Row};
+use crate::analysis::quantity::grouped;
 use crate::error::Result;
-use crate::model::quantity::grouped;
 use crate::model::stacks::Unit;
 use std::io::Write;
 

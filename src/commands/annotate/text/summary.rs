@@ -3,9 +3,9 @@
 use super::super::annotation::{NameSummary, Precision};
 use super::row::{Paint, Row};
 use super::sheet::{Sheet, amount, base_name, short};
+use crate::analysis::quantity::grouped;
 use crate::error::Result;
 use crate::model::printable::printable;
-use crate::model::quantity::grouped;
 
 impl Sheet<'_> {
     /// Writes it.

@@ -9,9 +9,9 @@ use super::neighbours::Neighbours;
 use crate::model::Pid;
 use crate::model::code::OriginId;
 use crate::model::process::{CpuMode, Mapping};
-use crate::model::runtimes::{CommandLine, Environment, Interpreter, Runtime, RuntimeSet, Switch};
 use crate::resolve::address_space::Place;
 use crate::resolve::dso::DsoKind;
+use crate::runtimes::{CommandLine, Environment, Interpreter, Runtime, RuntimeSet, Switch};
 use crate::sources::{self, Account, Kind, SourceState};
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {

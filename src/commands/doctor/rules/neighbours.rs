@@ -2,12 +2,13 @@
 
 use super::super::context::DoctorContext;
 use super::super::problem::{Problem, Who};
-use crate::formats::jitdump::{self, Body, JitDump};
-use crate::formats::perf_map;
 use crate::io;
 use crate::io::door::{Door, Named, Start};
 use crate::model::Pid;
 use crate::pipeline::recording::FrameLocation;
+use crate::records::jitdump;
+use crate::records::jitdump::{Body, JitDump};
+use crate::records::perf_map;
 use crate::resolve::Location;
 use crate::resolve::dso::DsoKind;
 use crate::sources::Kind;

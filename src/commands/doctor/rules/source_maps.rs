@@ -4,7 +4,7 @@ use super::super::context::DoctorContext;
 use super::super::problem::{Finding, Problem};
 use super::super::tally::percent;
 use crate::model::chains::PlaceId;
-use crate::model::script_name::ScriptName;
+use crate::runtimes::script_name::ScriptName;
 use crate::sources::MapAccount;
 use rustc_hash::FxHashMap;
 

@@ -6,9 +6,9 @@ use super::super::places::Owner;
 use super::super::problem::{Finding, Problem};
 use super::super::tally::{ProcessTally, percent};
 use crate::model::Pid;
-use crate::model::runtimes::{CommandLine, Environment, Runtime};
 use crate::resolve::symbols::image::Image;
 use crate::resolve::unwind::registers::Machine;
+use crate::runtimes::{CommandLine, Environment, Runtime};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -4,8 +4,8 @@ use super::entry::{ANY, MUCH, SOME, Said};
 use super::text::{have, is, was};
 use crate::commands::doctor::problem::NamedFile;
 use crate::model::Pid;
-use crate::model::runtimes::Runtime;
 use crate::resolve::symbols::no_elf::NoElf;
+use crate::runtimes::Runtime;
 
 pub(super) fn gone(files: &[NamedFile], same_machine: bool, container: Option<Pid>) -> Said {
     let is_deleted = files.iter().all(|file| file.path.ends_with(" (deleted)"));

@@ -4,7 +4,7 @@ use super::entry::{ANY, MUCH, Said};
 use super::text::{covers, file, number, text, who};
 use crate::commands::doctor::problem::{SourceFile, Who};
 use crate::model::Pid;
-use crate::model::runtimes::Switch;
+use crate::runtimes::Switch;
 use crate::sources::Kind;
 use std::path::Path;
 

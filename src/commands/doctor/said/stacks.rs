@@ -4,8 +4,8 @@ use super::entry::{ANY, ORDINARY, SOME, Said};
 use super::text::{list, who};
 use crate::commands::doctor::problem::Who;
 use crate::model::abi::{EM_ARM, EM_S390, machine_name};
-use crate::model::runtimes::Flag;
 use crate::resolve::unwind::registers::Machine;
+use crate::runtimes::Flag;
 
 /// The greatest copy of a stack that perf takes.
 const LARGEST_COPY: u32 = 65528;

@@ -12,11 +12,11 @@
 
 use super::code_uses::{CodeUse, CodeUses, UseId};
 use super::memo::FramePlace;
+use crate::bytes::cursor::Endian;
 use crate::commands::inject::survey::record_order::RecordOrder;
-use crate::formats::cursor::Endian;
-use crate::formats::perf_data::{ChainContext, Words};
 use crate::model::lasting::{ALWAYS, both};
 use crate::model::{Nanos, Pid, Tid};
+use crate::records::perf_data::{ChainContext, Words};
 use std::ops::Range;
 
 /// The chains of so many threads are kept at a time.

@@ -16,7 +16,7 @@ pub(in crate::commands::inject) use selection::{CodeSelection, FirstUse};
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, SurveyedRecording};
 use crate::error::{Result, Warning};
-use crate::formats::perf_data::Records;
+use crate::records::perf_data::Records;
 pub(in crate::commands::inject) use code_uses::SampleCounts;
 use code_uses::{CodeEpoch, CodeUse, CodeUses};
 use insertions::shadowed_by_insertions;

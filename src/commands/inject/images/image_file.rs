@@ -5,12 +5,12 @@
 //! before the output does that refers to it: a run that is killed meanwhile leaves nothing.
 
 use crate::error::{Error, Result};
-use crate::formats::elf_image::{AuxMapping, Image};
 use crate::io::door::Named;
 use crate::io::{self, NewFile, OutDirectory, Run};
 use crate::model::process::BuildId;
 use crate::model::{Addr, Pid};
 use crate::parallel;
+use crate::records::elf_image::{AuxMapping, Image};
 use crate::resolve::symbols::files::ELF;
 use std::fs::File;
 use std::io::BufWriter;

@@ -1,8 +1,8 @@
 //! What is at the addresses of a profile.
 
 use super::files::{Files, dso};
+use crate::contract::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
 use crate::error::{Warning, Warnings};
-use crate::formats::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
 use crate::model::Pid;
 use crate::pipeline::Job;
 use crate::resolve::address_space::AddressSpaces;

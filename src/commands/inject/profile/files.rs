@@ -1,7 +1,7 @@
 //! The files that addresses of a profile are in, as they are here.
 
+use crate::contract::unsymbolized::{CodeFile, FileBase};
 use crate::error::{Warning, Warnings};
-use crate::formats::unsymbolized::{CodeFile, FileBase};
 use crate::model::Addr;
 use crate::resolve::Location;
 use crate::resolve::dso::{Dso, DsoId, DsoKind};

@@ -14,8 +14,8 @@ mod files;
 mod summary;
 
 use super::options::{BuildIdMode, InjectOptions};
+use crate::contract::unsymbolized::{BareAddress, OpenUnsymbolized};
 use crate::error::{Error, Result, Warnings};
-use crate::formats::unsymbolized::{BareAddress, OpenUnsymbolized};
 use crate::io::{self, Output, Run};
 use crate::model::process::{Process, Processes};
 use crate::pipeline::open::{Input, shown};

@@ -1,9 +1,9 @@
 //! The JIT code that dumps and maps tell of.
 
 use super::SurveyedRecording;
+use crate::analysis::quantity::counted;
 use crate::commands::inject::options::InjectContext;
 use crate::model::abi::EM_X86_64;
-use crate::model::quantity::counted;
 use crate::model::{Nanos, Pid};
 use crate::resolve::code_map::CodeMap;
 use crate::sources::{self, Account, Found, Kind, SourceState};

@@ -4,14 +4,14 @@
 //! unlinked temporary file first, in the order in which they stand (a directory's streams one after the other: it
 //! has no rounds, readers sort them).
 
+use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result, Warnings};
-use crate::formats::format::{Format, Read};
-use crate::formats::perf_data::{Feature, Form, Recording};
 use crate::io::{self, Bytes};
 use crate::parallel::Pool;
 use crate::pipeline::open;
 use crate::pipeline::recording::streams::{MovedRecord, PlainRecords, RecordBytes, own_records};
 use crate::pipeline::recording::walk::Walk;
+use crate::records::perf_data::{Feature, Form, Recording};
 use std::path::{Path, PathBuf};
 
 /// An opened recording.

@@ -2,8 +2,8 @@
 
 use super::super::names::PageNames;
 use crate::commands::annotate::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
-use crate::formats::viewer::Section;
 use crate::model::printable::readable;
+use crate::render::viewer::Section;
 use crate::resolve::disasm::TargetKind;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;

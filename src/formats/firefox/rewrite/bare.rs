@@ -3,8 +3,8 @@
 use super::file::{self, RawFile, RawFuncs, Tables};
 use super::owners;
 use super::strings::Strings;
+use crate::contract::unsymbolized::BareAddress;
 use crate::error::Result;
-use crate::formats::unsymbolized::BareAddress;
 use crate::model::{Addr, FrameAddr, Pid};
 
 /// A function that is called after its address, as one process has it.

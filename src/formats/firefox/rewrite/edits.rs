@@ -4,9 +4,9 @@ use super::bare::BareFunction;
 use super::file::{RawFile, RawFuncs, Tables, number, range};
 use super::sources::Sources;
 use super::strings::Strings;
+use crate::bytes::splices::Splices;
+use crate::contract::unsymbolized::{Ask, BareAddress, NamedCall};
 use crate::error::Result;
-use crate::formats::splices::Splices;
-use crate::formats::unsymbolized::{Ask, BareAddress, NamedCall};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 

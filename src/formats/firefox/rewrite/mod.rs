@@ -34,8 +34,8 @@ mod owners;
 mod sources;
 mod strings;
 
+use crate::contract::unsymbolized::{Ask, BareAddress, Unsymbolized};
 use crate::error::{Error, Result, Warnings};
-use crate::formats::unsymbolized::{Ask, BareAddress, Unsymbolized};
 use bare::BareFunction;
 use edits::Edits;
 use file::RawFile;

@@ -2,7 +2,7 @@
 
 use super::file::{number, range};
 use super::strings::{Strings, append};
-use crate::formats::splices::Splices;
+use crate::bytes::splices::Splices;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! A list of strings, and those that come in behind.
 
 use super::file::range;
+use crate::bytes::splices::Splices;
 use crate::error::{Error, Result};
-use crate::formats::splices::Splices;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 

@@ -1,6 +1,6 @@
 use super::bare::address;
 use super::*;
-use crate::formats::unsymbolized::NamedCall;
+use crate::contract::unsymbolized::NamedCall;
 use crate::model::{Addr, FrameAddr, Pid};
 
 /// Two threads with tables of their own, as samply writes them; spaces and numbers in ways of their own.

@@ -2,9 +2,9 @@
 
 use super::plan::{NewLine, Plan};
 use super::uses::Message;
+use crate::bytes::protobuf::{Fields, put_field};
 use crate::error::Result;
 use crate::formats::otlp::messages::{FunctionMessage, LineMessage, StackMessage};
-use crate::formats::protobuf::{Fields, put_field};
 use crate::model::Pid;
 use prost::encoding;
 

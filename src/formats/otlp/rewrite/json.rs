@@ -2,9 +2,9 @@
 
 use super::plan::{NewLine, Plan};
 use super::uses::Message;
+use crate::bytes::splices::Splices;
 use crate::error::{Error, Result};
 use crate::formats::otlp::framing::no_json;
-use crate::formats::splices::Splices;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::ops::Range;

@@ -23,8 +23,8 @@ mod json;
 mod plan;
 mod uses;
 
+use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
 use crate::error::{Result, Skipped, Warnings};
-use crate::formats::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
 use framed::{Framed, Opened, frames};
 use plan::Asked;
 use std::io::Write;

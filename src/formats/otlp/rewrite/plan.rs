@@ -2,8 +2,8 @@
 //! how the message is written.
 
 use super::uses::{Message, Use, Uses};
+use crate::contract::unsymbolized::{BareAddress, NamedCall};
 use crate::error::{Error, Result};
-use crate::formats::unsymbolized::{BareAddress, NamedCall};
 use crate::model::Pid;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;

@@ -1,13 +1,13 @@
 //! Which locations have no function, and in which processes samples run through them.
 
+use crate::bytes::protobuf::{Fields, inner};
+use crate::contract::unsymbolized::{BareAddress, CodeFile, FileBase, may_hold_jit_code};
 use crate::error::{Error, Result};
 use crate::formats::otlp::dictionary::{Dictionary, Location, Mapping, at_place, numbers_of};
 use crate::formats::otlp::modules::{GNU_BUILD_ID, HTL_HASH, htl_hash};
 use crate::formats::otlp::owner::{Owner, Tracks};
 use crate::formats::otlp::sample::Sample;
 use crate::formats::otlp::version::Version;
-use crate::formats::protobuf::{Fields, inner};
-use crate::formats::unsymbolized::{BareAddress, CodeFile, FileBase, may_hold_jit_code};
 use crate::model::about::About;
 use crate::model::backing::Backing;
 use crate::model::process::BuildId;

@@ -2,10 +2,10 @@
 
 use super::names::{NewNames, next_id};
 use super::uses::{SampleCalls, Use, Uses};
+use crate::bytes::protobuf::{FieldValue, Fields, put_field};
+use crate::contract::unsymbolized::{Ask, NamedCall};
 use crate::error::Result;
 use crate::formats::pprof::tables::Tables;
-use crate::formats::protobuf::{FieldValue, Fields, put_field};
-use crate::formats::unsymbolized::{Ask, NamedCall};
 use prost::encoding;
 use rustc_hash::FxHashMap;
 use std::io::Write;

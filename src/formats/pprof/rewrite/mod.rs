@@ -28,8 +28,8 @@ mod names;
 mod uses;
 
 use super::tables::Tables;
+use crate::contract::unsymbolized::{Ask, BareAddress, Unsymbolized};
 use crate::error::{Error, Result, Warnings};
-use crate::formats::unsymbolized::{Ask, BareAddress, Unsymbolized};
 use edits::Edits;
 use std::io::Write;
 use uses::Uses;

@@ -1,9 +1,9 @@
 //! Functions and strings that come in behind those of the file.
 
+use crate::contract::unsymbolized::NamedCall;
 use crate::error::{Error, Result};
 use crate::formats::pprof::messages::{FunctionMessage, LineMessage};
 use crate::formats::pprof::tables::Tables;
-use crate::formats::unsymbolized::NamedCall;
 use prost::encoding;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;

@@ -1,6 +1,6 @@
 use super::*;
-use crate::formats::protobuf::Fields;
-use crate::formats::unsymbolized::NamedCall;
+use crate::bytes::protobuf::Fields;
+use crate::contract::unsymbolized::NamedCall;
 use crate::model::{Addr, FrameAddr, Pid};
 use prost::encoding::{self, encode_varint};
 
@@ -93,7 +93,7 @@ fn caller(pid: Option<i32>, addr: u64) -> BareAddress {
 /// The functions of each sample, as the reader of stacks has them: `name:line`, the leaf first.
 fn stacks(bytes: &[u8]) -> Vec<String> {
     let profile =
-        crate::formats::pprof::read(bytes, &crate::formats::format::ReadOptions::default(), &mut Warnings::new());
+        crate::formats::pprof::read(bytes, &crate::contract::format::ReadOptions::default(), &mut Warnings::new());
     let profile = profile.unwrap();
     let shown = |stack| {
         let frames = profile.frames_up(stack).map(|id| {

@@ -1,10 +1,10 @@
 //! Which locations have no function, and in which processes samples run through them.
 
+use crate::bytes::protobuf::{FieldValue, Fields};
+use crate::contract::unsymbolized::{BareAddress, may_hold_jit_code};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::pprof::labels::{self, Label};
 use crate::formats::pprof::tables::{Location, Tables};
-use crate::formats::protobuf::{FieldValue, Fields};
-use crate::formats::unsymbolized::{BareAddress, may_hold_jit_code};
 use crate::model::{Addr, FrameAddr, Pid};
 use rustc_hash::FxHashMap;
 use std::num::NonZero;

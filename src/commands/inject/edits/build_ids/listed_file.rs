@@ -1,8 +1,8 @@
 //! Files as lists of build IDs call them.
 
-use crate::formats::perf_data::Mmap;
 use crate::model::backing;
 use crate::model::process::CpuMode;
+use crate::records::perf_data::Mmap;
 use crate::resolve::dso::{Dso, DsoKind};
 
 /// What a list of build IDs says of a file besides its ID.

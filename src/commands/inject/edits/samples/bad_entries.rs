@@ -1,8 +1,8 @@
 //! `--drop-bad-chain-entries`: call chains lose the entries for which perf drops them whole.
 
 use crate::commands::inject::survey::SurveyedRecording;
-use crate::formats::perf_data::{Edit, RawRecord, Recording, copies_stacks, kind, without_bad_entries};
 use crate::parallel::Pool;
+use crate::records::perf_data::{Edit, RawRecord, Recording, copies_stacks, kind, without_bad_entries};
 
 /// The samples that have such entries, without them. `unwinds`: copies of stacks become call chains, so that samples
 /// with one are replaced already, by chains without such entries.

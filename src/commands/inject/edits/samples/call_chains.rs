@@ -6,11 +6,11 @@
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, SurveyedRecording};
 use crate::error::{Error, Result, Skipped};
-use crate::formats::perf_data::{
-    Edit, RawRecord, Recording, Records, Sample, attr_record, copies_stacks, kind, with_chain,
-};
 use crate::model::abi::machine_name;
 use crate::model::{Nanos, Pid};
+use crate::records::perf_data::{
+    Edit, RawRecord, Recording, Records, Sample, attr_record, copies_stacks, kind, with_chain,
+};
 use crate::resolve::symbols::{files::SearchOptions, images::Images};
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};

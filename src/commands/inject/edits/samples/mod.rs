@@ -13,7 +13,7 @@ use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, PlainRecording, SurveyedRecording};
 use crate::error::Result;
-use crate::formats::perf_data::{Edit, Recording};
+use crate::records::perf_data::{Edit, Recording};
 use crate::resolve::code_map::{SegmentId, SelectedId, SelectedIds};
 use call_chains::PlainChains;
 use relocations::Relocations;

@@ -8,13 +8,13 @@
 //! time (node maps its builtins again, near its JIT code) are rewritten to where the file was mapped first.
 
 use super::remapped_files::RemappedFiles;
+use crate::bytes::cursor::Endian;
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
-use crate::formats::cursor::Endian;
-use crate::formats::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::model::Addr;
 use crate::model::process::CpuMode;
 use crate::parallel::Pool;
+use crate::records::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::resolve::code_map::{CodeMap, SegmentId, SelectedId, SelectedIds};
 use crate::resolve::precedence::is_told_of;
 use rustc_hash::FxHashMap;

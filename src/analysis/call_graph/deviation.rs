@@ -1,0 +1,70 @@
+//! How far stacks that were made of calls are from these.
+
+use super::CallGraph;
+use crate::analysis::groups::{Step, Sum, Walk};
+use crate::model::stacks::{FrameId, Profile, Series};
+
+/// The largest differences between the inclusive costs of functions in stacks and those that are stated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Deviations {
+    /// Among functions that never call themselves, directly or not.
+    pub outside_cycles: Option<Deviation>,
+    /// Among the others. What is stated of them has the cost of a recursion again for each of its levels that are not told
+    /// apart; it is taken as the whole at most.
+    pub in_cycles: Option<Deviation>,
+}
+
+/// The difference between two inclusive costs of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deviation {
+    /// The function.
+    pub frame: FrameId,
+    /// The difference.
+    pub cost: u64,
+}
+
+impl CallGraph {
+    /// Compares the stacks of the event that the graph is of.
+    pub fn deviations(&self, profile: &Profile, series: &Series) -> Deviations {
+        let (totals, cycles) = (totals(profile, series), self.cycles());
+        let whole = self.functions.iter().fold(0u64, |sum, function| sum.saturating_add(function.own));
+        let mut found = Deviations::default();
+        // A level of recursion that is told apart is inside of its function's first level.
+        let first_levels =
+            self.functions.iter().zip(&cycles).filter(|(function, _)| function.frame == function.in_stacks);
+        for (function, cycle) in first_levels {
+            // The calls to the first function of a thread may cost less than it does.
+            let stated = function.total.max(function.with_calls).min(whole);
+            let deviation = Deviation { frame: function.frame, cost: stated.abs_diff(totals[function.frame.index()]) };
+            let largest = if cycle.is_some() { &mut found.in_cycles } else { &mut found.outside_cycles };
+            if largest.is_none_or(|largest| largest.cost < deviation.cost) {
+                *largest = Some(deviation);
+            }
+        }
+        found
+    }
+}
+
+/// What the stacks through each frame cost; recursion counts once.
+fn totals(profile: &Profile, series: &Series) -> Vec<u64> {
+    let mut walk = Walk::new(profile);
+    for row in &series.rows {
+        if let Some(stack) = row.stack {
+            walk.add(stack, Sum { weight: row.weight, count: row.count });
+        }
+    }
+    let (mut totals, mut open) = (vec![0u64; profile.frame_count()], vec![0u32; profile.frame_count()]);
+    walk.run(|walk, step| {
+        let (Step::Enter(stack) | Step::Leave(stack)) = step;
+        let at = profile.stack_of(stack).1.index();
+        if step == Step::Leave(stack) {
+            open[at] -= 1;
+            return;
+        }
+        if open[at] == 0 {
+            totals[at] = totals[at].saturating_add(walk.sums(stack).1.weight);
+        }
+        open[at] += 1;
+    });
+    totals
+}

@@ -1,0 +1,176 @@
+//! The calls of a profile as its input states them, summed over threads: inclusive costs, callers and callees.
+//!
+//! The inclusive cost of a function is the sum of the costs of the calls to it, as callgrind_annotate has it: what a
+//! recursion calls again is in it again, so that it may be more than the whole. A function that nobody calls costs what
+//! it cost itself and what its calls cost.
+
+mod cycles;
+mod deviation;
+
+pub use deviation::{Deviation, Deviations};
+
+use crate::model::lists::Lists;
+use crate::model::stacks::{FrameId, Profile, Series, ThreadCalls, Weight};
+use rustc_hash::FxHashMap;
+
+/// The graph of one event.
+#[derive(Debug, Clone, Default)]
+pub struct CallGraph {
+    functions: Vec<GraphFunction>,
+    edges: Vec<Edge>,
+}
+
+/// A function with its costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GraphFunction {
+    /// The function.
+    pub frame: FrameId,
+    /// What it is called in stacks, where levels of recursion are not told apart.
+    pub in_stacks: FrameId,
+    /// What it cost itself.
+    pub own: u64,
+    /// Its inclusive cost.
+    pub total: u64,
+    /// Its self cost and the cost of its calls. It is more than the inclusive cost if the calls to it don't account for
+    /// all: of the first function of a thread, or of one that was running when recording began.
+    pub with_calls: u64,
+}
+
+/// All calls between two functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// Who called.
+    pub caller: FrameId,
+    /// Who was called.
+    pub callee: FrameId,
+    /// The number of calls.
+    pub count: u64,
+    /// The cost of the callee and of all that it called.
+    pub cost: u64,
+}
+
+/// The costs of a function while they are summed.
+#[derive(Debug, Clone, Copy)]
+struct FunctionSums {
+    frame: FrameId,
+    in_stacks: FrameId,
+    own: u64,
+    called_with: u64,
+    calls: u64,
+    is_called: bool,
+}
+
+impl CallGraph {
+    /// The graph of an event of the profile. `None` if stated calls are not all there is of it: if it has none, or stacks
+    /// of other inputs were added to it.
+    pub fn of(profile: &Profile, series: &Series) -> Option<Self> {
+        let threads = || {
+            profile
+                .calls
+                .iter()
+                .filter_map(|calls| Some((calls, calls.events.iter().position(|name| *name == series.name)?)))
+        };
+        let own =
+            |(calls, event): (&ThreadCalls, usize)| sum(calls.functions.iter().map(|own| cost(&own.costs, event)));
+        let stated = sum(threads().map(own));
+        let whole = sum(series.rows.iter().map(|row| Weight::Period.of(row)));
+        if threads().next().is_none() || stated != whole {
+            return None;
+        }
+        let mut gathered = Gathered::default();
+        threads().for_each(|(calls, event)| gathered.add(calls, event));
+        let functions = gathered.functions.iter().map(FunctionSums::total).collect();
+        Some(Self { functions, edges: gathered.edges })
+    }
+
+    /// All functions, in the order of the input.
+    pub fn functions(&self) -> &[GraphFunction] {
+        &self.functions
+    }
+
+    /// All calls, in the order of the input.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// For each function, the number of the cycle that it is in: functions of one call each other, directly or not. `None`
+    /// if it never calls itself.
+    pub fn cycles(&self) -> Vec<Option<u32>> {
+        let numbers: FxHashMap<FrameId, u32> = self.functions.iter().map(|function| function.frame).zip(0..).collect();
+        let ends = self.edges.iter().map(|edge| (numbers[&edge.caller], numbers[&edge.callee]));
+        let cycles = cycles::cycles(&Lists::new(self.functions.len(), ends.clone()));
+        let mut is_cycle = vec![false; self.functions.len()];
+        for (caller, callee) in ends {
+            let [caller, callee] = [caller, callee].map(|function| cycles[function as usize]);
+            is_cycle[caller as usize] |= caller == callee;
+        }
+        cycles.into_iter().map(|cycle| Some(cycle).filter(|cycle| is_cycle[*cycle as usize])).collect()
+    }
+}
+
+/// A graph while it is summed.
+#[derive(Debug, Default)]
+struct Gathered {
+    functions: Vec<FunctionSums>,
+    places: FxHashMap<FrameId, usize>,
+    edges: Vec<Edge>,
+    edge_places: FxHashMap<(FrameId, FrameId), usize>,
+}
+
+impl Gathered {
+    fn add(&mut self, thread: &ThreadCalls, event: usize) {
+        for own in &thread.functions {
+            let function = self.function(own.function);
+            function.in_stacks = own.in_stacks;
+            add(&mut function.own, cost(&own.costs, event));
+        }
+        for calls in &thread.calls {
+            let inside = cost(&calls.costs, event);
+            add(&mut self.function(calls.caller).calls, inside);
+            let callee = self.function(calls.callee);
+            callee.is_called = true;
+            add(&mut callee.called_with, inside);
+            let edge = self.edge(calls.caller, calls.callee);
+            add(&mut edge.count, calls.count);
+            add(&mut edge.cost, inside);
+        }
+    }
+
+    fn function(&mut self, frame: FrameId) -> &mut FunctionSums {
+        let at = *self.places.entry(frame).or_insert(self.functions.len());
+        if at == self.functions.len() {
+            let none = FunctionSums { frame, in_stacks: frame, own: 0, called_with: 0, calls: 0, is_called: false };
+            self.functions.push(none);
+        }
+        &mut self.functions[at]
+    }
+
+    fn edge(&mut self, caller: FrameId, callee: FrameId) -> &mut Edge {
+        let at = *self.edge_places.entry((caller, callee)).or_insert(self.edges.len());
+        if at == self.edges.len() {
+            self.edges.push(Edge { caller, callee, count: 0, cost: 0 });
+        }
+        &mut self.edges[at]
+    }
+}
+
+impl FunctionSums {
+    fn total(&self) -> GraphFunction {
+        let Self { frame, in_stacks, own, .. } = *self;
+        let with_calls = own.saturating_add(self.calls);
+        let total = if self.is_called { self.called_with } else { with_calls };
+        GraphFunction { frame, in_stacks, own, total, with_calls }
+    }
+}
+
+fn cost(costs: &[u64], event: usize) -> u64 {
+    costs.get(event).copied().unwrap_or(0)
+}
+
+fn add(sum: &mut u64, cost: u64) {
+    *sum = sum.saturating_add(cost);
+}
+
+fn sum(costs: impl Iterator<Item = u64>) -> u64 {
+    costs.fold(0, u64::saturating_add)
+}

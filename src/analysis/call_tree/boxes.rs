@@ -1,0 +1,166 @@
+//! A tree as the boxes of a flame graph: which stretch of the whole each node takes, and how far up it stands.
+
+use super::{CallTree, Label, NO_LABEL, ROOT};
+use crate::analysis::category::Category;
+use crate::analysis::tier_shares::TierShares;
+
+/// The stretch of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed {
+    /// The node, or the first of several that are one box: 0 is the one below all others.
+    pub node: u32,
+    /// What stands in it: to be asked for with [`CallTree::name`]; `None` for the one below all others.
+    pub label: Option<u32>,
+    /// How many others are below it.
+    pub depth: u32,
+    /// The weight of all that is left of it.
+    pub start: u64,
+    /// `start` and its own weight.
+    pub end: u64,
+}
+
+impl CallTree {
+    /// How many labels there are; their numbers run from 0.
+    pub fn label_count(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// How many nodes there are; their numbers run from 0.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The label of that number.
+    pub fn name(&self, label: u32) -> &str {
+        &self.labels[label as usize].text
+    }
+
+    /// What the frames of that label are; `None` for those that say whose stack it is.
+    pub fn category(&self, label: u32) -> Option<Category> {
+        self.labels[label as usize].category
+    }
+
+    /// The weight of a node itself.
+    pub fn own_of(&self, node: u32) -> u64 {
+        self.own[node as usize]
+    }
+
+    /// The weight of a node and all above it.
+    pub fn total_of(&self, node: u32) -> u64 {
+        self.total[node as usize]
+    }
+
+    /// The node below a node; that below all others is below itself.
+    pub fn parent_of(&self, node: u32) -> u32 {
+        self.parent(node)
+    }
+
+    /// The nodes with their labels, those below before those above.
+    pub fn labelled_nodes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        (1..self.nodes.len() as u32).map(|node| (node, self.nodes.get(node).1))
+    }
+
+    /// All boxes that weigh at least `narrow`, each before those above it, and siblings in the order of their names.
+    pub fn boxes(&self, narrow: u64) -> Vec<Placed> {
+        let mut boxes = Vec::new();
+        self.each_box(narrow, &self.ranks(Label::clone), |placed, _| boxes.push(placed));
+        boxes
+    }
+
+    /// The same with one box for JIT code of one name, whatever its tier was; and for each box, what each tier's share
+    /// is. The tree stays as it is: most of it is too narrow for a box.
+    pub fn boxes_merging_tiers(&self, narrow: u64) -> Vec<(Placed, TierShares)> {
+        let mut boxes = Vec::new();
+        self.each_box(narrow, &self.ranks(Label::of_any_tier), |placed, nodes| {
+            let mut shares = TierShares::default();
+            for &node in nodes {
+                if let Some(Category::Jit(tier)) = self.label_of(node).and_then(|label| self.category(label)) {
+                    shares.add(tier, self.total_of(node));
+                }
+            }
+            boxes.push((placed, shares));
+        });
+        boxes
+    }
+
+    /// Where each label stands in the order of what it is shown as. What is shown alike has one place.
+    fn ranks(&self, shown: impl Fn(&Label) -> Label) -> Vec<u32> {
+        let mut order: Vec<(Label, u32)> = self.labels.iter().map(shown).zip(0..).collect();
+        order.sort_unstable();
+        let mut ranks = vec![0; order.len()];
+        for (rank, alike) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {
+            alike.iter().for_each(|&(_, label)| ranks[label as usize] = rank);
+        }
+        ranks
+    }
+
+    /// Tells of all boxes that weigh at least `narrow`, with the nodes that are in each, each before those above it, and
+    /// siblings in the order of their labels' ranks.
+    fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(Placed, &[u32])) {
+        let narrow = narrow.max(1);
+        let mut nodes = vec![ROOT];
+        let mut todo = vec![(Placed { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }, 0..1)];
+        let mut above: Vec<(u32, u32)> = Vec::new();
+        while let Some((below, of)) = todo.pop() {
+            each(below, &nodes[of.clone()]);
+            above.clear();
+            for &node in &nodes[of] {
+                above.extend(self.nodes.children(node).map(|(child, label)| (ranks[label as usize], child)));
+            }
+            above.sort_unstable();
+            let (mut at, first) = (below.start, todo.len());
+            for alike in above.chunk_by(|(a, _), (b, _)| a == b) {
+                let total = alike.iter().fold(0u64, |sum, &(_, node)| sum.saturating_add(self.total_of(node)));
+                let (start, (_, node)) = (at, alike[0]);
+                at = start.saturating_add(total);
+                if total >= narrow {
+                    let of = nodes.len()..nodes.len() + alike.len();
+                    nodes.extend(alike.iter().map(|(_, node)| node));
+                    let placed = Placed { node, label: self.label_of(node), depth: below.depth + 1, start, end: at };
+                    todo.push((placed, of));
+                }
+            }
+            todo[first..].reverse();
+        }
+    }
+
+    fn label_of(&self, node: u32) -> Option<u32> {
+        Some(self.nodes.get(node).1).filter(|label| *label != NO_LABEL)
+    }
+}
+
+impl Label {
+    /// The same, whatever the tier of JIT code.
+    pub(super) fn of_any_tier(&self) -> Self {
+        Self { category: self.category.map(Category::of_any_tier), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Spelling;
+    use super::*;
+    use crate::model::stacks::{Weight, profile_of};
+
+    fn boxes(stacks: &[(&str, u64)], narrow: u64) -> Vec<String> {
+        let profile = profile_of(stacks);
+        let tree = CallTree::new(&profile, &profile.series[0], Weight::Period, Spelling::default());
+        let told = |placed: Placed| {
+            let name = placed.label.map_or("all", |label| tree.name(label));
+            format!("{}{name} {}-{}", " ".repeat(placed.depth as usize), placed.start, placed.end)
+        };
+        tree.boxes(narrow).into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_box_stands_on_its_caller_and_siblings_by_name() {
+        let stacks = [("b;y", 10), ("a", 1), ("b;x", 4), ("a;z", 2), ("b", 100)];
+        assert_eq!(boxes(&stacks, 0), ["all 0-117", " a 0-3", "  z 0-2", " b 3-117", "  x 3-7", "  y 7-17"]);
+    }
+
+    #[test]
+    fn a_narrow_box_leaves_its_place_free() {
+        let stacks = [("b;y", 10), ("a;z", 2), ("b;x", 4), ("c", 7)];
+        assert_eq!(boxes(&stacks, 5), ["all 0-23", " b 2-16", "  y 6-16", " c 16-23"]);
+    }
+}

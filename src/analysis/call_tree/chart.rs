@@ -1,0 +1,242 @@
+//! Stacks in order of time, thread by thread: what a flame chart is drawn from.
+//!
+//! A sample tells what ran when it was taken. It stands for the time since the thread's sample before, if that is no
+//! longer ago than the time it is taken to cover: its own weight where that is time, else twice the usual distance
+//! of samples. Where the sample before is longer ago, the thread was idle between, in those functions that both
+//! samples were in:
+//!
+//! ```text
+//! samples        z  y  y           x
+//!                a  a  a           a
+//! boxes        [z ][y   ][ idle ][x ]
+//!              [a                   ]
+//! ```
+
+use super::placing::Placing;
+use super::{CallTree, Placed, ROOT, Spelling};
+use crate::analysis::label::{By, roots};
+use crate::model::stacks::{Profile, Row, Series, Unit, Weight};
+use std::collections::BTreeMap;
+
+/// Every thread's boxes, over one axis.
+#[derive(Debug)]
+pub struct Chart {
+    /// Where the labels of the boxes stand.
+    pub tree: CallTree,
+    /// One for each thread: the one that ran longest first, then by process and thread number.
+    pub lanes: Vec<Lane>,
+    /// Where the axis begins, in nanoseconds of the profile's clock; `None` if the rows have no times: they stand in
+    /// their order then, each as wide as its weight.
+    pub begin: Option<u64>,
+    /// How long the axis is.
+    pub length: u64,
+}
+
+/// The boxes of one thread.
+#[derive(Debug)]
+pub struct Lane {
+    /// The thread's name and numbers; empty if there are none.
+    pub name: String,
+    /// From left to right, each before those above it. `start` and `end` are counted from the begin of the axis, and
+    /// `depth` from the thread's outermost function. Idle time is a box without a label.
+    pub boxes: Vec<Placed>,
+}
+
+/// What one row of a profile covers.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    node: u32,
+    start: u64,
+    end: u64,
+}
+
+/// The usual distance of samples, where it cannot be seen: a millisecond.
+const USUAL: u64 = 1_000_000;
+
+impl Chart {
+    /// The chart of one event.
+    pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
+        let timed = series.rows.iter().any(|row| row.time.is_some());
+        let mut by_lane: BTreeMap<LaneKey, Vec<&Row>> = BTreeMap::new();
+        for row in &series.rows {
+            by_lane.entry(LaneKey::of(profile, row)).or_default().push(row);
+        }
+        by_lane.values_mut().for_each(|rows| rows.sort_by_key(|row| row.time));
+        let rows = by_lane.values().flatten().copied();
+        let (tree, places) = Placing::new(profile, spelling).place(rows);
+        let usual = usual_distance(by_lane.values());
+        let covers = |row: &Row| match (&series.unit, weight) {
+            (Unit::Nanos, Weight::Period) => row.weight.max(1),
+            _ => usual,
+        };
+        let (mut places, mut lanes, mut at) = (places.into_iter(), Vec::new(), 0);
+        for (key, rows) in &by_lane {
+            let nodes = places.by_ref().take(rows.len());
+            let stretches: Vec<Stretch> = if timed {
+                let rows = rows.iter().map(|row| (row.time.map_or(0, |time| time.0), covers(row)));
+                in_time(rows.zip(nodes))
+            } else {
+                let mut next = |(row, node): (&&Row, u32)| {
+                    let start = at;
+                    at += weight.of(row);
+                    Stretch { node, start, end: at }
+                };
+                rows.iter().zip(nodes).map(&mut next).collect()
+            };
+            lanes.push((key, stretches));
+        }
+        let ran = |stretches: &[Stretch]| stretches.iter().map(|stretch| stretch.end - stretch.start).sum::<u64>();
+        lanes.sort_by_cached_key(|(_, stretches)| std::cmp::Reverse(ran(stretches)));
+        let all = || lanes.iter().flat_map(|(_, stretches)| stretches);
+        let begin = all().map(|stretch| stretch.start).min().unwrap_or(0);
+        let length = all().map(|stretch| stretch.end).max().unwrap_or(0) - begin;
+        let lane = |(key, stretches): &(&LaneKey, Vec<Stretch>)| {
+            let boxes = boxes(&tree, key.roots, stretches, begin);
+            Lane { name: key.name.clone(), boxes }
+        };
+        let lanes = lanes.iter().map(lane).collect();
+        Self { tree, lanes, begin: timed.then_some(begin), length }
+    }
+}
+
+/// By what lanes are told apart and sorted.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LaneKey {
+    pid: Option<i32>,
+    tid: Option<i32>,
+    name: String,
+    /// How many frames of its stacks only say whose they are.
+    roots: usize,
+}
+
+impl LaneKey {
+    fn of(profile: &Profile, row: &Row) -> Self {
+        let track = profile.track_of(row.track);
+        let name = roots(track, By::Tid, super::Annotate::default()).concat();
+        let roots = roots(track, By::Comm, super::Annotate::default()).len();
+        Self { pid: track.pid.map(|pid| pid.0), tid: track.tid.map(|tid| tid.0), name, roots }
+    }
+}
+
+/// The median distance of neighbouring samples of one thread.
+fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
+    let mut distances: Vec<u64> = Vec::new();
+    for rows in lanes {
+        let times = rows.iter().filter_map(|row| row.time).map(|time| time.0);
+        distances.extend(times.clone().zip(times.skip(1)).map(|(a, b)| b - a).filter(|distance| *distance > 0));
+    }
+    let middle = distances.len() / 2;
+    if distances.is_empty() { USUAL } else { *distances.select_nth_unstable(middle).1 }
+}
+
+/// What the samples of one thread cover, each given with its time and how much it covers at most by itself.
+fn in_time(samples: impl Iterator<Item = ((u64, u64), u32)>) -> Vec<Stretch> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for ((time, covers), node) in samples {
+        let before = stretches.last().map_or(0, |stretch| stretch.end);
+        // Timers are late now and then: a little more than what the sample covers is no idle time.
+        let start = if time.saturating_sub(before) <= covers.saturating_add(covers / 2) && before > 0 {
+            before
+        } else {
+            time.saturating_sub(covers).max(before)
+        };
+        stretches.push(Stretch { node, start, end: time.max(before) });
+    }
+    stretches
+}
+
+/// Neighbours that share callers share these callers' boxes.
+fn boxes(tree: &CallTree, roots: usize, stretches: &[Stretch], begin: u64) -> Vec<Placed> {
+    let mut boxes: Vec<Placed> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    let mut path = Vec::new();
+    let mut last = stretches.first().map_or(0, |stretch| stretch.start);
+    for stretch in stretches {
+        path.clear();
+        let mut at = stretch.node;
+        while at != ROOT {
+            path.push(at);
+            at = tree.parent(at);
+        }
+        path.reverse();
+        path.drain(..roots.min(path.len()));
+        let shared = open.iter().zip(&path).take_while(|(open, node)| boxes[**open].node == **node).count();
+        open.truncate(shared);
+        let (start, end) = (stretch.start - begin, stretch.end - begin);
+        if last < stretch.start {
+            boxes.push(Placed { node: ROOT, label: None, depth: shared as u32, start: last - begin, end: start });
+        }
+        for &node in &path[shared..] {
+            let (label, depth) = (Some(tree.nodes.get(node).1), open.len() as u32);
+            open.push(boxes.len());
+            boxes.push(Placed { node, label, depth, start, end });
+        }
+        open.iter().for_each(|&of| boxes[of].end = end);
+        last = stretch.end;
+    }
+    boxes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::{Frame, FrameKind, Track};
+    use crate::model::{Nanos, Pid, Tid};
+
+    /// Samples of (thread, time, stack), one a millisecond, in the profile's order.
+    fn profile(samples: &[(i32, u64, &str)], unit: Unit) -> Profile {
+        let mut profile = Profile::new();
+        let series = profile.series_named("e", unit);
+        for &(tid, time, names) in samples {
+            let (pid, tid) = (Some(Pid(7)), Some(Tid(tid)));
+            let track = profile.track(Track { comm: b"p".to_vec(), pid, tid, ..Track::default() });
+            let mut stack = None;
+            for name in names.split(';') {
+                let name = profile.name(name.as_bytes());
+                let frame = profile.frame(Frame::new(name, FrameKind::User));
+                stack = Some(profile.stack(stack, frame));
+            }
+            profile.push(series, Row { track, stack, weight: 10, count: 1, time: Some(Nanos(time)) });
+        }
+        profile
+    }
+
+    fn lanes(profile: &Profile) -> Vec<String> {
+        let chart = Chart::new(profile, &profile.series[0], Weight::Period, Spelling::default());
+        let told = |lane: &Lane| {
+            let one = |placed: &Placed| {
+                let name = placed.label.map_or("idle", |label| chart.tree.name(label));
+                format!("{}{name} {}-{}", "^".repeat(placed.depth as usize), placed.start, placed.end)
+            };
+            let boxes: Vec<String> = lane.boxes.iter().map(one).collect();
+            format!("{}: {}", lane.name, boxes.join(", "))
+        };
+        chart.lanes.iter().map(told).collect()
+    }
+
+    #[test]
+    fn boxes_run_from_left_to_right_and_idle_time_is_told() {
+        let samples =
+            [(7, 130, "a;z"), (7, 110, "a;x"), (7, 120, "a;x"), (7, 190, "a;x"), (8, 190, "b"), (8, 203, "b")];
+        assert_eq!(
+            lanes(&profile(&samples, Unit::Nanos)),
+            ["p-7/7: a 0-90, ^x 0-20, ^z 20-30, ^idle 30-80, ^x 80-90", "p-7/8: b 80-103"]
+        );
+    }
+
+    #[test]
+    fn where_weights_are_no_time_the_usual_distance_is_covered() {
+        let samples = [(7, 1_000, "a"), (7, 2_000, "a"), (7, 3_000, "b"), (7, 9_000, "b")];
+        assert_eq!(
+            lanes(&profile(&samples, Unit::Named("cycles".to_owned()))),
+            ["p-7/7: a 0-2000, b 2000-9000, ^idle 3000-8000"]
+        );
+    }
+
+    #[test]
+    fn without_times_rows_stand_in_their_order() {
+        let mut profile = profile(&[(7, 1, "z"), (7, 2, "a"), (7, 3, "a")], Unit::Samples);
+        profile.series[0].rows.iter_mut().for_each(|row| row.time = None);
+        assert_eq!(lanes(&profile), ["p-7/7: z 0-10, a 10-30"]);
+    }
+}

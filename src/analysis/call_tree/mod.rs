@@ -1,0 +1,336 @@
+//! The stacks of one event as a tree of labels with self and total weights: what folded stacks and flame graphs
+//! are written from.
+//!
+//! Stacks that are spelled alike are one node, whatever addresses or lines they differ in. Nothing is built for
+//! each sample: every stack of the profile is placed once, then weights are summed by node.
+
+mod boxes;
+mod chart;
+mod placing;
+mod rehang;
+
+pub use boxes::Placed;
+pub use chart::{Chart, Lane};
+
+use crate::analysis::category::Category;
+use crate::analysis::label::{Annotate, By, Tidied};
+use crate::model::prefix_tree::PrefixTree;
+use rustc_hash::FxHashMap;
+use std::cmp::{Ordering, Reverse};
+
+/// How stacks are spelled and which way they hang.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spelling {
+    /// What gets a root of its own.
+    pub by: By,
+    /// What is appended to names.
+    pub annotate: Annotate,
+    /// Which names are cut.
+    pub tidied: Tidied,
+    /// Leaves first: what was running at the root, its callers above it.
+    pub reversed: bool,
+    /// Frames that are spelled alike but are of different categories are two.
+    pub by_category: bool,
+}
+
+/// A tree of labels.
+#[derive(Debug)]
+pub struct CallTree {
+    labels: Vec<Label>,
+    label_ids: FxHashMap<Label, u32>,
+    /// By label; the first is the root.
+    nodes: PrefixTree<u32>,
+    /// By node.
+    own: Vec<u64>,
+    total: Vec<u64>,
+}
+
+/// What is written for a frame, and what it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Label {
+    text: String,
+    /// `None` where it is not asked for, and for the frames that say whose stack it is.
+    category: Option<Category>,
+}
+
+/// The node above all: it has no label.
+const ROOT: u32 = 0;
+const NO_LABEL: u32 = u32::MAX;
+
+impl CallTree {
+    fn new_empty() -> Self {
+        let mut nodes = PrefixTree::default();
+        nodes.child(None, NO_LABEL);
+        Self { labels: Vec::new(), label_ids: FxHashMap::default(), nodes, own: Vec::new(), total: Vec::new() }
+    }
+
+    /// The sum of all weights.
+    pub fn total(&self) -> u64 {
+        self.total.first().map_or(0, |total| *total)
+    }
+
+    /// Every stack that has weight of its own, in the byte order of its spelling, frames joined by `;`. Nodes that
+    /// weigh less than `narrow` are not entered: their weight is counted as their caller's own, or, for a root, as
+    /// its own.
+    pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
+        let (children, order) = (self.children(), LineOrder::of(&self.labels));
+        let mut path = String::new();
+        let mut todo = vec![Step::Enter(ROOT, 0)];
+        while let Some(step) = todo.pop() {
+            match step {
+                Step::Own(node, length, own) => {
+                    self.open(node, length, &mut path);
+                    stack(&path, own)?;
+                }
+                Step::Enter(node, length) => {
+                    self.open(node, length, &mut path);
+                    self.queue(children.of(node), path.len(), (&children, &order, narrow), &mut todo);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the steps of siblings on the pile so that they come off in the order of their lines: `a` before `a b`
+    /// before `a;c`, for `;` comes behind the blank.
+    fn queue(&self, nodes: &[u32], length: usize, by: (&Children, &LineOrder, u64), todo: &mut Vec<Step>) {
+        let (first, (children, order, narrow)) = (todo.len(), by);
+        for &node in nodes.iter().filter(|node| !self.is_left_out(**node, narrow)) {
+            if !children.of(node).is_empty() {
+                todo.push(Step::Enter(node, length));
+            }
+            let own = self.own[node as usize] + self.narrow_children(node, children, narrow);
+            if own > 0 {
+                todo.push(Step::Own(node, length, own));
+            }
+        }
+        if nodes.len() > 1 {
+            let label = |node: u32| self.nodes.get(node).1 as usize;
+            todo[first..].sort_unstable_by_key(|step| match *step {
+                Step::Own(node, ..) => Reverse(order.own[label(node)]),
+                Step::Enter(node, _) => Reverse(order.entered[label(node)]),
+            });
+        }
+    }
+
+    fn open(&self, node: u32, length: usize, path: &mut String) {
+        path.truncate(length);
+        if node != ROOT {
+            if length > 0 {
+                path.push(';');
+            }
+            path.push_str(self.label(node));
+        }
+    }
+
+    /// Whether a node is counted as its caller's own. A root has no caller: it would be missing from the whole.
+    fn is_left_out(&self, node: u32, narrow: u64) -> bool {
+        let total = self.total[node as usize];
+        total < narrow && self.parent(node) != ROOT || total == 0
+    }
+
+    fn narrow_children(&self, node: u32, children: &Children, narrow: u64) -> u64 {
+        if narrow == 0 {
+            return 0;
+        }
+        let totals = children.of(node).iter().map(|&child| self.total[child as usize]);
+        totals.filter(|total| *total < narrow).sum()
+    }
+
+    fn label(&self, node: u32) -> &str {
+        self.labels.get(self.nodes.get(node).1 as usize).map_or("", |label| &label.text)
+    }
+
+    /// The root is its own.
+    fn parent(&self, node: u32) -> u32 {
+        self.nodes.get(node).0.unwrap_or(ROOT)
+    }
+
+    /// The whole path of a node into `line`.
+    fn path(&self, node: u32, line: &mut String) {
+        let mut up = Vec::new();
+        let mut at = node;
+        while at != ROOT {
+            up.push(self.label(at));
+            at = self.parent(at);
+        }
+        line.clear();
+        for label in up.iter().rev() {
+            if !line.is_empty() {
+                line.push(';');
+            }
+            line.push_str(label);
+        }
+    }
+
+    fn child(&mut self, parent: u32, label: u32) -> u32 {
+        self.nodes.child(Some(parent), label)
+    }
+
+    fn label_id(&mut self, label: Label) -> u32 {
+        let next = self.labels.len() as u32;
+        *self.label_ids.entry(label).or_insert_with_key(|label| {
+            self.labels.push(label.clone());
+            next
+        })
+    }
+
+    /// A parent's number is smaller than its children's: one pass from the end sums all.
+    fn sum(&mut self) {
+        self.total = self.own.clone();
+        for at in (1..self.total.len()).rev() {
+            let (parent, total) = (self.parent(at as u32) as usize, self.total[at]);
+            self.total[parent] = self.total[parent].saturating_add(total);
+        }
+    }
+
+    /// The children of all nodes.
+    fn children(&self) -> Children {
+        let mut starts = vec![0u32; self.nodes.len() + 1];
+        let parents = || self.nodes.iter().map(|(parent, _)| parent.unwrap_or(ROOT)).enumerate().skip(1);
+        for (_, parent) in parents() {
+            starts[parent as usize + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut list = vec![0; starts[starts.len() - 1] as usize];
+        let mut next = starts.clone();
+        for (at, parent) in parents() {
+            let place = &mut next[parent as usize];
+            list[*place as usize] = at as u32;
+            *place += 1;
+        }
+        Children { starts, list }
+    }
+}
+
+/// Where the lines of siblings stand among one another, by their labels.
+struct LineOrder {
+    /// Those that end with the label.
+    own: Vec<u32>,
+    /// Those that go on behind it.
+    entered: Vec<u32>,
+}
+
+impl LineOrder {
+    fn of(labels: &[Label]) -> Self {
+        let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
+        for (at, label) in labels.iter().enumerate() {
+            lines.extend([None, Some(b';')].map(|end| LineEnd { label: label.text.as_bytes(), end, at }));
+        }
+        lines.sort_unstable_by(LineEnd::cmp);
+        let mut order = Self { own: vec![0; labels.len()], entered: vec![0; labels.len()] };
+        let mut rank = 0;
+        for (at, line) in lines.iter().enumerate() {
+            rank += u32::from(at > 0 && lines[at - 1].cmp(line).is_ne());
+            let ranks = if line.end.is_none() { &mut order.own } else { &mut order.entered };
+            ranks[line.at] = rank;
+        }
+        order
+    }
+}
+
+/// A label and what stands behind it in a line.
+struct LineEnd<'a> {
+    label: &'a [u8],
+    end: Option<u8>,
+    /// The label's number.
+    at: usize,
+}
+
+impl LineEnd<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let shared = self.label.len().min(other.label.len());
+        let behind = |line: &Self| line.label[shared..].iter().copied().chain(line.end).next();
+        // Only where one begins with the other does it matter what ends them; two that end alike there are the same.
+        self.label[..shared].cmp(&other.label[..shared]).then_with(|| behind(self).cmp(&behind(other)))
+    }
+}
+
+enum Step {
+    /// The node's own line, its path beginning behind so many bytes, and its weight.
+    Own(u32, usize, u64),
+    /// All below the node.
+    Enter(u32, usize),
+}
+
+/// The children of every node, side by side in one list.
+struct Children {
+    starts: Vec<u32>,
+    list: Vec<u32>,
+}
+
+impl Children {
+    fn of(&self, node: u32) -> &[u32] {
+        &self.list[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Nanos;
+    use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit, Weight};
+
+    fn profile(stacks: &[(&str, u64)]) -> Profile {
+        let mut profile = Profile::new();
+        let track = profile.track(Track { comm: b"p q".to_vec(), ..Track::default() });
+        for (at, &(names, weight)) in stacks.iter().enumerate() {
+            let mut stack = None;
+            for name in names.split(';') {
+                let name = profile.name(name.as_bytes());
+                // Equal labels at unequal addresses must become one node.
+                let addr = Some(at as u64);
+                let frame = profile.frame(Frame { addr, ..Frame::new(name, FrameKind::User) });
+                stack = Some(profile.stack(stack, frame));
+            }
+            let row = Row { track, stack, weight, count: 1, time: Some(Nanos(100 - at as u64)) };
+            let series = profile.series_named("cycles", Unit::Samples);
+            profile.push(series, row);
+        }
+        profile
+    }
+
+    fn stacks(profile: &Profile, spelling: Spelling, narrow: u64) -> Vec<String> {
+        let tree = CallTree::new(profile, &profile.series[0], Weight::Period, spelling);
+        let mut lines = Vec::new();
+        tree.stacks::<()>(narrow, |stack, weight| {
+            lines.push(format!("{stack} {weight}"));
+            Ok(())
+        })
+        .unwrap();
+        lines
+    }
+
+    #[test]
+    fn lines_are_summed_and_sorted_as_text() {
+        let profile = profile(&[("a;c", 1), ("a b", 2), ("a;c", 4), ("a", 8), ("a;c;d", 16)]);
+        let lines = stacks(&profile, Spelling::default(), 0);
+        assert_eq!(lines, ["p_q;a 8", "p_q;a b 2", "p_q;a;c 5", "p_q;a;c;d 16"]);
+        assert_eq!(CallTree::new(&profile, &profile.series[0], Weight::Samples, Spelling::default()).total(), 5);
+    }
+
+    #[test]
+    fn narrow_nodes_are_left_to_their_caller() {
+        let profile = profile(&[("a;b;x", 1), ("a;b;y", 2), ("a;c", 9)]);
+        assert_eq!(stacks(&profile, Spelling::default(), 3), ["p_q;a;b 3", "p_q;a;c 9"]);
+        assert_eq!(stacks(&profile, Spelling::default(), 4), ["p_q;a 3", "p_q;a;c 9"]);
+    }
+
+    #[test]
+    fn reversed_stacks_begin_with_what_ran() {
+        let profile = profile(&[("a;x", 1), ("b;x", 2)]);
+        assert_eq!(stacks(&profile, Spelling { reversed: true, ..Spelling::default() }, 0), ["x;a;p_q 1", "x;b;p_q 2"]);
+    }
+
+    #[test]
+    fn a_chart_keeps_the_order_of_time() {
+        let profile = profile(&[("z", 1), ("a", 2), ("a", 4), ("z", 8)]);
+        let mut lines = Vec::new();
+        CallTree::in_time(&profile, &profile.series[0], Weight::Period, Spelling::default(), |stack, weight| {
+            lines.push(format!("{stack} {weight}"));
+        });
+        assert_eq!(lines, ["p_q;z 8", "p_q;a 6", "p_q;z 1"]);
+    }
+}

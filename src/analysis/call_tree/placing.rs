@@ -1,0 +1,205 @@
+//! Where the stacks of a profile hang in a tree of labels.
+
+use super::{CallTree, Label, NO_LABEL, ROOT, Spelling};
+use crate::analysis::category::Category;
+use crate::analysis::label::{is_java, label, roots};
+use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, TrackId, Weight};
+use rustc_hash::FxHashMap;
+
+/// Stands for no root.
+const NO_ROOT: u32 = u32::MAX;
+
+impl CallTree {
+    /// The tree of one event.
+    pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
+        let (mut tree, places) = Placing::new(profile, spelling).place(series.rows.iter());
+        tree.own = vec![0; tree.nodes.len()];
+        for (row, node) in series.rows.iter().zip(places) {
+            let own = &mut tree.own[node as usize];
+            *own = own.saturating_add(weight.of(row));
+        }
+        tree.sum();
+        tree
+    }
+
+    /// The stacks of one event one by one, in the order of their times, each with its weight; equal neighbours are
+    /// one. For flame charts.
+    pub fn in_time(
+        profile: &Profile,
+        series: &Series,
+        weight: Weight,
+        spelling: Spelling,
+        mut stack: impl FnMut(&str, u64),
+    ) {
+        let mut rows: Vec<&Row> = series.rows.iter().collect();
+        rows.sort_by_key(|row| row.time);
+        let (tree, places) = Placing::new(profile, spelling).place(rows.iter().copied());
+        let mut run: Option<(u32, u64)> = None;
+        let mut line = String::new();
+        for (row, node) in rows.into_iter().zip(places) {
+            match &mut run {
+                Some((same, sum)) if *same == node => *sum = sum.saturating_add(weight.of(row)),
+                _ => {
+                    if let Some((node, sum)) = run.replace((node, weight.of(row))) {
+                        tree.path(node, &mut line);
+                        stack(&line, sum);
+                    }
+                }
+            }
+        }
+        if let Some((node, sum)) = run {
+            tree.path(node, &mut line);
+            stack(&line, sum);
+        }
+    }
+}
+
+/// Places the stacks of a profile in a [`CallTree`], each once.
+pub(super) struct Placing<'a> {
+    profile: &'a Profile,
+    spelling: Spelling,
+    tree: CallTree,
+    /// The label of each frame, by whether Java's rules hold.
+    spelled: [Vec<u32>; 2],
+    /// Where each stack hangs, below which root, if there are several.
+    placed: Vec<(u32, u32)>,
+    /// The labels of a root, and whether Java's rules hold there; tracks that are spelled alike share one.
+    roots: Vec<(Box<[u32]>, bool)>,
+    root_ids: FxHashMap<Box<[u32]>, u32>,
+    root_of: FxHashMap<TrackId, u32>,
+}
+
+impl<'a> Placing<'a> {
+    pub(super) fn new(profile: &'a Profile, spelling: Spelling) -> Self {
+        let unspelled = || vec![NO_LABEL; profile.frame_count()];
+        Self {
+            profile,
+            spelling,
+            tree: CallTree::new_empty(),
+            spelled: [unspelled(), unspelled()],
+            placed: Vec::new(),
+            roots: Vec::new(),
+            root_ids: FxHashMap::default(),
+            root_of: FxHashMap::default(),
+        }
+    }
+
+    /// The tree, and the node of each row. The stacks of one root are placed together: what is known of another
+    /// root's can be forgotten then.
+    pub(super) fn place<'r>(mut self, rows: impl Iterator<Item = &'r Row>) -> (CallTree, Vec<u32>) {
+        let mut wanted: Vec<(u32, usize, Option<StackId>)> = Vec::new();
+        for (at, row) in rows.enumerate() {
+            wanted.push((self.root(row.track), at, row.stack));
+        }
+        if self.roots.len() == 1 && !self.spelling.reversed {
+            let places = self.hang_all(0, wanted.iter().map(|&(_, _, stack)| stack));
+            return (self.tree, places);
+        }
+        self.placed = vec![(NO_ROOT, ROOT); self.profile.stack_count()];
+        wanted.sort_unstable_by_key(|&(root, at, _)| (root, at));
+        let mut places = vec![ROOT; wanted.len()];
+        for (root, at, stack) in wanted {
+            places[at] = if self.spelling.reversed { self.hang_reversed(root, stack) } else { self.hang(root, stack) };
+        }
+        (self.tree, places)
+    }
+
+    /// Where a stack hangs below a root, if it is known.
+    fn placed(&self, root: u32, stack: StackId) -> Option<u32> {
+        let (below, node) = self.placed[stack.index()];
+        (below == root).then_some(node)
+    }
+
+    fn root(&mut self, id: TrackId) -> u32 {
+        if let Some(&root) = self.root_of.get(&id) {
+            return root;
+        }
+        let track = self.profile.track_of(id);
+        let spelled = roots(track, self.spelling.by, self.spelling.annotate);
+        let labels = spelled.into_iter().map(|text| self.tree.label_id(Label { text, category: None }));
+        let labels: Box<[u32]> = labels.collect();
+        let next = self.roots.len() as u32;
+        let root = *self.root_ids.entry(labels.clone()).or_insert(next);
+        if root == next {
+            self.roots.push((labels, is_java(&track.comm)));
+        }
+        self.root_of.insert(id, root);
+        root
+    }
+
+    /// Where these stacks hang, and all that they go through, below the only root: one pass, for what a stack continues has
+    /// a smaller number.
+    fn hang_all(&mut self, root: u32, stacks: impl Iterator<Item = Option<StackId>> + Clone) -> Vec<u32> {
+        let profile = self.profile;
+        let mut wanted = vec![false; profile.stack_count()];
+        stacks.clone().flatten().for_each(|stack| wanted[stack.index()] = true);
+        for at in (0..wanted.len()).rev() {
+            if let (true, (Some(parent), _)) = (wanted[at], profile.stack_of(StackId(at as u32))) {
+                wanted[parent.index()] = true;
+            }
+        }
+        let below = self.hang_root(ROOT, root);
+        let mut nodes: Vec<u32> = Vec::with_capacity(wanted.len());
+        for ((parent, frame), wanted) in profile.stacks().zip(&wanted) {
+            let parent = parent.map_or(below, |parent| nodes[parent.index()]);
+            nodes.push(if *wanted { self.step(parent, frame, root) } else { ROOT });
+        }
+        stacks.map(|stack| stack.map_or(below, |stack| nodes[stack.index()])).collect()
+    }
+
+    fn hang(&mut self, root: u32, stack: Option<StackId>) -> u32 {
+        // Up to the nearest caller that is already placed, then down again.
+        let mut down = Vec::new();
+        let mut at = stack;
+        let mut node = loop {
+            let Some(id) = at else { break self.hang_root(ROOT, root) };
+            if let Some(placed) = self.placed(root, id) {
+                break placed;
+            }
+            let (parent, frame) = self.profile.stack_of(id);
+            down.push((id, frame));
+            at = parent;
+        };
+        for (stack, frame) in down.into_iter().rev() {
+            node = self.step(node, frame, root);
+            self.placed[stack.index()] = (root, node);
+        }
+        node
+    }
+
+    fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
+        if let Some(placed) = stack.and_then(|stack| self.placed(root, stack)) {
+            return placed;
+        }
+        let profile = self.profile;
+        let node = profile.frames_up(stack).fold(ROOT, |node, frame| self.step(node, frame, root));
+        let node = self.hang_root(node, root);
+        if let Some(stack) = stack {
+            self.placed[stack.index()] = (root, node);
+        }
+        node
+    }
+
+    fn hang_root(&mut self, node: u32, root: u32) -> u32 {
+        let labels = &self.roots[root as usize].0;
+        let tree = &mut self.tree;
+        if self.spelling.reversed {
+            labels.iter().rev().fold(node, |node, &label| tree.child(node, label))
+        } else {
+            labels.iter().fold(node, |node, &label| tree.child(node, label))
+        }
+    }
+
+    fn step(&mut self, node: u32, frame: FrameId, root: u32) -> u32 {
+        let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
+        let tree = &mut self.tree;
+        let spelled = &mut self.spelled[usize::from(java)][frame.index()];
+        if *spelled == NO_LABEL {
+            let frame = profile.frame_of(frame);
+            let category = spelling.by_category.then(|| Category::of(frame));
+            *spelled = tree
+                .label_id(Label { text: label(profile, frame, java, spelling.annotate, spelling.tidied), category });
+        }
+        tree.child(node, *spelled)
+    }
+}

@@ -1,0 +1,189 @@
+//! What sort of code a frame is, as people ask for it: by whose it is, and for JIT code by the tier that made it.
+//! Pictures colour by it, tables group by it, and viewers that know categories are told it.
+
+use crate::model::stacks::{Frame, FrameKind, Profile};
+use crate::model::tier::Tier;
+
+/// The sort of a frame's code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    /// The kernel or a module of it.
+    Kernel,
+    /// Compiled code of a program or library.
+    Native,
+    /// The same without a name.
+    NativeUnnamed,
+    /// A call that the compiler expanded into its caller.
+    Inlined,
+    /// JIT code, or code that a runtime interpreted; without a tier where that is not known.
+    Jit(Option<Tier>),
+    /// Code without a name in memory that no file backs, where a JIT compiler runs.
+    JitUnnamed,
+    /// Code without a name in memory that no file backs.
+    Anonymous,
+    /// Neither a name nor a module is known.
+    Unknown,
+}
+
+/// A sort of code as frames have it, and its words: all outputs take them from here.
+struct Sort {
+    kind: FrameKind,
+    /// Without a tier.
+    category: Category,
+    /// In our JSON.
+    key: &'static str,
+    /// In legends, tables and everything else that people read.
+    name: &'static str,
+}
+
+const SORTS: [Sort; 8] = [
+    Sort { kind: FrameKind::Kernel, category: Category::Kernel, key: "kernel", name: "kernel" },
+    Sort { kind: FrameKind::User, category: Category::Native, key: "user", name: "native" },
+    Sort {
+        kind: FrameKind::NativeUnnamed,
+        category: Category::NativeUnnamed,
+        key: "user-unnamed",
+        name: "native, unnamed",
+    },
+    Sort { kind: FrameKind::Inlined, category: Category::Inlined, key: "inlined", name: "inlined" },
+    Sort { kind: FrameKind::Jit, category: Category::Jit(None), key: "jit", name: "JIT" },
+    Sort { kind: FrameKind::JitUnnamed, category: Category::JitUnnamed, key: "jit-unnamed", name: "JIT, unnamed" },
+    Sort { kind: FrameKind::Anonymous, category: Category::Anonymous, key: "no-file", name: "unnamed code (no file)" },
+    Sort { kind: FrameKind::Unknown, category: Category::Unknown, key: "unknown", name: "unknown" },
+];
+
+impl Sort {
+    fn of(kind: FrameKind) -> &'static Self {
+        // Each kind has a row, as a test makes sure.
+        SORTS.iter().find(|sort| sort.kind == kind).unwrap_or(&SORTS[SORTS.len() - 1])
+    }
+}
+
+impl FrameKind {
+    /// The word for it in our JSON.
+    pub fn key(self) -> &'static str {
+        Sort::of(self).key
+    }
+
+    /// That of a word in our JSON.
+    pub fn of_key(key: &str) -> Option<Self> {
+        SORTS.iter().find(|sort| sort.key == key).map(|sort| sort.kind)
+    }
+}
+
+impl Tier {
+    /// That of a word in files.
+    pub fn named(name: &str) -> Option<Self> {
+        if let Some(Category::Jit(tier)) = Category::named(name) { tier } else { None }
+    }
+}
+
+impl Category {
+    /// All of them, in the order of legends.
+    pub const ALL: [Self; 16] = [
+        Self::Kernel,
+        Self::Native,
+        Self::NativeUnnamed,
+        Self::Inlined,
+        Self::Jit(Some(Tier::Interpreted)),
+        Self::Jit(Some(Tier::Baseline)),
+        Self::Jit(Some(Tier::MidTier)),
+        Self::Jit(Some(Tier::Optimised)),
+        Self::Jit(Some(Tier::Builtin)),
+        Self::Jit(Some(Tier::Stub)),
+        Self::Jit(Some(Tier::Wasm)),
+        Self::Jit(Some(Tier::RegExp)),
+        Self::Jit(None),
+        Self::JitUnnamed,
+        Self::Anonymous,
+        Self::Unknown,
+    ];
+
+    /// That of a frame.
+    pub fn of(frame: &Frame) -> Self {
+        match frame.kind {
+            FrameKind::Jit => Self::Jit(frame.tier),
+            kind => Self::of_kind(kind),
+        }
+    }
+
+    /// That of a kind; of JIT code without a tier.
+    pub fn of_kind(kind: FrameKind) -> Self {
+        Sort::of(kind).category
+    }
+
+    /// The one that a word means; words of tiers mean JIT code of that tier.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|category| category.name() == name)
+    }
+
+    /// The kind of its frames.
+    pub fn kind(self) -> FrameKind {
+        let category = self.of_any_tier();
+        SORTS.iter().find(|sort| sort.category == category).map_or(FrameKind::Unknown, |sort| sort.kind)
+    }
+
+    /// The same, whatever the tier of JIT code.
+    pub fn of_any_tier(self) -> Self {
+        match self {
+            Self::Jit(_) => Self::Jit(None),
+            other => other,
+        }
+    }
+
+    /// Whether it is code from a JIT compiler, with or without a name.
+    pub fn is_jit(self) -> bool {
+        self.kind().is_jit()
+    }
+
+    /// Whether its functions are not known: pictures hatch it.
+    pub fn is_unnamed(self) -> bool {
+        matches!(self, Self::NativeUnnamed | Self::JitUnnamed | Self::Anonymous | Self::Unknown)
+    }
+
+    /// Whether it is known of a profile what sort of code its frames are.
+    pub fn are_known(profile: &Profile) -> bool {
+        let told = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
+        profile.perf_names || profile.frames().any(|(_, frame)| told(frame.kind) || frame.tier.is_some())
+    }
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jit(Some(tier)) => tier.name(),
+            other => Sort::of(other.kind()).name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::NameId;
+
+    #[test]
+    fn each_category_stands_once_in_legends_and_has_a_word_of_its_own() {
+        let mut names: Vec<_> = Category::ALL.iter().map(|category| category.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Category::ALL.len());
+        assert!(Category::ALL.iter().all(|category| Category::named(category.name()) == Some(*category)));
+    }
+
+    #[test]
+    fn each_kind_has_a_category_and_a_key_of_its_own() {
+        use FrameKind::{Anonymous, Inlined, Jit, JitUnnamed, Kernel, NativeUnnamed, Unknown, User};
+        let kinds = [User, Kernel, Jit, Inlined, NativeUnnamed, JitUnnamed, Anonymous, Unknown];
+        for kind in kinds {
+            let category = Category::of(&Frame::new(NameId(0), kind));
+            assert_eq!((category.kind(), FrameKind::of_key(kind.key())), (kind, Some(kind)));
+            assert!(Category::ALL.contains(&category));
+            assert_eq!(category.is_jit(), kind.is_jit());
+        }
+        assert_eq!(SORTS.len(), kinds.len());
+        assert_eq!(
+            kinds.map(FrameKind::unnamed).map(|kind| kind.key()),
+            ["user-unnamed", "kernel", "jit-unnamed", "inlined", "user-unnamed", "jit-unnamed", "no-file", "unknown"]
+        );
+    }
+}

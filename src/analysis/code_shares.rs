@@ -1,0 +1,123 @@
+//! How much of an event ends in functions with a name, and how much in JIT code: everything that prints such a share
+//! takes it from here.
+//!
+//! A sample counts by its innermost frame and with its weight, as it does in tables and legends. JIT code counts as such
+//! with and without a name; memory that no file backs does not, where no JIT compiler is known to run.
+
+use crate::analysis::category::Category;
+use crate::model::stacks::{Frame, FrameKind, Profile, Series, UNKNOWN, Weight};
+use std::fmt;
+
+/// The weight of one event's samples, by their innermost frames.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CodeShares {
+    /// The event's name.
+    pub event: String,
+    /// Of all samples, also of those without a frame.
+    pub whole: u64,
+    /// Of those in functions with a name.
+    pub named: u64,
+    /// Of those in JIT code.
+    pub jit: u64,
+    /// Of those in JIT code with a name.
+    pub jit_named: u64,
+    /// Of those in code without a name and without a file ([`FrameKind::Anonymous`]).
+    pub no_file: u64,
+}
+
+impl CodeShares {
+    /// Of an event, without samples.
+    pub fn new(event: &str) -> Self {
+        Self { event: event.to_owned(), ..Self::default() }
+    }
+
+    /// Of all samples of an event.
+    pub fn of(profile: &Profile, series: &Series, weight: Weight) -> Self {
+        let mut shares = Self::new(&series.name);
+        for row in &series.rows {
+            let frame = profile.frames_up(row.stack).next().map(|frame| profile.frame_of(frame));
+            shares.add(frame.map(|frame| (frame.kind, has_name(profile, frame))), weight.of(row));
+        }
+        shares
+    }
+
+    /// Adds samples: the kind of their innermost frame, and whether it has a name.
+    pub fn add(&mut self, innermost: Option<(FrameKind, bool)>, weight: u64) {
+        add(&mut self.whole, weight);
+        let Some((kind, has_name)) = innermost else { return };
+        if has_name {
+            add(&mut self.named, weight);
+        }
+        match kind {
+            kind if kind.is_jit() => {
+                add(&mut self.jit, weight);
+                if has_name {
+                    add(&mut self.jit_named, weight);
+                }
+            }
+            FrameKind::Anonymous => add(&mut self.no_file, weight),
+            _ => {}
+        }
+    }
+
+    /// Adds those of the same event elsewhere.
+    pub fn merge(&mut self, other: &Self) {
+        add(&mut self.whole, other.whole);
+        add(&mut self.named, other.named);
+        add(&mut self.jit, other.jit);
+        add(&mut self.jit_named, other.jit_named);
+        add(&mut self.no_file, other.no_file);
+    }
+}
+
+fn add(sum: &mut u64, weight: u64) {
+    *sum = sum.saturating_add(weight);
+}
+
+/// Inputs that come with their names call a function after its module where they have no name for it: `[libc.so.6]`.
+fn has_name(profile: &Profile, frame: &Frame) -> bool {
+    let name = profile.name_of(frame.name);
+    let is_bracketed = || !profile.perf_names && name.starts_with(b"[") && name.ends_with(b"]");
+    !Category::of(frame).is_unnamed() && name != UNKNOWN && !is_bracketed()
+}
+
+impl fmt::Display for CodeShares {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |part: u64, whole: u64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
+        write!(f, "{:.2}% in functions with a name", percent(self.named, self.whole))?;
+        if self.jit > 0 {
+            let (of_whole, of_jit) = (percent(self.jit, self.whole), percent(self.jit_named, self.jit));
+            write!(f, "; {of_whole:.2}% in JIT code, {of_jit:.2}% of it named")?;
+        }
+        if self.no_file > 0 {
+            write!(f, "; {:.2}% in {}", percent(self.no_file, self.whole), Category::Anonymous.name())?;
+        }
+        f.write_str(" (by innermost frame)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_count_by_their_innermost_frame_and_those_without_one_in_the_whole() {
+        let mut shares = CodeShares::new("e");
+        for (kind, has_name, weight) in [
+            (FrameKind::User, true, 1),
+            (FrameKind::Kernel, false, 2),
+            (FrameKind::Jit, true, 4),
+            (FrameKind::JitUnnamed, false, 12),
+            (FrameKind::Anonymous, false, 16),
+        ] {
+            shares.add(Some((kind, has_name)), weight);
+        }
+        shares.add(None, 5);
+        assert_eq!(
+            shares.to_string(),
+            "12.50% in functions with a name; 40.00% in JIT code, 25.00% of it named; \
+             40.00% in unnamed code (no file) (by innermost frame)"
+        );
+        assert_eq!(CodeShares::new("e").to_string(), "0.00% in functions with a name (by innermost frame)");
+    }
+}

@@ -1,0 +1,166 @@
+//! Which samples count: by process, thread, name, processor, time.
+
+use crate::model::stacks::{Profile, Row, Track};
+use crate::model::{Nanos, Pid, Tid};
+
+/// What must hold for a sample. Empty lists hold for all.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter {
+    /// Names of processes or threads.
+    pub comm: Vec<Vec<u8>>,
+    /// Processes.
+    pub pid: Vec<Pid>,
+    /// Threads.
+    pub tid: Vec<Tid>,
+    /// Processors.
+    pub cpu: Vec<u32>,
+    /// Stretches of time; a sample in any of them counts.
+    pub time: Vec<TimeRange>,
+}
+
+/// A stretch of a recording. Both ends belong to it, as with perf, except that shares don't overlap.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TimeRange {
+    /// From here; `None`: from the first sample.
+    pub from: Option<Bound>,
+    /// To here; `None`: to the last sample.
+    pub to: Option<Bound>,
+}
+
+/// One end of a stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bound {
+    /// On the recording's clock.
+    At(Nanos),
+    /// Per cent of the way from the first to the last sample.
+    Percent(f64),
+}
+
+/// A [`Filter`] whose times are those of a certain recording.
+#[derive(Debug, Clone)]
+pub struct PlacedFilter<'a> {
+    filter: &'a Filter,
+    times: Vec<(Nanos, Nanos)>,
+}
+
+impl Filter {
+    /// The filter for a recording whose samples stand between these times.
+    pub fn placed(&self, first: Nanos, last: Nanos) -> PlacedFilter<'_> {
+        PlacedFilter { filter: self, times: self.time.iter().map(|range| range.of_samples(first, last)).collect() }
+    }
+
+    /// Whether it needs to know when samples were taken.
+    pub fn asks_time(&self) -> bool {
+        !self.time.is_empty()
+    }
+
+    /// Drops the rows of a profile that do not count.
+    pub fn apply(&self, profile: &mut Profile) {
+        if *self == Self::default() {
+            return;
+        }
+        let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
+        let (first, last) = times.fold((Nanos(u64::MAX), Nanos(0)), |(a, b), time| (a.min(time), b.max(time)));
+        let placed = self.placed(first, last);
+        let tracks: Vec<bool> = profile.tracks().iter().map(|track| placed.track(track)).collect();
+        let cut = profile.cut_to_time;
+        let keeps = |row: &Row| tracks[row.track.index()] && (cut || placed.time(row.time));
+        for series in &mut profile.series {
+            series.rows.retain(keeps);
+        }
+        profile.calls.retain(|calls| tracks[calls.track.index()] && (cut || placed.time(None)));
+    }
+}
+
+impl TimeRange {
+    /// The times of a recording that stands between `first` and `last`.
+    pub fn placed(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
+        let place = |bound: Bound| match bound {
+            Bound::At(time) => time,
+            Bound::Percent(percent) => {
+                let span = last.0.saturating_sub(first.0) as f64;
+                Nanos(first.0.saturating_add((percent / 100.0 * span).round() as u64))
+            }
+        };
+        (self.from.map_or(Nanos(0), place), self.to.map_or(Nanos(u64::MAX), place))
+    }
+
+    /// The same for samples: as with perf, the end of a share belongs to the next share, so that no sample counts in
+    /// both.
+    fn of_samples(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
+        let (from, to) = self.placed(first, last);
+        let is_shared = matches!(self.to, Some(Bound::Percent(_))) && from < to && to != last;
+        (from, if is_shared { Nanos(to.0 - 1) } else { to })
+    }
+}
+
+impl PlacedFilter<'_> {
+    /// Whether the thread's samples can count.
+    pub fn track(&self, track: &Track) -> bool {
+        self.comm(&track.comm) && self.pid(track.pid) && self.tid(track.tid) && self.cpu(track.cpu)
+    }
+
+    /// Whether samples of threads of this name can count.
+    pub fn comm(&self, comm: &[u8]) -> bool {
+        self.filter.comm.is_empty() || self.filter.comm.iter().any(|wanted| wanted == comm)
+    }
+
+    /// Whether samples of this process can count.
+    pub fn pid(&self, pid: Option<Pid>) -> bool {
+        one_of(&self.filter.pid, pid)
+    }
+
+    /// Whether samples of this thread can count.
+    pub fn tid(&self, tid: Option<Tid>) -> bool {
+        one_of(&self.filter.tid, tid)
+    }
+
+    /// Whether samples of this processor can count.
+    pub fn cpu(&self, cpu: Option<u32>) -> bool {
+        one_of(&self.filter.cpu, cpu)
+    }
+
+    /// Whether samples of this time can count.
+    pub fn time(&self, time: Option<Nanos>) -> bool {
+        self.times.is_empty() || time.is_some_and(|time| self.times.iter().any(|&(a, b)| a <= time && time <= b))
+    }
+}
+
+fn one_of<T: PartialEq>(wanted: &[T], value: Option<T>) -> bool {
+    wanted.is_empty() || value.is_some_and(|value| wanted.contains(&value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_in_seconds_and_per_cent() {
+        let range = |from, to| Filter { time: vec![TimeRange { from, to }], ..Filter::default() };
+        let (first, last) = (Nanos(1000), Nanos(2000));
+        let half = range(Some(Bound::Percent(50.0)), None);
+        assert!(!half.placed(first, last).time(Some(Nanos(1499))));
+        assert!(half.placed(first, last).time(Some(Nanos(1500))));
+        let tenth = range(Some(Bound::Percent(10.0)), Some(Bound::Percent(20.0)));
+        let tenth = tenth.placed(first, last);
+        assert!(tenth.time(Some(Nanos(1100))) && tenth.time(Some(Nanos(1199))) && !tenth.time(Some(Nanos(1200))));
+        let end = range(Some(Bound::Percent(90.0)), Some(Bound::Percent(100.0)));
+        assert!(end.placed(first, last).time(Some(last)));
+        let early = range(None, Some(Bound::At(Nanos(1200))));
+        assert!(early.placed(first, last).time(Some(Nanos(1200))));
+        assert!(!early.placed(first, last).time(Some(Nanos(1201))));
+        assert!(!early.placed(first, last).time(None));
+        assert!(Filter::default().placed(first, last).time(None));
+    }
+
+    #[test]
+    fn every_condition_must_hold() {
+        let filter = Filter { comm: vec![b"node".to_vec()], pid: vec![Pid(1), Pid(2)], ..Filter::default() };
+        let placed = filter.placed(Nanos(0), Nanos(0));
+        let track = |comm: &[u8], pid| Track { comm: comm.to_vec(), pid: Some(Pid(pid)), tid: None, cpu: None };
+        assert!(placed.track(&track(b"node", 2)));
+        assert!(!placed.track(&track(b"node", 3)));
+        assert!(!placed.track(&track(b"nod", 1)));
+        assert!(!placed.pid(None));
+    }
+}

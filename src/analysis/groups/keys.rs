@@ -1,0 +1,240 @@
+//! By what samples are put together, and what each frame and thread is called then.
+
+use crate::analysis::category::Category;
+use crate::analysis::label;
+use crate::model::interner::{Numbers, hash_of};
+use crate::model::printable::printable;
+use crate::model::stacks::{Frame, NameId, Profile, Track, UNKNOWN};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// One thing to put samples together by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// The name of the thread (or process).
+    Comm,
+    /// The process.
+    Pid,
+    /// The thread.
+    Tid,
+    /// The processor.
+    Cpu,
+    /// The file (or what stands for one) that holds the code.
+    Module,
+    /// The function.
+    Function,
+    /// Whose code it is: the kernel's, native, inlined, JIT.
+    Kind,
+    /// The same, and JIT code by its tier.
+    Tier,
+    /// File and line.
+    Line,
+}
+
+/// What a group is called by one key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Value {
+    /// Not known.
+    None,
+    /// A number.
+    Number(i64),
+    /// A name.
+    Text(Arc<str>),
+}
+
+/// How functions that have no name are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unnamed {
+    /// All of a module are one, called `[module]`, as in folded stacks.
+    #[default]
+    ByModule,
+    /// Each address is one, as perf report has it.
+    ByAddress,
+}
+
+/// The parts of a group's values that a frame, or a thread, decides: equal ones have one number.
+#[derive(Debug, Clone)]
+struct Parts {
+    keys: Vec<Key>,
+    /// Those of each part, one behind the other.
+    values: Vec<Value>,
+    count: u32,
+    numbers: Numbers,
+    /// By frame, or by track.
+    of: Vec<u32>,
+}
+
+/// What every frame and thread of a profile belongs to.
+#[derive(Debug, Clone)]
+pub struct Grouping {
+    /// In which part each key is, and where there.
+    places: Vec<Place>,
+    frames: Parts,
+    tracks: Parts,
+}
+
+/// Where a group's value is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    OfTrack(usize),
+    OfFrame(usize),
+}
+
+/// The names of a profile as text, each made once.
+struct Spelled<'p> {
+    profile: &'p Profile,
+    texts: Vec<Option<Arc<str>>>,
+}
+
+impl Key {
+    /// Whether the thread decides it; else the frame does.
+    fn is_of_track(self) -> bool {
+        matches!(self, Self::Comm | Self::Pid | Self::Tid | Self::Cpu)
+    }
+}
+
+impl Value {
+    /// Its text, empty if there is none.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::None | Self::Number(_) => "",
+        }
+    }
+}
+
+impl Parts {
+    fn new(keys: Vec<Key>) -> Self {
+        Self { keys, values: Vec::new(), count: 0, numbers: Numbers::default(), of: Vec::new() }
+    }
+
+    /// The part of the next frame, or track.
+    fn push(&mut self, value: impl FnMut(Key) -> Value) {
+        let first = self.values.len();
+        self.values.extend(self.keys.iter().copied().map(value));
+        let (known, new) = self.values.split_at(first);
+        let (hash, width) = (hash_of(new), new.len());
+        let is_it = |number: u32| known[number as usize * width..][..width] == *new;
+        let number = self.numbers.find(hash, is_it).inspect(|_| self.values.truncate(first)).unwrap_or_else(|| {
+            self.numbers.insert(hash, self.count);
+            self.count += 1;
+            self.count - 1
+        });
+        self.of.push(number);
+    }
+
+    fn values(&self, part: u32) -> &[Value] {
+        &self.values[part as usize * self.keys.len()..][..self.keys.len()]
+    }
+}
+
+impl Grouping {
+    /// Looks at every frame and thread once.
+    pub fn new(profile: &Profile, keys: &[Key], unnamed: Unnamed) -> Self {
+        let (of_track, of_frame): (Vec<Key>, Vec<Key>) = keys.iter().partition(|key| key.is_of_track());
+        let (mut frames, mut tracks) = (Parts::new(of_frame), Parts::new(of_track));
+        let mut spelled = Spelled { profile, texts: vec![None; profile.name_count()] };
+        for (_, frame) in profile.frames() {
+            frames.push(|key| of_a_frame(&mut spelled, frame, key, unnamed));
+        }
+        for track in profile.tracks() {
+            tracks.push(|key| of_a_track(track, key));
+        }
+        let (mut of_tracks, mut of_frames) = (0.., 0..);
+        let mut place = |key: &Key| match key.is_of_track() {
+            true => of_tracks.next().map(Place::OfTrack),
+            false => of_frames.next().map(Place::OfFrame),
+        };
+        Self { places: keys.iter().filter_map(&mut place).collect(), frames, tracks }
+    }
+
+    /// Whether frames decide nothing: then a sample belongs to its thread's group, wherever it was taken.
+    pub(super) fn is_of_tracks_only(&self) -> bool {
+        self.frames.keys.is_empty()
+    }
+
+    /// The number of what a frame decides.
+    pub fn of_frames(&self) -> &[u32] {
+        &self.frames.of
+    }
+
+    /// How many numbers there are of what frames decide.
+    pub fn frame_parts(&self) -> usize {
+        self.frames.count as usize
+    }
+
+    /// The number of what a thread decides.
+    pub(super) fn of_tracks(&self) -> &[u32] {
+        &self.tracks.of
+    }
+
+    /// How many numbers there are of what threads decide.
+    pub(super) fn track_parts(&self) -> usize {
+        self.tracks.count as usize
+    }
+
+    /// What a group of these parts is called, key by key.
+    pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
+        let tracks = self.tracks.values(track);
+        let frames = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
+        self.places.iter().map(move |place| match *place {
+            Place::OfTrack(at) => &tracks[at],
+            Place::OfFrame(at) => frames.get(at).unwrap_or(&Value::None),
+        })
+    }
+
+    /// What a frame's part is called, by those keys that frames decide.
+    pub fn frame_values(&self, part: u32) -> &[Value] {
+        self.frames.values(part)
+    }
+}
+
+fn of_a_track(track: &Track, key: Key) -> Value {
+    let number = |number: Option<i64>| number.map_or(Value::None, Value::Number);
+    match key {
+        Key::Pid => number(track.pid.map(|pid| pid.0.into())),
+        Key::Tid => number(track.tid.map(|tid| tid.0.into())),
+        Key::Cpu => number(track.cpu.map(i64::from)),
+        _ => Value::Text(text_of(&track.comm).into()),
+    }
+}
+
+fn of_a_frame(spelled: &mut Spelled<'_>, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
+    let profile = spelled.profile;
+    match key {
+        Key::Module => frame.module.map_or(Value::None, |module| Value::Text(spelled.text(module))),
+        Key::Kind => Value::Text(kind(Category::of(frame)).into()),
+        Key::Tier => Value::Text(Category::of(frame).name().into()),
+        Key::Line => {
+            frame.file.map_or(Value::None, |file| Value::Text(line(text_of(profile.name_of(file)), frame.line).into()))
+        }
+        _ => Value::Text(match unnamed {
+            Unnamed::ByModule if profile.name_of(frame.name) == UNKNOWN => label::unnamed(profile, frame).into(),
+            Unnamed::ByAddress if profile.name_of(frame.name) == UNKNOWN => {
+                frame.addr.map_or_else(|| label::unnamed(profile, frame), |addr| format!("{addr:#x}")).into()
+            }
+            _ => spelled.text(frame.name),
+        }),
+    }
+}
+
+impl Spelled<'_> {
+    fn text(&mut self, id: NameId) -> Arc<str> {
+        self.texts[id.index()].get_or_insert_with(|| text_of(self.profile.name_of(id)).into()).clone()
+    }
+}
+
+/// A name as text; what is none is written out, so that two names stay two.
+fn text_of(name: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(name).map_or_else(|_| printable(name), Cow::Borrowed)
+}
+
+/// The word for whose code it is, all tiers alike.
+pub fn kind(category: Category) -> &'static str {
+    category.of_any_tier().name()
+}
+
+/// A place in a source file; line 0 is none.
+pub(super) fn line(file: Cow<'_, str>, line: u32) -> String {
+    if line == 0 { file.into_owned() } else { format!("{file}:{line}") }
+}

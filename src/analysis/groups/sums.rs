@@ -1,0 +1,356 @@
+//! Own and total weights of groups.
+
+use super::keys::{Grouping, Value, line};
+use super::walk::{Step, Sum, Walk};
+use crate::analysis::category::Category;
+use crate::model::stacks::{FrameId, NameId, Profile, Row, Series, Weight};
+use rustc_hash::FxHashMap;
+
+/// One group with its weights.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The part of what it is called that threads decide; [`Group::values`] tells all.
+    pub(super) track: u32,
+    /// The part that frames decide, if any does.
+    pub(super) frame: Option<u32>,
+    /// What ends in it.
+    pub own: Sum,
+    /// What goes through it.
+    pub total: Sum,
+    /// What sorts of code its frames are.
+    pub categories: CategoryShares,
+    /// File and line where most ends in it, or, if nothing does, of its first frame.
+    pub place: Option<(NameId, u32)>,
+}
+
+/// Sorts of code, with how much ends in each. Nearly always it is one.
+#[derive(Debug, Clone, Default)]
+pub struct CategoryShares {
+    first: Option<(Category, u64)>,
+    others: Vec<(Category, u64)>,
+}
+
+/// How much ends in each line, and which was the first. Of many functions one line is known.
+#[derive(Debug, Default)]
+struct LineShares {
+    /// The first line, and how much ends in it if anything does.
+    first: Option<((NameId, u32), Option<u64>)>,
+    others: Option<Box<FxHashMap<(NameId, u32), u64>>>,
+}
+
+/// Gathers a [`Group`].
+#[derive(Debug, Default)]
+struct Gathered {
+    own: Sum,
+    total: Sum,
+    categories: CategoryShares,
+    lines: LineShares,
+    /// How often it occurs among the callers of where one is.
+    open: u32,
+}
+
+impl Group {
+    /// A single function of which the weights are known, each a sample for each of its own.
+    pub fn of_function(profile: &Profile, grouping: &Grouping, function: FrameId, own: u64, total: u64) -> Self {
+        let frame = profile.frame_of(function);
+        let [own, total] = [own, total].map(|weight| Sum { weight, count: weight });
+        let mut categories = CategoryShares::default();
+        categories.add(Category::of(frame), own.weight);
+        let place = frame.file.map(|file| (file, frame.line));
+        Self { track: 0, frame: Some(grouping.of_frames()[function.index()]), own, total, categories, place }
+    }
+
+    /// What it is called, key by key of the grouping that it was made with.
+    pub fn values<'g>(&self, grouping: &'g Grouping) -> impl DoubleEndedIterator<Item = &'g Value> {
+        grouping.values(self.track, self.frame)
+    }
+
+    /// The number of what frames decide of it, if they decide anything.
+    pub fn frame_part(&self) -> Option<u32> {
+        self.frame
+    }
+
+    /// File and line where most ends in it, as text.
+    pub fn source(&self, profile: &Profile) -> Option<String> {
+        self.place.map(|(file, at)| line(String::from_utf8_lossy(profile.name_of(file)), at))
+    }
+}
+
+impl CategoryShares {
+    fn add(&mut self, category: Category, weight: u64) {
+        let first = self.first.get_or_insert((category, 0));
+        match std::iter::once(first).chain(&mut self.others).find(|(known, _)| *known == category) {
+            Some((_, sum)) => *sum = sum.saturating_add(weight),
+            None => self.others.push((category, weight)),
+        }
+    }
+
+    /// The heaviest first; of equally heavy ones that which was seen first.
+    fn sorted(mut self) -> Self {
+        if !self.others.is_empty() {
+            self.others.splice(0..0, self.first);
+            self.others.sort_by_key(|&(_, weight)| std::cmp::Reverse(weight));
+            self.first = Some(self.others.remove(0));
+        }
+        self
+    }
+
+    /// All, the heaviest first.
+    pub fn iter(&self) -> impl Iterator<Item = (Category, u64)> + Clone + '_ {
+        self.first.iter().chain(&self.others).copied()
+    }
+}
+
+impl LineShares {
+    fn add(&mut self, place: (NameId, u32), own: Sum) {
+        let ends = Some(own.weight).filter(|_| !own.is_zero());
+        let (first, known) = self.first.get_or_insert((place, None));
+        let Some(weight) = ends else { return };
+        if *first == place {
+            *known = Some(known.unwrap_or(0).saturating_add(weight));
+        } else {
+            let sum = self.others.get_or_insert_default().entry(place).or_default();
+            *sum = sum.saturating_add(weight);
+        }
+    }
+
+    /// Of equally heavy lines the one that was named first.
+    fn heaviest(self) -> Option<(NameId, u32)> {
+        let others = self.others.into_iter().flat_map(|lines| lines.into_iter());
+        let all = self.first.into_iter().chain(others.map(|(place, weight)| (place, Some(weight))));
+        all.max_by_key(|&(place, weight)| (weight, std::cmp::Reverse(place))).map(|(place, _)| place)
+    }
+}
+
+/// All groups of one event that have samples, in the order in which they appear.
+pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Grouping) -> Vec<Group> {
+    let mut rows: Vec<Vec<&Row>> = vec![Vec::new(); grouping.track_parts()];
+    for row in &series.rows {
+        rows[grouping.of_tracks()[row.track.index()] as usize].push(row);
+    }
+    let mut walk = Walk::new(profile);
+    let mut groups = Vec::new();
+    for (track, rows) in rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
+        let track = track as u32;
+        if grouping.is_of_tracks_only() {
+            groups.extend(Some(of_a_track(track, rows, weight)).filter(|group| !group.total.is_zero()));
+        } else {
+            let of_frames = of_frames(profile, &mut walk, rows, weight, grouping);
+            let found = of_frames.into_iter().filter(|(_, found)| !found.total.is_zero());
+            groups.extend(found.map(|(part, found)| found.into_group(track, part)));
+        }
+    }
+    groups
+}
+
+fn sum_of(row: &Row, weight: Weight) -> Sum {
+    Sum { weight: weight.of(row), count: row.count }
+}
+
+/// Samples without a stack belong to it, too.
+fn of_a_track(track: u32, rows: &[&Row], weight: Weight) -> Group {
+    let mut sum = Sum::default();
+    rows.iter().for_each(|row| sum += sum_of(row, weight));
+    Group { track, frame: None, own: sum, total: sum, categories: CategoryShares::default(), place: None }
+}
+
+fn of_frames(
+    profile: &Profile,
+    walk: &mut Walk<'_>,
+    rows: &[&Row],
+    weight: Weight,
+    grouping: &Grouping,
+) -> Vec<(u32, Gathered)> {
+    for row in rows {
+        if let Some(stack) = row.stack {
+            walk.add(stack, sum_of(row, weight));
+        }
+    }
+    let mut places: Vec<u32> = vec![u32::MAX; grouping.frame_parts()];
+    let mut found: Vec<(u32, Gathered)> = Vec::new();
+    walk.run(|walk, step| {
+        let (Step::Enter(stack) | Step::Leave(stack)) = step;
+        let frame = profile.stack_of(stack).1;
+        let part = grouping.of_frames()[frame.index()];
+        let place = &mut places[part as usize];
+        if *place == u32::MAX {
+            *place = found.len() as u32;
+            found.push((part, Gathered::default()));
+        }
+        let gathered = &mut found[*place as usize].1;
+        if step == Step::Leave(stack) {
+            gathered.open -= 1;
+        } else {
+            let (own, total) = walk.sums(stack);
+            gathered.enter(profile, frame, own, total);
+        }
+    });
+    found
+}
+
+impl Gathered {
+    fn enter(&mut self, profile: &Profile, frame: FrameId, own: Sum, total: Sum) {
+        if self.open == 0 {
+            self.total += total;
+        }
+        self.open += 1;
+        self.own += own;
+        let frame = profile.frame_of(frame);
+        self.categories.add(Category::of(frame), own.weight);
+        if let Some(file) = frame.file {
+            self.lines.add((file, frame.line), own);
+        }
+    }
+
+    fn into_group(self, track: u32, frame: u32) -> Group {
+        let Self { own, total, categories, lines, .. } = self;
+        Group { track, frame: Some(frame), own, total, categories: categories.sorted(), place: lines.heaviest() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::groups::{Key, Unnamed};
+    use crate::model::stacks::{Frame, FrameKind, Track, UNKNOWN, Unit};
+    use crate::model::{Pid, Tid};
+
+    const FUNCTIONS: &[Key] = &[Key::Module, Key::Function];
+
+    /// A thread, functions with their lines, a weight.
+    type Stack<'a> = (&'a str, &'a [(&'a str, u32)], u64);
+
+    fn profile(stacks: &[Stack<'_>]) -> Profile {
+        let mut profile = Profile::new();
+        let file = profile.name(b"x.c");
+        for &(comm, lines, weight) in stacks {
+            let track = Track { comm: comm.into(), pid: Some(Pid(7)), tid: Some(Tid(8)), cpu: None };
+            let track = profile.track(track);
+            let mut stack = None;
+            for &(name, line) in lines {
+                let name = profile.name(name.as_bytes());
+                let frame = Frame { file: Some(file), line, ..Frame::new(name, FrameKind::User) };
+                let frame = profile.frame(frame);
+                stack = Some(profile.stack(stack, frame));
+            }
+            let series = profile.series_named("cycles", Unit::Samples);
+            profile.push(series, Row { track, stack, weight, count: 1, time: None });
+        }
+        profile
+    }
+
+    /// The groups, and what they are called.
+    fn grouped(profile: &Profile, keys: &[Key]) -> Vec<(Vec<Value>, Group)> {
+        let grouping = Grouping::new(profile, keys, Unnamed::ByModule);
+        let found = groups(profile, &profile.series[0], Weight::Period, &grouping);
+        found.into_iter().map(|group| (group.values(&grouping).cloned().collect(), group)).collect()
+    }
+
+    #[test]
+    fn recursion_counts_once_and_the_heaviest_line_is_told() {
+        let profile = profile(&[
+            ("", &[("main", 1), ("f", 2), ("f", 3)], 10),
+            ("", &[("main", 1), ("f", 4)], 30),
+            ("", &[("main", 5)], 1),
+            ("", &[("main", 1), ("f", 2), ("g", 6), ("f", 4)], 100),
+        ]);
+        let found = grouped(&profile, FUNCTIONS);
+        let seen: Vec<_> = found
+            .iter()
+            .map(|(values, f)| {
+                (values[1].text(), f.own.weight, f.total.weight, f.total.count, f.source(&profile).unwrap())
+            })
+            .collect();
+        let source = |line: &str| format!("x.c:{line}");
+        let expected =
+            [("main", 1, 141, 4, source("5")), ("f", 140, 140, 3, source("4")), ("g", 0, 100, 1, source("6"))];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn threads_and_functions_make_groups_of_both() {
+        let profile =
+            profile(&[("a", &[("f", 1)], 1), ("b", &[("f", 1), ("g", 2)], 2), ("a", &[("g", 1)], 4), ("b", &[], 8)]);
+        let text = |(values, group): &(Vec<Value>, Group)| {
+            let values: Vec<_> = values.iter().map(|value| format!("{value:?}")).collect();
+            format!("{} {}/{}", values.join(" "), group.own.weight, group.total.weight)
+        };
+        let seen: Vec<_> = grouped(&profile, &[Key::Function, Key::Comm]).iter().map(text).collect();
+        assert_eq!(
+            seen,
+            [
+                r#"Text("f") Text("a") 1/1"#,
+                r#"Text("g") Text("a") 4/4"#,
+                r#"Text("f") Text("b") 0/2"#,
+                r#"Text("g") Text("b") 2/2"#
+            ]
+        );
+        let seen: Vec<_> = grouped(&profile, &[Key::Comm]).iter().map(text).collect();
+        assert_eq!(seen, [r#"Text("a") 5/5"#, r#"Text("b") 10/10"#]);
+        let seen: Vec<_> = grouped(&profile, &[Key::Pid, Key::Tid]).iter().map(text).collect();
+        assert_eq!(seen, ["Number(7) Number(8) 15/15"]);
+        let seen: Vec<_> = grouped(&profile, &[Key::Line]).iter().map(text).collect();
+        assert_eq!(seen, [r#"Text("x.c:1") 5/7"#, r#"Text("x.c:2") 2/2"#]);
+    }
+
+    #[test]
+    fn what_has_no_name_is_one_by_module_or_each_by_its_address() {
+        let mut profile = Profile::new();
+        let (name, module) = (profile.name(UNKNOWN), profile.name(b"/lib/libc.so.6"));
+        let track = profile.track(Track::default());
+        let series = profile.series_named("cycles", Unit::Samples);
+        for addr in [0x10, 0x20] {
+            let unnamed = Frame::new(name, FrameKind::User);
+            let frame = profile.frame(Frame { addr: Some(addr), module: Some(module), ..unnamed });
+            let stack = Some(profile.stack(None, frame));
+            profile.push(series, Row { track, stack, weight: addr, count: 1, time: None });
+        }
+        let seen = |unnamed| -> Vec<(String, u64)> {
+            let grouping = Grouping::new(&profile, &[Key::Function], unnamed);
+            let found = groups(&profile, &profile.series[0], Weight::Period, &grouping);
+            let name = |group: &Group| group.values(&grouping).map(|value| value.text().to_owned()).collect();
+            found.iter().map(|group| (name(group), group.own.weight)).collect()
+        };
+        assert_eq!(seen(Unnamed::ByModule), [("[libc.so.6]".to_owned(), 0x30)]);
+        assert_eq!(seen(Unnamed::ByAddress), [("0x10".to_owned(), 0x10), ("0x20".to_owned(), 0x20)]);
+    }
+
+    #[test]
+    fn a_function_is_of_the_sort_that_most_of_it_is() {
+        let mut profile = Profile::new();
+        let name = profile.name(b"f");
+        let track = profile.track(Track::default());
+        let series = profile.series_named("cycles", Unit::Samples);
+        for (kind, weight) in [(FrameKind::User, 1), (FrameKind::Inlined, 9)] {
+            let frame = profile.frame(Frame::new(name, kind));
+            let stack = Some(profile.stack(None, frame));
+            profile.push(series, Row { track, stack, weight, count: 1, time: None });
+        }
+        let found = grouped(&profile, FUNCTIONS);
+        let shares: Vec<_> = found[0].1.categories.iter().collect();
+        assert_eq!(shares, [(Category::Inlined, 9), (Category::Native, 1)]);
+    }
+
+    /// Was quadratic: every stack asked all its callers.
+    #[test]
+    fn deep_stacks_are_gone_through_once() {
+        let mut profile = Profile::new();
+        let track = profile.track(Track::default());
+        let series = profile.series_named("cycles", Unit::Samples);
+        let mut stack = None;
+        let depth = 50_000u32;
+        for level in 0..depth {
+            let name = profile.name(format!("f{}", level % 1000).as_bytes());
+            let frame = profile.frame(Frame::new(name, FrameKind::User));
+            stack = Some(profile.stack(stack, frame));
+            profile.push(series, Row { track, stack, weight: 1, count: 1, time: None });
+        }
+        let mut steps = 0;
+        let mut walk = Walk::new(&profile);
+        profile.series[series].rows.iter().for_each(|row| walk.add(row.stack.unwrap(), sum_of(row, Weight::Period)));
+        walk.run(|_, _| steps += 1);
+        assert_eq!(steps, 2 * depth);
+        let found = grouped(&profile, FUNCTIONS);
+        assert_eq!((found.len(), found[999].1.total.weight), (1000, u64::from(depth) - 999));
+    }
+}

@@ -1,0 +1,183 @@
+//! Who called whom: all stacks as one tree, what was called from a function, or from where a function was called.
+
+use super::keys::Grouping;
+use super::walk::{Step, Sum, Walk};
+use crate::model::prefix_tree::PrefixTree;
+use crate::model::stacks::{Profile, Series, StackId, Weight};
+use rustc_hash::FxHashSet;
+
+/// Where a tree begins, and which way it grows.
+#[derive(Debug, Clone, Copy)]
+pub enum Roots<'a> {
+    /// At the roots of the stacks, towards what was called.
+    Stacks,
+    /// At these groups, towards what they called. Of several in one stack the outermost counts.
+    Callees(&'a FxHashSet<u32>),
+    /// At these groups, towards who called them. Of several in one stack the outermost counts.
+    Callers(&'a FxHashSet<u32>),
+}
+
+/// A tree of groups with weights.
+#[derive(Debug, Default)]
+pub struct GroupTree {
+    nodes: PrefixTree<u32>,
+    own: Vec<Sum>,
+    total: Vec<Sum>,
+}
+
+impl GroupTree {
+    /// The tree of one event. Threads make no difference.
+    pub fn new(profile: &Profile, series: &Series, weight: Weight, grouping: &Grouping, roots: Roots<'_>) -> Self {
+        let mut walk = Walk::new(profile);
+        for row in &series.rows {
+            if let Some(stack) = row.stack {
+                walk.add(stack, Sum { weight: weight.of(row), count: row.count });
+            }
+        }
+        let part_of = |stack: StackId| grouping.of_frames()[profile.stack_of(stack).1.index()];
+        let mut tree = Self::default();
+        match roots {
+            Roots::Callers(groups) => tree.add_callers(profile, &mut walk, groups, part_of),
+            Roots::Callees(groups) => tree.add_callees(&mut walk, |part| groups.contains(&part), part_of),
+            Roots::Stacks => tree.add_callees(&mut walk, |_| true, part_of),
+        }
+        tree.sum();
+        tree
+    }
+
+    /// The callees of where `begins` first holds.
+    fn add_callees(&mut self, walk: &mut Walk<'_>, begins: impl Fn(u32) -> bool, part_of: impl Fn(StackId) -> u32) {
+        let mut path: Vec<u32> = Vec::new();
+        walk.run(|walk, step| match step {
+            Step::Enter(stack) => {
+                let part = part_of(stack);
+                if !path.is_empty() || begins(part) {
+                    let node = self.child(path.last().copied(), part);
+                    self.own[node as usize] += walk.sums(stack).0;
+                    path.push(node);
+                }
+            }
+            Step::Leave(_) => {
+                path.pop();
+            }
+        });
+    }
+
+    fn add_callers(
+        &mut self,
+        profile: &Profile,
+        walk: &mut Walk<'_>,
+        groups: &FxHashSet<u32>,
+        part_of: impl Fn(StackId) -> u32,
+    ) {
+        let mut open = 0u32;
+        walk.run(|walk, step| {
+            let (Step::Enter(stack) | Step::Leave(stack)) = step;
+            if !groups.contains(&part_of(stack)) {
+                return;
+            }
+            if matches!(step, Step::Leave(_)) {
+                open -= 1;
+                return;
+            }
+            open += 1;
+            if open == 1 {
+                let callers = std::iter::successors(Some(stack), |at| profile.stack_of(*at).0);
+                let node = callers.fold(None, |node, at| Some(self.child(node, part_of(at))));
+                if let Some(node) = node {
+                    self.own[node as usize] += walk.sums(stack).1;
+                }
+            }
+        });
+    }
+
+    fn child(&mut self, parent: Option<u32>, part: u32) -> u32 {
+        let node = self.nodes.child(parent, part);
+        self.own.resize(self.nodes.len(), Sum::default());
+        node
+    }
+
+    /// A parent's number is smaller than its children's: one pass from the end sums all.
+    fn sum(&mut self) {
+        self.total.clone_from(&self.own);
+        for node in (0..self.total.len()).rev() {
+            let total = self.total[node];
+            if let Some(parent) = self.parent(node as u32) {
+                self.total[parent as usize] += total;
+            }
+        }
+    }
+
+    /// How many nodes there are; their numbers run from 0.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The node that this one is a child of.
+    pub fn parent(&self, node: u32) -> Option<u32> {
+        self.nodes.get(node).0
+    }
+
+    /// What the node's group is, as a part of its [`Grouping`].
+    pub fn part(&self, node: u32) -> u32 {
+        self.nodes.get(node).1
+    }
+
+    /// What ends at a node; in a tree of callers, what has no caller beyond it.
+    pub fn own(&self, node: u32) -> Sum {
+        self.own[node as usize]
+    }
+
+    /// What goes through a node.
+    pub fn total(&self, node: u32) -> Sum {
+        self.total[node as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::groups::{Key, Unnamed};
+    use crate::model::stacks::profile_of;
+
+    /// The lines of a tree: depth as blanks, name, total.
+    fn tree(stacks: &[(&str, u64)], of: &str, roots: impl Fn(&FxHashSet<u32>) -> Roots<'_>) -> String {
+        let profile = profile_of(stacks);
+        let grouping = Grouping::new(&profile, &[Key::Function], Unnamed::ByModule);
+        let parts = 0..grouping.frame_parts() as u32;
+        let groups = parts.filter(|part| grouping.frame_values(*part)[0].text() == of).collect();
+        let tree = GroupTree::new(&profile, &profile.series[0], Weight::Period, &grouping, roots(&groups));
+        let line = |node: u32| {
+            let depth = std::iter::successors(tree.parent(node), |node| tree.parent(*node)).count();
+            let name = grouping.frame_values(tree.part(node))[0].text();
+            format!("{depth}{name} {}/{}", tree.own(node).weight, tree.total(node).weight)
+        };
+        (0..tree.len() as u32).map(line).collect::<Vec<_>>().join(", ")
+    }
+
+    const STACKS: &[(&str, u64)] = &[("a;b;c", 1), ("d;b;c", 2), ("d;b;x;b;c", 4), ("a;x", 8), ("a;b", 16)];
+
+    #[test]
+    fn all_stacks_are_one_tree() {
+        let seen = tree(STACKS, "", |_| Roots::Stacks);
+        assert_eq!(seen, "0a 0/25, 1b 16/17, 2c 1/1, 1x 8/8, 0d 0/6, 1b 0/6, 2c 2/2, 2x 0/4, 3b 0/4, 4c 4/4");
+    }
+
+    #[test]
+    fn callees_of_recursion_begin_at_the_outermost_call() {
+        let seen = tree(STACKS, "b", |groups| Roots::Callees(groups));
+        assert_eq!(seen, "0b 16/23, 1c 3/3, 1x 0/4, 2b 0/4, 3c 4/4");
+    }
+
+    #[test]
+    fn callers_are_those_of_the_outermost_call() {
+        let seen = tree(STACKS, "b", |groups| Roots::Callers(groups));
+        assert_eq!(seen, "0b 0/23, 1a 17/17, 1d 6/6");
+        assert_eq!(tree(STACKS, "x", |groups| Roots::Callers(groups)), "0x 0/12, 1a 8/8, 1b 0/4, 2d 4/4");
+    }
+}

@@ -1,0 +1,347 @@
+//! How a frame is spelled where a writer has one string for it: folded stacks, flame graphs.
+//!
+//! For names from perf the spelling is that of inferno-collapse-perf, so that either's output can be compared and
+//! merged with the other's:
+//!
+//! * a function that is not known is called after its module, `[libc.so.6]`, or `[unknown]` without one;
+//! * of native functions, argument lists are dropped (`f(int)` is `f`), but not Go's receivers or C++'s anonymous
+//!   namespaces;
+//! * of native functions in processes whose name begins with `java`, the `L` of a class name is dropped;
+//! * the functions that a Java agent joined ([`java_calls`](crate::runtimes::java_calls)) are frames of their own, all but the first `_[i]`;
+//! * `;` separates frames, so in a name it becomes `:`; line breaks become blanks.
+//!
+//! It differs where inferno loses names: names of JIT code are kept whole, because a parenthesis in a regular expression,
+//! a path or a signature is no argument list ([`Tidied`]); a name that begins with `(` is kept (MoarVM's blocks, C++'s anonymous
+//! namespaces), and `->` splits nothing but names of Java methods: inferno takes any name apart at it, C++'s `operator->` and
+//! return types with it. `g in f`, another spelling of that agent, is one frame to inferno.
+
+use crate::analysis::named_frames::kind_of_unnamed;
+use crate::model::stacks::{Frame, FrameKind, Profile, TRUNCATED, Track, UNKNOWN};
+use std::borrow::Cow;
+
+/// What is appended to names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Annotate {
+    /// The process's number at the root: `comm-pid`.
+    pub pid: bool,
+    /// The process's and thread's numbers at the root: `comm-pid/tid`.
+    pub tid: bool,
+    /// `_[k]` on kernel functions.
+    pub kernel: bool,
+    /// `_[j]` on JIT code.
+    pub jit: bool,
+    /// `_[i]` on inlined calls.
+    pub inline: bool,
+    /// The address of functions that are not known.
+    pub addrs: bool,
+}
+
+/// Which names are cut as inferno-collapse-perf cuts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tidied {
+    /// Those of native functions: in folded stacks.
+    #[default]
+    Native,
+    /// All: what inferno itself would draw.
+    All,
+    /// None.
+    Nothing,
+}
+
+impl Tidied {
+    fn cuts(self, kind: FrameKind) -> bool {
+        match self {
+            Self::Native => kind != FrameKind::Jit,
+            Self::All => true,
+            Self::Nothing => false,
+        }
+    }
+}
+
+/// What gets a root of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum By {
+    /// The process's name.
+    #[default]
+    Comm,
+    /// The process.
+    Pid,
+    /// The thread.
+    Tid,
+    /// The processor, then the process's name.
+    Cpu,
+}
+
+/// The frames above all others that say whose stack it is, root first; none for a track without a name or number.
+pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
+    let mut roots = Vec::new();
+    if let (By::Cpu, Some(cpu)) = (by, track.cpu) {
+        roots.push(format!("cpu {cpu}"));
+    }
+    let mut root = String::from_utf8_lossy(&track.comm).replace(' ', "_");
+    let number = |id: Option<i32>| id.map_or_else(|| "?".to_owned(), |id| id.to_string());
+    let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
+    let with_tid = (annotate.tid || by == By::Tid) && tid.is_some();
+    if with_tid {
+        root += &format!("-{}/{}", number(pid), number(tid));
+    } else if (annotate.pid || annotate.tid || by == By::Pid) && pid.is_some() {
+        root += &format!("-{}", number(pid));
+    }
+    if !root.is_empty() {
+        roots.push(printable(root));
+    }
+    roots
+}
+
+/// Whether Java's spelling rules hold for a process of this name.
+pub fn is_java(comm: &[u8]) -> bool {
+    comm.starts_with(b"java")
+}
+
+/// How a frame is spelled.
+pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate, tidied: Tidied) -> String {
+    let name = profile.name_of(frame.name);
+    if name == UNKNOWN {
+        return annotated(unknown(profile, frame, annotate.addrs), frame, annotate);
+    }
+    let name = String::from_utf8_lossy(name);
+    let cut = profile.perf_names && tidied.cuts(frame.kind);
+    let spelled = if cut { tidy(&name, java) } else { printable(name.into_owned()) };
+    annotated(spelled, frame, annotate)
+}
+
+const INLINED: &str = "_[i]";
+
+fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
+    let suffix = match frame.kind {
+        _ if frame.joined => INLINED,
+        FrameKind::Kernel if annotate.kernel => "_[k]",
+        FrameKind::Jit | FrameKind::JitUnnamed if annotate.jit => "_[j]",
+        FrameKind::Inlined if annotate.inline => INLINED,
+        _ => return label,
+    };
+    // A name that already says so is not told twice.
+    if label.ends_with(suffix) { label } else { label + suffix }
+}
+
+fn unknown(profile: &Profile, frame: &Frame, addrs: bool) -> String {
+    unknown_in(frame.module.map(|module| profile.name_of(module)), frame.addr.filter(|_| addrs))
+}
+
+fn unknown_in(module: Option<&[u8]>, addr: Option<u64>) -> String {
+    let module = module.map(String::from_utf8_lossy);
+    let base = module.as_deref().map(|module| module.rsplit('/').next().unwrap_or(module));
+    let label = match (base.filter(|base| *base != "[unknown]"), addr) {
+        (None, None) => "[unknown]".to_owned(),
+        (base, Some(addr)) => format!("[{} <{addr:x}>]", base.unwrap_or("unknown")),
+        (Some(base), None) => format!("[{base}]"),
+    };
+    printable(label)
+}
+
+fn tidy(name: &str, java: bool) -> String {
+    let name = without_arguments(name);
+    let class = name.strip_prefix('L').filter(|rest| java && rest.contains('/'));
+    printable(class.unwrap_or(name).to_owned())
+}
+
+/// What separates frames, or lines, must not stand in one.
+fn printable(label: String) -> String {
+    if label.contains([';', '\n', '\r']) { label.replace(';', ":").replace(['\n', '\r'], " ") } else { label }
+}
+
+/// A frame's label without the mark that says what sort of code it is, and that; `None` without a mark.
+pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
+    let (name, mark) = label.split_last_chunk()?;
+    match mark {
+        b"_[k]" => Some((name, FrameKind::Kernel)),
+        b"_[j]" if module_in(name).is_some() => Some((name, FrameKind::JitUnnamed)),
+        b"_[j]" => Some((name, FrameKind::Jit)),
+        b"_[i]" => Some((name, FrameKind::Inlined)),
+        _ => None,
+    }
+}
+
+/// The kind of code that a label without a mark tells: of functions that are called after their module, what the module
+/// tells, but for the kernel's, which has a mark.
+pub fn unmarked(label: &[u8]) -> FrameKind {
+    let unnamed = module_in(label).map(|module| if module == b"unknown" { &b""[..] } else { module });
+    match unnamed.map(kind_of_unnamed) {
+        None | Some(FrameKind::Kernel) => FrameKind::User,
+        Some(kind) => kind,
+    }
+}
+
+/// What a function without a name is called after: `libc.so.6` of `[libc.so.6]` or `[libc.so.6 <1f>]`.
+fn module_in(label: &[u8]) -> Option<&[u8]> {
+    let module = label.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let addr = module.strip_suffix(b">").and_then(|_| memchr::memmem::rfind(module, b" <"));
+    Some(addr.map_or(module, |addr| &module[..addr])).filter(|_| label != TRUNCATED)
+}
+
+/// The name up to its argument list, which begins at the first parenthesis outside all brackets.
+fn without_arguments(name: &str) -> &str {
+    let mut depth = 0i32;
+    let bytes = name.as_bytes();
+    for (at, &byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' | b'{' | b'[' => depth += 1,
+            b'>' | b'}' | b']' | b')' => depth -= 1,
+            b'(' => {
+                let receiver = at > 0 && bytes[at - 1] == b'.';
+                let namespace = name[at..].starts_with("(anonymous namespace)");
+                if depth == 0 && at > 0 && !receiver && !namespace {
+                    return &name[..at];
+                }
+                depth += 1;
+            }
+            _ => {}
+        }
+    }
+    name
+}
+
+/// What a function that is not known is called, after its module: `[libc.so.6]`, or `[unknown]` without one.
+pub fn unnamed(profile: &Profile, frame: &Frame) -> String {
+    unknown(profile, frame, false)
+}
+
+/// The same with its address, if that is asked for.
+pub fn unnamed_at(profile: &Profile, frame: &Frame, annotate: Annotate) -> String {
+    unknown(profile, frame, annotate.addrs)
+}
+
+/// The function's name, in full, for writers that have room for it. What is not known is spelled as in [`label`]: its
+/// address would be taken for a function, and all that is unknown of a module for it.
+pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
+    called(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))
+}
+
+/// The same of a name and its module.
+pub fn called<'n>(name: &'n [u8], module: Option<&[u8]>) -> Cow<'n, str> {
+    match name {
+        UNKNOWN => Cow::Owned(unknown_in(module, None)),
+        name => String::from_utf8_lossy(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Pid, Tid};
+
+    fn label_of(name: &[u8], module: &[u8], kind: FrameKind, java: bool, annotate: Annotate) -> String {
+        let mut profile = Profile::new();
+        profile.perf_names = true;
+        let name = profile.name(name);
+        let module = (!module.is_empty()).then(|| profile.name(module));
+        let frame = Frame { module, addr: Some(0x1f), ..Frame::new(name, kind) };
+        label(&profile, &frame, java, annotate, Tidied::Native)
+    }
+
+    fn plain(name: &str) -> String {
+        label_of(name.as_bytes(), b"/bin/x", FrameKind::User, false, Annotate::default())
+    }
+
+    #[test]
+    fn arguments_go_and_names_stay() {
+        assert_eq!(plain("f(int, char)"), "f");
+        assert_eq!(plain("std::function<void (int)>::operator()(int) const"), "std::function<void (int)>::operator");
+        assert_eq!(plain("net/http.(*Client).Do"), "net/http.(*Client).Do");
+        assert_eq!(plain("(anonymous namespace)::run(int)"), "(anonymous namespace)::run");
+        assert_eq!(plain("{lambda(int)#2}::operator()"), "{lambda(int)#2}::operator");
+        assert_eq!(plain("[u8; 8]::f"), "[u8: 8]::f");
+        assert_eq!(plain("call<fn() -> u8>"), "call<fn() -> u8>");
+        assert_eq!(plain("(block)"), "(block)");
+    }
+
+    #[test]
+    fn names_of_jit_code_are_whole() {
+        let mut profile = Profile::new();
+        profile.perf_names = true;
+        let regex = "RegExp:(a+)+b";
+        let name = profile.name(regex.as_bytes());
+        let spelled = |kind, tidied| label(&profile, &Frame::new(name, kind), false, Annotate::default(), tidied);
+        for (tidied, of_jit, of_native) in
+            [(Tidied::Native, regex, "RegExp:"), (Tidied::All, "RegExp:", "RegExp:"), (Tidied::Nothing, regex, regex)]
+        {
+            assert_eq!(spelled(FrameKind::Jit, tidied), of_jit, "{tidied:?}");
+            assert_eq!(spelled(FrameKind::User, tidied), of_native, "{tidied:?}");
+        }
+        let jit = |name: &[u8]| label_of(name, b"", FrameKind::Jit, false, Annotate::default());
+        assert_eq!(jit(b"RegExp:(x|y)"), "RegExp:(x|y)");
+        assert_eq!(jit(b"JS:*f /d (1)/a;b.js:1:1\n"), "JS:*f /d (1)/a:b.js:1:1 ");
+    }
+
+    #[test]
+    fn an_unknown_function_is_called_after_its_module() {
+        let addrs = Annotate { addrs: true, ..Annotate::default() };
+        let unknown = |module: &[u8], annotate| label_of(UNKNOWN, module, FrameKind::User, false, annotate);
+        assert_eq!(unknown(b"/usr/lib/libc.so.6", Annotate::default()), "[libc.so.6]");
+        assert_eq!(unknown(b"", Annotate::default()), "[unknown]");
+        assert_eq!(unknown(b"/usr/lib/libc.so.6", addrs), "[libc.so.6 <1f>]");
+        assert_eq!(unknown(b"", addrs), "[unknown <1f>]");
+        let mut profile = Profile::new();
+        let (name, module) = (profile.name(UNKNOWN), Some(profile.name(b"/usr/lib/libc.so.6")));
+        let frame = Frame { module, addr: Some(0x1f), ..Frame::new(name, FrameKind::User) };
+        assert_eq!(function(&profile, &frame), "[libc.so.6]");
+    }
+
+    #[test]
+    fn java_and_annotations() {
+        let all = Annotate { jit: true, kernel: true, inline: true, ..Annotate::default() };
+        let jit = |name: &[u8]| label_of(name, b"", FrameKind::Jit, true, all);
+        assert_eq!(jit(b"Lorg/a/B;::call(I)V"), "Lorg/a/B:::call(I)V_[j]");
+        let native = label_of(b"Lorg/a/B;::call(I)V", b"/x.so", FrameKind::User, true, all);
+        assert_eq!(native, "org/a/B:::call");
+        assert_eq!(jit(b"f_[j]"), "f_[j]");
+        assert_eq!(jit(b"JS:*a->b /x.js:1:1"), "JS:*a->b /x.js:1:1_[j]");
+        assert_eq!(label_of(b"read", b"", FrameKind::Kernel, false, all), "read_[k]");
+        assert_eq!(label_of(b"get", b"", FrameKind::Inlined, false, all), "get_[i]");
+    }
+
+    #[test]
+    fn labels_tell_what_sort_of_code_has_no_name() {
+        for (label, kind) in [
+            ("f", FrameKind::User),
+            ("[unknown]", FrameKind::Unknown),
+            ("[unknown <1f>]", FrameKind::Unknown),
+            ("[libc.so.6 <1f>]", FrameKind::NativeUnnamed),
+            ("[perf-77.map]", FrameKind::Anonymous),
+            ("[//anon]", FrameKind::Anonymous),
+            ("[jitted-77.so]", FrameKind::JitUnnamed),
+            ("[[kernel.kallsyms]]", FrameKind::User),
+            ("[truncated]", FrameKind::User),
+        ] {
+            assert_eq!(unmarked(label.as_bytes()), kind, "{label}");
+        }
+        let all = Annotate { jit: true, ..Annotate::default() };
+        let label = label_of(UNKNOWN, b"/tmp/perf-77.map", FrameKind::JitUnnamed, false, all);
+        assert_eq!(label, "[perf-77.map]_[j]");
+        assert_eq!(marked(label.as_bytes()), Some((&b"[perf-77.map]"[..], FrameKind::JitUnnamed)));
+    }
+
+    #[test]
+    fn what_a_name_told_to_be_inlined_is_always_marked() {
+        let mut profile = Profile::new();
+        profile.perf_names = true;
+        for name in ["La/C;::g", "La/C;::g_[i]"] {
+            let name = profile.name(name.as_bytes());
+            let frame = Frame { joined: true, ..Frame::new(name, FrameKind::Jit) };
+            let annotate = Annotate { jit: true, ..Annotate::default() };
+            assert_eq!(label(&profile, &frame, true, annotate, Tidied::Native), "La/C:::g_[i]");
+            assert_eq!(label(&profile, &frame, true, annotate, Tidied::All), "a/C:::g_[i]");
+        }
+    }
+
+    #[test]
+    fn roots_say_whose_stack_it_is() {
+        let track = Track { comm: b"V8 Worker".to_vec(), pid: Some(Pid(7)), tid: Some(Tid(9)), cpu: Some(1) };
+        let tid = Annotate { tid: true, ..Annotate::default() };
+        assert_eq!(roots(&track, By::Comm, Annotate::default()), ["V8_Worker"]);
+        assert_eq!(roots(&track, By::Comm, tid), ["V8_Worker-7/9"]);
+        assert_eq!(roots(&track, By::Pid, Annotate::default()), ["V8_Worker-7"]);
+        assert_eq!(roots(&track, By::Cpu, Annotate::default()), ["cpu 1", "V8_Worker"]);
+        assert!(roots(&Track::default(), By::Tid, tid).is_empty());
+    }
+}

@@ -1,0 +1,18 @@
+//! What is computed from a profile: call graphs and trees, groups, categories, significance, timelines, sorted stacks.
+
+pub mod call_graph;
+pub mod call_tree;
+pub mod category;
+pub mod code_shares;
+pub mod filter;
+pub mod groups;
+pub mod label;
+pub mod named_frames;
+pub mod quantity;
+pub mod significance;
+pub mod sorted_stacks;
+pub mod start_functions;
+pub mod thread_rows;
+pub mod tier_shares;
+pub mod timeline;
+pub mod told_tree;

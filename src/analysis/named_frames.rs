@@ -1,0 +1,140 @@
+//! Frames of profiles in which another tool has named the functions: what name and module tell of them.
+//!
+//! A function without a name is spelled in many ways: empty, `[unknown]`, after its module (`[libc.so.6]`) or its
+//! address (`0x1f3a`). All become [`UNKNOWN`] with what is known besides.
+
+use crate::model::backing::Backing;
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, UNKNOWN};
+use crate::model::tier::Tier;
+use crate::runtimes::{RuntimeSet, Tiers};
+
+/// What a file says of a frame.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Told<'a> {
+    /// The function, as the file spells it.
+    pub function: &'a [u8],
+    /// The module; empty: not told.
+    pub module: &'a [u8],
+    /// The source file; empty: not told.
+    pub file: &'a [u8],
+    /// The source line, 0 if not told.
+    pub line: u32,
+    /// The address, as [`Frame::addr`] has it.
+    pub addr: Option<u64>,
+    /// What sort of code it is, if the file tells; else its module does.
+    pub kind: Option<FrameKind>,
+    /// The tier of JIT code, if the file tells; else its name does.
+    pub tier: Option<Tier>,
+}
+
+/// Makes frames of what files say.
+#[derive(Debug, Default)]
+pub struct NamedFrames {
+    tiers: Tiers,
+}
+
+impl NamedFrames {
+    /// The frame's number in that profile.
+    pub fn frame(&mut self, profile: &mut Profile, told: Told<'_>) -> FrameId {
+        let Told { function, module, file, line, .. } = told;
+        let named = is_name(function, module);
+        let addr = told.addr.or_else(|| address(function));
+        let name = profile.name(if named { function } else { UNKNOWN });
+        // Older files of ours have no kinds of code without a name.
+        let said = told.kind.filter(|kind| named || !matches!(kind, FrameKind::User | FrameKind::Unknown));
+        let kind = match said {
+            Some(kind) if named => kind,
+            Some(kind) => kind.unnamed(),
+            None if named => kind_of_function(module),
+            None => kind_of_unnamed(module),
+        };
+        let tier = (kind == FrameKind::Jit && named)
+            .then(|| told.tier.or_else(|| self.tiers.of(name, function, RuntimeSet::default())));
+        let tier = tier.flatten();
+        let mut known = |bytes: &[u8]| (!bytes.is_empty()).then(|| profile.name(bytes));
+        let (module, file) = (known(module), known(file));
+        let line = if file.is_some() { line } else { 0 };
+        profile.frame(Frame { module, file, line, addr, tier, ..Frame::new(name, kind) })
+    }
+}
+
+fn is_name(function: &[u8], module: &[u8]) -> bool {
+    let base = module.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let bracketed = function.strip_prefix(b"[").and_then(|name| name.strip_suffix(b"]"));
+    let is_module = bracketed.is_some_and(|name| !name.is_empty() && (name == base || function == base));
+    !function.is_empty() && function != UNKNOWN && !is_module && address(function).is_none()
+}
+
+/// The address that stands for a name.
+fn address(function: &[u8]) -> Option<u64> {
+    let digits = function.strip_prefix(b"0x").filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// The kind of a function with a name.
+fn kind_of_function(module: &[u8]) -> FrameKind {
+    match Backing::of(module) {
+        Backing::Unnamed => FrameKind::User,
+        backing if backing.is_jit_object() => FrameKind::Jit,
+        backing if backing.is_kernel_object() => FrameKind::Kernel,
+        _ => FrameKind::User,
+    }
+}
+
+/// The kind of code without a name, by its module. Memory that no file backs says nothing of what runs there, and neither
+/// does a map's name: perf calls all such memory after the map that would cover it.
+pub fn kind_of_unnamed(module: &[u8]) -> FrameKind {
+    match Backing::of(module) {
+        Backing::Unnamed => FrameKind::Unknown,
+        backing if backing.is_perf_map() || backing.may_hold_jit_code() => FrameKind::Anonymous,
+        _ => kind_of_function(module).unnamed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(function: &str, module: &str) -> (String, FrameKind, Option<u64>) {
+        let mut profile = Profile::new();
+        let told = Told { function: function.as_bytes(), module: module.as_bytes(), ..Told::default() };
+        let id = NamedFrames::default().frame(&mut profile, told);
+        let frame = *profile.frame_of(id);
+        (String::from_utf8_lossy(profile.name_of(frame.name)).into_owned(), frame.kind, frame.addr)
+    }
+
+    #[test]
+    fn a_function_without_a_name_is_spelled_in_many_ways() {
+        let unknown = |kind, addr| ("[unknown]".to_owned(), kind, addr);
+        assert_eq!(frame("", ""), unknown(FrameKind::Unknown, None));
+        assert_eq!(frame("[unknown]", "/bin/a"), unknown(FrameKind::NativeUnnamed, None));
+        assert_eq!(frame("[libc.so.6]", "/lib/libc.so.6"), unknown(FrameKind::NativeUnnamed, None));
+        assert_eq!(frame("[vdso]", "[vdso]"), unknown(FrameKind::NativeUnnamed, None));
+        for module in ["//anon", "[anon:JIT code]", "/memfd:x (deleted)", "/tmp/perf-77.map", "[stack]"] {
+            assert_eq!(frame("[unknown]", module), unknown(FrameKind::Anonymous, None), "{module}");
+        }
+        for module in ["/x/jitted-77-3.so", "jit-77.dump", "[JIT] tid 77", "jit"] {
+            assert_eq!(frame("[unknown]", module), unknown(FrameKind::JitUnnamed, None), "{module}");
+        }
+        assert_eq!(frame("0x1f", ""), unknown(FrameKind::Unknown, Some(0x1f)));
+        assert_eq!(frame("[kernel.kallsyms]", "[kernel.kallsyms]"), unknown(FrameKind::Kernel, None));
+        for name in ["[GC]", "[]", "0x", "0xyz", "f"] {
+            assert_eq!(frame(name, "").0, name);
+        }
+    }
+
+    #[test]
+    fn a_module_tells_the_sort_of_code() {
+        let kind = |module| frame("f", module).1;
+        for module in ["/tmp/perf-77.map", "/x/jitted-77-3.so", "jit-77.dump", "//anon", "[JIT] tid 77", "jit", "[jit]"]
+        {
+            assert_eq!(kind(module), FrameKind::Jit, "{module}");
+        }
+        for module in ["[kernel.kallsyms]", "[guest.kernel.kallsyms]", "/lib/modules/6.1/kernel/fs/ext4.ko", "[ext4]"] {
+            assert_eq!(kind(module), FrameKind::Kernel, "{module}");
+        }
+        for module in ["", "/bin/node", "/bin/jit", "[vdso]", "libc.so.6"] {
+            assert_eq!(kind(module), FrameKind::User, "{module}");
+        }
+    }
+}

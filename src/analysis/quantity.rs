@@ -1,0 +1,79 @@
+//! Weights as people read them: `7.00 ms`, `1,234,567 cycles`.
+
+use crate::model::printable::readable;
+use crate::model::stacks::{Unit, Weight};
+
+/// A weight with its unit.
+pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
+    match unit {
+        _ if of == Weight::Samples => counted(weight, "sample"),
+        Unit::Nanos => duration(weight),
+        Unit::Samples => counted(weight, "sample"),
+        Unit::Named(name) => format!("{} {}", grouped(weight), readable(name.as_bytes())),
+    }
+}
+
+/// So many of something, whose word takes an `s`.
+pub fn counted(number: u64, word: &str) -> String {
+    format!("{} {word}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// Nanoseconds with three digits.
+pub fn duration(nanos: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
+    // The next larger unit begins where three digits would be rounded up to four.
+    let unit = units.iter().find(|&&(unit, _)| u128::from(nanos) * 2000 >= unit * 1999);
+    let Some(&(unit, name)) = unit else { return format!("{nanos} ns") };
+    let number = nanos as f64 / unit as f64;
+    let decimals = [9.995, 99.95].iter().filter(|&&most| number < most).count();
+    format!("{number:.decimals$} {name}")
+}
+
+/// A whole number, its digits in groups of three.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits() {
+        let cases = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 µs"),
+            (7_004_999, "7.00 ms"),
+            (997_000_000, "997 ms"),
+            (999_400_000, "999 ms"),
+            (999_500_000, "1.00 s"),
+            (9_994_999_999, "9.99 s"),
+            (12_345_000_000, "12.3 s"),
+            (123_456_000_000, "123 s"),
+            (4_567_800_000_000, "4568 s"),
+            (u64::MAX, "18446744074 s"),
+        ];
+        for (nanos, text) in cases {
+            assert_eq!(duration(nanos), text);
+        }
+    }
+
+    #[test]
+    fn what_is_counted_has_its_unit() {
+        let cycles = Unit::Named("cycles".to_owned());
+        assert_eq!(quantity(1_234_567, &cycles, Weight::Period), "1,234,567 cycles");
+        assert_eq!(quantity(1, &cycles, Weight::Samples), "1 sample");
+        assert_eq!(quantity(26_201, &Unit::Samples, Weight::Period), "26,201 samples");
+        assert_eq!(quantity(7_000_000, &Unit::Nanos, Weight::Period), "7.00 ms");
+        assert_eq!((grouped(0), grouped(100), grouped(1000)), ("0".to_owned(), "100".to_owned(), "1,000".to_owned()));
+    }
+}

@@ -1,0 +1,162 @@
+//! Whether a change between two recordings is larger than what sampling alone makes of the same program.
+//!
+//! A function that has n of a recording's N samples has its share n / N only within the noise of the sampling: the next
+//! recording of the same program shows another. Two shares are compared by the likelihood-ratio test of a table of four
+//! numbers (G-test), the samples in the function and the others of both recordings:
+//!
+//! ```text
+//! O = n₁, n₂, N₁ − n₁, N₂ − n₂, each half a sample nearer to E (Yates' correction for continuity)
+//! E = what they would be if both shares were (n₁ + n₂) / (N₁ + N₂)
+//! z = √(2 Σ O ln (O / E))
+//! ```
+//!
+//! It is right for few samples and for recordings of very different lengths, too: one sample of 126 says nothing, though
+//! there is none among 5,000 of the other recording.
+//!
+//! A change counts where z > [`THRESHOLD`]. What is compared are numbers of samples, not weights: a sample of a long
+//! period is as chancy as one of a short period. The test knows nothing of what else differs between two runs (the
+//! load of the machine, other inputs), and what was counted rather than sampled (callgrind's instructions) has no
+//! noise of this kind.
+
+use crate::model::stacks::Series;
+
+/// In standard deviations. Among a hundred functions whose share did not change, one is taken for changed in every
+/// fourth comparison (2.7 of 1,000); at 2 it would be five in each.
+pub const THRESHOLD: f64 = 3.0;
+
+/// A number of samples, and that of the whole that they are part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Share {
+    /// The samples of a function, stack or group.
+    pub part: u64,
+    /// All samples of the event.
+    pub whole: u64,
+}
+
+/// What one sample counts in a series: the greatest number of which all its rows' counts are multiples. More than 1
+/// where an input such as folded stacks holds weights only, written as sums of one period: the parts and wholes to
+/// compare are to be divided by it. If the periods differ, weights cannot be told from samples any more.
+pub fn count_of_one_sample(series: &Series) -> u64 {
+    series.rows.iter().fold(0, |divisor, row| greatest_common_divisor(divisor, row.count)).max(1)
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Whether the change between two shares is larger than sampling noise. Which one is first does not matter. Without
+/// samples on one side nothing is known.
+pub fn is_significant(before: Share, after: Share) -> bool {
+    z(before, after) > THRESHOLD
+}
+
+/// How many standard deviations two shares are apart.
+fn z(before: Share, after: Share) -> f64 {
+    let [n1, whole1, n2, whole2] = [before.part, before.whole, after.part, after.whole].map(|count| count as f64);
+    let share = (n1 + n2) / (whole1 + whole2);
+    // Without samples the share is not a number, of which nothing of this holds.
+    if !(whole1 > 0.0 && whole2 > 0.0 && share > 0.0 && share < 1.0) {
+        return 0.0;
+    }
+    let expected1 = whole1 * share;
+    // The other three numbers are as far from what is expected, for the sums are the same.
+    let apart = ((n1 - expected1).abs() - 0.5).max(0.0).copysign(n1 - expected1);
+    let term = |expected: f64, apart: f64| {
+        let observed = expected + apart;
+        if observed > 0.0 { observed * (observed / expected).ln() } else { 0.0 }
+    };
+    let inside = term(expected1, apart) + term(whole2 * share, -apart);
+    let outside = term(whole1 * (1.0 - share), -apart) + term(whole2 * (1.0 - share), apart);
+    (2.0 * (inside + outside)).max(0.0).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn share(part: u64, whole: u64) -> Share {
+        Share { part, whole }
+    }
+
+    #[test]
+    fn the_threshold_is_three_standard_deviations() {
+        assert!(!is_significant(share(100, 1000), share(140, 1000)));
+        assert!(is_significant(share(100, 1000), share(150, 1000)));
+        // The square roots of 7.23 and 11.05.
+        assert!((z(share(100, 1000), share(140, 1000)) - 2.69).abs() < 0.01);
+        assert!((z(share(100, 1000), share(150, 1000)) - 3.32).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_handful_of_samples_tells_nothing() {
+        assert!(!is_significant(share(0, 1000), share(3, 1000)));
+        assert!(!is_significant(share(1, 10), share(4, 10)));
+        assert!(is_significant(share(0, 1000), share(20, 1000)));
+        // By the normal approximation it would be six standard deviations.
+        assert!(!is_significant(share(1, 126), share(0, 4942)));
+        assert!(!is_significant(share(2, 126), share(1, 4942)));
+        assert!(is_significant(share(6, 126), share(0, 4942)));
+    }
+
+    #[test]
+    fn without_samples_on_one_side_nothing_is_known() {
+        assert!(!is_significant(share(0, 0), share(500, 1000)));
+        assert!(!is_significant(share(0, 0), share(0, 0)));
+        assert!(!is_significant(share(7, 7), share(9, 9)));
+    }
+
+    #[test]
+    fn sums_of_one_period_are_so_many_samples() {
+        let series = |counts: &[u64]| {
+            let mut profile = crate::model::stacks::profile_of(&[("a", 1), ("b", 1), ("c", 1)]);
+            for (row, &count) in profile.series[0].rows.iter_mut().zip(counts) {
+                row.count = count;
+            }
+            profile.series.remove(0)
+        };
+        assert_eq!(count_of_one_sample(&series(&[3_003_003, 0, 5_005_005])), 1_001_001);
+        assert_eq!(count_of_one_sample(&series(&[3, 7, 12])), 1);
+        assert_eq!(count_of_one_sample(&series(&[0, 0, 0])), 1);
+    }
+
+    /// Two recordings of the same program: each sample is in the function by the same chance.
+    #[test]
+    fn two_recordings_of_one_program_rarely_differ() {
+        let mut state = 1u64;
+        let mut chance = || {
+            // Knuth's constants of a linear congruential generator: its upper bits are random enough to count with.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        for (truth, other) in [0.002, 0.02, 0.2, 0.5].into_iter().flat_map(|truth| [(truth, 500), (truth, 4000)]) {
+            let mut sampled = |whole: u64| share((0..whole).filter(|_| chance() < truth).count() as u64, whole);
+            let wrong = (0..1000).filter(|_| is_significant(sampled(200), sampled(other))).count();
+            assert!(wrong <= 8, "{wrong} of 1,000 at {truth}, 200 beside {other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_does_not_matter(a in 0..1000u64, b in 0..1000u64, more in 1..5000u64, others in 1..5000u64) {
+            let (a, b) = (share(a, a + more), share(b, b + others));
+            prop_assert_eq!(is_significant(a, b), is_significant(b, a));
+        }
+
+        #[test]
+        fn equal_shares_never_differ(part in 0..1000u64, more in 0..1000u64, times in 1..100u64) {
+            let (a, b) = (share(part, part + more), share(part * times, (part + more) * times));
+            prop_assert!(!is_significant(a, b));
+        }
+
+        #[test]
+        fn more_samples_of_the_same_shares_tell_more(a in 0..100u64, b in 0..100u64, times in 2..50u64) {
+            let one = z(share(a, 100), share(b, 100));
+            let more = z(share(a * times, 100 * times), share(b * times, 100 * times));
+            prop_assert!(more >= one, "{} < {}", more, one);
+        }
+    }
+}

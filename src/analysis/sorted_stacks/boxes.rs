@@ -1,0 +1,221 @@
+//! Sorted stacks as the boxes of a flame graph, in one pass.
+
+use super::sorts::Sorts;
+use super::{Runs, keys};
+use crate::analysis::category::Category;
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The boxes of a flame graph, and what is known of all stacks, drawn or not.
+#[derive(Debug)]
+pub struct Boxes {
+    /// Each before those above it, siblings in the order of their names; the first is the one below all others.
+    pub boxes: Vec<StackBox>,
+    /// The keys of all names of boxes, one behind the other.
+    names: Vec<u8>,
+    /// The weight of what ran itself, by sort of code; empty if no name tells its sort.
+    pub own: FxHashMap<Category, u64>,
+}
+
+/// A box.
+#[derive(Debug, Clone)]
+pub struct StackBox {
+    /// How many others are below it.
+    pub depth: u32,
+    /// The weight of all that is left of it.
+    pub start: u64,
+    /// `start` and its own weight.
+    pub end: u64,
+    /// What its name tells of the sort of code; `None` if no name of the whole tells anything.
+    pub category: Option<Category>,
+    name: Range<usize>,
+}
+
+impl Boxes {
+    /// Those that weigh at least `narrow`.
+    pub fn of(runs: &Runs, narrow: u64) -> Self {
+        let mut pile = Pile::new(runs.total(), narrow.max(1));
+        runs.each(|shared, key, weight| pile.push(shared, key, weight));
+        pile.finished()
+    }
+
+    /// What stands in a box; `None` in the one below all others.
+    pub fn name(&self, of: &StackBox) -> Option<Cow<'_, str>> {
+        (of.depth > 0).then(|| keys::name(&self.names[of.name.clone()]))
+    }
+}
+
+/// The boxes that are open, one on the other: the frames that a stack shares with the next.
+struct Pile {
+    narrow: u64,
+    /// The one below all others first.
+    open: Vec<Open>,
+    boxes: Vec<StackBox>,
+    names: Vec<u8>,
+    sorts: Sorts,
+    /// The last stack: which of its frames others share is for the next one to say.
+    last: Vec<u8>,
+    weight: Option<u64>,
+}
+
+struct Open {
+    /// Where its name ends in the stack.
+    end: usize,
+    /// Its place among the boxes.
+    at: usize,
+    total: u64,
+    /// Where the next box above it begins.
+    next: u64,
+}
+
+impl Pile {
+    fn new(total: u64, narrow: u64) -> Self {
+        let all = StackBox { depth: 0, start: 0, end: total, category: None, name: 0..0 };
+        let open = vec![Open { end: 0, at: 0, total: 0, next: 0 }];
+        let (boxes, names) = (vec![all], Vec::new());
+        Self { narrow, open, boxes, names, sorts: Sorts::default(), last: Vec::new(), weight: None }
+    }
+
+    /// Takes the next stack, which shares so many bytes with the one before.
+    fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
+        let frames = self.weight.and_then(|_| shared_frames(&self.last, key, shared));
+        self.place(frames);
+        self.sorts.count(&key[frames.map_or(0, |end| end + 1)..], weight);
+        self.last.truncate(shared);
+        self.last.extend_from_slice(&key[shared..]);
+        self.weight = Some(weight);
+    }
+
+    /// Places the last stack, whose frames the next one shares up to there.
+    fn place(&mut self, shared: Option<usize>) {
+        let Some(weight) = self.weight.take() else { return };
+        // What nobody shares is as wide as the stack.
+        self.open_up_to(if weight < self.narrow { shared } else { Some(self.last.len()) });
+        let (is_own, top) = (self.top_end() == Some(self.last.len()), self.top());
+        top.total = top.total.saturating_add(weight);
+        if !is_own {
+            top.next = top.next.saturating_add(weight);
+        }
+        while self.top_end() > shared {
+            self.close();
+        }
+    }
+
+    fn top(&mut self) -> &mut Open {
+        let last = self.open.len() - 1;
+        &mut self.open[last]
+    }
+
+    /// Where the open frames end in the stack, if there are any.
+    fn top_end(&self) -> Option<usize> {
+        self.open[1..].last().map(|open| open.end)
+    }
+
+    /// Opens boxes for the frames of the last stack that end there or before.
+    fn open_up_to(&mut self, end: Option<usize>) {
+        let Some(last_end) = end.filter(|_| end > self.top_end()) else { return };
+        let first = self.top_end().map_or(0, |end| end + 1);
+        let ends = memchr::memchr_iter(keys::END, &self.last[first..last_end]).map(|len| first + len);
+        let mut start = first;
+        for end in ends.chain([last_end]) {
+            let below = &self.open[self.open.len() - 1];
+            let (name, at) = (self.names.len(), below.next);
+            self.names.extend_from_slice(&self.last[start..end]);
+            let depth = self.open.len() as u32;
+            self.open.push(Open { end, at: self.boxes.len(), total: 0, next: at });
+            self.boxes.push(StackBox { depth, start: at, end: at, category: None, name: name..self.names.len() });
+            start = end + 1;
+        }
+    }
+
+    /// Closes the topmost box: it is left out if it is narrow, as all above it were then.
+    fn close(&mut self) {
+        let Some(Open { at, total, .. }) = self.open.pop() else { return };
+        let one = &mut self.boxes[at];
+        one.end = one.start.saturating_add(total);
+        let end = one.end;
+        if total < self.narrow {
+            self.names.truncate(one.name.start);
+            self.boxes.truncate(at);
+        }
+        let below = self.top();
+        below.total = below.total.saturating_add(total);
+        below.next = end;
+    }
+
+    fn finished(mut self) -> Boxes {
+        self.place(None);
+        for one in &mut self.boxes[1..] {
+            one.category = self.sorts.of(&self.names[one.name.clone()]);
+        }
+        Boxes { boxes: self.boxes, names: self.names, own: self.sorts.own() }
+    }
+}
+
+/// Where the last frame ends that two stacks share, if they share any, by how many bytes they begin with alike.
+fn shared_frames(one: &[u8], other: &[u8], shared: usize) -> Option<usize> {
+    let ends = |stack: &[u8]| stack.get(shared).is_none_or(|byte| *byte == keys::END);
+    if ends(one) && ends(other) { Some(shared) } else { memchr::memrchr(keys::END, &other[..shared]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Unsorted;
+    use super::*;
+
+    fn boxes(stacks: &[(&str, u64)], narrow: u64) -> Vec<String> {
+        let (mut runs, mut unsorted) = (Runs::default(), Unsorted::default());
+        stacks.iter().for_each(|(stack, weight)| unsorted.push(stack.as_bytes(), *weight));
+        runs.push(unsorted.sorted());
+        let boxes = Boxes::of(&runs, narrow);
+        let told = |one: &StackBox| {
+            let name = boxes.name(one).unwrap_or("all".into());
+            format!("{}{name} {}-{}", " ".repeat(one.depth as usize), one.start, one.end)
+        };
+        boxes.boxes.iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_box_stands_on_its_caller_and_siblings_by_name() {
+        let stacks = [("b;y", 10), ("a", 1), ("b;x", 4), ("a;z", 2), ("b", 100), ("a b;c", 3)];
+        let wanted = ["all 0-120", " a 0-3", "  z 0-2", " a b 3-6", "  c 3-6", " b 6-120", "  x 6-10", "  y 10-20"];
+        assert_eq!(boxes(&stacks, 0), wanted);
+    }
+
+    #[test]
+    fn a_narrow_box_leaves_its_place_free() {
+        let stacks = [("b;y", 10), ("a;z", 1), ("a;y", 1), ("b;x", 4), ("c", 7)];
+        assert_eq!(boxes(&stacks, 5), ["all 0-23", " b 2-16", "  y 6-16", " c 16-23"]);
+    }
+
+    #[test]
+    fn empty_names_are_names() {
+        assert_eq!(
+            boxes(&[(";a", 1), ("a;", 2), (";", 4)], 0),
+            ["all 0-7", "  0-5", "   0-4", "  a 4-5", " a 5-7", "   5-7"]
+        );
+    }
+
+    #[test]
+    fn marks_tell_what_ran_itself() {
+        let own = |stacks: &[(&str, u64)]| {
+            let (mut runs, mut unsorted) = (Runs::default(), Unsorted::default());
+            stacks.iter().for_each(|(stack, weight)| unsorted.push(stack.as_bytes(), *weight));
+            runs.push(unsorted.sorted());
+            let mut own: Vec<_> = Boxes::of(&runs, 0).own.into_iter().collect();
+            own.sort();
+            own
+        };
+        assert_eq!(own(&[("a;b]", 1), ("a;_[k]b", 2)]), []);
+        let mixed = own(&[("a", 1), ("a;f_[i];g_[k]", 2), ("a;f_[i];h", 4), ("a;i_[j]", 8)]);
+        let (kernel, native) = ((Category::Kernel, 2), (Category::Native, 5));
+        assert_eq!(mixed, [kernel, native, (Category::Inlined, 0), (Category::Jit(None), 8)]);
+        let unnamed = own(&[("[perf-7.map]_[j]", 1), ("[libc.so.6];[unknown]", 2), ("a;[libc.so.6]", 4), ("b]", 8)]);
+        let natives = [(Category::Native, 8), (Category::NativeUnnamed, 4)];
+        assert_eq!(unnamed, [natives[0], natives[1], (Category::JitUnnamed, 1), (Category::Unknown, 2)]);
+        assert_eq!(own(&[("[libc.so.6]", 1)]), []);
+        assert_eq!(own(&[("_[k];a;b_[k]", 1)]), [(Category::Kernel, 1), (Category::Native, 0)]);
+        assert_eq!(own(&[("a_[k]", 1), ("a_[k];b_[k]", 1)]), [(Category::Kernel, 2)]);
+    }
+}

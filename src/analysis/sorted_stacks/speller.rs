@@ -1,0 +1,57 @@
+//! Stacks of a profile as lines of text: frames' labels, outermost first.
+
+use super::Unsorted;
+use crate::analysis::label::{Annotate, By, Tidied, is_java, label, roots};
+use crate::model::stacks::{FrameId, Profile, Row, TrackId, Weight};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// Spells stacks. What it spelled of a profile's frames and tracks it knows again: it is for one profile only.
+#[derive(Debug)]
+pub struct Speller {
+    by: By,
+    annotate: Annotate,
+    tidied: Tidied,
+    /// All labels, one behind the other.
+    text: Vec<u8>,
+    /// Where the label of each frame is, by whether Java's rules hold; ranges of nothing are looked up.
+    labels: [Vec<Range<usize>>; 2],
+    /// What stands before a track's frames, and whether Java's rules hold there.
+    roots: FxHashMap<TrackId, (Vec<u8>, bool)>,
+    /// A stack's frames, the leaf first.
+    frames: Vec<FrameId>,
+}
+
+impl Speller {
+    /// Nothing is spelled yet.
+    pub fn new(by: By, annotate: Annotate, tidied: Tidied) -> Self {
+        let (text, labels, frames) = (Vec::new(), [Vec::new(), Vec::new()], Vec::new());
+        Self { by, annotate, tidied, text, labels, roots: FxHashMap::default(), frames }
+    }
+
+    /// Adds the stacks of rows.
+    pub fn spell(&mut self, profile: &Profile, rows: &[Row], weight: Weight, lines: &mut Unsorted) {
+        self.labels.iter_mut().for_each(|labels| labels.resize(profile.frame_count(), 0..0));
+        for row in rows {
+            let (by, annotate, tidied) = (self.by, self.annotate, self.tidied);
+            let (root, java) = self.roots.entry(row.track).or_insert_with(|| {
+                let track = profile.track_of(row.track);
+                (roots(track, by, annotate).join(";").into_bytes(), is_java(&track.comm))
+            });
+            self.frames.clear();
+            self.frames.extend(profile.frames_up(row.stack));
+            let labels = &mut self.labels[usize::from(*java)];
+            for frame in &self.frames {
+                let place = &mut labels[frame.index()];
+                if place.end == place.start {
+                    let start = self.text.len();
+                    let spelled = label(profile, profile.frame_of(*frame), *java, annotate, tidied);
+                    self.text.extend_from_slice(spelled.as_bytes());
+                    *place = start..self.text.len();
+                }
+            }
+            let frames = self.frames.iter().rev().map(|frame| &self.text[labels[frame.index()].clone()]);
+            lines.push_line(Some(&root[..]).filter(|root| !root.is_empty()).into_iter().chain(frames), weight.of(row));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The rows of an event thread by thread, each thread's in the order of time: for formats that show threads.
+//!
+//! A thread that was renamed (by exec, or by itself), or that ran on several processors, has several tracks; it is one
+//! thread nevertheless, under its last name.
+
+use crate::model::stacks::{Profile, Row, Series, TrackId};
+use crate::model::units::{Pid, Tid};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// One thread.
+#[derive(Debug, Clone)]
+pub struct ThreadRows<'p> {
+    /// The process.
+    pub pid: Option<Pid>,
+    /// The thread.
+    pub tid: Option<Tid>,
+    /// Its last name.
+    pub comm: &'p [u8],
+    /// In the order of time; of equal times, and where there are none, in the order of the profile.
+    pub rows: Vec<&'p Row>,
+}
+
+impl ThreadRows<'_> {
+    /// Whether it is its process's first thread.
+    pub fn is_main(&self) -> bool {
+        self.tid.is_none() || self.tid.map(|tid| tid.0) == self.pid.map(|pid| pid.0)
+    }
+}
+
+/// All threads of an event: processes behind those that forked them, the main thread first in each.
+pub fn threads<'p>(profile: &'p Profile, series: &'p Series) -> Vec<ThreadRows<'p>> {
+    let mut found: Vec<ThreadRows<'p>> = Vec::new();
+    let mut places: FxHashMap<(Option<Pid>, ThreadKey), usize> = FxHashMap::default();
+    for row in &series.rows {
+        let track = profile.track_of(row.track);
+        let key = track.tid.map_or(ThreadKey::Track(row.track), ThreadKey::Tid);
+        let at = *places.entry((track.pid, key)).or_insert(found.len());
+        if at == found.len() {
+            found.push(ThreadRows { pid: track.pid, tid: track.tid, comm: &track.comm, rows: Vec::new() });
+        }
+        found[at].rows.push(row);
+    }
+    for thread in &mut found {
+        thread.rows.sort_by_key(|row| row.time);
+        if let Some(last) = thread.rows.last() {
+            thread.comm = &profile.track_of(last.track).comm;
+        }
+    }
+    let order = process_order(profile, &found);
+    found.sort_by_key(|thread| {
+        let place = thread.pid.and_then(|pid| order.get(&pid)).copied();
+        (place, !thread.is_main(), thread.tid.map(|tid| tid.0))
+    });
+    found
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum ThreadKey {
+    Tid(Tid),
+    Track(TrackId),
+}
+
+/// The places of the processes: each behind its parent, brothers by their first sample.
+fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid, usize> {
+    let mut brothers: BTreeMap<Option<Pid>, Vec<Pid>> = BTreeMap::new();
+    let pids: FxHashSet<Pid> = threads.iter().filter_map(|thread| thread.pid).collect();
+    let mut seen = FxHashSet::default();
+    for pid in threads.iter().filter_map(|thread| thread.pid).filter(|pid| seen.insert(*pid)) {
+        let parent = profile.about.processes.get(&pid).and_then(|life| life.parent);
+        // The parent of the first process that was recorded is the recorder, or was not seen.
+        let parent = parent.filter(|parent| *parent != pid && pids.contains(parent));
+        brothers.entry(parent).or_default().push(pid);
+    }
+    let mut order = FxHashMap::default();
+    let mut waiting: Vec<Pid> = brothers.get(&None).into_iter().flatten().rev().copied().collect();
+    while let Some(pid) = waiting.pop() {
+        let place = order.len();
+        // What comes a second time is its own ancestor.
+        if order.insert(pid, place).is_none() {
+            waiting.extend(brothers.get(&Some(pid)).into_iter().flatten().rev());
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Nanos;
+    use crate::model::about::ProcessLife;
+    use crate::model::stacks::Track;
+
+    #[test]
+    fn threads_stand_under_their_processes_and_children_behind_their_parents() {
+        let mut profile = Profile::new();
+        let series = profile.series_named("cycles", Default::default());
+        for (comm, pid, tid, time) in
+            [("late", 3, 3, 9), ("child", 5, 5, 4), ("worker", 4, 6, 3), ("main", 4, 4, 2), ("sh", 4, 4, 1)]
+        {
+            let track = profile.track(Track { comm: comm.into(), pid: Some(Pid(pid)), tid: Some(Tid(tid)), cpu: None });
+            profile.push(series, Row { track, stack: None, weight: 1, count: 1, time: Some(Nanos(time)) });
+        }
+        for (pid, parent) in [(5, 4), (4, 1)] {
+            let life = ProcessLife { parent: Some(Pid(parent)), ..ProcessLife::default() };
+            profile.about.processes.insert(Pid(pid), life);
+        }
+        let found = threads(&profile, &profile.series[0]);
+        let names: Vec<_> = found.iter().map(|thread| String::from_utf8_lossy(thread.comm).into_owned()).collect();
+        assert_eq!(names, ["late", "main", "worker", "child"]);
+        assert_eq!(found[1].rows.len(), 2);
+    }
+}

@@ -1,0 +1,89 @@
+//! How the weight of one function, or of one box of a flame graph, divides over the tiers of its code.
+
+use crate::model::tier::Tier;
+
+/// Weights by tier. Nearly all code has one tier, and there is one of these for each node of a tree: then nothing is
+/// allocated.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TierShares {
+    first: Option<(Option<Tier>, u64)>,
+    /// Those of other tiers.
+    others: Option<Box<Self>>,
+}
+
+impl TierShares {
+    /// Adds weight of one tier; `None` is code of which no tier is known.
+    pub fn add(&mut self, tier: Option<Tier>, weight: u64) {
+        match &mut self.first {
+            None => self.first = Some((tier, weight)),
+            Some((of, sum)) if *of == tier => *sum = sum.saturating_add(weight),
+            Some(_) => self.others.get_or_insert_default().add(tier, weight),
+        }
+    }
+
+    /// Tiers that have weight, and how much.
+    fn weighty(&self) -> impl Iterator<Item = (Option<Tier>, u64)> {
+        let all = std::iter::successors(Some(self), |shares| shares.others.as_deref());
+        all.filter_map(|shares| shares.first).filter(|(_, weight)| *weight > 0)
+    }
+
+    /// Tiers and their weights, the heaviest first; tiers without weight are none.
+    pub fn heaviest_first(&self) -> Vec<(Option<Tier>, u64)> {
+        let mut shares: Vec<_> = self.weighty().collect();
+        shares.sort_by_key(|&(tier, weight)| (std::cmp::Reverse(weight), tier));
+        shares
+    }
+
+    /// Whether more than one tier has weight.
+    pub fn is_mixed(&self) -> bool {
+        self.weighty().nth(1).is_some()
+    }
+
+    /// `optimised 81 %, baseline 19 %`; empty if no tier is known.
+    pub fn told(&self) -> String {
+        let shares = self.heaviest_first();
+        if shares.iter().all(|(tier, _)| tier.is_none()) {
+            return String::new();
+        }
+        let whole: f64 = shares.iter().map(|&(_, weight)| weight as f64).sum();
+        let name = |tier: Option<Tier>| tier.map_or("no known tier", Tier::name);
+        let told = shares.iter().map(|&(tier, weight)| format!("{} {}", name(tier), percent(weight as f64 / whole)));
+        told.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A share is never told as nothing, or as all, if it is not.
+fn percent(share: f64) -> String {
+    match (100.0 * share).round() {
+        0.0 if share > 0.0 => "< 1 %".to_owned(),
+        100.0 if share < 1.0 => "> 99 %".to_owned(),
+        whole => format!("{whole} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_told_with_the_heaviest_first() {
+        let mut shares = TierShares::default();
+        assert_eq!((shares.told(), shares.is_mixed()), (String::new(), false));
+        shares.add(None, 7);
+        assert_eq!(shares.told(), "");
+        let mut shares = TierShares::default();
+        for (tier, weight) in [(Tier::Baseline, 19), (Tier::Optimised, 40), (Tier::Optimised, 41), (Tier::Wasm, 0)] {
+            shares.add(Some(tier), weight);
+        }
+        assert_eq!(shares.heaviest_first(), [(Some(Tier::Optimised), 81), (Some(Tier::Baseline), 19)]);
+        assert_eq!((shares.told().as_str(), shares.is_mixed()), ("optimised 81 %, baseline 19 %", true));
+    }
+
+    #[test]
+    fn a_small_share_is_not_told_as_nothing() {
+        let mut shares = TierShares::default();
+        shares.add(Some(Tier::Optimised), 9_999);
+        shares.add(Some(Tier::Interpreted), 1);
+        assert_eq!(shares.told(), "optimised > 99 %, interpreted < 1 %");
+    }
+}

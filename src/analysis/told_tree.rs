@@ -1,0 +1,56 @@
+//! Call trees that a text tells line by line, each function with its depth: what was at that depth before has ended.
+
+use crate::model::stacks::{FrameId, Profile, Row, StackId, TrackId};
+
+/// The stack of each line.
+#[derive(Debug, Default)]
+pub struct ToldTree {
+    open: Vec<StackId>,
+}
+
+impl ToldTree {
+    /// The stack of a function of that depth, from 0; `None` if the line before leaves no caller for it.
+    pub fn at(&mut self, depth: usize, frame: FrameId, profile: &mut Profile) -> Option<StackId> {
+        if depth > self.open.len() {
+            return None;
+        }
+        self.open.truncate(depth);
+        let stack = profile.stack(self.open.last().copied(), frame);
+        self.open.push(stack);
+        Some(stack)
+    }
+}
+
+/// Weights that are told with what was called: a function has for its own what its callees leave.
+#[derive(Debug, Default)]
+pub struct OwnWeights {
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    depth: usize,
+    stack: Option<StackId>,
+    track: TrackId,
+    own: u64,
+}
+
+impl OwnWeights {
+    /// The next function, with its weight and that of all it called.
+    pub fn next(&mut self, depth: usize, row: Row, profile: &mut Profile, series: usize) {
+        self.end(depth, profile, series);
+        if let Some(caller) = self.open.last_mut() {
+            caller.own = caller.own.saturating_sub(row.weight);
+        }
+        self.open.push(Open { depth, stack: row.stack, track: row.track, own: row.weight });
+    }
+
+    /// Ends all functions of that depth and deeper.
+    pub fn end(&mut self, depth: usize, profile: &mut Profile, series: usize) {
+        while let Some(Open { stack, track, own, .. }) = self.open.pop_if(|open| open.depth >= depth) {
+            if own > 0 {
+                profile.push(series, Row { track, stack, weight: own, count: own, time: None });
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Numbers to bytes in a file's byte order: the counterpart of [`Cursor`](crate::bytes::cursor::Cursor).
+
+use crate::bytes::cursor::Endian;
+
+/// Bytes under way.
+#[derive(Debug, Clone)]
+pub struct ByteWriter {
+    bytes: Vec<u8>,
+    endian: Endian,
+}
+
+impl ByteWriter {
+    /// None yet.
+    pub fn new(endian: Endian) -> Self {
+        Self::behind(Vec::new(), endian)
+    }
+
+    /// What is written goes behind these.
+    pub fn behind(bytes: Vec<u8>, endian: Endian) -> Self {
+        Self { bytes, endian }
+    }
+
+    /// A number of two bytes.
+    pub fn u16(&mut self, number: u16) -> &mut Self {
+        self.bytes(&if self.endian == Endian::Big { number.to_be_bytes() } else { number.to_le_bytes() })
+    }
+
+    /// A number of four bytes.
+    pub fn u32(&mut self, number: u32) -> &mut Self {
+        self.bytes(&if self.endian == Endian::Big { number.to_be_bytes() } else { number.to_le_bytes() })
+    }
+
+    /// A number of eight bytes.
+    pub fn u64(&mut self, number: u64) -> &mut Self {
+        self.bytes(&if self.endian == Endian::Big { number.to_be_bytes() } else { number.to_le_bytes() })
+    }
+
+    /// The `len` low bytes of a number, at most eight: an address is as long as its machine's.
+    pub fn low_bytes(&mut self, number: u64, len: usize) -> &mut Self {
+        let len = len.min(8);
+        match self.endian {
+            Endian::Little => self.bytes.extend_from_slice(&number.to_le_bytes()[..len]),
+            Endian::Big => self.bytes.extend_from_slice(&number.to_be_bytes()[8 - len..]),
+        }
+        self
+    }
+
+    /// Bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(bytes);
+        self
+    }
+
+    /// NULs up to a multiple of `align` bytes.
+    pub fn pad(&mut self, align: usize) -> &mut Self {
+        self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
+        self
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// All of them.
+    pub fn finish(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::cursor::Cursor;
+
+    #[test]
+    fn what_is_written_is_read_again_in_both_byte_orders() {
+        for endian in [Endian::Little, Endian::Big] {
+            let mut writer = ByteWriter::new(endian);
+            writer.u16(0x102).u32(0x304_0506).u64(u64::MAX - 1).low_bytes(0xa1_b2c3_d4e5, 4).bytes(b"x").pad(8);
+            assert_eq!(writer.len(), 24);
+            let bytes = writer.finish();
+            let mut cursor = Cursor::new(&bytes, 0, endian);
+            assert_eq!(cursor.u16("a").unwrap(), 0x102);
+            assert_eq!(cursor.u32("b").unwrap(), 0x304_0506);
+            assert_eq!(cursor.u64("c").unwrap(), u64::MAX - 1);
+            assert_eq!(cursor.u32("d").unwrap(), 0xb2c3_d4e5);
+            assert_eq!(cursor.bytes(6, "e").unwrap(), b"x\0\0\0\0\0");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a format is: one entry of the table.
+
+pub use crate::contract::options::{Detail, ReadOptions, WriteOptions};
+
+use crate::analysis::sorted_stacks::{Run, Unsorted};
+use crate::analysis::timeline::SpanWriter;
+use crate::contract::rows::RowWriter;
+use crate::contract::spans::{Spans, Wants};
+use crate::contract::unsymbolized::OpenUnsymbolized;
+use crate::error::{Result, Skipped, Warnings};
+use crate::model::stacks::{Keep, Profile};
+use crate::runtimes::jit_names::JitNames;
+use std::io::{self, Write};
+
+/// One thing that jitgraft reads or writes.
+#[derive(Debug)]
+pub struct Format {
+    /// The name in `--to NAME` and in messages.
+    pub name: &'static str,
+    /// One line of help.
+    pub about: &'static str,
+    /// What its outputs are called: patterns of file names with at most one `*`, by which `-o` tells the format.
+    pub files: &'static [&'static str],
+    /// Whether an input that starts with these bytes is of this format; `None` for formats only written.
+    pub sniff: Option<fn(head: &[u8]) -> bool>,
+    /// How it becomes stacks.
+    pub read: Read,
+    /// Writes a profile; `None` for formats only read.
+    pub write: Option<Writer>,
+    /// How such a file is passed on with names for its JIT code, if it is.
+    pub rewriter: Option<Rewriter>,
+}
+
+/// How a file is passed on with names for its JIT code.
+#[derive(Debug, Clone, Copy)]
+pub struct Rewriter {
+    /// The command that does it.
+    pub command: &'static str,
+    /// Reads a profile that has addresses without names; `None` if the command reads its format by itself.
+    pub open: Option<OpenUnsymbolized>,
+}
+
+/// How an input becomes stacks.
+#[derive(Debug, Clone, Copy)]
+pub enum Read {
+    /// It names its own functions: bytes in, stacks out.
+    Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
+    /// It names its own functions and may be larger than memory: a stream in, stacks out.
+    Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
+    /// It names its own functions, a line a stack: whole lines of it are read into a profile, or sorted by who needs no more
+    /// than sums of stacks as they are spelled.
+    Lines {
+        /// Begins to read.
+        open: OpenLines,
+        /// Sorts.
+        sort: SortLines,
+    },
+    /// It names its own functions, in pieces that can be read side by side: bytes in, pieces out.
+    Pieces(OpenPieces),
+    /// It holds spans of time, which may stay spans.
+    Spans(Spans),
+    /// It is perf script's text, in which `pipeline` names the frames of JIT code first: text in, stacks out.
+    Script(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
+    /// It holds addresses, which `pipeline` must resolve with `sources` and `resolve`.
+    Addresses,
+    /// It is only written, or is not a profile.
+    No,
+}
+
+/// Begins to read an input line by line.
+pub type OpenLines = fn(options: &ReadOptions) -> Box<dyn ReadLines>;
+
+/// Sums whole lines by sorting them. Those that are none of the format are skipped.
+pub type SortLines = fn(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run;
+
+/// Reads lines into one profile. What it learnt of earlier ones makes later ones cheap.
+pub trait ReadLines: Send {
+    /// Reads any whole lines. Those that are none of the format are skipped.
+    fn read(&mut self, lines: &[u8], skipped: &mut Skipped);
+
+    /// What was read.
+    fn profile(&mut self) -> &mut Profile;
+}
+
+/// Looks at an input of pieces.
+pub type OpenPieces = for<'b> fn(bytes: &'b [u8], options: &ReadOptions) -> Result<Box<dyn ReadPieces + 'b>>;
+
+/// An input whose pieces can be read in any order: put together in theirs, they are what the input holds.
+pub trait ReadPieces: Sync {
+    /// What is counted where something of a piece is skipped.
+    fn what(&self) -> &'static str;
+
+    /// How many there are: at least one, which may be empty.
+    fn count(&self) -> usize;
+
+    /// Reads one. What of it cannot be read is skipped.
+    fn read(&self, piece: usize, skipped: &mut Skipped) -> Profile;
+}
+
+impl Read {
+    /// What can be asked of it, if it holds spans.
+    pub fn spans(&self) -> Option<&Spans> {
+        match self {
+            Self::Spans(spans) => Some(spans),
+            _ => None,
+        }
+    }
+
+    /// Whether an input is best read as a stream, so that it need not be in memory or in a file.
+    pub fn is_streamed(&self) -> bool {
+        match self {
+            Self::Stream(_) | Self::Lines { .. } | Self::Script(_) => true,
+            Self::Spans(spans) => spans.wants == Wants::Stream,
+            Self::Stacks(_) | Self::Pieces(_) | Self::Addresses | Self::No => false,
+        }
+    }
+}
+
+/// How a profile becomes an output of this format.
+#[derive(Debug, Clone, Copy)]
+pub struct Writer {
+    /// Writes it.
+    pub run: WriteFn,
+    /// How many events one output holds.
+    pub events: Events,
+    /// Whether it tells of each sample, in order of time, or of sums.
+    pub rows: Keep,
+    /// How much it tells of a frame: the less, the fewer stacks are kept apart.
+    pub detail: Detail,
+    /// How names of JIT code are written where nothing else is asked for: its viewers cut names where they see a
+    /// language's own rules, or at a length.
+    pub jit_names: JitNames,
+    /// Whether it tells the processor of a sample.
+    pub by_cpu: bool,
+    /// Starts an output of spans, which inputs that hold spans then become without being summed; `None` if it holds
+    /// no spans.
+    pub spans: Option<StartSpansFn>,
+    /// Starts an output that is written while inputs are read; `None` if the whole profile must be there first.
+    pub stream: Option<StartRowsFn>,
+}
+
+/// How many events ([`Profile::series`]) one output of a format can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Events {
+    /// The one of [`WriteOptions::series`]: a recording of several becomes several outputs.
+    One,
+    /// All of them.
+    All,
+}
+
+/// Writes a profile in one format.
+pub type WriteFn = fn(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()>;
+
+/// Starts an output of spans.
+pub type StartSpansFn = for<'o> fn(out: &'o mut dyn Write) -> Result<Box<dyn SpanWriter + 'o>>;
+
+/// Starts an output of rows.
+pub type StartRowsFn = for<'o> fn(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>>;

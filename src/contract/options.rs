@@ -1,0 +1,75 @@
+//! What reading and writing may depend on, from the command line.
+
+use crate::analysis::filter::TimeRange;
+use crate::analysis::label::{Annotate, By, Tidied};
+use crate::analysis::timeline::{CallOptions, Span};
+use crate::error::{Error, Result};
+use crate::model::Nanos;
+use crate::model::stacks::{Keep, Weight};
+
+/// How much is told of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Detail {
+    /// Function and module.
+    #[default]
+    Names,
+    /// Source file and line, too.
+    Lines,
+    /// The address, too.
+    Addresses,
+}
+
+/// What reading may depend on.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// How the intervals of formats that hold intervals become stacks.
+    pub calls: CallOptions,
+    /// The names of the spans that become stacks; empty: all.
+    pub only: Vec<String>,
+    /// The names of spans that are shown by what they did.
+    pub by_sub: Vec<String>,
+    /// The stretches of time that count, for formats that hold intervals. Others leave that to the filter of rows.
+    pub times: Vec<TimeRange>,
+    /// What is kept of the rows.
+    pub keep: Keep,
+    /// How much of a frame is needed; `None`: all. Formats that have it at no cost tell more.
+    pub detail: Option<Detail>,
+    /// Whether columns of functions are needed, to look them up in source maps.
+    pub columns: bool,
+    /// Whether spans are counted as Perfetto's trace processor counts them, for traces.
+    pub perfetto_compat: bool,
+}
+
+impl ReadOptions {
+    /// How intervals become stacks, cut to the time that counts of a recording from `first` to `last`.
+    pub fn calls_between(&self, first: u64, last: u64) -> Result<CallOptions> {
+        let within = match &self.times[..] {
+            [] => None,
+            [time] => {
+                let (from, to) = time.placed(Nanos(first), Nanos(last));
+                Some(Span { start: from.0, end: to.0 })
+            }
+            _ => return Err(Error::usage("intervals can be cut to one stretch of time only: give --time once")),
+        };
+        Ok(CallOptions { within, ..self.calls })
+    }
+}
+
+/// What writing may depend on.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// Which event to write, where the format holds only one.
+    pub series: usize,
+    /// What to sum.
+    pub weight: Weight,
+    /// What gets a root of its own.
+    pub by: By,
+    /// What is appended to names.
+    pub annotate: Annotate,
+    /// Which names are cut as inferno cuts them, where frames have one string each.
+    pub tidied: Tidied,
+    /// Rows of one stretch of so many nanoseconds are summed, where a format tells of each row.
+    pub bucket: Option<u64>,
+    /// Whether the names of directories tell the host and the day, so that rows need not.
+    pub partitioned: bool,
+}

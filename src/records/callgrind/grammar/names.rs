@@ -1,0 +1,144 @@
+//! The names of functions, files and objects: compressed per id space, and made out of addresses.
+//!
+//! `(id) name` defines an id, `(id)` refers to it, anything else is the name itself. A plain name that begins with a
+//! parenthesis and a digit cannot be told from an id, which is why writers put an id in front of every name.
+
+use super::numbers::hex;
+use crate::bytes::decimal::push_decimal;
+use std::borrow::Cow;
+
+/// The three id spaces of compressed names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in super::super) enum IdSpace {
+    /// `ob`, `cob`
+    Object,
+    /// `fl`, `fi`, `fe`, `cfi`, `cfl`, `jfi`
+    File,
+    /// `fn`, `cfn`, `jfn`, `frfn`
+    Function,
+}
+
+/// The value of a statement that names something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum NameField<'a> {
+    /// `(id) name`
+    Define(u32, &'a [u8]),
+    /// `(id)`
+    Refer(u32),
+    /// `name`
+    Plain(&'a [u8]),
+}
+
+/// Splits a name field.
+pub(in super::super) fn name_field(value: &[u8]) -> NameField<'_> {
+    let Some((id, name)) = split_id(value) else { return NameField::Plain(value) };
+    if name.is_empty() { NameField::Refer(id) } else { NameField::Define(id, name) }
+}
+
+/// Those of the largest id.
+const MOST_DIGITS: usize = 10;
+
+fn split_id(value: &[u8]) -> Option<(u32, &[u8])> {
+    let inner = value.strip_prefix(b"(")?;
+    let (mut id, mut len) = (0, 0);
+    while let Some(digit) = inner.get(len).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        id = id * 10 + u64::from(digit);
+        len += 1;
+        if len > MOST_DIGITS {
+            return None;
+        }
+    }
+    if len == 0 || *inner.get(len)? != b')' {
+        return None;
+    }
+    Some((u32::try_from(id).ok()?, inner[len + 1..].trim_ascii_start()))
+}
+
+/// Appends an id as it stands for a name.
+pub(in super::super) fn push_id(id: u32, out: &mut Vec<u8>) {
+    out.push(b'(');
+    push_decimal(id.into(), out);
+    out.push(b')');
+}
+
+/// What `ob=` says where callgrind knew no object: memory that no file backs.
+pub(in super::super) const UNKNOWN: &[u8] = b"???";
+
+/// The address of a function that callgrind had no name for, and what follows it (` [PLT]`, `'2`, `'caller…`).
+/// callgrind writes `%#0*lx` of the first basic block that was entered by a call.
+pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
+    let digits = name.strip_prefix(b"0x")?;
+    let of_len = |len| {
+        let (digits, rest) = digits.split_at_checked(len)?;
+        matches!(rest, [] | [b'\'' | b' ', ..]).then_some((hex(digits)?, rest))
+    };
+    of_len(16).or_else(|| of_len(8))
+}
+
+/// Whether a raw address is among the callers that `--separate-callers` appends to a name.
+pub(in super::super) fn has_raw_caller(tail: &[u8]) -> bool {
+    memchr::memchr_iter(b'\'', tail).any(|at| tail[at..].starts_with(b"'0x"))
+}
+
+/// Replaces raw addresses among the callers of a name (`callee'caller'caller`); the head is left alone.
+pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64) -> Option<Vec<u8>>) -> Cow<'a, [u8]> {
+    if !has_raw_caller(tail) {
+        return Cow::Borrowed(tail);
+    }
+    let mut parts = tail.split(|&byte| byte == b'\'');
+    let mut out = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        out.push(b'\'');
+        match raw_name(part).and_then(|(addr, rest)| Some((resolve(addr)?, rest))) {
+            Some((name, rest)) => {
+                out.extend_from_slice(&name);
+                out.extend_from_slice(rest);
+            }
+            None => out.extend_from_slice(part),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A name as a file refers to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in super::super) enum NameRef<'a> {
+    /// By id.
+    Id(u32),
+    /// In full.
+    Name(&'a [u8]),
+}
+
+impl<'a> NameRef<'a> {
+    pub(in super::super) fn of(field: NameField<'a>) -> Self {
+        match field {
+            NameField::Define(id, _) | NameField::Refer(id) => Self::Id(id),
+            NameField::Plain(name) => Self::Name(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_ids_and_without() {
+        assert_eq!(name_field(b"(12) foo (int)"), NameField::Define(12, b"foo (int)"));
+        assert_eq!(name_field(b"(12)"), NameField::Refer(12));
+        assert_eq!(name_field(b"(below main)"), NameField::Plain(b"(below main)"));
+        assert_eq!(name_field(b"(99999999999)"), NameField::Plain(b"(99999999999)"));
+        assert_eq!(name_field(b"main"), NameField::Plain(b"main"));
+    }
+
+    #[test]
+    fn raw_names_and_their_tails() {
+        assert_eq!(raw_name(b"0x00000000090cb000'2"), Some((0x90c_b000, &b"'2"[..])));
+        assert_eq!(raw_name(b"0x00000000090cb000 [PLT]"), Some((0x90c_b000, &b" [PLT]"[..])));
+        assert_eq!(raw_name(b"0x90cb000"), None);
+        assert_eq!(raw_name(b"0x00000000090cb000x"), None);
+        let resolve = |addr| (addr == 16).then(|| b"jit'f".to_vec());
+        let tail = replace_callers(b"'0x0000000000000010'2'0x0000000000000020", resolve);
+        assert_eq!(&tail[..], b"'jit'f'2'0x0000000000000020");
+    }
+}

@@ -1,0 +1,271 @@
+//! Positions of cost lines: which columns there are, and their relative form.
+//!
+//! Each column is absolute (`0x…` or decimal) or relative to the same column of an earlier line: `+n`, `-n`, `*`.
+//! valgrind measures from the last *cost* line of the block: neither the line behind `calls=` nor the one behind
+//! `jump=` moves its base. The manual's readers move it on every position line. What is written here is the same
+//! for both: a position whose base they could disagree about is written in full.
+
+use super::numbers::{number, push_hex};
+use crate::bytes::decimal::push_decimal;
+use crate::error::{Error, Result};
+
+/// The columns in front of the costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct Columns {
+    /// Column of the instruction address (`--dump-instr=yes`).
+    pub(in super::super) instr: Option<usize>,
+    /// Column of the source line.
+    pub(in super::super) line: Option<usize>,
+    /// How many there are, at most [`MAX_COLUMNS`].
+    pub(in super::super) count: usize,
+    /// Bit set of columns that hold addresses.
+    addresses: u8,
+}
+
+/// `instr bb line`
+pub(in super::super) const MAX_COLUMNS: usize = 3;
+
+/// Without a `positions:` line there are source lines only.
+impl Default for Columns {
+    fn default() -> Self {
+        Self { instr: None, line: Some(0), count: 1, addresses: 0 }
+    }
+}
+
+impl Columns {
+    /// `positions: instr line`
+    pub(in super::super) const INSTR_LINE: Self = Self { instr: Some(0), line: Some(1), count: 2, addresses: 1 };
+
+    /// From the value of a `positions:` line; `None` if it lists more than there can be.
+    pub(in super::super) fn parse(value: &[u8]) -> Option<Self> {
+        let mut columns = Self { instr: None, line: None, count: 0, addresses: 0 };
+        for word in value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+            if columns.count == MAX_COLUMNS {
+                return None;
+            }
+            match word {
+                b"instr" | b"addr" => {
+                    columns.instr = Some(columns.count);
+                    columns.addresses |= 1 << columns.count;
+                }
+                b"line" => columns.line = Some(columns.count),
+                _ => columns.addresses |= 1 << columns.count,
+            }
+            columns.count += 1;
+        }
+        if columns.count == 0 { None } else { Some(columns) }
+    }
+
+    /// The same of a line that must be right.
+    pub(in super::super) fn told(value: &[u8]) -> Result<Self> {
+        Self::parse(value).ok_or_else(|| Error::new("positions: lists more than instr, bb and line"))
+    }
+
+    pub(super) fn is_address(self, column: usize) -> bool {
+        self.addresses & (1 << column) != 0
+    }
+}
+
+/// One position, absolute; columns that do not exist are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in super::super) struct Position(pub(in super::super) [u64; MAX_COLUMNS]);
+
+/// Reads positions of one block.
+#[derive(Debug, Default)]
+pub(in super::super) struct PositionDecoder {
+    columns: Columns,
+    base: Option<Position>,
+    /// Whether lines behind `calls=` and `jump=` move the base.
+    every_line_moves: bool,
+    /// Whether any relative position was seen.
+    pub(in super::super) saw_relative: bool,
+}
+
+impl PositionDecoder {
+    /// At the start of a block.
+    pub(in super::super) fn new(columns: Columns, every_line_moves: bool) -> Self {
+        Self { columns, base: None, every_line_moves, saw_relative: false }
+    }
+
+    /// The columns that it reads.
+    pub(super) fn columns(&self) -> Columns {
+        self.columns
+    }
+
+    /// Where the last cost line was.
+    pub(super) fn base(&self) -> Option<Position> {
+        self.base
+    }
+
+    /// Passes over cost lines that were read elsewhere; the last one is there.
+    pub(super) fn move_to(&mut self, position: Position, saw_relative: bool) {
+        self.base = Some(position);
+        self.saw_relative |= saw_relative;
+    }
+
+    /// The position of a cost line and the costs behind it.
+    pub(in super::super) fn cost<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
+        let (position, rest) = self.peek(text)?;
+        self.base = Some(position);
+        Some((position, rest))
+    }
+
+    /// The position of the line behind `calls=` or `jump=`, and the costs behind it.
+    pub(in super::super) fn site<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
+        let (position, rest) = self.peek(text)?;
+        if self.every_line_moves || self.base.is_none() {
+            self.base = Some(position);
+        }
+        Some((position, rest))
+    }
+
+    /// A position that moves nothing: the target of `calls=`, `jump=` and `jcnd=`.
+    pub(in super::super) fn peek<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
+        let mut position = Position::default();
+        let mut rest = text;
+        for column in 0..self.columns.count {
+            rest = rest.trim_ascii_start();
+            let len = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+            let (word, behind) = rest.split_at(len);
+            position.0[column] = self.column(column, word)?;
+            rest = behind;
+        }
+        Some((position, rest.trim_ascii()))
+    }
+
+    fn column(&mut self, column: usize, word: &[u8]) -> Option<u64> {
+        let (&first, digits) = word.split_first()?;
+        if !matches!(first, b'+' | b'-' | b'*') {
+            return number(word);
+        }
+        self.saw_relative = true;
+        let base = self.base?.0[column];
+        match first {
+            b'*' => digits.is_empty().then_some(base),
+            b'+' => base.checked_add(number(digits)?),
+            _ => base.checked_sub(number(digits)?),
+        }
+    }
+}
+
+/// Writes positions of one block.
+#[derive(Debug)]
+pub(in super::super) struct PositionEncoder {
+    columns: Columns,
+    base: Option<Position>,
+    compress: bool,
+    /// The base is one that readers and valgrind would disagree about.
+    disputed: bool,
+}
+
+impl PositionEncoder {
+    /// At the start of a block.
+    pub(in super::super) fn new(columns: Columns, compress: bool) -> Self {
+        Self { columns, base: None, compress, disputed: false }
+    }
+
+    /// Writes the position of a cost line.
+    pub(in super::super) fn cost(&mut self, position: Position, out: &mut Vec<u8>) {
+        let base = self.base.filter(|_| !self.disputed);
+        self.write(position, base, out);
+        self.base = Some(position);
+        self.disputed = false;
+    }
+
+    /// Whether it would write lines as they stand, of which some may be `in_full` though they could be relative.
+    pub(in super::super) fn would_copy(&self, in_full: bool) -> bool {
+        !(self.compress && in_full)
+    }
+
+    /// Passes over cost lines that are copied; the last one is there.
+    pub(in super::super) fn move_to(&mut self, position: Position) {
+        self.base = Some(position);
+        self.disputed = false;
+    }
+
+    /// Writes the position of a line behind `calls=` or `jump=`.
+    pub(in super::super) fn site(&mut self, position: Position, out: &mut Vec<u8>) {
+        self.target(position, out);
+        self.disputed |= self.base != Some(position);
+    }
+
+    /// Writes a position that moves nothing.
+    pub(in super::super) fn target(&self, position: Position, out: &mut Vec<u8>) {
+        self.write(position, self.base.filter(|_| !self.disputed), out);
+    }
+
+    fn write(&self, position: Position, base: Option<Position>, out: &mut Vec<u8>) {
+        for column in 0..self.columns.count {
+            if column > 0 {
+                out.push(b' ');
+            }
+            let value = position.0[column];
+            let base = base.map(|base| base.0[column]).filter(|&base| base > 0 && self.compress);
+            write_column(value, base, self.columns.is_address(column), out);
+        }
+    }
+}
+
+/// valgrind's own rule (`fprint_apos` in callgrind/dump.c): relative below a distance of 100.
+fn write_column(value: u64, base: Option<u64>, address: bool, out: &mut Vec<u8>) {
+    let (sign, number) = match base {
+        Some(base) if base == value => return out.push(b'*'),
+        Some(base) if base < value && value - base < 100 => (Some(b'+'), value - base),
+        Some(base) if value < base && base - value < 100 => (Some(b'-'), base - value),
+        _ if address => {
+            out.extend_from_slice(b"0x");
+            return push_hex(value, out);
+        }
+        _ => (None, value),
+    };
+    out.extend(sign);
+    push_decimal(number, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back_by_both_rules() {
+        let columns = Columns::parse(b"instr line").unwrap();
+        let at = |addr, line| Position([addr, line, 0]);
+        let steps = [
+            (true, at(0x1000, 7)),
+            (true, at(0x1003, 6)),
+            (false, at(0x1050, 9)),
+            (true, at(0x1060, 9)),
+            (true, at(0x2000, 0)),
+        ];
+        let mut encoder = PositionEncoder::new(columns, true);
+        let mut texts = Vec::new();
+        for (cost, position) in steps {
+            let mut text = Vec::new();
+            if cost {
+                encoder.cost(position, &mut text)
+            } else {
+                encoder.site(position, &mut text)
+            }
+            texts.push(text);
+        }
+        assert_eq!(texts.join(&b"|"[..]), b"0x1000 7|+3 -1|+77 +3|0x1060 9|0x2000 -9");
+        for rule in [false, true] {
+            let mut decoder = PositionDecoder::new(columns, rule);
+            for ((cost, position), text) in steps.iter().zip(&texts) {
+                let read = if *cost { decoder.cost(text) } else { decoder.site(text) };
+                assert_eq!(read.unwrap().0, *position);
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let mut decoder = PositionDecoder::new(Columns::parse(b"instr bb line").unwrap(), true);
+        assert_eq!(decoder.cost(b"+1 2 3 4"), None, "relative to nothing");
+        assert_eq!(decoder.cost(b"0x10 0x10 3 44 5"), Some((Position([16, 16, 3]), &b"44 5"[..])));
+        assert_eq!(decoder.cost(b"-17 * * 1"), None, "below zero");
+        assert_eq!(decoder.cost(b"* *"), None, "too short");
+        assert!(Columns::parse(b"instr bb line line").is_none());
+        assert_eq!(Columns::parse(b"line"), Some(Columns::default()));
+    }
+}

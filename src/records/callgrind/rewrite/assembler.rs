@@ -1,0 +1,274 @@
+//! Puts rewritten chunks together to one file.
+//!
+//! Chunks are rewritten independently, so none can know whether a new name was defined before it. A chunk therefore
+//! has placeholders where new names belong, and [`Assembler`] fills them in the order of the file: an id above all
+//! that are in use, with the name behind it where it comes up for the first time. KCachegrind forgets all ids at the
+//! headers of a part of the dump, so there they are defined anew.
+
+use super::draft::{Piece, RewrittenChunk};
+use super::index::FileIndex;
+use super::jit_functions::JitFunctions;
+use super::output_name::same_name;
+use super::stats::EntrySet;
+use crate::error::{Error, Result};
+use crate::records::callgrind::grammar::{IdSpace, push_id};
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use std::borrow::Cow;
+use std::hash::BuildHasher;
+use std::io::{ErrorKind, IoSlice, Write};
+
+/// So much is written at once, of so many parts of the input.
+const AT_ONCE: usize = 3 << 15;
+const MOST_PARTS: usize = 500;
+
+/// Writes the chunks of one file, which must come in order.
+pub struct Assembler<'a> {
+    jit: &'a dyn JitFunctions,
+    last_ids: [u32; 3],
+    /// By id space.
+    names: [NewNames<'a>; 3],
+    /// Places of the names of code in those of functions; [`NOT_YET`] where it has none.
+    entries: Vec<Place>,
+    dropped: DroppedIds,
+    /// Counts the headers at which ids are forgotten.
+    era: u32,
+    /// What is yet to be written and not in the input, and the parts of the input in between, each with its place here.
+    buffer: Vec<u8>,
+    parts: Vec<(usize, &'a [u8])>,
+    /// How long the parts are.
+    in_parts: usize,
+}
+
+impl std::fmt::Debug for Assembler<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Assembler").field("last_ids", &self.last_ids).finish_non_exhaustive()
+    }
+}
+
+/// Names that were not in the input.
+#[derive(Debug, Default)]
+struct NewNames<'a> {
+    names: Vec<NewName<'a>>,
+    /// Finds them.
+    places: HashTable<Place>,
+    /// The one asked for last: mostly it is asked for again.
+    last: Option<Place>,
+}
+
+/// A place in [`NewNames::names`].
+type Place = u32;
+
+#[derive(Debug)]
+struct NewName<'a> {
+    name: Cow<'a, [u8]>,
+    id: u32,
+    /// The era in which it was defined last.
+    era: u32,
+}
+
+fn hash(name: &[u8]) -> u64 {
+    FxBuildHasher.hash_one(name)
+}
+
+impl<'a> Assembler<'a> {
+    /// New ids start above those of the file.
+    pub fn new(index: &FileIndex<'_>, jit: &'a dyn JitFunctions) -> Self {
+        let mut names: [NewNames<'a>; 3] = Default::default();
+        // Not many more functions than these will get names.
+        let functions = &mut names[IdSpace::Function as usize];
+        let expected = index.unknown_functions().len();
+        functions.names.reserve(expected);
+        functions.places.reserve(expected, |_| 0);
+        Self {
+            jit,
+            last_ids: index.max_ids(),
+            names,
+            entries: Vec::new(),
+            dropped: DroppedIds::default(),
+            era: 0,
+            buffer: Vec::with_capacity(AT_ONCE),
+            parts: Vec::with_capacity(MOST_PARTS),
+            in_parts: 0,
+        }
+    }
+
+    /// Writes a chunk.
+    pub fn write(&mut self, chunk: &RewrittenChunk<'a>, out: &mut dyn Write) -> Result<()> {
+        let mut written = 0;
+        for piece in &chunk.pieces {
+            if self.buffer.len() + self.in_parts >= AT_ONCE || self.parts.len() == MOST_PARTS {
+                self.flush(out)?;
+            }
+            match piece {
+                Piece::Own(end) => {
+                    self.buffer.extend_from_slice(&chunk.own[written..*end]);
+                    written = *end;
+                }
+                Piece::Input(bytes) => {
+                    self.parts.push((self.buffer.len(), bytes));
+                    self.in_parts += bytes.len();
+                }
+                Piece::Object(name) => self.put_shared(IdSpace::Object, name)?,
+                Piece::File(name) => self.put_shared(IdSpace::File, name)?,
+                Piece::Jit(entry, tail) => self.put_code(*entry, tail)?,
+                Piece::Callee(entry, tail) => {
+                    self.buffer.extend_from_slice(b"cob=");
+                    self.put_shared(IdSpace::Object, self.jit.object())?;
+                    self.buffer.extend_from_slice(b"\ncfi=");
+                    self.put_shared(IdSpace::File, self.jit.file(*entry))?;
+                    self.buffer.extend_from_slice(b"\ncfn=");
+                    self.put_code(*entry, tail)?;
+                    self.buffer.push(b'\n');
+                }
+                Piece::Function(name) => {
+                    let place = self.place(IdSpace::Function, name, || Cow::Owned(name.to_vec()))?;
+                    self.put_new(IdSpace::Function, place);
+                }
+                Piece::InputFunction(id, name) if self.dropped.remove(*id) => self.put_definition(*id, name),
+                Piece::InputFunction(id, _) => self.put_id(*id),
+                Piece::Dropped(id) => self.dropped.insert(*id),
+                Piece::Forget => self.era += 1,
+            }
+        }
+        self.flush(out)
+    }
+
+    /// Writes what there is. The parts of the input are written from where they are: copying them first would take as
+    /// long again.
+    fn flush(&mut self, out: &mut dyn Write) -> Result<()> {
+        let mut slices = Vec::with_capacity(2 * self.parts.len() + 1);
+        let mut done = 0;
+        for (place, part) in &self.parts {
+            slices.extend([IoSlice::new(&self.buffer[done..*place]), IoSlice::new(part)]);
+            done = *place;
+        }
+        slices.push(IoSlice::new(&self.buffer[done..]));
+        let mut left = &mut slices[..];
+        // Those in front that are empty are gone, too.
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            match out.write_vectored(left) {
+                Ok(0) => return Err(std::io::Error::from(ErrorKind::WriteZero).into()),
+                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.buffer.clear();
+        self.parts.clear();
+        self.in_parts = 0;
+        Ok(())
+    }
+
+    /// How many functions were put in.
+    pub fn functions(&self) -> usize {
+        self.names[IdSpace::Function as usize].names.len()
+    }
+
+    fn put_shared(&mut self, space: IdSpace, name: &'a [u8]) -> Result<()> {
+        let names = &mut self.names[space as usize];
+        let last =
+            names.last.filter(|last| names.names.get(*last as usize).is_some_and(|last| same_name(&last.name, name)));
+        let place = match last {
+            Some(place) => place,
+            None => self.place(space, name, || Cow::Borrowed(name))?,
+        };
+        self.names[space as usize].last = Some(place);
+        self.put_new(space, place);
+        Ok(())
+    }
+
+    fn put_code(&mut self, entry: usize, tail: &[u8]) -> Result<()> {
+        let name = self.jit.name(entry);
+        if !tail.is_empty() {
+            let name = [name, tail].concat();
+            let place = self.place(IdSpace::Function, &name, || Cow::Owned(name.clone()))?;
+            self.put_new(IdSpace::Function, place);
+            return Ok(());
+        }
+        if self.entries.len() <= entry {
+            self.entries.resize(entry + 1, NOT_YET);
+        }
+        if self.entries[entry] == NOT_YET {
+            self.entries[entry] = self.place(IdSpace::Function, name, || Cow::Borrowed(name))?;
+        }
+        self.put_new(IdSpace::Function, self.entries[entry]);
+        Ok(())
+    }
+
+    /// The place of a name, with an id if it had none.
+    fn place(&mut self, space: IdSpace, name: &[u8], kept: impl FnOnce() -> Cow<'a, [u8]>) -> Result<Place> {
+        let NewNames { names, places, .. } = &mut self.names[space as usize];
+        let hash = hash(name);
+        if let Some(place) = places.find(hash, |place| *names[*place as usize].name == *name) {
+            return Ok(*place);
+        }
+        let last = &mut self.last_ids[space as usize];
+        let none_left = || Error::new(format!("no id is left for a new name: the largest in the file is {last}"));
+        let id = last.checked_add(1).ok_or_else(none_left)?;
+        *last = id;
+        // Fewer than 2^32: each has an id.
+        let place = names.len() as Place;
+        names.push(NewName { name: kept(), id, era: NOT_YET });
+        places.insert_unique(hash, place, |place| self::hash(&names[*place as usize].name));
+        Ok(place)
+    }
+
+    /// Writes an id, and behind it the name where it is not known.
+    fn put_new(&mut self, space: IdSpace, place: Place) {
+        let NewName { name, id, era } = &mut self.names[space as usize].names[place as usize];
+        let is_known = std::mem::replace(era, self.era) == self.era;
+        push_id(*id, &mut self.buffer);
+        if !is_known {
+            push_name(name, &mut self.buffer);
+        }
+    }
+
+    fn put_id(&mut self, id: u32) {
+        push_id(id, &mut self.buffer);
+    }
+
+    fn put_definition(&mut self, id: u32, name: &[u8]) {
+        push_id(id, &mut self.buffer);
+        push_name(name, &mut self.buffer);
+    }
+}
+
+/// What stands for an era or a place that is still to come.
+const NOT_YET: u32 = u32::MAX;
+
+/// Appends a name behind its id. A line feed in it would end the statement.
+fn push_name(name: &[u8], out: &mut Vec<u8>) {
+    out.push(b' ');
+    let start = out.len();
+    out.extend_from_slice(name);
+    for byte in out[start..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+}
+
+/// Ids whose definitions are gone. They count up from 1, if nobody made them up.
+#[derive(Debug, Default)]
+struct DroppedIds {
+    near: EntrySet,
+    others: FxHashSet<u32>,
+}
+
+/// Ids below this have a bit each: 8 MiB for all of them.
+const NEAR: u32 = 1 << 26;
+
+impl DroppedIds {
+    fn insert(&mut self, id: u32) {
+        if id < NEAR {
+            self.near.insert(id as usize);
+        } else {
+            self.others.insert(id);
+        }
+    }
+
+    /// Whether it was one.
+    fn remove(&mut self, id: u32) -> bool {
+        if id < NEAR { self.near.remove(id as usize) } else { self.others.remove(&id) }
+    }
+}

@@ -1,0 +1,333 @@
+//! Second pass: names the code of unknown memory, chunk by chunk.
+//!
+//! Blocks that neither hold nor call code with a name are copied byte for byte. A block of a known object that
+//! calls such code has the statements in front of its `calls=` lines replaced. A block of unknown memory is decoded
+//! and written anew, as [`LineGroups`].
+
+use super::draft::{ChunkDraft, DraftMemory, Piece, RewrittenChunk};
+use super::group_writer::write_groups;
+use super::index::FileIndex;
+use super::jit_functions::{Covered, JitFunctions};
+use super::line_groups::LineGroups;
+use super::name_resolver::{NameResolver, ResolvedName};
+use super::output_name::{OutputName, ReaderContext, put_file, put_object};
+use super::pending_callee::PendingCallee;
+use super::stats::RewriteStats;
+use crate::error::Error;
+use crate::records::callgrind::grammar::{
+    BlockContext, BlockMemory, Chunk, FunctionBlock, Keyword, NameField, NameRef, Statement, name_field, statements,
+};
+use rustc_hash::FxHashSet;
+
+/// Rewrites one chunk, independently of all others.
+pub fn rewrite_chunk<'a>(
+    chunk: &Chunk<'a>,
+    index: &'a FileIndex<'a>,
+    jit: &'a dyn JitFunctions,
+    memory: DraftMemory<'a>,
+) -> RewrittenChunk<'a> {
+    let context = index.context_at(chunk.index);
+    let names = NameResolver { index, jit };
+    let rewriter = ChunkRewriter {
+        chunk: *chunk,
+        names,
+        context,
+        draft: ChunkDraft::with_room_for(chunk.bytes.len(), memory),
+        stats: RewriteStats::default(),
+        copied: 0,
+        covered: Covered { range: 0..0, entry: None },
+        reader: None,
+        lines: Vec::new(),
+        callees: Vec::new(),
+        memory: BlockMemory::default(),
+        defined: FxHashSet::default(),
+    };
+    rewriter.run()
+}
+
+struct ChunkRewriter<'a> {
+    chunk: Chunk<'a>,
+    names: NameResolver<'a>,
+    context: BlockContext<'a>,
+    draft: ChunkDraft<'a>,
+    stats: RewriteStats,
+    /// The part of the chunk before this has been dealt with.
+    copied: usize,
+    /// The stretch of addresses that was looked up last.
+    covered: Covered,
+    /// Where readers of the output stand, if that is not what the input says.
+    reader: Option<ReaderContext<'a>>,
+    /// The statements of the open block, if it is of a known object, and where they are in the chunk.
+    lines: Vec<(usize, &'a [u8], Statement<'a>)>,
+    /// What the callees in them become.
+    callees: Vec<ResolvedName<'a>>,
+    /// What the blocks of unknown memory are kept in, and the functions that one has defined.
+    memory: BlockMemory<'a>,
+    defined: FxHashSet<u32>,
+}
+
+/// The block of a function while its end is looked for.
+#[derive(Clone, Copy)]
+struct OpenBlock<'a> {
+    start: usize,
+    context: BlockContext<'a>,
+    in_unknown: bool,
+    /// Whether it has names to be replaced.
+    renames: bool,
+}
+
+impl<'a> ChunkRewriter<'a> {
+    fn run(mut self) -> RewrittenChunk<'a> {
+        let mut open: Option<OpenBlock<'a>> = None;
+        let mut cob = None;
+        let text = self.chunk.bytes;
+        let mut lines = statements(text);
+        while let Some((at, line_text, line)) = lines.next() {
+            let offset = self.chunk.offset + at as u64;
+            if matches!(line, Statement::Spec(Keyword::Fn | Keyword::Ob | Keyword::Fl, _) | Statement::Header(..)) {
+                self.close(open.take(), at);
+                cob = None;
+            }
+            match line {
+                Statement::Spec(Keyword::Fn, value) => {
+                    let in_unknown = self.names.index.is_unknown_object(self.context.ob, offset);
+                    if in_unknown && let Some(end) = self.regroup(at) {
+                        lines.go_on_at(end);
+                        continue;
+                    }
+                    let renames =
+                        !in_unknown && self.names.resolve(name_field(value), false, offset) != ResolvedName::Unchanged;
+                    open = Some(OpenBlock { start: at, context: self.context, in_unknown, renames });
+                    self.lines.clear();
+                    self.callees.clear();
+                }
+                Statement::Spec(Keyword::Cob, value) => cob = Some(NameRef::of(name_field(value))),
+                Statement::Spec(key @ (Keyword::Cfn | Keyword::Jfn), value) => {
+                    if let Some(open) = open.as_mut().filter(|open| !open.in_unknown) {
+                        let in_unknown = cob.is_some() && self.names.index.is_unknown_object(cob, offset);
+                        let name = self.names.resolve(name_field(value), in_unknown, offset);
+                        open.renames |= name != ResolvedName::Unchanged;
+                        if key == Keyword::Cfn {
+                            self.callees.push(name);
+                        }
+                    }
+                }
+                Statement::Spec(Keyword::Calls, _) => cob = None,
+                Statement::Header(b"part" | b"thread" | b"pid" | b"positions" | b"events", _) => {
+                    self.copy_to(at);
+                    self.draft.place(Piece::Forget);
+                }
+                _ => {}
+            }
+            if open.is_some_and(|open| !open.in_unknown) {
+                self.lines.push((at, line_text, line));
+            }
+            self.context.apply(line);
+        }
+        self.close(open, text.len());
+        self.copy_to(text.len());
+        if !self.chunk.last {
+            self.restore(self.context);
+        }
+        self.draft.finish(self.stats)
+    }
+
+    /// Copies what stands before `end` as it is.
+    fn copy_to(&mut self, end: usize) {
+        let Some(bytes) = self.chunk.bytes.get(self.copied..end) else { return };
+        if let Some(reader) = &mut self.reader {
+            for (_, _, line) in statements(bytes) {
+                match line {
+                    Statement::Spec(Keyword::Ob, value) => {
+                        reader.ob = Some(OutputName::Input(NameRef::of(name_field(value))))
+                    }
+                    Statement::Spec(key @ (Keyword::Fl | Keyword::Fi | Keyword::Fe), value) => {
+                        reader.file = Some(OutputName::Input(NameRef::of(name_field(value))));
+                        reader.fl = if key == Keyword::Fl { reader.file } else { reader.fl };
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.draft.copy(bytes);
+        self.copied = end;
+    }
+
+    /// Makes readers of the output inherit what the input says.
+    fn restore(&mut self, context: BlockContext<'a>) {
+        let Some(reader) = self.reader.take() else { return };
+        if let Some(ob) = context.ob.map(OutputName::Input).filter(|ob| reader.ob != Some(*ob)) {
+            put_object(&mut self.draft, b"ob=", ob);
+        }
+        let (fl, file) = (context.fl.map(OutputName::Input), context.open_file.or(context.fl).map(OutputName::Input));
+        if (reader.fl, reader.file) == (fl, file) {
+            return;
+        }
+        if let Some(fl) = context.fl {
+            put_file(&mut self.draft, b"fl=", OutputName::Input(fl));
+        }
+        if let Some(open) = context.open_file {
+            put_file(&mut self.draft, b"fi=", OutputName::Input(open));
+        }
+    }
+
+    /// Deals with a block that ends at `end`.
+    fn close(&mut self, open: Option<OpenBlock<'a>>, end: usize) {
+        let Some(open) = open else { return };
+        if !open.in_unknown {
+            let (text, names) = (&self.chunk.bytes[open.start..end], self.names);
+            self.stats.misattributed.look(text, open.context, !names.index.is_by_valgrind(), names.jit);
+        }
+        self.leave(open.start, open.context);
+        if open.renames {
+            self.copy_to(open.start);
+            self.edit(open, end);
+            self.copied = end;
+        }
+    }
+
+    /// A block stays as it is.
+    fn leave(&mut self, start: usize, context: BlockContext<'a>) {
+        if self.reader.is_some() {
+            self.copy_to(start);
+            self.restore(context);
+        }
+    }
+
+    /// Deals with a block of unknown memory: it is written anew if there is anything to name. Tells where it ends; `None`
+    /// if it cannot be decoded.
+    fn regroup(&mut self, start: usize) -> Option<usize> {
+        let (offset, context) = (self.chunk.offset + start as u64, self.context);
+        let (jit, covered) = (self.names.jit, &mut self.covered);
+        let stretch_of = &mut |addr| {
+            *covered = jit.around(addr);
+            covered.range.clone()
+        };
+        let text = &self.chunk.bytes[start..];
+        let by_others = !self.names.index.is_by_valgrind();
+        let parsed = FunctionBlock::parse(text, context, by_others, stretch_of, std::mem::take(&mut self.memory));
+        let Some(block) = parsed else {
+            self.stats.skipped.add(Error::new("its positions do not add up").at(offset));
+            return None;
+        };
+        let end = start + block.len;
+        self.context.open_file = block.open_file.or(context.open_file);
+        let (range, covered) = (offset..self.chunk.offset + end as u64, &mut self.covered);
+        if let Some(groups) = LineGroups::of(&block, self.names, context, range, covered, &mut self.stats) {
+            self.copy_to(start);
+            let before = self.reader.unwrap_or_else(|| ReaderContext {
+                ob: context.ob.map(OutputName::Input),
+                fl: context.fl.map(OutputName::Input),
+                file: context.open_file.or(context.fl).map(OutputName::Input),
+            });
+            self.reader = Some(write_groups(&groups, &mut self.draft, before, &mut self.defined));
+            self.copied = end;
+        } else {
+            self.leave(start, context);
+        }
+        self.memory = block.into_memory();
+        Some(end)
+    }
+
+    /// Replaces the callees of a block of a known object.
+    fn edit(&mut self, open: OpenBlock<'a>, end: usize) {
+        let base = self.chunk.offset + open.start as u64;
+        let mut callee = PendingCallee::default();
+        let block = &self.chunk.bytes[open.start..end];
+        let mut done = 0;
+        let (lines, mut callees) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.callees));
+        let mut named = callees.drain(..);
+        for &(at, text, line) in &lines {
+            let at = at - open.start;
+            let offset = base + at as u64;
+            match line {
+                Statement::Spec(Keyword::Calls, _) if callee.is_empty() => {
+                    callee.cob = None;
+                    continue;
+                }
+                Statement::Spec(
+                    Keyword::Cob | Keyword::Cfi | Keyword::Cfn | Keyword::Fn | Keyword::Jfn | Keyword::Calls,
+                    _,
+                ) => {}
+                _ => continue,
+            }
+            self.draft.copy(&block[done..at]);
+            done = (at + text.len() + 1).min(block.len());
+            match line {
+                Statement::Spec(Keyword::Cob, value) => callee.hold(text, Some(value)),
+                Statement::Spec(Keyword::Cfi, _) => callee.hold(text, None),
+                Statement::Spec(Keyword::Cfn, value) => {
+                    let named = named.next().unwrap_or(ResolvedName::Unchanged);
+                    self.edit_callee(&mut callee, text, named, name_field(value));
+                }
+                Statement::Spec(Keyword::Fn, value) => self.edit_name(b"fn=", text, value, offset),
+                Statement::Spec(Keyword::Jfn, value) => self.edit_name(b"jfn=", text, value, offset),
+                _ => {
+                    callee.release(&mut self.draft);
+                    callee.cob = None;
+                    self.put_line(text);
+                }
+            }
+        }
+        drop(named);
+        (self.lines, self.callees) = (lines, callees);
+        self.draft.copy(&block[done..]);
+        // The last line of a file may lack its line feed: then so does the copy.
+        let is_torn = !block.ends_with(b"\n");
+        if is_torn && done < block.len() {
+            self.draft.put(b"\n");
+        }
+        callee.release(&mut self.draft);
+        if is_torn {
+            self.draft.unput();
+        }
+    }
+
+    fn put_line(&mut self, text: &[u8]) {
+        self.draft.put(text);
+        self.draft.put(b"\n");
+    }
+
+    fn edit_callee(
+        &mut self,
+        callee: &mut PendingCallee<'a>,
+        text: &'a [u8],
+        named: ResolvedName<'a>,
+        field: NameField<'a>,
+    ) {
+        let ResolvedName::Jit(entry, tail) = named else {
+            callee.release(&mut self.draft);
+            self.put_named(b"cfn=", text, named);
+            return;
+        };
+        callee.release_definitions(&mut self.draft);
+        if let NameField::Define(id, _) = field {
+            self.draft.place(Piece::Dropped(id));
+        }
+        self.draft.place(Piece::Callee(entry, tail.into()));
+    }
+
+    fn edit_name(&mut self, key: &[u8], text: &'a [u8], value: &'a [u8], offset: u64) {
+        let named = self.names.resolve(name_field(value), false, offset);
+        self.put_named(key, text, named);
+    }
+
+    fn put_named(&mut self, key: &[u8], text: &[u8], named: ResolvedName<'a>) {
+        match named {
+            ResolvedName::CallersReplaced(id, name) => {
+                self.draft.put(key);
+                if let Some(id) = id {
+                    self.draft.put_id(id);
+                    self.draft.put(b" ");
+                }
+                self.put_line(&name);
+            }
+            ResolvedName::Raw(id, name) => {
+                self.draft.put(key);
+                self.draft.place(Piece::InputFunction(id, name));
+                self.draft.put(b"\n");
+            }
+            ResolvedName::Unchanged | ResolvedName::Jit(..) => self.put_line(text),
+        }
+    }
+}

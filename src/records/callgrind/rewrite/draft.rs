@@ -1,0 +1,130 @@
+//! The rewritten text of one chunk: pieces of the input as they stand, text of its own, and placeholders where names
+//! belong that other chunks may define.
+
+use super::stats::RewriteStats;
+use crate::records::callgrind::grammar::push_id;
+
+/// A rewritten chunk of a file.
+#[derive(Debug)]
+pub struct RewrittenChunk<'a> {
+    /// What is not in the input.
+    pub(super) own: Vec<u8>,
+    pub(super) pieces: Vec<Piece<'a>>,
+    /// What was done in it.
+    pub stats: RewriteStats,
+}
+
+/// What the text is put together of.
+#[derive(Debug)]
+pub(super) enum Piece<'a> {
+    /// Text of its own, up to there.
+    Own(usize),
+    /// A part of the input.
+    Input(&'a [u8]),
+    /// The name of an object.
+    Object(&'a [u8]),
+    /// The name of a file.
+    File(&'a [u8]),
+    /// The name of code ([`super::jit_functions::JitFunctions::name`]) and what follows it.
+    Jit(usize, Box<[u8]>),
+    /// The statements that say that such code is called.
+    Callee(usize, Box<[u8]>),
+    /// The name of another function.
+    Function(Box<[u8]>),
+    /// A function of the input whose definition may have gone with the block that held it.
+    InputFunction(u32, &'a [u8]),
+    /// The definition of that function was in a statement that is gone.
+    Dropped(u32),
+    /// Ids mean nothing from here on.
+    Forget,
+}
+
+impl<'a> RewrittenChunk<'a> {
+    /// What it was kept in, for another.
+    pub fn into_memory(self) -> DraftMemory<'a> {
+        let Self { mut own, mut pieces, .. } = self;
+        own.clear();
+        pieces.clear();
+        DraftMemory { own, pieces }
+    }
+}
+
+/// Memory that a rewritten chunk is kept in. Fresh memory for each would cost more than filling it.
+#[derive(Debug, Default)]
+pub struct DraftMemory<'a> {
+    own: Vec<u8>,
+    pieces: Vec<Piece<'a>>,
+}
+
+/// Less than this of the input is copied at once.
+const SHORT: usize = 64;
+
+/// The rewritten text of a chunk while it is being written.
+#[derive(Debug)]
+pub(super) struct ChunkDraft<'a> {
+    own: Vec<u8>,
+    /// So much of its own text is in the pieces.
+    placed: usize,
+    pieces: Vec<Piece<'a>>,
+}
+
+impl<'a> ChunkDraft<'a> {
+    /// For a chunk of so many bytes. What is not used of the room costs nothing: growing would, again and again.
+    pub(super) fn with_room_for(len: usize, memory: DraftMemory<'a>) -> Self {
+        let DraftMemory { mut own, mut pieces } = memory;
+        if pieces.capacity() == 0 {
+            own.reserve(len / 8);
+            pieces.reserve(len / 64);
+        }
+        Self { own, placed: 0, pieces }
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.own.extend_from_slice(bytes);
+    }
+
+    /// Text of its own, to be written to.
+    pub(super) fn own(&mut self) -> &mut Vec<u8> {
+        &mut self.own
+    }
+
+    /// Takes the last byte back, which was put.
+    pub(super) fn unput(&mut self) {
+        if self.own.len() > self.placed {
+            self.own.pop();
+        }
+    }
+
+    /// Puts a part of the input.
+    #[inline]
+    pub(super) fn copy(&mut self, bytes: &'a [u8]) {
+        if bytes.len() < SHORT {
+            self.put(bytes);
+        } else {
+            self.place(Piece::Input(bytes));
+        }
+    }
+
+    #[inline]
+    pub(super) fn put_id(&mut self, id: u32) {
+        push_id(id, &mut self.own);
+    }
+
+    /// Puts what is only known when all chunks before are written.
+    #[inline]
+    pub(super) fn place(&mut self, piece: Piece<'a>) {
+        if self.own.len() > self.placed {
+            self.placed = self.own.len();
+            self.pieces.push(Piece::Own(self.placed));
+        }
+        self.pieces.push(piece);
+    }
+
+    pub(super) fn finish(mut self, stats: RewriteStats) -> RewrittenChunk<'a> {
+        if self.own.len() > self.placed {
+            self.pieces.push(Piece::Own(self.own.len()));
+        }
+        RewrittenChunk { own: self.own, pieces: self.pieces, stats }
+    }
+}

@@ -1,0 +1,225 @@
+//! What the first pass found: what ids stand for, and what holds at the start of each chunk of the file.
+//!
+//! With this in hand, any chunk can be rewritten without the chunks before it. Of all the names only those matter that
+//! callgrind made out of an address, so memory does not grow with the others.
+
+use super::id_history::IdHistory;
+use super::output_name::same_name;
+use super::scan::{ChunkFacts, Defined, DefiningObject, Definition};
+use crate::records::callgrind::grammar::{BlockContext, Columns, NameRef, UNKNOWN, decimal, event_names};
+
+/// What the header of a file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileHeader {
+    /// `creator:`
+    pub creator: Vec<u8>,
+    /// `cmd:`, the first one: the program with its arguments.
+    pub command: Vec<u8>,
+    /// `pid:`, the first one.
+    pub pid: Option<i32>,
+    /// `events:`, the first one.
+    pub events: Vec<Vec<u8>>,
+    /// Whether every part has instruction addresses.
+    pub has_instr: bool,
+    /// How many `part:` lines there are.
+    pub parts: u64,
+}
+
+/// Everything that the second pass must know beforehand.
+#[derive(Debug, Default)]
+pub struct FileIndex<'a> {
+    /// What the headers say.
+    pub header: FileHeader,
+    contexts: Vec<BlockContext<'a>>,
+    unknown_objects: IdHistory<bool>,
+    /// Names with a raw part; empty where an id has got another name.
+    raw_functions: IdHistory<&'a [u8]>,
+    /// Heads of raw names seen where the object is unknown.
+    raw_heads: Vec<u64>,
+    /// So many of them are sorted, and none is among these twice.
+    sorted_heads: usize,
+    max_ids: [u32; 3],
+    saw_positions: bool,
+    context: BlockContext<'a>,
+}
+
+impl<'a> FileIndex<'a> {
+    /// Takes over what a chunk defines. The chunks must come in order; behind the last comes [`FileIndex::finish`].
+    pub fn append(&mut self, facts: ChunkFacts<'a>) {
+        let at_start = self.context.ob;
+        self.contexts.push(self.context);
+        for (word, value) in &facts.headers {
+            self.apply_header(word, value);
+        }
+        for Definition { offset, id, what } in facts.definitions {
+            match what {
+                Defined::Object { unknown } => {
+                    if self.unknown_objects.last(id).unwrap_or(false) != unknown {
+                        self.unknown_objects.push(id, offset, unknown);
+                    }
+                }
+                Defined::Function { name, head, object } => {
+                    if let Some(addr) = head.filter(|_| self.is_unknown_at(object, at_start, offset)) {
+                        self.raw_heads.push(addr);
+                    }
+                    if !same_name(self.raw_functions.last(id).unwrap_or_default(), name) {
+                        self.raw_functions.push(id, offset, name);
+                    }
+                }
+            }
+        }
+        for (addr, object) in facts.raw_heads {
+            if self.is_unknown_at(object, at_start, u64::MAX) {
+                self.raw_heads.push(addr);
+            }
+        }
+        // Without ids each chunk names its functions anew.
+        if self.raw_heads.len() > 2 * self.sorted_heads + (1 << 16) {
+            self.sort_heads();
+        }
+        for (max, seen) in self.max_ids.iter_mut().zip(facts.max_ids) {
+            *max = seen.max(*max);
+        }
+        self.follow(facts.changes, facts.changed_columns);
+    }
+
+    /// All chunks are there.
+    pub fn finish(mut self) -> Self {
+        self.sort_heads();
+        self
+    }
+
+    fn sort_heads(&mut self) {
+        // Runs in order, mostly: that takes one pass.
+        self.raw_heads.sort();
+        self.raw_heads.dedup();
+        self.sorted_heads = self.raw_heads.len();
+    }
+
+    fn follow(&mut self, changes: BlockContext<'a>, changed_columns: bool) {
+        if changes.fl.is_some() || changes.open_file.is_some() {
+            self.context.open_file = changes.open_file;
+        }
+        self.context.ob = changes.ob.or(self.context.ob);
+        self.context.fl = changes.fl.or(self.context.fl);
+        if changed_columns {
+            self.context.columns = changes.columns;
+        }
+    }
+
+    fn apply_header(&mut self, word: &[u8], value: &[u8]) {
+        let header = &mut self.header;
+        match word {
+            b"creator" if header.creator.is_empty() => header.creator = value.to_vec(),
+            b"cmd" if header.command.is_empty() => header.command = value.to_vec(),
+            b"pid" if header.pid.is_none() => header.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
+            b"events" if header.events.is_empty() => header.events = event_names(value),
+            b"part" => header.parts += 1,
+            b"positions" => {
+                let has = Columns::parse(value).is_some_and(|columns| columns.instr.is_some());
+                header.has_instr = has && (header.has_instr || !self.saw_positions);
+                self.saw_positions = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn is_unknown_at(&self, object: DefiningObject<'a>, inherited: Option<NameRef<'a>>, offset: u64) -> bool {
+        let object = match object {
+            DefiningObject::Said(object) => Some(object),
+            DefiningObject::Inherited => inherited,
+        };
+        self.is_unknown_object(object, offset)
+    }
+
+    /// What holds at the start of a chunk.
+    pub(super) fn context_at(&self, chunk: usize) -> BlockContext<'a> {
+        self.contexts.get(chunk).copied().unwrap_or_default()
+    }
+
+    /// Whether an object is `???`.
+    pub(super) fn is_unknown_object(&self, object: Option<NameRef<'_>>, offset: u64) -> bool {
+        match object {
+            Some(NameRef::Id(id)) => self.unknown_objects.at(id, offset).unwrap_or(false),
+            Some(NameRef::Name(name)) => name == UNKNOWN,
+            None => false,
+        }
+    }
+
+    /// The name of a function id if it has a raw part.
+    pub(super) fn raw_function(&self, id: u32, offset: u64) -> Option<&'a [u8]> {
+        self.raw_functions.at(id, offset).filter(|name| !name.is_empty())
+    }
+
+    /// Whether some function in unknown memory starts there: only then is an address among the callers of a name
+    /// absolute for sure.
+    pub(super) fn is_raw_head(&self, addr: u64) -> bool {
+        self.raw_heads.binary_search(&addr).is_ok()
+    }
+
+    /// All start addresses of functions without a name in unknown memory, in order.
+    pub fn unknown_functions(&self) -> &[u64] {
+        &self.raw_heads
+    }
+
+    /// The largest ids in use, by space.
+    pub(super) fn max_ids(&self) -> [u32; 3] {
+        self.max_ids
+    }
+
+    /// Whether valgrind wrote it: then positions are relative to cost lines only.
+    pub(super) fn is_by_valgrind(&self) -> bool {
+        self.header.creator.starts_with(b"callgrind-")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::callgrind::grammar::chunks;
+    use crate::records::callgrind::rewrite::scan::scan_chunk;
+
+    fn index(text: &[u8], size: usize) -> FileIndex<'_> {
+        let mut index = FileIndex::default();
+        chunks(text, size).for_each(|chunk| index.append(scan_chunk(&chunk)));
+        index.finish()
+    }
+
+    const TEXT: &[u8] = b"version: 1\ncreator: callgrind-3.19.0\npid: 77\npositions: instr line\nevents: Ir Dr\n\n\
+        ob=(1) lib.so\nfl=(1) a.c\nfn=(1) f\n0x10 1 5\ncob=(2) ???\ncfi=(2) ???\ncfn=(2) 0x0000000000001000\ncalls=1 0x1000 0\n* * 9\n\
+        fn=(3) 0x0000000000002000\n0x20 1 5\n\n\
+        ob=(2)\nfl=(2)\nfn=(2)\n0x1000 0 5\nfi=(1)\n+1 3 1\nfn=(4) 0x0000000000003000'0x0000000000001000\n0x3000 0 1\n";
+
+    #[test]
+    fn ids_and_states_do_not_depend_on_the_cuts() {
+        for size in [1, 40, 90, 1000] {
+            let index = index(TEXT, size);
+            assert_eq!(index.header.pid, Some(77));
+            assert!(index.header.has_instr && index.is_by_valgrind());
+            assert_eq!(index.header.events, [b"Ir", b"Dr"]);
+            assert_eq!(index.unknown_functions(), [0x1000, 0x3000], "0x2000 is relative to lib.so (size {size})");
+            assert_eq!(index.raw_function(2, u64::MAX), Some(&b"0x0000000000001000"[..]));
+            assert_eq!(index.raw_function(2, 10), None, "not yet defined there");
+            assert_eq!(index.raw_function(1, u64::MAX), None);
+            assert_eq!(index.max_ids(), [2, 2, 4]);
+            assert!(index.is_unknown_object(Some(NameRef::Id(2)), u64::MAX));
+        }
+        let index = index(TEXT, 1);
+        let last = index.context_at(index.contexts.len() - 1);
+        assert_eq!(
+            (last.ob, last.fl, last.open_file),
+            (Some(NameRef::Id(2)), Some(NameRef::Id(2)), Some(NameRef::Id(1)))
+        );
+    }
+
+    #[test]
+    fn a_later_part_may_give_an_id_another_meaning() {
+        let text = b"ob=(1) ???\nfn=(1) 0x0000000000001000\n1 1\nob=(1) real.so\nfn=(1) name\n2 2\n";
+        let index = index(text, 1000);
+        let later = text.len() as u64;
+        assert!(
+            index.is_unknown_object(Some(NameRef::Id(1)), 20) && !index.is_unknown_object(Some(NameRef::Id(1)), later)
+        );
+        assert!(index.raw_function(1, 20).is_some() && index.raw_function(1, later).is_none());
+    }
+}

@@ -1,0 +1,159 @@
+//! Takes a block of unknown memory apart by the addresses of its lines.
+//!
+//! callgrind starts a function only at calls, so code that was reached by a jump is booked on whoever jumped there:
+//! one of its functions may hold several of the compiler's. The lines of a block are grouped by the code that covers
+//! their address; each group becomes a block of its own. The function that was called keeps its inclusive cost by one
+//! synthetic call to each other group.
+
+use super::jit_functions::Covered;
+use super::name_resolver::{NameResolver, ResolvedName};
+use super::stats::RewriteStats;
+use crate::error::Error;
+use crate::records::callgrind::grammar::{
+    BlockContext, BlockItem, Callee, FunctionBlock, ItemKind, NameField, surely_fit,
+};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// The groups of one block.
+pub(super) struct LineGroups<'a, 'b> {
+    pub(super) block: &'b FunctionBlock<'a>,
+    pub(super) names: NameResolver<'a>,
+    pub(super) context: BlockContext<'a>,
+    /// As of which ids are looked up: the end of the block, which may define them itself.
+    pub(super) offset: u64,
+    /// The one of the function itself first.
+    pub(super) groups: Vec<LineGroup<'a, 'b>>,
+}
+
+/// The lines of a block that are covered by one function.
+pub(super) struct LineGroup<'a, 'b> {
+    /// The code that covers it; `None` if none does.
+    pub(super) code: Option<usize>,
+    pub(super) function: GroupName<'a>,
+    pub(super) items: Vec<&'b BlockItem<'a>>,
+    /// Sums of self and inclusive costs; of the first group they may be missing.
+    pub(super) sums: Vec<u64>,
+}
+
+/// The name that a group gets.
+pub(super) enum GroupName<'a> {
+    /// The one in the input.
+    Input(NameField<'a>),
+    /// That of code, and what follows it.
+    Jit(usize, Vec<u8>),
+    /// Another that has no id yet.
+    New(Vec<u8>),
+}
+
+impl<'a, 'b> LineGroups<'a, 'b> {
+    /// `range` is that of the block in the file; `covered` is some stretch of addresses. `None` if there is nothing to name in the block.
+    pub(super) fn of(
+        block: &'b FunctionBlock<'a>,
+        names: NameResolver<'a>,
+        context: BlockContext<'a>,
+        range: Range<u64>,
+        covered: &mut Covered,
+        stats: &mut RewriteStats,
+    ) -> Option<Self> {
+        let offset = range.end;
+        let head = names.resolve_near(block.function, offset, covered);
+        let (head_code, tail) = match &head {
+            ResolvedName::Jit(entry, tail) => (Some(*entry), tail.clone()),
+            _ => (None, names.callers(names.callers_of(block.function, offset))),
+        };
+        let mut groups = Self { block, names, context, offset, groups: Vec::new() };
+        groups.push_group(head_code, &tail, true);
+        groups.groups[0].items.reserve(block.items.len());
+        // Most lines are of the same code as the line before.
+        let (mut places, mut last) = (FxHashMap::default(), (head_code, 0));
+        for item in &block.items {
+            let code = groups.code_of(item, head_code, covered);
+            if code != last.0 {
+                let place = if code == head_code {
+                    0
+                } else {
+                    *places.entry(code).or_insert_with(|| {
+                        groups.push_group(code, &tail, false);
+                        groups.groups.len() - 1
+                    })
+                };
+                last = (code, place);
+            }
+            groups.groups[last.1].items.push(item);
+        }
+        if groups.add_up().is_none() {
+            stats.skipped.add(Error::new("a cost is not a number, or the sum too large").at(range.start));
+            return None;
+        }
+        let anything = groups.groups.iter().any(|group| group.code.is_some())
+            || groups.calls_code()
+            || head != ResolvedName::Unchanged;
+        groups.count(stats, anything);
+        anything.then_some(groups)
+    }
+
+    /// Unknown lines, and all lines where there are no addresses, belong to the function itself.
+    fn code_of(&self, item: &BlockItem<'_>, head: Option<usize>, covered: &mut Covered) -> Option<usize> {
+        let (Some(position), Some(column)) = (item.position, self.context.columns.instr) else { return head };
+        let addr = position.0[column];
+        if !covered.range.contains(&addr) {
+            *covered = self.names.jit.around(addr);
+        }
+        covered.entry
+    }
+
+    /// Adds up the costs. Those of the function itself are not needed, and mostly it is clear that they can be added up.
+    fn add_up(&mut self) -> Option<()> {
+        for (at, LineGroup { items, sums, .. }) in self.groups.iter_mut().enumerate() {
+            let count: Option<usize> = items.iter().map(|item| item.short_costs()).sum();
+            if at == 0 && count.is_some_and(surely_fit) {
+                continue;
+            }
+            items.iter().try_for_each(|item| item.add_costs(sums))?;
+        }
+        Some(())
+    }
+
+    fn push_group(&mut self, code: Option<usize>, tail: &[u8], is_head: bool) {
+        let function = match code {
+            Some(entry) => GroupName::Jit(entry, tail.to_vec()),
+            None if is_head => match self.names.resolve(self.block.function, true, self.offset) {
+                ResolvedName::CallersReplaced(None, name) => GroupName::New(name),
+                _ => GroupName::Input(self.block.function),
+            },
+            None => GroupName::New([b"[not in map] ", self.names.full_name(self.block.function, self.offset)].concat()),
+        };
+        self.groups.push(LineGroup { code, function, items: Vec::new(), sums: Vec::new() });
+    }
+
+    fn calls_code(&self) -> bool {
+        self.block.items.iter().any(|item| match item.kind {
+            ItemKind::Call { callee, .. } => self.callee(callee) != ResolvedName::Unchanged,
+            _ => false,
+        })
+    }
+
+    pub(super) fn callee(&self, callee: Callee<'a>) -> ResolvedName<'a> {
+        self.names.resolve(callee.function, self.names.index.is_unknown_object(callee.ob, self.offset), self.offset)
+    }
+
+    fn count(&self, stats: &mut RewriteStats, rewritten: bool) {
+        for group in &self.groups {
+            let costs = group.items.iter().filter_map(|item| item.self_cost());
+            let cost = costs.fold(0, u64::saturating_add);
+            match group.code {
+                Some(entry) => {
+                    stats.named_cost = stats.named_cost.saturating_add(cost);
+                    stats.functions.insert(entry);
+                }
+                None => stats.unnamed_cost = stats.unnamed_cost.saturating_add(cost),
+            }
+        }
+        if rewritten && self.groups.iter().any(|group| group.code.is_some()) {
+            stats.blocks += 1;
+            stats.split += u64::from(self.groups.len() > 1);
+            stats.synthetic_calls += self.groups.len() as u64 - 1;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! First pass over one chunk: which ids it defines, and what it leaves behind for the next.
+
+use super::output_name::same_name;
+use crate::records::callgrind::grammar::{
+    BlockContext, Chunk, IdSpace, Keyword, NameField, NameRef, Statement, UNKNOWN, has_raw_caller, name_field,
+    raw_name, statements,
+};
+use rustc_hash::FxHashSet;
+
+/// What one chunk of the file defines, to be put in order by [`super::index::FileIndex::append`].
+#[derive(Debug)]
+pub struct ChunkFacts<'a> {
+    pub(super) definitions: Vec<Definition<'a>>,
+    pub(super) headers: Vec<HeaderLine<'a>>,
+    /// Addresses that functions without an id are named by.
+    pub(super) raw_heads: Vec<(u64, DefiningObject<'a>)>,
+    pub(super) max_ids: [u32; 3],
+    /// What the chunk leaves in force.
+    pub(super) changes: BlockContext<'a>,
+    /// Whether it says which columns there are.
+    pub(super) changed_columns: bool,
+}
+
+/// `word: value`
+pub(super) type HeaderLine<'a> = (&'a [u8], &'a [u8]);
+
+/// An id gets its meaning.
+#[derive(Debug)]
+pub(super) struct Definition<'a> {
+    pub(super) offset: u64,
+    pub(super) id: u32,
+    pub(super) what: Defined<'a>,
+}
+
+/// What an id was defined as.
+#[derive(Debug)]
+pub(super) enum Defined<'a> {
+    Object {
+        unknown: bool,
+    },
+    /// Empty if it has no raw part. `head` is its own address.
+    Function {
+        name: &'a [u8],
+        head: Option<u64>,
+        object: DefiningObject<'a>,
+    },
+}
+
+impl Defined<'_> {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Function { name, object, .. }, Self::Function { name: other, object: of_other, .. }) => {
+                same_name(name, other) && object == of_other
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The object of a function where it is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum DefiningObject<'a> {
+    /// Said in this chunk.
+    Said(NameRef<'a>),
+    /// The one at the start of the chunk.
+    Inherited,
+}
+
+/// Looks through one chunk, independently of all others.
+pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
+    let mut scan = ChunkScan::default();
+    for (at, _, line) in statements(chunk.bytes) {
+        scan.statement(chunk.offset + at as u64, line);
+    }
+    let ChunkScan { definitions, headers, raw_heads, max_ids, context, changed_columns, .. } = scan;
+    ChunkFacts { definitions, headers, raw_heads, max_ids, changes: context, changed_columns }
+}
+
+#[derive(Debug, Default)]
+struct ChunkScan<'a> {
+    definitions: Vec<Definition<'a>>,
+    headers: Vec<HeaderLine<'a>>,
+    raw_heads: Vec<(u64, DefiningObject<'a>)>,
+    max_ids: [u32; 3],
+    context: BlockContext<'a>,
+    changed_columns: bool,
+    cob: Option<NameRef<'a>>,
+    /// Raw names without ids that are in `raw_heads`.
+    seen: FxHashSet<(u64, Option<NameRef<'a>>)>,
+}
+
+impl<'a> ChunkScan<'a> {
+    fn statement(&mut self, offset: u64, line: Statement<'a>) {
+        match line {
+            Statement::Spec(key, value) => self.spec(offset, key, value),
+            Statement::Header(word, value) => self.header(word, value),
+            Statement::Cost(_) | Statement::Other => {}
+        }
+        self.context.apply(line);
+    }
+
+    fn header(&mut self, word: &'a [u8], value: &'a [u8]) {
+        if matches!(word, b"creator" | b"cmd" | b"pid" | b"events" | b"part" | b"positions") {
+            self.headers.push((word, value));
+            self.changed_columns |= word == b"positions";
+        }
+    }
+
+    fn spec(&mut self, offset: u64, key: Keyword, value: &'a [u8]) {
+        let Some(space) = key.space() else {
+            if key == Keyword::Calls {
+                self.cob = None;
+            }
+            return;
+        };
+        let field = name_field(value);
+        if key == Keyword::Cob {
+            self.cob = Some(NameRef::of(field));
+        }
+        if let NameField::Define(id, _) | NameField::Refer(id) = field {
+            let max = &mut self.max_ids[space as usize];
+            *max = id.max(*max);
+        }
+        match (field, space) {
+            (NameField::Define(id, name), IdSpace::Object) => {
+                let what = Defined::Object { unknown: name == UNKNOWN };
+                self.definitions.push(Definition { offset, id, what });
+            }
+            (NameField::Define(id, name), IdSpace::Function) => {
+                let head = raw_name(name).map(|(addr, _)| addr);
+                let name = if head.is_some() || has_raw_caller(name) { name } else { &[] };
+                let what = Defined::Function { name, head, object: self.object_of(key) };
+                // Some writers name a function again where its block follows the call.
+                if !self.definitions.last().is_some_and(|last| last.id == id && last.what.is_same(&what)) {
+                    self.definitions.push(Definition { offset, id, what });
+                }
+            }
+            (NameField::Plain(name), IdSpace::Function) => {
+                if let Some((addr, _)) = raw_name(name)
+                    && self.seen.insert((addr, self.said_object(key)))
+                {
+                    self.raw_heads.push((addr, self.object_of(key)));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn said_object(&self, key: Keyword) -> Option<NameRef<'a>> {
+        self.cob.filter(|_| key == Keyword::Cfn).or(self.context.ob)
+    }
+
+    fn object_of(&self, key: Keyword) -> DefiningObject<'a> {
+        self.said_object(key).map_or(DefiningObject::Inherited, DefiningObject::Said)
+    }
+}

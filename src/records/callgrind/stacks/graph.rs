@@ -1,0 +1,322 @@
+//! Reads a file as a call graph: functions with self costs, and calls with inclusive costs.
+//!
+//! A function is what its id was defined as: name, file and object at that place. Without ids it is name, file and
+//! object at each use.
+
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::model::texts::Texts;
+use crate::records::callgrind::grammar::{
+    CHUNK_SIZE, Columns, IdSpace, IdTable, Keyword, NameField, ReadChunks, Statement, decimal, event_names, lines,
+    name_field, number,
+};
+use rustc_hash::FxHashMap;
+use std::io::Read;
+
+/// The graph of all parts of a file together.
+#[derive(Debug, Default)]
+pub(super) struct CallGraph {
+    /// The names of the events.
+    pub(super) events: Vec<Vec<u8>>,
+    /// The functions in order of appearance.
+    pub(super) functions: Vec<GraphFunction>,
+    /// Their names, files and objects.
+    pub(super) texts: Texts<u32>,
+    /// The threads, in order of appearance.
+    pub(super) threads: Vec<Thread>,
+    /// `cmd:`
+    pub(super) command: Vec<u8>,
+    /// `pid:`
+    pub(super) pid: Option<i32>,
+}
+
+/// The costs of one thread, or of all where the file doesn't tell them apart.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    /// `thread:`, callgrind's own number.
+    pub(super) number: Option<i32>,
+    /// Self costs of the functions that have any.
+    pub(super) costs: Vec<(u32, Costs)>,
+    /// Where a function is in `costs`.
+    places: FxHashMap<u32, usize>,
+    /// Calls by (caller, callee), numbers in `functions`.
+    pub(super) calls: FxHashMap<(u32, u32), Calls>,
+}
+
+/// Costs by event; those at the end may be missing, and are 0.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Costs(Vec<u64>);
+
+/// One function, by the numbers of its texts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GraphFunction {
+    pub(super) name: TextNumber,
+    pub(super) file: TextNumber,
+    pub(super) object: TextNumber,
+}
+
+/// All calls from one function to another.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Calls {
+    /// How many.
+    pub(super) count: u64,
+    /// Inclusive cost.
+    pub(super) costs: Costs,
+}
+
+impl Costs {
+    /// The cost of an event.
+    pub(super) fn of(&self, event: usize) -> u64 {
+        self.0.get(event).copied().unwrap_or(0)
+    }
+
+    fn add<'t>(&mut self, words: impl Iterator<Item = &'t [u8]>) -> Result<()> {
+        for (event, word) in words.enumerate() {
+            let cost = number(word).ok_or_else(not_a_number)?;
+            if self.0.len() <= event {
+                self.0.resize(event + 1, 0);
+            }
+            self.0[event] = self.0[event].saturating_add(cost);
+        }
+        Ok(())
+    }
+}
+
+impl Thread {
+    /// The number of a function's self costs.
+    fn place(&mut self, function: u32) -> usize {
+        let next = self.costs.len();
+        let place = *self.places.entry(function).or_insert(next);
+        if place == next {
+            self.costs.push((function, Costs::default()));
+        }
+        place
+    }
+}
+
+/// Reads a whole stream.
+pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGraph> {
+    let mut reader = GraphReader::default();
+    for chunk in ReadChunks::new(input, CHUNK_SIZE) {
+        let (offset, bytes) = chunk?;
+        for (at, text) in lines(&bytes) {
+            if let Err(error) = reader.line(Statement::parse(text)) {
+                reader.skipped.add(error.at(offset + at as u64));
+            }
+        }
+    }
+    warnings.extend(reader.skipped.into_warning());
+    Ok(reader.graph)
+}
+
+/// The number of a text; they cannot be more than can be numbered, for each takes bytes of memory.
+type TextNumber = u32;
+
+struct GraphReader {
+    graph: CallGraph,
+    /// What ids of objects and files stand for.
+    ids: [FxHashMap<u32, TextNumber>; 2],
+    /// What ids of functions stand for.
+    function_ids: IdTable,
+    known: FxHashMap<[TextNumber; 3], u32>,
+    columns: Columns,
+    /// The number of the thread that costs are of.
+    thread: usize,
+    /// What the numbers of threads stand for.
+    threads: FxHashMap<Option<i32>, usize>,
+    /// Where the self costs of the current function are in those of the thread.
+    place: Option<usize>,
+    ob: TextNumber,
+    fl: TextNumber,
+    file: TextNumber,
+    function: Option<u32>,
+    cob: Option<TextNumber>,
+    cfi: Option<TextNumber>,
+    callee: Option<u32>,
+    next_cost: NextCost,
+    skipped: Skipped,
+}
+
+/// What the next cost line is.
+#[derive(Debug, Default, Clone, Copy)]
+enum NextCost {
+    #[default]
+    SelfCost,
+    Inclusive(u64),
+    Jump,
+}
+
+/// The number of the empty text.
+const NOTHING: TextNumber = 0;
+
+impl Default for GraphReader {
+    fn default() -> Self {
+        let mut reader = Self {
+            graph: CallGraph::default(),
+            ids: Default::default(),
+            function_ids: IdTable::default(),
+            known: FxHashMap::default(),
+            columns: Columns::default(),
+            thread: 0,
+            threads: FxHashMap::default(),
+            place: None,
+            ob: NOTHING,
+            fl: NOTHING,
+            file: NOTHING,
+            function: None,
+            cob: None,
+            cfi: None,
+            callee: None,
+            next_cost: NextCost::default(),
+            skipped: Skipped::new("line"),
+        };
+        reader.text(b"");
+        reader.enter_thread(None);
+        reader
+    }
+}
+
+impl GraphReader {
+    fn text(&mut self, text: &[u8]) -> TextNumber {
+        self.graph.texts.intern(text)
+    }
+
+    /// The costs that follow are those of this thread.
+    fn enter_thread(&mut self, number: Option<i32>) {
+        let threads = &mut self.graph.threads;
+        self.thread = *self.threads.entry(number).or_insert(threads.len());
+        if self.thread == threads.len() {
+            threads.push(Thread { number, ..Thread::default() });
+        }
+        self.place = None;
+    }
+
+    fn line(&mut self, line: Statement<'_>) -> Result<()> {
+        match line {
+            Statement::Spec(key, value) => self.spec(key, value),
+            Statement::Cost(text) => self.cost(text),
+            Statement::Header(word, value) => self.header(word, value),
+            Statement::Other => Ok(()),
+        }
+    }
+
+    fn header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
+        let graph = &mut self.graph;
+        match word {
+            b"positions" => {
+                self.columns = Columns::told(value)?;
+            }
+            b"events" => {
+                let events = event_names(value);
+                if graph.events.is_empty() {
+                    graph.events = events;
+                } else if graph.events != events {
+                    return Err(Error::new(
+                        "the events: of this part are not those of the first: its costs are counted as those",
+                    ));
+                }
+            }
+            // Each part states its thread if the file tells threads apart.
+            b"part" => self.enter_thread(None),
+            b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
+            b"cmd" if graph.command.is_empty() => graph.command = value.to_vec(),
+            b"pid" if graph.pid.is_none() => graph.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn spec(&mut self, key: Keyword, value: &[u8]) -> Result<()> {
+        match key {
+            Keyword::Ob => self.ob = self.place(IdSpace::Object, value)?,
+            Keyword::Fl => {
+                self.fl = self.place(IdSpace::File, value)?;
+                self.file = self.fl;
+            }
+            Keyword::Fi | Keyword::Fe => self.file = self.place(IdSpace::File, value)?,
+            Keyword::Cob => self.cob = Some(self.place(IdSpace::Object, value)?),
+            Keyword::Cfi => self.cfi = Some(self.place(IdSpace::File, value)?),
+            Keyword::Jfi => _ = self.place(IdSpace::File, value)?,
+            Keyword::Fn => {
+                self.file = self.fl;
+                (self.function, self.place) = (None, None);
+                self.function = Some(self.function(value, self.ob, self.fl)?);
+            }
+            Keyword::Cfn => {
+                let (ob, file) = (self.cob.unwrap_or(self.ob), self.cfi.unwrap_or(self.file));
+                self.callee = Some(self.function(value, ob, file)?);
+            }
+            Keyword::Jfn => _ = self.function(value, self.ob, self.file)?,
+            Keyword::Calls => {
+                let count = value.split(u8::is_ascii_whitespace).next().and_then(number);
+                self.next_cost = NextCost::Inclusive(count.ok_or_else(|| Error::new("calls= has no count"))?);
+            }
+            Keyword::Jump | Keyword::Jcnd => self.next_cost = NextCost::Jump,
+            Keyword::Frfn | Keyword::Rec => {}
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, space: IdSpace, value: &[u8]) -> Result<TextNumber> {
+        let ids = space as usize;
+        match name_field(value) {
+            NameField::Define(id, name) => {
+                let text = self.text(name);
+                self.ids[ids].insert(id, text);
+                Ok(text)
+            }
+            NameField::Refer(id) => self.ids[ids].get(&id).copied().ok_or_else(|| undefined(id)),
+            NameField::Plain(name) => Ok(self.text(name)),
+        }
+    }
+
+    fn function(&mut self, value: &[u8], ob: TextNumber, file: TextNumber) -> Result<u32> {
+        let (id, name) = match name_field(value) {
+            NameField::Refer(id) => return self.function_ids.get(id).ok_or_else(|| undefined(id)),
+            NameField::Define(id, name) => (Some(id), name),
+            NameField::Plain(name) => (None, name),
+        };
+        let name = self.text(name);
+        let next = u32::try_from(self.graph.functions.len()).map_err(|_| Error::new("more than 2^32 functions"))?;
+        let function = *self.known.entry([ob, file, name]).or_insert(next);
+        if function == next {
+            self.graph.functions.push(GraphFunction { name, file, object: ob });
+        }
+        if let Some(id) = id {
+            self.function_ids.insert(id, function);
+        }
+        Ok(function)
+    }
+
+    fn cost(&mut self, text: &[u8]) -> Result<()> {
+        let next_cost = std::mem::take(&mut self.next_cost);
+        let costs = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).skip(self.columns.count);
+        let Some(function) = self.function else {
+            return Err(Error::new("a cost line before any fn= that is understood"));
+        };
+        let costs = costs.take(self.graph.events.len().max(1));
+        let thread = &mut self.graph.threads[self.thread];
+        match next_cost {
+            NextCost::Jump => Ok(()),
+            NextCost::SelfCost => {
+                let place = *self.place.get_or_insert_with(|| thread.place(function));
+                thread.costs[place].1.add(costs)
+            }
+            NextCost::Inclusive(count) => {
+                (self.cob, self.cfi) = (None, None);
+                let callee =
+                    self.callee.take().ok_or_else(|| Error::new("calls= without a cfn= that is understood"))?;
+                let calls = thread.calls.entry((function, callee)).or_default();
+                calls.count = calls.count.saturating_add(count);
+                calls.costs.add(costs)
+            }
+        }
+    }
+}
+
+fn undefined(id: u32) -> Error {
+    Error::new(format!("id ({id}) is not defined"))
+}
+
+fn not_a_number() -> Error {
+    Error::new("a cost is not a whole number")
+}

@@ -1,0 +1,322 @@
+//! A call graph as a profile: its calls as the file states them, and stacks that are made of them.
+
+use super::call_paths::{share_out, stacks};
+use super::graph::{CallGraph, GraphFunction};
+use super::thread_graph::ThreadGraph;
+use crate::model::stacks::{
+    Calls, Frame, FrameId, FrameKind, NameId, Profile, Row, SelfCost, Series, ThreadCalls, Track, TrackId, Unit,
+};
+use crate::model::tier::Tier;
+use crate::model::{Pid, Tid};
+use crate::records::callgrind::grammar::{UNKNOWN, raw_name};
+use crate::runtimes::{RuntimeSet, Tiers};
+
+/// The frames of a function.
+struct FunctionFrames {
+    /// As the file calls it.
+    stated: Vec<FrameId>,
+    /// As it is called in stacks.
+    in_stacks: Vec<FrameId>,
+}
+
+/// The stacks and calls of a graph, one series for each event.
+pub(super) fn profile_of(graph: &CallGraph) -> Profile {
+    let mut profile = Profile::new();
+    let names = graph.events.iter().map(|name| String::from_utf8_lossy(name).into_owned());
+    profile.series =
+        names.map(|name| Series { name, unit: Unit::Named("count".to_owned()), ..Series::default() }).collect();
+    let runtimes = RuntimeSet::of_program(program(&graph.command));
+    let mut tiers = Tiers::default();
+    let mut frames = FunctionFrames { stated: Vec::new(), in_stacks: Vec::new() };
+    for function in &graph.functions {
+        frames.push(&mut profile, graph, function, |id, name| tiers.of(id, name, runtimes));
+    }
+    for thread in &graph.threads {
+        let tid = thread.number.map(Tid);
+        let track = Track { comm: comm(&graph.command), pid: graph.pid.map(Pid), tid, cpu: None };
+        let thread = ThreadGraph::new(thread);
+        if !thread.functions.is_empty() {
+            let track = profile.track(track);
+            add_stacks(&thread, &frames, track, &mut profile);
+            let calls = calls_of(&thread, &frames, track, &profile);
+            profile.calls.push(calls);
+        }
+    }
+    profile
+}
+
+fn add_stacks(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, profile: &mut Profile) {
+    let of_function: Vec<FrameId> = thread.functions.iter().map(|at| frames.in_stacks[*at as usize]).collect();
+    for event in 0..profile.series.len() {
+        let flow = thread.flow(event);
+        let found = stacks(&flow, thread.order(), &of_function, profile);
+        let rows = &mut profile.series[event].rows;
+        for function in &found {
+            share_out(thread.own(event, function.function as usize), &function.stacks, |stack, weight| {
+                rows.push(Row { track, stack: Some(stack), weight, count: weight, time: None });
+            });
+        }
+    }
+}
+
+/// The calls as they are stated.
+fn calls_of(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, profile: &Profile) -> ThreadCalls {
+    let events = 0..profile.series.len();
+    let own = |(at, &function): (usize, &u32)| SelfCost {
+        function: frames.stated[function as usize],
+        in_stacks: frames.in_stacks[function as usize],
+        costs: events.clone().map(|event| thread.own(event, at)).collect(),
+    };
+    let stated = |at: u32| frames.stated[thread.functions[at as usize] as usize];
+    ThreadCalls {
+        track,
+        events: profile.series.iter().map(|series| series.name.clone()).collect(),
+        functions: thread.functions.iter().enumerate().map(own).collect(),
+        calls: (thread.calls.iter())
+            .map(|(caller, callee, calls)| Calls {
+                caller: stated(*caller),
+                callee: stated(*callee),
+                count: calls.count,
+                costs: events.clone().map(|event| calls.costs.of(event)).collect(),
+            })
+            .collect(),
+    }
+}
+
+/// The program's name out of its command line.
+fn comm(command: &[u8]) -> Vec<u8> {
+    program(command).rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec()
+}
+
+/// The program's path out of its command line.
+fn program(command: &[u8]) -> &[u8] {
+    command.trim_ascii().split(u8::is_ascii_whitespace).next().unwrap_or_default()
+}
+
+impl FunctionFrames {
+    /// The next function.
+    fn push(
+        &mut self,
+        profile: &mut Profile,
+        graph: &CallGraph,
+        function: &GraphFunction,
+        mut tier: impl FnMut(NameId, &[u8]) -> Option<Tier>,
+    ) {
+        let known = |name: &[u8]| !name.is_empty() && name != UNKNOWN;
+        let object = Some(graph.texts.get(function.object)).filter(|name| known(name));
+        let file = Some(graph.texts.get(function.file)).filter(|name| known(name));
+        let stated = graph.texts.get(function.name);
+        let kind = match object {
+            Some(object) if is_jit_object(object) => FrameKind::Jit,
+            None if raw_name(stated).is_some() => FrameKind::Anonymous,
+            _ => FrameKind::User,
+        };
+        let kind = if raw_name(stated).is_some() { kind.unnamed() } else { kind };
+        let text = without_recursion(stated);
+        let name = profile.name(text);
+        let frame = Frame {
+            tier: if kind == FrameKind::Jit { tier(name, text) } else { None },
+            module: object.map(|object| profile.name(object)),
+            file: file.map(|file| profile.name(file)),
+            ..Frame::new(name, kind)
+        };
+        self.in_stacks.push(profile.frame(frame));
+        let name = profile.name(stated);
+        self.stated.push(profile.frame(Frame { name, ..frame }));
+    }
+}
+
+/// Objects of JIT code as `jitgraft callgrind` and perf name them.
+fn is_jit_object(object: &[u8]) -> bool {
+    let base = object.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    base.starts_with(b"jitted-") || (base.starts_with(b"perf-") && base.ends_with(b".map"))
+}
+
+/// callgrind keeps levels of recursion apart as `f`, `f'2`; in a stack they are `f;f`.
+fn without_recursion(name: &[u8]) -> &[u8] {
+    match memchr::memrchr(b'\'', name) {
+        Some(at) if at > 0 && at + 1 < name.len() && name[at + 1..].iter().all(u8::is_ascii_digit) => &name[..at],
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::graph::read;
+    use super::*;
+    use crate::analysis::call_graph::CallGraph;
+    use crate::error::Warnings;
+
+    fn stacks(text: &str) -> Vec<String> {
+        let mut warnings = Warnings::new();
+        let profile = profile_of(&read(text.as_bytes(), &mut warnings).unwrap());
+        assert!(warnings.is_empty(), "{warnings:?}");
+        let series = &profile.series[0];
+        let line = |row: &Row| {
+            let mut names: Vec<_> = profile
+                .frames_up(row.stack)
+                .map(|frame| String::from_utf8_lossy(profile.name_of(profile.frame_of(frame).name)))
+                .collect();
+            names.reverse();
+            format!("{} {}", names.join(";"), row.weight)
+        };
+        let mut lines: Vec<_> = series.rows.iter().map(line).collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn code_of_a_runtime_that_the_command_names_has_its_tier() {
+        let text = "cmd: /usr/bin/rakudo-m -e 1\nevents: Ir\nob=libmoar.so\nfn=MVM_interp_run\n1 10\n\
+            ob=jitted-7.elf\nfn=find_method(nqpmo.nqp:1391)\n1 10\n";
+        let tier = |text: &str| {
+            let profile = profile_of(&read(text.as_bytes(), &mut Warnings::new()).unwrap());
+            profile.frames().map(|(_, frame)| frame.tier).collect::<Vec<_>>()
+        };
+        assert_eq!(tier(text), [None, Some(Tier::Optimised)]);
+        assert_eq!(tier(&text.replace("rakudo-m", "other")), [None, None]);
+    }
+
+    #[test]
+    fn a_shared_callee_is_shared_out_and_cycles_end() {
+        let text = "events: Ir\nfn=main\n1 10\ncfn=a\ncalls=1 1\n2 40\ncfn=b\ncalls=1 1\n3 80\n\
+            fn=a\n1 10\ncfn=c\ncalls=1 1\n1 30\nfn=b\n1 20\ncfn=c\ncalls=2 1\n1 60\n\
+            fn=c\n1 85\ncfn=a\ncalls=1 1\n2 5\nfn=c'2\n1 7\n";
+        assert_eq!(stacks(text), ["c 7", "main 10", "main;a 10", "main;a;c 28", "main;b 20", "main;b;c 57"]);
+    }
+
+    /// Reads a file that states nothing twice; gives the number of its stacks. Self costs are exact, inclusive ones nearly.
+    fn stacks_cost_what_is_stated(text: &str) -> usize {
+        let graph = read(text.as_bytes(), &mut Warnings::new()).unwrap();
+        let profile = profile_of(&graph);
+        let series = &profile.series[0];
+        let calls = CallGraph::of(&profile, series).unwrap();
+        let mut own = vec![0; profile.frame_count()];
+        for row in &series.rows {
+            own[profile.stack_of(row.stack.unwrap()).1.index()] += row.weight;
+        }
+        assert!(calls.functions().iter().all(|function| own[function.frame.index()] == function.own));
+        let deviations = calls.deviations(&profile, series);
+        assert_eq!(deviations.in_cycles, None);
+        let (largest, total) = (deviations.outside_cycles.unwrap().cost, own.iter().sum::<u64>());
+        assert!(largest * 100 <= total, "{largest} of {total}");
+        profile.stack_count()
+    }
+
+    /// An acyclic graph as a file: what each function costs itself, and callers of it, with their shares of what it costs
+    /// with its callees. Callers have smaller numbers. All that has no caller begins.
+    fn acyclic(own: &[u64], callers: &[Vec<(usize, u64)>]) -> String {
+        let (mut inclusive, mut calls) = (own.to_vec(), vec![String::new(); own.len()]);
+        for callee in (0..own.len()).rev() {
+            let (mut left, mut shares) =
+                (inclusive[callee], callers[callee].iter().map(|caller| caller.1).sum::<u64>());
+            for &(caller, share) in &callers[callee] {
+                let cost = (u128::from(left) * u128::from(share) / u128::from(shares)) as u64;
+                (left, shares) = (left - cost, shares - share);
+                inclusive[caller] += cost;
+                calls[caller] += &format!("cfn=f{callee}\ncalls=1 1\n1 {cost}\n");
+            }
+        }
+        let function = |at: usize| format!("fn=f{at}\n1 {}\n{}", own[at], calls[at]);
+        format!("events: Ir\n{}", (0..own.len()).map(function).collect::<String>())
+    }
+
+    /// Each function of a level of `width` is called by `callers` of the level above.
+    fn levels(count: usize, width: usize, callers: usize, own: impl Fn(usize) -> u64) -> String {
+        // Numbers that are spread, and the same each time.
+        let spread = |number: usize| (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let of = |at: usize| {
+            let above = (at / width).checked_sub(1);
+            let caller =
+                move |level: usize, by: usize| (level * width + (at + by * by) % width, 1 + spread(at + 7 * by));
+            above.map_or(Vec::new(), |level| (0..callers).map(|by| caller(level, by)).collect())
+        };
+        let functions = 0..count * width;
+        acyclic(
+            &functions.clone().map(|at| own(at / width)).collect::<Vec<_>>(),
+            &functions.map(of).collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn ways_that_multiply_cost_what_is_stated() {
+        let ladder = |levels: u64| {
+            let callers = |at: usize| match (at / 2).checked_sub(1) {
+                Some(level) => vec![(2 * level, 1), (2 * level + 1, 1)],
+                None => vec![],
+            };
+            let own: Vec<u64> = (0..2 * levels).map(|at| (at / 2 + 1) << 20).collect();
+            acyclic(&own, &(0..own.len()).map(callers).collect::<Vec<_>>())
+        };
+        for (name, text) in [
+            ("ladder of 40", ladder(40)),
+            ("ladder of 2000", ladder(2000)),
+            ("uneven ladder", levels(2000, 2, 2, |level| (level as u64 * 7919) % 1000)),
+            ("ladder of which only the last costs", levels(2000, 2, 2, |level| u64::from(level == 1999) << 40)),
+            ("wide", levels(100, 30, 6, |level| (level as u64 * 7919) % 1000)),
+            ("wide of which only the last costs", levels(100, 30, 6, |level| u64::from(level == 99) << 30)),
+            ("chain", levels(5000, 1, 1, |level| (level as u64 * 7919) % 1000)),
+        ] {
+            let stacks = stacks_cost_what_is_stated(&text);
+            assert!(stacks < 1 << 20, "{name}: {stacks}");
+        }
+    }
+
+    #[test]
+    fn many_callers_and_many_callees_cost_what_is_stated() {
+        // main calls two, each of them thousands, and these one, which calls a chain: 12,000,000 stacks.
+        let (width, chain) = (40_000, 300);
+        let callers = |at: usize| match at {
+            0 => vec![],
+            1 => vec![(0, 1)],
+            2 => vec![(0, 1)],
+            at if at < 3 + width => vec![(1 + at % 2, 1)],
+            at if at == 3 + width => (3..at).map(|caller| (caller, 1 + 2 * (caller as u64 % 2))).collect(),
+            at => vec![(at - 1, 1)],
+        };
+        let count = 3 + width + chain;
+        let own: Vec<u64> = (0..count).map(|at| if at + 1 == count { 1 << 40 } else { at as u64 % 7 }).collect();
+        let stacks = stacks_cost_what_is_stated(&acyclic(&own, &(0..count).map(callers).collect::<Vec<_>>()));
+        assert!(stacks < 3 << 20, "{stacks}");
+        // Two that call all of many small ones.
+        let callers = |at: usize| if at < 2 { vec![] } else { vec![(0, 1), (1, at as u64 % 3 + 1)] };
+        let own: Vec<u64> = (0..50_000).map(|at| at % 11).collect();
+        let stacks = stacks_cost_what_is_stated(&acyclic(&own, &(0..own.len()).map(callers).collect::<Vec<_>>()));
+        assert!(stacks <= 2 * own.len(), "{stacks}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_acyclic_graph_costs_what_is_stated(
+            own in proptest::collection::vec(proptest::prop_oneof![0u64..2, 0u64..1000, 0u64..1 << 40], 2..120),
+            calls in proptest::collection::vec((0usize..120, 0usize..120, 1u64..1000), 0..600),
+        ) {
+            let mut callers = vec![Vec::new(); own.len()];
+            for (one, other, share) in calls {
+                let [caller, callee] = [one.min(other), one.max(other)];
+                if caller < callee && callee < own.len() {
+                    callers[callee].push((caller, share));
+                }
+            }
+            stacks_cost_what_is_stated(&acyclic(&own, &callers));
+        }
+    }
+
+    #[test]
+    fn what_no_call_accounts_for_begins_in_the_function_itself() {
+        let text = "events: Ir\nfn=main\n1 10\ncfn=clone\ncalls=1 1\n2 5\nfn=clone\n1 5\ncfn=thread\ncalls=1 1\n2 95\n\
+            fn=thread\n1 95\n";
+        assert_eq!(stacks(text), ["clone 5", "clone;thread 90", "main 10", "main;clone;thread 5"]);
+    }
+
+    #[test]
+    fn threads_have_their_own_calls() {
+        let text = "events: Ir\npart: 1\nthread: 1\nfn=(1) main\n1 3\ncfn=(2) f\ncalls=1 1\n1 4\nfn=(2)\n1 4\n\
+            part: 1\nthread: 2\nfn=(3) run\n1 5\ncfn=(2)\ncalls=2 1\n1 6\nfn=(2)\n1 6\n";
+        assert_eq!(stacks(text), ["main 3", "main;f 4", "run 5", "run;f 6"]);
+        let profile = profile_of(&read(text.as_bytes(), &mut Warnings::new()).unwrap());
+        assert_eq!(profile.calls.len(), 2);
+        assert_eq!(profile.track_of(profile.calls[1].track).tid, Some(Tid(2)));
+        assert_eq!((profile.calls[1].calls[0].count, profile.calls[1].calls[0].costs[0]), (2, 6));
+    }
+}

@@ -1,0 +1,489 @@
+//! Writes stacks as a callgrind file: self costs by instruction and line, and for each pair of functions the calls
+//! between them.
+//!
+//! A sampled stack knows no numbers of calls: what stands behind `calls=` is the number of samples that had the call.
+//! Readers take a function's inclusive cost to be its own and that of its calls. So that this is the weight of the
+//! stacks that it occurs in, only one call of each function is charged for a stack, the last one, and none of the
+//! function that ran: the calls of a recursion before it are told, but cost nothing.
+//!
+//! Of an input that states calls, these are written.
+
+use crate::analysis::call_graph::CallGraph;
+use crate::analysis::groups::{Step, Sum, Walk};
+use crate::analysis::label;
+use crate::contract::format::WriteOptions;
+use crate::error::Result;
+use crate::model::stacks::{Frame, FrameId, NameId, Profile};
+use crate::records::callgrind::grammar::{Columns, IdSpace, Position, PositionEncoder, UNKNOWN};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Writes all events.
+pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    let mut sums = CostSums::new(profile);
+    let mut walk = Walk::new(profile);
+    for (event, series) in profile.series.iter().enumerate() {
+        if let Some(graph) = CallGraph::of(profile, series) {
+            sums.add_graph(event, &graph);
+            continue;
+        }
+        for row in &series.rows {
+            if let Some(stack) = row.stack {
+                // It stands in the file even if it costs nothing.
+                sums.own(profile.stack_of(stack).1);
+                walk.add(stack, Sum { weight: options.weight.of(row), count: row.count });
+            }
+        }
+        sums.add(event, &mut walk);
+    }
+    sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
+    GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.run(out)
+}
+
+type FunctionId = usize;
+
+/// Where in a function: source file, address, line.
+type CostSite = (Option<NameId>, u64, u32);
+
+struct CostSums<'a> {
+    profile: &'a Profile,
+    events: usize,
+    has_addrs: bool,
+    of_frame: Vec<FunctionId>,
+    /// By frame, whether it is a function of an input that states calls: there a file has functions of its own.
+    is_stated: Vec<bool>,
+    functions: Vec<FunctionCosts>,
+}
+
+struct FunctionCosts {
+    /// A frame of it that says its name, module and file.
+    frame: FrameId,
+    /// Lowest address and line seen.
+    entry: (u64, u32),
+    own: BTreeMap<CostSite, Vec<u64>>,
+    calls: BTreeMap<(CostSite, FunctionId), CallCosts>,
+}
+
+impl FunctionCosts {
+    /// Drops calls that are told elsewhere in each of their stacks.
+    fn drop_uncounted(&mut self) {
+        self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost > 0));
+    }
+}
+
+/// All calls from one place to one function.
+#[derive(Debug, Default)]
+struct CallCosts {
+    count: u64,
+    /// By event.
+    costs: Vec<u64>,
+}
+
+/// A call: from where, to which function.
+#[derive(Debug, Clone, Copy)]
+struct CallKey {
+    caller: FunctionId,
+    site: CostSite,
+    callee: FunctionId,
+}
+
+/// The frames between the root and where one is in the stacks.
+#[derive(Debug, Default)]
+struct OpenFrames {
+    list: Vec<OpenFrame>,
+    /// Where the last frame of each function is in the list.
+    last_of: FxHashMap<FunctionId, usize>,
+    /// The last call between two functions.
+    last_call: FxHashMap<(FunctionId, FunctionId), CallKey>,
+}
+
+#[derive(Debug)]
+struct OpenFrame {
+    function: FunctionId,
+    frame: FrameId,
+    /// How it was called.
+    call: Option<CallKey>,
+    /// What was the last frame of its function, and the last call of the two, before.
+    before: Option<usize>,
+    call_before: Option<CallKey>,
+}
+
+impl<'a> CostSums<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut sums = Self {
+            profile,
+            events: profile.series.len(),
+            has_addrs: false,
+            of_frame: Vec::new(),
+            is_stated: vec![false; profile.frame_count()],
+            functions: Vec::new(),
+        };
+        for own in profile.calls.iter().flat_map(|calls| &calls.functions) {
+            sums.is_stated[own.function.index()] = true;
+        }
+        let mut numbers = FxHashMap::default();
+        for (id, frame) in profile.frames() {
+            let next = sums.functions.len();
+            let file = frame.file.filter(|_| sums.is_stated[id.index()]);
+            let function = *numbers.entry((label::function(profile, frame), frame.module, file)).or_insert(next);
+            let entry = (frame.addr.unwrap_or(0), frame.line);
+            if function == next {
+                sums.functions.push(FunctionCosts { frame: id, entry, own: BTreeMap::new(), calls: BTreeMap::new() });
+            }
+            let lowest = &mut sums.functions[function].entry;
+            *lowest = (*lowest).min(entry);
+            sums.has_addrs |= frame.addr.is_some();
+            sums.of_frame.push(function);
+        }
+        sums
+    }
+
+    fn site(&self, frame: FrameId) -> CostSite {
+        let frame = self.profile.frame_of(frame);
+        (frame.file, frame.addr.unwrap_or(0), frame.line)
+    }
+
+    /// Adds the stacks of an event. Each is to count for the last call between two functions, and to cost for the last call
+    /// that a function makes: what comes to a call is taken off again below, where the same comes again.
+    fn add(&mut self, event: usize, walk: &mut Walk<'_>) {
+        let mut open = OpenFrames::default();
+        walk.run(|walk, step| match step {
+            Step::Enter(stack) => {
+                let (own, total) = walk.sums(stack);
+                let frame = self.profile.stack_of(stack).1;
+                self.add_own(event, frame, own);
+                self.enter(event, frame, total, &mut open);
+            }
+            Step::Leave(_) => open.leave(),
+        });
+    }
+
+    /// Adds the calls of an event as they are stated.
+    fn add_graph(&mut self, event: usize, graph: &CallGraph) {
+        for function in graph.functions() {
+            self.add_own(event, function.frame, Sum { weight: function.own, count: function.own });
+        }
+        for edge in graph.edges() {
+            let [caller, callee] = [edge.caller, edge.callee].map(|frame| self.of_frame[frame.index()]);
+            let calls = self.calls(CallKey { caller, site: self.site(edge.caller), callee });
+            // Each event's graph has the same numbers of calls.
+            calls.count = calls.count.max(edge.count);
+            calls.costs[event] = calls.costs[event].saturating_add(edge.cost);
+        }
+    }
+
+    fn add_own(&mut self, event: usize, frame: FrameId, own: Sum) {
+        if !own.is_zero() {
+            let cost = &mut self.own(frame)[event];
+            *cost = cost.saturating_add(own.weight);
+        }
+    }
+
+    /// What a function costs itself, by event.
+    fn own(&mut self, frame: FrameId) -> &mut Vec<u64> {
+        let (events, site) = (self.events, self.site(frame));
+        self.functions[self.of_frame[frame.index()]].own.entry(site).or_insert_with(|| vec![0; events])
+    }
+
+    fn enter(&mut self, event: usize, frame: FrameId, total: Sum, open: &mut OpenFrames) {
+        let function = self.of_frame[frame.index()];
+        let call = open.list.last().map(|caller| CallKey {
+            caller: caller.function,
+            site: self.site(caller.frame),
+            callee: function,
+        });
+        if let Some(call) = call {
+            let calls = self.calls(call);
+            calls.count = calls.count.saturating_add(total.count);
+            calls.costs[event] = calls.costs[event].saturating_add(total.weight);
+        }
+        let before = open.last_of.insert(function, open.list.len());
+        let call_before = call.and_then(|call| open.last_call.insert((call.caller, function), call));
+        if let Some(told) = call_before {
+            let calls = self.calls(told);
+            calls.count = calls.count.saturating_sub(total.count);
+        }
+        // What the function called when it was entered before.
+        let charged = before.and_then(|before| open.list.get(before + 1).map_or(call, |callee| callee.call));
+        if let Some(charged) = charged {
+            let cost = &mut self.calls(charged).costs[event];
+            *cost = cost.saturating_sub(total.weight);
+        }
+        open.list.push(OpenFrame { function, frame, call, before, call_before });
+    }
+
+    fn calls(&mut self, CallKey { caller, site, callee }: CallKey) -> &mut CallCosts {
+        let events = self.events;
+        let none = || CallCosts { count: 0, costs: vec![0; events] };
+        self.functions[caller].calls.entry((site, callee)).or_insert_with(none)
+    }
+
+    fn totals(&self) -> Vec<u64> {
+        let mut totals = vec![0u64; self.events];
+        for own in self.functions.iter().flat_map(|function| function.own.values()) {
+            for (total, cost) in totals.iter_mut().zip(own) {
+                *total = total.saturating_add(*cost);
+            }
+        }
+        totals
+    }
+}
+
+impl OpenFrames {
+    fn leave(&mut self) {
+        let Some(OpenFrame { function, call, before, call_before, .. }) = self.list.pop() else { return };
+        match before {
+            Some(before) => self.last_of.insert(function, before),
+            None => self.last_of.remove(&function),
+        };
+        let Some(CallKey { caller, callee, .. }) = call else { return };
+        match call_before {
+            Some(before) => self.last_call.insert((caller, callee), before),
+            None => self.last_call.remove(&(caller, callee)),
+        };
+    }
+}
+
+struct GraphWriter<'a> {
+    profile: &'a Profile,
+    sums: &'a CostSums<'a>,
+    ids: [FxHashMap<Vec<u8>, usize>; 3],
+    text: Vec<u8>,
+}
+
+impl GraphWriter<'_> {
+    fn run(mut self, out: &mut dyn Write) -> Result<()> {
+        self.header(out)?;
+        for at in 0..self.sums.functions.len() {
+            self.function(at);
+            out.write_all(&self.text)?;
+            self.text.clear();
+        }
+        Ok(writeln!(out, "totals: {}", joined(&self.sums.totals()))?)
+    }
+
+    fn header(&self, out: &mut dyn Write) -> Result<()> {
+        let mut comms: Vec<String> = self
+            .profile
+            .tracks()
+            .iter()
+            .map(|track| String::from_utf8_lossy(&track.comm).replace(['\n', '\r'], " "))
+            .filter(|comm| !comm.is_empty())
+            .collect();
+        comms.sort();
+        comms.dedup();
+        let events: Vec<String> = self.profile.series.iter().map(|series| event_name(&series.name)).collect();
+        let positions = if self.sums.has_addrs { "instr line" } else { "line" };
+        writeln!(out, "# callgrind format\nversion: 1\ncreator: jitgraft {}", env!("CARGO_PKG_VERSION"))?;
+        writeln!(out, "cmd: {}\npart: 1\n\npositions: {positions}", comms.join(", "))?;
+        let events = if events.is_empty() { "samples".to_owned() } else { events.join(" ") };
+        Ok(writeln!(out, "events: {events}\nsummary: {}\n", joined(&self.sums.totals()))?)
+    }
+
+    fn columns(&self) -> Columns {
+        if self.sums.has_addrs { Columns::INSTR_LINE } else { Columns::default() }
+    }
+
+    fn position(&self, addr: u64, line: u32) -> Position {
+        let line = u64::from(line);
+        if self.sums.has_addrs { Position([addr, line, 0]) } else { Position([line, 0, 0]) }
+    }
+
+    fn function(&mut self, at: FunctionId) {
+        let function = &self.sums.functions[at];
+        if function.own.is_empty() && function.calls.is_empty() {
+            return;
+        }
+        let frame = self.profile.frame_of(function.frame);
+        self.statement("ob", IdSpace::Object, frame);
+        self.statement("fl", IdSpace::File, frame);
+        self.statement("fn", IdSpace::Function, frame);
+        let mut encoder = PositionEncoder::new(self.columns(), true);
+        let mut file = frame.file;
+        for (&(own_file, addr, line), costs) in &function.own {
+            self.switch_file(&mut file, own_file, frame);
+            encoder.cost(self.position(addr, line), &mut self.text);
+            self.put(&format!(" {}\n", joined(costs)));
+        }
+        for (&((call_file, addr, line), callee), CallCosts { count, costs }) in &function.calls {
+            self.switch_file(&mut file, call_file, frame);
+            self.callee(callee, frame);
+            self.put(&format!("calls={count} "));
+            let (entry, entry_line) = self.sums.functions[callee].entry;
+            encoder.target(self.position(entry, entry_line), &mut self.text);
+            self.put("\n");
+            encoder.site(self.position(addr, line), &mut self.text);
+            self.put(&format!(" {}\n", joined(costs)));
+        }
+        self.put("\n");
+    }
+
+    fn put(&mut self, text: &str) {
+        self.text.extend_from_slice(text.as_bytes());
+    }
+
+    fn switch_file(&mut self, current: &mut Option<NameId>, file: Option<NameId>, function: &Frame) {
+        if *current != file {
+            let key = if file == function.file { "fe" } else { "fi" };
+            self.statement(key, IdSpace::File, &Frame { file, ..*function });
+            *current = file;
+        }
+    }
+
+    /// Where the callee is, is always said: nothing is left to what a reader thinks the default.
+    fn callee(&mut self, callee: FunctionId, caller: &Frame) {
+        let frame = self.profile.frame_of(self.sums.functions[callee].frame);
+        if frame.module != caller.module {
+            self.statement("cob", IdSpace::Object, frame);
+        }
+        self.statement("cfi", IdSpace::File, frame);
+        self.statement("cfn", IdSpace::Function, frame);
+    }
+
+    fn statement(&mut self, key: &str, space: IdSpace, frame: &Frame) {
+        let name_of = |id: Option<NameId>| one_line(id.map_or(UNKNOWN, |id| self.profile.name_of(id)));
+        let (identity, name) = match space {
+            IdSpace::Object => (name_of(frame.module), None),
+            IdSpace::File => (name_of(frame.file), None),
+            // One name may stand in several objects and files: each is a function of its own.
+            IdSpace::Function => {
+                let name = one_line(label::function(self.profile, frame).as_bytes());
+                ([name_of(frame.module), name_of(frame.file), name.clone()].join(&b'\n'), Some(name))
+            }
+        };
+        let name = name.unwrap_or_else(|| identity.clone());
+        let ids = &mut self.ids[space as usize];
+        let next = ids.len() + 1;
+        let id = *ids.entry(identity).or_insert(next);
+        self.put(&format!("{key}=({id})"));
+        if id == next {
+            self.put(" ");
+            self.text.extend_from_slice(&name);
+        }
+        self.put("\n");
+    }
+}
+
+/// A name without ends of lines. What has none is unknown: an ID with nothing behind it refers to what has that ID.
+fn one_line(name: &[u8]) -> Vec<u8> {
+    let name = if name.trim_ascii().is_empty() { UNKNOWN } else { name };
+    name.iter().map(|&byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }).collect()
+}
+
+/// Event names are single words.
+fn event_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+fn joined(costs: &[u64]) -> String {
+    costs.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::format::ReadOptions;
+    use crate::error::Warnings;
+    use crate::model::stacks::{FrameKind, Row, Series, Track, profile_of};
+    use crate::records::callgrind::{read, sniff};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// What each call is told to count and to cost, stack by stack: (caller, callee) → (count, cost).
+    fn by_stacks(stacks: &[(String, u64)]) -> BTreeMap<(String, String), (u64, u64)> {
+        let mut told = BTreeMap::new();
+        for (stack, weight) in stacks {
+            let frames: Vec<&str> = stack.rsplit(';').collect();
+            let (mut seen, mut charged) = (BTreeSet::new(), BTreeSet::from([frames[0]]));
+            for pair in frames.windows(2).filter(|pair| seen.insert((pair[1], pair[0]))) {
+                let call: &mut (u64, u64) = told.entry((pair[1].to_owned(), pair[0].to_owned())).or_default();
+                call.0 += 1;
+                call.1 += if charged.insert(pair[1]) { *weight } else { 0 };
+            }
+        }
+        told
+    }
+
+    proptest! {
+        #[test]
+        fn calls_count_and_cost_as_if_each_stack_was_gone_through(
+            stacks in proptest::collection::vec(("[abc](;[abc]){0,7}", 1..9u64), 1..20)
+        ) {
+            let given: Vec<(&str, u64)> = stacks.iter().map(|(stack, weight)| (stack.as_str(), *weight)).collect();
+            let profile = profile_of(&given);
+            let mut sums = CostSums::new(&profile);
+            let mut walk = Walk::new(&profile);
+            for row in &profile.series[0].rows {
+                walk.add(row.stack.unwrap(), Sum { weight: row.weight, count: 1 });
+            }
+            sums.add(0, &mut walk);
+            sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
+            let name = |function: FunctionId| {
+                let frame = profile.frame_of(sums.functions[function].frame);
+                String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()
+            };
+            let calls = (0..sums.functions.len()).flat_map(|caller| {
+                let calls = sums.functions[caller].calls.iter();
+                calls.map(move |(&(_, callee), calls)| ((caller, callee), (calls.count, calls.costs[0])))
+            });
+            let told: BTreeMap<_, _> =
+                calls.map(|((caller, callee), calls)| ((name(caller), name(callee)), calls)).collect();
+            prop_assert_eq!(told, by_stacks(&stacks));
+        }
+    }
+
+    #[test]
+    fn a_function_without_a_name_keeps_its_cost() {
+        let mut profile = Profile::new();
+        let track = profile.track(Track::default());
+        let frames = [&b"main"[..], b"", b" "].map(|name| Frame::new(profile.name(name), FrameKind::Jit));
+        let stack = frames.into_iter().fold(None, |caller, frame| {
+            let frame = profile.frame(frame);
+            Some(profile.stack(caller, frame))
+        });
+        let rows = vec![Row { track, stack, weight: 7, count: 1, time: None }];
+        profile.series.push(Series { name: "cpu-clock".into(), rows, ..Series::default() });
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        let text = String::from_utf8_lossy(&out);
+        assert!(text.contains(") ???\n") && !text.contains(") \n"), "{text}");
+        let mut warnings = Warnings::new();
+        let again = read(&mut &out[..], &ReadOptions::default(), &mut warnings).unwrap();
+        assert_eq!(again.series[0].rows.iter().map(|row| row.weight).sum::<u64>(), 7, "{text}");
+        assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn stacks_become_functions_and_calls_and_come_back() {
+        let mut profile = Profile::new();
+        let track = profile.track(Track { comm: b"node".to_vec(), ..Track::default() });
+        let mut rows = Vec::new();
+        for (names, weight) in [("main;f;g", 5), ("main;g", 3), ("main;f;f", 2)] {
+            let mut stack = None;
+            for (at, name) in names.split(';').enumerate() {
+                let name = profile.name(name.as_bytes());
+                let module = Some(profile.name(b"/bin/x"));
+                let frame = Frame {
+                    module,
+                    line: at as u32 + 1,
+                    addr: Some(0x1000 + at as u64),
+                    ..Frame::new(name, FrameKind::User)
+                };
+                let frame = profile.frame(frame);
+                stack = Some(profile.stack(stack, frame));
+            }
+            rows.push(Row { track, stack, weight, count: 1, time: None });
+        }
+        profile.series.push(Series { name: "cpu-clock".into(), rows, ..Series::default() });
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        let text = String::from_utf8(out.clone()).unwrap();
+        assert!(sniff(&out), "{text}");
+        assert!(text.contains("positions: instr line\nevents: cpu_clock\nsummary: 10\n"), "{text}");
+        let main = "fn=(1) main\ncfi=(1)\ncfn=(2) f\ncalls=2 0x1001 2\n0x1000 1 7\ncfi=(1)\ncfn=(3) g\ncalls=1 0x1001 2\n0x1000 1 3\n";
+        assert!(text.contains(main), "{text}");
+        let again = read(&mut &out[..], &ReadOptions::default(), &mut Warnings::new()).unwrap();
+        assert_eq!(again.series[0].rows.iter().map(|row| row.weight).sum::<u64>(), 10);
+    }
+}

@@ -1,0 +1,170 @@
+//! Which code goes into an image of its own, so that user stacks can be unwound through it.
+//!
+//! perf unwinds a copy of the user stack by the images' `.eh_frame`, with one of two libraries, and both take an image
+//! for an ordinary library, which is loaded once, as a whole:
+//!
+//! * libdw reports a module that spans the image from its first PT_LOAD to its last, at `map.start - map.pgoff`. A
+//!   module that reaches over another's addresses ends all unwinding of the process ("address range overlaps an
+//!   existing module"). So an image must not be longer than the stretch of code it stands for, and between its
+//!   pieces of code no other file may be mapped.
+//! * libunwind takes the *lowest* map of the image for its start, and reads the search table through the process's
+//!   maps. So all code of an image needs one base, and the image's header and `.eh_frame` need maps, too
+//!   ([`AuxMapping`](super::super::AuxMapping)): at addresses where nothing else ever ran.
+//!
+//! Hence: an image for each stretch of code without foreign files in it, and for each time that its addresses were
+//! used again; `.eh_frame` in front of the code or behind it, whichever addresses are free. All images of a stretch
+//! have one base and one length: libdw, which takes no second module for an address, then goes on with the one that
+//! it has. On recordings of node, CPython and Erlang both libraries unwind at least as far as through perf's own
+//! images, of which there is one for each function.
+
+use super::mirror::{FAR, Item, MAX_LAYERS, MIRROR_LIMIT, sorted};
+use crate::records::elf_image::slot::Slot;
+use std::ops::Range;
+
+/// No more images than this: the code of further stretches shares the last one.
+const MAX_IMAGES: usize = 64;
+
+/// The code of one image.
+#[derive(Debug)]
+pub(in super::super) struct Group {
+    /// Indices of the slots, in the order added.
+    pub(in super::super) slots: Vec<u32>,
+    /// The stretch of addresses from its first code to its last, of any layer, if all are to have one base.
+    pub(in super::super) span: Option<Range<u64>>,
+    /// Whether another file is mapped here, whose place the image takes (node's builtins).
+    pub(in super::super) in_file: bool,
+}
+
+/// Sorted, merged address ranges.
+#[derive(Debug)]
+pub(in super::super) struct Ranges(Vec<Range<u64>>);
+
+impl Ranges {
+    pub(in super::super) fn new(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
+        let mut sorted: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
+        sorted.sort_unstable_by_key(|range| (range.start, range.end));
+        sorted.dedup_by(|next, range| {
+            let joined = next.start <= range.end;
+            range.end = if joined { range.end.max(next.end) } else { range.end };
+            joined
+        });
+        Self(sorted)
+    }
+
+    /// Whether any of them has an address in `range`.
+    pub(in super::super) fn touch(&self, range: &Range<u64>) -> bool {
+        let next = self.0.partition_point(|known| known.end <= range.start);
+        !range.is_empty() && self.0.get(next).is_some_and(|known| known.start < range.end)
+    }
+
+    /// Those in which none of the addresses, which are sorted, lies.
+    fn without(&self, addresses: impl Iterator<Item = u64>) -> Self {
+        let mut addresses = addresses.peekable();
+        let holds_none = |range: &&Range<u64>| {
+            while addresses.next_if(|&addr| addr < range.start).is_some() {}
+            addresses.peek().is_none_or(|&addr| addr >= range.end)
+        };
+        Self(self.0.iter().filter(holds_none).cloned().collect())
+    }
+}
+
+/// Groups the slots by stretch of addresses and layer. `foreign` are the addresses of other files.
+pub(in super::super) fn groups(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
+    let items = sorted(slots);
+    // Code inside of another file's map (node's builtins) is not parted by that map.
+    let between = foreign.without(items.iter().map(|item| item.addr));
+    let (fit, rest): (Vec<&Item>, Vec<&Item>) = items.iter().partition(|item| item.layer < MAX_LAYERS);
+    let mut groups: Vec<Group> = Vec::new();
+    let mut left = &fit[..];
+    while let Some(first) = left.first() {
+        let mut span = first.addr..first.addr + first.len;
+        let after = left.iter().position(|item| !joins(&mut span, item, &between));
+        let (stretch, behind) = left.split_at(after.unwrap_or(left.len()));
+        let of_layer = |layer| stretch.iter().filter(move |item| item.layer == layer).map(|item| item.slot).collect();
+        let in_file = foreign.touch(&span);
+        let layers = (0..MAX_LAYERS).map(|layer| Group { slots: of_layer(layer), span: Some(span.clone()), in_file });
+        groups.extend(layers.filter(|group| !group.slots.is_empty()));
+        left = behind;
+    }
+    let mut rest: Vec<u32> = rest.iter().map(|item| item.slot).collect();
+    keep_largest(&mut groups, &mut rest);
+    if !rest.is_empty() {
+        groups.push(Group { slots: rest, span: None, in_file: false });
+    }
+    groups.iter_mut().for_each(|group| group.slots.sort_unstable());
+    groups
+}
+
+/// Whether the next piece of code is of the same stretch as those before it, which then ends where it ends.
+fn joins(span: &mut Range<u64>, next: &Item, between: &Ranges) -> bool {
+    let end = next.addr + next.len;
+    let near = next.addr.saturating_sub(span.end) < FAR && end - span.start < MIRROR_LIMIT;
+    let joins = near && !between.touch(&(span.end..next.addr));
+    if joins {
+        span.end = span.end.max(end);
+    }
+    joins
+}
+
+/// Moves the code of all but the largest groups into `rest`.
+fn keep_largest(groups: &mut Vec<Group>, rest: &mut Vec<u32>) {
+    if groups.len() <= MAX_IMAGES {
+        return;
+    }
+    let mut sizes: Vec<usize> = groups.iter().map(|group| group.slots.len()).collect();
+    sizes.sort_unstable();
+    let smallest_kept = sizes[sizes.len() - MAX_IMAGES];
+    let mut kept = 0;
+    groups.retain(|group| {
+        let keep = group.slots.len() >= smallest_kept && kept < MAX_IMAGES;
+        kept += usize::from(keep);
+        if !keep {
+            rest.extend_from_slice(&group.slots);
+        }
+        keep
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{named, slots};
+    use super::*;
+
+    fn spans(groups: &[Group]) -> Vec<(usize, Option<Range<u64>>)> {
+        groups.iter().map(|group| (group.slots.len(), group.span.clone())).collect()
+    }
+
+    #[test]
+    fn an_image_ends_where_another_file_is_mapped_or_addresses_are_used_again() {
+        let codes = [named(0x100); 5];
+        let slots = slots(&codes, &[0x1000, 0x1100, 0x3000, 0x3080, 0x9000_0000]);
+        let foreign = Ranges::new([0x2000..0x2001, 0x9000_0080..0x9000_0081]);
+        let again = Some(0x3000..0x3180);
+        let expected = [(2, Some(0x1000..0x1200)), (1, again.clone()), (1, again), (1, Some(0x9000_0000..0x9000_0100))];
+        assert_eq!(spans(&groups(&slots, &foreign)), expected);
+    }
+
+    #[test]
+    fn code_within_a_mapped_file_stays_together() {
+        let codes = [named(0x100); 2];
+        let slots = slots(&codes, &[0x1000, 0x3000]);
+        assert_eq!(spans(&groups(&slots, &Ranges::new(Some(0x800..0x4000)))), [(2, Some(0x1000..0x3100))]);
+    }
+
+    #[test]
+    fn what_is_too_scattered_or_used_again_too_often_shares_the_last_image() {
+        let codes = vec![named(0x100); 90];
+        let addresses: Vec<u64> = (0..90).map(|n| if n < 80 { (n + 1) << 32 } else { 0x1000 }).collect();
+        let groups = groups(&slots(&codes, &addresses), &Ranges::new([]));
+        assert_eq!(groups.len(), MAX_IMAGES + 1);
+        assert_eq!(groups.iter().map(|group| group.slots.len()).sum::<usize>(), 90);
+        assert_eq!(groups[MAX_IMAGES].span, None);
+    }
+
+    #[test]
+    fn ranges_are_merged() {
+        let ranges = Ranges::new([5..7, 1..3, 2..4, 9..9]);
+        assert_eq!(ranges.0, [1..4, 5..7]);
+        assert!(ranges.touch(&(0..2)) && ranges.touch(&(6..9)) && !ranges.touch(&(4..5)) && !ranges.touch(&(6..6)));
+    }
+}

@@ -1,0 +1,198 @@
+//! The layout for perf: file offsets that mirror the address space, so that `address - offset` is one number for as
+//! much code as possible.
+//!
+//! ```text
+//! process:      ──[ region A ]──────── far away ────────[ region B ]──
+//! image: [header][A, layer 0][A, layer 1][B, layer 0] … [packed] [.eh_frame] …
+//! ```
+//!
+//! A region is code without large gaps: calls within it show their targets when disassembled, as distances are kept.
+//! Addresses that were used again get another layer, a second mirror of the region. What does not fit (used again and
+//! again, or too far spread) is packed at the end. Everything between pieces of code is a hole in the file.
+
+use super::piece::Piece;
+use crate::model::Addr;
+use crate::records::elf_image::slot::{Place, Slot};
+
+/// Code with larger gaps is not of one arena: the hole between would only make the file look large.
+pub(super) const FAR: u64 = 1 << 24;
+
+/// The most bytes that the mirrors may span; what is beyond is packed.
+pub(super) const MIRROR_LIMIT: u64 = 1 << 30;
+
+/// Where code must end in the image: offsets of 31 bits suit `.eh_frame_hdr` and 32-bit programs. Unwinding
+/// information and debug info follow behind. What does not fit (some 1.8 GB of touched code) gets no place.
+const IMAGE_LIMIT: u64 = 0x7000_0000;
+
+/// How often one address may be mirrored.
+pub(super) const MAX_LAYERS: u8 = 8;
+
+/// A single piece longer than this can only come from a damaged source.
+const LONGEST: u64 = MIRROR_LIMIT;
+
+const PAGE: u64 = 4096;
+
+/// A slot under way: sorted by address, with its layer.
+pub(super) struct Item {
+    pub(super) addr: u64,
+    pub(super) len: u64,
+    pub(super) slot: u32,
+    pub(super) layer: u8,
+}
+
+/// A stretch of addresses and how many layers its code needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct MirrorRegion {
+    start: u64,
+    end: u64,
+    layers: u64,
+    items: (usize, usize),
+}
+
+impl MirrorRegion {
+    /// The length of one mirror, in whole pages at both ends.
+    fn stride(&self) -> u64 {
+        (self.end - (self.start & !(PAGE - 1))).next_multiple_of(PAGE).max(PAGE)
+    }
+
+    fn len(&self) -> u64 {
+        self.stride().saturating_mul(self.layers)
+    }
+}
+
+/// Gives every slot an offset from `header` on.
+pub(super) fn place(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
+    let items = sorted(slots);
+    let regions = regions(&items);
+    let mut places = vec![None; slots.len()];
+    let mut at = header.next_multiple_of(PAGE);
+    let end_of_mirrors = at + MIRROR_LIMIT;
+    let mut packed = Vec::new();
+    for region in regions {
+        let items = &items[region.items.0..region.items.1];
+        let fits = at + region.len() <= end_of_mirrors;
+        for item in items {
+            if !fits || item.layer >= MAX_LAYERS {
+                packed.push(item.slot);
+            } else {
+                let base = at + u64::from(item.layer) * region.stride();
+                places[item.slot as usize] = Some(base + (item.addr - (region.start & !(PAGE - 1))));
+            }
+        }
+        at += if fits { region.len() } else { 0 };
+    }
+    pack(slots, packed, at, &mut places);
+    finish(slots, places)
+}
+
+/// Gives every slot, of one region and layer, its offset: addresses less the same number.
+pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
+    finish(slots, slots.iter().map(|slot| Some(slot.addr.0.wrapping_sub(base))).collect())
+}
+
+fn finish(slots: &[Slot], places: Vec<Option<u64>>) -> (Vec<Option<Place>>, Vec<Piece>) {
+    let mut pieces: Vec<Piece> = places.iter().zip(slots).enumerate().filter_map(piece).collect();
+    pieces.sort_unstable_by_key(|piece| (piece.addr, piece.len, piece.slot));
+    (places.into_iter().map(|at| at.map(|at| Place { offset: at, addr: at })).collect(), pieces)
+}
+
+fn piece((slot, (place, what)): (usize, (&Option<u64>, &Slot))) -> Option<Piece> {
+    (*place).map(|addr| Piece { addr, skip: 0, len: what.code.size, slot: slot as u32 })
+}
+
+/// All slots of sane size with their layers, by address; at one address in the order added.
+pub(super) fn sorted(slots: &[Slot]) -> Vec<Item> {
+    let sane = slots.iter().enumerate().filter(|(_, slot)| {
+        slot.code.size <= LONGEST && slot.addr.0.checked_add(slot.code.size).is_some_and(|end| end < u64::MAX - PAGE)
+    });
+    let item = |(slot, &Slot { code, addr: Addr(addr) }): (usize, &Slot)| Item {
+        addr,
+        len: code.size,
+        slot: slot as u32,
+        layer: 0,
+    };
+    let mut items: Vec<Item> = sane.map(item).collect();
+    items.sort_unstable_by_key(|item| (item.addr, item.slot));
+    assign_layers(&mut items);
+    items
+}
+
+/// The lowest layer in which nothing that starts earlier reaches into the piece.
+fn assign_layers(items: &mut [Item]) {
+    let mut ends = [0_u64; MAX_LAYERS as usize];
+    for item in items {
+        let free = ends.iter().position(|&end| end <= item.addr);
+        item.layer = free.map_or(MAX_LAYERS, |layer| layer as u8);
+        if let Some(layer) = free {
+            ends[layer] = item.addr + item.len;
+        }
+    }
+}
+
+/// Code without gaps of [`FAR`] or more.
+fn regions(items: &[Item]) -> Vec<MirrorRegion> {
+    let mut regions: Vec<MirrorRegion> = Vec::new();
+    for part in items.iter().enumerate().map(region_of) {
+        match regions.last_mut() {
+            Some(last) if part.start < last.end.saturating_add(FAR) => {
+                last.end = last.end.max(part.end);
+                last.layers = last.layers.max(part.layers);
+                last.items.1 = part.items.1;
+            }
+            _ => regions.push(part),
+        }
+    }
+    regions
+}
+
+fn region_of((index, item): (usize, &Item)) -> MirrorRegion {
+    let layers = u64::from(item.layer.min(MAX_LAYERS - 1)) + 1;
+    MirrorRegion { start: item.addr, end: item.addr + item.len, layers, items: (index, index + 1) }
+}
+
+/// One behind the other, aligned to 16 as in most code heaps.
+fn pack(slots: &[Slot], mut packed: Vec<u32>, mut at: u64, places: &mut [Option<u64>]) {
+    packed.sort_unstable();
+    for slot in packed {
+        at = at.next_multiple_of(16);
+        let end = at.saturating_add(slots[slot as usize].code.size);
+        if end <= IMAGE_LIMIT {
+            places[slot as usize] = Some(at);
+            at = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{named, slots};
+    use super::*;
+
+    fn offsets(codes: &[crate::model::code::Code<'static>], addresses: &[u64]) -> Vec<Option<u64>> {
+        let (places, pieces) = place(&slots(codes, addresses), 0x180);
+        assert!(pieces.windows(2).all(|pair| pair[0].end() <= pair[1].addr), "they overlap: {pieces:?}");
+        places.into_iter().map(|place| place.map(|place| place.offset)).collect()
+    }
+
+    #[test]
+    fn a_region_keeps_its_distances_and_code_at_used_addresses_gets_another_layer() {
+        let codes = [named(0x100); 4];
+        let found = offsets(&codes, &[0x7f00_0040, 0x7f00_9000, 0x7f00_0080, 0x5000_0000_0010]);
+        assert_eq!(found, [Some(0x1040), Some(0xa000), Some(0x1080 + 0xa000), Some(0x1_5010)]);
+    }
+
+    #[test]
+    fn what_does_not_fit_into_mirrors_is_packed() {
+        let codes = vec![named(0x18); 12];
+        let found = offsets(&codes, &[0x4000; 12]);
+        let packed_at = 0x1000 + 8 * 0x1000;
+        assert_eq!(found[7..10], [Some(0x8000), Some(packed_at), Some(packed_at + 0x20)]);
+    }
+
+    #[test]
+    fn absurd_sizes_get_no_place() {
+        let codes = [named(u64::MAX), named(1 << 40), named(16), named(1 << 30), named(1 << 30), named(1 << 30)];
+        let found = offsets(&codes, &[0x1000, 0x2000, 0x3000, 1 << 40, 1 << 41, u64::MAX - 8]);
+        assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, true, false, false]);
+    }
+}

@@ -1,0 +1,232 @@
+//! Where in the image each piece of code goes, and which stretches of it become sections.
+
+pub(super) mod apart;
+mod mirror;
+mod piece;
+mod run_time;
+
+pub(super) use piece::Piece;
+
+use super::header::{SEGMENTS, header_size};
+use super::slot::{Place, Slot};
+use super::target::Target;
+use std::ops::Range;
+
+/// Pieces close to each other, in one section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LayoutRun {
+    pub(super) pieces: Range<usize>,
+    pub(super) addr: u64,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    /// Whether there are code bytes, not only names.
+    pub(super) has_bytes: bool,
+}
+
+/// The plan of an image.
+#[derive(Debug)]
+pub(super) struct Layout {
+    /// By slot.
+    pub(super) places: Vec<Option<Place>>,
+    /// By address.
+    pub(super) pieces: Vec<Piece>,
+    /// By address and offset.
+    pub(super) runs: Vec<LayoutRun>,
+    /// Where the code starts and ends in the file.
+    pub(super) code: Range<u64>,
+    /// How many program headers there is room for.
+    pub(super) segments: usize,
+    /// Where the unwinding information goes.
+    pub(super) frames: FramesAt,
+    /// Where the sentinel functions behind the code start, if there are any: see [`Layout::for_viewers`].
+    pub(super) sentinels: Option<u64>,
+}
+
+/// How many sentinel functions end an image for viewers, and the length of each.
+pub(super) const SENTINELS: u64 = 2;
+pub(super) const SENTINEL_LEN: u64 = 16;
+
+/// Where an image has its `.eh_frame` and `.eh_frame_hdr`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FramesAt {
+    /// Behind the code, if there is any.
+    Behind,
+    /// Behind the code, also if it is empty: libunwind goes on by frame pointers only if there is a table.
+    BehindAlways,
+    /// Between the file's header and the code: so many bytes.
+    InFront(u64),
+}
+
+/// Pieces closer than this share a section: what lies between would else be a page of padding, and viewers that
+/// disassemble a stretch of addresses (KCachegrind) want it in one section.
+const JOIN_GAP: u64 = 4096;
+
+/// More sections than this are joined over larger gaps, so that their numbers stay below SHN_LORESERVE (0xff00).
+const MAX_RUNS: usize = 0x4000;
+
+/// Groups pieces, which are sorted by address, into runs with addresses only.
+fn runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
+    let mut gap = JOIN_GAP;
+    loop {
+        let runs = runs_joined_over(gap, pieces, slots);
+        if runs.len() <= MAX_RUNS {
+            return runs;
+        }
+        // Beyond every distance: names and code by turns. Then names stand over zeros.
+        gap = if gap >= 1 << 62 { u64::MAX } else { gap * 4 };
+    }
+}
+
+fn runs_joined_over(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
+    let mut runs: Vec<LayoutRun> = Vec::new();
+    for (index, piece) in pieces.iter().enumerate() {
+        let has_bytes = slots[piece.slot as usize].code.bytes.is_some();
+        match runs.last_mut() {
+            Some(run)
+                if (run.has_bytes == has_bytes || gap == u64::MAX)
+                    // Code without a single byte may stand inside of other code.
+                    && piece.addr.saturating_sub(run.addr + run.size) < gap =>
+            {
+                run.pieces.end = index + 1;
+                run.size = run.size.max(piece.end() - run.addr);
+                run.has_bytes |= has_bytes;
+            }
+            _ => runs.push(LayoutRun {
+                pieces: index..index + 1,
+                addr: piece.addr,
+                offset: piece.addr,
+                size: piece.len,
+                has_bytes,
+            }),
+        }
+    }
+    runs
+}
+
+impl Layout {
+    /// The layout for perf: address = offset in the file.
+    pub(super) fn mirror(slots: &[Slot], target: Target) -> Self {
+        let header = header_size(target, SEGMENTS);
+        let (places, pieces) = mirror::place(slots, header);
+        Self::of_file(slots, (places, pieces), header, FramesAt::Behind)
+    }
+
+    /// The layout for perf of code whose addresses less `base` are its offsets. It is as long as all of `span`.
+    pub(super) fn one_region(slots: &[Slot], target: Target, base: u64, span: &Range<u64>, frames: FramesAt) -> Self {
+        let placed = mirror::place_one_region(slots, base);
+        let code = span.start.wrapping_sub(base)..span.end.wrapping_sub(base);
+        Self { code, ..Self::of_file(slots, placed, header_size(target, SEGMENTS), frames) }
+    }
+
+    fn of_file(slots: &[Slot], placed: (Vec<Option<Place>>, Vec<Piece>), header: u64, frames: FramesAt) -> Self {
+        let (places, pieces) = placed;
+        let runs = runs(&pieces, slots);
+        let code = match (runs.first(), runs.last()) {
+            (Some(first), Some(last)) => first.addr..last.addr + last.size,
+            _ => header..header,
+        };
+        Self { places, pieces, runs, code, segments: SEGMENTS, frames, sentinels: None }
+    }
+
+    /// Changes it for viewers that are not perf. samply looks for functions only in sections of code that the file
+    /// has: code of which only names are known stands over holes. hotspot 1.6 loses the last two functions of a file:
+    /// two more come behind the code, not directly, where a last call would return to.
+    pub(super) fn for_viewers(&mut self) {
+        self.runs.iter_mut().for_each(|run| run.has_bytes = true);
+        if let Some(last) = self.runs.last_mut() {
+            let sentinels = (last.addr + last.size).next_multiple_of(SENTINEL_LEN) + SENTINEL_LEN;
+            self.code.end = sentinels + SENTINELS * SENTINEL_LEN;
+            last.size = self.code.end - last.addr;
+            self.sentinels = Some(sentinels);
+        }
+    }
+
+    /// The layout for callgrind's viewers: run-time addresses, the sections one behind the other in the file.
+    pub(super) fn at_run_time(slots: &[Slot], target: Target) -> Self {
+        let limit = if target.is_64 { u64::MAX } else { u64::from(u32::MAX) };
+        let pieces = run_time::cut(slots, limit);
+        let mut runs = runs(&pieces, slots);
+        // At least one, if only of type PT_NULL: a program without any looks damaged.
+        let segments = runs.iter().filter(|run| run.has_bytes).count().max(1);
+        let header = header_size(target, segments);
+        let mut end = header;
+        for run in &mut runs {
+            run.offset = end.next_multiple_of(16);
+            end = run.offset + if run.has_bytes { run.size } else { 0 };
+        }
+        let mut places = vec![None; slots.len()];
+        for run in &runs {
+            for piece in pieces[run.pieces.clone()].iter().filter(|piece| piece.skip == 0) {
+                let offset = run.offset + if run.has_bytes { piece.addr - run.addr } else { 0 };
+                places[piece.slot as usize] = Some(Place { offset, addr: piece.addr });
+            }
+        }
+        Self { places, pieces, runs, code: header..end, segments, frames: FramesAt::Behind, sentinels: None }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::bytes::cursor::Endian;
+    use crate::model::Addr;
+    use crate::model::code::{Code, Lines, OriginId};
+
+    const X86_64: Target = Target { machine: 62, is_64: true, endian: Endian::Little };
+
+    /// Code of which only the size matters.
+    pub(in super::super) fn named(size: u64) -> Code<'static> {
+        Code {
+            name: b"f",
+            addr: Addr(0),
+            size,
+            bytes: None,
+            lines: Lines::default(),
+            unwind: None,
+            origin: OriginId(0),
+        }
+    }
+
+    pub(super) fn slots<'a>(codes: &'a [Code<'static>], addresses: &[u64]) -> Vec<Slot<'a, 'static>> {
+        codes.iter().zip(addresses).map(|(code, &addr)| Slot { code, addr: Addr(addr) }).collect()
+    }
+
+    #[test]
+    fn runs_join_small_gaps_of_one_kind() {
+        let codes = [named(16), named(16), Code { bytes: Some(&[0x90; 16]), ..named(16) }, named(16)];
+        let layout = Layout::at_run_time(&slots(&codes, &[0x1000, 0x1100, 0x1200, 0x9000]), X86_64);
+        let runs: Vec<_> = layout.runs.iter().map(|run| (run.addr, run.size, run.has_bytes)).collect();
+        assert_eq!(runs, [(0x1000, 0x110, false), (0x1200, 16, true), (0x9000, 16, false)]);
+    }
+
+    #[test]
+    fn sections_never_outnumber_what_elf_can_count() {
+        let bytes: &[u8] = &[0x90; 16];
+        let codes: Vec<_> = (0..70_000).map(|n| Code { bytes: (n % 2 == 0).then_some(bytes), ..named(16) }).collect();
+        let addresses: Vec<u64> = (0..70_000).map(|n| n * 0x10_0000).collect();
+        let layout = Layout::at_run_time(&slots(&codes, &addresses), X86_64);
+        assert!(layout.runs.len() <= MAX_RUNS);
+        assert_eq!(layout.pieces.len(), 70_000);
+    }
+
+    #[test]
+    fn code_of_no_size_may_stand_inside_of_other_code() {
+        let codes = [named(0x100), named(0)];
+        let layout = Layout::at_run_time(&slots(&codes, &[0x1000, 0x1080]), X86_64);
+        let runs: Vec<_> = layout.runs.iter().map(|run| (run.addr, run.size, run.pieces.len())).collect();
+        assert_eq!(runs, [(0x1000, 0x100, 2)]);
+    }
+
+    #[test]
+    fn at_run_time_the_latest_code_wins() {
+        let codes = [named(0x100), named(0x40), named(0x100), named(8)];
+        let layout = Layout::at_run_time(&slots(&codes, &[0x1000, 0x1040, 0x10c0, u64::MAX - 4]), X86_64);
+        let pieces: Vec<_> =
+            layout.pieces.iter().map(|piece| (piece.slot, piece.addr, piece.skip, piece.len)).collect();
+        let first = [(0, 0x1000, 0, 0x40), (1, 0x1040, 0, 0x40), (0, 0x1080, 0x80, 0x40), (2, 0x10c0, 0, 0x100)];
+        assert_eq!(pieces, first);
+        assert_eq!(layout.places[3], None, "beyond the address space");
+        let narrow = Target { is_64: false, ..X86_64 };
+        assert_eq!(Layout::at_run_time(&slots(&codes, &[1 << 32]), narrow).places, [None]);
+    }
+}

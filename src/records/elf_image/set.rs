@@ -1,0 +1,159 @@
+//! Several images for the code of one process, each of which looks like a library to perf's unwinders.
+
+use super::eh_frame;
+use super::header::{SEGMENTS, header_size};
+use super::image::{Addressing, Image};
+use super::layout::apart::{Group, Ranges, groups};
+use super::layout::{FramesAt, Layout};
+use super::slot::{Place, Slot, SlotId};
+use super::target::Target;
+use std::ops::Range;
+
+/// The images of one process.
+#[derive(Debug)]
+pub struct ImageSet<'a, 'data> {
+    images: Vec<(Image<'a, 'data>, Vec<AuxMapping>)>,
+    /// By slot: which image, and which slot in it.
+    slots: Vec<Option<(u32, SlotId)>>,
+}
+
+/// Something of an image, beside code, that must be mapped for libunwind: as long as code of the image is mapped, and
+/// like it again after another map covered it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuxMapping {
+    /// First address.
+    pub addr: u64,
+    /// Length in bytes.
+    pub len: u64,
+    /// Offset in the image.
+    pub offset: u64,
+}
+
+impl<'a, 'data> ImageSet<'a, 'data> {
+    /// The images; none if there is no code.
+    pub fn images(&self) -> impl ExactSizeIterator<Item = &Image<'a, 'data>> {
+        self.images.iter().map(|(image, _)| image)
+    }
+
+    /// What else of an image must be mapped; nothing if the image has no unwinding information.
+    pub fn aux_mappings(&self, image: usize) -> &[AuxMapping] {
+        self.images.get(image).map_or(&[], |(_, aux_mappings)| aux_mappings)
+    }
+
+    /// In which image a piece of code is, and where; `None` as with [`Image::place`].
+    pub fn place(&self, slot: SlotId) -> Option<(usize, Place)> {
+        let (image, slot) = self.slots.get(slot.0 as usize).copied().flatten()?;
+        let (of, _) = self.images.get(image as usize)?;
+        Some((image as usize, of.place(slot)?))
+    }
+}
+
+pub(super) fn build<'a, 'data>(
+    target: Target,
+    slots: &[Slot<'a, 'data>],
+    foreign: impl IntoIterator<Item = Range<u64>>,
+) -> ImageSet<'a, 'data> {
+    let foreign = Ranges::new(foreign);
+    let groups = groups(slots, &foreign);
+    let code = Ranges::new(groups.iter().filter_map(|group| group.span.clone()));
+    let free = |range: &Range<u64>| !foreign.touch(range) && !code.touch(range);
+    let mut set = ImageSet { images: Vec::new(), slots: vec![None; slots.len()] };
+    // The stretch of the image before, and its base.
+    let mut known: Option<(Range<u64>, u64)> = None;
+    for (index, group) in groups.iter().enumerate() {
+        for (place, &slot) in group.slots.iter().enumerate() {
+            set.slots[slot as usize] = Some((index as u32, SlotId(place as u32)));
+        }
+        let own: Vec<Slot> = group.slots.iter().map(|&slot| slots[slot as usize]).collect();
+        let same = known.as_ref().filter(|(span, _)| group.span.as_ref() == Some(span)).map(|(_, base)| *base);
+        let plan = plan(target, &own, group, same, &free);
+        known = group.span.clone().zip(plan.base);
+        set.images.push((Image::new(target, Addressing::FileOffset, own, plan.layout), plan.aux_mappings));
+    }
+    set
+}
+
+/// What one image will be like.
+struct Plan {
+    layout: Layout,
+    /// Where its first byte would be in the process, if that is one place for all of it.
+    base: Option<u64>,
+    aux_mappings: Vec<AuxMapping>,
+}
+
+/// The layout of one image, and what else of it must be mapped. `same` is the base of another image of this stretch;
+/// `free` tells addresses where no code ever was.
+fn plan(target: Target, slots: &[Slot], group: &Group, same: Option<u64>, free: &dyn Fn(&Range<u64>) -> bool) -> Plan {
+    let header = header_size(target, SEGMENTS);
+    let mirror = || Plan { layout: Layout::mirror(slots, target), base: None, aux_mappings: Vec::new() };
+    let Some(span) = &group.span else { return mirror() };
+    let frames = eh_frame::measure(target, slots);
+    // In front: header, table and code are one piece of the address space.
+    let front = header + frames.len.next_multiple_of(16) + span.start % 16;
+    if frames.any
+        && same.is_none()
+        && let Some(base) = span.start.checked_sub(front)
+        && free(&(base..span.start))
+    {
+        let layout = Layout::one_region(slots, target, base, span, FramesAt::InFront(frames.len));
+        return Plan { layout, base: Some(base), aux_mappings: vec![AuxMapping { addr: base, len: front, offset: 0 }] };
+    }
+    let front = header + span.start % 16;
+    let Some(base) = same.or(span.start.checked_sub(front)) else { return mirror() };
+    // An empty table makes libunwind go on by frame pointers. Runtimes that leave only names seldom keep them, and
+    // every stack would end in a frame from nowhere (MoarVM). But where the image stands in the place of a file,
+    // stacks that the file's own table let through must not end (node's builtins, which keep them).
+    let named_only = !group.in_file && slots.iter().all(|slot| slot.code.bytes.is_none());
+    let frames_at = if named_only { FramesAt::Behind } else { FramesAt::BehindAlways };
+    let layout = Layout::one_region(slots, target, base, span, frames_at);
+    let at = layout.code.end.next_multiple_of(8);
+    let behind = base.saturating_add(at)..base.saturating_add(at).saturating_add(frames.len);
+    let mut aux_mappings = Vec::new();
+    if frames.any && same.is_none() && free(&behind) {
+        aux_mappings.push(AuxMapping { addr: base, len: 1, offset: 0 });
+        aux_mappings.push(AuxMapping { addr: behind.start, len: frames.len, offset: at });
+    }
+    Plan { layout, base: Some(base), aux_mappings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::tests::named;
+    use super::*;
+    use crate::bytes::cursor::Endian;
+    use crate::model::Addr;
+    use crate::records::elf_image::ImageBuilder;
+    use std::io::Cursor;
+
+    #[test]
+    fn all_images_of_a_stretch_have_one_base_and_one_length() {
+        let codes = [named(0x100), named(0x40), named(0x80)];
+        let target = Target { machine: 62, is_64: true, endian: Endian::Little };
+        let mut builder = ImageBuilder::new(target, Addressing::FileOffset);
+        // The second takes the place of a part of the first, the third stands between the two ends.
+        let slots = [0x7000, 0x70c0, 0x7200].map(Addr);
+        let ids: Vec<SlotId> = slots.iter().zip(&codes).map(|(&addr, code)| builder.add(code, addr)).collect();
+        let set = builder.build_set([]);
+        let places: Vec<_> = ids.iter().filter_map(|&id| set.place(id)).collect();
+        assert_eq!(places.iter().map(|(image, _)| *image).collect::<Vec<_>>(), [0, 1, 0]);
+        let bases = places.iter().zip(slots).map(|((_, place), addr)| addr.0 - place.offset);
+        assert_eq!(bases.collect::<std::collections::BTreeSet<_>>().len(), 1);
+        let ends: Vec<u64> = set.images().map(|image| image.layout.code.end).collect();
+        assert_eq!(ends[0], ends[1]);
+        for image in set.images() {
+            image.write(&mut Cursor::new(Vec::new())).unwrap();
+        }
+    }
+
+    #[test]
+    fn only_in_the_place_of_a_file_do_names_have_a_table() {
+        let code = named(0x100);
+        let target = Target { machine: 62, is_64: true, endian: Endian::Little };
+        let mut builder = ImageBuilder::new(target, Addressing::FileOffset);
+        builder.add(&code, Addr(0x7000));
+        builder.add(&code, Addr(0x7000_0000));
+        let set = builder.build_set(Some(0x6000..0x8000));
+        let frames: Vec<&FramesAt> = set.images().map(|image| &image.layout.frames).collect();
+        assert_eq!(frames, [&FramesAt::BehindAlways, &FramesAt::Behind]);
+    }
+}

@@ -1,0 +1,208 @@
+//! An ELF core dump: what memory it has, of which process, and which files that had mapped.
+
+use super::memory::Memory;
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::{Error, Result};
+use crate::records::jit_logs::code_log::MappedFile;
+use object::elf;
+use std::ops::Range;
+
+/// `e_phnum` of a file with more program headers than that can tell: `sh_info` of the first section header has it.
+const MANY: u64 = 0xffff;
+
+const PROGRAM_HEADER: usize = 56;
+
+/// Where a core has no list of mapped files, so much of its writable memory is looked at.
+const UNLISTED: u64 = 256 << 20;
+
+/// A core dump of a 64-bit process.
+#[derive(Debug)]
+pub(super) struct Core<'data> {
+    bytes: &'data [u8],
+    endian: Endian,
+    /// `e_machine`.
+    pub(super) machine: u16,
+    /// By ascending address.
+    segments: Vec<Segment>,
+    /// As the process knew itself.
+    pub(super) pid: Option<i32>,
+    /// What the process had mapped, by ascending address.
+    pub(super) files: Vec<MappedFile>,
+    /// Whether memory that it should have lies behind its end.
+    pub(super) is_cut: bool,
+}
+
+/// Memory that is in the file.
+#[derive(Debug, Clone)]
+struct Segment {
+    addr: Range<u64>,
+    offset: usize,
+    is_writable: bool,
+}
+
+/// Whether a file begins as core dumps do.
+pub(super) fn is_core(head: &[u8]) -> bool {
+    let kind = head.get(16..18);
+    let is_little = head.get(5) == Some(&elf::ELFDATA2LSB.0);
+    head.starts_with(&elf::ELFMAG) && (kind == Some(&if is_little { [4, 0] } else { [0, 4] }))
+}
+
+impl<'data> Core<'data> {
+    /// Reads headers and notes.
+    pub(super) fn parse(bytes: &'data [u8]) -> Result<Self> {
+        if !is_core(bytes) {
+            return Err(Error::new("is no core dump"));
+        }
+        if bytes.get(4) != Some(&elf::ELFCLASS64.0) {
+            return Err(Error::new("is a core dump of a 32-bit process, which is not read"));
+        }
+        let endian = if bytes[5] == elf::ELFDATA2LSB.0 { Endian::Little } else { Endian::Big };
+        let mut header = Cursor::new(&bytes[18..], 18, endian);
+        let machine = header.u16("e_machine")?;
+        header.bytes(12, "e_version and e_entry")?;
+        let (headers, sections) = (header.u64("e_phoff")?, header.u64("e_shoff")?);
+        header.bytes(8, "e_flags, e_ehsize and e_phentsize")?;
+        let count = u64::from(header.u16("e_phnum")?);
+        let count = if count == MANY { many(bytes, sections, endian).unwrap_or(count) } else { count };
+        let (segments, pid, files) = (Vec::new(), None, Vec::new());
+        let mut core = Self { bytes, endian, machine, segments, pid, files, is_cut: false };
+        core.headers(headers, count)?;
+        core.segments.sort_by_key(|segment| segment.addr.start);
+        core.files.sort_by_key(|file| file.start);
+        Ok(core)
+    }
+
+    fn headers(&mut self, offset: u64, count: u64) -> Result<()> {
+        let at = usize::try_from(offset).ok().filter(|at| *at <= self.bytes.len());
+        let at = at.ok_or_else(|| Error::new("its program headers lie behind its end").at(32))?;
+        let mut headers = Cursor::new(&self.bytes[at..], offset, self.endian);
+        self.is_cut |= count > (headers.left() / PROGRAM_HEADER) as u64;
+        for _ in 0..count.min((headers.left() / PROGRAM_HEADER) as u64) {
+            self.program_header(&mut headers)?;
+        }
+        Ok(())
+    }
+
+    fn program_header(&mut self, cursor: &mut Cursor<'data>) -> Result<()> {
+        let (kind, flags) = (cursor.u32("p_type")?, cursor.u32("p_flags")?);
+        let (offset, addr) = (cursor.u64("p_offset")?, cursor.u64("p_vaddr")?);
+        cursor.bytes(8, "p_paddr")?;
+        let size = cursor.u64("p_filesz")?;
+        cursor.bytes(16, "p_memsz and p_align")?;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let there = size.min((self.bytes.len() - start) as u64);
+        self.is_cut |= there < size;
+        match kind {
+            kind if kind == elf::PT_LOAD.0 && there > 0 => {
+                let Some(end) = addr.checked_add(there) else { return Ok(()) };
+                let is_writable = flags & elf::PF_W.0 != 0;
+                self.segments.push(Segment { addr: addr..end, offset: start, is_writable });
+            }
+            kind if kind == elf::PT_NOTE.0 => {
+                let notes = &self.bytes[start..start + there as usize];
+                // Damaged notes tell what stands before the damage.
+                let _ = self.notes(Cursor::new(notes, offset, self.endian));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn notes(&mut self, mut notes: Cursor<'data>) -> Result<()> {
+        while !notes.is_empty() {
+            let (name, size, kind) = (notes.u32("n_namesz")?, notes.u32("n_descsz")?, notes.u32("n_type")?);
+            notes.bytes(u64::from(name).next_multiple_of(4), "n_name")?;
+            let mut description = notes.part(u64::from(size), "n_desc")?;
+            notes.bytes(u64::from(size.next_multiple_of(4) - size).min(notes.left() as u64), "padding")?;
+            match elf::NoteType(kind) {
+                elf::NT_PRPSINFO => self.pid = pid(description),
+                elf::NT_FILE => self.mapped_files(&mut description)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// How many there are and their pages' size, where each is and begins, in pages, and their names.
+    fn mapped_files(&mut self, note: &mut Cursor<'data>) -> Result<()> {
+        let (count, page) = (note.u64("count")?, note.u64("page_size")?);
+        let mut places = note.part(count.saturating_mul(24), "mapped files")?;
+        while !places.is_empty() {
+            let (start, end) = (places.u64("start")?, places.u64("end")?);
+            let offset = places.u64("file_ofs")?.saturating_mul(page);
+            let path = note.cstr("name of a mapped file")?.to_vec();
+            self.files.push(MappedFile { start, end, offset, path });
+        }
+        Ok(())
+    }
+
+    /// Writable memory of files: a descriptor has a value from the start, so that it stands there. All that is writable
+    /// where nobody tells what the files are.
+    pub(super) fn data_of_files(&self) -> Vec<Range<u64>> {
+        let writable = self.segments.iter().filter(|segment| segment.is_writable);
+        let is_file = |segment: &&Segment| MappedFile::at(&self.files, segment.addr.start).is_some();
+        if !self.files.is_empty() {
+            return writable.filter(is_file).map(|segment| segment.addr.clone()).collect();
+        }
+        let mut left = UNLISTED;
+        let first = |segment: &Segment| {
+            let len = left.min(segment.addr.end - segment.addr.start);
+            left -= len;
+            segment.addr.start..segment.addr.start + len
+        };
+        writable.map(first).filter(|range| !range.is_empty()).collect()
+    }
+
+    /// Where in the file the memory of these addresses is, if all of it is there, and in one piece.
+    pub(super) fn range(&self, addr: u64, size: u64) -> Option<Range<usize>> {
+        let end = addr.checked_add(size)?;
+        let after = self.segments.partition_point(|segment| segment.addr.start <= addr);
+        let first = after.checked_sub(1)?;
+        let start =
+            self.segments[first].offset.checked_add(usize::try_from(addr - self.segments[first].addr.start).ok()?)?;
+        // Memory with other rights is a segment of its own, which mostly follows.
+        let mut reach = self.segments[first].addr.end;
+        let mut behind = self.segments[first].behind()?;
+        for segment in &self.segments[after..] {
+            if reach >= end || segment.addr.start != reach || segment.offset != behind {
+                break;
+            }
+            (reach, behind) = (segment.addr.end, segment.behind()?);
+        }
+        (addr < reach && end <= reach).then(|| start..start + size as usize)
+    }
+}
+
+impl Segment {
+    /// Where in the file it ends.
+    fn behind(&self) -> Option<usize> {
+        self.offset.checked_add(usize::try_from(self.addr.end - self.addr.start).ok()?)
+    }
+}
+
+impl Memory for Core<'_> {
+    fn endian(&self) -> Endian {
+        self.endian
+    }
+
+    fn read(&self, addr: u64, into: &mut [u8]) -> bool {
+        let bytes = self.range(addr, into.len() as u64).and_then(|range| self.bytes.get(range));
+        bytes.is_some_and(|bytes| {
+            into.copy_from_slice(bytes);
+            true
+        })
+    }
+}
+
+fn many(bytes: &[u8], sections: u64, endian: Endian) -> Option<u64> {
+    let first = bytes.get(usize::try_from(sections).ok()?..)?;
+    let mut header = Cursor::new(first, sections, endian);
+    header.bytes(44, "sh_name to sh_link").ok()?;
+    header.u32("sh_info").ok().map(u64::from)
+}
+
+/// `pr_pid` of `struct elf_prpsinfo`, behind state, flags, user and group.
+fn pid(mut note: Cursor<'_>) -> Option<i32> {
+    note.bytes(24, "pr_state to pr_gid").ok()?;
+    note.u32("pr_pid").ok().map(|pid| pid as i32).filter(|pid| *pid > 0)
+}

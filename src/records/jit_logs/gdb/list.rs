@@ -1,0 +1,126 @@
+//! The list of registered objects: where it begins, and what it leads to.
+
+use super::memory::{Memory, word_of, words};
+use crate::bytes::cursor::Endian;
+use crate::error::Error;
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+
+/// No list is longer: a program with so many pieces of code would register few objects with many functions.
+const MOST: usize = 1 << 20;
+
+/// So much is looked at at once.
+const CHUNK: usize = 1 << 16;
+
+/// Version and action, and the addresses of two entries.
+const DESCRIPTOR: usize = 24;
+
+/// The smallest ELF file of 64 bits is its header.
+const HEADER: u64 = 64;
+
+/// A registered object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Where its `jit_code_entry` is.
+    pub(super) addr: u64,
+    /// Where the object is.
+    pub(super) symfile: u64,
+    /// How long it is.
+    pub(super) size: u64,
+}
+
+/// All that is registered.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    /// Where the descriptors are: a library that is there twice has two.
+    pub(super) descriptors: Vec<u64>,
+    /// The entries, in the order of their lists.
+    pub(super) entries: Vec<Entry>,
+    /// What ended a list before its end.
+    pub(super) damage: Vec<Error>,
+}
+
+/// Looks for descriptors in these stretches of memory and follows their lists.
+pub(super) fn find(memory: &impl Memory, data: &[Range<u64>]) -> List {
+    let mut list = List::default();
+    let (mut seen, mut chunk) = (FxHashSet::default(), vec![0; CHUNK + DESCRIPTOR]);
+    for descriptor in data.iter().flat_map(|range| descriptors(memory, range, &mut chunk)) {
+        list.descriptors.push(descriptor.addr);
+        list.follow(memory, descriptor.first, &mut seen);
+    }
+    list
+}
+
+/// What looks like a descriptor.
+#[derive(Debug, Clone, Copy)]
+struct Descriptor {
+    addr: u64,
+    first: u64,
+}
+
+fn descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Vec<Descriptor> {
+    let mut found = Vec::new();
+    let mut at = range.start.next_multiple_of(8);
+    while at < range.end {
+        // Chunks reach into the next one by as much as begins in them.
+        let len = usize::try_from(range.end - at).unwrap_or(usize::MAX).min(chunk.len());
+        let bytes = &mut chunk[..len];
+        if memory.read(at, bytes) {
+            let starts = (0..len.saturating_sub(DESCRIPTOR - 1).min(CHUNK)).step_by(8);
+            let is_one = |start: &usize| first_entry(&bytes[*start..*start + DESCRIPTOR], memory.endian());
+            let candidates = starts.filter_map(|start| Some((at + start as u64, is_one(&start)?)));
+            let leads = |(_, first): &(u64, u64)| leads_to_an_object(memory, *first);
+            found.extend(candidates.filter(leads).map(|(addr, first)| Descriptor { addr, first }));
+        }
+        at = at.saturating_add(CHUNK as u64);
+    }
+    found
+}
+
+/// The first entry of what may be a descriptor: of version 1, with an action that there is, and an entry.
+fn first_entry(bytes: &[u8], endian: Endian) -> Option<u64> {
+    let word = |at: usize| Some(word_of(*bytes.get(at..)?.first_chunk()?, endian));
+    let head = word(0)?;
+    let (version, action) = match endian {
+        Endian::Little => (head as u32, head >> 32),
+        Endian::Big => ((head >> 32) as u32, head & 0xffff_ffff),
+    };
+    let is_entry = |addr: u64| addr != 0 && addr.is_multiple_of(8);
+    let (relevant, first) = (word(8)?, word(16)?);
+    let is_one = version == 1 && action <= 2 && (relevant == 0 || is_entry(relevant)) && is_entry(first);
+    is_one.then_some(first)
+}
+
+fn leads_to_an_object(memory: &impl Memory, entry: u64) -> bool {
+    let mut magic = [0; 5];
+    words(memory, entry).is_some_and(|[_, _, symfile, size]: [u64; 4]| {
+        size >= HEADER && memory.read(symfile, &mut magic) && magic == *b"\x7fELF\x02"
+    })
+}
+
+impl List {
+    fn follow(&mut self, memory: &impl Memory, first: u64, seen: &mut FxHashSet<u64>) {
+        let mut next = first;
+        while next != 0 {
+            let addr = next;
+            if !seen.insert(addr) {
+                return self.ends(addr, "is in the list twice");
+            }
+            if self.entries.len() >= MOST {
+                return self.ends(addr, "is one too many");
+            }
+            let Some([behind, _before, symfile, size]) = words(memory, addr) else {
+                return self.ends(addr, "cannot be read");
+            };
+            next = behind;
+            // An object is read once, whoever refers to it.
+            if seen.insert(symfile) {
+                self.entries.push(Entry { addr, symfile, size });
+            }
+        }
+    }
+
+    fn ends(&mut self, addr: u64, why: &str) {
+        self.damage.push(Error::new(format!("the list of objects ends here: the entry at {addr:#x} {why}")));
+    }
+}

@@ -1,0 +1,32 @@
+//! The memory of a process, wherever it is read from.
+
+use crate::bytes::cursor::Endian;
+
+/// The memory of a process.
+pub trait Memory {
+    /// The order of bytes in its words.
+    fn endian(&self) -> Endian;
+
+    /// Fills a buffer with what stands from an address on. `false` if not all of it can be read.
+    fn read(&self, addr: u64, into: &mut [u8]) -> bool;
+}
+
+/// Words of 64 bits, one behind the other.
+pub(super) fn words<const N: usize>(memory: &impl Memory, addr: u64) -> Option<[u64; N]> {
+    let mut words = [0; N];
+    for (at, word) in words.iter_mut().enumerate() {
+        let mut bytes = [0; 8];
+        let addr = addr.checked_add(at as u64 * 8)?;
+        memory.read(addr, &mut bytes).then_some(())?;
+        *word = word_of(bytes, memory.endian());
+    }
+    Some(words)
+}
+
+/// A word of 64 bits.
+pub(super) fn word_of(bytes: [u8; 8], endian: Endian) -> u64 {
+    match endian {
+        Endian::Little => u64::from_le_bytes(bytes),
+        Endian::Big => u64::from_be_bytes(bytes),
+    }
+}

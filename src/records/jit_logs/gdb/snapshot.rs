@@ -1,0 +1,153 @@
+//! A core dump of nothing but what a process has registered: what is copied of one that runs.
+
+use super::list;
+use super::memory::Memory;
+use super::symfile::Symfile;
+use crate::bytes::cursor::Endian;
+use object::elf;
+use std::ops::Range;
+
+/// Memory is copied in whole pages.
+const PAGE: u64 = 4096;
+
+/// So much of a process is copied.
+const MOST: u64 = 256 << 20;
+
+const HEADER: usize = 64;
+const PROGRAM_HEADER: usize = 56;
+
+/// Whose memory it is.
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotOf {
+    /// As the process knows itself.
+    pub pid: i32,
+    /// `e_machine` of what it runs.
+    pub machine: u16,
+}
+
+/// A core dump with the descriptors that are in these stretches of memory, their lists, objects and machine code.
+/// `None` if there are none.
+pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], of: SnapshotOf) -> Option<Vec<u8>> {
+    let list = list::find(memory, data);
+    if list.entries.is_empty() {
+        return None;
+    }
+    let mut pages = Pages { ranges: Vec::new(), left: MOST };
+    list.descriptors.iter().for_each(|addr| pages.add(*addr, 24));
+    list.entries.iter().for_each(|entry| pages.add(entry.addr, 32));
+    for entry in &list.entries {
+        if entry.size > pages.left {
+            continue;
+        }
+        pages.add(entry.symfile, entry.size);
+        let mut object = vec![0; entry.size as usize];
+        if !memory.read(entry.symfile, &mut object) {
+            continue;
+        }
+        let Ok(symfile) = Symfile::parse(&object, of.machine) else { continue };
+        symfile.functions().iter().for_each(|function| pages.add(function.addr, function.size));
+    }
+    Some(write(memory, pages.merged(), &list.descriptors, of))
+}
+
+/// The pages that are wanted.
+struct Pages {
+    ranges: Vec<Range<u64>>,
+    left: u64,
+}
+
+impl Pages {
+    fn add(&mut self, addr: u64, len: u64) {
+        let start = addr / PAGE * PAGE;
+        let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
+        let Some(end) = end.filter(|end| end - start <= self.left) else { return };
+        // What stands in the same pages mostly comes one behind the other.
+        if self.ranges.last().is_some_and(|last| last.start <= start && end <= last.end) {
+            return;
+        }
+        self.left -= end - start;
+        self.ranges.push(start..end);
+    }
+
+    fn merged(mut self) -> Vec<Range<u64>> {
+        self.ranges.sort_by_key(|range| range.start);
+        let mut merged: Vec<Range<u64>> = Vec::new();
+        for range in self.ranges {
+            match merged.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => merged.push(range),
+            }
+        }
+        merged
+    }
+}
+
+struct Writer {
+    out: Vec<u8>,
+    endian: Endian,
+}
+
+impl Writer {
+    fn number(&mut self, value: u64, width: usize) {
+        match self.endian {
+            Endian::Little => self.out.extend_from_slice(&value.to_le_bytes()[..width]),
+            Endian::Big => self.out.extend_from_slice(&value.to_be_bytes()[8 - width..]),
+        }
+    }
+
+    fn numbers(&mut self, values: &[(u64, usize)]) {
+        values.iter().for_each(|&(value, width)| self.number(value, width));
+    }
+
+    fn program_header(&mut self, kind: elf::ProgramType, flags: u32, addr: u64, place: Range<usize>) {
+        let (offset, size) = (place.start as u64, place.len() as u64);
+        self.numbers(&[(kind.0.into(), 4), (flags.into(), 4), (offset, 8), (addr, 8), (0, 8), (size, 8), (size, 8)]);
+        self.number(1, 8);
+    }
+}
+
+fn write(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], of: SnapshotOf) -> Vec<u8> {
+    /// `struct elf_prpsinfo` of 64-bit processes.
+    const PRPSINFO: usize = 136;
+    const NOTE: usize = 12 + 8 + PRPSINFO;
+    let mut segments = Vec::new();
+    for range in ranges {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        // What is gone meanwhile is not told of.
+        if memory.read(range.start, &mut bytes) {
+            segments.push((range, bytes));
+        }
+    }
+    // More than a header can count do not come of real lists.
+    segments.truncate(0xfff0);
+    let count = segments.len() + 1;
+    let mut writer = Writer { out: Vec::new(), endian: memory.endian() };
+    let data = if writer.endian == Endian::Little { elf::ELFDATA2LSB.0 } else { elf::ELFDATA2MSB.0 };
+    writer.out.extend_from_slice(&[0x7f, b'E', b'L', b'F', elf::ELFCLASS64.0, data, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    writer.numbers(&[(elf::ET_CORE.0.into(), 2), (of.machine.into(), 2), (1, 4), (0, 8), (HEADER as u64, 8), (0, 8)]);
+    writer.numbers(&[
+        (0, 4),
+        (HEADER as u64, 2),
+        (PROGRAM_HEADER as u64, 2),
+        (count as u64, 2),
+        (0, 2),
+        (0, 2),
+        (0, 2),
+    ]);
+    let mut at = HEADER + count * PROGRAM_HEADER;
+    writer.program_header(elf::PT_NOTE, 0, 0, at..at + NOTE);
+    at += NOTE;
+    for (range, bytes) in &segments {
+        let is_data = descriptors.iter().any(|addr| range.contains(addr));
+        let flags = if is_data { elf::PF_R.0 | elf::PF_W.0 } else { elf::PF_R.0 };
+        writer.program_header(elf::PT_LOAD, flags, range.start, at..at + bytes.len());
+        at += bytes.len();
+    }
+    writer.numbers(&[(5, 4), (PRPSINFO as u64, 4), (elf::NT_PRPSINFO.0.into(), 4)]);
+    writer.out.extend_from_slice(b"CORE\0\0\0\0");
+    writer.out.extend_from_slice(&[0; 24]);
+    writer.number(of.pid as u64, 4);
+    writer.out.extend_from_slice(&[0; PRPSINFO - 28]);
+    segments.iter().for_each(|(_, bytes)| writer.out.extend_from_slice(bytes));
+    writer.out
+}

@@ -1,0 +1,266 @@
+//! `-XX:+LogCompilation`: one log of all that HotSpot compiled.
+//!
+//! ```text
+//! <hotspot_log version='160 1' process='7635' time_ms='1795332023031'>
+//! <tty>
+//! <nmethod compile_id='3' compiler='c1' level='3' entry='0x…' size='1288' address='0x…' relocation_offset='…'
+//!   insts_offset='248' stub_offset='1208' … method='java.lang.String hashCode ()I' … stamp='0.066'/>     (in one line)
+//! <make_not_entrant thread='7657' … compile_id='1' … stamp='0.130'/>
+//! </tty>
+//! <compilation_log thread='7658'>
+//! <task compile_id='3' method='java.lang.String hashCode ()I' … stamp='0.066'> … </task>
+//! ```
+//!
+//! **Where code is.** `address` is where the code's header is, `entry` where the code begins, `size` is that of all.
+//! Behind the instructions and their stubs come data, if they are in the code cache: up to JDK 22 all of them, since
+//! then hardly any; the offsets of those that are elsewhere are nonsense, beyond `size` or below 0. So code ends where
+//! the first data begin, as in a perf map.
+//!
+//! **Clock.** Stamps are seconds since the JVM began, in whole milliseconds; `time_ms` is when that was by the wall
+//! clock (now less the time since, both cut to milliseconds: `defaultStream::init_log` of share/utilities/ostream.cpp).
+//! So a time is right to [`ERROR`]. Code is taken to be there that much earlier: memory is not used again for a
+//! while after it was freed, so that early is never wrong, but late is.
+//!
+//! **End.** Code that is "made not entrant" still runs to its end, and nothing is logged when it is freed. But where one
+//! piece of code touches an older one's memory, all of the older one is gone.
+//!
+//! **Traps.** The parts that the compiler threads write (`compilation_log`, with the inlining) are in files of their
+//! own, `/tmp/hs_cTHREAD_pidPID.log`, until the JVM ends; one that was killed has left all `nmethod` elements, but no
+//! inlining. A newer JDK moves code (`<relocated nmethod …>`, with a blank in its name).
+
+use super::element::{address, attribute, attributes, number, tag, unescaped};
+use super::inlining::Inlining;
+use super::method::{Method, compiler_mark};
+use crate::error::{Error, Result};
+use crate::records::jit_logs::code_log::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
+use memchr::memmem;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// By how much a time may be wrong, in nanoseconds: the beginning by a millisecond, a stamp by half of one.
+const ERROR: u64 = 2_000_000;
+
+/// Whether a file begins as the log does.
+pub(super) fn sniff(head: &[u8]) -> bool {
+    header(head).is_some()
+}
+
+fn header(bytes: &[u8]) -> Option<&[u8]> {
+    let head = &bytes[..bytes.len().min(4096)];
+    let begins = head.starts_with(b"<?xml ") || head.starts_with(b"<hotspot_log ");
+    memmem::find(head, b"<hotspot_log ").filter(|_| begins).and_then(|at| tag(&head[at..]))
+}
+
+/// Reads it.
+pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
+    let header = header(bytes).ok_or_else(|| Error::new("has no <hotspot_log> element"))?;
+    let began = attribute(header, b"time_ms").and_then(number::<u64>).and_then(|ms| ms.checked_mul(1_000_000));
+    let mut log = CodeLog::new(LogClock::SinceStart { began }, "nmethod element");
+    log.pid = attribute(header, b"process").and_then(number);
+    // A log without a whole line at its end is of a JVM that still runs or was killed.
+    log.torn = !bytes.trim_ascii_end().ends_with(b">");
+    let mut reader = Reader { log, by_id: FxHashMap::default(), blobs: BTreeMap::new() };
+    reader.methods(bytes);
+    reader.tasks(bytes);
+    reader.log.positions = Some(Box::new(Inlining));
+    Ok(reader.log)
+}
+
+struct Reader {
+    log: CodeLog,
+    /// The event that loaded the code of a compilation.
+    by_id: FxHashMap<u32, usize>,
+    /// What is in the code cache: by its first address, its end and the event that loaded it.
+    blobs: BTreeMap<u64, (u64, usize)>,
+}
+
+impl Reader {
+    fn methods(&mut self, bytes: &[u8]) {
+        for at in memmem::find_iter(bytes, b"nmethod compile_id='") {
+            let start = [&b"<"[..], b"<relocated "].into_iter().find(|begin| bytes[..at].ends_with(begin));
+            let Some(start) = start.map(|begin| at - begin.len()) else { continue };
+            match tag(&bytes[start..]).map(Nmethod::parse) {
+                Some(Some(method)) => self.load(&method),
+                Some(None) => {
+                    self.log.skipped.add(Error::new("an nmethod element tells no place or name").at(start as u64));
+                }
+                None => self.log.skipped.add(Error::new("an nmethod element has no end").at(start as u64)),
+            }
+        }
+    }
+
+    fn load(&mut self, method: &Nmethod) {
+        let time = method.stamp.map(|stamp| stamp.saturating_sub(ERROR));
+        self.make_room(method.blob, time);
+        let name = self.log.texts.intern(&method.name);
+        let event = self.log.events.len();
+        self.blobs.insert(method.blob.0, (method.blob.1, event));
+        self.by_id.extend(method.id.map(|id| (id, event)));
+        let code = LogCode::new(name, method.start, method.end - method.start);
+        self.log.events.push(LogEvent { time, kind: LogEventKind::Load(code) });
+    }
+
+    /// Ends what was in that memory.
+    fn make_room(&mut self, (start, end): (u64, u64), time: Option<u64>) {
+        while let Some((&at, &(_, load))) = self.blobs.range(..end).next_back().filter(|(_, (old, _))| *old > start) {
+            self.blobs.remove(&at);
+            if let LogEventKind::Load(code) = self.log.events[load].kind {
+                self.log.events.push(LogEvent { time, kind: LogEventKind::Unload { load, at: code.addr } });
+            }
+        }
+    }
+
+    /// Notes where the log tells how each piece of code was compiled.
+    fn tasks(&mut self, bytes: &[u8]) {
+        let mut starts = memmem::find_iter(bytes, b"<task compile_id='").peekable();
+        while let Some(start) = starts.next() {
+            let task = &bytes[start..starts.peek().copied().unwrap_or(bytes.len())];
+            let id = tag(task).and_then(|tag| attribute(tag, b"compile_id")).and_then(number::<u32>);
+            let load = id.and_then(|id| self.by_id.get(&id));
+            if let Some(LogEventKind::Load(code)) = load.map(|load| &mut self.log.events[*load].kind) {
+                let len = memmem::find(task, b"</task>").unwrap_or(task.len());
+                code.positions = (start as u64, (start + len) as u64);
+            }
+        }
+    }
+}
+
+/// What an `nmethod` element tells.
+struct Nmethod {
+    id: Option<u32>,
+    name: Vec<u8>,
+    /// From the header's first byte to behind the last of all.
+    blob: (u64, u64),
+    start: u64,
+    end: u64,
+    /// Nanoseconds since the JVM began.
+    stamp: Option<u64>,
+}
+
+impl Nmethod {
+    fn parse(tag: &[u8]) -> Option<Self> {
+        let (mut id, mut level, mut compiler, mut method, mut stamp) = (None, None, &b""[..], None, None);
+        let (mut entry, mut blob, mut size, mut insts, mut stub) = (None, None, None, None, 0);
+        let mut offsets = Vec::new();
+        for (key, value) in attributes(tag) {
+            match key {
+                b"compile_id" => id = number(value),
+                b"compiler" => compiler = value,
+                b"level" => level = number(value),
+                b"entry" => entry = address(value),
+                b"address" | b"new_address" => blob = address(value),
+                b"size" => size = number::<u64>(value),
+                b"insts_offset" => insts = number::<u64>(value),
+                b"stub_offset" => stub = number(value).unwrap_or(0),
+                b"method" => method = Some(unescaped(value)),
+                b"stamp" => stamp = nanoseconds(value),
+                _ if key.ends_with(b"_offset") => offsets.extend(number::<u64>(value)),
+                _ => {}
+            }
+        }
+        let (start, size) = (entry?, size?);
+        let blob = blob.or_else(|| start.checked_sub(insts?))?;
+        let code = insts.unwrap_or(start.checked_sub(blob)?).max(stub);
+        let data = offsets.into_iter().filter(|offset| (code + 1..=size).contains(offset)).min().unwrap_or(size);
+        let (end, blob_end) = (blob.checked_add(data)?, blob.checked_add(size)?);
+        let mut name = Method::from_words(&method?)?.spelled();
+        name.extend_from_slice(compiler_mark(compiler, level));
+        (start < end).then_some(Self { id, name, blob: (blob, blob_end), start, end, stamp })
+    }
+}
+
+/// `12.345` seconds.
+fn nanoseconds(stamp: &[u8]) -> Option<u64> {
+    let point = memchr::memchr(b'.', stamp)?;
+    let (whole, part) = (number::<u64>(&stamp[..point])?, &stamp[point + 1..]);
+    let nanos = number::<u64>(part).filter(|_| part.len() <= 9)? * 10u64.pow(9 - part.len() as u32);
+    whole.checked_mul(1_000_000_000)?.checked_add(nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// JDK 17's first, then 25's: data behind the code, and data elsewhere.
+    const LOG: &str = "<?xml version='1.0' encoding='UTF-8'?>
+<hotspot_log version='160 1' process='7635' time_ms='1795332023031'>
+<tty>
+<writer thread='7643'/>
+<nmethod compile_id='1' compiler='c1' level='3' entry='0x7000000620' size='760' address='0x7000000490' relocation_offset='352' insts_offset='400' stub_offset='624' scopes_data_offset='688' scopes_pcs_offset='704' dependencies_offset='752' metadata_offset='672' method='java.lang.Object &lt;init&gt; ()V' bytes='1' count='330' iicount='330' stamp='0.091'/>
+<make_not_entrant thread='7657' reason='not used' compile_id='1' compiler='c1' level='3' stamp='0.130'/>
+<nmethod compile_id='4' compile_kind='c2n' compiler='' level='0' entry='0x7000003900' size='1368' address='0x7000003808' relocation_offset='-111571496' insts_offset='248' stub_offset='1366' method='A nat (J)LB;' bytes='0' count='128' iicount='128' stamp='0.5'/>
+<nmethod compile_id='5' compile_kind='osr' compiler='c2' level='4' entry='0x7000000700' size='500' address='0x7000000608' relocation_offset='-1387452488' insts_offset='248' stub_offset='464' oops_offset='488' scopes_data_offset='1387452512' method='A f (I)I' bytes='9' stamp='12.345'/>
+</tty>
+<compilation_log thread='7658'>
+<task compile_id='5' compile_kind='osr' method='A f (I)I' bytes='9' osr_bci='4' stamp='12.300'>
+</task>
+</compilation_log>
+</hotspot_log>
+";
+
+    fn told(log: &CodeLog) -> Vec<String> {
+        let event = |event: &LogEvent| {
+            let time = event.time.map_or_else(|| "-".to_owned(), |time| format!("{}", time / 1_000_000));
+            match event.kind {
+                LogEventKind::Load(code) => {
+                    let name = String::from_utf8_lossy(log.texts.get(code.name)).into_owned();
+                    format!("{time} {:x} {:x} {name}", code.addr, code.size)
+                }
+                LogEventKind::Unload { load, at } => format!("{time} {at:x} no {load}"),
+                LogEventKind::Move { .. } => unreachable!(),
+            }
+        };
+        log.events.iter().map(event).collect()
+    }
+
+    #[test]
+    fn methods_have_place_tier_and_time_and_end_where_their_memory_is_used_again() {
+        assert!(sniff(LOG.as_bytes()));
+        let log = read(LOG.as_bytes()).unwrap();
+        let expected = [
+            "89 7000000620 110 void java.lang.Object.<init>() [c1]",
+            "498 7000003900 460 B A.nat(long)",
+            "12343 7000000620 no 0",
+            "12343 7000000700 f0 int A.f(int) [c2]",
+        ];
+        assert_eq!(told(&log), expected);
+        assert_eq!(log.clock, LogClock::SinceStart { began: Some(1_795_332_023_031_000_000) });
+        assert_eq!((log.pid, log.torn, log.skipped.count()), (Some(7635), false, 0));
+        let LogEventKind::Load(code) = log.events[3].kind else { panic!() };
+        assert!(LOG[code.positions()].starts_with("<task compile_id='5'"));
+    }
+
+    #[test]
+    fn a_relocated_method_is_where_it_went() {
+        let log = LOG.replace("<nmethod compile_id='5' compile_kind='osr'", "<relocated nmethod compile_id='5'");
+        let log = log.replace(" address='0x7000000608'", " original_address='0x7000009000' new_address='0x7000000608'");
+        assert_eq!(told(&read(log.as_bytes()).unwrap())[3], "12343 7000000700 f0 int A.f(int) [c2]");
+    }
+
+    #[test]
+    fn elements_that_tell_too_little_are_counted() {
+        for (whole, bent) in [("entry='0x7000003900'", "entry=''"), ("'A nat (J)LB;'", "'A'"), ("'1368'", "'-1'")] {
+            let log = read(LOG.replace(whole, bent).as_bytes()).unwrap();
+            assert_eq!((told(&log).len(), log.skipped.count()), (3, 1), "{bent}");
+        }
+        let cut = &LOG[..LOG.find(" bytes='9' stamp").unwrap()];
+        let log = read(cut.as_bytes()).unwrap();
+        assert_eq!((told(&log).len(), log.skipped.count(), log.torn), (2, 1, true));
+        assert!(read(b"<?xml version='1.0'?>\n").is_err());
+    }
+
+    #[test]
+    fn every_prefix_and_every_flipped_byte_is_read() {
+        let whole = told(&read(LOG.as_bytes()).unwrap());
+        for at in 0..LOG.len() {
+            if let Ok(log) = read(&LOG.as_bytes()[..at]) {
+                assert!(told(&log).iter().all(|event| whole.contains(event)), "cut at {at}");
+            }
+            let mut bent = LOG.as_bytes().to_vec();
+            bent[at] ^= 1 << (at % 8);
+            if let Ok(log) = read(&bent) {
+                assert!(log.events.len() <= whole.len() + 2, "byte {at}");
+            }
+        }
+    }
+}

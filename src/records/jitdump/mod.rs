@@ -1,0 +1,427 @@
+//! jitdump: what a runtime logged of the code it generated, with times, bytes, lines and unwinding information.
+//!
+//! ```text
+//! header (40 bytes, or as long as it says), then records:
+//! id u32 · total_size u32 (these 16 bytes included) · timestamp u64 · payload
+//! ```
+//!
+//! What the reader must know (the specification leaves it open, producers differ):
+//! * Everything is in the producer's byte order, which the magic tells.
+//! * Behind damage, records go on: a length that is nonsense does not end the walk if later records can be found.
+//! * A record of exactly 16 bytes is legal, and CLOSE is only a mark: records may follow.
+//! * `code_index` repeats; a load is known by its place in the file.
+//! * The code is the last `code_size` bytes of a LOAD.
+//! * Runtimes that buffer what they write (V8) and are killed end in a LOAD without all of its code; its name is whole.
+//! * In UNWINDING_INFO `.eh_frame` comes first and `.eh_frame_hdr` last, as V8 and perf have it.
+//!
+//! See `tools/perf/Documentation/jitdump-specification.txt` and `tools/perf/util/jitdump.h` of Linux.
+
+mod lines;
+mod pieces;
+
+pub use lines::decode as decode_lines;
+pub use pieces::Piece;
+
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::{Error, Result};
+use crate::model::code::Unwind;
+
+/// What is said of a file without a byte: not even the header was written.
+const EMPTY: &str = "is empty: what its process had buffered was lost when it was killed or ended by _exit";
+
+/// Bytes of the header that every version has.
+const HEADER: usize = 40;
+
+/// Bytes of a record before its payload.
+const PREFIX: u64 = 16;
+
+/// `JITDUMP_FLAGS_ARCH_TIMESTAMP`: times are the processor's time-stamp counter.
+const ARCH_TIMESTAMP: u64 = 1;
+
+/// The file's header (`struct jitheader`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The producer's byte order.
+    pub endian: Endian,
+    /// `version`; 1 in all known producers, 2 in a draft that differs in nothing else.
+    pub version: u32,
+    /// `elf_mach`: e_machine of the code; 0 in CPython.
+    pub machine: u16,
+    /// `pid`, as the process itself saw it.
+    pub pid: i32,
+    /// `timestamp` of the file's creation; on the records' clock in some producers only.
+    pub timestamp: u64,
+    /// `flags`
+    pub flags: u64,
+}
+
+impl Header {
+    /// Whether times are the processor's time-stamp counter, not nanoseconds.
+    pub fn has_arch_timestamps(&self) -> bool {
+        self.flags & ARCH_TIMESTAMP != 0
+    }
+
+    /// Flags that nobody has defined.
+    pub fn unknown_flags(&self) -> u64 {
+        self.flags & !ARCH_TIMESTAMP
+    }
+}
+
+/// A whole dump.
+#[derive(Debug, Clone, Copy)]
+pub struct JitDump<'data> {
+    /// The header.
+    pub header: Header,
+    records: Cursor<'data>,
+}
+
+/// Whether a file begins as a jitdump of either byte order does.
+pub fn sniff(head: &[u8]) -> bool {
+    matches!(head, [b'D', b'T', b'i', b'J', ..] | [b'J', b'i', b'T', b'D', ..])
+}
+
+impl<'data> JitDump<'data> {
+    /// Reads the header.
+    pub fn parse(bytes: &'data [u8]) -> Result<Self> {
+        let endian = match bytes.first_chunk() {
+            Some(b"DTiJ") => Endian::Little,
+            Some(b"JiTD") => Endian::Big,
+            // What it begins with instead is not told: it may be somebody's secret.
+            Some(_) => return Err(Error::new("is no jitdump: it does not begin with \"DTiJ\"").at(0)),
+            None if bytes.is_empty() => return Err(Error::new(EMPTY).at(0)),
+            None => return Err(Error::new(format!("is no jitdump: it has {} bytes, a header 40", bytes.len())).at(0)),
+        };
+        let mut cursor = Cursor::new(bytes, 0, endian);
+        cursor.bytes(4, "magic")?;
+        let version = cursor.u32("version")?;
+        let total_size = cursor.u32("header total_size")?;
+        let machine = cursor.u32("elf_mach")? as u16;
+        cursor.u32("pad1")?;
+        let pid = cursor.u32("pid")? as i32;
+        let timestamp = cursor.u64("timestamp")?;
+        let flags = cursor.u64("flags")?;
+        if (total_size as usize) < HEADER {
+            return Err(Error::new(format!("header total_size is {total_size}, less than {HEADER}")).at(8));
+        }
+        cursor.bytes(u64::from(total_size) - HEADER as u64, "header (total_size)")?;
+        Ok(Self { header: Header { endian, version, machine, pid, timestamp, flags }, records: cursor })
+    }
+
+    /// The records in the file's order. Behind a record whose length is nonsense they go on where the next two
+    /// records can be; if nowhere, it is finished.
+    pub fn records(&self) -> Records<'data> {
+        Records { cursor: self.records, last_time: 0, dead: false }
+    }
+}
+
+/// A record and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'data> {
+    /// Offset in the file.
+    pub offset: u64,
+    /// On the dump's clock.
+    pub timestamp: u64,
+    /// What it says.
+    pub body: Body<'data>,
+}
+
+/// What a record says.
+#[derive(Debug, Clone, Copy)]
+pub enum Body<'data> {
+    /// JIT_CODE_LOAD
+    Load(Load<'data>),
+    /// JIT_CODE_MOVE
+    Move(Move),
+    /// JIT_CODE_DEBUG_INFO
+    DebugInfo(DebugInfo<'data>),
+    /// JIT_CODE_UNWINDING_INFO; `None` if it holds no CFI.
+    Unwinding(Option<Unwind<'data>>),
+    /// JIT_CODE_CLOSE
+    Close,
+    /// A type that is not known, such as the proposed inline information (5).
+    Other(u32),
+}
+
+/// `struct jr_code_load`
+#[derive(Debug, Clone, Copy)]
+pub struct Load<'data> {
+    /// `pid`, as the process itself saw it.
+    pub pid: i32,
+    /// `tid`; half a pthread handle in some producers.
+    pub tid: i32,
+    /// `code_addr`
+    pub addr: u64,
+    /// `code_index`, which producers repeat.
+    pub index: u64,
+    /// The function's name.
+    pub name: &'data [u8],
+    /// `code_size`
+    pub size: u64,
+    /// The code, `size` bytes; `None` if the dump ends inside of it.
+    pub code: Option<&'data [u8]>,
+}
+
+/// `struct jr_code_move`
+#[derive(Debug, Clone, Copy)]
+pub struct Move {
+    /// `pid`, as the process itself saw it.
+    pub pid: i32,
+    /// `tid`
+    pub tid: i32,
+    /// `old_code_addr`
+    pub from: u64,
+    /// `new_code_addr`
+    pub to: u64,
+    /// `code_index`
+    pub index: u64,
+}
+
+/// `struct jr_code_debug_info`, its entries not decoded.
+#[derive(Debug, Clone, Copy)]
+pub struct DebugInfo<'data> {
+    /// `code_addr`: of which load it speaks.
+    pub addr: u64,
+    /// `nr_entry`, as claimed.
+    pub count: u64,
+    /// The address of the first entry, if there is one.
+    pub first: Option<u64>,
+    /// The entries.
+    pub entries: &'data [u8],
+}
+
+/// Walks the records of a dump.
+#[derive(Debug, Clone)]
+pub struct Records<'data> {
+    cursor: Cursor<'data>,
+    /// Of the last good record.
+    last_time: u64,
+    dead: bool,
+}
+
+impl<'data> Iterator for Records<'data> {
+    type Item = Result<Record<'data>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.dead || self.cursor.is_empty() {
+            return None;
+        }
+        let start = self.cursor;
+        let offset = start.offset();
+        let read = self.read_prefix();
+        if self.dead {
+            self.resume(start);
+        }
+        let (id, timestamp, mut payload) = match read {
+            Ok(read) => read,
+            Err(_)
+                if self.dead
+                    && let Some(load) = cut_load(start) =>
+            {
+                return Some(Ok(load));
+            }
+            Err(torn) => return Some(Err(torn.into_error(start, self.dead))),
+        };
+        let body = read_body(id, &mut payload).map_err(|error| error.at(offset));
+        Some(body.map(|body| {
+            self.last_time = timestamp;
+            Record { offset, timestamp, body }
+        }))
+    }
+}
+
+impl<'data> Records<'data> {
+    /// Whether the walk ended before the file did.
+    pub fn is_cut(&self) -> bool {
+        self.dead
+    }
+
+    /// Goes on at the next place behind `bad` at which two records can be, if there is one.
+    fn resume(&mut self, bad: Cursor<'data>) {
+        let mut next = bad;
+        while next.bytes(1, "").is_ok() {
+            skip_zeros(&mut next);
+            if let Some(behind) = self.plausible(next)
+                && (behind.is_empty() || self.plausible(behind).is_some())
+            {
+                self.cursor = next;
+                self.dead = false;
+                return;
+            }
+        }
+    }
+
+    /// What follows a record that begins here, if one can: of a known type, as long as that needs, and not before the
+    /// last good one, nor days after it.
+    fn plausible(&self, mut at: Cursor<'data>) -> Option<Cursor<'data>> {
+        /// In nanoseconds; counters of processors run at about that rate.
+        const DAYS: u64 = 3 * 86_400_000_000_000;
+        let id = at.u32("id").ok()?;
+        let total_size = u64::from(at.u32("total_size").ok()?);
+        let since = at.u64("timestamp").ok()?.checked_sub(self.last_time)?;
+        let fits = match id {
+            0 => total_size > 56,
+            1 => total_size == 64,
+            2 => total_size >= 32,
+            3 => total_size == PREFIX,
+            4 => total_size >= 40,
+            _ => false,
+        };
+        let timely = self.last_time == 0 || since < DAYS;
+        // Asked at every byte of a search: an error that nobody reads would cost more than all else.
+        let payload = total_size.checked_sub(PREFIX).filter(|&len| fits && timely && len <= at.left() as u64)?;
+        at.bytes(payload, "record").ok().map(|_| at)
+    }
+
+    fn read_prefix(&mut self) -> Result<(u32, u64, Cursor<'data>), Torn> {
+        self.dead = true;
+        let id = self.cursor.u32("record id").map_err(|_| Torn::Prefix)?;
+        let total_size = u64::from(self.cursor.u32("record total_size").map_err(|_| Torn::Prefix)?);
+        let timestamp = self.cursor.u64("record timestamp").map_err(|_| Torn::Prefix)?;
+        let Some(payload) = total_size.checked_sub(PREFIX) else { return Err(Torn::Short { id, total_size }) };
+        let payload = self.cursor.part(payload, "record").map_err(|_| Torn::Long { id, total_size })?;
+        self.dead = false;
+        Ok((id, timestamp, payload))
+    }
+}
+
+/// Skips zeros (holes, too) but for the last seven: a record of type 0 may begin there, whose length is not zero.
+fn skip_zeros(cursor: &mut Cursor<'_>) {
+    /// As much is compared at once.
+    const STEP: usize = 256;
+    let rest = cursor.rest();
+    if !rest.starts_with(&[0; 8]) {
+        return;
+    }
+    let whole = rest.chunks_exact(STEP).take_while(|chunk| **chunk == [0; STEP]).count() * STEP;
+    let zeros = whole + rest[whole..].iter().take_while(|byte| **byte == 0).count();
+    let skipped = if zeros == rest.len() { zeros } else { zeros - 7 };
+    let _ = cursor.bytes(skipped as u64, "");
+}
+
+/// Why a record cannot be told from what follows.
+enum Torn {
+    /// The file ends before its length is told.
+    Prefix,
+    /// It is said to be shorter than its prefix.
+    Short { id: u32, total_size: u64 },
+    /// It is said to pass the end of the file.
+    Long { id: u32, total_size: u64 },
+}
+
+impl Torn {
+    /// `at_end`: no record was found behind it, so that the file ends in it.
+    fn into_error(self, start: Cursor<'_>, at_end: bool) -> Error {
+        match self {
+            Self::Prefix => {
+                let left = start.left();
+                start.error(format!(
+                    "of a record's {PREFIX}-byte prefix only {left} bytes are left: the dump was cut off here"
+                ))
+            }
+            Self::Short { id, total_size } => start.error(format!(
+                "{} total_size is {total_size}, less than its {PREFIX}-byte prefix: the record is damaged",
+                name_of(id)
+            )),
+            Self::Long { id, total_size } => {
+                let left = start.left();
+                let what = if at_end { "the dump was cut off here" } else { "the record is damaged" };
+                start.error(format!(
+                    "{} total_size is {total_size}, but only {left} bytes are left: {what}",
+                    name_of(id)
+                ))
+            }
+        }
+    }
+}
+
+fn name_of(id: u32) -> String {
+    let names = ["JIT_CODE_LOAD", "JIT_CODE_MOVE", "JIT_CODE_DEBUG_INFO", "JIT_CODE_CLOSE", "JIT_CODE_UNWINDING_INFO"];
+    names.get(id as usize).map_or_else(|| format!("record of type {id}"), |name| (*name).to_owned())
+}
+
+fn read_body<'data>(id: u32, payload: &mut Cursor<'data>) -> Result<Body<'data>> {
+    Ok(match id {
+        0 => Body::Load(read_load(payload)?),
+        1 => Body::Move(read_move(payload)?),
+        2 => Body::DebugInfo(read_debug_info(payload)?),
+        3 => Body::Close,
+        4 => Body::Unwinding(read_unwinding(payload)?),
+        id => Body::Other(id),
+    })
+}
+
+/// The last record of a dump that ends inside of its code, if header and name are whole.
+fn cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
+    let mut at = start;
+    let id = at.u32("record id").ok()?;
+    let total_size = u64::from(at.u32("record total_size").ok()?);
+    let timestamp = at.u64("record timestamp").ok()?;
+    let load = read_load_header(&mut at).ok().filter(|_| id == 0)?;
+    // What was read is not damaged: it says of itself how long it would be.
+    let read = at.offset() - start.offset();
+    let fits = read.checked_add(load.size).is_some_and(|needed| needed <= total_size);
+    fits.then_some(Record { offset: start.offset(), timestamp, body: Body::Load(load) })
+}
+
+fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
+    let pid = payload.u32("pid")? as i32;
+    let tid = payload.u32("tid")? as i32;
+    payload.u64("vma")?;
+    let addr = payload.u64("code_addr")?;
+    let size = payload.u64("code_size")?;
+    let index = payload.u64("code_index")?;
+    let name = payload.cstr("function name")?;
+    if addr.checked_add(size).is_none() {
+        return Err(
+            payload.error(format!("JIT_CODE_LOAD code_addr {addr:#x} and code_size {size:#x} pass the end of memory"))
+        );
+    }
+    Ok(Load { pid, tid, addr, index, name, size, code: None })
+}
+
+fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
+    let load = read_load_header(payload)?;
+    let size = load.size;
+    // The code ends the record; between it and the name there may be padding.
+    let padding = (payload.left() as u64).checked_sub(size).ok_or_else(|| {
+        payload.error(format!("JIT_CODE_LOAD code_size is {size}, but {} bytes follow the name", payload.left()))
+    })?;
+    payload.bytes(padding, "padding")?;
+    let code = payload.bytes(size, "code")?;
+    Ok(Load { code: Some(code), ..load })
+}
+
+fn read_move(payload: &mut Cursor<'_>) -> Result<Move> {
+    let pid = payload.u32("pid")? as i32;
+    let tid = payload.u32("tid")? as i32;
+    payload.u64("vma")?;
+    let from = payload.u64("old_code_addr")?;
+    let to = payload.u64("new_code_addr")?;
+    payload.u64("code_size")?;
+    let index = payload.u64("code_index")?;
+    Ok(Move { pid, tid, from, to, index })
+}
+
+fn read_debug_info<'data>(payload: &mut Cursor<'data>) -> Result<DebugInfo<'data>> {
+    let addr = payload.u64("code_addr")?;
+    let count = payload.u64("nr_entry")?;
+    let entries = payload.rest();
+    let first = if count == 0 { None } else { Some(payload.u64("entry addr")?) };
+    Ok(DebugInfo { addr, count, first, entries })
+}
+
+fn read_unwinding<'data>(payload: &mut Cursor<'data>) -> Result<Option<Unwind<'data>>> {
+    let size = payload.u64("unwinding_size")?;
+    let header_size = payload.u64("eh_frame_hdr_size")?;
+    let mapped_size = payload.u64("mapped_size")?;
+    let mut data = payload.part(size, "unwinding data (unwinding_size)")?;
+    let Some(frames) = size.checked_sub(header_size) else {
+        return Err(data.error(format!("eh_frame_hdr_size is {header_size}, more than unwinding_size, {size}")));
+    };
+    let eh_frame = data.bytes(frames, ".eh_frame")?;
+    let eh_frame_hdr = data.rest();
+    Ok((!eh_frame.is_empty()).then_some(Unwind { eh_frame, eh_frame_hdr, mapped_size }))
+}
+
+#[cfg(test)]
+mod tests;

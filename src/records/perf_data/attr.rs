@@ -1,0 +1,225 @@
+//! `struct perf_event_attr`: what an event counts, and what its samples hold.
+//!
+//! Every length from the first version (64 bytes) on is read; fields that an older recorder did not write are 0.
+
+use super::header::ATTR_SIZE_MIN;
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::{Error, Result};
+use linux_perf_event_reader::constants as abi;
+
+/// The fields of an attr that decide how records are laid out, timed and named. The rest stays in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventAttr {
+    /// `type`: `PERF_TYPE_*`, or a PMU's number.
+    pub kind: u32,
+    /// `config`
+    pub config: u64,
+    /// `sample_period`, or `sample_freq` where [`Self::is_frequency`].
+    pub period_or_frequency: u64,
+    /// `sample_type`: `PERF_SAMPLE_*` bits.
+    pub sample_type: u64,
+    /// `read_format`: `PERF_FORMAT_*` bits.
+    pub read_format: u64,
+    /// The bit-field, `disabled` lowest, whatever the recording machine's order.
+    pub flags: u64,
+    /// `branch_sample_type`: `PERF_SAMPLE_BRANCH_*` bits.
+    pub branch_sample_type: u64,
+    /// `sample_regs_user`: which registers a sample of user space has.
+    pub sample_regs_user: u64,
+    /// `sample_stack_user`: the most bytes of user stack a sample may have.
+    pub sample_stack_user: u32,
+    /// `clockid`; meaningful where [`Self::clock`] says so.
+    pub clockid: i32,
+    /// `sample_regs_intr`: which registers a sample has of the moment of the interrupt.
+    pub sample_regs_intr: u64,
+    /// `sample_max_stack`: the most frames a call chain may have; 0 is the machine's own limit
+    /// (`kernel.perf_event_max_stack`).
+    pub sample_max_stack: u16,
+}
+
+impl EventAttr {
+    /// From the bytes of the attr; its own `size` field may say that fewer of them are used.
+    pub(super) fn parse(bytes: &[u8], base: u64, endian: Endian) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, base, endian);
+        let kind = cursor.u32("attr type")?;
+        let size = u64::from(cursor.u32("attr size")?);
+        if size != 0 && size < ATTR_SIZE_MIN {
+            return Err(Error::new(format!("perf_event_attr.size is {size}, less than {ATTR_SIZE_MIN}")).at(base + 4));
+        }
+        // 0 is written by the very first recorders. A longer one than the entry holds is cut to it, as perf does.
+        let used = if size == 0 { ATTR_SIZE_MIN } else { size.min(bytes.len() as u64) };
+        let mut cursor = Cursor::new(&bytes[..used as usize], base, endian);
+        cursor.bytes(8, "attr type and size")?;
+        let mut attr = Self {
+            kind,
+            config: cursor.u64("attr config")?,
+            period_or_frequency: cursor.u64("attr sample_period")?,
+            sample_type: cursor.u64("attr sample_type")?,
+            read_format: cursor.u64("attr read_format")?,
+            flags: bit_field(cursor.u64("attr flags")?, endian),
+            ..Self::default()
+        };
+        cursor.bytes(16, "attr wakeup, bp_type, config1")?;
+        attr.parse_later_versions(cursor)?;
+        Ok(attr)
+    }
+
+    fn parse_later_versions(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
+        if cursor.left() < 8 + 8 {
+            return Ok(());
+        }
+        cursor.bytes(8, "attr config2")?;
+        self.branch_sample_type = cursor.u64("attr branch_sample_type")?;
+        if cursor.left() < 8 + 4 + 4 {
+            return Ok(());
+        }
+        self.sample_regs_user = cursor.u64("attr sample_regs_user")?;
+        self.sample_stack_user = cursor.u32("attr sample_stack_user")?;
+        self.clockid = cursor.u32("attr clockid")?.cast_signed();
+        if cursor.left() >= 8 {
+            self.sample_regs_intr = cursor.u64("attr sample_regs_intr")?;
+        }
+        if cursor.left() >= 4 + 4 {
+            cursor.bytes(4, "attr aux_watermark")?;
+            self.sample_max_stack = cursor.u16("attr sample_max_stack")?;
+        }
+        Ok(())
+    }
+
+    /// Whether samples have this field (`PERF_SAMPLE_*`).
+    pub fn samples(&self, bit: u64) -> bool {
+        self.sample_type & bit != 0
+    }
+
+    /// `sample_id_all`: whether records that are no samples end with a [`super::SampleId`].
+    pub fn sample_id_all(&self) -> bool {
+        self.flags & abi::ATTR_FLAG_BIT_SAMPLE_ID_ALL != 0
+    }
+
+    /// `freq`: whether samples were asked for so many times a second.
+    pub fn is_frequency(&self) -> bool {
+        self.flags & abi::ATTR_FLAG_BIT_FREQ != 0
+    }
+
+    /// `precise_ip`: 0 if the recorded instruction may be any behind the one that caused the event, else up to 3.
+    pub fn precise_ip(&self) -> u8 {
+        /// The lowest of the two bits.
+        const PRECISE_IP: u32 = 15;
+        (self.flags >> PRECISE_IP & 3) as u8
+    }
+
+    /// `inherit`: whether new threads count on their own, under the same id.
+    pub fn is_inherited(&self) -> bool {
+        self.flags & abi::ATTR_FLAG_BIT_INHERIT != 0
+    }
+
+    /// The clock of the times (`perf record -k`); `None` is perf's own.
+    pub fn clock(&self) -> Option<i32> {
+        (self.flags & abi::ATTR_FLAG_BIT_USE_CLOCKID != 0).then_some(self.clockid)
+    }
+
+    /// What `perf` calls it where the recording does not say.
+    fn default_name(&self) -> String {
+        let known = match self.kind {
+            abi::PERF_TYPE_HARDWARE => HARDWARE.get(usize::try_from(self.config & 0xff).unwrap_or(usize::MAX)),
+            abi::PERF_TYPE_SOFTWARE => SOFTWARE.get(usize::try_from(self.config).unwrap_or(usize::MAX)),
+            _ => None,
+        };
+        known.map_or_else(|| format!("type {} config {:#x}", self.kind, self.config), |&name| name.to_owned())
+    }
+}
+
+/// `enum perf_hw_id`
+const HARDWARE: &[&str] = &[
+    "cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branches",
+    "branch-misses",
+    "bus-cycles",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+    "ref-cycles",
+];
+
+/// `enum perf_sw_ids`
+const SOFTWARE: &[&str] = &[
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "context-switches",
+    "cpu-migrations",
+    "minor-faults",
+    "major-faults",
+    "alignment-faults",
+    "emulation-faults",
+    "dummy",
+    "bpf-output",
+    "cgroup-switches",
+];
+
+/// A C bit-field of 64 bits: big-endian machines fill it from the highest bit.
+fn bit_field(word: u64, endian: Endian) -> u64 {
+    match endian {
+        Endian::Little => word,
+        Endian::Big => word.reverse_bits(),
+    }
+}
+
+/// One event of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// What it counts and what its samples hold.
+    pub attr: EventAttr,
+    /// The attr's bytes, as recorded.
+    pub attr_bytes: Vec<u8>,
+    /// The ids by which samples name it: one for each CPU or thread.
+    pub ids: Vec<u64>,
+    /// `cpu-clock`, `cycles:u`, …
+    pub name: String,
+}
+
+impl Event {
+    pub(super) fn new(attr_bytes: &[u8], ids: Vec<u64>, base: u64, endian: Endian) -> Result<Self> {
+        let attr = EventAttr::parse(attr_bytes, base, endian)?;
+        let name = attr.default_name();
+        Ok(Self { attr, attr_bytes: attr_bytes.to_vec(), ids, name })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attr(words: &[u64], size: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend(size.to_le_bytes());
+        bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn every_version_has_the_fields_of_its_length() {
+        let words = [0, 999, 0x107, 4, 1 << 18 | 1 << 10 | 1 << 25, 0, 0, 0, 0xb, 0xff, 1 << 32 | 8192, 0x3];
+        for (size, branch, regs, clock, intr) in
+            [(64, 0, 0, 0, 0), (72, 0, 0, 0, 0), (80, 0xb, 0, 0, 0), (96, 0xb, 0xff, 1, 0), (104, 0xb, 0xff, 1, 3)]
+        {
+            let bytes = attr(&words[..(size as usize - 8) / 8], size);
+            let attr = EventAttr::parse(&bytes, 0, Endian::Little).unwrap();
+            assert_eq!((attr.sample_type, attr.is_frequency(), attr.sample_id_all()), (0x107, true, true));
+            assert_eq!(attr.branch_sample_type, branch, "{size}");
+            assert_eq!((attr.sample_regs_user, attr.clock()), (regs, Some(clock)), "{size}");
+            assert_eq!(attr.sample_regs_intr, intr, "{size}");
+            assert_eq!(attr.default_name(), "cpu-clock");
+        }
+        let error = EventAttr::parse(&attr(&[0; 7], 40), 0x100, Endian::Little).unwrap_err().to_string();
+        assert_eq!(error, "at byte 0x104: perf_event_attr.size is 40, less than 64");
+    }
+
+    #[test]
+    fn the_bit_field_of_a_big_endian_machine_is_mirrored() {
+        assert_eq!(bit_field(1 << 63 | 1 << (63 - 18), Endian::Big), 1 | 1 << 18);
+    }
+}

@@ -1,0 +1,102 @@
+//! Call chains that perf drops whole.
+//!
+//! Marks are words above `PERF_CONTEXT_MAX`. What the kernel takes for a return
+//! address may be any word of the stack: code without frame pointers leads it astray. If such a word is in the range of
+//! the marks, but none of them, perf (6.1) says `invalid callchain context` when it is verbose, and drops the
+//! whole chain, the sample's own address with it. Zeros and other words that are no addresses do no harm.
+
+use super::attr::EventAttr;
+use super::encode::record;
+use super::kind;
+use super::sample::{Fields, Sample, is_context, is_mark};
+use super::walk::RawRecord;
+use crate::bytes::byte_writer::ByteWriter;
+use crate::error::Result;
+
+/// Whether a word of a call chain makes perf drop the chain.
+#[inline]
+pub fn is_bad_entry(word: u64) -> bool {
+    is_context(word) && !is_mark(word)
+}
+
+impl Sample<'_> {
+    /// How many entries of the call chain make perf drop the chain.
+    #[inline]
+    pub fn bad_chain_entries(&self) -> usize {
+        self.callchain.iter().filter(|&word| is_bad_entry(word)).count()
+    }
+}
+
+/// A sample without the entries of its call chain that make perf drop the chain; all else stays as it is. `None` if it
+/// has no such entry.
+pub fn without_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Option<Vec<u8>>> {
+    let mut fields = Fields { body: raw.body(), attr };
+    let start = fields.body.offset();
+    fields.skip_to_chain()?;
+    let before = (fields.body.offset() - start) as usize;
+    let chain = fields.callchain()?;
+    let behind = (fields.body.offset() - start) as usize;
+    let good: Vec<u64> = chain.iter().filter(|&word| !is_bad_entry(word)).collect();
+    if good.len() == chain.len() {
+        return Ok(None);
+    }
+    let body = &raw.bytes[8..];
+    let mut new = ByteWriter::behind(body[..before].to_vec(), raw.endian);
+    new.u64(good.len() as u64);
+    for word in good {
+        new.u64(word);
+    }
+    new.bytes(&body[behind..]);
+    Ok(record(kind::SAMPLE, raw.misc, &new.finish(), raw.endian))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::cursor::Endian;
+    use crate::records::perf_data::Records;
+    use linux_perf_event_reader::constants as abi;
+
+    fn attr() -> EventAttr {
+        let sample_type = abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_CALLCHAIN | abi::PERF_SAMPLE_RAW;
+        EventAttr { sample_type, ..EventAttr::default() }
+    }
+
+    fn bytes(words: &[u64], endian: Endian) -> Vec<u8> {
+        let bytes = |word: &u64| if endian == Endian::Little { word.to_le_bytes() } else { word.to_be_bytes() };
+        words.iter().flat_map(bytes).collect()
+    }
+
+    #[test]
+    fn bad_entries_go_and_all_else_stays() {
+        let (kernel, user) = (abi::PERF_CONTEXT_KERNEL, abi::PERF_CONTEXT_USER);
+        let chain = [kernel, 1, user, 2, 0, u64::MAX, 3, -4095i64 as u64, -4096i64 as u64];
+        // Behind the chain: raw data, a size of four bytes and four bytes.
+        let words = [&[2, chain.len() as u64], &chain[..], &[0x5555_5555_0000_0004]].concat();
+        let expected = [2, 7, kernel, 1, user, 2, 0, 3, -4096i64 as u64, 0x5555_5555_0000_0004];
+        for endian in [Endian::Little, Endian::Big] {
+            let mut words = words.clone();
+            let mut expected = expected;
+            if endian == Endian::Big {
+                (words[11], expected[9]) = (0x0000_0004_5555_5555, 0x0000_0004_5555_5555);
+            }
+            let old = record(kind::SAMPLE, 0x4002, &bytes(&words, endian), endian).unwrap();
+            let raw = Records::new(&old, 0, endian).next().unwrap();
+            assert_eq!(Sample::parse(&raw, 0, &attr()).unwrap().bad_chain_entries(), 2);
+            let new = without_bad_entries(&raw, &attr()).unwrap().unwrap();
+            assert_eq!(new, record(kind::SAMPLE, 0x4002, &bytes(&expected, endian), endian).unwrap());
+            let raw = Records::new(&new, 0, endian).next().unwrap();
+            assert_eq!(without_bad_entries(&raw, &attr()).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn marks_of_the_kernel_stay() {
+        for mark in [32, 128, 512, 640, 2048, 2176, 2560] {
+            assert!(!is_bad_entry(-(mark as i64) as u64), "-{mark}");
+        }
+        for word in [1, 31, 33, 4095] {
+            assert!(is_bad_entry(-(word as i64) as u64), "-{word}");
+        }
+    }
+}

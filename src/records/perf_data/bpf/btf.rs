@@ -1,0 +1,106 @@
+//! BPF_BTF: u32 number of objects, then for each: u32 id, u32 size, the object.
+//!
+//! An object (`struct btf_header`): u16 magic, u8 version, u8 flags, u32 length of the header, then u32 offset and u32
+//! length of the types and of the strings, both counted from the header's end. A type: u32 name (an offset in the
+//! strings), u32 info (kind in bits 24–28, number of members in the lowest 16), u32 size or type, then what its kind has.
+
+use crate::bytes::cursor::Cursor;
+use crate::error::{Result, Skipped};
+use crate::model::bpf::{BpfStrings, BpfText};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+const MAGIC: u16 = 0xeb9f;
+/// `BTF_KIND_FUNC`
+const FUNC: u32 = 12;
+
+/// What is asked of an object.
+#[derive(Debug)]
+pub(super) struct Btf {
+    pub(super) strings: Arc<BpfStrings>,
+    /// By the numbers of the types, which begin with 1: the name of a function, else 0.
+    functions: Vec<u32>,
+}
+
+/// All objects, by their numbers.
+pub(super) fn read(mut section: Cursor<'_>, skipped: &mut Skipped) -> FxHashMap<u32, Btf> {
+    let mut objects = FxHashMap::default();
+    let count = section.u32("number of BTF objects").unwrap_or_else(|error| {
+        skipped.add(error);
+        0
+    });
+    for _ in 0..count {
+        if let Err(error) = next(&mut section, &mut objects, skipped) {
+            skipped.add(error);
+            break;
+        }
+    }
+    objects
+}
+
+fn next(section: &mut Cursor<'_>, objects: &mut FxHashMap<u32, Btf>, skipped: &mut Skipped) -> Result<()> {
+    let (id, size) = (section.u32("id of a BTF object")?, section.u32("size of a BTF object")?);
+    let object = section.part(size.into(), "BTF object")?;
+    match Btf::read(object, skipped) {
+        Ok(btf) => drop(objects.insert(id, btf)),
+        Err(error) => skipped.add(error),
+    }
+    Ok(())
+}
+
+impl Btf {
+    /// What the function of this type is called.
+    pub(super) fn function(&self, type_id: u32) -> Option<BpfText> {
+        let name = *self.functions.get(type_id.checked_sub(1)? as usize)?;
+        (name > 0).then_some(BpfText(name))
+    }
+
+    fn read(mut object: Cursor<'_>, skipped: &mut Skipped) -> Result<Self> {
+        let start = object;
+        let magic = object.u16("magic of a BTF object")?;
+        if magic != MAGIC {
+            return Err(start.error(format!("the magic of a BTF object is {magic:#x}, not {MAGIC:#x}")));
+        }
+        object.u16("version and flags of a BTF object")?;
+        let header_len = object.u32("length of a BTF header")?;
+        let (type_offset, type_len) = (object.u32("offset of BTF types")?, object.u32("length of BTF types")?);
+        let (string_offset, string_len) = (object.u32("offset of BTF strings")?, object.u32("length of BTF strings")?);
+        let mut behind = start;
+        behind.bytes(header_len.into(), "BTF header")?;
+        let (mut types, mut strings) = (behind, behind);
+        strings.bytes(string_offset.into(), "BTF before its strings")?;
+        let strings = strings.bytes(string_len.into(), "BTF strings")?;
+        types.bytes(type_offset.into(), "BTF before its types")?;
+        // Lines need no types.
+        let mut functions = Vec::new();
+        let named = types.part(type_len.into(), "BTF types").and_then(|types| name_functions(types, &mut functions));
+        named.unwrap_or_else(|error| skipped.add(error));
+        Ok(Self { strings: Arc::new(BpfStrings { bytes: strings.to_vec() }), functions })
+    }
+}
+
+/// Adds the name of each type that is a function, 0 for each other.
+fn name_functions(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Result<()> {
+    while !types.is_empty() {
+        let start = types;
+        let (name, info) = (types.u32("name of a BTF type")?, types.u32("info of a BTF type")?);
+        types.u32("size or type of a BTF type")?;
+        let (kind, members) = (info >> 24 & 0x1f, u64::from(info & 0xffff));
+        let behind = match kind {
+            // INT, VAR, DECL_TAG
+            1 | 14 | 17 => 4,
+            // ARRAY
+            3 => 12,
+            // STRUCT, UNION, DATASEC, ENUM64
+            4 | 5 | 15 | 19 => members * 12,
+            // ENUM, FUNC_PROTO
+            6 | 13 => members * 8,
+            // PTR, FWD, TYPEDEF, VOLATILE, CONST, RESTRICT, FUNC, FLOAT, TYPE_TAG
+            2 | 7..=12 | 16 | 18 => 0,
+            _ => return Err(start.error(format!("BTF types of kind {kind} are not known"))),
+        };
+        types.bytes(behind, "members of a BTF type")?;
+        functions.push(if kind == FUNC { name } else { 0 });
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! BPF_PROG_INFO: u32 number of programs, then for each (`struct perf_bpil`): u32 length of the info, u32 length of the
+//! data, u64 bits of the arrays that are there, `struct bpf_prog_info`, the data.
+//!
+//! Where the kernel has pointers to arrays, the file has offsets in the data. Kernels of other ages have shorter and
+//! longer structures: what is missing counts as 0. `jited_line_info` has the address of each entry of `line_info`.
+
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::{Error, Result, Skipped};
+use crate::model::bpf::{BpfLine, BpfText};
+
+/// What is told of one program.
+#[derive(Debug)]
+pub(super) struct ProgramInfo<'data> {
+    pub(super) id: u32,
+    /// A hash of its instructions.
+    pub(super) tag: [u8; 8],
+    pub(super) name: &'data [u8],
+    /// The number of its BTF object.
+    pub(super) btf: u32,
+    pub(super) functions: Vec<FunctionInfo<'data>>,
+    line_info: Array<'data>,
+    line_addrs: Array<'data>,
+}
+
+/// One of its functions.
+#[derive(Debug)]
+pub(super) struct FunctionInfo<'data> {
+    pub(super) addr: u64,
+    /// Its machine code.
+    pub(super) bytes: &'data [u8],
+    /// The hash of its own instructions.
+    pub(super) tag: Option<[u8; 8]>,
+    /// Its type in the BTF object.
+    pub(super) type_id: Option<u32>,
+}
+
+/// Entries of one length, of which the first so many bytes are known.
+#[derive(Debug, Clone, Copy)]
+struct Array<'data> {
+    bytes: &'data [u8],
+    stride: usize,
+    endian: Endian,
+}
+
+/// Where `struct bpf_prog_info` tells of an array.
+struct ArrayField {
+    name: &'static str,
+    /// Its bit among those of the arrays that are there (`PERF_BPIL_*`).
+    bit: u32,
+    /// Where its offset stands.
+    place: usize,
+    count: u32,
+    stride: u32,
+    /// The length of an entry in the first version.
+    least: u32,
+}
+
+/// The structure itself, and what its arrays are in.
+struct Raw<'data> {
+    info: Cursor<'data>,
+    data: Cursor<'data>,
+    arrays: u64,
+}
+
+/// Gives each program; what cannot be read of one is counted, and what stands behind it read on.
+pub(super) fn each<'data>(
+    mut section: Cursor<'data>,
+    skipped: &mut Skipped,
+    mut each: impl FnMut(&ProgramInfo<'data>),
+) {
+    let count = section.u32("number of BPF programs").unwrap_or_else(|error| {
+        skipped.add(error);
+        0
+    });
+    for _ in 0..count {
+        match next(&mut section) {
+            Ok(raw) => each(&raw.program(skipped)),
+            Err(error) => return skipped.add(error),
+        }
+    }
+}
+
+fn next<'data>(section: &mut Cursor<'data>) -> Result<Raw<'data>> {
+    let (info_len, data_len) = (section.u32("length of bpf_prog_info")?, section.u32("length of its arrays")?);
+    let arrays = section.u64("bits of its arrays")?;
+    let info = section.part(info_len.into(), "bpf_prog_info")?;
+    Ok(Raw { info, data: section.part(data_len.into(), "arrays of bpf_prog_info")?, arrays })
+}
+
+impl<'data> Raw<'data> {
+    fn at<const N: usize>(&self, place: usize) -> &'data [u8; N] {
+        self.info.rest().get(place..).and_then(|bytes| bytes.first_chunk()).unwrap_or(&[0; N])
+    }
+
+    fn u32(&self, place: usize) -> u32 {
+        word(self.at(place), self.info.endian())
+    }
+
+    fn u64(&self, place: usize) -> u64 {
+        long(self.at(place), self.info.endian())
+    }
+
+    /// An array; empty if the recorder did not ask for it.
+    fn array(&self, field: &ArrayField, skipped: &mut Skipped) -> Array<'data> {
+        let read = || -> Result<&'data [u8]> {
+            if self.arrays >> field.bit & 1 == 0 || field.count == 0 {
+                return Ok(&[]);
+            }
+            let ArrayField { name, place, count, stride, least, .. } = *field;
+            if stride < least {
+                return Err(self.error(format!("entries of {name} have {stride} bytes, less than {least}")));
+            }
+            let mut data = self.data;
+            data.bytes(self.u64(place), &format!("what is before {name}"))?;
+            data.bytes(u64::from(count) * u64::from(stride), name)
+        };
+        let bytes = read().unwrap_or_else(|error| {
+            skipped.add(error);
+            &[]
+        });
+        Array { bytes, stride: (field.stride as usize).max(1), endian: self.info.endian() }
+    }
+
+    fn error(&self, message: String) -> Error {
+        self.info.error(message)
+    }
+
+    fn program(&self, skipped: &mut Skipped) -> ProgramInfo<'data> {
+        let field = |name, bit, place, count, stride, least| ArrayField { name, bit, place, count, stride, least };
+        let mut array = |field: ArrayField| self.array(&field, skipped);
+        let code = array(field("jited_prog_insns", 0, 24, self.u32(16), 1, 1));
+        let addrs = array(field("jited_ksyms", 3, 112, self.u32(104), 8, 8));
+        let lens = array(field("jited_func_lens", 4, 120, self.u32(108), 4, 4));
+        let types = array(field("func_info", 5, 136, self.u32(144), self.u32(132), 8));
+        let line_info = array(field("line_info", 6, 152, self.u32(148), self.u32(172), 16));
+        let line_addrs = array(field("jited_line_info", 7, 160, self.u32(168), self.u32(176), 8));
+        let tags = array(field("prog_tags", 8, 184, self.u32(180), 8, 8));
+        let functions = self.functions(code.bytes, [addrs, lens, types, tags], skipped);
+        let name: &[u8; 16] = self.at(64);
+        let name = &name[..memchr::memchr(0, name).unwrap_or(name.len())];
+        ProgramInfo { id: self.u32(4), tag: *self.at(8), name, btf: self.u32(128), functions, line_info, line_addrs }
+    }
+
+    /// The machine code of all functions stands behind each other.
+    fn functions(
+        &self,
+        mut code: &'data [u8],
+        [addrs, lens, types, tags]: [Array<'data>; 4],
+        skipped: &mut Skipped,
+    ) -> Vec<FunctionInfo<'data>> {
+        let mut functions = Vec::with_capacity(addrs.len().min(lens.len()));
+        for (at, (addr, len)) in addrs.rows().zip(lens.rows()).enumerate() {
+            let len = lens.word(len, 0) as usize;
+            let Some((bytes, rest)) = code.split_at_checked(len) else {
+                let left = code.len();
+                skipped.add(self.error(format!("function {at} of a BPF program has {len} bytes, {left} are left")));
+                break;
+            };
+            let addr = addr.first_chunk().map_or(0, |addr| long(addr, addrs.endian));
+            let tag = tags.rows().nth(at).and_then(|tag| tag.first_chunk()).copied();
+            let type_id = types.rows().nth(at).map(|row| types.word(row, 4));
+            functions.push(FunctionInfo { addr, bytes, tag, type_id });
+            code = rest;
+        }
+        functions
+    }
+}
+
+impl ProgramInfo<'_> {
+    /// The lines of each function, in their order.
+    pub(super) fn lines(&self) -> Vec<Vec<BpfLine>> {
+        let mut of_functions = vec![Vec::new(); self.functions.len()];
+        let mut starts: Vec<(u64, usize)> = self.functions.iter().map(|function| function.addr).zip(0..).collect();
+        starts.sort_unstable();
+        for (entry, addr) in self.line_info.rows().zip(self.line_addrs.rows()) {
+            let addr = addr.first_chunk().map_or(0, |addr| long(addr, self.line_addrs.endian));
+            let before = starts.partition_point(|&(start, _)| start <= addr);
+            let Some(&(start, function)) = before.checked_sub(1).and_then(|at| starts.get(at)) else { continue };
+            let offset = addr - start;
+            if offset < self.functions[function].bytes.len() as u64 {
+                let word = |at| self.line_info.word(entry, at);
+                let (file, text, line) = (BpfText(word(4)), BpfText(word(8)), word(12) >> COLUMN_BITS);
+                of_functions[function].push(BpfLine { offset: offset as u32, file, text, line });
+            }
+        }
+        for lines in &mut of_functions {
+            lines.sort_by_key(|line| line.offset);
+        }
+        of_functions
+    }
+}
+
+/// The column is in the lower bits of `line_col`.
+const COLUMN_BITS: u32 = 10;
+
+impl<'data> Array<'data> {
+    fn rows(&self) -> std::slice::ChunksExact<'data, u8> {
+        self.bytes.chunks_exact(self.stride)
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len() / self.stride
+    }
+
+    fn word(&self, row: &[u8], place: usize) -> u32 {
+        row.get(place..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| word(bytes, self.endian))
+    }
+}
+
+fn word(bytes: &[u8; 4], endian: Endian) -> u32 {
+    match endian {
+        Endian::Little => u32::from_le_bytes(*bytes),
+        Endian::Big => u32::from_be_bytes(*bytes),
+    }
+}
+
+fn long(bytes: &[u8; 8], endian: Endian) -> u64 {
+    match endian {
+        Endian::Little => u64::from_le_bytes(*bytes),
+        Endian::Big => u64::from_be_bytes(*bytes),
+    }
+}

@@ -1,0 +1,103 @@
+//! Where in a sample's record its code addresses stand: those who give code other addresses write there.
+
+use super::attr::EventAttr;
+use super::recording::Recording;
+use super::sample::{Fields, Sample};
+use super::walk::RawRecord;
+use crate::error::Result;
+use crate::model::FrameAddr;
+use crate::model::process::CpuMode;
+use linux_perf_event_reader::constants as abi;
+
+/// A word of a sample that is the address of code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeAddress {
+    /// Its offset in bytes in the record.
+    pub at: usize,
+    /// Whose code it is.
+    pub mode: CpuMode,
+    /// The address.
+    pub frame: FrameAddr,
+}
+
+/// Bytes of a record's header.
+const HEADER: usize = 8;
+/// Bytes of a word.
+const WORD: usize = 8;
+/// A branch is three words: from, to, flags.
+const BRANCH: usize = 3 * WORD;
+
+impl Recording {
+    /// The code addresses of a sample: the ip, the call chain, the branches. Registers and stacks are not looked at.
+    /// `Err` as with [`Recording::sample`].
+    pub fn code_addresses(&self, raw: &RawRecord<'_>) -> Result<Vec<CodeAddress>> {
+        let sample = self.sample(raw)?;
+        addresses(raw, &sample, &self.events[sample.event].attr)
+    }
+}
+
+fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
+    let mut fields = Fields { body: raw.body(), attr };
+    let at = |fields: &Fields<'_, '_>| (fields.body.offset() - raw.offset) as usize;
+    let ip_at = HEADER + if attr.samples(abi::PERF_SAMPLE_IDENTIFIER) { WORD } else { 0 };
+    let ip = sample.ip.map(FrameAddr::Ip);
+    let mut found: Vec<CodeAddress> =
+        ip.into_iter().map(|frame| CodeAddress { at: ip_at, mode: sample.cpumode, frame }).collect();
+    fields.skip_to_chain()?;
+    let chain = at(&fields) + WORD;
+    found.extend(sample.chain().map(|(index, mode, frame)| CodeAddress { at: chain + index * WORD, mode, frame }));
+    fields.callchain()?;
+    fields.raw()?;
+    found.extend(branches(sample, at(&fields)));
+    Ok(found)
+}
+
+/// Those of the branch stack, whose field starts at `at`.
+fn branches(sample: &Sample<'_>, at: usize) -> impl Iterator<Item = CodeAddress> {
+    let has_index = sample.branches.is_some_and(|branches| branches.hw_idx.is_some());
+    let first = at + WORD + if has_index { WORD } else { 0 };
+    let branches = sample.branches.into_iter().flat_map(|branches| branches.iter()).enumerate();
+    branches.flat_map(move |(index, branch)| {
+        let at = first + index * BRANCH;
+        [(at, branch.from), (at + WORD, branch.to)].map(|(at, addr)| {
+            // A branch says nothing of whose code it left. Kernel addresses are in the upper half.
+            let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
+            CodeAddress { at, mode, frame: FrameAddr::Ip(addr) }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::cursor::Endian;
+    use crate::model::Addr;
+    use crate::records::perf_data::{Records, kind, record};
+
+    #[test]
+    fn every_code_address_is_where_it_says() {
+        let sample_type = abi::PERF_SAMPLE_IDENTIFIER
+            | abi::PERF_SAMPLE_IP
+            | abi::PERF_SAMPLE_TID
+            | abi::PERF_SAMPLE_CALLCHAIN
+            | abi::PERF_SAMPLE_RAW
+            | abi::PERF_SAMPLE_BRANCH_STACK;
+        let branch_sample_type = abi::PERF_SAMPLE_BRANCH_HW_INDEX;
+        let attr = EventAttr { sample_type, branch_sample_type, ..EventAttr::default() };
+        let kernel = abi::PERF_CONTEXT_KERNEL;
+        // Raw data: a size of four bytes, and four bytes.
+        let chain = [kernel, 0xffff_0001, abi::PERF_CONTEXT_USER, 0x1000, 0x2000];
+        let words = [&[1, 0x1000, 0x5_0000_0005, 5], &chain[..], &[4, 1, 0, 0x3000, 0xffff_8000_0000_4000, 0]].concat();
+        let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let bytes = record(kind::SAMPLE, 2, &body, Endian::Little).unwrap();
+        let raw = Records::new(&bytes, 0x600, Endian::Little).next().unwrap();
+        let found = addresses(&raw, &Sample::parse(&raw, 0, &attr).unwrap(), &attr).unwrap();
+        for CodeAddress { at, frame, .. } in &found {
+            assert_eq!(bytes[*at..at + 8], frame.raw().0.to_le_bytes(), "{frame:?}");
+        }
+        let user: Vec<_> = found.iter().filter(|code| code.mode == CpuMode::User).map(|code| code.frame).collect();
+        let [ip, caller, branch] = [0x1000, 0x2000, 0x3000].map(Addr);
+        assert_eq!(user, [FrameAddr::Ip(ip), FrameAddr::Ip(ip), FrameAddr::Return(caller), FrameAddr::Ip(branch)]);
+        assert_eq!(found.len(), 6);
+    }
+}

@@ -1,0 +1,120 @@
+//! Events whose samples copy registers and stack of user space (`--call-graph dwarf`) → events with plain call chains.
+
+use super::attr::{Event, EventAttr};
+use super::encode::record;
+use super::kind;
+use super::recording::Recording;
+use super::sample::Fields;
+use super::walk::RawRecord;
+use crate::bytes::byte_writer::ByteWriter;
+use crate::bytes::cursor::Endian;
+use crate::error::Result;
+use linux_perf_event_reader::constants as abi;
+
+/// The fields that go.
+const GOES: u64 = abi::PERF_SAMPLE_REGS_USER | abi::PERF_SAMPLE_STACK_USER;
+
+/// Places in `struct perf_event_attr`.
+const SAMPLE_TYPE: usize = 24;
+const FLAGS: usize = 40;
+const SAMPLE_REGS_USER: usize = 80;
+const SAMPLE_STACK_USER: usize = 88;
+
+/// Whether samples of this event have copies of user stacks.
+pub fn copies_stacks(attr: &EventAttr) -> bool {
+    attr.samples(abi::PERF_SAMPLE_STACK_USER)
+}
+
+impl Recording {
+    /// Makes its events say that samples have call chains, and no copies of user stacks.
+    pub fn plain_chains(&mut self) {
+        let endian = self.header.endian;
+        for event in self.events.iter_mut().filter(|event| copies_stacks(&event.attr)) {
+            plain_chains(event, endian);
+        }
+    }
+}
+
+fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
+    attr.sample_type = attr.sample_type & !GOES | abi::PERF_SAMPLE_CALLCHAIN;
+    attr.flags &= !abi::ATTR_FLAG_BIT_EXCLUDE_CALLCHAIN_USER;
+    attr.sample_regs_user = 0;
+    attr.sample_stack_user = 0;
+    // The bit-field is mirrored on machines of the other order.
+    let flags = if endian == Endian::Big { attr.flags.reverse_bits() } else { attr.flags };
+    let mut put = |at: usize, word: u64, len: usize| {
+        if let Some(place) = attr_bytes.get_mut(at..at + len) {
+            let (little, big) = (word.to_le_bytes(), word.to_be_bytes());
+            place.copy_from_slice(if endian == Endian::Little { &little[..len] } else { &big[8 - len..] });
+        }
+    };
+    put(SAMPLE_TYPE, attr.sample_type, 8);
+    put(FLAGS, flags, 8);
+    put(SAMPLE_REGS_USER, 0, 8);
+    put(SAMPLE_STACK_USER, 0, 4);
+}
+
+/// A HEADER_ATTR record of a pipe with the attr that this event has now.
+pub fn attr_record(raw: &RawRecord<'_>, event: &Event) -> Option<Vec<u8>> {
+    let ids = raw.bytes.get(8 + event.attr_bytes.len()..)?;
+    record(kind::HEADER_ATTR, raw.misc, &[&event.attr_bytes, ids].concat(), raw.endian)
+}
+
+/// A sample with this call chain, marks included, in place of its own, and without registers and stack of user
+/// space. `None` if it would be longer than a record can be.
+pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Result<Option<Vec<u8>>> {
+    let mut fields = Fields { body: raw.body(), attr };
+    let start = fields.body.offset();
+    let at = |fields: &Fields<'_, '_>| (fields.body.offset() - start) as usize;
+    fields.skip_to_chain()?;
+    let before = at(&fields);
+    fields.callchain()?;
+    let behind = at(&fields);
+    fields.raw()?;
+    fields.branches()?;
+    let registers = at(&fields);
+    fields.registers(abi::PERF_SAMPLE_REGS_USER, attr.sample_regs_user)?;
+    fields.user_stack()?;
+    let stack = at(&fields);
+    let body = &raw.bytes[8..];
+    let mut new = ByteWriter::behind(body[..before].to_vec(), raw.endian);
+    new.u64(chain.len() as u64);
+    for &word in chain {
+        new.u64(word);
+    }
+    new.bytes(&body[behind..registers]).bytes(&body[stack..]);
+    Ok(record(kind::SAMPLE, raw.misc, &new.finish(), raw.endian))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::perf_data::Records;
+
+    #[test]
+    fn a_sample_keeps_all_but_the_stack() {
+        let sample_type = abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_CALLCHAIN | GOES | abi::PERF_SAMPLE_WEIGHT;
+        let attr = EventAttr { sample_type, sample_regs_user: 0b11, ..EventAttr::default() };
+        // ip, chain of one, registers (abi and two), stack (16 bytes of which 8 were copied), weight
+        let words = [0x10u64, 1, 0x20, 2, 7, 8, 16, 0xaaaa, 0xbbbb, 8, 99];
+        let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let old = record(kind::SAMPLE, 2, &body, Endian::Little).unwrap();
+        let raw = Records::new(&old, 0, Endian::Little).next().unwrap();
+        let new = with_chain(&raw, &attr, &[1, 2, 3]).unwrap().unwrap();
+        let words: Vec<u64> = new[8..].as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        assert_eq!(words, [0x10, 3, 1, 2, 3, 99]);
+        assert_eq!((new[6], new.len()), (56, 56));
+    }
+
+    #[test]
+    fn an_attr_says_what_its_samples_have() {
+        let mut attr_bytes = vec![0xff; 104];
+        let attr = EventAttr { sample_type: GOES | 1, flags: 1 << 22 | 1 << 18, ..EventAttr::default() };
+        attr_bytes[..8].copy_from_slice(&[1, 0, 0, 0, 104, 0, 0, 0]);
+        let mut event = Event { attr, attr_bytes, ids: Vec::new(), name: String::new() };
+        plain_chains(&mut event, Endian::Little);
+        let parsed = EventAttr::parse(&event.attr_bytes, 0, Endian::Little).unwrap();
+        assert_eq!(parsed.sample_type, abi::PERF_SAMPLE_CALLCHAIN | 1);
+        assert_eq!((parsed.flags, parsed.sample_regs_user, parsed.sample_stack_user), (1 << 18, 0, 0));
+    }
+}

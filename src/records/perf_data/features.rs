@@ -1,0 +1,126 @@
+//! Feature sections: what the recorder wrote about the machine and about itself, behind the data.
+//!
+//! They are kept as bytes; those that jitgraft asks for are parsed here. Layouts:
+//! tools/perf/Documentation/perf.data-file-format.txt.
+
+use super::record::{BuildIdRecord, Record};
+use super::walk::Records;
+use super::{Event, kind};
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::Result;
+
+/// A feature section as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeatureSection {
+    /// Where it was; 0 in pipe form.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl FeatureSection {
+    fn cursor(&self, endian: Endian) -> Cursor<'_> {
+        Cursor::new(&self.bytes, self.offset, endian)
+    }
+
+    /// HOSTNAME, ARCH and the like.
+    pub fn string(&self, endian: Endian) -> Result<&[u8]> {
+        string(&mut self.cursor(endian))
+    }
+
+    /// CMDLINE
+    pub fn strings(&self, endian: Endian) -> Result<Vec<&[u8]>> {
+        let mut cursor = self.cursor(endian);
+        let count = cursor.u32("number of strings")?;
+        (0..count).map(|_| string(&mut cursor)).collect()
+    }
+
+    /// NRCPUS: how many processors were at work, of those that there were.
+    pub fn online_cpus(&self, endian: Endian) -> Result<u32> {
+        let mut cursor = self.cursor(endian);
+        cursor.u32("number of processors")?;
+        cursor.u32("number of processors online")
+    }
+
+    /// BUILD_ID
+    pub fn build_ids(&self, endian: Endian) -> Vec<BuildIdRecord<'_>> {
+        let records = Records::new(&self.bytes, self.offset, endian);
+        // The type of these records is 0 in files of all but the newest recorders.
+        let parsed = records.filter_map(|mut record| {
+            record.kind = kind::HEADER_BUILD_ID;
+            Record::parse(&record).ok()
+        });
+        parsed.filter_map(|record| if let Record::BuildId(record) = record { Some(record) } else { None }).collect()
+    }
+
+    /// CLOCK_DATA: (clockid, wall clock, that clock), in nanoseconds
+    pub fn clock_data(&self, endian: Endian) -> Result<(i32, u64, u64)> {
+        let mut cursor = self.cursor(endian);
+        cursor.u32("version")?;
+        let clockid = cursor.u32("clockid")?.cast_signed();
+        Ok((clockid, cursor.u64("wall clock")?, cursor.u64("clock")?))
+    }
+
+    /// EVENT_DESC: names for the events, told apart by their ids, or by position.
+    pub(super) fn name_events(&self, endian: Endian, events: &mut [Event]) -> Result<()> {
+        let mut cursor = self.cursor(endian);
+        let count = cursor.u32("number of events")?;
+        let attr_size = u64::from(cursor.u32("attr size")?);
+        for position in 0..count as usize {
+            cursor.bytes(attr_size, "attr")?;
+            let id_count = u64::from(cursor.u32("number of ids")?);
+            let name = String::from_utf8_lossy(string(&mut cursor)?).into_owned();
+            let first_id = if id_count > 0 { Some(cursor.u64("id")?) } else { None };
+            cursor.bytes((id_count.max(1) - 1) * 8, "ids")?;
+            let by_id = first_id.and_then(|id| events.iter().position(|event| event.ids.contains(&id)));
+            if let Some(event) = events.get_mut(by_id.unwrap_or(position)) {
+                event.name = name;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `struct perf_header_string`: a length that includes padding, then the text and NULs.
+fn string<'data>(cursor: &mut Cursor<'data>) -> Result<&'data [u8]> {
+    let len = cursor.u32("length of a string")?;
+    let padded = cursor.bytes(len.into(), "string")?;
+    Ok(memchr::memchr(0, padded).map_or(padded, |end| &padded[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feature(bytes: &[u8]) -> FeatureSection {
+        FeatureSection { offset: 0x500, bytes: bytes.to_vec() }
+    }
+
+    #[test]
+    fn strings_are_padded_and_bounded() {
+        let bytes = *b"\x02\0\0\0\x08\0\0\0perf\0\0\0\0\x04\0\0\0-a\0\0";
+        let lines = feature(&bytes);
+        assert_eq!(lines.strings(Endian::Little).unwrap(), [&b"perf"[..], b"-a"]);
+        let error = feature(&bytes[..10]).strings(Endian::Little).unwrap_err().to_string();
+        assert_eq!(error, "at byte 0x508: string needs 8 bytes, 2 are left");
+        assert_eq!(feature(&bytes[4..]).string(Endian::Little).unwrap(), b"perf");
+    }
+
+    #[test]
+    fn build_ids_of_old_and_new_recorders() {
+        let mut bytes = Vec::new();
+        for (misc, len) in [(2u16, 0u8), (2 | 1 << 15, 8)] {
+            bytes.extend([0; 4]);
+            bytes.extend(misc.to_le_bytes());
+            bytes.extend(44u16.to_le_bytes());
+            bytes.extend((-1i32).to_le_bytes());
+            bytes.extend([0xab; 20]);
+            bytes.extend([len, 0, 0, 0]);
+            bytes.extend(b"/lib/x\0\0");
+        }
+        let feature = feature(&bytes);
+        let ids = feature.build_ids(Endian::Little);
+        let lens: Vec<_> = ids.iter().map(|id| (id.path, id.build_id.unwrap().as_bytes().len())).collect();
+        assert_eq!(lens, [(&b"/lib/x"[..], 20), (b"/lib/x", 8)]);
+    }
+}

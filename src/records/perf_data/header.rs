@@ -1,0 +1,200 @@
+//! `struct perf_file_header`, and the shorter `struct perf_pipe_file_header` (tools/perf/util/header.h).
+
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::{Error, Result};
+
+/// A stretch of the file: `struct perf_file_section`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FileSection {
+    /// Offset in the file.
+    pub offset: u64,
+    /// Length in bytes.
+    pub size: u64,
+}
+
+impl FileSection {
+    /// One past its last byte; saturates on nonsense.
+    pub fn end(self) -> u64 {
+        self.offset.saturating_add(self.size)
+    }
+
+    pub(super) fn parse(cursor: &mut Cursor<'_>, field: &str) -> Result<Self> {
+        Ok(Self { offset: cursor.u64(field)?, size: cursor.u64(field)? })
+    }
+}
+
+/// How a recording is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Sections at offsets that the header names.
+    File,
+    /// A header of 16 bytes, then records to the end.
+    Pipe,
+}
+
+/// The header of either form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The byte order of the machine that recorded.
+    pub endian: Endian,
+    /// File or pipe.
+    pub form: Form,
+    /// Its own length: 104 or more, or 16.
+    pub size: u64,
+    /// Length of an entry of the attrs section: the attr, then the section of its ids.
+    pub attr_entry_size: u64,
+    /// The entries, one for each event.
+    pub attrs: FileSection,
+    /// The records; `size` 0 if the recorder was killed before it could write it.
+    pub data: FileSection,
+    /// A bit for each feature section, number 0 lowest.
+    pub features: u128,
+    /// Whether the feature bits are kept in 64-bit words (false: 32-bit words of a big-endian machine).
+    pub wide_feature_words: bool,
+}
+
+/// Bytes of the header in file form, and where its fields are.
+pub(super) const FILE_HEADER: u64 = 104;
+pub(super) const PIPE_HEADER: u64 = 16;
+/// Length of `struct perf_event_attr` in its first version.
+pub(super) const ATTR_SIZE_MIN: u64 = linux_perf_event_reader::constants::PERF_ATTR_SIZE_VER0 as u64;
+const SECTION: u64 = 16;
+/// perf looks for this bit (HOSTNAME) to tell how wide a foreign machine's bitmap words are.
+const HOSTNAME: u32 = 3;
+
+/// Whether these first bytes are those of a perf.data.
+pub fn sniff(head: &[u8]) -> bool {
+    head.starts_with(b"PERFILE2") || head.starts_with(b"2ELIFREP")
+}
+
+impl Header {
+    /// From the first bytes of the file (give 104, or all there are).
+    pub fn parse(head: &[u8]) -> Result<Self> {
+        let endian = match head.first_chunk::<8>() {
+            Some(b"PERFILE2") => Endian::Little,
+            Some(b"2ELIFREP") => Endian::Big,
+            Some(b"PERFFILE") => return Err(Error::new("perf.data of version 1 (Linux 2.6) is not read").at(0)),
+            _ if head.is_empty() => return Err(Error::new("is empty: nothing was recorded")),
+            _ => {
+                let why = "no perf.data: it does not start with PERFILE2; give what perf record wrote";
+                return Err(Error::new(why).at(0));
+            }
+        };
+        let mut cursor = Cursor::new(head, 0, endian);
+        cursor.bytes(8, "magic")?;
+        let size = cursor.u64("header size")?;
+        if size == PIPE_HEADER {
+            return Ok(Self::pipe(endian));
+        }
+        if size < FILE_HEADER {
+            return Err(Error::new(format!("header size is {size}: neither 16 (pipe) nor 104 and more (file)")).at(8));
+        }
+        if (head.len() as u64) < FILE_HEADER {
+            let why = format!("the file is cut: it has {} bytes, its header {FILE_HEADER}; record again", head.len());
+            return Err(Error::new(why).at(head.len() as u64));
+        }
+        let attr_entry_size = cursor.u64("attr size")?;
+        let attrs = FileSection::parse(&mut cursor, "attrs section")?;
+        let data = FileSection::parse(&mut cursor, "data section")?;
+        FileSection::parse(&mut cursor, "event types section")?;
+        let bitmap = cursor.bytes(16, "feature bits")?;
+        let (features, wide_feature_words) = feature_bits(bitmap, endian);
+        let header =
+            Self { endian, form: Form::File, size, attr_entry_size, attrs, data, features, wide_feature_words };
+        header.check()?;
+        Ok(header)
+    }
+
+    /// Of a recording in pipe form.
+    pub fn pipe(endian: Endian) -> Self {
+        let none = FileSection::default();
+        let data = FileSection { offset: PIPE_HEADER, size: 0 };
+        Self {
+            endian,
+            form: Form::Pipe,
+            size: PIPE_HEADER,
+            attr_entry_size: 0,
+            attrs: none,
+            data,
+            features: 0,
+            wide_feature_words: true,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let entry = self.attr_entry_size;
+        if entry < ATTR_SIZE_MIN + SECTION {
+            let least = ATTR_SIZE_MIN + SECTION;
+            return Err(Error::new(format!("attr size is {entry}, less than the {least} of the first version")).at(16));
+        }
+        if self.attrs.size == 0 || !self.attrs.size.is_multiple_of(entry) {
+            let size = self.attrs.size;
+            return Err(
+                Error::new(format!("attrs section has {size} bytes, not a multiple of the attr size {entry}")).at(32)
+            );
+        }
+        if self.data.offset.checked_add(self.data.size).is_none() {
+            let FileSection { offset, size } = self.data;
+            return Err(Error::new(format!("data section at {offset:#x} of {size:#x} bytes ends beyond 2^64")).at(40));
+        }
+        Ok(())
+    }
+
+    /// The numbers of the feature sections, ascending: the order of their table behind the data.
+    pub fn feature_numbers(&self) -> impl Iterator<Item = u32> + use<> {
+        let bits = self.features;
+        (0..128).filter(move |bit| bits & (1 << bit) != 0)
+    }
+}
+
+/// The bitmap is an array of C longs: on a big-endian machine, their width decides where a bit is.
+fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
+    let bits = |word: usize| {
+        bitmap.chunks(word).enumerate().fold(0, |bits, (at, bytes)| {
+            let word_bits = bytes.iter().fold(0, |value: u128, byte| value << 8 | u128::from(*byte));
+            bits | word_bits << (at * word * 8)
+        })
+    };
+    match endian {
+        Endian::Little => (bitmap.iter().rev().fold(0, |value, byte| value << 8 | u128::from(*byte)), true),
+        Endian::Big => {
+            let (wide, narrow) = (bits(8), bits(4));
+            let is_narrow = wide & 1 << HOSTNAME == 0 && narrow & 1 << HOSTNAME != 0;
+            if is_narrow { (narrow, false) } else { (wide, true) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feature_bits_of_each_kind_of_machine() {
+        let mut little = [0; 16];
+        little[0] = 0b1100;
+        assert_eq!(feature_bits(&little, Endian::Little), (0b1100, true));
+        let mut wide = [0; 16];
+        wide[7] = 0b1100;
+        wide[15] = 1;
+        assert_eq!(feature_bits(&wide, Endian::Big), (1 << 64 | 0b1100, true));
+        let mut narrow = [0; 16];
+        narrow[3] = 0b1000;
+        narrow[7] = 1;
+        assert_eq!(feature_bits(&narrow, Endian::Big), (1 << 32 | 0b1000, false));
+    }
+
+    #[test]
+    fn what_is_no_header_is_named() {
+        let error = |head: &[u8]| Header::parse(head).unwrap_err().to_string();
+        assert!(error(b"ELF").starts_with("at byte 0x0: no perf.data: it does not start with PERFILE2"));
+        assert_eq!(error(b""), "is empty: nothing was recorded");
+        let mut head = b"PERFILE2".to_vec();
+        head.extend(40u64.to_le_bytes());
+        assert_eq!(error(&head), "at byte 0x8: header size is 40: neither 16 (pipe) nor 104 and more (file)");
+        head[8] = 104;
+        assert_eq!(error(&head), "at byte 0x10: the file is cut: it has 16 bytes, its header 104; record again");
+        head[8] = 16;
+        assert_eq!(Header::parse(&head).unwrap().form, Form::Pipe);
+    }
+}

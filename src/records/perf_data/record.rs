@@ -1,0 +1,371 @@
+//! The records that say what ran where: mappings, names, forks and exits, namespaces, kernel symbols.
+//!
+//! Layouts: include/uapi/linux/perf_event.h; those from 64 on: tools/lib/perf/include/perf/event.h.
+
+use super::{RawRecord, SampleId, kind};
+use crate::bytes::byte_writer::ByteWriter;
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::Result;
+use crate::model::abi::PROT_EXEC;
+use crate::model::process::{BuildId, CpuMode, FileId, TscConversion};
+use crate::model::{Addr, Nanos, Pid, Tid};
+use linux_perf_event_reader::constants as abi;
+
+/// Of a LOST_SAMPLES record: a BPF filter dropped them (`PERF_RECORD_MISC_LOST_SAMPLES_BPF`,
+/// tools/lib/perf/include/perf/event.h).
+const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
+
+/// A record that is no sample, parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record<'data> {
+    /// MMAP or MMAP2
+    Mmap(Mmap<'data>),
+    /// A thread has a new name.
+    Comm(Comm<'data>),
+    /// A thread or process was started.
+    Fork(Task),
+    /// A thread ended.
+    Exit(Task),
+    /// The namespaces of a thread.
+    Namespaces(Namespaces<'data>),
+    /// Code appeared in, or vanished from, the kernel.
+    Ksymbol(Ksymbol<'data>),
+    /// A BPF program was loaded, or unloaded.
+    BpfEvent(BpfEvent),
+    /// How to convert the CPU's time-stamp counter.
+    TimeConv(TscConversion),
+    /// The build ID of a file.
+    BuildId(BuildIdRecord<'data>),
+    /// So many records found no room in the kernel's buffer.
+    Lost(u64),
+    /// So many samples were lost; the same loss may be told by LOST records, too.
+    LostSamples(u64),
+    /// Any other, or one too short for its fields to be read.
+    Other,
+}
+
+/// MMAP, MMAP2
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mmap<'data> {
+    /// Process; -1 for the kernel and its modules.
+    pub pid: Pid,
+    /// Thread
+    pub tid: Tid,
+    /// First address
+    pub addr: Addr,
+    /// Length in bytes
+    pub len: u64,
+    /// Offset in the file
+    pub pgoff: u64,
+    /// The path, or what stands for one
+    pub path: &'data [u8],
+    /// The build ID, if MMAP2 has one instead of device and inode
+    pub build_id: Option<BuildId>,
+    /// Device and inode, if MMAP2 has them
+    pub file: Option<FileId>,
+    /// `PROT_*` bits; `None` in MMAP
+    pub prot: Option<u32>,
+    /// `MAP_*` bits; `None` in MMAP
+    pub flags: Option<u32>,
+    /// Whose address space it is in
+    pub cpumode: CpuMode,
+    /// Whether the recorder says that it is data (`PERF_RECORD_MISC_MMAP_DATA`)
+    pub data: bool,
+}
+
+impl Mmap<'_> {
+    /// Whether code can run in it: not marked as data, and PROT_EXEC as far as recorded.
+    pub fn executable(&self) -> bool {
+        !self.data && self.prot.is_none_or(|prot| prot & PROT_EXEC != 0)
+    }
+}
+
+impl Mmap<'_> {
+    /// As an MMAP2 record, with a trailer for this `sample_type` if its event has one. `None` if the path is too long.
+    pub fn to_mmap2(&self, trailer: Option<(&SampleId, u64)>, endian: Endian) -> Option<Vec<u8>> {
+        // A hundred thousand may be written: enough for the fields, the end of the path and the longest trailer.
+        let mut body = ByteWriter::behind(Vec::with_capacity(128 + self.path.len()), endian);
+        body.u32(self.pid.0.cast_unsigned()).u32(self.tid.0.cast_unsigned());
+        body.u64(self.addr.0).u64(self.len).u64(self.pgoff);
+        let id = self.build_id.as_ref().map_or(&[][..], BuildId::as_bytes);
+        body.bytes(&[id.len() as u8, 0, 0, 0]).bytes(id).bytes(&[0; 20][id.len()..]);
+        body.u32(self.prot.unwrap_or_default()).u32(self.flags.unwrap_or_default());
+        body.bytes(self.path).bytes(&[0]).pad(8);
+        if let Some((id, sample_type)) = trailer {
+            id.write(sample_type, &mut body);
+        }
+        let with_id = if id.is_empty() { 0 } else { abi::PERF_RECORD_MISC_MMAP_BUILD_ID };
+        let data = if self.data { abi::PERF_RECORD_MISC_MMAP_DATA } else { 0 };
+        super::encode::record(kind::MMAP2, misc_of(self.cpumode) | with_id | data, &body.finish(), endian)
+    }
+}
+
+/// COMM
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comm<'data> {
+    /// Process
+    pub pid: Pid,
+    /// Thread
+    pub tid: Tid,
+    /// The name
+    pub name: &'data [u8],
+    /// Whether an exec set it, and so replaced the process's memory
+    pub exec: bool,
+}
+
+/// FORK, EXIT
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task {
+    /// The process that started or ended
+    pub pid: Pid,
+    /// The process that started it
+    pub parent: Pid,
+    /// The thread that started or ended
+    pub tid: Tid,
+    /// The thread that started it
+    pub parent_tid: Tid,
+    /// When
+    pub time: Nanos,
+}
+
+/// NAMESPACES: device and inode of each kind of namespace
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namespaces<'data> {
+    /// Process
+    pub pid: Pid,
+    /// Thread
+    pub tid: Tid,
+    /// The entries, 16 bytes each: u64 device, u64 inode; in the order net, uts, ipc, pid, user, mnt, cgroup
+    pub entries: &'data [u8],
+}
+
+/// KSYMBOL
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ksymbol<'data> {
+    /// First address
+    pub addr: Addr,
+    /// Length in bytes
+    pub len: u32,
+    /// 1: BPF program, 2: out of line
+    pub kind: u16,
+    /// Whether it vanished
+    pub unregister: bool,
+    /// Its name
+    pub name: &'data [u8],
+}
+
+/// BPF_EVENT
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BpfEvent {
+    /// `PERF_BPF_EVENT_*`: 1 loaded, 2 unloaded
+    pub kind: u16,
+    /// The program's number
+    pub id: u32,
+    /// A hash of its instructions
+    pub tag: [u8; 8],
+}
+
+/// HEADER_BUILD_ID, and the entries of the BUILD_ID feature
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildIdRecord<'data> {
+    /// -1 for the machine itself, else a guest
+    pub pid: Pid,
+    /// The build ID
+    pub build_id: Option<BuildId>,
+    /// The file
+    pub path: &'data [u8],
+    /// Kernel, user, guest
+    pub cpumode: CpuMode,
+}
+
+/// The bits of a record's misc that say whose code it is.
+fn misc_of(mode: CpuMode) -> u16 {
+    match mode {
+        CpuMode::Unknown => abi::PERF_RECORD_MISC_CPUMODE_UNKNOWN,
+        CpuMode::Kernel => abi::PERF_RECORD_MISC_KERNEL,
+        CpuMode::User => abi::PERF_RECORD_MISC_USER,
+        CpuMode::Hypervisor => abi::PERF_RECORD_MISC_HYPERVISOR,
+        CpuMode::GuestKernel => abi::PERF_RECORD_MISC_GUEST_KERNEL,
+        CpuMode::GuestUser => abi::PERF_RECORD_MISC_GUEST_USER,
+    }
+}
+
+/// Whose code it is, from a record's misc.
+pub(super) fn cpumode(misc: u16) -> CpuMode {
+    match misc & abi::PERF_RECORD_MISC_CPUMODE_MASK {
+        abi::PERF_RECORD_MISC_KERNEL => CpuMode::Kernel,
+        abi::PERF_RECORD_MISC_USER => CpuMode::User,
+        abi::PERF_RECORD_MISC_HYPERVISOR => CpuMode::Hypervisor,
+        abi::PERF_RECORD_MISC_GUEST_KERNEL => CpuMode::GuestKernel,
+        abi::PERF_RECORD_MISC_GUEST_USER => CpuMode::GuestUser,
+        _ => CpuMode::Unknown,
+    }
+}
+
+impl<'data> Record<'data> {
+    /// Parses one. `Err` names the field that it is too short for.
+    pub fn parse(raw: &RawRecord<'data>) -> Result<Self> {
+        let mut body = raw.body();
+        let body = &mut body;
+        Ok(match raw.kind {
+            kind::MMAP | kind::MMAP2 => Self::Mmap(mmap(raw, body)?),
+            kind::COMM => Self::Comm(comm(raw, body)?),
+            kind::FORK => Self::Fork(task(body)?),
+            kind::EXIT => Self::Exit(task(body)?),
+            kind::NAMESPACES => Self::Namespaces(namespaces(body)?),
+            kind::KSYMBOL => Self::Ksymbol(ksymbol(body)?),
+            kind::BPF_EVENT => Self::BpfEvent(bpf_event(body)?),
+            kind::LOST => {
+                body.u64("lost id")?;
+                Self::Lost(body.u64("lost records")?)
+            }
+            // What a filter of the user's dropped is not lost.
+            kind::LOST_SAMPLES if raw.misc & MISC_LOST_SAMPLES_BPF == 0 => Self::LostSamples(body.u64("lost samples")?),
+            kind::TIME_CONV => Self::TimeConv(time_conv(body)?),
+            kind::HEADER_BUILD_ID => Self::BuildId(build_id(raw, body)?),
+            _ => Self::Other,
+        })
+    }
+}
+
+fn pid(body: &mut Cursor<'_>) -> Result<Pid> {
+    Ok(Pid(body.u32("pid")?.cast_signed()))
+}
+
+fn tid(body: &mut Cursor<'_>) -> Result<Tid> {
+    Ok(Tid(body.u32("tid")?.cast_signed()))
+}
+
+/// The text up to a NUL, or to the end where a recorder cut it.
+fn text<'data>(body: &Cursor<'data>) -> &'data [u8] {
+    let rest = body.rest();
+    memchr::memchr(0, rest).map_or(rest, |end| &rest[..end])
+}
+
+fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<'data>> {
+    let (pid, tid) = (pid(body)?, tid(body)?);
+    let addr = Addr(body.u64("address")?);
+    let (len, pgoff) = (body.u64("length")?, body.u64("page offset")?);
+    let (mut build_id, mut file, mut prot, mut flags) = (None, None, None, None);
+    if raw.kind == kind::MMAP2 {
+        let mut device = *body;
+        let identity = body.bytes(24, "device, inode and generation")?;
+        if raw.misc & abi::PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
+            // u8 size, three reserved bytes, 20 bytes of build ID.
+            build_id = BuildId::new(&identity[4..4 + usize::from(identity[0]).min(20)]);
+        } else {
+            let (major, minor) = (device.u32("major")?, device.u32("minor")?);
+            file = Some(FileId { major, minor, inode: device.u64("inode")? }).filter(|file| file.inode != 0);
+        }
+        prot = Some(body.u32("protection")?);
+        flags = Some(body.u32("flags")?);
+    }
+    Ok(Mmap {
+        pid,
+        tid,
+        addr,
+        len,
+        pgoff,
+        path: text(body),
+        build_id,
+        file,
+        prot,
+        flags,
+        cpumode: cpumode(raw.misc),
+        data: raw.misc & abi::PERF_RECORD_MISC_MMAP_DATA != 0,
+    })
+}
+
+fn comm<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Comm<'data>> {
+    let (pid, tid) = (pid(body)?, tid(body)?);
+    Ok(Comm { pid, tid, name: text(body), exec: raw.misc & abi::PERF_RECORD_MISC_COMM_EXEC != 0 })
+}
+
+fn task(body: &mut Cursor<'_>) -> Result<Task> {
+    let (pid, parent) = (pid(body)?, Pid(body.u32("parent pid")?.cast_signed()));
+    let (tid, parent_tid) = (tid(body)?, Tid(body.u32("parent tid")?.cast_signed()));
+    Ok(Task { pid, parent, tid, parent_tid, time: Nanos(body.u64("time")?) })
+}
+
+fn namespaces<'data>(body: &mut Cursor<'data>) -> Result<Namespaces<'data>> {
+    let (pid, tid) = (pid(body)?, tid(body)?);
+    let count = body.u64("number of namespaces")?;
+    Ok(Namespaces { pid, tid, entries: body.bytes(count.saturating_mul(16), "namespaces")? })
+}
+
+fn ksymbol<'data>(body: &mut Cursor<'data>) -> Result<Ksymbol<'data>> {
+    let addr = Addr(body.u64("address")?);
+    let len = body.u32("length")?;
+    let kind = body.u16("kind")?;
+    let flags = body.u16("flags")?;
+    Ok(Ksymbol { addr, len, kind, unregister: flags & 1 != 0, name: text(body) })
+}
+
+fn bpf_event(body: &mut Cursor<'_>) -> Result<BpfEvent> {
+    let kind = body.u16("type")?;
+    body.u16("flags")?;
+    let id = body.u32("id")?;
+    let mut tag = [0; 8];
+    tag.copy_from_slice(body.bytes(8, "tag")?);
+    Ok(BpfEvent { kind, id, tag })
+}
+
+fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
+    let (shift, mult, zero) = (body.u64("time_shift")?, body.u64("time_mult")?, body.u64("time_zero")?);
+    if body.left() < 18 {
+        return Ok(TscConversion { shift, mult, zero, cycles: 0, mask: 0, cap_zero: true, cap_short: false });
+    }
+    let (cycles, mask) = (body.u64("time_cycles")?, body.u64("time_mask")?);
+    let (cap_zero, cap_short) = (body.u8("cap_user_time_zero")? != 0, body.u8("cap_user_time_short")? != 0);
+    Ok(TscConversion { shift, mult, zero, cycles, mask, cap_zero, cap_short })
+}
+
+fn build_id<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<BuildIdRecord<'data>> {
+    let pid = pid(body)?;
+    let bytes = body.bytes(24, "build ID")?;
+    // Without the bit the recorder is older than the size byte: 20 bytes are meant.
+    let sized = raw.misc & abi::PERF_RECORD_MISC_BUILD_ID_SIZE != 0;
+    let size = if sized { usize::from(bytes[20]).min(20) } else { 20 };
+    Ok(BuildIdRecord { pid, build_id: BuildId::new(&bytes[..size]), path: text(body), cpumode: cpumode(raw.misc) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::perf_data::Records;
+
+    fn parse(kind: u32, misc: u16, words: &[u32], tail: &[u8]) -> Result<String> {
+        let mut bytes = kind.to_be_bytes().to_vec();
+        bytes.extend(misc.to_be_bytes());
+        bytes.extend((8 + words.len() as u16 * 4 + tail.len() as u16).to_be_bytes());
+        bytes.extend(words.iter().flat_map(|word| word.to_be_bytes()));
+        bytes.extend(tail);
+        let raw = Records::new(&bytes, 0, Endian::Big).next().unwrap();
+        Record::parse(&raw).map(|record| format!("{record:?}"))
+    }
+
+    #[test]
+    fn mappings_with_and_without_a_build_id() {
+        let words = [7, 8, 0, 0x1000, 0, 0x2000, 0, 0x3000];
+        let plain = parse(kind::MMAP, 2, &words, b"/bin/a\0\0").unwrap();
+        assert!(plain.contains("addr: Addr(4096), len: 8192, pgoff: 12288, path: [47, 98"), "{plain}");
+        let mut words = words.to_vec();
+        words.extend([0x0300_0000, 0xaabb_cc00, 0, 0, 0, 0, 5, 2]);
+        let mmap2 = parse(kind::MMAP2, 2 | 1 << 14, &words, b"/bin/a\0\0").unwrap();
+        assert!(mmap2.contains("len: 3") && mmap2.contains("bytes: [170, 187, 204, 0"), "{mmap2}");
+        assert!(mmap2.contains("prot: Some(5), flags: Some(2), cpumode: User"), "{mmap2}");
+        let short = parse(kind::MMAP2, 2, &words[..9], b"").unwrap_err().to_string();
+        assert_eq!(short, "at byte 0x28: device, inode and generation needs 24 bytes, 4 are left");
+    }
+
+    #[test]
+    fn tasks_names_and_clocks() {
+        let fork = parse(kind::FORK, 0, &[2, 1, 2, 1, 0, 99], b"").unwrap();
+        assert!(fork.contains("pid: Pid(2), parent: Pid(1)") && fork.contains("time: Nanos(99)"), "{fork}");
+        let exec = parse(kind::COMM, 1 << 13, &[2, 2], b"node\0\0\0\0").unwrap();
+        assert!(exec.contains("exec: true"), "{exec}");
+        let conv = parse(kind::TIME_CONV, 0, &[0, 10, 0, 11, 0, 12], b"").unwrap();
+        assert!(conv.contains("shift: 10, mult: 11, zero: 12, cycles: 0, mask: 0, cap_zero: true"), "{conv}");
+        assert!(parse(kind::NAMESPACES, 0, &[1, 1, u32::MAX, 7], b"").is_err());
+    }
+}

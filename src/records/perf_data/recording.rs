@@ -1,0 +1,357 @@
+//! What stands around the records, and what makes sense of them: events, ids, features.
+
+use super::attr::Event;
+use super::features::FeatureSection;
+use super::header::{ATTR_SIZE_MIN, FILE_HEADER, FileSection, Form, Header};
+use super::kind;
+use super::record::Record;
+use super::sample::Sample;
+use super::sample_id::SampleId;
+use super::walk::{RawRecord, Records};
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::model::Nanos;
+use crate::model::abi;
+use crate::model::process::{Clock, TscConversion};
+use linux_perf_data::Feature;
+use linux_perf_event_reader::constants as event_abi;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Gives so many bytes from an offset of the file on; fails if it is shorter.
+pub type ReadAt<'a> = dyn FnMut(u64, u64) -> Result<Vec<u8>> + 'a;
+
+/// A recording without its records.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// The header as read.
+    pub header: Header,
+    /// The events, in the order of their attrs.
+    pub events: Vec<Event>,
+    /// The feature sections.
+    pub features: BTreeMap<Feature, FeatureSection>,
+    /// Where the records are in the file: to its end for a pipe, and for a recorder that was killed.
+    pub data: Range<u64>,
+    /// Where the last of attrs and ids ends in file form.
+    pub(super) attrs_end: u64,
+    by_id: FxHashMap<u64, usize>,
+}
+
+impl Recording {
+    /// Whether an event of it was recorded with more than the innermost frame: with call chains, copies of stacks or
+    /// branches.
+    pub fn has_stacks(&self) -> bool {
+        let wanted =
+            [event_abi::PERF_SAMPLE_CALLCHAIN, event_abi::PERF_SAMPLE_STACK_USER, event_abi::PERF_SAMPLE_BRANCH_STACK];
+        self.events.iter().any(|event| wanted.iter().any(|field| event.attr.samples(*field)))
+    }
+
+    /// Reads header, attrs and features of a file that is `len` bytes long. In pipe form there is only a header:
+    /// give every record to [`Recording::absorb`].
+    pub fn read(len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) -> Result<Self> {
+        let header = Header::parse(&read_at(0, len.min(FILE_HEADER))?)?;
+        let data = header.data.offset.min(len)..data_end(&header, len, warnings);
+        let attrs_end = header.attrs.end();
+        let (events, by_id) = (Vec::new(), FxHashMap::default());
+        let mut recording = Self { header, events, features: BTreeMap::new(), data, attrs_end, by_id };
+        if header.form == Form::File {
+            recording.read_attrs(len, read_at)?;
+            recording.read_features(len, read_at, warnings);
+        }
+        Ok(recording)
+    }
+
+    /// Reads a recording that is in memory whole. In pipe form its records are walked for attrs and features.
+    pub fn parse(bytes: &[u8], warnings: &mut Warnings) -> Result<Self> {
+        let mut read_at = |offset: u64, len: u64| {
+            let mut cursor = Cursor::new(bytes, 0, Endian::Little);
+            cursor.bytes(offset, "section offset")?;
+            cursor.bytes(len, "section").map(<[u8]>::to_vec)
+        };
+        let mut recording = Self::read(bytes.len() as u64, &mut read_at, warnings)?;
+        if recording.header.form == Form::Pipe {
+            for record in recording.records(bytes) {
+                if let Err(error) = recording.absorb(&record) {
+                    warnings.push(error.into_warning());
+                }
+            }
+        }
+        Ok(recording)
+    }
+
+    fn read_attrs(&mut self, len: u64, read_at: &mut ReadAt<'_>) -> Result<()> {
+        let (FileSection { offset, size }, entry_size) = (self.header.attrs, self.header.attr_entry_size);
+        if self.header.attrs.end() > len {
+            let message = format!("attrs section at {offset:#x} of {size} bytes ends beyond the file's {len} bytes");
+            return Err(Error::new(message).at(24));
+        }
+        let entries = read_at(offset, size)?;
+        let mut cursor = Cursor::new(&entries, offset, self.header.endian);
+        while !cursor.is_empty() {
+            let base = cursor.offset();
+            let attr = cursor.bytes(entry_size - 16, "attr")?;
+            let ids = FileSection::parse(&mut cursor, "ids section")?;
+            if ids.end() > len {
+                return Err(Error::new(format!("ids section at {:#x} ends beyond the file's {len} bytes", ids.offset))
+                    .at(base + entry_size - 16));
+            }
+            self.attrs_end = self.attrs_end.max(ids.end());
+            let ids = words(&read_at(ids.offset, ids.size)?, ids.offset, self.header.endian);
+            self.add_event(Event::new(attr, ids, base, self.header.endian)?);
+        }
+        Ok(())
+    }
+
+    fn add_event(&mut self, event: Event) {
+        let index = self.events.len();
+        self.by_id.extend(event.ids.iter().map(|&id| (id, index)));
+        self.events.push(event);
+    }
+
+    /// A section that is cut off is left out, with a word: the records do not need it.
+    fn read_features(&mut self, len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) {
+        if self.header.features == 0 || self.header.data.size == 0 {
+            return;
+        }
+        let table = self.header.data.end();
+        for (position, number) in (0..).zip(self.header.feature_numbers()) {
+            let entry = table.saturating_add(position * 16);
+            let section = read_section(entry, self.header.endian, len, read_at);
+            match section {
+                Ok(section) => {
+                    self.features.insert(Feature(number), section);
+                }
+                Err(error) => {
+                    let what = format!("feature section {} and what follows it", Feature(number));
+                    warnings.push(Error::new(format!("{what} cannot be read")).because(error).at(entry).into_warning());
+                    break;
+                }
+            }
+        }
+        self.name_events(warnings);
+    }
+
+    fn name_events(&mut self, warnings: &mut Warnings) {
+        if let Some(feature) = self.features.get(&Feature::EVENT_DESC) {
+            let named = feature.name_events(self.header.endian, &mut self.events);
+            named.unwrap_or_else(|error| warnings.push(error.into_warning()));
+        }
+    }
+
+    /// Takes what a record of a pipe says about events and features; whether it did say something.
+    pub fn absorb(&mut self, record: &RawRecord<'_>) -> Result<bool> {
+        let mut body = record.body();
+        match record.kind {
+            kind::HEADER_ATTR => self.absorb_attr(body)?,
+            kind::EVENT_UPDATE => self.absorb_update(body)?,
+            kind::HEADER_FEATURE => {
+                let number = body.u64("feature number")?;
+                let number = u32::try_from(number).ok().filter(|&number| number < 128).map(Feature);
+                let number = number.ok_or_else(|| body.error("feature number is 128 or more"))?;
+                // An empty one marks the end of the list.
+                if body.is_empty() {
+                    return Ok(true);
+                }
+                self.features.insert(number, FeatureSection { offset: body.offset(), bytes: body.rest().to_vec() });
+                if number == Feature::EVENT_DESC {
+                    self.features[&number].clone().name_events(self.header.endian, &mut self.events)?;
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn absorb_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
+        let base = body.offset();
+        // The attr says its own length; the ids are what is left.
+        let mut peek = body;
+        peek.u32("attr type")?;
+        let size = u64::from(peek.u32("attr size")?).max(ATTR_SIZE_MIN);
+        let attr = body.bytes(size, "attr")?;
+        let ids = words(body.rest(), body.offset(), self.header.endian);
+        self.add_event(Event::new(attr, ids, base, self.header.endian)?);
+        Ok(())
+    }
+
+    /// `struct perf_record_event_update`: u16 type, u16 size, u32 pad, u64 id, then for type 2 (NAME) the name.
+    fn absorb_update(&mut self, mut body: Cursor<'_>) -> Result<()> {
+        const NAME: u64 = 2;
+        let kind = body.u64("event update type")?;
+        let id = body.u64("event update id")?;
+        if kind == NAME {
+            let name = String::from_utf8_lossy(body.cstr("event name")?).into_owned();
+            if let Some(event) = self.by_id.get(&id).and_then(|&index| self.events.get_mut(index)) {
+                event.name = name;
+            }
+        }
+        Ok(())
+    }
+
+    /// The records of a recording that is in memory whole.
+    pub fn records<'data>(&self, bytes: &'data [u8]) -> Records<'data> {
+        let position = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let data = &bytes[position(self.data.start)..position(self.data.end).max(position(self.data.start))];
+        Records::new(data, self.data.start, self.header.endian)
+    }
+
+    /// The event that a kernel record belongs to: by its id, where records have one, else the first.
+    pub fn event_of(&self, record: &RawRecord<'_>) -> Option<usize> {
+        let first = self.events.first()?;
+        if self.events.len() == 1 {
+            return Some(0);
+        }
+        let at = if record.kind == kind::SAMPLE {
+            sample_id_position(first.attr.sample_type)
+        } else {
+            let from_end = trailer_id_position(first.attr.sample_type);
+            from_end.and_then(|from_end| record.bytes.len().checked_sub(from_end))
+        };
+        let bytes = at.and_then(|at| record.bytes.get(at..))?;
+        let id = Cursor::new(bytes, 0, record.endian).u64("id").ok()?;
+        // perf writes id 0 for what it makes up itself.
+        self.by_id.get(&id).copied().or(Some(0))
+    }
+
+    /// The event that has this id: one of those of its CPUs or threads.
+    pub fn event_with(&self, id: u64) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// The sample in a SAMPLE record.
+    pub fn sample<'data>(&self, record: &RawRecord<'data>) -> Result<Sample<'data>> {
+        let event = self.event_of(record).unwrap_or(0);
+        let Some(of) = self.events.get(event) else {
+            return Err(Error::new("a sample before any event was described").at(record.offset));
+        };
+        Sample::parse(record, event, &of.attr)
+    }
+
+    /// The trailer of a kernel record that is no sample; `None` where there is none.
+    pub fn sample_id(&self, record: &RawRecord<'_>) -> Option<SampleId> {
+        if record.kind >= kind::USER_START || record.kind == kind::SAMPLE {
+            return None;
+        }
+        let attr = &self.events.get(self.event_of(record).unwrap_or(0))?.attr;
+        if attr.sample_id_all() { SampleId::parse(record.bytes, attr.sample_type, record.endian) } else { None }
+    }
+
+    /// The time of a kernel record, from sample or trailer. Cheaper than parsing the rest.
+    pub fn time(&self, record: &RawRecord<'_>) -> Option<Nanos> {
+        if record.kind != kind::SAMPLE {
+            return self.sample_id(record)?.time;
+        }
+        let sample_type = self.events.get(self.event_of(record)?)?.attr.sample_type;
+        let before = event_abi::PERF_SAMPLE_IDENTIFIER | event_abi::PERF_SAMPLE_IP | event_abi::PERF_SAMPLE_TID;
+        let at = 8 + (sample_type & before).count_ones() as usize * 8;
+        let has = sample_type & event_abi::PERF_SAMPLE_TIME != 0;
+        let bytes = record.bytes.get(at..).filter(|_| has)?;
+        Cursor::new(bytes, 0, record.endian).u64("time").ok().map(Nanos)
+    }
+
+    /// Parses a record that is no sample.
+    pub fn parse_record<'data>(&self, record: &RawRecord<'data>) -> Result<Record<'data>> {
+        Record::parse(record)
+    }
+
+    /// Whether records may hold others (`perf record -z`).
+    pub fn says_compressed(&self) -> bool {
+        self.features.contains_key(&Feature::COMPRESSED)
+    }
+
+    /// The size of the recorder's buffer for each processor, from the COMPRESSED feature (its fifth number).
+    pub fn mmap_len(&self) -> Option<u32> {
+        let feature = self.features.get(&Feature::COMPRESSED)?;
+        let mut numbers = Cursor::new(feature.bytes.get(16..)?, 0, self.header.endian);
+        numbers.u32("mmap_len").ok()
+    }
+
+    /// The clock of the times, as far as the events agree; `tsc` comes from a TIME_CONV record.
+    pub fn clock(&self, tsc: Option<TscConversion>) -> Clock {
+        let mut clocks = self.events.iter().map(|event| event.attr.clock());
+        let first = clocks.next().flatten();
+        let clockid = first.filter(|_| clocks.all(|clock| clock == first));
+        let data = self.features.get(&Feature::CLOCK_DATA);
+        let data = data.and_then(|feature| feature.clock_data(self.header.endian).ok());
+        let reference = data.filter(|(of, ..)| Some(*of) == clockid).map(|(_, wall, own)| (Nanos(wall), Nanos(own)));
+        Clock { clockid, reference, tsc }
+    }
+
+    /// `e_machine` of the recorded programs, from the ARCH feature (`uname -m`).
+    pub fn machine(&self) -> Option<u16> {
+        let feature = self.features.get(&Feature::ARCH)?;
+        Some(match feature.string(self.header.endian).ok()? {
+            b"x86_64" => abi::EM_X86_64,
+            b"i386" | b"i486" | b"i586" | b"i686" => abi::EM_386,
+            b"aarch64" | b"arm64" | b"aarch64_be" => abi::EM_AARCH64,
+            arch if arch.starts_with(b"arm") => abi::EM_ARM,
+            arch if arch.starts_with(b"ppc64") => abi::EM_PPC64,
+            arch if arch.starts_with(b"ppc") => abi::EM_PPC,
+            b"s390x" | b"s390" => abi::EM_S390,
+            arch if arch.starts_with(b"riscv") => abi::EM_RISCV,
+            arch if arch.starts_with(b"mips") => abi::EM_MIPS,
+            arch if arch.starts_with(b"loongarch") => abi::EM_LOONGARCH,
+            arch if arch.starts_with(b"sparc") => abi::EM_SPARCV9,
+            _ => return None,
+        })
+    }
+}
+
+/// The records' end; a cut or unfinished file ends where it ends.
+fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
+    let killed = "the recorder was killed before it could finish the file: records are read to its end";
+    let end = header.data.end();
+    if header.form == Form::Pipe {
+        return len;
+    }
+    if header.data.size == 0 {
+        warnings.push(Warning::new(killed));
+        return len;
+    }
+    if end > len {
+        let missing = end - len;
+        warnings.push(
+            Error::new(format!("the file is cut: {missing} bytes of records are missing")).at(len).into_warning(),
+        );
+    }
+    end.min(len)
+}
+
+fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) -> Result<FeatureSection> {
+    let bytes = read_at(entry, 16)?;
+    let section = FileSection::parse(&mut Cursor::new(&bytes, entry, endian), "section")?;
+    if section.end() > len {
+        let FileSection { offset, size } = section;
+        return Err(Error::new(format!("at {offset:#x}, of {size} bytes, it ends beyond the file's {len} bytes")));
+    }
+    Ok(FeatureSection { offset: section.offset, bytes: read_at(section.offset, section.size)? })
+}
+
+fn words(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {
+    let mut cursor = Cursor::new(bytes, base, endian);
+    std::iter::from_fn(|| cursor.u64("id").ok()).collect()
+}
+
+/// Where a sample has its event's id, from the record's start.
+fn sample_id_position(sample_type: u64) -> Option<usize> {
+    if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
+        return Some(8);
+    }
+    let before = event_abi::PERF_SAMPLE_IP
+        | event_abi::PERF_SAMPLE_TID
+        | event_abi::PERF_SAMPLE_TIME
+        | event_abi::PERF_SAMPLE_ADDR;
+    let at = 8 + (sample_type & before).count_ones() as usize * 8;
+    (sample_type & event_abi::PERF_SAMPLE_ID != 0).then_some(at)
+}
+
+/// Where a trailer has its event's id, from the record's end.
+fn trailer_id_position(sample_type: u64) -> Option<usize> {
+    if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
+        return Some(8);
+    }
+    let behind = event_abi::PERF_SAMPLE_STREAM_ID | event_abi::PERF_SAMPLE_CPU;
+    let from_end = 8 + (sample_type & behind).count_ones() as usize * 8;
+    (sample_type & event_abi::PERF_SAMPLE_ID != 0).then_some(from_end)
+}

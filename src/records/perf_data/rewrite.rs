@@ -1,0 +1,338 @@
+//! A recording with changes: the records are passed on but for a list of edits, and what stands around them follows.
+//!
+//! The rewriter knows nothing of what the edits are for. Everything that no edit names is copied byte for byte, in
+//! order. What has to follow a change of length: `data.size` and `data.offset` of the header, the places in the table
+//! of features, and the file offsets inside the AUXTRACE feature (`struct auxtrace_index`).
+
+use super::encode::record;
+use super::header::{FILE_HEADER, Form, PIPE_HEADER};
+use super::kind;
+use super::recording::Recording;
+use crate::bytes::byte_writer::ByteWriter;
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::{Result, Warning, Warnings};
+use linux_perf_data::Feature;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// At one place of the record stream: bytes that go, and bytes that come instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The offset of a record's start (or of the stream's end).
+    pub at: u64,
+    /// How many bytes go: whole records with their payloads.
+    pub remove: u64,
+    /// What comes.
+    pub insert: Vec<u8>,
+}
+
+/// Edits in the order of the stream.
+#[derive(Debug, Default)]
+pub struct Edits {
+    list: Vec<Edit>,
+}
+
+/// Where a rewritten record stream goes.
+pub trait EditSink {
+    /// New bytes.
+    fn bytes(&mut self, bytes: &[u8]) -> Result<()>;
+    /// A stretch of the old stream, by its offsets.
+    fn copy(&mut self, range: Range<u64>) -> Result<()>;
+}
+
+impl Edits {
+    /// Sorts them; those at one place stay in the order given.
+    pub fn new(mut list: Vec<Edit>) -> Self {
+        list.sort_by_key(|edit| edit.at);
+        Self { list }
+    }
+
+    /// Whether the stream stays as it is.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The new length of a stream that was `len` bytes long.
+    pub fn new_len(&self, len: u64) -> u64 {
+        let removed: u64 = self.list.iter().map(|edit| edit.remove).sum();
+        let inserted: u64 = self.list.iter().map(|edit| edit.insert.len() as u64).sum();
+        (len + inserted).saturating_sub(removed)
+    }
+
+    /// By how much the record at `offset` moves towards the end (wrapping, where more was removed than inserted).
+    fn shift(&self, offset: u64) -> u64 {
+        let before = self.list.partition_point(|edit| edit.at <= offset);
+        let edits = self.list[..before].iter();
+        edits.fold(0, |shift: u64, edit| {
+            let removed = if edit.at < offset { edit.remove } else { 0 };
+            shift.wrapping_add(edit.insert.len() as u64).wrapping_sub(removed)
+        })
+    }
+
+    /// Passes the stream in `range` on, edited.
+    pub fn apply(&self, range: Range<u64>, sink: &mut dyn EditSink) -> Result<()> {
+        let mut at = range.start;
+        for edit in &self.list {
+            if edit.at > at {
+                sink.copy(at..edit.at)?;
+                at = edit.at;
+            }
+            sink.bytes(&edit.insert)?;
+            at = at.max(edit.at.saturating_add(edit.remove));
+        }
+        if at < range.end { sink.copy(at..range.end) } else { Ok(()) }
+    }
+}
+
+/// What stands before the records in file form.
+#[derive(Debug)]
+pub struct Front {
+    /// Its bytes: the records begin behind them.
+    pub bytes: Vec<u8>,
+}
+
+impl Front {
+    /// That of a recording in file form, kept. `bytes` are all before its records.
+    pub fn kept(recording: &Recording, bytes: &[u8], data_size: u64, features: &Features) -> Self {
+        let mut front = Self { bytes: bytes.to_vec() };
+        front.put(48, &data_size.to_be_bytes(), recording.header.endian);
+        front.put_features(recording, features);
+        front
+    }
+
+    /// A new one, for a recording that was in another form.
+    pub fn made(recording: &Recording, data_size: u64, features: &Features) -> Self {
+        let endian = recording.header.endian;
+        let attr_size = recording.events.iter().map(|event| event.attr_bytes.len()).max().unwrap_or_default();
+        let entry_size = attr_size + 16;
+        let mut ids = ByteWriter::behind(vec![0; FILE_HEADER as usize], endian);
+        let mut entries = ByteWriter::new(endian);
+        for event in &recording.events {
+            let mut attr = event.attr_bytes.clone();
+            attr.resize(attr_size, 0);
+            entries.bytes(&attr).u64(ids.len() as u64).u64(event.ids.len() as u64 * 8);
+            for &id in &event.ids {
+                ids.u64(id);
+            }
+        }
+        let (mut bytes, entries) = (ids.finish(), entries.finish());
+        let attrs = bytes.len() as u64;
+        bytes.extend(&entries);
+        let data = bytes.len() as u64;
+        let mut front = Self { bytes };
+        let magic = u64::from_be_bytes(*b"2ELIFREP");
+        let fields = [magic, FILE_HEADER, entry_size as u64, attrs, entries.len() as u64, data, data_size, 0, 0];
+        for (at, field) in fields.into_iter().enumerate() {
+            front.put(at * 8, &field.to_be_bytes(), endian);
+        }
+        front.put_features(recording, features);
+        front
+    }
+
+    /// Overwrites a number that is given big endian.
+    fn put(&mut self, at: usize, big: &[u8], endian: Endian) {
+        if let Some(place) = self.bytes.get_mut(at..at + big.len()) {
+            place.copy_from_slice(big);
+            if endian == Endian::Little {
+                place.reverse();
+            }
+        }
+    }
+
+    fn put_features(&mut self, recording: &Recording, features: &Features) {
+        let bits = features.sections.keys().fold(0u128, |bits, feature| bits | 1 << feature.0);
+        let width = if recording.header.wide_feature_words { 8 } else { 4 };
+        let words = bits.to_le_bytes();
+        for (at, word) in words.chunks(width).enumerate() {
+            let big: Vec<u8> = word.iter().rev().copied().collect();
+            self.put(72 + at * width, &big, recording.header.endian);
+        }
+    }
+}
+
+/// The feature sections of the output.
+#[derive(Debug, Clone, Default)]
+pub struct Features {
+    /// What is in each.
+    pub sections: BTreeMap<Feature, Vec<u8>>,
+    /// How many bytes are between their table and the first of them: perf makes room in the table for features
+    /// of which it then finds that it has nothing to write.
+    pub gap: u64,
+}
+
+/// More than this between table and sections is not what perf leaves, but damage.
+const MAX_GAP: u64 = 128 * 16;
+
+impl Features {
+    /// Those of a recording, as they were.
+    pub fn of(recording: &Recording) -> Self {
+        let sections = recording.features.iter().map(|(&feature, section)| (feature, section.bytes.clone())).collect();
+        let first = recording.features.values().map(|feature| feature.offset).min();
+        let table = recording.header.data.end().saturating_add(recording.features.len() as u64 * 16);
+        let gap = first.and_then(|first| first.checked_sub(table)).filter(|&gap| gap <= MAX_GAP);
+        let gap = if recording.header.form == Form::File { gap.unwrap_or_default() } else { 0 };
+        Self { sections, gap }
+    }
+
+    /// Corrects the offsets of AUXTRACE records: `moved` tells where one that was at an offset is now.
+    pub fn move_auxtrace(&mut self, endian: Endian, moved: impl Fn(u64) -> u64) {
+        let Some(index) = self.sections.get_mut(&Feature::AUXTRACE) else { return };
+        // u64 number of entries, then for each: u64 offset in the file, u64 size.
+        let (words, _) = index.as_chunks_mut::<8>();
+        for entry in words.get_mut(1..).unwrap_or_default().chunks_exact_mut(2) {
+            entry[0] = match endian {
+                Endian::Little => moved(u64::from_le_bytes(entry[0])).to_le_bytes(),
+                Endian::Big => moved(u64::from_be_bytes(entry[0])).to_be_bytes(),
+            };
+        }
+    }
+
+    /// What stands behind the records in file form, from offset `at` of the file on: the table, then the sections.
+    pub fn behind_data(&self, at: u64, endian: Endian) -> Vec<u8> {
+        let mut offset = at + self.sections.len() as u64 * 16 + self.gap;
+        let mut table = ByteWriter::new(endian);
+        for section in self.sections.values() {
+            table.u64(offset).u64(section.len() as u64);
+            offset += section.len() as u64;
+        }
+        let mut bytes = table.finish();
+        bytes.resize(bytes.len() + self.gap as usize, 0);
+        self.sections.values().for_each(|section| bytes.extend(section));
+        bytes
+    }
+}
+
+/// Where an AUXTRACE record that was at `offset` of a stream beginning at `old_start` is in an output whose stream
+/// begins at `new_start`.
+pub fn moved(edits: &Edits, offset: u64, old_start: u64, new_start: u64) -> u64 {
+    offset.wrapping_add(edits.shift(offset)).wrapping_sub(old_start).wrapping_add(new_start)
+}
+
+/// The features that perf itself never sends through a pipe: they describe sections of a file, or have records of
+/// their own kind.
+const NOT_IN_PIPES: [Feature; 6] = [
+    Feature::TRACING_DATA,
+    Feature::BUILD_ID,
+    Feature::BRANCH_STACK,
+    Feature::AUXTRACE,
+    Feature::STAT,
+    Feature::DIR_FORMAT,
+];
+
+/// What a pipe begins with, in place of what a file has around its records: header, attrs, features, trace point
+/// formats, build IDs.
+pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut Warnings) -> Vec<u8> {
+    let endian = recording.header.endian;
+    let mut out = ByteWriter::new(endian);
+    out.u64(u64::from_be_bytes(*b"2ELIFREP")).u64(PIPE_HEADER);
+    let mut push = |what: &str, bytes: Option<Vec<u8>>| match bytes {
+        Some(bytes) => {
+            out.bytes(&bytes);
+        }
+        None => warnings.push(Warning::new(format!("{what} is longer than a record can be: left out of the pipe"))),
+    };
+    for event in &recording.events {
+        let mut body = ByteWriter::behind(event.attr_bytes.clone(), endian);
+        for &id in &event.ids {
+            body.u64(id);
+        }
+        push("the attr of an event", record(kind::HEADER_ATTR, 0, &body.finish(), endian));
+    }
+    for (feature, section) in features.sections.iter().filter(|(feature, _)| !NOT_IN_PIPES.contains(feature)) {
+        let mut body = ByteWriter::new(endian);
+        body.u64(feature.0.into()).bytes(section).pad(8);
+        push(&format!("feature section {feature}"), record(kind::HEADER_FEATURE, 0, &body.finish(), endian));
+    }
+    if let Some(section) = features.sections.get(&Feature::TRACING_DATA) {
+        let mut size = ByteWriter::new(endian);
+        size.u32(u32::try_from(section.len()).unwrap_or(u32::MAX));
+        let mut bytes = record(kind::HEADER_TRACING_DATA, 0, &size.finish(), endian).unwrap_or_default();
+        bytes.extend(section);
+        bytes.resize(bytes.len() + section.len().next_multiple_of(8) - section.len(), 0);
+        push("trace point formats", Some(bytes));
+    }
+    if let Some(section) = features.sections.get(&Feature::BUILD_ID) {
+        // The section is made of records already, but old recorders left their type 0, and their lengths odd.
+        for raw in super::walk::Records::new(section, 0, endian) {
+            let mut body = raw.body().rest().to_vec();
+            body.resize(body.len().next_multiple_of(8), 0);
+            push("a build ID", record(kind::HEADER_BUILD_ID, raw.misc, &body, endian));
+        }
+    }
+    out.finish()
+}
+
+/// The edits that take out of a pipe's records what stands elsewhere in file form, and the features that were in
+/// them beside those in `recording`.
+pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut Features) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    for raw in super::walk::Records::new(data, base, recording.header.endian) {
+        if raw.kind == kind::HEADER_TRACING_DATA {
+            let start = usize::try_from(raw.offset - base).unwrap_or(usize::MAX).saturating_add(raw.bytes.len());
+            let mut body: Cursor<'_> = raw.body();
+            let size = body.u32("size").unwrap_or_default() as usize;
+            let payload = data.get(start..start.saturating_add(size)).unwrap_or_default();
+            features.sections.insert(Feature::TRACING_DATA, payload.to_vec());
+        }
+        if matches!(raw.kind, kind::HEADER_ATTR | kind::HEADER_FEATURE | kind::HEADER_TRACING_DATA) {
+            let end = raw.end().min(base + data.len() as u64);
+            edits.push(Edit { at: raw.offset, remove: end - raw.offset, insert: Vec::new() });
+        }
+    }
+    edits
+}
+
+/// Whether all that stands before the records of a recording in file form can be kept as it is.
+pub fn front_can_stay(recording: &Recording) -> bool {
+    recording.header.form == Form::File && recording.attrs_end <= recording.header.data.offset
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Copied<'a>(&'a [u8], Vec<u8>);
+
+    impl EditSink for Copied<'_> {
+        fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+            self.1.extend(bytes);
+            Ok(())
+        }
+
+        fn copy(&mut self, range: Range<u64>) -> Result<()> {
+            self.1.extend(&self.0[range.start as usize..range.end as usize]);
+            Ok(())
+        }
+    }
+
+    fn edit(at: u64, remove: u64, insert: &[u8]) -> Edit {
+        Edit { at, remove, insert: insert.to_vec() }
+    }
+
+    #[test]
+    fn edits_replace_insert_and_remove_and_know_where_things_went() {
+        let edits = Edits::new(vec![edit(9, 0, b"Z"), edit(2, 0, b"AB"), edit(2, 3, b"C"), edit(6, 2, b"")]);
+        let mut out = Copied(b"012345678", Vec::new());
+        edits.apply(0..9, &mut out).unwrap();
+        assert_eq!(out.1, b"01ABC58Z");
+        assert_eq!(edits.new_len(9), 8);
+        assert_eq!(moved(&edits, 5, 0, 100), 105);
+        assert_eq!(moved(&edits, 8, 0, 100), 106);
+        assert_eq!(moved(&edits, 1, 0, 0), 1);
+    }
+
+    #[test]
+    fn the_auxtrace_index_follows_its_records() {
+        let index: Vec<u8> = [2u64, 500, 48, 900, 48].iter().flat_map(|word| word.to_be_bytes()).collect();
+        let sections = BTreeMap::from([(Feature::AUXTRACE, index)]);
+        let mut features = Features { sections, gap: 0 };
+        features.move_auxtrace(Endian::Big, |offset| offset + 16);
+        let words: Vec<u64> = features.sections[&Feature::AUXTRACE]
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|word| u64::from_be_bytes(*word))
+            .collect();
+        assert_eq!(words, [2, 516, 48, 916, 48]);
+    }
+}

@@ -1,0 +1,183 @@
+//! Walks records: `struct perf_event_header` (u32 type, u16 misc, u16 size), then `size` - 8 bytes of body.
+//!
+//! Two kinds are followed by a payload that `size` does not count: AUXTRACE and HEADER_TRACING_DATA. A walk over a
+//! window of the data section ends where the next record is not whole any more; the caller goes on from there with
+//! the next window, or knows that the file was cut.
+
+use super::kind;
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::Error;
+use std::ops::Range;
+
+const HEADER: usize = 8;
+
+/// A record as it stands in the file.
+#[derive(Debug, Clone, Copy)]
+pub struct RawRecord<'data> {
+    /// Where it starts in the file.
+    pub offset: u64,
+    /// `PERF_RECORD_*`, see [`super::kind`].
+    pub kind: u32,
+    /// `PERF_RECORD_MISC_*` bits.
+    pub misc: u16,
+    /// All of it, its header included, without the payload.
+    pub bytes: &'data [u8],
+    /// How many bytes directly behind belong to it.
+    pub payload: u64,
+    /// The byte order of its fields.
+    pub endian: Endian,
+}
+
+impl<'data> RawRecord<'data> {
+    /// A record that is whole in `bytes`, which start with it; `Err` says how many bytes are needed (of the record,
+    /// not its payload), 0 for a size that no record can have.
+    #[inline]
+    fn read(bytes: &'data [u8], offset: u64, endian: Endian) -> Result<Self, usize> {
+        let Some(&[k0, k1, k2, k3, m0, m1, s0, s1]) = bytes.first_chunk::<HEADER>() else { return Err(HEADER) };
+        let (kind, misc, size) = match endian {
+            Endian::Little => {
+                (u32::from_le_bytes([k0, k1, k2, k3]), u16::from_le_bytes([m0, m1]), u16::from_le_bytes([s0, s1]))
+            }
+            Endian::Big => {
+                (u32::from_be_bytes([k0, k1, k2, k3]), u16::from_be_bytes([m0, m1]), u16::from_be_bytes([s0, s1]))
+            }
+        };
+        let size = usize::from(size);
+        if size < HEADER {
+            return Err(0);
+        }
+        let whole = bytes.get(..size).ok_or(size)?;
+        let mut record = Self { offset, kind, misc, bytes: whole, payload: 0, endian };
+        record.payload = record.payload_size();
+        Ok(record)
+    }
+
+    #[inline]
+    fn payload_size(&self) -> u64 {
+        let mut body = self.body();
+        match self.kind {
+            kind::AUXTRACE => body.u64("size").unwrap_or(0),
+            kind::HEADER_TRACING_DATA => body.u32("size").map_or(0, |size| u64::from(size).next_multiple_of(8)),
+            _ => 0,
+        }
+    }
+
+    /// Behind its header.
+    #[inline]
+    pub fn body(&self) -> Cursor<'data> {
+        Cursor::new(&self.bytes[HEADER..], self.offset + HEADER as u64, self.endian)
+    }
+
+    /// One past its last byte in the file, payload included; saturates on nonsense.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        (self.offset + self.bytes.len() as u64).saturating_add(self.payload)
+    }
+}
+
+/// The first place in a range at which records may begin: what stands there looks like a few of them. The fields of
+/// a sample may look so, too.
+pub fn may_begin(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
+    /// So many records in a row are none by chance.
+    const IN_A_ROW: usize = 6;
+    let looks_right = |record: &RawRecord<'_>| {
+        matches!(record.kind, 1..=32 | 64..=96) && record.bytes.len().is_multiple_of(8) && record.misc & !0xf007 == 0
+    };
+    range.step_by(8).find(|&at| {
+        let mut records = Records::new(&bytes[at..], 0, endian);
+        let count = records.by_ref().take(IN_A_ROW).take_while(looks_right).count();
+        count == IN_A_ROW || count > 0 && records.rest().is_none_or(<[u8]>::is_empty)
+    })
+}
+
+/// Why a walk ended.
+#[derive(Debug)]
+pub enum Stop {
+    /// At the end of the bytes, or of a payload that reaches beyond them: the offset in the file of the next
+    /// record. Its bytes here, if there are any, are not all of it.
+    Next(u64),
+    /// At a record that cannot be one.
+    Damage(Error),
+}
+
+/// Records one after the other, in the order of the file.
+#[derive(Debug, Clone)]
+pub struct Records<'data> {
+    bytes: &'data [u8],
+    base: u64,
+    at: u64,
+    endian: Endian,
+}
+
+impl<'data> Records<'data> {
+    /// Of bytes that start with a record, at offset `base` of the file.
+    pub fn new(bytes: &'data [u8], base: u64, endian: Endian) -> Self {
+        Self { bytes, base, at: 0, endian }
+    }
+
+    #[inline]
+    fn rest(&self) -> Option<&'data [u8]> {
+        usize::try_from(self.at).ok().and_then(|at| self.bytes.get(at..))
+    }
+
+    /// Why there are no more; ask after the last.
+    pub fn stop(&self) -> Stop {
+        let offset = self.base.saturating_add(self.at);
+        match self.rest().map(|rest| RawRecord::read(rest, offset, self.endian)) {
+            Some(Err(0)) => Stop::Damage(Error::new("record size is less than its 8-byte header").at(offset)),
+            _ => Stop::Next(offset),
+        }
+    }
+}
+
+impl<'data> Iterator for Records<'data> {
+    type Item = RawRecord<'data>;
+
+    #[inline]
+    fn next(&mut self) -> Option<RawRecord<'data>> {
+        let record = RawRecord::read(self.rest()?, self.base + self.at, self.endian).ok()?;
+        self.at = record.end().saturating_sub(self.base);
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, body: &[u8]) -> Vec<u8> {
+        let mut bytes = kind.to_le_bytes().to_vec();
+        bytes.extend([2, 0]);
+        bytes.extend((8 + body.len() as u16).to_le_bytes());
+        bytes.extend(body);
+        bytes
+    }
+
+    #[test]
+    fn payloads_are_stepped_over_even_beyond_the_window() {
+        let mut bytes = record(kind::COMM, &[7; 8]);
+        bytes.extend(record(kind::HEADER_TRACING_DATA, &13u32.to_le_bytes()));
+        bytes.extend([9; 16]);
+        let mut auxtrace = 1000u64.to_le_bytes().to_vec();
+        auxtrace.extend([0; 32]);
+        bytes.extend(record(kind::AUXTRACE, &auxtrace));
+        let mut records = Records::new(&bytes, 100, Endian::Little);
+        let seen: Vec<_> = records.by_ref().map(|record| (record.offset, record.kind, record.payload)).collect();
+        assert_eq!(seen, [(100, kind::COMM, 0), (116, kind::HEADER_TRACING_DATA, 16), (144, kind::AUXTRACE, 1000)]);
+        assert!(matches!(records.stop(), Stop::Next(1192)));
+    }
+
+    #[test]
+    fn a_walk_says_where_it_ended_and_why() {
+        let mut bytes = record(kind::EXIT, &[0; 8]);
+        bytes.extend(&record(kind::FORK, &[0; 8])[..12]);
+        let mut records = Records::new(&bytes, 0, Endian::Little);
+        assert_eq!(records.by_ref().count(), 1);
+        assert!(matches!(records.stop(), Stop::Next(16)));
+        let bytes = [1, 0, 0, 0, 0, 0, 7, 0];
+        let mut records = Records::new(&bytes, 0x40, Endian::Little);
+        assert!(records.next().is_none());
+        let Stop::Damage(error) = records.stop() else { panic!("no damage") };
+        assert_eq!(error.to_string(), "at byte 0x40: record size is less than its 8-byte header");
+    }
+}

@@ -1,0 +1,84 @@
+//! Lists of 64-bit words in records: call chains, registers, copies of stacks.
+
+use crate::bytes::cursor::Endian;
+
+/// A list of 64-bit words in the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Words<'data> {
+    bytes: &'data [u8],
+    endian: Endian,
+}
+
+impl<'data> Words<'data> {
+    /// Bytes that are read as words; what is left at the end is not seen.
+    #[inline]
+    pub fn new(bytes: &'data [u8], endian: Endian) -> Self {
+        Self { bytes, endian }
+    }
+
+    /// As they stand in the file.
+    #[inline]
+    pub fn bytes(self) -> &'data [u8] {
+        self.bytes
+    }
+
+    /// How many.
+    #[inline]
+    pub fn len(self) -> usize {
+        self.bytes.len() / 8
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// One of them.
+    #[inline]
+    pub fn get(self, index: usize) -> Option<u64> {
+        let (words, _) = self.bytes.as_chunks::<8>();
+        let word = words.get(index)?;
+        Some(if self.endian == Endian::Big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) })
+    }
+
+    /// Does something with each word of those blocks of `N` that are asked for, and of what is left behind the last block.
+    #[inline]
+    pub fn for_each_in<const N: usize>(self, asked_for: impl Fn(&[u64; N]) -> bool, mut act: impl FnMut(u64)) {
+        let (words, _) = self.bytes.as_chunks::<8>();
+        let (blocks, rest) = words.as_chunks::<N>();
+        let is_big = self.endian == Endian::Big;
+        let read = |word: &[u8; 8]| if is_big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) };
+        let mut values = [0; N];
+        for block in blocks {
+            for (value, word) in values.iter_mut().zip(block) {
+                *value = read(word);
+            }
+            if asked_for(&values) {
+                values.into_iter().for_each(&mut act);
+            }
+        }
+        rest.iter().for_each(|word| act(read(word)));
+    }
+
+    /// How many words at the end of two lists are the same.
+    pub fn same_at_end(self, other: Self) -> usize {
+        /// So many are compared at a time.
+        const BLOCK: usize = 4;
+        let ((own, _), (other, _)) = (self.bytes.as_chunks::<8>(), other.bytes.as_chunks::<8>());
+        let most = own.len().min(other.len());
+        let (own, other) = (&own[own.len() - most..], &other[other.len() - most..]);
+        let ((_, own_blocks), (_, other_blocks)) = (own.as_rchunks::<BLOCK>(), other.as_rchunks::<BLOCK>());
+        let blocks = own_blocks.iter().rev().zip(other_blocks.iter().rev()).take_while(|(own, other)| own == other);
+        let left = most - blocks.count() * BLOCK;
+        let words = own[..left].iter().rev().zip(other[..left].iter().rev());
+        most - left + words.take_while(|(own, other)| own == other).count()
+    }
+
+    /// All of them.
+    #[inline]
+    pub fn iter(self) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + use<'data> {
+        let big = self.endian == Endian::Big;
+        let (words, _) = self.bytes.as_chunks::<8>();
+        words.iter().map(move |word| if big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) })
+    }
+}

@@ -1,0 +1,370 @@
+//! perf script's text as stacks.
+//!
+//! A text can be read in parts ([`cut`]), side by side; what the record lines before a part told of threads is given
+//! with it.
+//!
+//! Most stacks were seen before, and are known again by their text as a whole (`seen`). Others share most of their callers
+//! with the stack before, and nearly all lines were seen before: such a stack is compared with the one before from its end
+//! on, where its callers are (`callers`), and each distinct line is taken apart once.
+
+mod callers;
+mod seen;
+#[cfg(test)]
+mod tests;
+
+use super::frame::{Frame, Place, UNKNOWN};
+use super::header::Header;
+use super::known::{Known, is_record_line};
+use crate::analysis::named_frames::kind_of_unnamed;
+use crate::contract::format::ReadOptions;
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::model::backing::Backing;
+use crate::model::stacks::{self, FrameId, FrameKind, Keep, Profile, Row, StackId, Track, TrackId, Unit};
+use crate::model::{Nanos, Pid, Tid};
+use crate::runtimes::java_calls;
+use crate::runtimes::{RuntimeSet, Tiers};
+use callers::{Callers, Paragraphs};
+use seen::{LineFrames, LineMemo, StackMemo};
+use std::ops::Range;
+
+/// Reads a whole text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
+pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+    let mut reader = PartReader::new(options.keep);
+    warnings.extend(reader.read(bytes, &Known::default()).into_warning());
+    Ok(reader.into_profile())
+}
+
+/// Reads parts of a text, one after the other, into one profile. What it learnt of earlier parts makes later ones cheap.
+#[derive(Debug)]
+pub struct PartReader {
+    profile: Profile,
+    tiers: Tiers,
+    lines: LineMemo,
+    stacks: StackMemo,
+}
+
+impl PartReader {
+    /// Nothing is read yet.
+    pub fn new(keep: Keep) -> Self {
+        let mut profile = Profile::keeping(keep);
+        profile.perf_names = true;
+        Self { profile, tiers: Tiers::default(), lines: LineMemo::default(), stacks: StackMemo::default() }
+    }
+
+    /// Reads a part that begins where a text was [`cut`]; `known` is what the lines before it told. Lines that are none of
+    /// a sample are skipped.
+    pub fn read(&mut self, text: &[u8], known: &Known) -> Skipped {
+        self.lines.make_room();
+        let mut reader = TextReader::new(text, known, self);
+        reader.run();
+        reader.skipped
+    }
+
+    /// What was read.
+    pub fn profile(&mut self) -> &mut Profile {
+        &mut self.profile
+    }
+
+    /// Forgets the rows that were read, and their stacks: what they were made of stays known.
+    pub fn forget_rows(&mut self) {
+        self.profile.forget_rows();
+        self.stacks = StackMemo::default();
+    }
+
+    /// What was read, and the end of it.
+    pub fn into_profile(self) -> Profile {
+        self.profile
+    }
+}
+
+/// How much of a buffer can be read as a part: no sample goes on behind it. 0 if there is no such place.
+pub fn cut(buffer: &[u8]) -> usize {
+    let sample_end = memchr::memmem::rfind(buffer, b"\n\n").map(|at| at + 2);
+    let windows_end = || memchr::memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
+    sample_end.or_else(windows_end).unwrap_or_else(|| last_header(buffer))
+}
+
+/// Where the last sample begins whose first line is whole.
+fn last_header(buffer: &[u8]) -> usize {
+    let mut end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
+    while end > 0 {
+        let start = memchr::memrchr(b'\n', &buffer[..end]).map_or(0, |at| at + 1);
+        let line = buffer[start..end].trim_ascii_end();
+        if !is_record_line(line) && Header::parse(line).is_some_and(|header| header.event().is_some()) {
+            return start;
+        }
+        end = start.saturating_sub(1);
+    }
+    0
+}
+
+struct TextReader<'t> {
+    text: &'t [u8],
+    /// What is known from earlier parts, too.
+    part: &'t mut PartReader,
+    /// What the lines before the text told, and what its own did.
+    before: &'t Known,
+    known: Known,
+    sample: Option<OpenSample<'t>>,
+    skipped: Skipped,
+    paragraphs: Paragraphs,
+    callers: Callers,
+    /// The stack's own lines, by how many bytes there are from the begin of each to the stack's end.
+    lines: Vec<(usize, LineFrames)>,
+    /// The last sample's thread, as its first line tells it.
+    thread: Option<(Thread<'t>, TrackId)>,
+    /// The events of this part, and the series of each; the last sample's is the first.
+    events: Vec<(&'t [u8], usize)>,
+}
+
+/// Whose sample it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Thread<'t> {
+    comm: &'t [u8],
+    pid: Option<Pid>,
+    tid: Option<Tid>,
+}
+
+/// A sample whose frames are being read.
+struct OpenSample<'t> {
+    event: &'t [u8],
+    track: TrackId,
+    /// The period, if the text tells it.
+    period: Option<u64>,
+    time: Option<Nanos>,
+    /// Leaf first, as printed.
+    frames: Vec<FrameId>,
+}
+
+impl<'t> TextReader<'t> {
+    fn new(text: &'t [u8], before: &'t Known, part: &'t mut PartReader) -> Self {
+        Self {
+            text,
+            part,
+            before,
+            known: Known::default(),
+            sample: None,
+            skipped: Skipped::new("line"),
+            paragraphs: Paragraphs::default(),
+            callers: Callers::default(),
+            lines: Vec::new(),
+            thread: None,
+            events: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) {
+        let mut at = 0;
+        while at < self.text.len() {
+            let end = memchr::memchr(b'\n', &self.text[at..]).map_or(self.text.len(), |len| at + len);
+            let begins = self.line(self.text[at..end].trim_ascii_end(), at as u64);
+            at = end + 1;
+            if begins && self.text.get(at) == Some(&b'\t') {
+                at = self.stack(at).unwrap_or(at);
+            }
+        }
+        self.end_sample();
+    }
+
+    /// Whether a sample begins that has no frame yet.
+    fn line(&mut self, line: &'t [u8], at: u64) -> bool {
+        if line.is_empty() {
+            self.end_sample();
+        } else if line.starts_with(b"\t") {
+            self.frame_line(line, at);
+        } else if is_record_line(line) {
+            self.known.apply(line);
+        } else if let Some((header, event)) =
+            Header::parse(line).and_then(|header| Some((header, header.event_place()?)))
+        {
+            self.end_sample();
+            return self.begin_sample(&header, event);
+        } else if let Some(source) = line.strip_prefix(b"  ").filter(|_| self.sample.is_some()) {
+            self.source_line(source);
+        } else if !line.starts_with(b"#") {
+            self.skipped.add(Error::new("neither a sample's first line nor a frame").at(at));
+        }
+        false
+    }
+
+    /// Reads the frames of the sample that has begun, from here to its end, if there is nothing else; where that is.
+    fn stack(&mut self, start: usize) -> Option<usize> {
+        let end = self.paragraphs.end(self.text, start)?;
+        let text = &self.text[start..end];
+        let key = StackMemo::key(text);
+        let stack = match self.part.stacks.get(key, text) {
+            Some(known) => known,
+            None => {
+                let stack = self.new_stack(start, end)?;
+                self.part.stacks.add(key, text, stack);
+                stack
+            }
+        };
+        let sample = self.sample.take()?;
+        self.push_row(&sample, stack);
+        Some(end + 2)
+    }
+
+    /// Reads the frames between two places; `None` if there is anything else.
+    fn new_stack(&mut self, start: usize, end: usize) -> Option<Option<StackId>> {
+        let shared = self.callers.shared(self.text, &(start..end));
+        self.lines.clear();
+        let mut at = start;
+        while at < shared.own_end {
+            let line = &self.text[at..shared.own_end];
+            let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+            let frames = self.frames_of(line)?;
+            self.lines.push((end - at, frames));
+            at += line.len() + 1;
+        }
+        self.callers.begin(start..end, &shared);
+        let mut stack = shared.stack;
+        for (to_end, frames) in self.lines.drain(..).rev() {
+            for &frame in self.part.lines.frames(&frames).iter().rev() {
+                stack = Some(self.part.profile.stack(stack, frame));
+            }
+            self.callers.push(to_end, stack);
+        }
+        Some(stack)
+    }
+
+    /// The frames of a line, which was mostly seen before; `None` if it is no frame's.
+    fn frames_of(&mut self, line: &'t [u8]) -> Option<LineFrames> {
+        let known = self.part.lines.get(line);
+        if known.is_some() || line.first() != Some(&b'\t') {
+            return known;
+        }
+        let mut frames = Vec::new();
+        self.push(&Frame::parse(line.trim_ascii_end())?, &mut frames);
+        self.part.lines.add(line, &frames)
+    }
+
+    /// Whether it has no frame yet.
+    fn begin_sample(&mut self, header: &Header<'t>, event: Range<usize>) -> bool {
+        let (track, period) = (self.track(header), header.period());
+        let behind = header.rest.get(event.end + 1..);
+        let event = &header.rest[event];
+        let mut sample = OpenSample { event, track, period, time: header.time, frames: Vec::new() };
+        // One-line samples have their frame behind the event.
+        if let Some(frame) = behind.and_then(Frame::parse) {
+            self.push(&frame, &mut sample.frames);
+        }
+        let begins = sample.frames.is_empty();
+        self.sample = Some(sample);
+        begins
+    }
+
+    fn track(&mut self, header: &Header<'t>) -> TrackId {
+        let of_thread = |tid| self.known.process_of(tid).or_else(|| self.before.process_of(tid));
+        let pid = header.pid.or_else(|| header.tid.and_then(of_thread)).or(header.tid.map(|tid| Pid(tid.0)));
+        let thread = Thread { comm: header.comm, pid, tid: header.tid };
+        if let Some((_, track)) = self.thread.filter(|(last, _)| *last == thread) {
+            return track;
+        }
+        let track = self.part.profile.track(Track { comm: header.comm.to_vec(), pid, tid: header.tid, cpu: None });
+        self.thread = Some((thread, track));
+        track
+    }
+
+    fn frame_line(&mut self, line: &'t [u8], at: u64) {
+        match (Frame::parse(line), self.sample.take()) {
+            (Some(frame), Some(mut sample)) => {
+                self.push(&frame, &mut sample.frames);
+                self.sample = Some(sample);
+            }
+            (Some(_), None) => self.skipped.add(Error::new("a frame without a sample above it").at(at)),
+            (None, sample) => {
+                self.sample = sample;
+                self.skipped.add(Error::new("a frame begins with a hexadecimal address").at(at));
+            }
+        }
+    }
+
+    /// `  file.c:12` tells where the frame above is.
+    fn source_line(&mut self, text: &[u8]) {
+        let Some(colon) = memchr::memrchr(b':', text) else { return };
+        let line = std::str::from_utf8(&text[colon + 1..]).ok().and_then(|line| line.parse().ok());
+        let last = self.sample.as_mut().and_then(|sample| sample.frames.last_mut());
+        if let (Some(line), Some(last)) = (line, last) {
+            let file = self.part.profile.name(&text[..colon]);
+            let frame = stacks::Frame { file: Some(file), line, ..*self.part.profile.frame_of(*last) };
+            *last = self.part.profile.frame(frame);
+        }
+    }
+
+    /// A line's frame, behind those that its name tells of to have been expanded in it.
+    fn push(&mut self, frame: &Frame<'_>, frames: &mut Vec<FrameId>) {
+        let calls = Some(frame)
+            .filter(|frame| kind(frame) == FrameKind::Jit)
+            .and_then(|frame| java_calls::joined(frame.symbol));
+        let Some(calls) = calls else { return frames.push(self.frame(frame)) };
+        for symbol in calls.expanded.iter().rev() {
+            frames.push(self.frame(&Frame { symbol, inlined: true, ..*frame }));
+        }
+        frames.push(self.frame(&Frame { symbol: calls.root, ..*frame }));
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>) -> FrameId {
+        let name = self.part.profile.name(frame.symbol);
+        let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
+        let module = dso.map(|dso| self.part.profile.name(dso));
+        let kind = match kind(frame) {
+            // As of recordings: what was expanded in JIT code is JIT code.
+            kind if !frame.inlined || kind.is_jit() => kind,
+            _ => FrameKind::Inlined,
+        };
+        // The address decides nothing once the function is known; kept, it would tell equal stacks apart.
+        let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
+        // A text does not tell what its processes run.
+        let jit = kind == FrameKind::Jit;
+        let tier = jit.then(|| self.part.tiers.of(name, frame.symbol, RuntimeSet::default())).flatten();
+        let joined = frame.inlined && kind == FrameKind::Jit;
+        self.part.profile.frame(stacks::Frame { module, addr, tier, joined, ..stacks::Frame::new(name, kind) })
+    }
+
+    fn end_sample(&mut self) {
+        let Some(sample) = self.sample.take() else { return };
+        let mut stack = None;
+        for &frame in sample.frames.iter().rev() {
+            stack = Some(self.part.profile.stack(stack, frame));
+        }
+        self.push_row(&sample, stack);
+    }
+
+    fn push_row(&mut self, sample: &OpenSample<'t>, stack: Option<StackId>) {
+        let series = self.series(sample);
+        let weight = sample.period.unwrap_or(1);
+        let row = Row { track: sample.track, stack, weight, count: 1, time: sample.time };
+        self.part.profile.push(series, row);
+    }
+
+    /// The series of a sample's event. What it counts is told by its first sample in each part.
+    fn series(&mut self, sample: &OpenSample<'t>) -> usize {
+        match self.events.iter().position(|(event, _)| *event == sample.event) {
+            Some(at) => self.events.swap(0, at),
+            None => {
+                let name = String::from_utf8_lossy(sample.event);
+                let unit = sample.period.map_or(Unit::Samples, |_| Unit::of_event(&name));
+                let series = self.part.profile.series_of((&name, &unit));
+                self.events.insert(0, (sample.event, series));
+            }
+        }
+        self.events[0].1
+    }
+}
+
+fn kind(frame: &Frame<'_>) -> FrameKind {
+    // Whatever code it was expanded in, it is a Java method.
+    if frame.inlined && java_calls::is_method(frame.symbol) {
+        return FrameKind::Jit;
+    }
+    let Some(dso) = frame.dso.filter(|dso| *dso != UNKNOWN) else {
+        return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
+    };
+    match Place::of(Some(dso)) {
+        _ if frame.symbol == UNKNOWN => kind_of_unnamed(dso),
+        Place::Anonymous(_) | Place::FileBacked => FrameKind::Jit,
+        Place::Elsewhere if Backing::of(dso).is_kernel_object() => FrameKind::Kernel,
+        Place::Elsewhere => FrameKind::User,
+    }
+}

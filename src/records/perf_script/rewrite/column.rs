@@ -1,0 +1,119 @@
+//! Frames as perf lays them out: a tab, the address in sixteen columns, and what is the same for most of a stack.
+//!
+//! ```text
+//! ⇥    7f94270c9cef [unknown] (/tmp/perf-29971.map)
+//! ⇥    7f94270bb3ce [unknown] (/tmp/perf-29971.map)
+//! ```
+
+/// An address as it stands there, blanks and all: what it is a number of need not be known to find it again.
+pub(in crate::records::perf_script) type Column = [u8; 16];
+
+/// Where the address ends in its line.
+pub(super) const END: usize = 1 + size_of::<Column>();
+
+/// The address of a frame without a name, and what stands behind it; `None` if the line is laid out in another way.
+pub(super) fn split(line: &[u8]) -> Option<(Column, &[u8])> {
+    let (address, tail) = line.split_first_chunk::<END>()?;
+    let laid_out = address[0] == b'\t' && tail.starts_with(b" [unknown] (") && tail.ends_with(b")");
+    laid_out.then_some((*address.last_chunk()?, tail))
+}
+
+/// A frame below another one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Below {
+    /// One without a name and with the same tail.
+    Unnamed {
+        /// Its address.
+        column: Column,
+        /// Where its line ends.
+        end: usize,
+    },
+    /// One that has a name.
+    Named {
+        /// Where its line ends.
+        end: usize,
+        /// Whether it is one of user space.
+        is_user: bool,
+    },
+}
+
+/// The frame behind the line feed at `end`; `None` if the line is no frame, or laid out in another way, or has another
+/// tail, or no line feed.
+#[inline]
+pub(super) fn below(text: &[u8], end: usize, tail: &[u8]) -> Option<Below> {
+    let (address, rest) = text.get(end + 1..)?.split_first_chunk::<END>()?;
+    let ([b'\t', column @ ..], [b' ', symbol, ..]) = (address, rest) else { return None };
+    let behind = end + 1 + END;
+    // What is not known begins with a bracket.
+    if *symbol == b'[' {
+        let [b'\n', ..] = rest.strip_prefix(tail)? else { return None };
+        return Some(Below::Unnamed { column: *column, end: behind + tail.len() });
+    }
+    let is_user = is_user(column)?;
+    Some(Below::Named { end: behind + memchr::memchr(b'\n', rest)?, is_user })
+}
+
+/// Whether an address is one of user space; `None` if it is none.
+fn is_user(column: &Column) -> Option<bool> {
+    // All of them are looked at, sixteen at a time: blanks, then digits.
+    let digits = column.iter().fold(true, |all, byte| all & (*byte == b' ' || byte.is_ascii_hexdigit()));
+    let blank_behind_digit = column.windows(2).fold(false, |any, pair| any | (pair[0] != b' ' && pair[1] == b' '));
+    let is_address = digits && !blank_behind_digit && column[column.len() - 1] != b' ';
+    is_address.then(|| column[0] < b'8')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_differ_in_the_address_only_have_one_tail() {
+        let first = "\t    7f94270c9cef [unknown] (//anon)";
+        let (column, tail) = split(first.as_bytes()).unwrap();
+        assert_eq!(&column, b"    7f94270c9cef");
+        let next = |second: &str| below(format!("{first}\n{second}").as_bytes(), first.len(), tail);
+        let unnamed = Below::Unnamed { column: *b"              1f", end: 73 };
+        assert_eq!(next("\t              1f [unknown] (//anon)\n"), Some(unnamed));
+        for other in [
+            "",
+            "\t",
+            "\t              1f [unknown] (//anon)",
+            "\t              1f [unknown] (//anon)\r\n",
+            "\t              1f [unknown] (//ano)\n",
+            "               1ff [unknown] (//anon)\n",
+        ] {
+            assert_eq!(next(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn frames_that_have_names_are_told_from_all_else() {
+        let next = |line: &str| below(format!("\n{line}").as_bytes(), 0, b" [unknown] (//anon)");
+        let named = |end, is_user| Some(Below::Named { end, is_user });
+        assert_eq!(next("\t              1f f (a)\n\n"), named(24, true));
+        assert_eq!(next("\t7fffffffffffffff f ([unknown])\n"), named(32, true));
+        assert_eq!(next("\tffffffffffffffff f\n"), named(20, false));
+        for other in [
+            "\t              1f f (a)",
+            "\t                 f (a)\n",
+            "\t            1 1f f (a)\n",
+            "\t              1g f (a)\n",
+            "\t              1f [f] (a)\n",
+            "\t              1f\tf (a)\n",
+            "\t 1f [unknown] (//anon)\n",
+            "\n",
+            "  a.js:17           f\n",
+        ] {
+            assert_eq!(next(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn other_layouts_have_no_columns() {
+        for line in
+            ["", "\t 7f [unknown] (//anon)", "\t    7f94270c9cef f (//anon)", "\t    7f94270c9cef [unknown] (x)\r"]
+        {
+            assert_eq!(split(line.as_bytes()), None, "{line:?}");
+        }
+    }
+}

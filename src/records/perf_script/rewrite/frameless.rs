@@ -1,0 +1,119 @@
+//! Samples of which perf printed no frame: an empty line follows the header at once.
+//!
+//! perf prints an empty line behind the call chain of each sample, and behind nothing else. It drops chains whole that hold
+//! words which are neither addresses nor marks.
+
+use super::counts::Counts;
+use crate::records::perf_script::header::Header;
+use crate::records::perf_script::known::is_record_line;
+use memchr::memmem;
+
+/// How many samples end in a text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SampleEnds {
+    pub(super) samples: u64,
+    /// Of those: without a frame.
+    pub(super) frameless: u64,
+}
+
+impl SampleEnds {
+    /// That of a sample with these frames, or whatever stands below its header.
+    pub(super) fn of_frames(frames: &[u8]) -> Self {
+        Self { samples: 1, frameless: u64::from(is_bare_header(&frames[line_start(frames)..])) }
+    }
+}
+
+impl From<SampleEnds> for Counts {
+    fn from(SampleEnds { samples, frameless }: SampleEnds) -> Self {
+        Self { samples, frameless, ..Self::default() }
+    }
+}
+
+/// What the last line before a block is for an empty line that begins the block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum LastLine {
+    /// There is none, or it has no end, or it is empty: no sample ends here.
+    #[default]
+    Open,
+    /// A header.
+    Header,
+    /// Any other.
+    Other,
+}
+
+impl LastLine {
+    /// That of a text.
+    pub(super) fn of(text: &[u8]) -> Self {
+        let Some(text) = text.strip_suffix(b"\n") else { return Self::Open };
+        match &text[line_start(text)..] {
+            b"" => Self::Open,
+            line if is_bare_header(line) => Self::Header,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Counts the samples that end in a block.
+pub(super) fn count(block: &[u8], before: LastLine) -> SampleEnds {
+    let mut ends = SampleEnds::default();
+    if block.starts_with(b"\n") && before != LastLine::Open {
+        ends = SampleEnds { samples: 1, frameless: u64::from(before == LastLine::Header) };
+    }
+    for end in memmem::find_iter(block, b"\n\n") {
+        ends.samples += 1;
+        ends.frameless += u64::from(is_bare_header(&block[line_start(&block[..end])..end]));
+    }
+    ends
+}
+
+/// Where the last line of a text begins.
+fn line_start(text: &[u8]) -> usize {
+    memchr::memrchr(b'\n', text).map_or(0, |end| end + 1)
+}
+
+/// Whether a line is a sample's first and has no frame.
+fn is_bare_header(line: &[u8]) -> bool {
+    // Most samples end with a frame: that is seen at once.
+    let may_be = !line.starts_with(b"\t") && line.trim_ascii_end().ends_with(b":");
+    may_be && !is_record_line(line) && Header::parse(line).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "php 27930 35804.338135:    2004008 cpu-clock: \n";
+    const FRAME: &str = "\t            2234 f+0x54 (/x)\n";
+
+    fn counted(text: &str) -> (u64, u64) {
+        let ends = count(text.as_bytes(), LastLine::Open);
+        (ends.samples, ends.frameless)
+    }
+
+    #[test]
+    fn samples_whose_header_nothing_follows_are_frameless() {
+        assert_eq!(counted(&format!("{HEADER}{FRAME}\n{HEADER}\n{HEADER}{FRAME}{FRAME}\n")), (3, 1));
+        let record = "php 27930 35804.338135: PERF_RECORD_COMM: php:27930/27930\n";
+        assert_eq!(counted(&format!("{record}{HEADER}\n")), (1, 1));
+        // Samples of one line, lines of source, headers of files, nothing.
+        for text in [
+            "php 27930 35804.3381:  1 c:  2234 f (/x)\n".repeat(3),
+            "# captured on: \n#\n#\n".to_owned(),
+            String::new(),
+        ] {
+            assert_eq!(counted(&text), (0, 0), "{text}");
+        }
+        assert_eq!(counted(&format!("{HEADER}{FRAME}  a.c:\n\n")), (1, 0));
+    }
+
+    #[test]
+    fn the_count_does_not_depend_on_where_the_text_is_cut() {
+        let text = format!("{HEADER}{FRAME}\n{HEADER}\n{HEADER}\n{HEADER}{FRAME}\n");
+        let lines: Vec<usize> = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1).collect();
+        for cut in lines {
+            let (first, second) = text.as_bytes().split_at(cut);
+            let [first, second] = [count(first, LastLine::Open), count(second, LastLine::of(first))];
+            assert_eq!((first.samples + second.samples, first.frameless + second.frameless), (4, 2), "cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Samples of one line: the frame stands behind the event, and more may stand behind it.
+//!
+//! ```text
+//! node 16014   477.666805:    1001001 cpu-clock:      7f1 f+0x1 (/tmp/perf-16014.map)
+//! node 16014   477.666805:          1 branches:u:     7f1 [unknown] (//anon) =>  7f2 [unknown] (//anon)
+//! ```
+
+use crate::records::perf_script::frame::Frame;
+use crate::records::perf_script::header::Header;
+use memchr::memmem;
+
+/// Where the object ends that stands behind a frame's symbol. In samples of one line more may follow: where a branch
+/// went (`=>` and the next frame), the last branches. `None` if nothing follows, or no object is shown.
+pub(super) fn object_end(text: &[u8]) -> Option<usize> {
+    let mut depth = text.strip_prefix(b" (").map(|_| 0usize)?;
+    let end = text.iter().position(|byte| {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        *byte == b')' && depth == 0
+    })?;
+    Some(end + 1).filter(|&end| !text[end..].trim_ascii().is_empty())
+}
+
+/// Where the frame of a sample of one line begins, if it has a name. More may stand behind a frame (where a branch
+/// went, the last branches), and names hold anything: only a frame whose object ends the line is sure to be one.
+pub(super) fn named_frame(line: &[u8]) -> Option<usize> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let header = Header::parse(line).filter(|_| line.ends_with(b")"))?;
+    let sure = |at: &usize| {
+        let frame = Frame::parse(&line[*at..]);
+        frame.is_some_and(|frame| frame.dso.is_some() && memmem::find(frame.symbol, b" => ").is_none())
+    };
+    let behind_header = line.len() - header.rest.len();
+    let at_word = |at: usize| first_word(&line[at..]).map(|blanks| at + blanks);
+    let behind_event = header.event_end().and_then(|end| at_word(behind_header + end));
+    behind_event.filter(sure).or_else(|| at_word(behind_header).filter(sure))
+}
+
+/// Where the word before `at` begins, if only one space is between.
+pub(super) fn word_before(text: &[u8], at: usize) -> Option<usize> {
+    let end = at.checked_sub(1).filter(|&end| text[end] == b' ')?;
+    let start = text[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
+    (start < end).then_some(start)
+}
+
+/// Where the first word begins.
+pub(super) fn first_word(text: &[u8]) -> Option<usize> {
+    text.iter().position(|byte| !byte.is_ascii_whitespace())
+}

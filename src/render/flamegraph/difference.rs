@@ -1,0 +1,201 @@
+//! The difference between two profiles: the picture of the one after, coloured by what is more and what is less than
+//! before.
+
+use super::amount::percent;
+use super::drawing::{Before, Drawing, NameTable, PageBox, tree_of};
+use super::look::{Difference, Look, nothing};
+use crate::analysis::call_tree::CallTree;
+use crate::analysis::significance::{Share, count_of_one_sample, is_significant};
+use crate::contract::format::WriteOptions;
+use crate::error::{Error, Result};
+use crate::model::stacks::{Profile, Series, Weight};
+use crate::render::palette::{STEPS, Swatch};
+use rustc_hash::FxHashMap;
+
+/// One event before or after.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// The event's index in it.
+    pub series: usize,
+}
+
+/// A side's trees: by what was asked for, and by samples, which have the same nodes.
+struct Counted {
+    tree: CallTree,
+    samples: CallTree,
+    /// What one sample counts.
+    one: u64,
+}
+
+impl Counted {
+    fn new(side: Side<'_>, options: &WriteOptions, look: &Look, difference: Difference) -> Result<Self> {
+        let series: &Series = side.profile.series.get(side.series).ok_or_else(nothing)?;
+        let merged = |options: &WriteOptions| {
+            let tree = tree_of(side.profile, series, options, look)?;
+            let tree = if difference.strip_hex { tree.renamed(without_hex) } else { tree };
+            Ok::<_, Error>(tree.merging_tiers())
+        };
+        let samples = merged(&WriteOptions { weight: Weight::Samples, ..options.clone() })?;
+        Ok(Self { tree: merged(options)?, samples, one: count_of_one_sample(series) })
+    }
+
+    fn share(&self, node: Option<u32>) -> Share {
+        let part = node.map_or(0, |node| self.samples.total_of(node));
+        Share { part: part / self.one, whole: self.samples.total() / self.one }
+    }
+}
+
+impl Drawing {
+    /// Of what was after, compared with what was before.
+    pub(super) fn difference(
+        before: Side<'_>,
+        after: Side<'_>,
+        options: &WriteOptions,
+        look: &Look,
+        difference: Difference,
+    ) -> Result<Self> {
+        let after_options = WriteOptions { series: after.series, ..options.clone() };
+        let mut drawing = Self::flame_facts(after.profile, &after_options, look)?;
+        let (old, new) =
+            (Counted::new(before, options, look, difference)?, Counted::new(after, options, look, difference)?);
+        let (total, total_before) = (new.tree.total(), old.tree.total());
+        let scale = if difference.normalize { total as f64 / total_before as f64 } else { 1.0 };
+        let scaled = |amount: u64| (amount as f64 * scale).round() as u64;
+        let was = counterparts(&old.tree, &new.tree);
+        drawing.total = total;
+        let mut names = NameTable::default();
+        for placed in new.tree.boxes(look.narrowest(total)) {
+            let node = was[placed.node as usize];
+            let amount = node.map_or(0, |node| scaled(old.tree.total_of(node)));
+            let significant = is_significant(old.share(node), new.share(Some(placed.node)));
+            let name = names.number(placed.label.map_or("all", |label| new.tree.name(label)));
+            let change = if significant { step(amount, placed.end - placed.start) } else { 0 };
+            drawing.boxes.push(PageBox {
+                row: placed.depth,
+                start: placed.start,
+                end: placed.end,
+                name,
+                swatch: Swatch::Change(if look.negate { -change } else { change }),
+                shares: Vec::new(),
+                before: Some(Before { amount, significant }),
+            });
+        }
+        drawing.legend = legend(look.negate);
+        let told = drawing.amounts.told(total_before);
+        drawing.facts.push(format!("before {told}{}", change(total_before, total)));
+        let gone = gone(&old.tree, &was);
+        if gone > 0 {
+            drawing.facts.push(format!("{} of it in calls that are gone", percent(gone as f64, total_before as f64)));
+        }
+        drawing.finished(names)
+    }
+}
+
+/// How far from no change a colour is.
+fn step(before: u64, after: u64) -> i8 {
+    let (before, after) = (before as f64, after as f64);
+    let part = (after - before) / after.max(before).max(1.0);
+    let steps = (part.abs() * f64::from(STEPS)).ceil().max(1.0);
+    if part < 0.0 { -(steps as i8) } else { steps as i8 }
+}
+
+/// `, +12.3 %`
+fn change(before: u64, after: u64) -> String {
+    let change = 100.0 * (after as f64 - before as f64) / before as f64;
+    let sign = if change < 0.0 { '−' } else { '+' };
+    format!(", {sign}{:.1} %", change.abs())
+}
+
+fn legend(negate: bool) -> Vec<(Swatch, String)> {
+    let texts =
+        [(-STEPS, "much less"), (-1, "less"), (0, "no more than chance"), (1, "more"), (STEPS, "much more, or new")];
+    texts.map(|(step, text)| (Swatch::Change(if negate { -step } else { step }), text.to_owned())).to_vec()
+}
+
+/// Which node of the tree before has the same callers and name as each node of the tree after.
+fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
+    let mut known: FxHashMap<(u32, &str), u32> = FxHashMap::default();
+    for (node, label) in before.labelled_nodes() {
+        known.entry((before.parent_of(node), before.name(label))).or_insert(node);
+    }
+    let mut was = vec![None; after.node_count()];
+    was[0] = Some(0);
+    for (node, label) in after.labelled_nodes() {
+        let parent = was[after.parent_of(node) as usize];
+        was[node as usize] = parent.and_then(|parent| known.get(&(parent, after.name(label))).copied());
+    }
+    was
+}
+
+/// The weight of what was before and has no counterpart, though its callers have.
+fn gone(before: &CallTree, was: &[Option<u32>]) -> u64 {
+    let mut kept = vec![false; before.node_count()];
+    was.iter().flatten().for_each(|&node| kept[node as usize] = true);
+    let lost = |node: &u32| !kept[*node as usize] && kept[before.parent_of(*node) as usize];
+    before.labelled_nodes().map(|(node, _)| node).filter(lost).map(|node| before.total_of(node)).sum()
+}
+
+/// With every hexadecimal number of a name as `0x…`.
+fn without_hex(name: &str) -> String {
+    let mut parts = name.split("0x");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text += "0x…";
+        text += part.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::{Row, profile_of};
+
+    fn profile(stacks: &[(&str, u64)]) -> Profile {
+        let mut profile = profile_of(stacks);
+        profile.series[0].rows.iter_mut().for_each(|row| row.count = row.weight);
+        // One sample that counts one.
+        let one = Row { weight: 0, count: 1, ..profile.series[0].rows[0] };
+        profile.series[0].rows.push(one);
+        profile
+    }
+
+    fn difference(look: &Look, difference: Difference) -> (Drawing, Vec<String>) {
+        let before = profile(&[("a;f", 1000), ("a;g", 1000), ("a;gone", 500), ("a;0x12", 1000)]);
+        let after = profile(&[("a;f", 3000), ("a;g", 1010), ("a;new", 400), ("a;0x34", 600)]);
+        let (before, after) = (Side { profile: &before, series: 0 }, Side { profile: &after, series: 0 });
+        let drawing = Drawing::difference(before, after, &WriteOptions::default(), look, difference).unwrap();
+        let told = |one: &PageBox| {
+            let was = one.before.unwrap();
+            let Swatch::Change(step) = one.swatch else { panic!("{one:?}") };
+            format!("{} {}→{} {step}", drawing.names[one.name as usize], was.amount, one.end - one.start)
+        };
+        let told = drawing.boxes.iter().map(told).collect();
+        (drawing, told)
+    }
+
+    #[test]
+    fn boxes_tell_what_they_were_and_are_coloured_by_what_is_more_than_chance() {
+        let (drawing, told) = difference(&Look::default(), Difference::default());
+        assert_eq!(
+            told,
+            ["all 3500→5010 0", "a 3500→5010 0", "0x34 0→600 4", "f 1000→3000 3", "g 1000→1010 1", "new 0→400 4"]
+        );
+        let facts = drawing.facts.join(" · ");
+        assert!(facts.contains("before 3,500 samples, +43.1 %") && facts.contains("42.9 % of it in calls"), "{facts}");
+    }
+
+    #[test]
+    fn numbers_in_names_and_lengths_of_runs_can_be_left_out_of_account() {
+        let (_, told) = difference(&Look::default(), Difference { normalize: true, strip_hex: true });
+        assert!(
+            told.contains(&"0x… 1431→600 -3".to_owned()) && told.contains(&"all 5010→5010 0".to_owned()),
+            "{told:?}"
+        );
+        let (_, negated) = difference(&Look { negate: true, ..Look::default() }, Difference::default());
+        assert!(negated.contains(&"f 1000→3000 -3".to_owned()), "{negated:?}");
+        assert_eq!(without_hex("f<0x1fg, 0xAb>"), "f<0x…g, 0x…>");
+    }
+}

@@ -1,0 +1,159 @@
+//! Flame graphs as inferno's library draws them: for its palettes, its colours by difference, and to have the very
+//! page that inferno-flamegraph makes of the same folded lines.
+//!
+//! Boxes that would be too narrow to be seen are left out of the lines: the picture is the same, but a deep recording
+//! need not be spelled out stack by stack.
+
+use super::look::{Difference, Look, nothing};
+use crate::analysis::call_tree::{CallTree, Spelling};
+use crate::contract::format::WriteOptions;
+use crate::error::{Error, Result};
+use crate::model::printable::{LONGEST, printable, readable};
+use crate::model::stacks::{Profile, Series, Unit, Weight};
+use ::inferno::flamegraph::{self, Direction, TextTruncateDirection};
+use std::borrow::Cow;
+use std::io::Write;
+
+/// Draws one event.
+pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &mut Look, out: &mut dyn Write) -> Result<()> {
+    let series = profile.series.get(options.series).ok_or_else(nothing)?;
+    look.count_name.get_or_insert_with(|| count_name(series, options.weight));
+    let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
+    let spelling = Spelling { by, annotate, tidied, reversed: look.reversed, by_category: false };
+    let mut lines = Vec::new();
+    if look.flame_chart {
+        CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));
+        // inferno takes the last line for the first in time.
+        lines.reverse();
+    } else {
+        let tree = CallTree::new(profile, series, options.weight, spelling);
+        spell(&tree, narrowest(&tree, look), &mut lines);
+    }
+    draw_lines(lines.iter().map(String::as_str), look, out)
+}
+
+/// Draws `after`, coloured by what it has more (red) or less (blue) than `before`, both as folded stacks.
+pub fn draw_difference(
+    before: &[u8],
+    after: &[u8],
+    difference: Difference,
+    look: &mut Look,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let Difference { normalize, strip_hex } = difference;
+    let options = ::inferno::differential::Options { normalize, strip_hex };
+    let mut lines = Vec::new();
+    ::inferno::differential::from_readers(options, before, after, &mut lines)?;
+    let lines = String::from_utf8_lossy(&lines);
+    draw_lines(lines.lines(), look, out)
+}
+
+/// The smallest weight that is drawn, as inferno decides it.
+fn narrowest(tree: &CallTree, look: &Look) -> u64 {
+    // Of what the whole will be, only the drawing knows then.
+    if !look.base.is_empty() {
+        return 0;
+    }
+    let percent = look.min_width.unwrap_or(flamegraph::defaults::MIN_WIDTH);
+    (percent / (100.0 / tree.total() as f64)).ceil() as u64
+}
+
+fn spell(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
+    let pushed: Result<(), std::convert::Infallible> = tree.stacks(narrow, |stack, weight| {
+        lines.push(line(stack, weight));
+        Ok(())
+    });
+    match pushed {
+        Ok(()) => {}
+    }
+}
+
+/// inferno takes a number at the end of a name for a second weight: a blank before one becomes one that it does
+/// not know.
+fn line(stack: &str, weight: u64) -> String {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let stack = match stack.rsplit_once(' ') {
+        Some((name, last)) if number(last) => Cow::Owned(format!("{name}\u{a0}{last}")),
+        _ => Cow::Borrowed(stack),
+    };
+    format!("{stack} {weight}")
+}
+
+fn count_name(series: &Series, weight: Weight) -> String {
+    match (&series.unit, weight) {
+        (Unit::Samples, _) | (_, Weight::Samples) => "samples".to_owned(),
+        (Unit::Nanos, _) => "ns".to_owned(),
+        (Unit::Named(name), _) => readable(name.as_bytes()).into_owned(),
+    }
+}
+
+fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &mut Look, out: &mut dyn Write) -> Result<()> {
+    let lines: Vec<Cow<'_, str>> = lines.map(readable_line).collect();
+    if lines.is_empty() {
+        return Err(nothing());
+    }
+    let mut palette = look.palette.take();
+    let mut options = options(look);
+    options.palette_map = palette.as_mut();
+    flamegraph::from_lines(&mut options, lines.iter().map(Cow::as_ref), out)
+        .map_err(|error| Error::new("cannot draw").because(error))?;
+    look.palette = palette;
+    Ok(())
+}
+
+/// A folded stack with every name as it can be read.
+fn readable_line(line: &str) -> Cow<'_, str> {
+    match printable(line.as_bytes()) {
+        line if line.len() > LONGEST => {
+            Cow::Owned(line.split(';').map(|name| readable(name.as_bytes())).collect::<Vec<_>>().join(";"))
+        }
+        line => line,
+    }
+}
+
+fn options<'a>(look: &Look) -> flamegraph::Options<'a> {
+    let mut options = flamegraph::Options::default();
+    let title = match (look.flame_chart, look.inverted) {
+        (true, _) => flamegraph::defaults::CHART_TITLE,
+        (false, true) => "Icicle Graph",
+        (false, false) => flamegraph::defaults::TITLE,
+    };
+    options.title = look.title.clone().unwrap_or_else(|| title.to_owned());
+    options.subtitle = look.subtitle.clone();
+    options.colors = look.colors.unwrap_or_default();
+    options.bgcolors = look.bgcolors;
+    options.hash = look.hash;
+    options.deterministic = !look.hash;
+    options.color_diffusion = look.color_diffusion;
+    options.flame_chart = look.flame_chart;
+    options.base = look.base.clone();
+    options.image_width = look.width;
+    options.negate_differentials = look.negate;
+    options.pretty_xml = look.pretty_xml;
+    options.no_javascript = look.no_javascript;
+    if look.inverted {
+        options.direction = Direction::Inverted;
+    }
+    if look.truncate_right {
+        options.text_truncate_direction = TextTruncateDirection::Right;
+    }
+    given(&mut options.notes, &look.notes);
+    given(&mut options.search_color, &look.search_color);
+    given(&mut options.stroke_color, &look.stroke_color);
+    given(&mut options.uicolor, &look.ui_color);
+    given(&mut options.frame_height, &look.height);
+    given(&mut options.min_width, &look.min_width);
+    given(&mut options.font_type, &look.font_type);
+    given(&mut options.font_size, &look.font_size);
+    given(&mut options.font_width, &look.font_width);
+    given(&mut options.count_name, &look.count_name);
+    given(&mut options.name_type, &look.name_type);
+    given(&mut options.factor, &look.factor);
+    options
+}
+
+fn given<T: Clone>(place: &mut T, value: &Option<T>) {
+    if let Some(value) = value {
+        place.clone_from(value);
+    }
+}

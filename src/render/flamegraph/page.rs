@@ -1,0 +1,493 @@
+//! A flame graph as a page: an SVG file that is a picture wherever SVG is shown, and that its own script makes
+//! searchable and zoomable where scripts run.
+//!
+//! The picture is drawn with few elements: boxes of one colour are strokes of one path. The script does not look at
+//! it: it reads the names (element `names`, one a line), what else there is to know (`facts`, JSON) and the boxes
+//! (attribute `data-b` of the groups in `boxes`), and draws what is in view on a canvas.
+//!
+//! A box is `row,start,width,name,colour[,shares[,before]]`, and boxes are separated by blanks. `start` is counted from
+//! the start of the box before it in its group; amounts are multiples of the fact `unit`. A colour is a letter and the
+//! number of a shade. Shares are the letters of tiers, each followed by its amount. `before` ends in `~` if the change
+//! may be chance.
+
+use super::amount::{Scale, percent};
+use super::decimal::{fixed, whole};
+use super::drawing::{Drawing, PageBox};
+use super::fit::{Cut, fitted};
+use super::look::Look;
+use crate::analysis::category::Category;
+use crate::render::palette;
+use crate::render::palette::{CLASS, Swatch, shade};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Boxes in a piece: about half a megabyte of text.
+const PIECE: usize = 4096;
+
+/// The picture's width where none is asked for; the page takes the window's.
+const WIDTH: f64 = 1200.0;
+
+/// Between boxes and the picture's sides, and above the first line of text.
+const MARGIN: f64 = 8.0;
+
+/// From line to line of title, facts and legend.
+const LINE: f64 = 19.0;
+
+/// Room for the row of times below a chart.
+const AXIS: f64 = 20.0;
+
+/// A box with less room shows no line between itself and its neighbour, and no tiers.
+const NARROW: f64 = 2.0;
+
+/// A box of less than that is not to be seen in a picture, not even among others.
+const INVISIBLE: f64 = 0.1;
+
+/// A picture, to be written piece by piece.
+#[derive(Debug)]
+pub struct Picture {
+    drawing: Drawing,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    sizes: Sizes,
+    /// All amounts are multiples of it.
+    unit: u64,
+    cut: Cut,
+    script: bool,
+    name_type: String,
+}
+
+/// Where things are on the picture, in pixels.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    width: f64,
+    height: f64,
+    /// Upper edge of the topmost row.
+    top: f64,
+    row: f64,
+    rows: u32,
+    font: f64,
+    letter: f64,
+    inverted: bool,
+    /// Pixels for one of the boxes' amount.
+    scale: f64,
+}
+
+impl Sizes {
+    fn of(drawing: &Drawing, look: &Look, lines: usize) -> Self {
+        let width = look.width.map_or(WIDTH, |width| width as f64);
+        let font = look.font_size.unwrap_or(12) as f64;
+        let row = look.height.map_or(font + 4.0, |height| height as f64).max(2.0);
+        let top = MARGIN * 2.0 + LINE * lines as f64;
+        let axis = if drawing.is_chart { AXIS } else { 0.0 };
+        Self {
+            width,
+            height: top + row * f64::from(drawing.rows) + MARGIN + axis,
+            top,
+            row,
+            rows: drawing.rows,
+            font,
+            letter: font * look.font_width.unwrap_or(0.62),
+            inverted: look.inverted,
+            scale: (width - 2.0 * MARGIN) / drawing.total as f64,
+        }
+    }
+
+    /// Upper edge of a row.
+    fn top_of(&self, row: u32) -> f64 {
+        let above = if self.inverted { row } else { self.rows - 1 - row };
+        self.top + self.row * f64::from(above)
+    }
+}
+
+impl Picture {
+    pub(super) fn new(drawing: Drawing, look: &Look) -> Self {
+        let facts = look.subtitle.clone().unwrap_or_else(|| drawing.facts.join(" · "));
+        let legend = legend_lines(&drawing, look);
+        let sizes = Sizes::of(&drawing, look, 2 + legend.len());
+        let mut picture = Self {
+            unit: drawing.common_unit(),
+            head: Vec::new(),
+            tail: Vec::new(),
+            sizes,
+            cut: look.cut,
+            script: !look.no_javascript,
+            name_type: look.name_type.clone().unwrap_or_default(),
+            drawing,
+        };
+        picture.head = picture.write_head(look, &facts, &legend).into_bytes();
+        picture.tail = picture.write_tail().into_bytes();
+        picture
+    }
+
+    /// What stands before the boxes.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// All boxes, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> + Send {
+        self.drawing.boxes.chunks(PIECE).map(Piece)
+    }
+
+    /// What stands behind the boxes.
+    pub fn tail(&self) -> &[u8] {
+        &self.tail
+    }
+
+    fn write_head(&self, look: &Look, facts: &str, legend: &[Vec<(Swatch, String)>]) -> String {
+        let Sizes { width, height, .. } = self.sizes;
+        let (title, swatches) = (escaped(&self.drawing.title), self.swatches());
+        let mut head = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" \
+             height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n<title>{title}</title>\n<style>{}</style>\n",
+            self.style(look, &swatches),
+        );
+        let patterns = palette::patterns(&swatches);
+        if !patterns.is_empty() {
+            head += &format!("<defs>{patterns}</defs>\n");
+        }
+        if let Some(notes) = &look.notes {
+            head += &format!("<desc>{}</desc>\n", escaped(notes));
+        }
+        if self.script {
+            let all = json!({
+                "title": self.drawing.title,
+                "facts": facts,
+                "legend": self.drawing.legend.iter().map(|(of, text)| json!([of.letter(), text])).collect::<Vec<_>>(),
+                "words": words(),
+                "rows": self.drawing.rows,
+                "total": self.drawing.total / self.unit,
+                "unit": self.unit,
+                "factor": self.drawing.amounts.factor,
+                "scale": match self.drawing.amounts.scale {
+                    Scale::Time => "time",
+                    Scale::Bytes => "bytes",
+                    Scale::Whole => "whole",
+                    Scale::Large => "large",
+                },
+                "counts": self.drawing.amounts.name,
+                "inverted": look.inverted,
+                "chart": self.drawing.is_chart,
+                "row": self.sizes.row,
+                "font": self.sizes.font,
+                "width": look.width,
+                "cutBegin": self.cut == Cut::Begin,
+                "nameType": self.name_type,
+            });
+            head += &format!("<metadata id=\"facts\">{}</metadata>\n", escaped(&all.to_string()));
+            head += &format!("<metadata id=\"names\">{}</metadata>\n", escaped(&self.drawing.names.join("\n")));
+        }
+        head += &format!("<rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n");
+        let mut y = MARGIN + LINE - 4.0;
+        let room = ((width - 2.0 * MARGIN) / (self.sizes.letter * 1.25)) as usize;
+        let title = fitted(&self.drawing.title, room, false, Cut::End).unwrap_or_default();
+        head += &format!("<text class=\"title\" x=\"{MARGIN}\" y=\"{y}\">{}</text>\n", escaped(&title));
+        y += LINE;
+        head += &format!("<text class=\"facts\" x=\"{MARGIN}\" y=\"{y}\">{}</text>\n", escaped(facts));
+        for line in legend {
+            y += LINE;
+            let mut x = MARGIN;
+            for (swatch, text) in line {
+                let letter = swatch.letter();
+                head += &format!(
+                    "<path class=\"{CLASS}{letter}0\" style=\"stroke-width:12\" d=\"M{x:.1} {:.1}h12\"/>\
+                     <text class=\"facts\" x=\"{:.1}\" y=\"{y}\">{}</text>\n",
+                    y - 4.0,
+                    x + 17.0,
+                    escaped(text),
+                );
+                x += legend_width(text, self.sizes.letter);
+            }
+        }
+        head + "<g id=\"boxes\">"
+    }
+
+    /// Those that are there, each once.
+    fn swatches(&self) -> Vec<Swatch> {
+        let mut swatches: Vec<Swatch> = self.drawing.legend.iter().map(|(swatch, _)| *swatch).collect();
+        for one in &self.drawing.boxes {
+            swatches.push(one.swatch);
+            swatches.extend(one.shares.iter().map(|(swatch, _)| *swatch));
+        }
+        swatches.sort_unstable();
+        swatches.dedup();
+        swatches
+    }
+
+    fn style(&self, look: &Look, swatches: &[Swatch]) -> String {
+        let family = look.font_type.as_deref().unwrap_or("Verdana, 'DejaVu Sans', sans-serif");
+        let family: String = family.chars().filter(|c| c.is_alphanumeric() || " ,'-_.".contains(*c)).collect();
+        let Sizes { font, row, .. } = self.sizes;
+        let mut style = format!(
+            ":root{{--font:{family};--size:{font}px;font-family:{family};font-size:{font}px}}path{{stroke-width:{}}}",
+            row - 1.0
+        );
+        style += STYLE;
+        if let Some(color) = look.search_color {
+            style += &format!(":root{{--found:{color}}}");
+        }
+        style + &palette::rules(swatches)
+    }
+
+    fn write_tail(&self) -> String {
+        let mut tail = String::from("</g>\n");
+        if self.drawing.is_chart {
+            tail += &self.axis();
+        }
+        if self.script {
+            tail += &format!("<script><![CDATA[\n{SCRIPT}]]></script>\n");
+        }
+        tail + "</svg>\n"
+    }
+
+    /// Times below a chart.
+    fn axis(&self) -> String {
+        const MARKS: u64 = 10;
+        let y = self.sizes.height - MARGIN;
+        let mark = |number: u64| {
+            let amount = self.drawing.total / MARKS * number;
+            let x = MARGIN + amount as f64 * self.sizes.scale;
+            format!(
+                "<text class=\"facts\" x=\"{x:.1}\" y=\"{y}\">{}</text>",
+                escaped(&self.drawing.amounts.told(amount))
+            )
+        };
+        (0..MARKS).map(mark).collect()
+    }
+
+    /// A piece's text.
+    pub fn text(&self, piece: &Piece<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(PIECE * 64);
+        out.extend_from_slice(b"<g");
+        if self.script {
+            out.extend_from_slice(b" data-b=\"");
+            self.data(piece.0, &mut out);
+            out.push(b'"');
+        }
+        out.extend_from_slice(b">\n");
+        if self.script {
+            self.paths(piece.0, &mut out);
+            piece.0.iter().for_each(|one| self.label(one, &mut out));
+        } else {
+            for one in piece.0 {
+                self.titled(one, &mut out);
+            }
+        }
+        out.extend_from_slice(b"</g>\n");
+        out
+    }
+
+    fn data(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
+        let mut before = 0;
+        for (at, one) in boxes.iter().enumerate() {
+            if at > 0 {
+                out.push(b' ');
+            }
+            whole(out, one.row.into());
+            out.push(b',');
+            // Threads of a chart begin anew.
+            let start = one.start / self.unit;
+            if start < before {
+                out.push(b'-');
+            }
+            whole(out, start.abs_diff(before));
+            before = start;
+            out.push(b',');
+            whole(out, (one.end - one.start) / self.unit);
+            out.push(b',');
+            whole(out, one.name.into());
+            out.push(b',');
+            self.color(one).write(out);
+            if !one.shares.is_empty() || one.before.is_some() {
+                out.push(b',');
+            }
+            for (swatch, weight) in &one.shares {
+                out.push(swatch.letter() as u8);
+                whole(out, weight / self.unit);
+            }
+            if let Some(was) = one.before {
+                let chance = if was.significant { "" } else { "~" };
+                out.extend_from_slice(format!(",{}{chance}", was.amount / self.unit).as_bytes());
+            }
+        }
+    }
+
+    fn name(&self, one: &PageBox) -> &str {
+        &self.drawing.names[one.name as usize]
+    }
+
+    fn color(&self, one: &PageBox) -> Color {
+        Color(one.swatch.letter(), if one.before.is_some() { 0 } else { shade(self.name(one)) })
+    }
+
+    /// Left edge and width.
+    fn stretch(&self, one: &PageBox) -> (f64, f64) {
+        let (start, end) = (one.start as f64 * self.sizes.scale, one.end as f64 * self.sizes.scale);
+        (MARGIN + start, end - start)
+    }
+
+    /// Boxes of one colour are one path.
+    fn paths(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
+        let mut by_color: BTreeMap<Color, Vec<u8>> = BTreeMap::new();
+        let mut stripes: BTreeMap<char, Vec<u8>> = BTreeMap::new();
+        for one in boxes.iter().filter(|one| one.swatch != Swatch::Lane) {
+            let path = by_color.entry(self.color(one)).or_default();
+            self.bar(one, path);
+            self.stripes(one, &mut stripes);
+        }
+        for (color, path) in by_color {
+            color.write_class(b"<path class=\"", out);
+            out.extend_from_slice(b"\" d=\"");
+            out.extend_from_slice(&path);
+            out.extend_from_slice(b"\"/>\n");
+        }
+        for (letter, path) in stripes {
+            out.extend_from_slice(format!("<path class=\"{CLASS}{letter}0 tier\" d=\"").as_bytes());
+            out.extend_from_slice(&path);
+            out.extend_from_slice(b"\"/>\n");
+        }
+    }
+
+    /// A stroke as long and as thick as the box; between boxes that are not narrow a line stays free.
+    fn bar(&self, one: &PageBox, path: &mut Vec<u8>) {
+        let (left, width) = self.stretch(one);
+        let width = if width > NARROW { width - 0.6 } else { width };
+        // What zooming brings out only is in the data.
+        if width < INVISIBLE {
+            return;
+        }
+        stroke(path, left, self.sizes.top_of(one.row) + (self.sizes.row - 1.0) / 2.0, width);
+    }
+
+    /// The tiers of a function along the lower edge of its box.
+    fn stripes(&self, one: &PageBox, stripes: &mut BTreeMap<char, Vec<u8>>) {
+        let (mut left, width) = self.stretch(one);
+        if one.shares.is_empty() || width < 4.0 * NARROW {
+            return;
+        }
+        let all: f64 = one.shares.iter().map(|&(_, weight)| weight as f64).sum();
+        for (swatch, weight) in &one.shares {
+            let share = (width - 0.6) * *weight as f64 / all;
+            let y = self.sizes.top_of(one.row) + self.sizes.row - 2.5;
+            stroke(stripes.entry(swatch.letter()).or_default(), left, y, share);
+            left += share;
+        }
+    }
+
+    fn label(&self, one: &PageBox, out: &mut Vec<u8>) {
+        let (left, width) = self.stretch(one);
+        let dots = matches!(one.swatch, Swatch::Code(Category::Jit(_)));
+        let room = ((width - 4.0) / self.sizes.letter).max(0.0) as usize;
+        let Some(text) = fitted(self.name(one), room, dots, self.cut) else { return };
+        self.color(one).write_class(b"<text class=\"", out);
+        out.extend_from_slice(b"\" x=\"");
+        fixed(out, left + 3.0, 1);
+        out.extend_from_slice(b"\" y=\"");
+        fixed(out, self.sizes.top_of(one.row) + self.sizes.row / 2.0 + self.sizes.font * 0.33, 1);
+        out.extend_from_slice(b"\">");
+        out.extend_from_slice(escaped(&text).as_bytes());
+        out.extend_from_slice(b"</text>\n");
+    }
+
+    /// For readers without script: a box that says by itself what it is.
+    fn titled(&self, one: &PageBox, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"<g><title>");
+        out.extend_from_slice(escaped(&self.told(one)).as_bytes());
+        out.extend_from_slice(b"</title>");
+        if one.swatch != Swatch::Lane {
+            self.color(one).write_class(b"<path class=\"", out);
+            out.extend_from_slice(b"\" d=\"");
+            self.bar(one, out);
+            out.extend_from_slice(b"\"/>");
+        }
+        self.label(one, out);
+        out.extend_from_slice(b"</g>\n");
+    }
+
+    /// `name: 7.0 ms, 12.3 %`
+    fn told(&self, one: &PageBox) -> String {
+        let amount = one.end - one.start;
+        let share = percent(amount as f64, self.drawing.total as f64);
+        format!("{}: {}, {share}", self.name(one), self.drawing.amounts.told(amount))
+    }
+}
+
+/// The letter of a swatch, which is ASCII, and the number of a shade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Color(char, u32);
+
+impl Color {
+    fn write(self, out: &mut Vec<u8>) {
+        out.push(self.0 as u8);
+        whole(out, self.1.into());
+    }
+
+    fn write_class(self, before: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(before);
+        out.extend_from_slice(CLASS.as_bytes());
+        self.write(out);
+    }
+}
+
+/// Neighbouring boxes, and all that is above them as far as it fits.
+#[derive(Debug)]
+pub struct Piece<'a>(&'a [PageBox]);
+
+/// The words for colours that are letters.
+fn words() -> serde_json::Map<String, serde_json::Value> {
+    let word = |category: Category| (Swatch::Code(category).letter().to_string(), category.name().into());
+    Category::ALL.into_iter().map(word).collect()
+}
+
+/// `M12.5 30h4.2`
+fn stroke(path: &mut Vec<u8>, x: f64, y: f64, width: f64) {
+    path.push(b'M');
+    fixed(path, x, 2);
+    path.push(b' ');
+    fixed(path, y, 1);
+    path.push(b'h');
+    fixed(path, width, 2);
+}
+
+fn legend_width(text: &str, letter: f64) -> f64 {
+    17.0 + (text.chars().count() as f64 + 2.0) * letter
+}
+
+/// As many entries to a line as there is room for.
+fn legend_lines(drawing: &Drawing, look: &Look) -> Vec<Vec<(Swatch, String)>> {
+    let sizes = Sizes::of(drawing, look, 0);
+    let (mut lines, mut x): (Vec<Vec<(Swatch, String)>>, f64) = (Vec::new(), f64::INFINITY);
+    for entry in &drawing.legend {
+        let width = legend_width(&entry.1, sizes.letter);
+        if x + width > sizes.width - 2.0 * MARGIN {
+            lines.push(Vec::new());
+            x = 0.0;
+        }
+        x += width;
+        if let Some(line) = lines.last_mut() {
+            line.push(entry.clone());
+        }
+    }
+    lines
+}
+
+/// As text in XML, whatever it is.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '&' => out += "&amp;",
+            '"' => out += "&quot;",
+            // What XML forbids; names are printable already, titles are as the user typed them.
+            c if c.is_control() && c != '\n' => {}
+            '\u{fffe}' | '\u{ffff}' => {}
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,5 @@
+//! Pictures and pages: flame graphs and the page of `view`, in the same colors.
+
+pub mod flamegraph;
+mod palette;
+pub mod viewer;

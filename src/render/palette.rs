@@ -1,0 +1,360 @@
+//! The colours of code, one palette for all runtimes: a colour says what sort of code a box is.
+//!
+//! The tiers of JIT code are steps of one blue, the better the compiler the deeper; what the system and compilers
+//! made ahead of time is yellow and orange. All differ in lightness, too, so that they are told apart by those who
+//! see fewer colours; a test asks how people without the red or the green cones see them. Each colour has three
+//! shades, for neighbours of one sort.
+
+use crate::analysis::category::Category;
+use crate::model::tier::Tier;
+use std::fmt::Write;
+
+/// A colour: red, green, blue.
+type Rgb = [u8; 3];
+
+/// How many shades a colour has.
+pub(in crate::render) const SHADES: u32 = 3;
+
+/// What the colour of a box says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::render) enum Swatch {
+    /// Whose stack it is: no code.
+    Whose,
+    /// The sort of its code.
+    Code(Category),
+    /// Nothing: of this profile no sort of code is known. One of several warm colours, by name.
+    Name(u8),
+    /// How much more or less there is than before: from −[`STEPS`] to [`STEPS`].
+    Change(i8),
+    /// The name of a thread, without a colour.
+    Lane,
+    /// A thread did not run.
+    Idle,
+}
+
+/// How many colours there are for more, and for less.
+pub(in crate::render) const STEPS: i8 = 4;
+
+/// How many warm colours there are.
+pub(in crate::render) const NAMES: u8 = 4;
+
+/// A sort of code, its letter, and its colour on a light page and on a dark one. What has no name is hatched besides.
+const PAINTS: [(Category, char, [u32; 2]); 16] = [
+    (Category::Kernel, 'k', [0xe8_8a_2e, 0x90_55_00]),
+    (Category::Native, 'n', [0xf5_d9_6b, 0xa2_88_38]),
+    (Category::NativeUnnamed, 'v', [0xbd_a1_55, 0xd2_be_70]),
+    (Category::Inlined, 'i', [0xff_f9_ba, 0x46_37_09]),
+    (Category::Jit(Some(Tier::Interpreted)), 'a', [0xe0_f0_f2, 0x00_28_3e]),
+    (Category::Jit(Some(Tier::Baseline)), 'b', [0x91_c9_ff, 0x01_69_a9]),
+    (Category::Jit(Some(Tier::MidTier)), 'm', [0x78_9f_cd, 0x02_95_e5]),
+    (Category::Jit(Some(Tier::Optimised)), 'o', [0x1f_62_ae, 0x6c_b2_f5]),
+    (Category::Jit(Some(Tier::Builtin)), 'c', [0x46_ad_84, 0x00_4e_2f]),
+    (Category::Jit(Some(Tier::Stub)), 's', [0xd9_e5_c7, 0x62_67_56]),
+    (Category::Jit(Some(Tier::Wasm)), 'w', [0xb3_8f_ed, 0x75_29_82]),
+    (Category::Jit(Some(Tier::RegExp)), 'r', [0xde_b0_b4, 0x6e_3d_57]),
+    (Category::Jit(None), 'j', [0x4f_a1_ac, 0x18_99_ac]),
+    (Category::JitUnnamed, 'x', [0x17_73_7f, 0x31_ba_d6]),
+    (Category::Anonymous, 'y', [0xe1_51_9a, 0xe1_56_96]),
+    (Category::Unknown, 'u', [0xb9_c2_d8, 0x65_78_7c]),
+];
+
+fn paint(category: Category) -> (char, [u32; 2]) {
+    let row = PAINTS.iter().find(|(of, ..)| *of == category).unwrap_or(&PAINTS[PAINTS.len() - 1]);
+    (row.1, row.2)
+}
+
+impl Swatch {
+    /// One letter for it, in the page's data and style.
+    pub(in crate::render) fn letter(self) -> char {
+        match self {
+            Self::Whose => 'q',
+            Self::Code(category) => paint(category).0,
+            Self::Name(number) => ['A', 'B', 'C', 'D'][usize::from(number.min(NAMES - 1))],
+            Self::Change(step) => {
+                ['4', '3', '2', '1', '0', '5', '6', '7', '8'][(step.clamp(-STEPS, STEPS) + STEPS) as usize]
+            }
+            Self::Lane => 'l',
+            Self::Idle => 'z',
+        }
+    }
+
+    /// Whether it is hatched: it is code without a name.
+    pub(in crate::render) fn is_hatched(self) -> bool {
+        matches!(self, Self::Code(category) if category.is_unnamed())
+    }
+
+    /// On a light page and on a dark one.
+    fn colors(self) -> [Rgb; 2] {
+        let hex = |light: u32, dark: u32| [light, dark].map(|rgb| [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8]);
+        match self {
+            Self::Whose => hex(0xe4_e4_e4, 0x3c_3f_43),
+            Self::Lane => hex(0xff_ff_ff, 0x1b_1d_20),
+            Self::Idle => hex(0xf3_f4_f5, 0x26_28_2c),
+            Self::Code(category) => {
+                let [light, dark] = paint(category).1;
+                hex(light, dark)
+            }
+            Self::Name(0) => hex(0xf2_a3_4c, 0x90_50_0e),
+            Self::Name(1) => hex(0xee_8a_5a, 0x92_45_20),
+            Self::Name(2) => hex(0xf5_c2_5b, 0x7c_5a_10),
+            Self::Name(_) => hex(0xf0_7e_6e, 0x8c_38_30),
+            Self::Change(step) => {
+                let [light, dark] = if step < 0 { hex(0x5b_9f_e0, 0x2f_78_c4) } else { hex(0xe8_81_5f, 0xc4_53_2a) };
+                let part = f64::from(step.unsigned_abs()) / f64::from(STEPS);
+                [mixed([0xec; 3], light, part), mixed([0x40, 0x43, 0x47], dark, part)]
+            }
+        }
+    }
+}
+
+/// `part` of the way from one colour to another.
+fn mixed(from: Rgb, to: Rgb, part: f64) -> Rgb {
+    let one = |from: u8, to: u8| (f64::from(from) + (f64::from(to) - f64::from(from)) * part).round() as u8;
+    [one(from[0], to[0]), one(from[1], to[1]), one(from[2], to[2])]
+}
+
+/// A colour's shade: as it is, a little lighter, a little darker.
+fn shaded(color: Rgb, shade: u32) -> Rgb {
+    match shade {
+        0 => color,
+        1 => mixed(color, [255; 3], 0.10),
+        _ => mixed(color, [0; 3], 0.06),
+    }
+}
+
+/// The lines of hatching on a colour. They are farther from the text than the colour is.
+fn line_on(color: Rgb) -> Rgb {
+    mixed(color, if is_light(color) { [255; 3] } else { [0; 3] }, 0.40)
+}
+
+/// Black or white, whichever is read more easily on a colour.
+fn text_on(color: Rgb) -> &'static str {
+    if is_light(color) { "#16181a" } else { "#fff" }
+}
+
+fn is_light(color: Rgb) -> bool {
+    luminance(color) > 0.196
+}
+
+/// As WCAG defines it: from 0 to 1.
+fn luminance(color: Rgb) -> f64 {
+    let [red, green, blue] = color.map(linear);
+    0.2126 * red + 0.7152 * green + 0.0722 * blue
+}
+
+fn linear(part: u8) -> f64 {
+    let part = f64::from(part) / 255.0;
+    if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+}
+
+/// The rules of a style sheet for these swatches: boxes are strokes of paths, their texts are filled. What is hatched is
+/// painted with the patterns of [`patterns`].
+pub(in crate::render) fn rules(swatches: &[Swatch]) -> String {
+    let [light, dark] = [0, 1].map(|theme| {
+        let mut rules = String::new();
+        for swatch in swatches {
+            for shade in 0..SHADES {
+                let color = shaded(swatch.colors()[theme], shade);
+                let [red, green, blue] = color;
+                let (class, text) = (swatch.letter(), text_on(color));
+                let color = format!("#{red:02x}{green:02x}{blue:02x}");
+                // Writing to a string cannot fail.
+                if swatch.is_hatched() {
+                    let [red, green, blue] = line_on([red, green, blue]);
+                    let _ = write!(rules, "path.{CLASS}{class}{shade}{{stroke:url(#{HATCH}{class}{shade}) {color}}}");
+                    let _ = write!(rules, "rect.{CLASS}{class}{shade}{{fill:{color}}}");
+                    let _ = write!(rules, ".{HATCH}{class}{shade}{{stroke:#{red:02x}{green:02x}{blue:02x}}}");
+                } else {
+                    let _ = write!(rules, "path.{CLASS}{class}{shade}{{stroke:{color}}}");
+                }
+                let _ = write!(rules, "text.{CLASS}{class}{shade}{{fill:{text}}}");
+            }
+        }
+        rules
+    });
+    format!("{light}@media(prefers-color-scheme:dark){{{dark}}}")
+}
+
+/// The patterns of those of these swatches that are hatched, one for each shade.
+pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
+    let hatched = swatches.iter().filter(|swatch| swatch.is_hatched());
+    let pattern = |(letter, shade): (char, u32)| {
+        format!(
+            "<pattern id=\"{HATCH}{letter}{shade}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
+             patternTransform=\"rotate(45)\"><rect class=\"{CLASS}{letter}{shade}\" width=\"6\" height=\"6\"/>\
+             <path class=\"{HATCH}{letter}{shade}\" style=\"stroke-width:2\" d=\"M1 0v6\"/></pattern>"
+        )
+    };
+    hatched.flat_map(|swatch| (0..SHADES).map(|shade| (swatch.letter(), shade))).map(pattern).collect()
+}
+
+/// Variables of a style sheet: the colour of each sort of code and of the text on it (`--code-k`, `--text-k`), of change
+/// (`--code-0` to `--code-8`) and of what has no sort (`--code-A` …), on light and dark pages. What is hatched has the colour
+/// of its lines, too (`--line-x`), and both as the background of an element (`--fill-x`). The theme is that of the
+/// reader's system, or the one that the attribute `data-theme` of the root names.
+pub(in crate::render) fn variables() -> String {
+    let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
+    let all: Vec<Swatch> = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Idle]).collect();
+    let [light, dark] = [0, 1].map(|theme| {
+        let mut variables = String::new();
+        for swatch in &all {
+            let ([red, green, blue], letter) = (swatch.colors()[theme], swatch.letter());
+            let text = text_on(swatch.colors()[theme]);
+            // Writing to a string cannot fail.
+            let _ = write!(variables, "--code-{letter}:#{red:02x}{green:02x}{blue:02x};--text-{letter}:{text};");
+            if swatch.is_hatched() {
+                let [red, green, blue] = line_on([red, green, blue]);
+                let _ = write!(
+                    variables,
+                    "--line-{letter}:#{red:02x}{green:02x}{blue:02x};--fill-{letter}:{};",
+                    fill(letter)
+                );
+            }
+        }
+        variables
+    });
+    format!(
+        ":root{{{light}}}\n@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n\
+         :root[data-theme=dark]{{{dark}}}\n"
+    )
+}
+
+/// Both colours of what is hatched, as a background.
+fn fill(letter: char) -> String {
+    format!("repeating-linear-gradient(135deg,var(--code-{letter}) 0 3px,var(--line-{letter}) 3px 5px)")
+}
+
+/// The letter of a sort of code.
+pub(in crate::render) fn letter(category: Category) -> char {
+    Swatch::Code(category).letter()
+}
+
+/// Before a swatch's letter and its shade in names of classes, which must not begin with a digit.
+pub(in crate::render) const CLASS: &str = "c";
+
+/// The same before the names of patterns, and of the classes of their lines.
+const HATCH: &str = "h";
+
+/// The shade of a name.
+pub(in crate::render) fn shade(name: &str) -> u32 {
+    hash(name) % SHADES
+}
+
+/// The warm colour of a name.
+pub(in crate::render) fn warm(name: &str) -> Swatch {
+    Swatch::Name((hash(name) / SHADES % u32::from(NAMES)) as u8)
+}
+
+/// FNV-1a: the colours of names stay the same from picture to picture.
+fn hash(name: &str) -> u32 {
+    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    hash ^ hash >> 15
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How a colour looks to a reader without green (or red) cones: Viénot, Brettel and Mollon 1999.
+    fn without_cones(color: Rgb, red_missing: bool) -> [f64; 3] {
+        let [r, g, b] = color.map(linear);
+        let rows = if red_missing {
+            [[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]]
+        } else {
+            [[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]]
+        };
+        rows.map(|[x, y, z]| (x * r + y * g + z * b).clamp(0.0, 1.0))
+    }
+
+    /// CIE L*a*b* of linear RGB.
+    fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
+        let x = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505;
+        let y = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+        let z = (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089;
+        let [x, y, z] = [x, y, z].map(|t| if t > 0.008_856 { t.cbrt() } else { 7.787 * t + 16.0 / 116.0 });
+        [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+    }
+
+    fn distance(a: [f64; 3], b: [f64; 3]) -> f64 {
+        lab(a).iter().zip(lab(b)).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    }
+
+    #[test]
+    fn every_two_sorts_of_code_are_told_apart_by_all_readers() {
+        let mut close = Vec::new();
+        for theme in [0, 1] {
+            for (at, one) in Category::ALL.into_iter().enumerate() {
+                for other in &Category::ALL[at + 1..] {
+                    let [a, b] = [one, *other].map(|category| Swatch::Code(category).colors()[theme]);
+                    let seen = [
+                        distance(a.map(linear), b.map(linear)),
+                        distance(without_cones(a, false), without_cones(b, false)),
+                        distance(without_cones(a, true), without_cones(b, true)),
+                    ];
+                    if seen.iter().any(|distance| *distance < 12.0) {
+                        close.push(format!("{theme}: {} and {}: {seen:.1?}", one.name(), other.name()));
+                    }
+                }
+            }
+        }
+        assert!(close.is_empty(), "{close:#?}");
+    }
+
+    #[test]
+    fn tiers_grow_deeper_from_the_interpreter_to_the_best_compiler() {
+        let ladder = [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimised];
+        let light =
+            |theme: usize| ladder.map(|tier| luminance(Swatch::Code(Category::Jit(Some(tier))).colors()[theme]));
+        assert!(light(0).is_sorted_by(|a, b| a > b) && light(1).is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn text_is_read_on_every_colour() {
+        let shaded_ones = Category::ALL.into_iter().map(Swatch::Code).chain((0..NAMES).map(Swatch::Name));
+        let shaded_ones = shaded_ones.chain([Swatch::Whose]).map(|swatch| (swatch, SHADES));
+        for (swatch, shades) in shaded_ones.chain((-STEPS..=STEPS).map(|step| (Swatch::Change(step), 1))) {
+            for color in swatch.colors() {
+                for shade in 0..shades {
+                    let color = shaded(color, shade);
+                    let text = if text_on(color) == "#fff" { 1.0 } else { 0.008 };
+                    let (a, b) = (luminance(color) + 0.05, text + 0.05);
+                    assert!(a.max(b) / a.min(b) >= 4.5, "{swatch:?} {shade}: {:.2}", a.max(b) / a.min(b));
+                    let line = luminance(line_on(color)) + 0.05;
+                    assert!(
+                        !swatch.is_hatched() || line.max(b) / line.min(b) >= 4.5,
+                        "{swatch:?}: lines of its hatching"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_name_is_hatched_and_the_lines_are_seen_by_all_readers() {
+        let hatched = |category: &Category| Swatch::Code(*category).is_hatched();
+        let names: Vec<_> = Category::ALL.into_iter().filter(hatched).map(Category::name).collect();
+        assert_eq!(names, ["native, unnamed", "JIT, unnamed", "unnamed code (no file)", "unknown"]);
+        for category in Category::ALL.into_iter().filter(hatched) {
+            for color in Swatch::Code(category).colors() {
+                let line = line_on(color);
+                let seen = [
+                    distance(color.map(linear), line.map(linear)),
+                    distance(without_cones(color, false), without_cones(line, false)),
+                    distance(without_cones(color, true), without_cones(line, true)),
+                ];
+                assert!(seen.iter().all(|distance| *distance >= 9.0), "{}: {seen:.1?}", category.name());
+            }
+        }
+    }
+
+    #[test]
+    fn each_swatch_has_a_letter_of_its_own() {
+        let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
+        let all = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Lane, Swatch::Idle]);
+        let mut letters: Vec<char> = all.map(Swatch::letter).collect();
+        let count = letters.len();
+        letters.sort_unstable();
+        letters.dedup();
+        assert_eq!(letters.len(), count);
+    }
+}

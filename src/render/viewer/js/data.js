@@ -1,0 +1,112 @@
+// The page's data, unpacked: sections of JSON and columns. src/render/viewer/pack.rs says how they are written.
+
+/** The sections and columns of the page, each decoded when it is asked for. */
+export class Pack {
+  #sections;
+  #columns = new Map();
+
+  /** @param {Uint8Array} block what was packed */
+  constructor(block) {
+    const length = new DataView(block.buffer, block.byteOffset).getUint32(0, true);
+    const head = JSON.parse(new TextDecoder().decode(block.subarray(4, 4 + length)));
+    this.#sections = head.sections;
+    let at = 4 + length;
+    for (const { name, kind, length: count, bytes } of head.columns) {
+      this.#columns.set(name, { kind, count, bytes: block.subarray(at, at + bytes) });
+      at += bytes;
+    }
+  }
+
+  /** The JSON of a section; null without it. */
+  json(section) {
+    return this.#sections[section] ?? null;
+  }
+
+  /** Whether there is such a column. */
+  has(column) {
+    return this.#columns.has(column);
+  }
+
+  /** A column of numbers; empty without it. Whole numbers over 2^53 are rounded. */
+  numbers(column) {
+    const found = this.#columns.get(column);
+    if (!found) return new Uint32Array(0);
+    return found.kind === "deltas" ? decodeDeltas(found) : decodeNumbers(found);
+  }
+
+  /** A column of texts; empty without it. */
+  texts(column) {
+    const found = this.#columns.get(column);
+    return found && found.count > 0 ? new TextDecoder().decode(found.bytes).split("\n") : [];
+  }
+}
+
+/** Reads what the page holds. */
+export async function readPack() {
+  const element = document.getElementById("data");
+  const packed = fromBase64(element.textContent);
+  // What was unpacked need not stay in the page twice.
+  element.textContent = "";
+  const unpacked = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw")));
+  return new Pack(new Uint8Array(await unpacked.arrayBuffer()));
+}
+
+function fromBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < bytes.length; at++) bytes[at] = letters.charCodeAt(at);
+  return bytes;
+}
+
+function decodeNumbers({ bytes, count }) {
+  const small = new Uint32Array(count);
+  for (let at = 0, index = 0; index < count; index++) {
+    let byte = bytes[at++];
+    let number = byte & 0x7f;
+    for (let factor = 128; byte >= 0x80; factor *= 128) {
+      byte = bytes[at++];
+      number += (byte & 0x7f) * factor;
+    }
+    if (number > 0xffffffff) return decodeLarge({ bytes, count }, small, index);
+    small[index] = number;
+  }
+  return small;
+}
+
+/** The same for a column that has numbers over 2^32, the first of them at `from`: those before are in `small`. */
+function decodeLarge({ bytes, count }, small, from) {
+  const large = new Float64Array(count);
+  large.set(small.subarray(0, from));
+  let at = 0;
+  for (let skipped = 0; skipped < from; at++) if (bytes[at] < 0x80) skipped++;
+  for (let index = from; index < count; index++) {
+    let byte = bytes[at++];
+    let number = byte & 0x7f;
+    for (let factor = 128; byte >= 0x80; factor *= 128) {
+      byte = bytes[at++];
+      number += (byte & 0x7f) * factor;
+    }
+    large[index] = number;
+  }
+  return large;
+}
+
+function decodeDeltas({ bytes, count }) {
+  const numbers = new Float64Array(count);
+  let value = 0;
+  let largest = 0;
+  for (let at = 0, index = 0; index < count; index++) {
+    let byte = bytes[at++];
+    let zigzag = byte & 0x7f;
+    for (let factor = 128; byte >= 0x80; factor *= 128) {
+      byte = bytes[at++];
+      zigzag += (byte & 0x7f) * factor;
+    }
+    const half = Math.floor(zigzag / 2);
+    value += zigzag % 2 ? -half - 1 : half;
+    numbers[index] = value;
+    if (value > largest) largest = value;
+  }
+  return largest > 0xffffffff ? numbers : Uint32Array.from(numbers);
+}

@@ -1,0 +1,100 @@
+// The profile's tables, as typed arrays. src/render/viewer/profile.rs says what is in them.
+
+/** Functions, stacks of functions (nodes of a prefix tree), threads, and the samples of each event. */
+export class Profile {
+  #pack;
+  #rows = new Map();
+
+  constructor(pack) {
+    this.#pack = pack;
+    const json = pack.json("profile");
+    /** [{name, unit, sampling}] */
+    this.events = json.events;
+    /** What sorts of code there are: [{name, letter, jit}]. */
+    this.categories = json.categories;
+    /** Whether it is known which sort a function is of: folded stacks do not tell. */
+    this.knowsCategories = json.categories_known;
+    /** [{comm, pid, tid, cpu}], null where not known. */
+    this.tracks = json.tracks;
+    /** Null if samples have no times; else nanoseconds a unit of the rows' times, and both ends as BigInt. */
+    this.time = clockOf(json.time);
+    /** Whether rows begin at their time and last as long as they weigh (calls), instead of being of one moment. */
+    this.rowsLast = json.rows_last;
+    /** What is counted: "sample" or "call". */
+    this.counted = json.counted;
+    /** By event, whether calls are stated. */
+    this.statesCalls = json.calls;
+    /** What a reader of the stacks must know. */
+    this.notes = json.notes;
+    /** The samples to compare with, if there are any: {events, time}. */
+    this.baseline = pack.json("baseline") && { ...pack.json("baseline"), time: clockOf(pack.json("baseline").time) };
+
+    const texts = pack.texts("profile/texts");
+    const optional = (column) => Array.from(pack.numbers(column), (number) => (number ? texts[number - 1] : ""));
+    this.functions = {
+      name: Array.from(pack.numbers("profile/functions.name"), (number) => texts[number]),
+      /** "" where not known. */
+      module: optional("profile/functions.module"),
+      /** Index into `categories`. */
+      category: Uint8Array.from(pack.numbers("profile/functions.category")),
+      /** "" where not known. */
+      file: optional("profile/functions.file"),
+      line: pack.numbers("profile/functions.line"),
+    };
+    /** By node: its function, and the node that called it (a smaller number; -1: none). */
+    this.nodeFunction = pack.numbers("profile/nodes.function");
+    const up = pack.numbers("profile/nodes.up");
+    this.nodeParent = new Int32Array(up.length);
+    for (let node = 0; node < up.length; node++) this.nodeParent[node] = up[node] ? node - up[node] : -1;
+  }
+
+  get functionCount() {
+    return this.functions.name.length;
+  }
+
+  /** Whether any event's calls are stated. */
+  get hasCalls() {
+    return this.statesCalls.includes(true);
+  }
+
+  /**
+   * The calls of an event, if they are stated: costs of functions, and of calls between two, by thread.
+   * @returns {{function, self, functionTrack, caller, callee, count, cost, track} | null}
+   */
+  calls(event) {
+    if (!this.statesCalls[event]) return null;
+    const column = (name) => this.#pack.numbers(`profile/calls.${event}.${name}`);
+    const names = ["function", "self", "functionTrack", "caller", "callee", "count", "cost", "track"];
+    return Object.fromEntries(names.map((name) => [name, column(name)]));
+  }
+
+  get nodeCount() {
+    return this.nodeParent.length;
+  }
+
+  /**
+   * The samples of an event in the order of their times; of the profile to compare with, if `from` is "baseline".
+   * @returns {{length, node: Int32Array, track, weight, count, time}} node -1: an empty stack; time null: not known
+   */
+  rows(event, from = "profile") {
+    const key = `${from}/rows.${event}`;
+    if (!this.#rows.has(key)) {
+      const column = (name) => this.#pack.numbers(`${key}.${name}`);
+      const node = Int32Array.from(column("node"), (number) => number - 1);
+      const time = this.#pack.has(`${key}.time`) ? column("time") : null;
+      const [track, weight, count] = ["track", "weight", "count"].map(column);
+      this.#rows.set(key, { length: node.length, node, track, weight, count, time });
+    }
+    return this.#rows.get(key);
+  }
+
+  /** What a function is called with all that is known of it, for tooltips and lists. */
+  title(number) {
+    const { name, module } = this.functions;
+    return module[number] ? `${name[number]} (${module[number]})` : name[number];
+  }
+}
+
+function clockOf(time) {
+  return time && { unit: time.unit, start: BigInt(time.start), last: BigInt(time.last) };
+}

@@ -1,0 +1,201 @@
+//! The page's script: modules with names in the repository, one inline module on the page, since a page from disk
+//! cannot import its neighbours.
+//!
+//! A module imports by `import { a, b } from "./other.js";` and exports by `export` before a declaration. Joined, each
+//! stands behind those that it imports, without these words; so a name at the top of one module must not be at the
+//! top of another.
+
+/// The modules, by their file's name, in no certain order.
+const MODULES: &[(&str, &str)] = &[
+    ("activity.js", include_str!("js/activity.js")),
+    ("arrows.js", include_str!("js/arrows.js")),
+    ("box_actions.js", include_str!("js/box_actions.js")),
+    ("box_categories.js", include_str!("js/box_categories.js")),
+    ("brush.js", include_str!("js/brush.js")),
+    ("calls.js", include_str!("js/calls.js")),
+    ("clipboard.js", include_str!("js/clipboard.js")),
+    ("code.js", include_str!("js/code.js")),
+    ("code_machine.js", include_str!("js/code_machine.js")),
+    ("code_rows.js", include_str!("js/code_rows.js")),
+    ("code_source.js", include_str!("js/code_source.js")),
+    ("code_table.js", include_str!("js/code_table.js")),
+    ("comparison.js", include_str!("js/comparison.js")),
+    ("copy_text.js", include_str!("js/copy_text.js")),
+    ("data.js", include_str!("js/data.js")),
+    ("difference.js", include_str!("js/difference.js")),
+    ("difference_picture.js", include_str!("js/difference_picture.js")),
+    ("doctor.js", include_str!("js/doctor.js")),
+    ("dom.js", include_str!("js/dom.js")),
+    ("flame.js", include_str!("js/flame.js")),
+    ("flame_layout.js", include_str!("js/flame_layout.js")),
+    ("flame_model.js", include_str!("js/flame_model.js")),
+    ("flame_paint.js", include_str!("js/flame_paint.js")),
+    ("flame_picture.js", include_str!("js/flame_picture.js")),
+    ("flame_view.js", include_str!("js/flame_view.js")),
+    ("format.js", include_str!("js/format.js")),
+    ("functions.js", include_str!("js/functions.js")),
+    ("heatmap.js", include_str!("js/heatmap.js")),
+    ("jit_model.js", include_str!("js/jit_model.js")),
+    ("jit_time.js", include_str!("js/jit_time.js")),
+    ("labels.js", include_str!("js/labels.js")),
+    ("lane_list.js", include_str!("js/lane_list.js")),
+    ("lane_rows.js", include_str!("js/lane_rows.js")),
+    ("lanes.js", include_str!("js/lanes.js")),
+    ("latest.js", include_str!("js/latest.js")),
+    ("listings.js", include_str!("js/listings.js")),
+    ("main.js", include_str!("js/main.js")),
+    ("menu.js", include_str!("js/menu.js")),
+    ("profile.js", include_str!("js/profile.js")),
+    ("search.js", include_str!("js/search.js")),
+    ("search_box.js", include_str!("js/search_box.js")),
+    ("selection.js", include_str!("js/selection.js")),
+    ("shades.js", include_str!("js/shades.js")),
+    ("significance.js", include_str!("js/significance.js")),
+    ("state.js", include_str!("js/state.js")),
+    ("table.js", include_str!("js/table.js")),
+    ("table_row.js", include_str!("js/table_row.js")),
+    ("table_rows.js", include_str!("js/table_rows.js")),
+    ("time_axis.js", include_str!("js/time_axis.js")),
+    ("time_bar.js", include_str!("js/time_bar.js")),
+    ("time_bars.js", include_str!("js/time_bars.js")),
+    ("time_lanes.js", include_str!("js/time_lanes.js")),
+    ("timeline.js", include_str!("js/timeline.js")),
+    ("tree.js", include_str!("js/tree.js")),
+    ("virtual_rows.js", include_str!("js/virtual_rows.js")),
+];
+
+/// One script of all modules that `main.js` needs.
+pub(super) fn script() -> String {
+    joined("main.js", MODULES)
+}
+
+/// A module taken apart.
+#[derive(Debug, Default)]
+struct Module<'t> {
+    /// The names that it imports, with the module that has each.
+    imports: Vec<(&'t str, &'t str)>,
+    /// Everything else, as it is without its neighbours.
+    text: String,
+}
+
+impl<'t> Module<'t> {
+    fn of(text: &'t str) -> Self {
+        let mut module = Self::default();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let is_import = rest.starts_with("import ");
+            let end = match is_import {
+                true => rest.find(';').map_or(rest.len(), |semicolon| semicolon + 1),
+                false => rest.find('\n').map_or(rest.len(), |line| line + 1),
+            };
+            let (statement, behind) = rest.split_at(end);
+            match is_import {
+                true => module.add_imports(statement),
+                false => module.text.push_str(statement.strip_prefix("export ").unwrap_or(statement)),
+            }
+            rest = if is_import { behind.strip_prefix('\n').unwrap_or(behind) } else { behind };
+        }
+        module
+    }
+
+    /// `import { a, b } from "./other.js";`
+    fn add_imports(&mut self, statement: &'t str) {
+        let from = statement.split('"').nth(1).and_then(|path| path.strip_prefix("./")).unwrap_or_default();
+        let names = statement.split(['{', '}']).nth(1).unwrap_or_default();
+        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        self.imports.extend(names.map(|name| (name, from)));
+    }
+}
+
+/// `first` and all that it imports, each behind what it imports itself.
+fn joined(first: &str, modules: &[(&str, &str)]) -> String {
+    let (mut done, mut script) = (Vec::new(), String::new());
+    let mut todo = vec![(first, false)];
+    while let Some((name, imports_done)) = todo.pop() {
+        if done.contains(&name) {
+            continue;
+        }
+        let text = modules.iter().find(|(other, _)| *other == name).map_or("", |(_, text)| *text);
+        let module = Module::of(text);
+        if imports_done {
+            script.push_str(&module.text);
+            done.push(name);
+        } else {
+            todo.push((name, true));
+            todo.extend(module.imports.iter().rev().map(|(_, from)| (*from, false)));
+        }
+    }
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// The names that a module declares at its top, and whether it exports each.
+    fn declared(text: &str) -> Vec<(String, bool)> {
+        let declaration = |line: &str| {
+            let (exported, line) = line.strip_prefix("export ").map_or((false, line), |line| (true, line));
+            let line = line.strip_prefix("async ").unwrap_or(line);
+            let rest = ["function* ", "function ", "const ", "let ", "class "]
+                .iter()
+                .find_map(|word| line.strip_prefix(word))?;
+            let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == '$').collect();
+            assert!(!name.is_empty(), "one name a declaration: {line}");
+            Some((name, exported))
+        };
+        text.lines().filter_map(declaration).collect()
+    }
+
+    #[test]
+    fn a_module_stands_behind_what_it_imports_once_and_without_the_words_for_it() {
+        let modules = [
+            ("main.js", "import { f } from \"./f.js\";\nimport {\n  g,\n} from \"./g.js\";\nf(g);\n"),
+            ("f.js", "// doubles\nimport { g } from \"./g.js\";\nexport function f() { return g * 2; }\n"),
+            ("g.js", "export const g = 1;\nconst exported = 2;\n"),
+            ("other.js", "alone();\n"),
+        ];
+        let expected = "const g = 1;\nconst exported = 2;\n// doubles\nfunction f() { return g * 2; }\nf(g);\n";
+        assert_eq!(joined("main.js", &modules), expected);
+    }
+
+    #[test]
+    fn every_name_at_the_top_is_one_module_s_and_what_is_imported_is_exported() {
+        let mut owners: BTreeMap<String, (&str, bool)> = BTreeMap::new();
+        for (module, text) in MODULES {
+            for (name, exported) in declared(text) {
+                let before = owners.insert(name.clone(), (module, exported));
+                assert!(before.is_none(), "{name} is declared in {module} and {before:?}");
+            }
+        }
+        for (module, text) in MODULES {
+            for (name, from) in Module::of(text).imports {
+                assert_eq!(owners.get(name), Some(&(from, true)), "{module} imports {name} of {from}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_script_has_all_modules_and_nothing_that_ends_it() {
+        let script = script();
+        for (module, text) in MODULES {
+            assert!(script.contains(&Module::of(text).text), "nobody imports {module}");
+        }
+        for word in
+            ["\nimport ", "\nexport ", "</script", "<!--", "innerHTML", "insertAdjacentHTML", "document.write", "eval("]
+        {
+            assert!(!script.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn every_file_beside_is_a_module_of_the_list() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/render/viewer/js");
+        let names =
+            std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.ends_with(".js")).collect();
+        names.sort();
+        assert_eq!(names, MODULES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
+}

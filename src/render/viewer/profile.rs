@@ -1,0 +1,396 @@
+//! A profile as columns: functions, stacks of functions, threads, and for each event its samples.
+//!
+//! Frames that differ only in line or address are one function here: machine code and lines are told by the listings.
+//! A profile to compare with shares functions, stacks and threads with the one that is shown, so that its samples are
+//! more rows of the same tables.
+
+use super::pack::Section;
+use crate::analysis::call_graph::CallGraph;
+use crate::analysis::category::Category;
+use crate::analysis::groups::{Grouping, Key, Unnamed, groups};
+use crate::analysis::label;
+use crate::model::prefix_tree::PrefixTree;
+use crate::model::printable::readable;
+use crate::model::stacks::{Frame, FrameId, NameId, Profile, Row, Sampling, Series, Track, TrackId, Weight};
+use crate::render::palette;
+use rustc_hash::FxHashMap;
+use serde_json::json;
+
+/// With more samples than this, times are told in microseconds.
+const EXACT: usize = 300_000;
+
+/// The section `profile`, and with a profile to compare with the section `baseline`: the samples of its events of the
+/// same names.
+pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
+    let mut tables = Tables { compares: baseline.is_some(), ..Tables::default() };
+    let shown = tables.add(profile);
+    let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
+    let is_stated: Vec<bool> = profile.series.iter().map(|series| CallGraph::of(profile, series).is_some()).collect();
+    let notes = profile.about.notes.iter().map(|note| readable(note.as_bytes()));
+    let fields = [
+        ("events", profile.series.iter().map(event).collect()),
+        ("calls", json!(is_stated)),
+        ("notes", json!(notes.collect::<Vec<_>>())),
+        ("time", json!(Clock::of(profile).map(Clock::json))),
+        ("categories", categories().into()),
+        ("categories_known", Category::are_known(profile).into()),
+        ("baseline", baseline.is_some().into()),
+        ("rows_last", profile.rows_last.into()),
+        ("counted", if profile.rows_last || profile.cut_to_time { "call" } else { "sample" }.into()),
+    ];
+    let json = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+    let section = tables.columns().json_and_list(json, "tracks", tables.tracks.iter().map(track));
+    let section = calls(profile, &is_stated, &shown, section);
+    let mut sections = vec![rows(profile, &profile.series, &shown, section)];
+    if let Some((baseline, numbers)) = before {
+        let same = |series: &Series| baseline.series.iter().find(|other| other.name == series.name);
+        let series: Vec<Series> =
+            profile.series.iter().map(|series| same(series).cloned().unwrap_or_else(|| emptied(series))).collect();
+        let json = json!({
+            "events": series.iter().map(event).collect::<Vec<_>>(),
+            "time": Clock::of(baseline).map(Clock::json),
+        });
+        sections.push(rows(baseline, &series, &numbers, Section::new("baseline").json(json)));
+    }
+    sections
+}
+
+/// An event without samples.
+fn emptied(series: &Series) -> Series {
+    let Series { name, unit, sampling, uncounted, .. } = series;
+    let (name, unit) = (name.clone(), unit.clone());
+    Series { name, unit, sampling: *sampling, uncounted: *uncounted, rows: Vec::new() }
+}
+
+/// Functions, stacks and threads, each once.
+#[derive(Default)]
+struct Tables<'p> {
+    texts: Texts,
+    /// Whether two profiles are put together.
+    compares: bool,
+    /// Then, by the last part of a module's path, the text of the path that was seen first.
+    modules: FxHashMap<Box<[u8]>, u32>,
+    functions: Vec<Function>,
+    function_numbers: FxHashMap<FunctionKey, u32>,
+    nodes: PrefixTree<u32>,
+    tracks: Vec<&'p Track>,
+    track_numbers: FxHashMap<&'p Track, u32>,
+}
+
+/// What the stacks and threads of a profile are called in the tables.
+struct Numbers {
+    /// By frame.
+    functions: Vec<u32>,
+    nodes: Vec<u32>,
+    tracks: Vec<u32>,
+}
+
+/// What makes a function one: name, module and category; the file, where calls are stated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct FunctionKey {
+    name: u32,
+    module: Option<u32>,
+    file: Option<u32>,
+    category: Category,
+}
+
+struct Function {
+    key: FunctionKey,
+    /// Where most ends in it.
+    file: Option<u32>,
+    line: u32,
+}
+
+/// By frame the file and line where most of the first event ends in its function, as report's tables tell it.
+fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
+    let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
+    let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
+    let mut places = vec![None; grouping.frame_parts()];
+    for group in groups.into_iter().flatten() {
+        if let Some(part) = group.frame_part() {
+            places[part as usize] = group.place;
+        }
+    }
+    grouping.of_frames().iter().map(|part| places[*part as usize]).collect()
+}
+
+#[derive(Default)]
+struct Texts {
+    list: Vec<String>,
+    numbers: FxHashMap<String, u32>,
+}
+
+impl Texts {
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        let number = self.list.len() as u32;
+        self.list.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+}
+
+impl<'p> Tables<'p> {
+    /// Adds what a profile holds but its samples.
+    fn add(&mut self, profile: &'p Profile) -> Numbers {
+        let first = self.functions.len();
+        let mut is_stated = vec![false; profile.frame_count()];
+        for own in profile.calls.iter().flat_map(|calls| &calls.functions) {
+            (is_stated[own.function.index()], is_stated[own.in_stacks.index()]) = (true, true);
+        }
+        let mut function = |(id, frame): (FrameId, &Frame)| {
+            let file = frame.file.filter(|_| is_stated[id.index()]);
+            self.function(profile, frame, file)
+        };
+        let functions: Vec<u32> = profile.frames().map(&mut function).collect();
+        self.find_places(profile, &functions, first);
+        let mut nodes: Vec<u32> = Vec::with_capacity(profile.stack_count());
+        for stack in 0..profile.stack_count() as u32 {
+            let (parent, frame) = profile.stack_of(stack.into());
+            let parent = parent.map(|parent| nodes[parent.index()]);
+            nodes.push(self.nodes.child(parent, functions[frame.index()]));
+        }
+        let tracks = profile.tracks().iter().map(|track| self.track(track)).collect();
+        Numbers { functions, nodes, tracks }
+    }
+
+    fn function(&mut self, profile: &Profile, frame: &Frame, file: Option<NameId>) -> u32 {
+        let key = FunctionKey {
+            name: self.texts.number(&readable(label::function(profile, frame).as_bytes())),
+            module: frame.module.map(|module| self.module(profile.name_of(module), frame)),
+            file: file.map(|file| self.texts.number(&readable(profile.name_of(file)))),
+            category: Category::of(frame),
+        };
+        *self.function_numbers.entry(key).or_insert_with(|| {
+            self.functions.push(Function { key, file: key.file, line: 0 });
+            self.functions.len() as u32 - 1
+        })
+    }
+
+    /// Tells of the functions from `first` on where they are written.
+    fn find_places(&mut self, profile: &Profile, functions: &[u32], first: usize) {
+        for ((number, place), (_, frame)) in functions.iter().zip(places(profile)).zip(profile.frames()) {
+            let Some((file, line)) = place.or(frame.file.map(|file| (file, frame.line))) else { continue };
+            let function = &mut self.functions[*number as usize];
+            if *number as usize >= first && function.file.is_none() {
+                function.file = Some(self.texts.number(&readable(profile.name_of(file))));
+                function.line = line;
+            }
+        }
+    }
+
+    /// A module, as it is called in both profiles: a program may have moved to another directory, and the files that hold
+    /// JIT code are called after the process.
+    fn module(&mut self, path: &[u8], frame: &Frame) -> u32 {
+        let text = readable(path);
+        if !self.compares {
+            return self.texts.number(&text);
+        }
+        if frame.kind.is_jit() {
+            return self.texts.number("[JIT]");
+        }
+        let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        *self.modules.entry(base.into()).or_insert_with(|| self.texts.number(&text))
+    }
+
+    fn track(&mut self, track: &'p Track) -> u32 {
+        *self.track_numbers.entry(track).or_insert_with(|| {
+            self.tracks.push(track);
+            self.tracks.len() as u32 - 1
+        })
+    }
+
+    fn columns(&self) -> Section {
+        let some = |number: Option<u32>| number.map_or(0, |number| u64::from(number) + 1);
+        let functions = || self.functions.iter();
+        let up =
+            |(number, (parent, _)): (u32, (Option<u32>, u32))| parent.map_or(0, |parent| u64::from(number - parent));
+        Section::new("profile")
+            .texts("texts", &self.texts.list)
+            .numbers("functions.name", functions().map(|function| function.key.name.into()))
+            .numbers("functions.module", functions().map(|function| some(function.key.module)))
+            .numbers("functions.category", functions().map(|function| category_number(function.key.category)))
+            .numbers("functions.file", functions().map(|function| some(function.file)))
+            .numbers("functions.line", functions().map(|function| function.line.into()))
+            .numbers("nodes.up", (0..).zip(self.nodes.iter()).map(up))
+            .numbers("nodes.function", self.nodes.iter().map(|(_, function)| function.into()))
+    }
+}
+
+/// The number that the page knows a sort of code by.
+pub fn category_number(category: Category) -> u64 {
+    Category::ALL.iter().position(|other| *other == category).unwrap_or(Category::ALL.len() - 1) as u64
+}
+
+/// Adds the columns of each event's calls, with the threads of them.
+fn calls(profile: &Profile, is_stated: &[bool], numbers: &Numbers, mut section: Section) -> Section {
+    let function = |frame: FrameId| u64::from(numbers.functions[frame.index()]);
+    let events = profile.series.iter().enumerate().filter(|(event, _)| is_stated[*event]);
+    for (event, series) in events {
+        let threads = || {
+            profile.calls.iter().filter_map(|calls| {
+                let event = calls.events.iter().position(|name| *name == series.name)?;
+                Some((calls, event, u64::from(numbers.tracks[calls.track.index()])))
+            })
+        };
+        let functions =
+            || threads().flat_map(|(thread, event, track)| thread.functions.iter().map(move |of| (of, event, track)));
+        let calls =
+            || threads().flat_map(|(thread, event, track)| thread.calls.iter().map(move |of| (of, event, track)));
+        let cost = |costs: &[u64], event: usize| costs.get(event).copied().unwrap_or(0);
+        let column = |name: &str| format!("calls.{event}.{name}");
+        section = section
+            .numbers(column("function"), functions().map(|(of, ..)| function(of.function)))
+            .numbers(column("self"), functions().map(|(of, event, _)| cost(&of.costs, event)))
+            .numbers(column("functionTrack"), functions().map(|(.., track)| track))
+            .numbers(column("caller"), calls().map(|(of, ..)| function(of.caller)))
+            .numbers(column("callee"), calls().map(|(of, ..)| function(of.callee)))
+            .numbers(column("count"), calls().map(|(of, ..)| of.count))
+            .numbers(column("cost"), calls().map(|(of, event, _)| cost(&of.costs, event)))
+            .numbers(column("track"), calls().map(|(.., track)| track));
+    }
+    section
+}
+
+/// Adds the columns of each event's samples, in the order of their times.
+fn rows(profile: &Profile, series: &[Series], numbers: &Numbers, mut section: Section) -> Section {
+    let clock = Clock::of(profile);
+    for (event, series) in series.iter().enumerate() {
+        let mut rows: Vec<&Row> = series.rows.iter().collect();
+        rows.sort_by_key(|row| row.time);
+        let node = |row: &&Row| row.stack.map_or(0, |stack| u64::from(numbers.nodes[stack.index()]) + 1);
+        let track = |TrackId(track): TrackId| numbers.tracks[track as usize].into();
+        section = section
+            .deltas(format!("rows.{event}.node"), rows.iter().map(node))
+            .numbers(format!("rows.{event}.track"), rows.iter().map(|row| track(row.track)))
+            .numbers(format!("rows.{event}.weight"), rows.iter().map(|row| row.weight))
+            .numbers(format!("rows.{event}.count"), rows.iter().map(|row| row.count));
+        if let Some(clock) = clock {
+            section = section.deltas(format!("rows.{event}.time"), rows.iter().map(|row| clock.since_start(row)));
+        }
+    }
+    section
+}
+
+/// How times are told.
+#[derive(Clone, Copy)]
+struct Clock {
+    start: u64,
+    last: u64,
+    unit: u64,
+}
+
+impl Clock {
+    /// `None` if a sample has no time.
+    fn of(profile: &Profile) -> Option<Self> {
+        let rows = || profile.series.iter().flat_map(|series| &series.rows);
+        let (mut start, mut last) = (u64::MAX, 0);
+        for row in rows() {
+            let time = row.time?.0;
+            (start, last) = (start.min(time), last.max(time));
+        }
+        let unit = if rows().count() > EXACT { 1000 } else { 1 };
+        (start <= last).then_some(Self { start, last, unit })
+    }
+
+    fn since_start(self, row: &Row) -> u64 {
+        row.time.map_or(0, |time| (time.0 - self.start) / self.unit)
+    }
+
+    /// Times on the recording's own clock are texts: they may have more digits than a number of JavaScript.
+    fn json(self) -> serde_json::Value {
+        json!({ "unit": self.unit, "start": self.start.to_string(), "last": self.last.to_string() })
+    }
+}
+
+fn event(series: &Series) -> serde_json::Value {
+    let sampling = series.sampling.map(|sampling| match sampling {
+        Sampling::Period(period) => json!({ "period": period }),
+        Sampling::Frequency(frequency) => json!({ "frequency": frequency }),
+    });
+    json!({ "name": readable(series.name.as_bytes()), "unit": readable(series.unit.name().as_bytes()), "sampling": sampling })
+}
+
+fn track(track: &&Track) -> serde_json::Value {
+    json!({
+        "comm": readable(&track.comm),
+        "pid": track.pid.map(|pid| pid.0),
+        "tid": track.tid.map(|tid| tid.0),
+        "cpu": track.cpu,
+    })
+}
+
+/// What sorts of code there are, in the order of legends; a colour is a variable of the page's style.
+fn categories() -> Vec<serde_json::Value> {
+    let category = |category: Category| {
+        let (name, kind) = (category.name(), category.of_any_tier().name());
+        let letter = palette::letter(category).to_string();
+        json!({ "name": name, "kind": kind, "letter": letter, "jit": category.is_jit() })
+    };
+    Category::ALL.into_iter().map(category).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::FrameKind;
+
+    /// One sample in `main` of a program, which called JIT code.
+    fn profile(program: &str, jit: &str) -> Profile {
+        let mut profile = Profile::new();
+        let series = profile.series_named("e", crate::model::stacks::Unit::Samples);
+        let track = profile.track(Track::default());
+        let mut stack = None;
+        for (name, module, kind) in [("main", program, FrameKind::User), ("hot", jit, FrameKind::Jit)] {
+            let (name, module) = (profile.name(name.as_bytes()), Some(profile.name(module.as_bytes())));
+            let frame = profile.frame(Frame { module, ..Frame::new(name, kind) });
+            stack = Some(profile.stack(stack, frame));
+        }
+        profile.push(series, Row { track, stack, weight: 1, count: 1, time: None });
+        profile
+    }
+
+    #[test]
+    fn what_is_compared_has_the_same_functions_though_the_program_moved_and_ran_as_another_process() {
+        let (after, before) = (profile("/usr/bin/php", "/tmp/perf-7.map"), profile("/old/bin/php", "/tmp/perf-1.map"));
+        let mut tables = Tables { compares: true, ..Tables::default() };
+        assert_eq!(tables.add(&after).nodes, tables.add(&before).nodes);
+        assert_eq!(tables.texts.list, ["main", "/usr/bin/php", "hot", "[JIT]"]);
+    }
+
+    #[test]
+    fn one_profile_has_its_modules_as_they_are_called() {
+        let profile = profile("/usr/bin/php", "/tmp/perf-7.map");
+        let mut tables = Tables::default();
+        tables.add(&profile);
+        assert_eq!(tables.texts.list, ["main", "/usr/bin/php", "hot", "/tmp/perf-7.map"]);
+    }
+
+    /// A profile in which each of these lines of `f` has so much weight at each of two addresses.
+    fn lines(lines: &[(u32, u64)]) -> Profile {
+        let mut profile = Profile::new();
+        let (name, file, track) = (profile.name(b"f"), profile.name(b"f.c"), profile.track(Track::default()));
+        let series = profile.series_named("e", crate::model::stacks::Unit::Samples);
+        for &(line, weight) in lines {
+            for addr in [1, 2] {
+                let frame = Frame { file: Some(file), line, addr: Some(addr), ..Frame::new(name, FrameKind::User) };
+                let frame = profile.frame(frame);
+                let stack = Some(profile.stack(None, frame));
+                profile.push(series, Row { track, stack, weight, count: 1, time: None });
+            }
+        }
+        profile
+    }
+
+    #[test]
+    fn a_function_is_where_most_ends_in_it_and_what_is_compared_with_does_not_move_it() {
+        let (after, before) = (lines(&[(7, 2), (5, 3), (3, 1)]), lines(&[(9, 99)]));
+        let mut tables = Tables { compares: true, ..Tables::default() };
+        tables.add(&after);
+        tables.add(&before);
+        let lines: Vec<u32> = tables.functions.iter().map(|function| function.line).collect();
+        assert_eq!(lines, [5]);
+    }
+}

@@ -1,0 +1,410 @@
+//! A command and what it lacks so that its runtime writes names: nothing is added that is there already.
+
+use super::runtime::Runtime;
+use super::switch::{Flag, Switch};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Variables, as far as they are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Environment {
+    /// Nobody knows which there are: a recording does not contain them.
+    Unknown,
+    /// Those that matter.
+    Known(BTreeMap<Vec<u8>, Vec<u8>>),
+}
+
+/// A command as it was or will be run.
+#[derive(Debug, Clone, Copy)]
+pub struct CommandLine<'a> {
+    /// The program and its arguments.
+    pub words: &'a [Vec<u8>],
+    /// What it finds in its environment.
+    pub environment: &'a Environment,
+}
+
+/// A variable to be set for a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// Its name.
+    pub name: &'static str,
+    /// What is added to it, or what it is set to.
+    pub value: String,
+    /// How the value is joined to the one that is there; `None` if it takes that one's place.
+    pub separator: Option<char>,
+    /// Whether it is set: `None` if nobody knows.
+    pub is_set: Option<bool>,
+}
+
+/// A command with what was missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CorrectedCommand {
+    /// Variables to be set.
+    pub variables: Vec<Assignment>,
+    /// The program and its arguments.
+    pub words: Vec<Vec<u8>>,
+}
+
+/// Programs that run the command behind their own words, as it is.
+const WRAPPERS: &[&[u8]] = &[
+    b"env", b"taskset", b"nice", b"ionice", b"chrt", b"timeout", b"setarch", b"nohup", b"stdbuf", b"time", b"unshare",
+    b"numactl", b"setsid",
+];
+
+impl Assignment {
+    /// For a shell, in front of a command. A value that is there already is not repeated.
+    pub fn for_shell(&self) -> String {
+        let Self { name, value, separator, is_set } = self;
+        let quote = |text: &str| crate::model::shell::quoted(text.as_bytes()).into_owned();
+        match (separator, is_set) {
+            (None, _) | (Some(_), Some(false)) => format!("{name}={}", quote(value)),
+            (Some(separator), Some(true)) => format!("{name}=\"${name}{separator}{value}\""),
+            (Some(separator), None) => format!("{name}=\"${{{name}:+${name}{separator}}}{value}\""),
+        }
+    }
+
+    /// The whole value, where this one is there already.
+    pub fn joined_to(&self, before: Option<&[u8]>) -> Vec<u8> {
+        let before = before.filter(|before| !before.is_empty()).zip(self.separator);
+        let mut whole = Vec::new();
+        if let Some((before, separator)) = before {
+            whole.extend_from_slice(before);
+            whole.extend_from_slice(separator.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        whole.extend_from_slice(self.value.as_bytes());
+        whole
+    }
+}
+
+impl Environment {
+    fn get(&self, name: &str) -> Option<&[u8]> {
+        match self {
+            Self::Unknown => None,
+            Self::Known(variables) => variables.get(name.as_bytes()).map(|value| &value[..]),
+        }
+    }
+
+    fn has(&self, name: &str) -> Option<bool> {
+        match self {
+            Self::Unknown => None,
+            Self::Known(_) => Some(self.get(name).is_some_and(|value| !value.is_empty())),
+        }
+    }
+}
+
+fn base_name(word: &[u8]) -> &[u8] {
+    word.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// Where a command's program stands, if that is one of these: behind `env` and the like, too.
+pub fn program_at(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Option<usize> {
+    let is_wrapped = words.first().is_some_and(|first| WRAPPERS.contains(&base_name(first)));
+    let reach = if is_wrapped { words.len() } else { 1 };
+    words.iter().take(reach).position(|word| is_program(base_name(word)))
+}
+
+/// The words of a command that are options of its runtime, not of the program that it runs.
+struct OwnOptions<'a> {
+    words: &'a [Vec<u8>],
+    /// Where the first one stands, or would.
+    start: usize,
+    /// Where the last one ends.
+    end: usize,
+}
+
+impl<'a> OwnOptions<'a> {
+    fn of(runtime: &Runtime, words: &'a [Vec<u8>]) -> Option<Self> {
+        let program = program_at(words, |name| runtime.is_program(name))?;
+        let end_of = |start: usize| {
+            let mut end = start;
+            while let Some(word) = words.get(end).filter(|word| is_option(word)) {
+                let takes_next = runtime.takes_next_word(word);
+                end = (end + 1 + usize::from(takes_next)).min(words.len());
+            }
+            end
+        };
+        let mut start = program + 1;
+        let mut end = end_of(start);
+        let is_subcommand = |word: &Vec<u8>| runtime.subcommands.iter().any(|name| name.as_bytes() == &word[..]);
+        if words.get(end).is_some_and(is_subcommand) {
+            start = end + 1;
+            end = end_of(start);
+        }
+        Some(Self { words, start, end })
+    }
+
+    fn each(&self) -> &'a [Vec<u8>] {
+        &self.words[self.start..self.end]
+    }
+}
+
+fn is_option(word: &[u8]) -> bool {
+    word.len() > 1 && matches!(word[0], b'-' | b'+') && word != b"--"
+}
+
+/// Whether a flag stands among these words.
+fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
+    let mut pairs = words.windows(2);
+    let is_pair = |option: &str, value: &str| {
+        let one = [option, value].concat();
+        words.iter().any(|word| word == one.as_bytes())
+    };
+    match flag {
+        Flag::Word(own) | Flag::Needed(own) => words.iter().any(|word| word == own.as_bytes()),
+        Flag::Pair(option, value) => {
+            is_pair(option, value) || pairs.any(|pair| pair[0] == option.as_bytes() && pair[1] == value.as_bytes())
+        }
+        Flag::Setting { option, key, value, exact } => setting_at(words, option, key).is_some_and(|(at, start)| {
+            let set = &words[at][start..];
+            !exact
+                || set.strip_prefix(key.as_bytes()).and_then(|rest| rest.strip_prefix(b"=")) == Some(value.as_bytes())
+        }),
+        Flag::Item { option, separator, item } => {
+            let lists = words.iter().filter_map(|word| word.strip_prefix(option.as_bytes()));
+            lists.into_iter().any(|list| items(list, separator).any(|own| own == item.as_bytes()))
+        }
+    }
+}
+
+fn items(list: &[u8], separator: char) -> impl Iterator<Item = &[u8]> {
+    list.split(move |byte| u32::from(*byte) == u32::from(separator))
+}
+
+/// The word that sets a key, and where in it the key begins. The last one counts.
+fn setting_at(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usize)> {
+    let is_key = |text: &[u8]| text.strip_prefix(key.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='));
+    (0..words.len()).rev().find_map(|at| {
+        let joined = words[at].strip_prefix(option.as_bytes()).filter(|rest| is_key(rest)).map(|_| option.len());
+        let behind = at.checked_sub(1).filter(|before| words[*before] == option.as_bytes() && is_key(&words[at]));
+        joined.or(behind.map(|_| 0)).map(|start| (at, start))
+    })
+}
+
+impl Runtime {
+    /// Whether an option of it has the next word for its value.
+    fn takes_next_word(&self, word: &[u8]) -> bool {
+        let of_flag = |flag: &Flag| match *flag {
+            Flag::Pair(option, _) | Flag::Setting { option, .. } => option.as_bytes() == word,
+            Flag::Word(_) | Flag::Needed(_) | Flag::Item { .. } => false,
+        };
+        let mut flags = self.switches.iter().flat_map(|switch| switch.flags);
+        self.valued.iter().any(|option| option.as_bytes() == word) || flags.any(of_flag)
+    }
+
+    /// The words of a command that it takes for options, with those in its variables.
+    fn options_given(&self, command: CommandLine<'_>) -> Vec<Vec<u8>> {
+        let mut words = OwnOptions::of(self, command.words).map_or_else(Vec::new, |own| own.each().to_vec());
+        for variable in self.flag_variables {
+            let value = command.environment.get(variable.name).unwrap_or_default();
+            match variable.list_of {
+                // The variable holds the items of a list that one word of the command line holds.
+                Some(option) => words.push([option.as_bytes(), value].concat()),
+                None => words.extend(value.split(u8::is_ascii_whitespace).map(<[u8]>::to_vec)),
+            }
+        }
+        words
+    }
+
+    /// Whether a command has this flag, as far as it is known.
+    pub fn is_given(&self, flag: Flag, command: CommandLine<'_>) -> bool {
+        has_flag(&self.options_given(command), flag)
+    }
+
+    /// Whether a command switches something on, as far as it is known.
+    pub fn is_switched_on(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
+        let by_flag = switch.main_flag().is_some_and(|flag| self.is_given(flag, command));
+        let by_variable = switch.variables.first().is_some_and(|(name, value)| is_set(name, value, command));
+        by_flag || by_variable
+    }
+
+    /// A command with what it lacks so that this is on; `None` if neither its words nor a variable can bring that about.
+    /// `DIR` in variables becomes that directory.
+    pub fn corrected(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Option<CorrectedCommand> {
+        let mut corrected = CorrectedCommand { variables: Vec::new(), words: command.words.to_vec() };
+        let is_there = |(name, value): &(&str, &str)| is_set(name, value, command);
+        if !switch.variables.is_empty() && switch.variables.iter().all(is_there) {
+            return Some(corrected);
+        }
+        let given = self.options_given(command);
+        let missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(&given, *flag)).collect();
+        let set_variables = |corrected: &mut CorrectedCommand| {
+            let missing = switch.variables.iter().filter(|(name, value)| !is_set(name, value, command));
+            corrected.variables.extend(missing.map(|(name, value)| Assignment {
+                name,
+                value: value.replace("DIR", directory),
+                separator: None,
+                is_set: command.environment.has(name),
+            }));
+        };
+        match OwnOptions::of(self, command.words) {
+            Some(_) if switch.flags.is_empty() => set_variables(&mut corrected),
+            Some(own) => add_flags(&mut corrected.words, own.start, own.end, &missing),
+            None if !switch.variables.is_empty() => set_variables(&mut corrected),
+            None => {
+                let variable = self.flag_variables.first().filter(|_| !switch.flags.is_empty())?;
+                let mut value = String::new();
+                for flag in &missing {
+                    let between = if value.is_empty() { "" } else { variable.separator() };
+                    // A string takes all that is written.
+                    let _ = match (flag, variable.list_of) {
+                        (Flag::Item { item, .. }, Some(_)) => write!(value, "{between}{item}"),
+                        _ => write!(value, "{between}{flag}"),
+                    };
+                }
+                let is_set = command.environment.has(variable.name);
+                let separator = variable.separator().chars().next();
+                let assignment = Assignment { name: variable.name, value, separator, is_set };
+                corrected.variables.extend((!missing.is_empty()).then_some(assignment));
+            }
+        }
+        Some(corrected)
+    }
+}
+
+fn is_set(name: &str, value: &str, command: CommandLine<'_>) -> bool {
+    let does = |set: &[u8]| if value.contains("DIR") { !set.is_empty() } else { set == value.as_bytes() };
+    // `env NAME=VALUE program`
+    let in_words =
+        command.words.first().filter(|first| base_name(first) == b"env").into_iter().flat_map(|_| {
+            command.words.iter().filter_map(|word| word.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+        });
+    command.environment.get(name).into_iter().chain(in_words).any(does)
+}
+
+/// Adds flags to the options of a runtime: where a list or a setting is there already, within it, else at the start.
+fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag]) {
+    let mut added: Vec<Vec<u8>> = Vec::new();
+    for flag in missing {
+        match *flag {
+            Flag::Word(word) | Flag::Needed(word) => added.push(word.into()),
+            Flag::Pair(option, value) => added.extend([option.into(), value.into()]),
+            Flag::Setting { option, key, value, .. } => match setting_at(&words[start..end], option, key) {
+                Some((at, from)) => {
+                    words[start + at].truncate(from);
+                    words[start + at].extend_from_slice(format!("{key}={value}").as_bytes());
+                }
+                None => added.extend([option.into(), format!("{key}={value}").into_bytes()]),
+            },
+            Flag::Item { option, separator, item } => {
+                let is_list = |word: &&mut Vec<u8>| word.starts_with(option.as_bytes());
+                match words[start..end].iter_mut().chain(&mut added).find(is_list) {
+                    Some(list) => list.extend_from_slice(format!("{separator}{item}").as_bytes()),
+                    None => added.push([option, item].concat().into()),
+                }
+            }
+        }
+    }
+    words.splice(start..start, added);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::shell;
+    use crate::runtimes::RUNTIMES;
+
+    fn words(line: &str) -> Vec<Vec<u8>> {
+        line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    fn runtime(name: &str) -> &'static Runtime {
+        RUNTIMES.iter().find(|runtime| runtime.name == name).unwrap()
+    }
+
+    fn known(variables: &[(&str, &str)]) -> Environment {
+        let owned = |(name, value): &(&str, &str)| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+        Environment::Known(variables.iter().map(owned).collect())
+    }
+
+    fn corrected(name: &str, line: &str, environment: &Environment) -> String {
+        let runtime = runtime(name);
+        let words = words(line);
+        let command = CommandLine { words: &words, environment };
+        let switch = runtime.switches.iter().find(|switch| switch.can_be_set()).unwrap();
+        let Some(CorrectedCommand { variables, words }) = runtime.corrected(switch, command, "/run") else {
+            return "cannot".to_owned();
+        };
+        let variables = variables.iter().map(|variable| variable.for_shell() + " ").collect::<String>();
+        variables + &shell::line(words.iter().map(|word| &word[..]))
+    }
+
+    #[test]
+    fn flags_go_behind_the_program_and_what_is_there_stays() {
+        let none = &known(&[]);
+        let node = "--perf-prof --interpreted-frames-native-stack";
+        for (name, line, wanted) in [
+            ("Node.js", "node app.js", format!("node {node} app.js")),
+            ("Node.js", "node --perf-prof app.js", "node --interpreted-frames-native-stack --perf-prof app.js".to_owned()),
+            // The program's own words are not node's.
+            ("Node.js", "node app.js --perf-prof", format!("node {node} app.js --perf-prof")),
+            ("Node.js", "node -r x --perf-prof --interpreted-frames-native-stack a", format!("node -r x {node} a")),
+            ("Node.js", "env A=b nice -n 5 node app.js", format!("env A=b nice -n 5 node {node} app.js")),
+            ("deno", "deno run -A --v8-flags=--perf-prof x.ts", "deno run -A --v8-flags=--perf-prof,--interpreted-frames-native-stack x.ts".to_owned()),
+            ("deno", "deno x.ts", "deno --v8-flags=--perf-prof,--interpreted-frames-native-stack x.ts".to_owned()),
+            ("PHP", "php x.php", "php -d opcache.jit_debug=48 -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M -d opcache.jit=tracing x.php".to_owned()),
+            ("PHP", "php -dopcache.jit_debug=16 -d opcache.jit=function -d opcache.enable_cli=1 -d opcache.jit_buffer_size=1M x", "php -dopcache.jit_debug=48 -d opcache.jit=function -d opcache.enable_cli=1 -d opcache.jit_buffer_size=1M x".to_owned()),
+            ("Erlang", "erl -noshell -run hot", "erl +JPperf true -noshell -run hot".to_owned()),
+            ("Erlang", "erl +JPperf true -noshell", "erl +JPperf true -noshell".to_owned()),
+            ("OpenJDK", "java -cp a:b -XX:+PreserveFramePointer Main -XX:+DumpPerfMapAtExit", "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -cp a:b -XX:+PreserveFramePointer Main -XX:+DumpPerfMapAtExit".to_owned()),
+            ("Bun", "bun run x.ts", "BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=/run bun run x.ts".to_owned()),
+        ] {
+            assert_eq!(corrected(name, line, none), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn through_other_programs_variables_do_it() {
+        let npm = "npm test";
+        let flags = "--perf-prof --interpreted-frames-native-stack";
+        assert_eq!(corrected("Node.js", npm, &known(&[])), format!("NODE_OPTIONS='{flags}' npm test"));
+        let some = known(&[("NODE_OPTIONS", "-r ./x --perf-prof")]);
+        let wanted = "NODE_OPTIONS=\"$NODE_OPTIONS --interpreted-frames-native-stack\" npm test";
+        assert_eq!(corrected("Node.js", npm, &some), wanted);
+        let wanted = format!("NODE_OPTIONS=\"${{NODE_OPTIONS:+$NODE_OPTIONS }}{flags}\" npm test");
+        assert_eq!(corrected("Node.js", npm, &Environment::Unknown), wanted);
+        assert_eq!(
+            corrected("deno", "make", &known(&[])),
+            "DENO_V8_FLAGS=--perf-prof,--interpreted-frames-native-stack make"
+        );
+        assert_eq!(
+            corrected("CPython", "make", &known(&[("PYTHONPERFSUPPORT", "1")])),
+            "PYTHON_PERF_JIT_SUPPORT=1 make"
+        );
+        assert_eq!(corrected("PHP", "composer test", &known(&[])), "cannot", "PHP reads no variable for it");
+        let all = known(&[("NODE_OPTIONS", flags)]);
+        assert_eq!(corrected("Node.js", "node a.js", &all), "node a.js");
+    }
+
+    #[test]
+    fn values_are_joined_or_set() {
+        let joined = Assignment { name: "X", value: "b".into(), separator: Some(' '), is_set: Some(true) };
+        assert_eq!(joined.joined_to(Some(b"a")), b"a b");
+        assert_eq!(joined.joined_to(None), b"b");
+        let set = Assignment { separator: None, ..joined };
+        assert_eq!(set.joined_to(Some(b"a")), b"b");
+    }
+
+    #[test]
+    fn correcting_twice_adds_nothing() {
+        for runtime in RUNTIMES {
+            for switch in runtime.switches.iter().filter(|switch| switch.can_be_set()) {
+                let own: Vec<u8> = runtime.called.into();
+                for line in [vec![own.clone(), b"app".to_vec()], vec![b"make".to_vec()]] {
+                    let environment = known(&[]);
+                    let Some(first) =
+                        runtime.corrected(switch, CommandLine { words: &line, environment: &environment }, "/d")
+                    else {
+                        continue;
+                    };
+                    assert!(first.words != line || !first.variables.is_empty(), "{}: {line:?}", runtime.name);
+                    let set = first.variables.iter().map(|set| (set.name.as_bytes().to_vec(), set.joined_to(None)));
+                    let environment = Environment::Known(set.collect());
+                    let command = CommandLine { words: &first.words, environment: &environment };
+                    assert!(runtime.is_switched_on(switch, command), "{}: {first:?}", runtime.name);
+                    let again = runtime.corrected(switch, command, "/d").unwrap();
+                    assert_eq!((again.variables.len(), again.words), (0, first.words.clone()), "{}", runtime.name);
+                }
+            }
+        }
+    }
+}

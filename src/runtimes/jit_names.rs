@@ -1,0 +1,388 @@
+//! JIT names made readable: the runtimes' own spellings as people write them.
+//!
+//! | runtime | raw | pretty | with its tiers merged |
+//! |---|---|---|---|
+//! | V8 | `JS:*push /a/list.js:10:5` | `push list.js:10:5 turbofan` | `push list.js:10:5` |
+//! | JavaScriptCore | `JSC-FTL: push#An5f6s` | `push#An5f6s ftl` | `push#An5f6s` |
+//! | OpenJDK | `Ljava/util/List;::add(I)V`, `boolean java.util.List.add(int)` | `java.util.List.add` | the same |
+//! | OpenJDK, from a log | `boolean java.util.List.add(int) [c2]` | `java.util.List.add c2` | `java.util.List.add` |
+//! | .NET | `void [App] P::f(int32)[OptimizedTier1]` | `P::f OptimizedTier1` | `P::f` |
+//! | CPython | `py::push:/a/list.py` | `push list.py` | the same |
+//! | Wasmtime | `wasm[0]::function[3]::push` | `push wasm` | the same |
+//!
+//! What is added to a function's name are plain words: brackets would be a pattern to a search. Of a path the file is
+//! left, with as many of its directories as tell it from another file of the profile that is called alike, so that
+//! two functions stay two. A name that is none of these stays as it is.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+
+/// How names of JIT code are written; the later, the more readable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum JitNames {
+    /// As the runtime wrote them.
+    #[default]
+    Raw,
+    /// As people do, with a word for the tier where the runtime's name tells it.
+    Pretty,
+    /// As people do, without a word for the tier: one function has one name. Its tiers are told by the frames.
+    Merged,
+}
+
+/// The readable forms of the names of one profile.
+#[derive(Debug, Default)]
+pub struct ReadableNames {
+    merged: bool,
+    /// How many directories of a function's file are told; where it is not here, as many as [`own_dirs`] says.
+    dirs: FxHashMap<Box<[u8]>, usize>,
+}
+
+impl ReadableNames {
+    /// For these names; `merged` without words for tiers.
+    pub fn new<'n>(names: impl Iterator<Item = &'n [u8]>, merged: bool) -> Self {
+        let names: FxHashSet<&[u8]> = names.collect();
+        let placed = names.iter().filter_map(|name| Some((*name, parse(name)?))).filter(|(_, parts)| parts.has_dirs());
+        let mut alike: Vec<(&[u8], NameParts<'_>, usize)> =
+            placed.map(|(name, parts)| (name, parts.clone(), own_dirs(parts.path))).collect();
+        // Round by round, those that are still spelled like a function of another file get one directory more.
+        loop {
+            let mut files: FxHashMap<String, FxHashSet<&str>> = FxHashMap::default();
+            for (_, parts, dirs) in &alike {
+                files.entry(parts.spell(*dirs, true)).or_default().insert(parts.path);
+            }
+            let mut grown = false;
+            for (_, parts, dirs) in &mut alike {
+                let several = files.get(&parts.spell(*dirs, true)).is_some_and(|paths| paths.len() > 1);
+                if several && *dirs < parts.path.matches('/').count() {
+                    *dirs += 1;
+                    grown = true;
+                }
+            }
+            if !grown {
+                break;
+            }
+        }
+        let more = alike.into_iter().filter(|(_, parts, dirs)| *dirs != own_dirs(parts.path));
+        Self { merged, dirs: more.map(|(name, _, dirs)| (name.into(), dirs)).collect() }
+    }
+
+    /// What names of one function have in common, whatever its tiers, and no other function's has: two of one class may
+    /// be called alike, and differ by their arguments.
+    pub fn of_function(name: &[u8]) -> Cow<'_, [u8]> {
+        let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
+        let own = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
+        Cow::Owned(
+            own.map_or_else(|| parts.spell(usize::MAX, true), |(before, after)| format!("{before}{after}"))
+                .into_bytes(),
+        )
+    }
+
+    /// The readable form of a name; of one that a Java agent joined of a function and those expanded in it
+    /// (`La/B;::f->La/C;::g`), that of each.
+    pub fn of<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
+        const JOINT: &str = "->";
+        let joined = std::str::from_utf8(name).ok().filter(|name| name.starts_with('L') && name.contains(JOINT));
+        let each =
+            |joined: &'n str| joined.split(JOINT).map(|part| java(part).map(|parts| parts.spell(0, self.merged)));
+        match joined.and_then(|joined| each(joined).collect::<Option<Vec<String>>>()) {
+            Some(parts) => Cow::Owned(parts.join(JOINT).into_bytes()),
+            None => self.of_one(name),
+        }
+    }
+
+    fn of_one<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
+        let Some(parts) = parse(name) else { return Cow::Borrowed(name) };
+        let dirs = self.dirs.get(name).copied().unwrap_or_else(|| own_dirs(parts.path));
+        Cow::Owned(parts.spell(dirs, self.merged).into_bytes())
+    }
+}
+
+/// What a runtime's name of JIT code tells.
+#[derive(Debug, Clone, Default)]
+struct NameParts<'n> {
+    function: Cow<'n, str>,
+    /// The file, or empty.
+    path: &'n str,
+    /// What follows the file: `:10:5`.
+    position: &'n str,
+    /// What sort of code it is, whatever tier: `wasm`.
+    sort: &'static str,
+    /// The runtime's word for the tier.
+    tier: &'n str,
+}
+
+impl NameParts<'_> {
+    fn has_dirs(&self) -> bool {
+        self.path.contains('/')
+    }
+
+    /// With so many directories of the path.
+    fn spell(&self, dirs: usize, merged: bool) -> String {
+        let mut text = self.function.clone().into_owned();
+        let tier = if merged { "" } else { self.tier };
+        let path = last_parts(self.path, dirs);
+        for word in [&format!("{path}{}", self.position), self.sort, tier] {
+            if !word.is_empty() {
+                text.push(' ');
+                text.push_str(word);
+            }
+        }
+        text
+    }
+}
+
+/// A path's file and so many directories above it.
+fn last_parts(path: &str, dirs: usize) -> &str {
+    path.rmatch_indices('/').nth(dirs).map_or(path, |(at, _)| &path[at + 1..])
+}
+
+/// Files of these names are told with their directory: in one program there are many.
+fn own_dirs(path: &str) -> usize {
+    let file = last_parts(path, 0);
+    let stem = file.split('.').next().unwrap_or(file);
+    usize::from(["index", "__init__", "__main__"].contains(&stem))
+}
+
+fn parse(name: &[u8]) -> Option<NameParts<'_>> {
+    let text = std::str::from_utf8(name).ok()?;
+    [v8, jsc, python, wasm, dot_net, java, tiered].iter().find_map(|parse| parse(text))
+}
+
+/// `TAG:` + tier + `function place`, as `Logger::CodeCreateEvent` spells it (V8 src/logging/log.cc). The tier marks
+/// are those of `CodeKindToMarker` (src/objects/code-kind.cc).
+fn v8(name: &str) -> Option<NameParts<'_>> {
+    const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
+    let Some(rest) = TAGS.iter().find_map(|tag| name.strip_prefix(tag)) else {
+        let builtin = name.strip_prefix("Builtin:").or_else(|| name.strip_prefix("Builtins_"));
+        let builtin = builtin.map(|function| (function, "builtin"));
+        let handler = || Some((name.strip_prefix("BytecodeHandler:")?, "bytecode handler"));
+        let (function, sort) = builtin.or_else(handler)?;
+        return Some(NameParts { function: function.into(), sort, ..NameParts::default() });
+    };
+    if let Some(wasm) = v8_wasm(rest) {
+        return Some(wasm);
+    }
+    let marked = rest.strip_prefix('o').filter(|rest| rest.starts_with(['*', '+'])).unwrap_or(rest);
+    let tier = match marked.as_bytes().first() {
+        Some(b'*') => "turbofan",
+        Some(b'+') => "maglev",
+        Some(b'^') => "sparkplug",
+        Some(b'~') => "interpreted",
+        _ => "",
+    };
+    let rest = if tier.is_empty() { rest } else { marked[1..].strip_prefix('\'').unwrap_or(&marked[1..]) };
+    // The function's name, a blank, its place. Names of getters hold a blank, and so do paths.
+    let blank = [" /", " file:", " node:"].iter().find_map(|begin| rest.find(begin)).or_else(|| rest.rfind(' '));
+    let (function, place) = blank.map_or((rest, ""), |blank| (&rest[..blank], rest[blank..].trim()));
+    let function = if function.is_empty() { "anonymous" } else { function };
+    let (path, position) = place.split_at(place.len() - position_len(place));
+    Some(NameParts { function: function.into(), path, position, sort: "", tier })
+}
+
+/// `function-number-compiler`
+fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
+    let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
+    let (function, number) = rest.rsplit_once('-')?;
+    number.parse::<u32>().ok()?;
+    let function = match function.strip_prefix("wasm-function[").and_then(|rest| rest.strip_suffix(']')) {
+        Some(number) => format!("function {number}").into(),
+        None => function.into(),
+    };
+    Some(NameParts { function, sort: "wasm", tier, ..NameParts::default() })
+}
+
+/// How long the line and column at the end of a place are: those of `:10:5`.
+fn position_len(place: &str) -> usize {
+    let number = |text: &str| {
+        let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let colon = text[..text.len() - digits].ends_with(':');
+        if digits > 0 && colon { digits + 1 } else { 0 }
+    };
+    let column = number(place);
+    column + number(&place[..place.len() - column])
+}
+
+/// `JSC-TIER: function#hash`, as JavaScriptCore's jitdumps have it.
+fn jsc(name: &str) -> Option<NameParts<'_>> {
+    const TIERS: &[(&str, &str)] = &[
+        ("JSC-Baseline: ", "baseline"),
+        ("JSC-DFG: ", "dfg"),
+        ("JSC-FTL: ", "ftl"),
+        ("JSC-WasmBBQ: ", "bbq"),
+        ("JSC-WasmOMG: ", "omg"),
+    ];
+    let (function, tier) = TIERS.iter().find_map(|(tag, tier)| Some((name.strip_prefix(tag)?, *tier)))?;
+    let sort = if ["bbq", "omg"].contains(&tier) { "wasm" } else { "" };
+    Some(NameParts { function: function.into(), sort, tier, ..NameParts::default() })
+}
+
+/// `py::function:file` (CPython Python/perf_trampoline.c).
+fn python(name: &str) -> Option<NameParts<'_>> {
+    let (function, path) = name.strip_prefix("py::")?.split_once(':')?;
+    Some(NameParts { function: function.into(), path, ..NameParts::default() })
+}
+
+/// `wasm[N]::function[M]` or `wasm[N]::function[M]::name`, and with other words for `function` what surrounds it
+/// (wasmtime's `func_symbol_name`).
+fn wasm(name: &str) -> Option<NameParts<'_>> {
+    let rest = name.strip_prefix("wasm[")?;
+    let (module, rest) = rest.split_once("]::")?;
+    let (what, rest) = rest.split_once('[')?;
+    let (number, rest) = rest.split_once(']')?;
+    let function = match rest.strip_prefix("::") {
+        Some(function) if !function.is_empty() && what == "function" => function.into(),
+        _ => format!("{what} {number} of module {module}").into(),
+    };
+    Some(NameParts { function, sort: "wasm", ..NameParts::default() })
+}
+
+/// `returned [assembly] Type::method(arguments)[Tier]`
+fn dot_net(name: &str) -> Option<NameParts<'_>> {
+    let (rest, tier) = name.strip_suffix(']')?.rsplit_once(")[")?;
+    let (head, _) = rest.split_once('(')?;
+    let (_, function) = head.split_once("] ")?;
+    let known = function.contains("::") && tier.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    known.then(|| NameParts { function: function.into(), tier, ..NameParts::default() })
+}
+
+/// A class in JVM's notation with `::` or `.` before the method, or a whole signature in Java's own notation.
+fn java(name: &str) -> Option<NameParts<'_>> {
+    let plain = |function: Cow<'static, str>| NameParts { function, ..NameParts::default() };
+    if let Some(rest) = name.strip_prefix('L')
+        && let Some((class, method)) = rest.split_once(';')
+        && class.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_$".contains(&byte) || !byte.is_ascii())
+    {
+        let method = method.trim_start_matches([':', '.']);
+        return Some(plain(format!("{}.{}", class.replace('/', "."), before_arguments(method)).into()));
+    }
+    // `returned.Type package.Class.method(arguments)`, with the compiler behind where a log tells it.
+    let (name, tier) = match name.strip_suffix(']').and_then(|name| name.rsplit_once(" [")) {
+        Some((name, tier)) if ["c1", "c2", "jvmci"].contains(&tier) => (name, tier),
+        _ => (name, ""),
+    };
+    let (head, arguments) = name.split_once('(')?;
+    let (returned, method) = head.split_once(' ')?;
+    let word = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._$[]<>-/".contains(&byte) || !byte.is_ascii())
+    };
+    let signature = arguments.ends_with(')') && word(returned) && word(method) && method.contains('.');
+    signature.then(|| NameParts { tier, ..plain(method.to_owned().into()) })
+}
+
+fn before_arguments(method: &str) -> &str {
+    method.split('(').next().unwrap_or(method)
+}
+
+/// `function [tier]`, where the tier is one of the words that [`Tier::name`](crate::model::tier::Tier::name) has for it.
+fn tiered(name: &str) -> Option<NameParts<'_>> {
+    let (function, tier) = name.strip_suffix(']')?.rsplit_once(" [")?;
+    let known = ["interpreted", "baseline", "mid-tier", "optimised"].contains(&tier) && !function.is_empty();
+    known.then(|| NameParts { function: function.into(), tier, ..NameParts::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelled(names: &[&str], merged: bool) -> Vec<String> {
+        let readable = ReadableNames::new(names.iter().map(|name| name.as_bytes()), merged);
+        names.iter().map(|name| String::from_utf8(readable.of(name.as_bytes()).into_owned()).unwrap()).collect()
+    }
+
+    fn pretty(name: &str) -> String {
+        spelled(&[name], false).remove(0)
+    }
+
+    fn merged(name: &str) -> String {
+        spelled(&[name], true).remove(0)
+    }
+
+    #[test]
+    fn a_function_is_one_whatever_its_tiers_but_not_with_another_s_arguments_or_file() {
+        let same = |one: &str, other: &str| {
+            ReadableNames::of_function(one.as_bytes()) == ReadableNames::of_function(other.as_bytes())
+        };
+        assert!(same("JS:~push /a/list.js:10:5", "JS:*push /a/list.js:10:5"));
+        assert!(!same("JS:*push /a/list.js:10:5", "JS:*push /b/list.js:10:5"));
+        assert!(same("void [App] P::f(int32)[Tier0]", "void [App] P::f(int32)[OptimizedTier1]"));
+        assert!(!same("void [App] P::f(int32)[Tier0]", "void [App] P::f(int64)[Tier0]"));
+        assert!(!same("Ljava/lang/S;::append(I)V", "Ljava/lang/S;::append(J)V"));
+        assert!(same("int S.f(int) [c1]", "int S.f(int) [c2]"));
+        assert!(!same("int S.f(int) [c1]", "int S.f(long) [c1]"));
+    }
+
+    #[test]
+    fn v8_names_keep_their_tier_as_a_plain_word() {
+        assert_eq!(pretty("JS:*push /a/list.js:10:5"), "push list.js:10:5 turbofan");
+        assert_eq!(pretty("JS:o*'push /a/list.js:10:5"), "push list.js:10:5 turbofan");
+        assert_eq!(pretty("LazyCompile:~ node:fs:1:2"), "anonymous node:fs:1:2 interpreted");
+        assert_eq!(pretty("JS:^get size /a b/c.js:1:1"), "get size c.js:1:1 sparkplug");
+        assert_eq!(pretty("JS:+f file:///x/a.mjs:1:1"), "f a.mjs:1:1 maglev");
+        assert_eq!(pretty("JS:~"), "anonymous interpreted");
+        assert_eq!(pretty("JS:other /a/b.js:1:2"), "other b.js:1:2");
+        assert_eq!(pretty("Builtin:ArrayPush"), "ArrayPush builtin");
+        assert_eq!(pretty("BytecodeHandler:LdaSmi.Wide"), "LdaSmi.Wide bytecode handler");
+        assert_eq!(pretty("JS:wasm-function[7]-7-liftoff"), "function 7 wasm liftoff");
+    }
+
+    #[test]
+    fn one_function_has_one_merged_name() {
+        for mark in ["~", "^", "+", "*", "o*", "o+", "*'"] {
+            assert_eq!(merged(&format!("JS:{mark}push /a/list.js:10:5")), "push list.js:10:5");
+        }
+        assert_eq!(merged("Function:fib-3-turbofan"), merged("JS:fib-3-liftoff"));
+        assert_eq!(merged("JSC-FTL: push#An5f6s"), merged("JSC-Baseline: push#An5f6s"));
+        assert_eq!(merged("void [App] P::f(int32)[QuickJitted]"), "P::f");
+        assert_eq!(merged("sort [baseline]"), "sort");
+        assert_eq!(merged("Builtin:ArrayPush"), "ArrayPush builtin");
+    }
+
+    #[test]
+    fn functions_of_two_files_that_are_called_alike_stay_two() {
+        let names =
+            ["JS:*f /x/a/list.js:1:1", "JS:~f /x/a/list.js:1:1", "JS:*f /x/b/list.js:1:1", "JS:*g /x/b/list.js:1:1"];
+        assert_eq!(spelled(&names, true), ["f a/list.js:1:1", "f a/list.js:1:1", "f b/list.js:1:1", "g list.js:1:1"]);
+        let deep = ["py::f:/one/x/y.py", "py::f:/two/x/y.py", "py::f:y.py"];
+        assert_eq!(spelled(&deep, false), ["f one/x/y.py", "f two/x/y.py", "f y.py"]);
+        assert_eq!(pretty("JS:~ /a/node_modules/left/index.js:1:1"), "anonymous left/index.js:1:1 interpreted");
+    }
+
+    #[test]
+    fn java_python_wasm_and_others() {
+        assert_eq!(pretty("Ljava/util/List;::add(I)V"), "java.util.List.add");
+        assert_eq!(pretty("Ljava/util/List;.<init>(Ljava/lang/Object;)V"), "java.util.List.<init>");
+        assert_eq!(pretty("La/B;::f->La/C$D;::g->La/E;::<init>"), "a.B.f->a.C$D.g->a.E.<init>");
+        assert_eq!(pretty("La/B;::f->stub"), "a.B.f->stub");
+        assert_eq!(pretty("LW;work(I)J"), "W.work");
+        assert_eq!(pretty("LW;mul([[DI)V"), "W.mul");
+        assert_eq!(pretty("boolean java.util.List.add(int, java.lang.Object)"), "java.util.List.add");
+        assert_eq!(pretty("boolean java.util.List.add(int) [c2]"), "java.util.List.add c2");
+        assert_eq!(merged("boolean java.util.List.add(int) [c1]"), "java.util.List.add");
+        assert_eq!(pretty("java.lang.Object Größe$$Lambda/0x80000.apply(int)"), "Größe$$Lambda/0x80000.apply");
+        assert_eq!(pretty("py::push:/usr/lib/list.py"), "push list.py");
+        assert_eq!(pretty("py::<module>:<frozen x>"), "<module> <frozen x>");
+        assert_eq!(pretty("wasm[0]::function[3]"), "function 3 of module 0 wasm");
+        assert_eq!(pretty("wasm[0]::function[3]::<T as U>::f"), "<T as U>::f wasm");
+        assert_eq!(pretty("wasm[0]::array_to_wasm_trampoline[201]"), "array_to_wasm_trampoline 201 of module 0 wasm");
+        assert_eq!(pretty("JSC-DFG: /a/list.js#CAj2pM"), "/a/list.js#CAj2pM dfg");
+        assert_eq!(pretty("void [App] P::f(int32)[OptimizedTier1]"), "P::f OptimizedTier1");
+    }
+
+    #[test]
+    fn what_is_added_to_a_name_is_no_pattern_to_a_search() {
+        for name in ["JS:*push /a/list.js:10:5", "JS:~ /x.js:1:1", "Builtin:A", "BytecodeHandler:B", "py::f:/a.py"] {
+            assert!(
+                !pretty(name).contains(['(', ')', '[', ']', '{', '}', '*', '+', '?', '^', '$', '|', '\\']),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_names_stay() {
+        for name in ["Interpreter", "L1", "operator new(unsigned long)", "$lists:reverse/1", "", "TRACE-1$f$2", "x [y]"]
+        {
+            assert_eq!(pretty(name), name);
+        }
+    }
+}

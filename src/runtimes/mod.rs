@@ -1,0 +1,30 @@
+//! Runtimes with JIT compilers: how a process is known to run one, what makes it leave the names of its code, where
+//! they lie then, and what its names tell of the tier.
+//!
+//! All of it is one table, [`RUNTIMES`]: a runtime is added in `table.rs` and nowhere else. Its examples are its
+//! tests: each must be given the tier that stands beside it, and each shape must be met by one of them.
+
+mod command;
+mod embedded;
+mod engines;
+pub mod java_calls;
+pub mod jit_names;
+mod managed;
+pub mod record_command;
+mod runtime;
+pub mod script_name;
+mod set;
+mod shape;
+mod switch;
+mod table;
+mod tiers;
+mod tracing;
+mod translators;
+
+pub use command::{Assignment, CommandLine, CorrectedCommand, Environment, program_at};
+pub use runtime::{FlagVariable, Interpreter, Runtime};
+pub use set::{ProcessRuntimes, RuntimeSet, named};
+pub use shape::{Shape, TierRule};
+pub use switch::{Flag, Stacks, Switch, Version};
+pub use table::RUNTIMES;
+pub use tiers::{Tiers, frame_type, tier};

@@ -1,0 +1,129 @@
+//! A `perf record` command with what it lacks, as it is run and as it is printed.
+
+use crate::model::perf_command::PerfCommand;
+use crate::model::shell;
+use crate::runtimes::{Assignment, CorrectedCommand, Stacks};
+use std::fmt;
+
+/// A command that records a program: variables, perf with its options, the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordCommand {
+    /// Variables to be set.
+    pub variables: Vec<Assignment>,
+    /// `perf record`, as it was called.
+    pub called: Vec<Vec<u8>>,
+    /// perf's options.
+    pub options: Vec<Vec<u8>>,
+    /// The program with its arguments; none if other processes are recorded.
+    pub program: Vec<Vec<u8>>,
+}
+
+impl RecordCommand {
+    /// The same command.
+    pub fn of(perf: PerfCommand<'_>) -> Self {
+        let (called, options, program) = (perf.called.to_vec(), perf.options.to_vec(), perf.program.to_vec());
+        Self { variables: Vec::new(), called, options, program }
+    }
+
+    fn perf(&self) -> PerfCommand<'_> {
+        PerfCommand { called: &self.called, options: &self.options, program: &self.program, records_others: false }
+    }
+
+    fn add(&mut self, options: &[&str]) {
+        self.options.extend(options.iter().map(|word| word.as_bytes().to_vec()));
+    }
+
+    /// With the clock of jitdumps, if no other one is asked for: only by their times is it known which code was at an
+    /// address when.
+    #[must_use]
+    pub fn with_clock(mut self) -> Self {
+        if !self.perf().has(&["k", "clockid"]) {
+            self.add(&["-k", "mono"]);
+        }
+        self
+    }
+
+    /// With call chains. Copies of stacks take the place of chains by frame pointers, and not the other way round.
+    #[must_use]
+    pub fn with_stacks(mut self, stacks: Stacks) -> Self {
+        let is_copied = self.perf().value(&["call-graph"]).is_some_and(|how| how.starts_with(b"dwarf"));
+        let has_any = self.perf().has(&["g", "call-graph"]);
+        if is_copied || has_any && stacks == Stacks::FramePointers {
+            return self;
+        }
+        let kept = self.perf().each_option().filter(|option| !option.is(&["g", "call-graph"]));
+        self.options = kept.flat_map(|option| option.words()).collect();
+        self.add(stacks.options());
+        self
+    }
+
+    /// With an option and its value, unless it is there by one of these names.
+    #[must_use]
+    pub fn with_option(mut self, names: &[&str], option: &str, value: &str) -> Self {
+        if !self.perf().has(names) {
+            self.add(&[option, value]);
+        }
+        self
+    }
+
+    /// With a program that was corrected.
+    #[must_use]
+    pub fn with_program(mut self, program: CorrectedCommand) -> Self {
+        self.variables = program.variables;
+        self.program = program.words;
+        self
+    }
+
+    /// perf's own words and the program's, to be executed.
+    pub fn words(&self) -> Vec<&[u8]> {
+        let separator = if self.program.is_empty() { None } else { Some(&b"--"[..]) };
+        let own = self.called.iter().chain(&self.options).map(|word| &word[..]);
+        own.chain(separator).chain(self.program.iter().map(|word| &word[..])).collect()
+    }
+}
+
+impl fmt::Display for RecordCommand {
+    /// For a shell.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for variable in &self.variables {
+            write!(f, "{} ", variable.for_shell())?;
+        }
+        f.write_str(&shell::line(self.words()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn corrected(line: &str, stacks: Stacks) -> String {
+        let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        RecordCommand::of(PerfCommand::parse(&words).unwrap()).with_clock().with_stacks(stacks).to_string()
+    }
+
+    #[test]
+    fn only_what_is_missing_is_added() {
+        use Stacks::{Copies, FramePointers};
+        for (line, stacks, wanted) in [
+            ("perf record node a.js", FramePointers, "perf record -k mono -g -- node a.js"),
+            ("perf record -g -k mono -- node a.js", FramePointers, "perf record -g -k mono -- node a.js"),
+            ("perf record -ag -F99 -- sleep 5", Copies, "perf record -a -F 99 -k mono --call-graph dwarf -- sleep 5"),
+            (
+                "perf record --call-graph dwarf,4096 -- x",
+                FramePointers,
+                "perf record --call-graph dwarf,4096 -k mono -- x",
+            ),
+            (
+                "perf record --call-graph=fp --clockid=raw -p 7",
+                Copies,
+                "perf record --clockid=raw --call-graph dwarf -p 7",
+            ),
+        ] {
+            let mut same: Vec<_> = corrected(line, stacks).split(' ').map(str::to_owned).collect();
+            let mut words: Vec<_> = wanted.split(' ').map(str::to_owned).collect();
+            same.sort();
+            words.sort();
+            assert_eq!(same, words, "{line}");
+        }
+    }
+}

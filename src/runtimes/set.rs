@@ -1,0 +1,221 @@
+//! The runtimes of a process.
+
+use super::runtime::Runtime;
+use super::table::RUNTIMES;
+use crate::model::ancestry::{Ancestry, Descent};
+use crate::model::near_map::NearMap;
+use crate::model::process::{Process, Processes};
+use crate::model::{Nanos, Pid};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The runtimes of a process: one may embed another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct RuntimeSet(u64);
+
+impl RuntimeSet {
+    /// Those of whatever has mapped these files.
+    pub fn of_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
+        Self::of(paths, Runtime::maps)
+    }
+
+    /// That of a program, by its path.
+    pub fn of_program(path: &[u8]) -> Self {
+        Self::of(std::iter::once(path), Runtime::is_program)
+    }
+
+    fn of<'p>(paths: impl Iterator<Item = &'p [u8]>, has: impl Fn(&Runtime, &[u8]) -> bool) -> Self {
+        let mut found = 0;
+        // A process has thousands of mappings, and few names.
+        let names: FxHashSet<&[u8]> = paths.map(base_name).filter(|name| !name.is_empty()).collect();
+        for name in names {
+            let those = RUNTIMES.iter().enumerate().filter(|(_, runtime)| has(runtime, name));
+            found |= those.fold(0, |found, (at, _)| found | 1 << at);
+        }
+        Self(found)
+    }
+
+    /// Those of both.
+    pub fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The runtimes in it, those that embed others first.
+    pub fn iter(self) -> impl Iterator<Item = &'static Runtime> {
+        RUNTIMES.iter().enumerate().filter(move |(at, _)| self.0 & 1 << at != 0).map(|(_, runtime)| runtime)
+    }
+
+    /// What people would call the process.
+    pub fn first(self) -> Option<&'static Runtime> {
+        self.iter().next()
+    }
+}
+
+/// The runtime that is called so, or whose program is.
+pub fn named(name: &str) -> Option<&'static Runtime> {
+    let by_name = RUNTIMES.iter().find(|runtime| runtime.name.eq_ignore_ascii_case(name));
+    by_name.or_else(|| RuntimeSet::of_files(std::iter::once(name.as_bytes())).first())
+}
+
+fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+}
+
+/// The runtimes of the processes of a recording, by what their programs have mapped: each file is looked at once.
+#[derive(Debug)]
+pub struct ProcessRuntimes<'a> {
+    processes: &'a Processes,
+    files: FxHashMap<&'a [u8], RuntimeSet>,
+    /// What a process itself had mapped from when on, since it last replaced its program.
+    mapped: NearMap<Pid, Vec<(Nanos, RuntimeSet)>>,
+    inherited: Option<Inherited>,
+}
+
+/// What processes had from those that they were forked from.
+#[derive(Debug)]
+struct Inherited {
+    ancestry: Ancestry,
+    /// As of their forks.
+    forked_with: NearMap<Pid, RuntimeSet>,
+}
+
+impl Inherited {
+    /// Those that a process has so at a moment.
+    fn of(&self, pid: Pid, time: Option<Nanos>) -> RuntimeSet {
+        let set = self.forked_with.get(&pid).copied().unwrap_or_default();
+        if self.ancestry.inherits(pid, time) { set } else { RuntimeSet::default() }
+    }
+}
+
+impl<'a> ProcessRuntimes<'a> {
+    /// Of these processes.
+    pub fn new(processes: &'a Processes) -> Self {
+        Self { processes, files: FxHashMap::default(), mapped: NearMap::default(), inherited: None }
+    }
+
+    /// Those that the process runs in the end.
+    pub fn of(&mut self, pid: Pid) -> RuntimeSet {
+        let inherited = self.inherited.take().unwrap_or_else(|| self.inherited());
+        let own = self.mapped(pid, Nanos(u64::MAX));
+        own.with(self.inherited.insert(inherited).of(pid, None))
+    }
+
+    fn inherited(&mut self) -> Inherited {
+        let mut inherited = Inherited { ancestry: Ancestry::new(self.processes), forked_with: NearMap::default() };
+        for Descent { child, parent, at } in inherited.ancestry.descents() {
+            let set = self.mapped(parent, at).with(inherited.of(parent, Some(at)));
+            if set != RuntimeSet::default() {
+                inherited.forked_with.insert(child, set);
+            }
+        }
+        inherited
+    }
+
+    /// Those of which a process itself had mapped something by a moment.
+    fn mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
+        let Self { processes, files, mapped, .. } = self;
+        let Some(process) = processes.by_pid.get(&pid) else { return RuntimeSet::default() };
+        let history = mapped.entry(pid).or_insert_with(|| history(process, files));
+        let known = history.partition_point(|(from, _)| *from <= time);
+        history[..known].last().map_or(RuntimeSet::default(), |(_, set)| *set)
+    }
+}
+
+/// What a process itself had mapped from when on.
+fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
+    let (mut history, mut set) = (Vec::new(), RuntimeSet::default());
+    let mut execs = process.execs.iter().copied().peekable();
+    let mut note = |time, now: RuntimeSet| {
+        if now != set {
+            set = now;
+            history.push((time, now));
+        }
+    };
+    let mut now = RuntimeSet::default();
+    for mapping in &process.mappings {
+        while let Some(exec) = execs.next_if(|exec| *exec <= mapping.time) {
+            now = RuntimeSet::default();
+            note(exec, now);
+        }
+        let name = base_name(&mapping.path);
+        let those = *files.entry(name).or_insert_with(|| RuntimeSet::of_files(std::iter::once(name)));
+        now = now.with(those);
+        note(mapping.time, now);
+    }
+    execs.for_each(|exec| note(exec, RuntimeSet::default()));
+    history
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtimes::{CommandLine, Environment};
+
+    #[test]
+    fn a_runtime_is_known_by_what_its_process_maps() {
+        let of = |paths: &[&'static str]| {
+            let files = RuntimeSet::of_files(paths.iter().map(|path| path.as_bytes()));
+            files.iter().map(|runtime| runtime.name).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&["/usr/bin/python3.13", "/x/_libwasmtime.so"]), ["Wasmtime", "CPython"]);
+        let compiler = "/x/wasmer_compiler_cranelift.cpython-310-x86_64-linux-gnu.so";
+        assert_eq!(of(&["/usr/bin/python3.10", compiler]), ["Wasmer", "CPython"]);
+        assert_eq!(of(&["/usr/bin/python3.13", "//anon"]), ["CPython"]);
+        assert_eq!(of(&["/usr/lib/jvm/bin/java", "/usr/lib/jvm/lib/server/libjvm.so"]), ["OpenJDK"]);
+        assert!(of(&["/usr/bin/nodemon", "/usr/lib/libc.so.6"]).is_empty());
+    }
+
+    #[test]
+    fn a_program_is_known_by_its_path() {
+        let of = |path: &[u8]| RuntimeSet::of_program(path).first().map(|runtime| runtime.name);
+        assert_eq!(of(b"/opt/node/bin/node"), Some("Node.js"));
+        assert_eq!(of(b"java"), Some("OpenJDK"));
+        assert_eq!(of(b""), None);
+    }
+
+    #[test]
+    fn the_table_is_whole() {
+        assert!(RUNTIMES.len() <= u64::BITS as usize, "a RuntimeSet has no more bits");
+        for (at, runtime) in RUNTIMES.iter().enumerate() {
+            assert!(!runtime.programs.is_empty() || !runtime.libraries.is_empty(), "{}", runtime.name);
+            assert!(
+                !runtime.switches.is_empty() || !runtime.unnamed.is_empty(),
+                "{}: nothing to do, and no word why",
+                runtime.name
+            );
+            assert!(RUNTIMES[..at].iter().all(|other| other.name != runtime.name), "{} stands twice", runtime.name);
+            for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {
+                // LuaJIT knows no place-holder: there the name is the user's.
+                assert!(file.contains("PID") || *file == "./luajit.dump", "{}: {file}", runtime.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_switch_is_known_by_a_whole_word() {
+        let shown = |words: &str| {
+            let words: Vec<Vec<u8>> = words.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+            let command = CommandLine { words: &words, environment: &Environment::Unknown };
+            let switches =
+                RUNTIMES.iter().flat_map(|runtime| runtime.switches.iter().map(move |switch| (runtime, switch)));
+            let shown = switches.filter(|(runtime, switch)| runtime.is_switched_on(switch, command));
+            shown.map(|(_, switch)| switch.name()).collect::<Vec<_>>()
+        };
+        assert_eq!(shown("node --perf-prof a.js"), ["--perf-prof"]);
+        assert_eq!(shown("node --perf-prof-unwinding-info a.js"), [""; 0]);
+        assert_eq!(shown("deno --v8-flags=--perf-prof,--x"), ["--v8-flags=--perf-prof"]);
+        assert_eq!(shown("python -X perf_jit a.py"), ["-X perf_jit"]);
+        assert_eq!(shown("python -X perf"), ["-X perf"]);
+    }
+
+    #[test]
+    fn advice_names_every_way() {
+        let node = RuntimeSet::of_program(b"node").first().unwrap();
+        assert_eq!(
+            node.advice().unwrap(),
+            "run node with --perf-prof --interpreted-frames-native-stack (leaves ./jit-PID.dump), or with \
+             --perf-basic-prof (leaves /tmp/perf-PID.map), or with --log-code --log-source-position \
+             --interpreted-frames-native-stack, which tells of inlined calls, too (leaves ./isolate-*-PID-v8.log)"
+        );
+        assert_eq!(RuntimeSet::of_program(b"sbcl").first().unwrap().advice(), None);
+    }
+}
